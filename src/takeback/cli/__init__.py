@@ -1,0 +1,1 @@
+"""The command line: translates arguments into verbs of `Project` and shows the result."""

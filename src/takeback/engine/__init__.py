@@ -1,0 +1,1 @@
+"""Decide: what a checkpoint holds, what comes back, what is left out."""

@@ -1,0 +1,83 @@
+"""Every error that Takeback raises on purpose, and the exit code of each.
+
+    TakebackError                      1  failed, nothing changed
+    ├── UsageError                     2  the call itself makes no sense
+    │   └── UnknownReferenceError      2  no checkpoint is called that, or several are
+    ├── DecisionNeededError            3  somebody has to choose; nothing changed
+    │   └── ProjectIdentityError       3  this folder may or may not be the one we know
+    ├── RefusedError                   1  Takeback will not work on this folder or store
+    │   ├── UnsafeRootError            1  `/`, the home folder, the store itself
+    │   ├── UnsafeStoreError           1  owned or readable by somebody else, a network disk
+    │   └── NewerStoreError            1  written by a newer Takeback
+    ├── BusyError                      1  another process holds the project's lock
+    ├── CaptureError                   1  a checkpoint could not be made; there is none
+    ├── TargetError                    1  the folder to extract into cannot be used
+    └── DamagedStoreError              4  bytes in the store are not what they were
+
+A message is one sentence with names in backticks. `hint` says what to do next, best of all
+as a command to run.
+"""
+
+
+class TakebackError(Exception):
+    """Something failed; nothing was changed."""
+
+    exit_code = 1
+
+    def __init__(self, message: str, *, hint: str = "") -> None:
+        super().__init__(message)
+        self.hint = hint
+
+
+class UsageError(TakebackError):
+    """The call itself makes no sense."""
+
+    exit_code = 2
+
+
+class UnknownReferenceError(UsageError):
+    """No checkpoint is called that, or several are."""
+
+
+class DecisionNeededError(TakebackError):
+    """Somebody has to choose first; nothing was changed."""
+
+    exit_code = 3
+
+
+class ProjectIdentityError(DecisionNeededError):
+    """This folder may or may not be the one whose history we hold."""
+
+
+class RefusedError(TakebackError):
+    """Takeback will not work on this folder or with this store."""
+
+
+class UnsafeRootError(RefusedError):
+    """A folder that must never be a project: `/`, the home folder, the store itself."""
+
+
+class UnsafeStoreError(RefusedError):
+    """A store owned or readable by somebody else, or on a network disk."""
+
+
+class NewerStoreError(RefusedError):
+    """The store was written by a newer Takeback than this one."""
+
+
+class BusyError(TakebackError):
+    """Another process holds the project's lock."""
+
+
+class CaptureError(TakebackError):
+    """A checkpoint could not be made, so there is none."""
+
+
+class TargetError(TakebackError):
+    """The folder to extract into cannot be used."""
+
+
+class DamagedStoreError(TakebackError):
+    """Bytes in the store are not what they were when they were written."""
+
+    exit_code = 4

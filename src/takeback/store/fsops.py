@@ -1,0 +1,153 @@
+"""The one door through which everything that changes the disk goes.
+
+Every call that creates, writes, syncs, renames or removes something, in the store or in a
+work tree, is one of the functions below, and each announces itself to `hook` before it acts.
+That is what lets the fault harness stop the program at every single step, fail it with any
+errno, or cut a write short. `tests/test_one_door.py` fails on a mutating call elsewhere.
+
+A hook gets the name of the step and its arguments. It may raise (the step fails), end the
+process (a crash), or, for `write`, return a number of bytes: then only so many are written
+by the first system call, as a kernel is allowed to do.
+"""
+
+import fcntl
+import os
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import sqlite3
+    from collections.abc import Callable, Sequence
+
+    Path = bytes | str
+    Sql = Sequence[bytes | str | int | None]
+
+hook: "Callable[[str, tuple[object, ...]], int | None] | None" = None
+"""Called before each step. Set by tests only."""
+
+sync = True
+"""Whether `fsync*` reach the disk. The product never turns it off; the fault harness runs both."""
+
+_CREATE = os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
+_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+
+
+def _announce(step: str, *args: object) -> "int | None":
+    return hook(step, args) if hook is not None else None
+
+
+def create(path: "Path", *, dir_fd: "int | None" = None, mode: int = 0o600) -> int:
+    """Make a new regular file and open it for writing; it must not exist."""
+    _announce("create", path)
+    return os.open(path, os.O_WRONLY | _CREATE, mode, dir_fd=dir_fd)
+
+
+def open_or_create(path: "Path", *, mode: int = 0o600) -> int:
+    """Open a file of the store for reading and writing, making it when it is not there."""
+    _announce("open_or_create", path)
+    flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+    return os.open(path, flags, mode)
+
+
+def write(fd: int, data: "bytes | bytearray | memoryview") -> None:
+    """Write all of `data`, going on after short writes."""
+    limit = _announce("write", fd, len(data))
+    view = memoryview(data)
+    while view:
+        done = os.write(fd, view if limit is None else view[: max(limit, 1)])
+        view = view[done:]
+        limit = None
+
+
+def write_at(fd: int, data: "bytes | bytearray | memoryview", offset: int) -> None:
+    """Write all of `data` at `offset`, going on after short writes."""
+    limit = _announce("write", fd, len(data))
+    view = memoryview(data)
+    while view:
+        done = os.pwrite(fd, view if limit is None else view[: max(limit, 1)], offset)
+        view, offset, limit = view[done:], offset + done, None
+
+
+def truncate(fd: int, length: int) -> None:
+    """Cut or extend an open file to `length` bytes."""
+    _announce("truncate", fd, length)
+    os.ftruncate(fd, length)
+
+
+def fsync(fd: int) -> None:
+    """Make an open file or directory durable."""
+    _announce("fsync", fd)
+    if sync:
+        os.fsync(fd)
+
+
+def fsync_dir(path: "Path", *, dir_fd: "int | None" = None) -> None:
+    """Make the names in a directory durable."""
+    fd = os.open(path, _DIRECTORY, dir_fd=dir_fd)
+    try:
+        fsync(fd)
+    finally:
+        os.close(fd)
+
+
+def fchmod(fd: int, mode: int) -> None:
+    """Set all permission bits of an open file or directory."""
+    _announce("fchmod", fd, mode)
+    os.fchmod(fd, mode)
+
+
+def mkdir(path: "Path", *, mode: int = 0o700, dir_fd: "int | None" = None) -> None:
+    """Make one directory; it must not exist."""
+    _announce("mkdir", path)
+    os.mkdir(path, mode, dir_fd=dir_fd)
+
+
+def rmdir(path: "Path", *, dir_fd: "int | None" = None) -> None:
+    """Remove one empty directory."""
+    _announce("rmdir", path)
+    os.rmdir(path, dir_fd=dir_fd)
+
+
+def symlink(target: "Path", path: "Path", *, dir_fd: "int | None" = None) -> None:
+    """Make a symbolic link; `path` must not exist."""
+    _announce("symlink", target, path)
+    os.symlink(target, path, dir_fd=dir_fd)
+
+
+def rename(source: "Path", target: "Path", *, dir_fd: "int | None" = None) -> None:
+    """Give a file of the store its final name, replacing what had that name."""
+    _announce("rename", source, target)
+    os.rename(source, target, src_dir_fd=dir_fd, dst_dir_fd=dir_fd)
+
+
+def unlink(path: "Path", *, dir_fd: "int | None" = None) -> None:
+    """Remove a file of the store."""
+    _announce("unlink", path)
+    os.unlink(path, dir_fd=dir_fd)
+
+
+def touch(fd: int) -> None:
+    """Give an open file of the store the file system's present time."""
+    _announce("touch", fd)
+    os.utime(fd)
+
+
+def set_mtime(path: "Path", mtime_ns: int, *, dir_fd: "int | None" = None) -> None:
+    """Set access and modification time of an entry (a link itself, not its target)."""
+    _announce("set_mtime", path)
+    os.utime(path, ns=(mtime_ns, mtime_ns), dir_fd=dir_fd, follow_symlinks=False)
+
+
+def lock(fd: int, *, shared: bool = False) -> bool:
+    """Try to take the advisory lock of an open file; False when somebody else holds it."""
+    _announce("lock", fd)
+    try:
+        fcntl.flock(fd, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def sql(db: "sqlite3.Connection", statement: str, values: "Sql" = ()) -> "sqlite3.Cursor":
+    """Run one statement that changes the ledger (BEGIN and COMMIT are statements too)."""
+    _announce("sql", statement)
+    return db.execute(statement, values)
