@@ -36,16 +36,23 @@ def _announce(step: str, *args: object) -> "int | None":
 
 
 def create(path: "Path", *, dir_fd: "int | None" = None, mode: int = 0o600) -> int:
-    """Make a new regular file and open it for writing; it must not exist."""
+    """Make a new regular file with exactly this mode and open it for writing."""
     _announce("create", path)
-    return os.open(path, os.O_WRONLY | _CREATE, mode, dir_fd=dir_fd)
+    return _with_mode(os.open(path, os.O_WRONLY | _CREATE, mode, dir_fd=dir_fd), mode)
 
 
 def open_or_create(path: "Path", *, mode: int = 0o600) -> int:
     """Open a file of the store for reading and writing, making it when it is not there."""
     _announce("open_or_create", path)
     flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
-    return os.open(path, flags, mode)
+    return _with_mode(os.open(path, flags, mode), mode)
+
+
+def _with_mode(fd: int, mode: int) -> int:
+    # The user's umask may have taken bits away that we need to open the file again.
+    if os.fstat(fd).st_mode & 0o777 != mode:
+        os.fchmod(fd, mode)
+    return fd
 
 
 def write(fd: int, data: "bytes | bytearray | memoryview") -> None:
@@ -96,9 +103,11 @@ def fchmod(fd: int, mode: int) -> None:
 
 
 def mkdir(path: "Path", *, mode: int = 0o700, dir_fd: "int | None" = None) -> None:
-    """Make one directory; it must not exist."""
+    """Make one directory with exactly this mode; it must not exist."""
     _announce("mkdir", path)
     os.mkdir(path, mode, dir_fd=dir_fd)
+    if os.stat(path, dir_fd=dir_fd, follow_symlinks=False).st_mode & 0o777 != mode:
+        os.chmod(path, mode, dir_fd=dir_fd)
 
 
 def rmdir(path: "Path", *, dir_fd: "int | None" = None) -> None:

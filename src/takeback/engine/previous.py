@@ -1,0 +1,83 @@
+"""What the checkpoint before held, for a scan that starts without a stat cache."""
+
+from takeback.model.tree import FOLDER, KIND, REASON
+from takeback.store import records
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from takeback.model.tree import Manifest
+    from takeback.store.folders import Folder
+    from takeback.store.ledger import CheckpointRow
+    from takeback.store.objects import Objects
+
+
+class Previous:
+    """The manifests of the checkpoint before, by path; read when first asked for."""
+
+    def __init__(self, objects: "Objects", row: "CheckpointRow | None") -> None:
+        self._objects = objects
+        self._row = row
+        self._read: dict[bytes, Manifest] | None = None
+
+    def manifests(self) -> "dict[bytes, Manifest]":
+        """The manifest of every folder; empty when there is no checkpoint before."""
+        if self._read is None:
+            row = self._row
+            walk = self._objects.walk(row.root, row.pack, row.tree) if row else ()
+            self._read = dict(walk)
+        return self._read
+
+    def was_captured(self, path: bytes) -> bool:
+        """Whether the path was in the checkpoint before, with its content."""
+        folder, _, name = path.rpartition(b"/")
+        manifest = self.manifests().get(folder)
+        entry = manifest.find(name) if manifest is not None else None
+        return entry is not None and not entry.reason
+
+    def objects(self) -> "dict[bytes, int]":
+        """The pack number of every object that the checkpoint before holds."""
+        return {
+            entry.oid: entry.number
+            for manifest in self.manifests().values()
+            for entry in manifest.entries
+            if not entry.reason and entry.kind != FOLDER
+        }
+
+
+def count_changes(
+    root: "Folder", known: "bytes | bytearray", removed: "Iterable[int]", previous: Previous
+) -> int:
+    """How many entries were added, removed or changed since the checkpoint before."""
+    count = sum(records.count_entries(known, at, records.end_of(known, at)) for at in set(removed))
+    seen: set[bytes] = set()
+    manifests = previous.manifests()
+    stack = [root]
+    while stack:
+        folder = stack.pop()
+        stack += folder.children.values()
+        before = folder.before
+        if manifests:
+            path = folder.path()
+            seen.add(path)
+            manifest = manifests.get(path)
+            entries = manifest.entries if manifest else ()
+            before = {e.name: (e.mode, e.flags, e.strong) for e in entries}
+        count += _differences(before, folder)
+    return count + sum(len(m.entries) for path, m in manifests.items() if path not in seen)
+
+
+def _differences(before: "dict[bytes, tuple[int, int, bytes]]", folder: "Folder") -> int:
+    count = sum(1 for name in before if name not in folder.nodes)
+    for name, node in folder.nodes.items():
+        was = before.get(name)
+        if was is None:
+            count += 1
+        elif node.reason or was[1] & REASON:
+            count += node.reason != was[1] & REASON
+        elif node.mode & KIND == FOLDER:
+            count += was[0] & 0xFFFF != node.mode & 0xFFFF
+        else:
+            count += (was[0] & 0xFFFF, was[2]) != (node.mode & 0xFFFF, node.strong)
+    return count

@@ -1,0 +1,190 @@
+"""Read what a scan found new or changed, and put it into a pack."""
+
+import errno
+import hashlib
+import os
+
+from takeback.model import reasons
+from takeback.model.tree import KIND, LINK, NO_OBJECT, UNSTABLE
+from takeback.store.content import LARGE, Content, NotRegular, Patience, Torn
+from takeback.store.folders import mark_racy
+from takeback.store.gitobjects import BLOB, object_id
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from takeback.store.folders import Folder, Node
+    from takeback.store.fsclock import FsClock
+    from takeback.store.packwrite import PackWriter
+    from takeback.store.scan import Scan
+
+    Pending = list[tuple[Folder, Node]]
+
+_TRIES = 3
+_COMPANIONS = (b"-wal", b"-journal")
+_GONE = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ESTALE)
+
+
+class Reading:
+    """Reads the pending files and links of one scan into one writer."""
+
+    def __init__(
+        self,
+        scan: "Scan",
+        writer: "PackWriter",
+        clock: "FsClock",
+        known: "Callable[[bytes], int]",
+    ) -> None:
+        self._scan = scan
+        self._writer = writer
+        self._clock = clock
+        self._known = known
+        self._patience = Patience()
+
+    def run(self, pending: "Pending", told: "Callable[[int], None]") -> None:
+        """Read everything; `told` hears now and then how many files are done."""
+        units = group(pending)
+        done = 0
+        for unit in units:
+            if len(unit) == 1:
+                self._read(*unit[0])
+            else:
+                self._read_together(unit)
+            done += len(unit)
+            if done % 256 == 0:
+                told(done)
+
+    def _read_together(self, unit: "Pending") -> None:
+        """Read a database and its journal as of one instant: nothing may change in between."""
+        for _ in range(_TRIES):
+            for folder, node in unit:
+                self._read(folder, node)
+            if not any(self._moved(folder, node) for folder, node in unit):
+                return
+            if not self._patience.wait():
+                break
+        for folder, node in unit:
+            if folder.nodes.get(node.name) is node and not node.reason:
+                node.flags |= UNSTABLE
+                mark_racy(node, True)
+
+    def _moved(self, folder: "Folder", node: "Node") -> bool:
+        if folder.nodes.get(node.name) is not node or node.reason:
+            return False
+        try:
+            fd = self._scan.descent.open(folder.way())
+            now = os.stat(node.name, dir_fd=fd, follow_symlinks=False)
+        except OSError:
+            return True
+        was = (node.inode, node.size, node.mtime, node.ctime)
+        return was != (now.st_ino, now.st_size, now.st_mtime_ns, now.st_ctime_ns)
+
+    def _read(self, folder: "Folder", node: "Node") -> None:
+        """Read one file or link; what cannot be read is noted with the reason."""
+        before = (node.strong, node.flags & UNSTABLE)
+        try:
+            fd = self._scan.descent.open(folder.way())
+            if node.mode & KIND == LINK:
+                self._read_link(fd, node)
+            else:
+                self._read_file(fd, node)
+        except (NotRegular, Torn):
+            self._not_as_expected(folder, node, gone=False)
+        except OSError as problem:
+            if problem.errno in (errno.ENOSPC, errno.EDQUOT):
+                raise
+            self._not_as_expected(folder, node, gone=problem.errno in _GONE)
+        else:
+            mark_racy(node, self._clock.is_racy(node.mtime, node.ctime) or self._flagged(node))
+        folder.touched = True
+        if before != (node.strong, node.flags & UNSTABLE) or node.reason:
+            folder.changed = True
+
+    @staticmethod
+    def _flagged(node: "Node") -> bool:
+        return bool(node.flags & UNSTABLE)
+
+    def _read_link(self, fd: int, node: "Node") -> None:
+        target = os.readlink(node.name, dir_fd=fd)
+        node.stamp(os.stat(node.name, dir_fd=fd, follow_symlinks=False))
+        node.size = len(target)
+        self._keep(node, target)
+
+    def _read_file(self, fd: int, node: "Node") -> None:
+        content = Content(fd, node.name, self._clock)
+        try:
+            if content.stat.st_size > LARGE:
+                self._stream(content, node)
+            else:
+                data = content.whole(self._patience)
+                node.stamp(content.stat)
+                node.size = len(data)
+                self._keep(node, data)
+        finally:
+            content.close()
+        node.flags = node.flags & ~UNSTABLE | (UNSTABLE if content.unstable else 0)
+
+    def _keep(self, node: "Node", data: bytes) -> None:
+        oid = object_id(BLOB, data)
+        if oid == node.oid and hashlib.sha256(data).digest() == node.strong:
+            return
+        node.strong = hashlib.sha256(data).digest()
+        node.oid = oid
+        node.number = self._known(oid) or self._writer.add(BLOB, data)[1]
+
+    def _stream(self, content: Content, node: "Node") -> None:
+        for turn in range(_TRIES):
+            strong = hashlib.sha256()
+            size = content.size()
+            pieces = content.chunks(size, last_try=turn == _TRIES - 1)
+            try:
+                oid, number = self._writer.add_large(size, hashed(pieces, strong))
+            except (Torn, ValueError):
+                if turn == _TRIES - 1:
+                    raise Torn from None
+                self._patience.wait()
+                continue
+            node.stamp(content.stat)
+            node.size = size
+            node.strong, node.oid, node.number = strong.digest(), oid, number
+            return
+
+    def _not_as_expected(self, folder: "Folder", node: "Node", *, gone: bool) -> None:
+        """The entry is not what the scan saw: note what it is now, once."""
+        folder.nodes.pop(node.name, None)
+        folder.children.pop(node.name, None)
+        if gone:
+            return
+        node.flags = reasons.UNREADABLE
+        node.oid = NO_OBJECT
+        folder.nodes[node.name] = node
+
+
+def group(pending: "Pending") -> "Iterable[Pending]":
+    """Pending entries one by one, except databases, which come with their journals."""
+    taken: set[int] = set()
+    for folder, node in pending:
+        if id(node) in taken:
+            continue
+        unit = _unit(folder, node)
+        taken.update(id(member) for _, member in unit)
+        yield unit
+
+
+def _unit(folder: "Folder", node: "Node") -> "Pending":
+    base = node.name
+    for ending in _COMPANIONS:
+        if base.endswith(ending) and base[: -len(ending)] in folder.nodes:
+            base = base[: -len(ending)]
+    names = [base, *(base + ending for ending in _COMPANIONS)]
+    members = [folder.nodes[name] for name in names if name in folder.nodes]
+    unit = [(folder, m) for m in members if not m.reason and m.mode & KIND == node.mode & KIND]
+    return unit if len(unit) > 1 and any(m is node for _, m in unit) else [(folder, node)]
+
+
+def hashed(pieces: "Iterable[bytes | memoryview]", strong: "hashlib._Hash") -> "Iterator[bytes]":
+    """Pass pieces on, hashing them on the way."""
+    for piece in pieces:
+        strong.update(piece)
+        yield piece  # type: ignore[misc]

@@ -1,0 +1,172 @@
+"""The tree: a hierarchy of directory manifests, each addressed by what it says.
+
+A manifest lists one folder: every name in raw bytes with kind and mode, size, strong hash,
+and for what was left out, the reason. Its *identity* is the SHA-256 of that list. Beside the
+identity it carries, per entry, what does not make a tree another tree: the modification time,
+the git object id, and the number of the pack in which the object was first stored.
+
+    object   = "TBM1" + length of identity (u32) + identity + beside
+    identity = mode (u16) flags (u16) count (u32)
+               + count x ( mode u16, flags u16, size u64, length of name u16, strong 32, name )
+    beside   = count x ( mtime_ns i64, pack number u32, object id 20 )
+
+Entries are in the order of their raw names. Everything is little-endian.
+"""
+
+import hashlib
+from struct import Struct, error
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from typing import Protocol
+
+    class Fields(Protocol):
+        """What `encode` needs of an entry; `Entry` and the scanner's nodes both have it."""
+
+        flags: int
+        mode: int
+        mtime: int
+        name: bytes
+        number: int
+        oid: bytes
+        size: int
+        strong: bytes
+
+from takeback.errors import DamagedStoreError
+
+KIND = 0o170000
+FOLDER = 0o040000
+REGULAR = 0o100000
+LINK = 0o120000
+
+REASON = 0x00FF
+UNSTABLE = 0x0100
+"""The file never held still while it was read."""
+INCOMPLETE_BELOW = 0x0200
+"""Something below this folder was left out."""
+
+NO_HASH = bytes(32)
+NO_OBJECT = bytes(20)
+
+_MAGIC = b"TBM1"
+_PREAMBLE = Struct("<4sI")
+_HEAD = Struct("<HHI")
+_ENTRY = Struct("<HHQH32s")
+_BESIDE = Struct("<qI20s")
+
+
+class Entry:
+    """One name in a folder, as a manifest records it."""
+
+    __slots__ = ("flags", "mode", "mtime", "name", "number", "oid", "size", "strong")
+
+    def __init__(
+        self,
+        name: bytes,
+        mode: int,
+        flags: int,
+        size: int,
+        strong: bytes,
+        mtime: int,
+        number: int,
+        oid: bytes,
+    ) -> None:
+        self.name = name
+        self.mode = mode
+        self.flags = flags
+        self.size = size
+        self.strong = strong
+        self.mtime = mtime
+        self.number = number
+        self.oid = oid
+
+    @property
+    def kind(self) -> int:
+        """`FOLDER`, `REGULAR`, `LINK` or the kind of something special."""
+        return self.mode & KIND
+
+    @property
+    def reason(self) -> int:
+        """Why this entry was left out; 0 when it was captured."""
+        return self.flags & REASON
+
+
+class Manifest:
+    """One folder: its own mode and its entries in the order of their names."""
+
+    __slots__ = ("entries", "mode", "strong")
+
+    def __init__(self, mode: int, entries: "list[Entry]", strong: bytes) -> None:
+        self.mode = mode
+        self.entries = entries
+        self.strong = strong
+
+    def find(self, name: bytes) -> "Entry | None":
+        """The entry called `name`, or None."""
+        for entry in self.entries:
+            if entry.name == name:
+                return entry
+        return None
+
+    def folders(self) -> "Iterator[Entry]":
+        """The captured subfolders."""
+        return (e for e in self.entries if e.kind == FOLDER and not e.reason)
+
+
+def encode(mode: int, entries: "Sequence[Fields]") -> "tuple[bytes, bytes]":
+    """The manifest of a folder as (strong hash, object bytes). `entries` are sorted by name."""
+    identity = [_HEAD.pack(mode & 0o7777, 0, len(entries))]
+    beside = []
+    for e in entries:
+        reason = e.flags & REASON
+        if reason:
+            row = _ENTRY.pack(e.mode & KIND, reason, 0, len(e.name), NO_HASH)
+        else:
+            flags = e.flags & (UNSTABLE | INCOMPLETE_BELOW)
+            size = 0 if e.mode & KIND == FOLDER else e.size
+            row = _ENTRY.pack(e.mode & 0xFFFF, flags, size, len(e.name), e.strong)
+        identity += (row, e.name)
+        beside.append(_BESIDE.pack(e.mtime, e.number, e.oid))
+    said = b"".join(identity)
+    preamble = _PREAMBLE.pack(_MAGIC, len(said))
+    return hashlib.sha256(said).digest(), b"".join((preamble, said, *beside))
+
+
+def decode(data: bytes) -> Manifest:
+    """Read a manifest object; `DamagedStoreError` on anything that `encode` would not write."""
+    try:
+        return _decode(data)
+    except (error, ValueError, IndexError) as problem:
+        raise DamagedStoreError(f"a folder's manifest cannot be read ({problem})") from None
+
+
+def _decode(data: bytes) -> Manifest:
+    magic, length = _PREAMBLE.unpack_from(data)
+    start = _PREAMBLE.size
+    if magic != _MAGIC or start + length > len(data):
+        raise ValueError("not a manifest")
+    mode, _, count = _HEAD.unpack_from(data, start)
+    if len(data) != start + length + count * _BESIDE.size:
+        raise ValueError("wrong length")
+    at, entries = start + _HEAD.size, []
+    side = start + length
+    for _ in range(count):
+        entry_mode, flags, size, name_length, strong = _ENTRY.unpack_from(data, at)
+        at += _ENTRY.size
+        name = data[at : at + name_length]
+        at += name_length
+        if not is_safe_name(name) or (entries and entries[-1].name >= name):
+            raise ValueError("unsafe or unsorted name")
+        mtime, number, oid = _BESIDE.unpack_from(data, side)
+        side += _BESIDE.size
+        entries.append(Entry(name, entry_mode, flags, size, strong, mtime, number, oid))
+    if at != start + length:
+        raise ValueError("wrong length of names")
+    return Manifest(mode, entries, hashlib.sha256(data[start : start + length]).digest())
+
+
+def is_safe_name(name: bytes) -> bool:
+    """Whether `name` can be one component of a path and nothing else."""
+    return bool(name) and name not in (b".", b"..") and b"/" not in name and 0 not in name
+

@@ -1,0 +1,33 @@
+"""What one layer asks of another without knowing who answers."""
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Protocol
+else:
+    Protocol = object
+
+
+class Rules(Protocol):
+    """What to leave out. The scanner asks only about what is over a limit."""
+
+    entry_limit: int
+    """A folder with more entries below it than this is asked about."""
+    byte_limit: int
+    """A rebuildable folder with more bytes below it than this is asked about."""
+    file_limit: int
+    """A file larger than this is asked about."""
+
+    def is_rebuildable(self, name: bytes) -> bool:
+        """Whether a folder of this name can be made again."""
+
+    def leaves_out_folder(self, path: bytes) -> int:
+        """The reason to leave out a folder that is over a limit, or 0."""
+
+    def leaves_out_file(self, path: bytes) -> int:
+        """The reason to leave out a file that is over the limit, or 0."""
+
+
+class Progress(Protocol):
+    """Told now and then how far long work has come."""
+
+    def __call__(self, doing: str, done: int, total: int) -> None: ...

@@ -1,0 +1,63 @@
+"""Reach any folder below a root through directory descriptors, never through a link."""
+
+import os
+
+_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_OPEN_AT_ONCE = 64
+
+
+class Descent:
+    """Opens folders below a root one component at a time and keeps the last way down open.
+
+    Paths of any depth work: only the deepest descriptors stay open, and coming back to a
+    shallower folder walks down again from the nearest one that still is.
+    """
+
+    __slots__ = ("_names", "_opened", "root")
+
+    def __init__(self, root: int) -> None:
+        self.root = root
+        self._names: list[bytes] = []
+        self._opened: list[int] = []
+
+    def open(self, way: "tuple[bytes, ...]") -> int:
+        """A descriptor of the folder that `way` leads to; it stays ours. Raises OSError."""
+        same = self._shared(way)
+        self._leave(same)
+        start = len(self._opened)
+        while start and self._opened[start - 1] < 0:
+            start -= 1
+        for level in range(start, len(way)):
+            above = self._opened[level - 1] if level else self.root
+            fd = os.open(way[level], _FLAGS, dir_fd=above)
+            if level < len(self._opened):
+                self._opened[level] = fd
+            else:
+                self._opened.append(fd)
+                self._names.append(way[level])
+            if level >= _OPEN_AT_ONCE:
+                self._close(level - _OPEN_AT_ONCE)
+        return self._opened[-1] if way else self.root
+
+    def close(self) -> None:
+        """Close everything but the root."""
+        self._leave(0)
+
+    def _shared(self, way: "tuple[bytes, ...]") -> int:
+        count = 0
+        for ours, theirs in zip(self._names, way, strict=False):
+            if ours != theirs:
+                break
+            count += 1
+        return count
+
+    def _leave(self, keep: int) -> None:
+        while len(self._opened) > keep:
+            self._close(len(self._opened) - 1)
+            self._opened.pop()
+            self._names.pop()
+
+    def _close(self, level: int) -> None:
+        fd, self._opened[level] = self._opened[level], -1
+        if fd >= 0:
+            os.close(fd)

@@ -1,0 +1,208 @@
+"""Folders and their entries in memory while a scan works on them.
+
+Only folders that a scan has to look at are held like this; all others stay bytes in the stat
+cache (`statcache`), whose layout (`layout`) this module reads and writes.
+"""
+
+from struct import Struct
+
+from takeback.model.tree import FOLDER, KIND, NO_HASH, NO_OBJECT, REASON
+from takeback.store.layout import ENTRY, RACY, RECORD, unpack_record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import os
+
+_VIEW = Struct("<QQI")
+_LATEST = (1 << 63) - 1
+_ALL_64 = (1 << 64) - 1
+
+
+class Node:
+    """One entry of a folder: its stamps, and what the store holds of it."""
+
+    __slots__ = (
+        "ctime",
+        "flags",
+        "inode",
+        "mode",
+        "mtime",
+        "name",
+        "number",
+        "oid",
+        "size",
+        "strong",
+    )
+
+    def __init__(self, name: bytes) -> None:
+        self.name = name
+        self.flags = 0
+        self.number = 0
+        self.strong = NO_HASH
+        self.oid = NO_OBJECT
+
+    def stamp(self, found: "os.stat_result") -> None:
+        """Take over the stamps of a stat."""
+        self.inode = found.st_ino
+        self.size = found.st_size
+        self.mtime = _fitting(found.st_mtime_ns)
+        self.ctime = _fitting(found.st_ctime_ns)
+        self.mode = found.st_mode
+
+    @property
+    def reason(self) -> int:
+        """Why this entry was left out; 0 when it was captured."""
+        return self.flags & REASON
+
+    def view(self) -> bytes:
+        """The git tree of a captured folder.
+
+        The stamps of a folder are in its own record, so their place here is free for this.
+        """
+        return _VIEW.pack(self.inode, self.size, self.ctime)
+
+    def set_view(self, oid: bytes) -> None:
+        """Note the git tree of a captured folder."""
+        self.inode, self.size, self.ctime = _VIEW.unpack(oid)
+
+    @property
+    def is_folder(self) -> bool:
+        """Whether this is a captured folder, which has a record of its own."""
+        return self.mode & KIND == FOLDER and not self.flags & REASON
+
+
+class Folder:
+    """One folder that a scan looks at."""
+
+    __slots__ = (
+        "before",
+        "bytes_below",
+        "changed",
+        "children",
+        "ctime",
+        "device",
+        "entries_below",
+        "flags",
+        "inode",
+        "judged",
+        "mark",
+        "mode",
+        "mtime",
+        "name",
+        "nodes",
+        "number",
+        "offset",
+        "oid",
+        "parent",
+        "rebuildable",
+        "strong",
+        "touched",
+        "view",
+    )
+
+    def __init__(self, name: bytes, parent: "Folder | None") -> None:
+        self.name = name
+        self.parent = parent
+        self.nodes: dict[bytes, Node] = {}
+        self.children: dict[bytes, Folder] = {}
+        self.before: dict[bytes, tuple[int, int, bytes]] = {}
+        self.offset = -1
+        self.flags = 0
+        self.strong = NO_HASH
+        self.oid = NO_OBJECT
+        self.view = NO_OBJECT
+        self.number = 0
+        self.touched = True
+        self.changed = True
+        self.entries_below = 0
+        self.bytes_below = 0
+        self.judged = False
+        self.rebuildable = False
+        self.mark = 0
+
+    def stamp(self, found: "os.stat_result") -> None:
+        """Take over the stamps of a stat; another mode is another manifest."""
+        if self.offset >= 0 and self.mode != found.st_mode:
+            self.changed = True
+        self.device = found.st_dev & _ALL_64
+        self.inode = found.st_ino
+        self.mtime = _fitting(found.st_mtime_ns)
+        self.ctime = _fitting(found.st_ctime_ns)
+        self.mode = found.st_mode
+        self.touched = True
+
+    def way(self) -> "tuple[bytes, ...]":
+        """The names that lead here from the root."""
+        names = []
+        folder = self
+        while folder.parent is not None:
+            names.append(folder.name)
+            folder = folder.parent
+        return tuple(reversed(names))
+
+    def path(self) -> bytes:
+        """The path from the root."""
+        return b"/".join(self.way())
+
+    def path_of(self, name: bytes) -> bytes:
+        """The path of an entry from the root."""
+        return b"/".join((*self.way(), name))
+
+    def depth(self) -> int:
+        """How many folders are above this one."""
+        return len(self.way())
+
+    def sorted_nodes(self) -> "list[Node]":
+        """The entries in the order of their names."""
+        nodes = self.nodes
+        return [nodes[name] for name in sorted(nodes)]
+
+
+def load(records: "bytes | bytearray", offset: int, parent: "Folder | None") -> Folder:
+    """The folder whose record is at `offset`."""
+    header, name, entries = unpack_record(records, offset)
+    folder = Folder(name, parent)
+    folder.offset = offset
+    folder.touched = folder.changed = False
+    folder.judged = True
+    (_, _, _, _, folder.flags, folder.mtime, folder.ctime, folder.device, folder.inode) = header[:9]
+    (folder.strong, folder.oid, folder.number, folder.view, folder.mode) = header[9:]
+    for fields, entry_name in entries:
+        node = Node(entry_name)
+        (node.inode, node.size, node.mtime, node.ctime, node.mode, node.flags) = fields[:6]
+        (node.number, node.strong, node.oid) = fields[7:]
+        folder.nodes[entry_name] = node
+        folder.before[entry_name] = (node.mode, node.flags & ~RACY, node.strong)
+    return folder
+
+
+def record(folder: Folder, depth: int) -> bytes:
+    """The record of a folder as the stat cache keeps it."""
+    pack, fixed, names = ENTRY.pack, [], [folder.name]
+    for n in folder.sorted_nodes():
+        fixed.append(
+            pack(
+                n.inode, n.size, n.mtime, n.ctime, n.mode, n.flags,
+                len(n.name), n.number, n.strong, n.oid,
+            )  # fmt: skip
+        )
+        names.append(n.name)
+    tail = b"\0".join(names) + b"\0"
+    size = RECORD.size + len(fixed) * ENTRY.size + len(tail)
+    padding = -size % 8
+    head = RECORD.pack(
+        size + padding, depth, len(folder.name), len(fixed), folder.flags,
+        folder.mtime, folder.ctime, folder.device, folder.inode,
+        folder.strong, folder.oid, folder.number, folder.view, folder.mode,
+    )  # fmt: skip
+    return b"".join((head, *fixed, tail, bytes(padding)))
+
+
+def mark_racy(thing: "Node | Folder", racy: bool) -> None:
+    """Note whether the stamps are too young to be trusted next time."""
+    thing.flags = thing.flags | RACY if racy else thing.flags & ~RACY
+
+
+def _fitting(stamp: int) -> int:
+    # Files can be dated outside of what 64 bits of nanoseconds hold.
+    return max(-_LATEST, min(stamp, _LATEST))

@@ -1,0 +1,156 @@
+"""Git's objects as bytes: ids, trees, commits, the heads of pack entries, safe names.
+
+Names in the view are escaped so that nothing captured from a work tree can steer git
+(`.gitattributes`, `.gitmodules`, `.mailmap`) or make `git fsck` object (`.git` in any of the
+spellings that some file system takes for it). `%` marks an escaped byte, as in a URL.
+"""
+
+import hashlib
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    Data = bytes | bytearray | memoryview
+
+COMMIT = 1
+TREE = 2
+BLOB = 3
+
+MODE_TREE = 0o40000
+MODE_FILE = 0o100644
+MODE_EXECUTABLE = 0o100755
+MODE_LINK = 0o120000
+
+OID_LENGTH = 20
+LONGEST_ENTRY_HEAD = 10
+"""Bytes that the head of a pack entry can have when the size is below 2**67."""
+
+_WORDS = {COMMIT: b"commit", TREE: b"tree", BLOB: b"blob"}
+
+_HIGH_BYTES = bytes(range(0x80, 0x100))
+_SPECIAL_STARTS = (b".git", b"git~", b".mailmap")
+_SPECIAL_SHORT_NAMES = (
+    b"gitmod", b"gi7eba", b"gitatt", b"gi7d29", b"gitign", b"gi250a", b"mailma", b"maba30",
+)  # fmt: skip
+"""What NTFS makes of `.gitmodules` and its kin: these six letters or fewer, `~`, digits."""
+_MAY_BE_SPECIAL = frozenset(b".gGmM~") | frozenset(_HIGH_BYTES)
+
+
+def sha1(data: "Data" = b"") -> "hashlib._Hash":
+    """Begin a SHA-1: git's hash for ids and checksums, not what we trust content by."""
+    return hashlib.sha1(data, usedforsecurity=False)
+
+
+def object_head(kind: int, size: int) -> bytes:
+    """Return what git hashes in front of an object's content."""
+    return b"%s %d\0" % (_WORDS[kind], size)
+
+
+def object_id(kind: int, data: "Data") -> bytes:
+    """Return the id of an object: 20 bytes."""
+    return sha1(b"%s %d\0%s" % (_WORDS[kind], len(data), data)).digest()
+
+
+def encode_tree(entries: "Iterable[tuple[int, bytes, bytes]]") -> bytes:
+    """Return the content of a tree with the given (mode, escaped name, id) entries."""
+    ordered = sorted(entries, key=_tree_order)
+    return b"".join([b"%o %s\0%s" % entry for entry in ordered])
+
+
+def _tree_order(entry: tuple[int, bytes, bytes]) -> bytes:
+    mode, name, _ = entry
+    return name + b"/" if mode == MODE_TREE else name
+
+
+def encode_commit(
+    tree: bytes,
+    parents: "Iterable[bytes]",
+    when_seconds: int,
+    message: bytes,
+    *,
+    name: bytes = b"Takeback",
+    email: bytes = b"takeback@localhost",
+) -> bytes:
+    """Return the content of a commit; author and committer are the same."""
+    if any(byte in b"<>\n\0" for byte in name + email):
+        raise ValueError("a name or an address in a commit cannot hold <, >, NUL or a new line")
+    who = b"%s <%s> %d +0000" % (name, email, max(0, when_seconds))
+    lines = [b"tree " + tree.hex().encode()]
+    lines += [b"parent " + parent.hex().encode() for parent in parents]
+    lines += [b"author " + who, b"committer " + who, b""]
+    return b"\n".join(lines) + b"\n" + message.replace(b"\0", b" ").rstrip(b"\n") + b"\n"
+
+
+def entry_head(kind: int, size: int) -> bytes:
+    """Return the head of a pack entry: kind and size before compression."""
+    byte = kind << 4 | size & 0x0F
+    size >>= 4
+    head = bytearray()
+    while size:
+        head.append(byte | 0x80)
+        byte = size & 0x7F
+        size >>= 7
+    head.append(byte)
+    return bytes(head)
+
+
+def parse_entry_head(data: bytes) -> tuple[int, int, int]:
+    """Return (kind, size, length of the head) of the pack entry that `data` begins with.
+
+    A ValueError says that the head breaks off or gives a size that no file can have.
+    """
+    size, shift = 0, 0
+    for position, byte in enumerate(data[:LONGEST_ENTRY_HEAD]):
+        if position == 0:
+            size, shift = byte & 0x0F, 4
+        else:
+            size |= (byte & 0x7F) << shift
+            shift += 7
+        if not byte & 0x80:
+            if size >= 1 << 63:
+                break
+            return data[0] >> 4 & 7, size, position + 1
+    raise ValueError("not the head of a pack entry")
+
+
+def escape_name(raw: bytes) -> bytes:
+    """Return the name in the view for an entry called `raw` in the work tree."""
+    if not raw:
+        raise ValueError("an entry has a name")
+    name = raw.replace(b"%", b"%25") if b"%" in raw else raw
+    if b"\\" in name:
+        name = name.replace(b"\\", b"%5C")
+    if b"/" in name or b"\0" in name:
+        name = name.replace(b"/", b"%2F").replace(b"\0", b"%00")
+    if name[0] in _MAY_BE_SPECIAL and _is_special(name):
+        name = b"%%%02X%s" % (name[0], name[1:])
+    return name
+
+
+def unescape_name(name: bytes) -> bytes:
+    """Return the work tree's name for a name in the view (a ValueError if it has none)."""
+    if b"%" not in name:
+        return name
+    first, *rest = name.split(b"%")
+    return first + b"".join([_unescape_start(part) for part in rest])
+
+
+def _unescape_start(part: bytes) -> bytes:
+    digits = part[:2]
+    if len(digits) != 2 or not digits.isalnum():
+        raise ValueError("% without two digits in an escaped name")
+    return bytes((int(digits, 16),)) + part[2:]
+
+
+def _is_special(name: bytes) -> bool:
+    """Whether git, or a file system git knows of, takes `name` for one of git's own files."""
+    if name in (b".", b".."):
+        return True
+    plain = name.translate(None, _HIGH_BYTES).lower()
+    if plain.startswith(_SPECIAL_STARTS):
+        return True
+    start, tilde, rest = plain.partition(b"~")
+    if not tilde or not rest[:1].isdigit():
+        return False
+    return any(short.startswith(start) for short in _SPECIAL_SHORT_NAMES)

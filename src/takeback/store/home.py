@@ -1,0 +1,185 @@
+"""The folder that holds every project's store, and which project is where.
+
+    home/                    0700
+      registry               one line per project: id, device, inode, path; made anew when lost
+      lock                   held while the registry or a new store is written
+      config.toml            the user's settings, if any
+      projects/ID/           one store, see `store.py`
+        root                 the project's own line of the registry: the truth
+"""
+
+import os
+import stat
+
+from takeback.errors import UnsafeStoreError
+from takeback.store import fsops, mounts
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+class Root:
+    """A project's folder as we know it: by id, by device and inode, and by path."""
+
+    __slots__ = ("device", "id", "inode", "path")
+
+    def __init__(self, id: str, device: int, inode: int, path: bytes) -> None:
+        self.id = id
+        self.device = device
+        self.inode = inode
+        self.path = path
+
+    def is_folder(self, found: os.stat_result) -> bool:
+        """Whether this is the very folder, whatever its path."""
+        return (self.device, self.inode) == (found.st_dev, found.st_ino)
+
+    def line(self) -> bytes:
+        """One line of the registry."""
+        path = self.path.replace(b"%", b"%25").replace(b"\n", b"%0A")
+        return b"%s %d %d %s\n" % (self.id.encode(), self.device, self.inode, path)
+
+
+def parse_line(line: bytes) -> "Root | None":
+    """A line of the registry; None if it is damaged."""
+    fields = line.rstrip(b"\n").split(b" ", 3)
+    if len(fields) != 4 or not fields[1].isdigit() or not fields[2].isdigit():
+        return None
+    path = fields[3].replace(b"%0A", b"\n").replace(b"%25", b"%")
+    if not fields[0].isalpha() or not path.startswith(b"/"):
+        return None
+    return Root(fields[0].decode("ascii", "replace"), int(fields[1]), int(fields[2]), path)
+
+
+class Home:
+    """All stores of one user on one machine."""
+
+    __slots__ = ("path",)
+
+    def __init__(self, path: bytes) -> None:
+        self.path = path
+
+    @property
+    def lock_path(self) -> bytes:
+        """The lock file of the home folder."""
+        return self.path + b"/lock"
+
+    def store_path(self, id: str) -> bytes:
+        """The folder of one project's store."""
+        return self.path + b"/projects/" + id.encode()
+
+    def exists(self) -> bool:
+        """Whether anything was ever stored here; refuses a home that others can reach."""
+        return require_private(self.path)
+
+    def create(self) -> None:
+        """Make the folder, private to its owner."""
+        missing = []
+        path = self.path
+        while not os.path.lexists(path):
+            missing.append(path)
+            path = os.path.dirname(path)
+        for folder in reversed(missing):
+            _make_private(folder)
+        require_private(self.path)
+        refuse_network(self.path)
+        if not os.path.lexists(self.path + b"/projects"):
+            _make_private(self.path + b"/projects")
+
+    def roots(self) -> "list[Root]":
+        """Every project we know, from the registry."""
+        text = _read_small(self.path + b"/registry")
+        found = [parse_line(line) for line in text.splitlines(keepends=True)]
+        return [root for root in found if root is not None]
+
+    def roots_from_stores(self) -> "list[Root]":
+        """Every project we know, from the stores themselves."""
+        return sorted(self._each_root(), key=lambda root: root.id)
+
+    def _each_root(self) -> "Iterator[Root]":
+        try:
+            names = os.listdir(self.path + b"/projects")
+        except FileNotFoundError:
+            return
+        for name in names:
+            root = parse_line(_read_small(self.path + b"/projects/" + name + b"/root"))
+            if root is not None and root.id.encode() == name:
+                yield root
+
+    def record(self, root: Root) -> None:
+        """Remember where a project is: in its store first, then in the registry."""
+        replace_file(self.store_path(root.id) + b"/root", root.line(), durable=True)
+        lines = [known.line() for known in self.roots_from_stores()]
+        replace_file(self.path + b"/registry", b"".join(lines), durable=False)
+
+
+def require_private(path: bytes) -> bool:
+    """False if there is nothing at `path`; an error if others own it or can reach it."""
+    try:
+        found = os.lstat(path)
+    except FileNotFoundError:
+        return False
+    shown = os.fsdecode(path)
+    if not stat.S_ISDIR(found.st_mode):
+        raise UnsafeStoreError(
+            f"the store `{shown}` is not a folder",
+            hint="move it away, or set TAKEBACK_HOME to a folder that only you can reach",
+        )
+    if found.st_uid != os.geteuid():
+        raise UnsafeStoreError(
+            f"the store `{shown}` belongs to another user",
+            hint="run as that user, or set TAKEBACK_HOME to a folder of your own",
+        )
+    if found.st_mode & 0o077:
+        raise UnsafeStoreError(
+            f"the store `{shown}` can be reached by other users",
+            hint=f"look who has been there, then close it: chmod 700 {shown}",
+        )
+    return True
+
+
+def refuse_network(path: bytes) -> None:
+    """An error if `path` is on a network disk, where locks and syncs cannot be relied on."""
+    kind = mounts.network_file_system(path)
+    if kind is not None:
+        raise UnsafeStoreError(
+            f"the store `{os.fsdecode(path)}` would be on a network file system ({kind}), "
+            "where locks and syncs do not keep what they promise",
+            hint="set TAKEBACK_HOME to a folder on a local disk",
+        )
+
+
+def replace_file(path: bytes, data: bytes, *, durable: bool) -> None:
+    """Give a small file of the store new content, whole or not at all."""
+    temporary = b"%s.%d.tmp" % (path, os.getpid())
+    if os.path.lexists(temporary):
+        fsops.unlink(temporary)
+    fd = fsops.create(temporary)
+    try:
+        fsops.write(fd, data)
+        if durable:
+            fsops.fsync(fd)
+    finally:
+        os.close(fd)
+    fsops.rename(temporary, path)
+    if durable:
+        fsops.fsync_dir(os.path.dirname(path))
+
+
+def _make_private(path: bytes) -> None:
+    try:
+        fsops.mkdir(path)
+    except FileExistsError:
+        # Another first use was quicker.
+        return
+
+
+def _read_small(path: bytes, limit: int = 16 * 1024 * 1024) -> bytes:
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return b""
+    try:
+        return os.read(fd, limit)
+    finally:
+        os.close(fd)

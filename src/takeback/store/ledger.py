@@ -1,0 +1,293 @@
+"""The ledger: an append-only log of events and what follows from them, in SQLite.
+
+Its commit is the commit point of everything: a checkpoint exists when, and only when, its row
+is committed. Each event is chained to the one before over a *commitment* to its payload, so
+that a payload can be forgotten later without breaking the chain.
+"""
+
+import hashlib
+import os
+import sqlite3
+
+from takeback.errors import DamagedStoreError
+from takeback.model import jsontext
+from takeback.store import fsops, schema
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from takeback.model.jsontext import Json
+    from takeback.store.packwrite import SealedPack
+
+NO_CHAIN = bytes(32)
+CHECKPOINT_TAKEN = "CheckpointTaken"
+CHECKPOINT_NAMED = "CheckpointNamed"
+
+_COLUMNS = "number, id, event, tree, root, pack, view, keep, created, label, entries, changed"
+
+
+class CheckpointRow:
+    """One committed checkpoint as the ledger holds it."""
+
+    __slots__ = (
+        "changed",
+        "created",
+        "entries",
+        "event",
+        "id",
+        "keep",
+        "label",
+        "number",
+        "pack",
+        "root",
+        "tree",
+        "view",
+    )
+
+    def __init__(
+        self,
+        number: int,
+        id: str,
+        event: int,
+        tree: bytes,
+        root: bytes,
+        pack: int,
+        view: bytes,
+        keep: bytes,
+        created: int,
+        label: str,
+        entries: int,
+        changed: int,
+    ) -> None:
+        self.number = number
+        self.id = id
+        self.event = event
+        self.tree = tree
+        self.root = root
+        self.pack = pack
+        self.view = view
+        self.keep = keep
+        self.created = created
+        self.label = label
+        self.entries = entries
+        self.changed = changed
+
+
+class Ledger:
+    """The ledger of one project."""
+
+    def __init__(self, path: bytes, *, writable: bool = True) -> None:
+        self.path = path
+        self._writable = writable
+        if writable:
+            # Made by us first, so that SQLite never makes it readable to others.
+            os.close(fsops.open_or_create(path))
+        self._db = _connect(path)
+        with _as_damage("opened"):
+            if writable:
+                fsops.sql(self._db, "PRAGMA journal_mode = WAL")
+            schema.prepare(self._db, writable)
+
+    def close(self) -> None:
+        """Close the database."""
+        self._db.close()
+
+    # -- reading ---------------------------------------------------------------------------
+
+    def newest(self, back: int = 0) -> "CheckpointRow | None":
+        """The newest checkpoint, or the one `back` steps before it."""
+        where = "ORDER BY number DESC LIMIT 1 OFFSET ?"
+        return next(self._checkpoints(where, (back,)), None)
+
+    def with_prefix(self, prefix: str) -> "list[CheckpointRow]":
+        """The checkpoints whose id begins with `prefix`."""
+        upper = prefix + "{"  # the character after `z`
+        return list(self._checkpoints("WHERE id >= ? AND id < ? LIMIT 20", (prefix, upper)))
+
+    def checkpoints(self) -> "Iterator[CheckpointRow]":
+        """All checkpoints, newest first."""
+        return self._checkpoints("ORDER BY number DESC", ())
+
+    def count(self) -> int:
+        """How many checkpoints there are."""
+        return int(self._one("SELECT count(*) FROM checkpoints"))
+
+    def packs(self) -> "dict[int, str]":
+        """The name of each pack by its number."""
+        with _as_damage("read"):
+            return dict(self._db.execute("SELECT number, name FROM packs"))
+
+    def pack_name(self, number: int) -> "str | None":
+        """The name of one pack."""
+        with _as_damage("read"):
+            row = self._db.execute("SELECT name FROM packs WHERE number = ?", (number,)).fetchone()
+        return row[0] if row else None
+
+    def next_pack(self) -> int:
+        """The number that the next pack gets."""
+        return int(self._one("SELECT coalesce(max(number), 0) + 1 FROM packs"))
+
+    def cursor(self) -> int:
+        """The sequence number of the newest event."""
+        return int(self._one("SELECT coalesce(max(seq), 0) FROM events"))
+
+    def meta(self, key: str) -> "str | None":
+        """A fact about the store itself."""
+        with _as_damage("read"):
+            row = self._db.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
+        return row[0] if row else None
+
+    def knows_view(self, commit: bytes) -> bool:
+        """Whether a commit of the git view belongs to a checkpoint."""
+        with _as_damage("read"):
+            query = "SELECT 1 FROM checkpoints WHERE view = ? LIMIT 1"
+            return self._db.execute(query, (commit,)).fetchone() is not None
+
+    # -- writing ---------------------------------------------------------------------------
+
+    def set_meta(self, values: "Mapping[str, str]") -> None:
+        """Record facts about the store itself."""
+        self._begin()
+        for key, value in values.items():
+            fsops.sql(self._db, "INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, value))
+        self._commit()
+
+    def name_again(self, payload: "Mapping[str, Json]", at: int) -> int:
+        """Record that a checkpoint was asked for and the newest one already holds the tree."""
+        self._begin()
+        seq = self._append(CHECKPOINT_NAMED, payload, at)
+        self._commit()
+        return seq
+
+    def add_checkpoint(
+        self, row: CheckpointRow, packs: "Iterable[SealedPack]", payload: "Mapping[str, Json]"
+    ) -> CheckpointRow:
+        """Commit a checkpoint with its packs and its event. After this it exists."""
+        self._begin()
+        row.event = self._append(CHECKPOINT_TAKEN, payload, row.created)
+        for pack in packs:
+            values = (pack.number, pack.name.decode(), pack.bytes, pack.objects)
+            fsops.sql(self._db, "INSERT INTO packs VALUES (?, ?, ?, ?)", values)
+        row.number = int(self._one("SELECT coalesce(max(number), 0) + 1 FROM checkpoints"))
+        slots = [getattr(row, column) for column in _COLUMNS.split(", ")]
+        marks = ", ".join("?" * len(slots))
+        fsops.sql(self._db, f"INSERT INTO checkpoints ({_COLUMNS}) VALUES ({marks})", slots)
+        self._commit()
+        return row
+
+    def _append(self, kind: str, payload: "Mapping[str, Json]", at: int) -> int:
+        last = self._db.execute("SELECT seq, chain FROM events ORDER BY seq DESC LIMIT 1")
+        seq, chain = last.fetchone() or (0, NO_CHAIN)
+        seq += 1
+        text, salt = jsontext.dumps(payload), os.urandom(16)
+        commitment = commit_to(salt, text)
+        link = chain_over(chain, seq, kind, at, commitment)
+        values = (seq, kind, at, salt, commitment, link, text)
+        fsops.sql(self._db, "INSERT INTO events VALUES (?, ?, ?, ?, ?, ?, ?)", values)
+        return int(seq)
+
+    def _begin(self) -> None:
+        fsops.sql(self._db, "BEGIN IMMEDIATE")
+
+    def _commit(self) -> None:
+        fsops.sql(self._db, "COMMIT")
+
+    def abandon(self) -> None:
+        """Give up a transaction that failed on the way."""
+        if self._db.in_transaction:
+            self._db.rollback()
+
+    # -- checking --------------------------------------------------------------------------
+
+    def check(self) -> "Iterator[str]":
+        """What is wrong with the ledger itself, in words."""
+        try:
+            yield from self._check_pages()
+            yield from self._check_chain()
+        except (sqlite3.DatabaseError, DamagedStoreError) as problem:
+            yield f"the ledger cannot be read: {problem}"
+
+    def _check_pages(self) -> "Iterator[str]":
+        for (said,) in self._db.execute("PRAGMA integrity_check(20)"):
+            if said != "ok":
+                yield f"the ledger is damaged: {said}"
+
+    def _check_chain(self) -> "Iterator[str]":
+        expected, chain = 1, NO_CHAIN
+        for seq, kind, at, salt, commitment, link, text in self._db.execute(
+            "SELECT seq, kind, at, salt, commitment, chain, payload FROM events ORDER BY seq"
+        ):
+            if seq != expected:
+                yield f"event {expected} of the ledger is missing"
+            if text is not None and commit_to(salt, text) != commitment:
+                yield f"event {seq} of the ledger was changed after it was written"
+            if chain_over(chain, seq, kind, at, commitment) != link:
+                yield f"event {seq} of the ledger does not follow from the one before"
+            expected, chain = seq + 1, link
+
+    # -- small pieces ----------------------------------------------------------------------
+
+    def _checkpoints(
+        self, where: str, values: "tuple[str | int, ...]"
+    ) -> "Iterator[CheckpointRow]":
+        with _as_damage("read"):
+            for row in self._db.execute(f"SELECT {_COLUMNS} FROM checkpoints {where}", values):
+                yield CheckpointRow(*row)
+
+    def _one(self, query: str) -> object:
+        with _as_damage("read"):
+            return self._db.execute(query).fetchone()[0]
+
+
+def commit_to(salt: bytes, text: str) -> bytes:
+    """The commitment to a payload; without the salt it says nothing about the text."""
+    return hashlib.sha256(salt + text.encode("utf-8", "surrogatepass")).digest()
+
+
+def chain_over(before: bytes, seq: int, kind: str, at: int, commitment: bytes) -> bytes:
+    """The link that ties an event to all events before it."""
+    said = b"%d %s %d " % (seq, kind.encode(), at)
+    return hashlib.sha256(before + said + commitment).digest()
+
+
+def _connect(path: bytes) -> sqlite3.Connection:
+    with _as_damage("opened"):
+        db = sqlite3.connect(
+            os.fsdecode(path), timeout=10, isolation_level=None, check_same_thread=False
+        )
+        for setting in (
+            "synchronous = FULL",
+            "foreign_keys = ON",
+            "secure_delete = ON",
+            "trusted_schema = OFF",
+            "cell_size_check = ON",
+        ):
+            db.execute(f"PRAGMA {setting}")
+        return db
+
+
+class _as_damage:
+    """Turns SQLite's complaints about a broken file into ours."""
+
+    __slots__ = ("doing",)
+
+    def __init__(self, doing: str) -> None:
+        self.doing = doing
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, problem: object, trace: object) -> None:
+        if isinstance(problem, sqlite3.DatabaseError) and _is_damage(problem):
+            raise DamagedStoreError(
+                f"the ledger cannot be {self.doing}: {problem}",
+                hint="run `takeback verify` to see what is damaged",
+            ) from None
+
+
+def _is_damage(problem: sqlite3.DatabaseError) -> bool:
+    # SQLITE_ERROR comes from a schema that no longer fits our statements.
+    if isinstance(problem, sqlite3.OperationalError):
+        return getattr(problem, "sqlite_errorcode", 0) == sqlite3.SQLITE_ERROR
+    return True

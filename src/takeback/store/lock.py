@@ -1,0 +1,98 @@
+"""One advisory lock per project. It dies with its holder and is never deleted."""
+
+import os
+import time
+
+from takeback.errors import BusyError, UnsafeStoreError
+from takeback.store import fsops
+
+PATIENCE = 10.0
+_FIRST_PAUSE = 0.002
+_LONGEST_PAUSE = 0.05
+
+
+class Lock:
+    """The lock of one store folder, to be held by one process at a time."""
+
+    __slots__ = ("_depth", "_fd", "_unclean", "path")
+
+    def __init__(self, path: bytes) -> None:
+        self.path = path
+        self._fd = -1
+        self._depth = 0
+        self._unclean = False
+
+    def acquire(self, patience: float = PATIENCE) -> bool:
+        """Take the lock, waiting at most `patience` seconds; may be nested.
+
+        True if the last holder died without giving it back, so that there may be litter.
+        """
+        died = False
+        if self._depth == 0:
+            self._fd = self._take(patience)
+            died = _holder(self._fd) != ""
+            fsops.write_at(self._fd, b"%-10d" % os.getpid(), 0)
+        self._depth += 1
+        return died
+
+    def release(self) -> None:
+        """Give the lock back when the outermost holder is done."""
+        self._depth -= 1
+        if self._depth == 0:
+            try:
+                if not self._unclean:
+                    fsops.write_at(self._fd, b" " * 10, 0)
+            except OSError:
+                # The name of a dead holder stays; the next one cleans up for nothing.
+                pass
+            finally:
+                os.close(self._fd)
+                self._fd = -1
+                self._unclean = False
+
+    def leave_unclean(self) -> None:
+        """Let the next holder clean up as if this one had died."""
+        self._unclean = True
+
+    def _take(self, patience: float) -> int:
+        deadline, pause = time.monotonic() + patience, _FIRST_PAUSE
+        while True:
+            fd = _open(self.path)
+            if fsops.lock(fd) and _still_there(fd, self.path):
+                return fd
+            holder = _holder(fd)
+            os.close(fd)
+            if time.monotonic() >= deadline:
+                raise BusyError(
+                    f"another process{holder} has been working on this project for "
+                    f"{patience:.0f} seconds",
+                    hint="wait for it to finish, or stop it, and run the command again",
+                )
+            time.sleep(pause)
+            pause = min(pause * 2, _LONGEST_PAUSE)
+
+
+def _open(path: bytes) -> int:
+    try:
+        return fsops.open_or_create(path)
+    except OSError as problem:
+        raise UnsafeStoreError(
+            f"the lock file `{os.fsdecode(path)}` cannot be opened: {problem.strerror}",
+            hint="it must be a plain file that you own; look at it, and remove what replaced it",
+        ) from None
+
+
+def _still_there(fd: int, path: bytes) -> bool:
+    # Somebody may have removed the file between our open and our lock; then two processes
+    # could hold two different files of the same name.
+    held = os.fstat(fd)
+    try:
+        named = os.lstat(path)
+    except FileNotFoundError:
+        return False
+    return (held.st_dev, held.st_ino) == (named.st_dev, named.st_ino)
+
+
+def _holder(fd: int) -> str:
+    said = os.pread(fd, 10, 0).strip()
+    return f" (pid {said.decode()})" if said.isdigit() else ""

@@ -1,0 +1,111 @@
+"""Tells whether a folder lies on a network file system, where a ledger is not safe.
+
+SQLite's write-ahead log needs memory shared by everyone who has the database open, and
+advisory locks that everyone sees. Between two hosts there is no such memory, so every file
+system that several hosts can mount at once counts: also the cluster file systems on a shared
+disk (ocfs2, gfs2), although they are local by look. Folders that a virtual machine gets from
+its host count where they lack working shared maps (9p, vboxsf, vmhgfs, prl_fs); virtiofs does
+not, because it has them and is the root disk of many sandboxes.
+"""
+
+import os
+
+_NETWORK = frozenset(
+    b"nfs nfs4 cifs smb3 smbfs smb2 ncpfs ncp afs coda davfs 9p ceph glusterfs lustre beegfs "
+    b"orangefs pvfs2 gpfs panfs ocfs2 gfs2 vboxsf vmhgfs prl_fs".split()
+)
+_NETWORK_BY_FUSE = frozenset(
+    b"sshfs s3fs gcsfuse rclone goofys mount-s3 mountpoint-s3 blobfuse blobfuse2 juicefs davfs "
+    b"davfs2 wdfs curlftpfs ftpfs smbnetfs fusesmb glusterfs ceph ceph-fuse cephfs mfs moosefs "
+    b"lizardfs seaweedfs weed hdfs fuse_dfs cvmfs2 afp afpfs onedriver google-drive-ocamlfuse "
+    b"vmhgfs-fuse grpcfuse osxfs nfs fuse-nfs orangefs".split()
+)
+_FUSE_PREFIXES = (b"fuse.", b"fuseblk.")
+_MOUNTINFO = b"/proc/self/mountinfo"
+_MOST_BYTES = 16 << 20
+_FIELDS_BEFORE_OPTIONAL = 6
+
+
+def is_network(mountinfo: bytes, device: int) -> str | None:
+    """Name the network file system that `device` is, given the text of a mountinfo file.
+
+    `device` is an `st_dev`. None means a local file system, or one the text does not list.
+    """
+    wanted = b"%d:%d" % (os.major(device), os.minor(device))
+    for line in mountinfo.split(b"\n"):
+        fields = line.split(b" ")
+        if len(fields) <= _FIELDS_BEFORE_OPTIONAL or fields[2] != wanted:
+            continue
+        kind = _type_of(fields)
+        if kind in _NETWORK or _fuse_program(kind) in _NETWORK_BY_FUSE:
+            return kind.decode("utf-8", "backslashreplace")
+    return None
+
+
+def network_file_system(path: bytes) -> str | None:
+    """Name the network file system that `path` is on, or None.
+
+    A path that does not exist yet is judged by the nearest folder above it that does. Where
+    there is no /proc (macOS) nothing is known and the answer is None.
+    """
+    text = _read_mountinfo()
+    device = _device_of(os.path.abspath(path))
+    return is_network(text, device) if text and device is not None else None
+
+
+def _type_of(fields: list[bytes]) -> bytes:
+    """Find the type: the first field after the lone `-` that ends the optional ones."""
+    try:
+        dash = fields.index(b"-", _FIELDS_BEFORE_OPTIONAL)
+        return _unescape(fields[dash + 1])
+    except (ValueError, IndexError):
+        return b""
+
+
+def _fuse_program(kind: bytes) -> bytes:
+    for prefix in _FUSE_PREFIXES:
+        if kind.startswith(prefix):
+            return kind[len(prefix) :]
+    return b""
+
+
+def _unescape(field: bytes) -> bytes:
+    r"""Undo the kernel's `\ooo` for space, tab, newline and backslash."""
+    head, *rest = field.split(b"\\")
+    pieces = [head]
+    for piece in rest:
+        digits = piece[:3]
+        if len(digits) == 3 and not digits.strip(b"01234567") and digits < b"400":
+            pieces.append(bytes((int(digits, 8),)) + piece[3:])
+        else:
+            pieces.append(b"\\" + piece)
+    return b"".join(pieces)
+
+
+def _device_of(path: bytes) -> int | None:
+    while True:
+        try:
+            return os.stat(path).st_dev
+        except (OSError, ValueError):
+            parent = os.path.dirname(path)
+            if parent == path:
+                return None
+            path = parent
+
+
+def _read_mountinfo() -> bytes:
+    pieces = []
+    left = _MOST_BYTES
+    try:
+        fd = os.open(_MOUNTINFO, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return b""
+    try:
+        while left > 0 and (piece := os.read(fd, 1 << 16)):
+            pieces.append(piece)
+            left -= len(piece)
+    except OSError:
+        return b""
+    finally:
+        os.close(fd)
+    return b"".join(pieces)

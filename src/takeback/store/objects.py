@@ -1,0 +1,99 @@
+"""Read what the packs hold. Every read is checked against the hash it was asked for."""
+
+import hashlib
+
+from takeback.errors import DamagedStoreError
+from takeback.model import tree
+from takeback.store.gitobjects import BLOB
+from takeback.store.packread import PackFile
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from takeback.model.tree import Entry, Manifest
+    from takeback.store.ledger import Ledger
+
+_OPEN_AT_ONCE = 32
+
+
+class Objects:
+    """The objects of one project. An entry says in which pack its object was first stored."""
+
+    def __init__(self, directory: bytes, ledger: "Ledger") -> None:
+        self.directory = directory
+        self._ledger = ledger
+        self._open: dict[int, PackFile] = {}
+
+    def close(self) -> None:
+        """Close all packs."""
+        for pack in self._open.values():
+            pack.close()
+        self._open.clear()
+
+    def manifest(self, oid: bytes, number: int, strong: bytes) -> "Manifest":
+        """The manifest of a folder, checked against its strong hash."""
+        manifest = tree.decode(self._blob(oid, number))
+        if manifest.strong != strong:
+            raise DamagedStoreError(f"the manifest `{oid.hex()}` is not the one that was stored")
+        return manifest
+
+    def content(self, entry: "Entry") -> bytes:
+        """The bytes of a small file or the target of a link, checked against the strong hash."""
+        data = self._blob(entry.oid, entry.number)
+        if hashlib.sha256(data).digest() != entry.strong:
+            raise DamagedStoreError(f"the object `{entry.oid.hex()}` is not what was stored")
+        return data
+
+    def stream(self, entry: "Entry") -> "Iterator[bytes]":
+        """The bytes of a file piece by piece; `DamagedStoreError` at the end if they are wrong."""
+        kind, size, chunks = self.pack_with(entry.oid, entry.number).stream(entry.oid)
+        strong = hashlib.sha256()
+        for chunk in chunks:
+            strong.update(chunk)
+            yield chunk
+        if kind != BLOB or size != entry.size or strong.digest() != entry.strong:
+            raise DamagedStoreError(f"the object `{entry.oid.hex()}` is not what was stored")
+
+    def walk(self, oid: bytes, number: int, strong: bytes) -> "Iterator[tuple[bytes, Manifest]]":
+        """(path, manifest) of every folder of a tree, each before those below it."""
+        stack = [(b"", oid, number, strong)]
+        while stack:
+            path, oid, number, strong = stack.pop()
+            manifest = self.manifest(oid, number, strong)
+            yield path, manifest
+            for entry in manifest.folders():
+                below = path + b"/" + entry.name if path else entry.name
+                stack.append((below, entry.oid, entry.number, entry.strong))
+
+    def pack_with(self, oid: bytes, number: int) -> PackFile:
+        """The pack that holds an object: the one it was stored in, else any that has it."""
+        pack = self._pack(number)
+        if pack is not None and pack.find(oid) is not None:
+            return pack
+        for other in self._ledger.packs():
+            pack = self._pack(other)
+            if pack is not None and pack.find(oid) is not None:
+                return pack
+        raise DamagedStoreError(
+            f"the object `{oid.hex()}` is missing from the store",
+            hint="run `takeback verify` to see which checkpoints it touches",
+        )
+
+    def _blob(self, oid: bytes, number: int) -> bytes:
+        kind, data = self.pack_with(oid, number).read(oid)
+        if kind != BLOB:
+            raise DamagedStoreError(f"the object `{oid.hex()}` is of the wrong kind")
+        return data
+
+    def _pack(self, number: int) -> "PackFile | None":
+        pack = self._open.get(number)
+        if pack is None:
+            name = self._ledger.pack_name(number)
+            if name is None:
+                return None
+            if len(self._open) >= _OPEN_AT_ONCE:
+                oldest = next(iter(self._open))
+                self._open.pop(oldest).close()
+            pack = self._open[number] = PackFile(self.directory + b"/" + name.encode())
+        return pack

@@ -1,0 +1,277 @@
+"""Reads packs: every byte that leaves has been hashed, and damage is always named as such."""
+
+import errno
+import os
+import stat
+from bisect import bisect_right
+
+from takeback.errors import DamagedStoreError
+from takeback.store import deflate, packindex, packwrite
+from takeback.store.gitobjects import object_head, sha1
+from takeback.store.packindex import PACK_HEAD, PackBytes, PackIndex
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from typing import Self
+
+    OnObject = Callable[[bytes, int, bytes | None], None]
+    """Called with (id, kind, SHA-256 of the content if it is a blob)."""
+
+_OPEN = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
+_SMALL_WINDOW = 4096
+_GONE = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.EIO, errno.ENXIO)
+
+
+class PackFile:
+    """One pack and its index, opened when first needed; reading never writes.
+
+    An index that is missing or damaged is made again in memory. If the pack is damaged too,
+    what can still be found is served, and asking for anything else raises instead of saying
+    that it is not there.
+    """
+
+    __slots__ = ("_base", "_damage", "_fd", "_index", "_size", "name")
+
+    def __init__(self, base: bytes) -> None:
+        self._base = base
+        self._fd = -1
+        self._size = 0
+        self._index: PackIndex | None = None
+        self._damage: DamagedStoreError | None = None
+        self.name = os.path.basename(base).decode("ascii", "backslashreplace")
+
+    def __enter__(self) -> "Self":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the file; it is opened again when needed."""
+        if self._fd >= 0:
+            os.close(self._fd)
+        self._fd = -1
+        self._index = self._damage = None
+
+    def find(self, oid: bytes) -> "int | None":
+        """Return where in the pack an object is, None if the pack does not hold it."""
+        offset = self._loaded_index().find(oid)
+        if offset is None and self._damage is not None:
+            raise self._damaged(f"is damaged and may have held `{oid.hex()}`: {self._damage}")
+        return offset
+
+    def read(self, oid: bytes) -> tuple[int, bytes]:
+        """Return (kind, content) of an object, checked against its id."""
+        kind, _, pieces = self.stream(oid)
+        return kind, b"".join(pieces)
+
+    def stream(self, oid: bytes) -> "tuple[int, int, Iterator[bytes]]":
+        """Return (kind, size, pieces of at most 1 MiB) of an object.
+
+        Whether the pieces are what they should be is known, and an error raised, only at the
+        end: nothing may be made final from them before the iterator is exhausted.
+        """
+        offset = self.find(oid)
+        if offset is None:
+            raise self._damaged(f"does not hold `{oid.hex()}`")
+        pack = self._bytes(window=_SMALL_WINDOW)
+        try:
+            kind, size, start = packindex.read_head(pack, offset)
+        except DamagedStoreError as error:
+            raise self._bad_object(oid, str(error)) from error
+        return kind, size, self._pieces(pack, oid, kind, size, start)
+
+    def objects(self) -> "Iterator[bytes]":
+        """Return the ids of all objects; raises at the end if some cannot be found."""
+        for oid, _, _ in self._loaded_index():
+            yield oid
+        if self._damage is not None:
+            raise self._damage
+
+    def index_problem(self) -> str:
+        """Return what is wrong with the index file, '' if nothing is.
+
+        No content is lost by it and reading works without; `rewrite_index` puts it right.
+        """
+        try:
+            if self._matches(self._stored_index()):
+                return ""
+        except DamagedStoreError as error:
+            return str(error)
+        return f"pack `{self.name}` has the index of another pack"
+
+    def rewrite_index(self) -> None:
+        """Write a fresh index file, made from the pack, which must be sound."""
+        self._open()
+        data = packindex.rebuild(self._fd, self.name)
+        packwrite.write_index(self._base, data)
+        self._index, self._damage = PackIndex(data), None
+
+    def check(self, on_object: "OnObject | None" = None) -> list[str]:
+        """Read and hash the whole pack; return a sentence for each thing that is wrong.
+
+        `on_object` hears of every object that is sound. A missing or torn index is no problem
+        of the pack's (see `index_problem`); a whole one that contradicts the pack is.
+        """
+        try:
+            pack = self._bytes(hashing=True)
+            return _Examination(pack, self._find_stored_index(), on_object).run()
+        except DamagedStoreError as error:
+            return [str(error)]
+
+    def _pieces(
+        self, pack: PackBytes, oid: bytes, kind: int, size: int, start: int
+    ) -> "Iterator[bytes]":
+        digest = sha1(object_head(kind, size))
+        try:
+            for piece in deflate.Inflation(pack.fetch, start, size):
+                digest.update(piece)
+                yield piece
+        except deflate.BadStreamError as error:
+            raise self._bad_object(oid, f"its stream {error}") from None
+        except DamagedStoreError as error:
+            raise self._bad_object(oid, str(error)) from error
+        if digest.digest() != oid:
+            raise self._bad_object(oid, "its content is not what was stored")
+
+    def _loaded_index(self) -> PackIndex:
+        if self._index is None:
+            self._index = self._load_index()
+        return self._index
+
+    def _load_index(self) -> PackIndex:
+        self._open()
+        index = self._find_stored_index()
+        if index is not None and self._matches(index):
+            return index
+        pack = self._bytes(hashing=True)
+        entries, damage = packindex.scan(pack)
+        if damage is not None and index is not None:
+            return index
+        self._damage = damage
+        return PackIndex(packindex.build(entries, pack.checksum()))
+
+    def _matches(self, index: PackIndex) -> bool:
+        return index.checksum == self._bytes().checksum()
+
+    def _find_stored_index(self) -> "PackIndex | None":
+        try:
+            return self._stored_index()
+        except DamagedStoreError:
+            return None
+
+    def _stored_index(self) -> PackIndex:
+        self._open()
+        try:
+            fd = os.open(self._base + b".idx", _OPEN)
+        except OSError as error:
+            raise self._damaged(f"has no usable index: {error.strerror}") from error
+        try:
+            size = os.fstat(fd).st_size
+            if size > packindex.largest_index(self._size):
+                raise self._damaged("has an index of impossible size")
+            return PackIndex(os.read(fd, size))
+        except OSError as error:
+            raise self._damaged(f"has an unreadable index: {error.strerror}") from error
+        finally:
+            os.close(fd)
+
+    def _bytes(self, *, window: int = 1024 * 1024, hashing: bool = False) -> PackBytes:
+        self._open()
+        return PackBytes(self._fd, self._size, self.name, window=window, hashing=hashing)
+
+    def _open(self) -> None:
+        if self._fd >= 0:
+            return
+        try:
+            fd = os.open(self._base + b".pack", _OPEN)
+        except OSError as error:
+            if error.errno not in _GONE:
+                raise
+            raise self._damaged(f"cannot be opened: {error.strerror}") from error
+        status = os.fstat(fd)
+        if not stat.S_ISREG(status.st_mode):
+            os.close(fd)
+            raise self._damaged("is not a regular file")
+        self._fd = fd
+        self._size = status.st_size
+
+    def _bad_object(self, oid: bytes, why: str) -> DamagedStoreError:
+        return self._damaged(f"holds `{oid.hex()}` damaged: {why}")
+
+    def _damaged(self, what: str) -> DamagedStoreError:
+        return DamagedStoreError(f"pack `{self.name}` {what}")
+
+
+class _Examination:
+    """One full check of a pack, going on behind damage where the index shows the way."""
+
+    def __init__(
+        self, pack: PackBytes, index: "PackIndex | None", on_object: "OnObject | None"
+    ) -> None:
+        self._pack = pack
+        self._index = index
+        self._on_object = on_object
+        self._problems: list[str] = []
+        self._seen = 0
+        self._oids: dict[int, bytes] = {}
+        self._offsets: list[int] = []
+
+    def run(self) -> list[str]:
+        promised = self._promised()
+        offset = PACK_HEAD
+        while offset < self._pack.end:
+            offset = self._examine(offset)
+        if promised is not None and self._seen != promised and not self._problems:
+            self._note(f"holds {self._seen} objects instead of {promised}")
+        if not self._pack.is_whole():
+            self._note("does not have the checksum that it should have")
+        self._compare_index()
+        return self._problems
+
+    def _promised(self) -> "int | None":
+        try:
+            return self._pack.count()
+        except DamagedStoreError as error:
+            self._problems.append(str(error))
+            return None
+
+    def _examine(self, offset: int) -> int:
+        """Check the object at `offset`; return where the next one begins."""
+        try:
+            strong = self._on_object is not None
+            found = packindex.walk_object(self._pack, offset, strong=strong)
+        except DamagedStoreError as error:
+            self._problems.append(f"{error}{self._known_as(offset)}")
+            known = self._known_offsets()
+            later = bisect_right(known, offset)
+            return known[later] if later < len(known) else self._pack.end
+        if self._index is not None and self._index.find_entry(found.oid) != (found.crc, offset):
+            what = f"holds `{found.oid.hex()}` at {offset}, unlike its index"
+            self._note(what + self._known_as(offset))
+            return found.end
+        self._seen += 1
+        if self._on_object is not None:
+            self._on_object(found.oid, found.kind, found.sha256)
+        return found.end
+
+    def _known_as(self, offset: int) -> str:
+        self._known_offsets()
+        oid = self._oids.get(offset)
+        return "" if oid is None else f" (its index says `{oid.hex()}`)"
+
+    def _known_offsets(self) -> list[int]:
+        if not self._offsets and self._index is not None:
+            self._oids = {offset: oid for oid, _, offset in self._index}
+            self._offsets = sorted(self._oids)
+        return self._offsets
+
+    def _compare_index(self) -> None:
+        if self._index is None or self._problems:
+            return
+        if self._index.checksum != self._pack.checksum() or self._index.count != self._seen:
+            self._note("and its index are not of one piece")
+
+    def _note(self, what: str) -> None:
+        self._problems.append(f"pack `{self._pack.name}` {what}")

@@ -1,0 +1,267 @@
+"""Writes new objects into packs: few files, few system calls, one sync each.
+
+A pack gets its final name only after its bytes are on disk, so a name always stands for a
+whole pack. Its index is derived data and is neither synced nor needed to read the pack.
+"""
+
+import os
+from itertools import count
+from zlib import crc32
+
+from takeback.store import deflate, fsops, packindex
+from takeback.store.gitobjects import BLOB, entry_head, object_head, object_id, sha1
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from takeback.store.packindex import Entry
+
+    Data = bytes | bytearray | memoryview
+
+_MOST_BUFFERED = 16 * 1024 * 1024
+_MAGIC = b"PACK\0\0\0\x02"
+_temporary_numbers = count()
+
+
+class SizeMismatchError(ValueError):
+    """A streamed blob had more or fewer bytes than announced."""
+
+
+class SealedPack:
+    """A pack that is written: its number, name (without suffix), bytes and objects."""
+
+    __slots__ = ("name", "number", "objects", "size")
+
+    def __init__(self, number: int, name: bytes, size: int, objects: int) -> None:
+        self.number = number
+        self.name = name
+        self.size = size
+        self.objects = objects
+
+    def __repr__(self) -> str:
+        return f"SealedPack({self.number}, {self.name!r}, {self.size}, {self.objects})"
+
+
+class PackWriter:
+    """Takes objects and puts them into one pack, or several when they are many or large.
+
+    Each pack has a number, counted up from `first_number` and fixed when the first object
+    goes into it, so that callers can note where an object is before its pack exists. After
+    an error the writer is as it was before the call: try again, or `abort`.
+    """
+
+    __slots__ = ("_buffered", "_directory", "_entries", "_limit", "_next_number", "_number",
+                 "_numbers", "_parts", "_placed", "_sealed")  # fmt: skip
+
+    def __init__(self, directory: bytes, *, first_number: int, limit: int = _MOST_BUFFERED) -> None:
+        self._directory = directory
+        self._limit = limit
+        self._next_number = first_number
+        self._numbers: dict[bytes, int] = {}
+        self._placed: list[bytes] = []
+        self._sealed: list[SealedPack] = []
+        self._number: int | None = None
+        self._parts: list[bytes] = []
+        self._entries: list[Entry] = []
+        self._buffered = packindex.PACK_HEAD
+
+    def contains(self, oid: bytes) -> bool:
+        """Whether this writer was given the object."""
+        return oid in self._numbers
+
+    def number_of(self, oid: bytes) -> int:
+        """Return the number of the pack that an object of this writer is in (or a KeyError)."""
+        return self._numbers[oid]
+
+    def add(self, kind: int, data: "Data") -> tuple[bytes, int]:
+        """Take an object; return its id and the number of its pack."""
+        oid = object_id(kind, data)
+        number = self._numbers.get(oid)
+        if number is None:
+            number = self.add_known(oid, kind, len(data), deflate.compress(data))
+        return oid, number
+
+    def add_known(self, oid: bytes, kind: int, size: int, compressed: bytes) -> int:
+        """Take an object that was hashed and compressed elsewhere; return its pack's number."""
+        number = self._numbers.get(oid)
+        if number is not None:
+            return number
+        if self._buffered > self._limit:
+            self._seal()
+        number = self._number
+        if number is None:
+            number = self._number = self._next_number
+            self._next_number += 1
+        part = entry_head(kind, size) + compressed
+        self._entries.append((oid, crc32(part), self._buffered))
+        self._parts.append(part)
+        self._buffered += len(part)
+        self._numbers[oid] = number
+        return number
+
+    def add_large(self, size: int, chunks: "Iterable[Data]") -> tuple[bytes, int]:
+        """Stream one blob of `size` bytes into a pack of its own; return its id and number.
+
+        An error out of `chunks` passes through and leaves nothing behind.
+        """
+        path, fd = create_temporary(self._directory)
+        try:
+            try:
+                stream = _BlobStream(fd, size)
+                oid = stream.write_all(chunks)
+                if oid not in self._numbers:
+                    fsops.fsync(fd)
+            finally:
+                os.close(fd)
+            number = self._numbers.get(oid)
+            if number is None:
+                number = self._next_number
+                self._place(path, number, stream.checksum, stream.length, [stream.entry])
+                self._next_number += 1
+                self._numbers[oid] = number
+                return oid, number
+        except BaseException:
+            remove_quietly(path)
+            raise
+        remove_quietly(path)
+        return oid, number
+
+    def finish(self) -> list[SealedPack]:
+        """Make everything durable; return the packs by number, none if nothing was added."""
+        if self._entries:
+            self._seal()
+        if self._sealed:
+            fsops.fsync_dir(self._directory)
+        return sorted(self._sealed, key=lambda pack: pack.number)
+
+    def abort(self) -> None:
+        """Remove what this writer wrote, as far as that can be done.
+
+        Only for packs that nothing refers to: never after a commit that may have succeeded.
+        A pack that was there before, with the very same objects, stays.
+        """
+        for base in self._placed:
+            remove_quietly(base + b".idx")
+            remove_quietly(base + b".pack")
+        self._placed = []
+        self._sealed = []
+        self._numbers = {}
+        self._begin()
+
+    def _begin(self) -> None:
+        self._number = None
+        self._parts = []
+        self._entries = []
+        self._buffered = packindex.PACK_HEAD
+
+    def _seal(self) -> None:
+        assert self._number is not None
+        head = _MAGIC + len(self._entries).to_bytes(4, "big")
+        digest = sha1(head)
+        for part in self._parts:
+            digest.update(part)
+        checksum = digest.digest()
+        path, fd = create_temporary(self._directory)
+        try:
+            try:
+                fsops.write(fd, b"".join((head, *self._parts, checksum)))
+                fsops.fsync(fd)
+            finally:
+                os.close(fd)
+            size = self._buffered + len(checksum)
+            self._place(path, self._number, checksum, size, self._entries)
+        except BaseException:
+            remove_quietly(path)
+            raise
+        self._begin()
+
+    def _place(
+        self, path: bytes, number: int, checksum: bytes, size: int, entries: "list[Entry]"
+    ) -> None:
+        """Give a synced pack its name and its index."""
+        name = b"pack-" + checksum.hex().encode()
+        base = os.path.join(self._directory, name)
+        if not os.path.lexists(base + b".pack"):
+            self._placed.append(base)
+        fsops.rename(path, base + b".pack")
+        write_index(base, packindex.build(entries, checksum))
+        self._sealed.append(SealedPack(number, name, size, len(entries)))
+
+
+class _BlobStream:
+    """One blob on its way into a pack of its own."""
+
+    __slots__ = ("_fd", "_pack_hash", "_size", "checksum", "entry", "length")
+
+    def __init__(self, fd: int, size: int) -> None:
+        self._fd = fd
+        self._size = size
+        self._pack_hash = sha1()
+        self.length = 0
+        self.checksum = b""
+        self.entry: Entry = (b"", 0, packindex.PACK_HEAD)
+
+    def write_all(self, chunks: "Iterable[Data]") -> bytes:
+        """Write the whole pack; return the blob's id."""
+        head = entry_head(BLOB, self._size)
+        self._write(_MAGIC + (1).to_bytes(4, "big") + head)
+        crc = crc32(head)
+        digest = sha1(object_head(BLOB, self._size))
+        compressor = deflate.compressor(self._size)
+        left = self._size
+        for chunk in chunks:
+            left -= len(chunk)
+            if left < 0:
+                raise SizeMismatchError(f"more than the {self._size} bytes announced")
+            digest.update(chunk)
+            packed = compressor.compress(chunk)
+            if packed:
+                crc = crc32(packed, crc)
+                self._write(packed)
+        if left:
+            raise SizeMismatchError(f"{left} of the {self._size} bytes announced are missing")
+        packed = compressor.flush()
+        self._write(packed)
+        self.checksum = self._pack_hash.digest()
+        self._write(self.checksum)
+        self.entry = (digest.digest(), crc32(packed, crc), packindex.PACK_HEAD)
+        return self.entry[0]
+
+    def _write(self, data: bytes) -> None:
+        self._pack_hash.update(data)
+        fsops.write(self._fd, data)
+        self.length += len(data)
+
+
+def create_temporary(directory: bytes) -> tuple[bytes, int]:
+    """Make a new file in `directory` under a name that begins with `tmp-`; return path and fd."""
+    while True:
+        name = b"tmp-%d-%d" % (os.getpid(), next(_temporary_numbers))
+        path = os.path.join(directory, name)
+        try:
+            return path, fsops.create(path)
+        except FileExistsError:
+            continue  # left by a crashed process that had our number
+
+
+def write_index(base: bytes, data: bytes) -> None:
+    """Put an index beside its pack, unsynced; it replaces one that is there."""
+    path, fd = create_temporary(os.path.dirname(base))
+    try:
+        try:
+            fsops.write(fd, data)
+        finally:
+            os.close(fd)
+        fsops.rename(path, base + b".idx")
+    except BaseException:
+        remove_quietly(path)
+        raise
+
+
+def remove_quietly(path: bytes) -> None:
+    """Remove a file of ours; a failure leaves litter and nothing worse."""
+    try:
+        fsops.unlink(path)
+    except OSError:
+        return

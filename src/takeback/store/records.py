@@ -1,0 +1,174 @@
+"""Walk and splice the records of the stat cache without unpacking them.
+
+Records follow each other in pre-order and say how deep they are, not where their parent is, so
+a piece can be cut out or put in anywhere by copying bytes.
+"""
+
+from struct import Struct
+
+from takeback.model.tree import FOLDER, KIND, REASON, UNSTABLE
+from takeback.store import folders
+from takeback.store.layout import ENTRY, RECORD, unpack_record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from takeback.store.folders import Folder
+
+    Records = bytes | bytearray
+    Pieces = list[tuple[int, int, bytes]]
+
+_HEAD = Struct("<IHHI")
+_FLAGS = Struct("<12xI")
+
+TELLS = 0x0200
+"""Flag of a folder that holds something left out or unstable itself."""
+
+
+def below(records: "Records", offset: int) -> "Iterator[tuple[int, int, int]]":
+    """(offset, depth, entries) of a record and of all records below it."""
+    _, top, _, _ = _HEAD.unpack_from(records, offset)
+    at, end = offset, len(records)
+    while at < end:
+        length, depth, _, count = _HEAD.unpack_from(records, at)
+        if depth <= top and at != offset:
+            return
+        yield at, depth, count
+        at += length
+
+
+def end_of(records: "Records", offset: int) -> int:
+    """Where the last record below the one at `offset` ends."""
+    last = offset
+    for last, _, _ in below(records, offset):
+        pass
+    return last + int(_HEAD.unpack_from(records, last)[0])
+
+
+def find_record(records: "Records", offset: int, name: bytes) -> "int | None":
+    """The record of the subfolder `name` of the folder at `offset`."""
+    wanted = _HEAD.unpack_from(records, offset)[1] + 1
+    for at, depth, count in below(records, offset):
+        if depth == wanted and _has_name(records, at, count, name):
+            return at
+    return None
+
+
+def is_big(records: "Records", offset: int, limit: int) -> bool:
+    """Whether more than `limit` entries lie below the record at `offset`."""
+    total = 0
+    for _, _, count in below(records, offset):
+        total += count
+        if total > limit:
+            return True
+    return False
+
+
+def count_entries(records: "Records", start: int = 0, end: "int | None" = None) -> int:
+    """How many entries the records between two offsets hold."""
+    total, at = 0, start
+    end = len(records) if end is None else end
+    while at < end:
+        length, _, _, count = _HEAD.unpack_from(records, at)
+        total += count
+        at += length
+    return total
+
+
+def entries_added(records: "Records", pieces: "Pieces") -> int:
+    """By how much the number of entries grows when the pieces are replaced."""
+    return sum(
+        count_entries(fresh) - count_entries(records, start, end) for start, end, fresh in pieces
+    )
+
+
+def told(records: "Records") -> "Iterator[tuple[bytes, int]]":
+    """(path, flags) of every entry that was left out or did not hold still."""
+    names: list[bytes] = []
+    for at, depth, _ in below(records, 0) if records else ():
+        del names[depth:]
+        names.append(_name(records, at))
+        if _FLAGS.unpack_from(records, at)[0] & TELLS:
+            for fields, name in unpack_record(records, at)[2]:
+                if fields[5] & (REASON | UNSTABLE):
+                    yield b"/".join((*names[1:], name)), fields[5]
+
+
+def objects(records: "Records") -> "dict[bytes, int]":
+    """The pack number of every captured file's object."""
+    known: dict[bytes, int] = {}
+    view = memoryview(records)
+    for at, _, count in below(records, 0) if records else ():
+        start = at + RECORD.size
+        entries = ENTRY.iter_unpack(view[start : start + count * ENTRY.size])
+        for _, _, _, _, mode, flags, _, number, _, oid in entries:
+            if not flags & REASON and mode & KIND != FOLDER:
+                known[oid] = number
+    return known
+
+
+def edits(records: "Records", root: "Folder", removed: "Iterable[int]") -> "Pieces":
+    """The pieces of `records` to replace, as (start, end, new bytes), in order and disjoint."""
+    pieces = [(at, end_of(records, at), b"") for at in removed]
+    for folder in touched(root):
+        if folder.offset >= 0:
+            depth = folder.depth()
+            fresh = [folders.record(folder, depth)]
+            for child in folder.children.values():
+                if child.offset < 0:
+                    fresh += whole(child, depth + 1)
+            end = folder.offset + int(_HEAD.unpack_from(records, folder.offset)[0])
+            pieces.append((folder.offset, end, b"".join(fresh)))
+    return _disjoint(sorted(pieces))
+
+
+def touched(root: "Folder") -> "Iterator[Folder]":
+    """The folders that were loaded from records and have something to write back."""
+    stack = [root]
+    while stack:
+        folder = stack.pop()
+        if folder.touched:
+            yield folder
+        stack += (child for child in folder.children.values() if child.offset >= 0)
+
+
+def whole(root: "Folder", depth: int = 0) -> "list[bytes]":
+    """The records of a new folder and of everything below it."""
+    made, stack = [], [(root, depth)]
+    while stack:
+        folder, depth = stack.pop()
+        made.append(folders.record(folder, depth))
+        stack += ((child, depth + 1) for child in folder.children.values())
+    return made
+
+
+def splice(records: "Records", pieces: "Pieces") -> bytes:
+    """`records` with every piece replaced."""
+    parts: list[bytes | bytearray | memoryview] = []
+    view, at = memoryview(records), 0
+    for start, end, fresh in pieces:
+        parts += (view[at:start], fresh)
+        at = end
+    parts.append(view[at:])
+    return b"".join(parts)
+
+
+def _disjoint(pieces: "Pieces") -> "Pieces":
+    """Without what lies inside a removed folder."""
+    kept: list[tuple[int, int, bytes]] = []
+    for piece in pieces:
+        if not kept or piece[0] >= kept[-1][1]:
+            kept.append(piece)
+    return kept
+
+
+def _has_name(records: "Records", at: int, count: int, name: bytes) -> bool:
+    start = at + RECORD.size + count * ENTRY.size
+    return bytes(records[start : start + len(name) + 1]) == name + b"\0"
+
+
+def _name(records: "Records", at: int) -> bytes:
+    _, _, length, count = _HEAD.unpack_from(records, at)
+    start = at + RECORD.size + count * ENTRY.size
+    return bytes(records[start : start + length])

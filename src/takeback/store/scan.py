@@ -1,0 +1,352 @@
+"""Find out what a tree looks like now, through directory descriptors and never through a link.
+
+With a stat cache only the folders and entries that its stat loop reports are looked at; without
+one, everything is. Nothing in the tree stops a scan: what cannot be captured becomes an entry
+with the reason. File contents are not read here; what needs reading is collected in `pending`.
+"""
+
+import os
+
+from takeback.model import reasons
+from takeback.model.tree import FOLDER, KIND, LINK, REGULAR
+from takeback.store import statloop
+from takeback.store.descent import Descent
+from takeback.store.folders import Folder, Node, load
+from takeback.store.layout import CHANGED, DENIED, GONE
+from takeback.store.records import find_record, is_big
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from takeback.ports import Rules
+
+    Records = bytes | bytearray
+
+hook: "Callable[[str, bytes], None] | None" = None
+"""Called as ("listed", path) after a folder was listed. Set by tests only."""
+
+VERSION_CONTROL = frozenset((b".git", b".jj", b".hg", b".svn"))
+_STICKY = (reasons.REBUILDABLE, reasons.IGNORED)
+
+
+class Scan:
+    """One look at a tree.
+
+    `pending` holds (folder, node) for every file and link whose content must be read.
+    `removed` holds the offsets of records whose folders are gone.
+    """
+
+    def __init__(self, root: int, rules: "Rules", store: "tuple[int, int]") -> None:
+        self.pending: list[tuple[Folder, Node]] = []
+        self.removed: set[int] = set()
+        self.descent = Descent(root)
+        self._root = root
+        self._rules = rules
+        self._store = store
+        self._device = os.fstat(root).st_dev
+        self._loaded: dict[int, Folder] = {}
+        self._found: list[Folder] = []
+
+    def close(self) -> None:
+        """Close every descriptor but the root's."""
+        self.descent.close()
+
+    # -- everything ------------------------------------------------------------------------
+
+    def whole(self) -> Folder:
+        """Look at everything."""
+        root = Folder(b"", None)
+        root.stamp(os.fstat(self._root))
+        root.judged = True
+        self._explore(root)
+        self._collect()
+        return root
+
+    # -- what changed ----------------------------------------------------------------------
+
+    def changes(self, records: "Records") -> "Folder | None":
+        """Look at what is no longer as `records` say; None if everything is."""
+        reports = statloop.scan(records, self._root)
+        for offset, status, ancestors, indices in reports:
+            above = self._load_chain(records, ancestors)
+            if status in (GONE, DENIED):
+                self._replace_folder(above, records, offset)
+                continue
+            folder = self._load(records, offset, above)
+            names = list(folder.nodes)
+            for index in indices:
+                self._look_again(folder, names[index])
+            if status == CHANGED:
+                self._list_again(folder, records)
+        self.pending = [todo for todo in self.pending if self._is_attached(todo[0])]
+        self._collect()
+        return self._loaded.get(0)
+
+    def _load_chain(self, records: "Records", offsets: "Iterable[int]") -> "Folder | None":
+        folder = None
+        for offset in offsets:
+            folder = self._load(records, offset, folder)
+        return folder
+
+    def _load(self, records: "Records", offset: int, parent: "Folder | None") -> Folder:
+        folder = self._loaded.get(offset)
+        if folder is None:
+            folder = self._loaded[offset] = load(records, offset, parent)
+            node = parent.nodes.get(folder.name) if parent is not None else None
+            if parent is not None and node is not None and node.is_folder:
+                parent.children.setdefault(folder.name, folder)
+        return folder
+
+    def _replace_folder(self, parent: "Folder | None", records: "Records", offset: int) -> None:
+        """A known folder is not there any more, or cannot be entered."""
+        if parent is None:
+            return
+        name = load(records, offset, parent).name
+        self.removed.add(offset)
+        self._forget(parent, name)
+        self._classify_name(parent, name)
+
+    def _look_again(self, folder: Folder, name: bytes) -> None:
+        """An entry's stamps are not as recorded."""
+        node = folder.nodes.get(name)
+        found = self._lstat(folder, name)
+        if node is None or found is None:
+            self._forget(folder, name)
+            return
+        same_kind = (node.mode ^ found.st_mode) & KIND == 0
+        kind = found.st_mode & KIND
+        if node.reason or not same_kind or kind not in (REGULAR, LINK):
+            self._reconsider(folder, node, found)
+            return
+        if found.st_dev != self._device:
+            self._leave_out(folder, name, found, reasons.OTHER_MOUNT)
+            return
+        if node.mode != found.st_mode:
+            folder.changed = True
+        node.stamp(found)
+        folder.touched = True
+        self.pending.append((folder, node))
+
+    def _reconsider(self, folder: Folder, node: Node, found: os.stat_result) -> None:
+        """Something left out has changed, or what was captured is of another kind now."""
+        if node.reason in _STICKY and node.inode == found.st_ino:
+            # Measuring it again at each change would cost more than it could win; a folder
+            # that is made anew has another inode.
+            node.stamp(found)
+            folder.touched = True
+            return
+        self._forget(folder, node.name)
+        self._classify(folder, node.name, found)
+
+    def _list_again(self, folder: Folder, records: "Records") -> None:
+        """A folder's own stamps are not as recorded: names may have come or gone."""
+        listed = self._list(folder)
+        if listed is None:
+            return
+        names = set(listed)
+        for name in [known for known in folder.nodes if known not in names]:
+            self._drop_record(folder, name, records)
+            self._forget(folder, name)
+        fresh = [name for name in listed if name not in folder.nodes]
+        if not fresh:
+            return
+        bounded = self._is_bounded(folder, records)
+        for name in fresh:
+            found = self._lstat(folder, name)
+            if found is None:
+                continue
+            if bounded and name not in VERSION_CONTROL:
+                self._leave_out(folder, name, found, reasons.REBUILDABLE)
+            else:
+                self._classify(folder, name, found)
+
+    def _drop_record(self, folder: Folder, name: bytes, records: "Records") -> None:
+        if folder.nodes[name].is_folder and folder.offset >= 0:
+            offset = find_record(records, folder.offset, name)
+            if offset is not None:
+                self.removed.add(offset)
+
+    def _is_bounded(self, folder: Folder, records: "Records") -> bool:
+        """Whether new entries here would grow a rebuildable folder that is big already."""
+        outermost = None
+        above: Folder | None = folder
+        while above is not None and above.parent is not None:
+            if self._rules.is_rebuildable(above.name) and above.offset >= 0:
+                outermost = above
+            above = above.parent
+        if outermost is None:
+            return False
+        if not is_big(records, outermost.offset, self._rules.entry_limit):
+            return False
+        return bool(self._rules.leaves_out_folder(outermost.path()))
+
+    # -- new folders -----------------------------------------------------------------------
+
+    def _explore(self, start: Folder) -> None:
+        """List a new folder and everything below it that the rules do not leave out."""
+        stack = [start]
+        while stack:
+            folder = stack.pop()
+            folder.mark = len(stack)
+            listed = self._list(folder)
+            if listed is None:
+                continue
+            bytes_here = 0
+            fd = self.descent.open(folder.way())
+            for name in listed:
+                try:
+                    found = os.stat(name, dir_fd=fd, follow_symlinks=False)
+                except OSError:
+                    continue
+                self._classify(folder, name, found, stack)
+                if found.st_mode & KIND == REGULAR:
+                    bytes_here += found.st_size
+            self._found.append(folder)
+            self._weigh(folder, len(listed), bytes_here, stack)
+
+    def _weigh(self, folder: Folder, entries: int, size: int, stack: "list[Folder]") -> None:
+        """Count new entries for every folder above, and ask the rules where a limit is passed."""
+        over = []
+        above: Folder | None = folder
+        while above is not None and not above.judged:
+            above.entries_below += entries
+            above.bytes_below += size
+            if above.entries_below > self._rules.entry_limit:
+                above.judged = True
+                over.append(above)
+            elif above.rebuildable and above.bytes_below > self._rules.byte_limit:
+                above.rebuildable = False
+                over.append(above)
+            above = above.parent
+        for big in reversed(over):
+            reason = self._rules.leaves_out_folder(big.path())
+            if reason:
+                del stack[big.mark :]
+                self._give_up(big, reason)
+                return
+
+    def _give_up(self, folder: Folder, reason: int) -> None:
+        """Turn a folder that was being explored into an entry that is left out."""
+        parent = folder.parent
+        if parent is None:
+            return
+        parent.children.pop(folder.name, None)
+        node = parent.nodes[folder.name]
+        node.flags = reason
+
+    def _collect(self) -> None:
+        """Collect the content to be read in the new folders that stayed."""
+        for folder in self._found:
+            if self._is_attached(folder):
+                for node in folder.nodes.values():
+                    if not node.reason and node.mode & KIND != FOLDER:
+                        self.pending.append((folder, node))
+        self._found.clear()
+
+    @staticmethod
+    def _is_attached(folder: Folder) -> bool:
+        while folder.parent is not None:
+            if folder.parent.children.get(folder.name) is not folder:
+                return False
+            folder = folder.parent
+        return True
+
+    # -- entries ---------------------------------------------------------------------------
+
+    def _classify_name(self, folder: Folder, name: bytes) -> None:
+        found = self._lstat(folder, name)
+        if found is not None:
+            self._classify(folder, name, found)
+
+    def _classify(
+        self,
+        folder: Folder,
+        name: bytes,
+        found: os.stat_result,
+        stack: "list[Folder] | None" = None,
+    ) -> None:
+        """Note a name that was not known before. New folders are explored now, or stacked."""
+        reason = self._reason(folder, name, found)
+        node = folder.nodes[name] = Node(name)
+        node.stamp(found)
+        node.flags = reason
+        folder.touched = folder.changed = True
+        if reason:
+            return
+        if found.st_mode & KIND == FOLDER:
+            node.size = 0
+            child = folder.children[name] = Folder(name, folder)
+            child.stamp(found)
+            child.rebuildable = self._rules.is_rebuildable(name)
+            if stack is None:
+                self._explore(child)
+            else:
+                stack.append(child)
+        elif stack is None:
+            self.pending.append((folder, node))
+
+    def _reason(self, folder: Folder, name: bytes, found: os.stat_result) -> int:
+        kind = found.st_mode & KIND
+        if name in VERSION_CONTROL:
+            return reasons.VERSION_CONTROL
+        if found.st_dev != self._device:
+            return reasons.OTHER_MOUNT
+        if kind == FOLDER:
+            return reasons.STORE if (found.st_dev, found.st_ino) == self._store else 0
+        if kind == REGULAR:
+            if found.st_size > self._rules.file_limit:
+                return self._rules.leaves_out_file(folder.path_of(name))
+            return 0
+        return 0 if kind == LINK else reasons.SPECIAL
+
+    def _leave_out(self, folder: Folder, name: bytes, found: os.stat_result, reason: int) -> None:
+        node = folder.nodes[name] = Node(name)
+        node.stamp(found)
+        node.flags = reason
+        folder.children.pop(name, None)
+        folder.touched = folder.changed = True
+
+    def _forget(self, folder: Folder, name: bytes) -> None:
+        if folder.nodes.pop(name, None) is not None:
+            folder.children.pop(name, None)
+            folder.touched = folder.changed = True
+
+    # -- the disk --------------------------------------------------------------------------
+
+    def _list(self, folder: Folder) -> "list[bytes] | None":
+        """The names in a folder, sorted; None if it cannot be listed, which is then noted."""
+        try:
+            fd = self.descent.open(folder.way())
+            # Stamps first: what changes after this will be seen next time.
+            folder.stamp(os.fstat(fd))
+            listed = sorted(map(os.fsencode, os.listdir(fd)))
+        except OSError as problem:
+            self._cannot_enter(folder, problem)
+            return None
+        if hook is not None:
+            hook("listed", folder.path())
+        return listed
+
+    def _cannot_enter(self, folder: Folder, problem: OSError) -> None:
+        parent = folder.parent
+        if parent is None:
+            raise problem
+        parent.children.pop(folder.name, None)
+        if folder.offset >= 0:
+            self.removed.add(folder.offset)
+        found = self._lstat(parent, folder.name)
+        if found is None:
+            self._forget(parent, folder.name)
+        elif found.st_mode & KIND == FOLDER:
+            self._leave_out(parent, folder.name, found, reasons.UNREADABLE)
+        else:
+            self._forget(parent, folder.name)
+            self._classify(parent, folder.name, found)
+
+    def _lstat(self, folder: Folder, name: bytes) -> "os.stat_result | None":
+        try:
+            return os.stat(name, dir_fd=self.descent.open(folder.way()), follow_symlinks=False)
+        except OSError:
+            return None
+

@@ -1,0 +1,159 @@
+"""The stat cache: what every known folder and file looked like when it was last captured.
+
+It is disposable. It is used only if its checksum holds, it was written in this boot of the
+machine, for this store and these rules, and for a checkpoint that the ledger knows; otherwise
+everything is looked at again. So it is never synced, and a crash at any moment costs time only.
+
+    header, 128 bytes: magic, length of the records, number of the checkpoint, state, checksum of
+                       the records, checksum of the header, tree, identity, number of entries
+    records: see `layout`
+"""
+
+import hashlib
+import os
+import zlib
+from struct import Struct
+
+from takeback.store import fsops, records
+from takeback.store.home import replace_file
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    Pieces = list[tuple[int, int, bytes]]
+
+_MAGIC = b"TBINDEX1"
+_HEADER = Struct("<8sQQIII32s32sQ20x")
+_CLEAN, _BEING_WRITTEN = 0, 1
+_LARGEST = 1 << 32
+
+
+class StatCache:
+    """The stat cache of one project, in memory."""
+
+    __slots__ = (
+        "_on_disk",
+        "_path",
+        "checkpoint",
+        "entries",
+        "identity",
+        "records",
+        "tree",
+    )
+
+    def __init__(self, path: bytes, identity: bytes) -> None:
+        self._path = path
+        self.identity = identity
+        self.forget()
+
+    def forget(self) -> None:
+        """Know nothing."""
+        self.records = bytearray()
+        self._on_disk = b""
+        self.checkpoint = 0
+        self.tree = b""
+        self.entries = 0
+
+    def load(self, newest: int, tree: bytes) -> bool:
+        """Read the file; False, and nothing known, if it is not about the newest checkpoint."""
+        if self.records and self.checkpoint == newest and self.tree == tree:
+            return True
+        self.forget()
+        data = _read(self._path)
+        if len(data) < _HEADER.size:
+            return False
+        (magic, length, checkpoint, state, checksum, _, known_tree, identity, entries) = (
+            _HEADER.unpack_from(data)
+        )
+        body = memoryview(data)[_HEADER.size :]
+        if (
+            magic != _MAGIC
+            or state != _CLEAN
+            or _header_checksum(data[: _HEADER.size]) != _HEADER.unpack_from(data)[5]
+            or (checkpoint, known_tree, identity) != (newest, tree, self.identity)
+            or length != len(body)
+            or zlib.crc32(body) != checksum
+        ):
+            return False
+        self.records = bytearray(body)
+        self._on_disk = data[: _HEADER.size]
+        self.checkpoint, self.tree, self.entries = checkpoint, tree, entries
+        return True
+
+    def replace(self, fresh: bytes, checkpoint: int, tree: bytes) -> None:
+        """Know `fresh` records instead, and write them."""
+        self.records = bytearray(fresh)
+        self.checkpoint, self.tree = checkpoint, tree
+        self.entries = records.count_entries(fresh)
+        header = self._header(_CLEAN)
+        replace_file(self._path, header + fresh, durable=False)
+        self._on_disk = header
+
+    def patch(self, pieces: "Pieces", checkpoint: int, tree: bytes) -> None:
+        """Change some records; in place when none of them has another length."""
+        if any(end - start != len(fresh) for start, end, fresh in pieces):
+            self.replace(records.splice(self.records, pieces), checkpoint, tree)
+            return
+        self.entries += records.entries_added(self.records, pieces)
+        for start, end, fresh in pieces:
+            self.records[start:end] = fresh
+        self.checkpoint, self.tree = checkpoint, tree
+        if not self._write_in_place(pieces):
+            self.replace(bytes(self.records), checkpoint, tree)
+
+    def _write_in_place(self, pieces: "Pieces") -> bool:
+        """Write the changed records only; False if the file is not the one we know."""
+        fd = fsops.open_or_create(self._path)
+        try:
+            # Another process may have written it since; its records are not ours to mix with.
+            if not self._on_disk or os.pread(fd, _HEADER.size, 0) != self._on_disk:
+                return False
+            header = self._header(_CLEAN)
+            if pieces:
+                fsops.write_at(fd, self._header(_BEING_WRITTEN), 0)
+            for start, _, fresh in pieces:
+                fsops.write_at(fd, fresh, _HEADER.size + start)
+            fsops.write_at(fd, header, 0)
+            self._on_disk = header
+        finally:
+            os.close(fd)
+        return True
+
+    def _header(self, state: int) -> bytes:
+        checksum = zlib.crc32(self.records) if state == _CLEAN else 0
+        fields = (_MAGIC, len(self.records), self.checkpoint, state, checksum)
+        rest = (self.tree, self.identity, self.entries)
+        blank = _HEADER.pack(*fields, 0, *rest)
+        return _HEADER.pack(*fields, _header_checksum(blank), *rest)
+
+
+def identity(store: str, boot: bytes, rules: bytes) -> bytes:
+    """What a stat cache must have been written for to be believed."""
+    return hashlib.sha256(b"\0".join((store.encode(), boot, rules))).digest()
+
+
+def boot() -> bytes:
+    """Something that is another at every start of the machine, where the system tells."""
+    try:
+        fd = os.open(b"/proc/sys/kernel/random/boot_id", os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return b""
+    try:
+        return os.read(fd, 64)
+    finally:
+        os.close(fd)
+
+
+def _header_checksum(header: bytes) -> int:
+    return zlib.crc32(header[:32] + header[36:])
+
+
+def _read(path: bytes) -> bytes:
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return b""
+    try:
+        size = os.fstat(fd).st_size
+        return os.read(fd, min(size, _LARGEST)) if size else b""
+    finally:
+        os.close(fd)

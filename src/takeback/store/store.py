@@ -1,0 +1,103 @@
+"""One project's store on disk.
+
+    projects/ID/        0700
+      root              where the project is
+      lock              held by whoever changes the store
+      ledger.db         events, checkpoints, packs; its commit is the commit point
+      index             the stat cache, disposable
+      clock             touched to read the file system's time
+      git/              the packs, as a bare git repository
+      config.toml       the project's own settings, if any
+"""
+
+import os
+
+from takeback.store import fsops, home, view
+from takeback.store.ledger import Ledger
+from takeback.store.lock import Lock
+from takeback.store.objects import Objects
+from takeback.store.packwrite import PackWriter
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+class Store:
+    """Everything that is kept about one project."""
+
+    def __init__(self, path: bytes, id: str) -> None:
+        home.require_private(path)
+        self.path = path
+        self.id = id
+        self.git_dir = path + b"/git"
+        self.packs_dir = self.git_dir + b"/objects/pack"
+        self.index_path = path + b"/index"
+        self.clock_path = path + b"/clock"
+        self.lock = Lock(path + b"/lock")
+        self.ledger = Ledger(path + b"/ledger.db")
+        self.objects = Objects(self.packs_dir, self.ledger)
+
+    def close(self) -> None:
+        """Close the ledger and all packs."""
+        self.objects.close()
+        self.ledger.close()
+
+    def identity(self) -> "tuple[int, int]":
+        """Device and inode of the home folder, by which a scan knows not to enter it."""
+        found = os.stat(os.path.dirname(os.path.dirname(self.path)))
+        return found.st_dev, found.st_ino
+
+    def pack_writer(self) -> PackWriter:
+        """A writer whose packs get the next free numbers."""
+        return PackWriter(self.packs_dir, first_number=self.ledger.next_pack())
+
+    def publish(self, commit: bytes, manifests: bytes) -> None:
+        """Let the git view show a committed checkpoint. It follows the ledger, never leads."""
+        shown = view.read_ref(self.git_dir, view.BRANCH)
+        if shown is not None and not self.ledger.knows_view(shown):
+            view.keep_lost(self.git_dir, shown)
+        view.write_ref(self.git_dir, view.BRANCH, commit)
+        view.write_ref(self.git_dir, view.MANIFESTS, manifests)
+
+    def recover(self) -> None:
+        """Clean up after a process that died: remove what was never committed."""
+        view.create(self.git_dir)
+        shown = view.read_ref(self.git_dir, view.BRANCH)
+        if shown is not None and not self.ledger.knows_view(shown):
+            # The ledger lost its end; the packs it no longer knows are all that is left of it.
+            return
+        for path in self._litter():
+            fsops.unlink(path)
+        newest = self.ledger.newest()
+        if newest is not None:
+            if shown != newest.view:
+                view.write_ref(self.git_dir, view.BRANCH, newest.view)
+            if view.read_ref(self.git_dir, view.MANIFESTS) != newest.keep:
+                view.write_ref(self.git_dir, view.MANIFESTS, newest.keep)
+
+    def stray_packs(self) -> "list[bytes]":
+        """The packs on disk that no checkpoint was committed with."""
+        known = {name.encode() for name in self.ledger.packs().values()}
+        names = (n for n in os.listdir(self.packs_dir) if n.startswith(b"pack-"))
+        return sorted({n.rsplit(b".", 1)[0] for n in names} - known)
+
+    def _litter(self) -> "Iterator[bytes]":
+        for name in os.listdir(self.packs_dir):
+            if name.startswith(b"tmp-") or name.endswith(b".tmp"):
+                yield self.packs_dir + b"/" + name
+        for stray in self.stray_packs():
+            for suffix in (b".idx", b".pack"):
+                if os.path.lexists(self.packs_dir + b"/" + stray + suffix):
+                    yield self.packs_dir + b"/" + stray + suffix
+        for folder in (self.path, self.git_dir, self.git_dir + b"/refs/heads"):
+            for name in os.listdir(folder):
+                if name.endswith(b".tmp"):
+                    yield folder + b"/" + name
+
+
+def create(path: bytes) -> None:
+    """Make the folders of a new store; what a died first use left is used again."""
+    if not home.require_private(path):
+        fsops.mkdir(path)
+    view.create(path + b"/git")
