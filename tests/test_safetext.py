@@ -66,7 +66,15 @@ def unsafe(shown: str) -> str:
 
 def test_plain_text_is_left_alone() -> None:
     """Ordinary names, in any script, are shown as they are."""
-    for name in ("src/main.py", "a b", "naïve café.txt", "日本語　名前.md", "à\u202fvoir", "🎉", ""):
+    for name in (
+        "src/main.py",
+        "a b",
+        "naïve café.txt",
+        "日本語　名前.md",
+        "à\u202fvoir",
+        "🎉",
+        "",
+    ):
         assert safe(name) == name
         assert safe(name.encode()) == name
 

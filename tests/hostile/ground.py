@@ -5,12 +5,13 @@ import os
 import shutil
 import stat
 import subprocess
+import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-_SET_FLAGS = 0x40086602  # FS_IOC_SETFLAGS
+_GET_FLAGS, _SET_FLAGS = 0x80086601, 0x40086602  # FS_IOC_GETFLAGS, FS_IOC_SETFLAGS
 IMMUTABLE, APPEND_ONLY = 0x10, 0x20
 
 PLAIN_USER = 65534
@@ -116,11 +117,13 @@ def git_environment(home: bytes) -> dict[str, str]:
     }
 
 
-def set_flags(path: bytes, flags: int) -> None:
-    """Set the inode flags of a file or folder (immutable, append-only), as root may."""
-    fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW)
+def set_flags(path: bytes, flags: int, above: int | None = None) -> None:
+    """Make a file or folder immutable or append-only, or with 0 neither, as root may."""
+    fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW, dir_fd=above)
     try:
-        fcntl.ioctl(fd, _SET_FLAGS, flags.to_bytes(8, "little"))
+        now = int.from_bytes(fcntl.ioctl(fd, _GET_FLAGS, bytes(8)), sys.byteorder)
+        wanted = now & ~(IMMUTABLE | APPEND_ONLY) | flags
+        fcntl.ioctl(fd, _SET_FLAGS, wanted.to_bytes(8, sys.byteorder))
     finally:
         os.close(fd)
 
@@ -199,11 +202,7 @@ def _enter(name: bytes, above: int | None) -> int:
 def _clear_flags(name: bytes, above: int | None) -> None:
     """Take immutable and append-only away, where there are such flags and we may."""
     with suppress(OSError):
-        fd = os.open(name, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW, dir_fd=above)
-        try:
-            fcntl.ioctl(fd, _SET_FLAGS, bytes(8))
-        finally:
-            os.close(fd)
+        set_flags(name, 0, above)
 
 
 def _unlink(name: bytes, above: int | None) -> None:

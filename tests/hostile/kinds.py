@@ -139,43 +139,45 @@ def _bound_above(ground: Ground) -> None:
     _mount("--rbind", ground.root, ground.path(b"a/door"))
 
 
+def _overlay(ground: Ground, where: bytes, options: bytes = b"") -> None:
+    """Lay one folder over another; both are beside the tree, with what was put there before."""
+    layers = []
+    for layer in (b"lower", b"upper", b"work"):
+        layers.append(ground.base + b"/" + layer)
+        os.makedirs(layers[-1], exist_ok=True)
+    options += b"lowerdir=%b,upperdir=%b,workdir=%b" % tuple(layers)
+    _mount("-t", "overlay", "overlay", "-o", options, where)
+
+
+def _fill_lower(ground: Ground) -> None:
+    for name in (b"kept", b"changed", b"deleted"):
+        with open(ground.base + b"/lower/" + name, "wb") as file:
+            file.write(b"from below: " + name)
+
+
 def _overlay_below(ground: Ground) -> None:
     ground.folder(b"door")
-    for name in (b"lower", b"upper", b"work"):
-        os.mkdir(ground.beyond(name))
-    where = (ground.beyond(b"lower"), ground.beyond(b"upper"), ground.beyond(b"work"))
-    options = b"lowerdir=%b,upperdir=%b,workdir=%b" % where
-    _mount("-t", "overlay", "overlay", "-o", options, ground.path(b"door"))
+    _overlay(ground, ground.path(b"door"))
     ground.file(b"door/behind")
+
+
+def _overlay_whole(ground: Ground) -> None:
+    """The tree itself is an overlay: some files come from below, one was deleted."""
+    os.mkdir(ground.base + b"/lower")
+    _fill_lower(ground)
+    _overlay(ground, ground.root)
+    ground.append(b"changed", b", changed above")
+    ground.remove(b"deleted")
 
 
 def _overlay_two_disks(ground: Ground) -> None:
     """An overlay whose files show the device numbers of two disks, none of them the folder's."""
-    os.mkdir(ground.beyond(b"disk"))
-    _mount("-t", "tmpfs", "tmpfs", ground.beyond(b"disk"))
-    for name in (b"disk/lower", b"upper", b"work"):
-        os.mkdir(ground.beyond(name))
-    with open(ground.beyond(b"disk/lower/below"), "wb") as file:
-        file.write(b"from another disk\n")
-    where = (ground.beyond(b"disk/lower"), ground.beyond(b"upper"), ground.beyond(b"work"))
-    options = b"xino=off,lowerdir=%b,upperdir=%b,workdir=%b" % where
-    _mount("-t", "overlay", "overlay", "-o", options, ground.root)
-    ground.file(b"above", b"from the upper disk\n")
-    ground.file(b"folder/inside")
-
-
-def _overlay_whole(ground: Ground) -> None:
-    """The tree itself is an overlay: files come from two disks, one was deleted."""
-    for name in (b"lower", b"upper", b"work"):
-        os.mkdir(ground.beyond(name))
-    for name in (b"kept", b"changed", b"deleted"):
-        with open(ground.beyond(b"lower/" + name), "wb") as file:
-            file.write(b"from below: " + name)
-    where = (ground.beyond(b"lower"), ground.beyond(b"upper"), ground.beyond(b"work"))
-    options = b"lowerdir=%b,upperdir=%b,workdir=%b" % where
-    _mount("-t", "overlay", "overlay", "-o", options, ground.root)
+    os.mkdir(ground.base + b"/lower")
+    _mount("-t", "tmpfs", "tmpfs", ground.base + b"/lower")
+    _fill_lower(ground)
+    _overlay(ground, ground.root, b"xino=off,")
     ground.append(b"changed", b", changed above")
-    ground.remove(b"deleted")
+    ground.file(b"folder/inside")
 
 
 _PIPES = {b"pipe-%03d" % number: "special" for number in range(150)}

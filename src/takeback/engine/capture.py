@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from takeback.model.jsontext import Json
     from takeback.ports import Progress, Rules
     from takeback.store.folders import Folder
-    from takeback.store.packwrite import PackWriter, SealedPack
+    from takeback.store.packwrite import PackWriter
     from takeback.store.statcache import StatCache
     from takeback.store.store import Store
 
@@ -167,8 +167,7 @@ class _Capture:
             entries=self._count_entries(root),
             changed=count_changes(root, self._cache.records, self._scan.removed, self._previous),
         )
-        packs = writer.finish()
-        return self._store.ledger.add_checkpoint(row, packs, facts(row, packs))
+        return self._store.ledger.add_checkpoint(row, writer.finish())
 
     def _count_entries(self, root: "Folder") -> int:
         if not self._incremental:
@@ -261,22 +260,6 @@ def _tell_parent(folder: "Folder", parent: "Folder") -> None:
         node.oid, node.number, node.mtime = folder.oid, folder.number, folder.mtime
         node.set_view(folder.view)
         parent.changed = parent.touched = True
-
-
-def facts(row: CheckpointRow, packs: "Iterable[SealedPack]") -> "dict[str, Json]":
-    """What the event of a checkpoint says: enough to make its row and its packs' rows again."""
-    return {
-        "checkpoint": row.id,
-        "label": row.label,
-        "tree": row.tree.hex(),
-        "root": row.root.hex(),
-        "pack": row.pack,
-        "view": row.view.hex(),
-        "keep": row.keep.hex(),
-        "entries": row.entries,
-        "changed": row.changed,
-        "packs": [[p.number, p.name.decode(), p.bytes, p.objects] for p in packs],
-    }
 
 
 def as_value(

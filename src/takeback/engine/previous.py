@@ -1,11 +1,11 @@
 """What the checkpoint before held, for a scan that starts without a stat cache."""
 
-from takeback.model.tree import FOLDER, KIND, REASON
+from takeback.model.tree import FOLDER, INCOMPLETE_BELOW, KIND, REASON, UNSTABLE
 from takeback.store import records
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from takeback.model.tree import Manifest
     from takeback.store.folders import Folder
@@ -81,3 +81,19 @@ def _differences(before: "dict[bytes, tuple[int, int, bytes]]", folder: "Folder"
         else:
             count += (was[0] & 0xFFFF, was[2]) != (node.mode & 0xFFFF, node.strong)
     return count
+
+
+def told(objects: "Objects", row: "CheckpointRow") -> "Iterator[tuple[bytes, int]]":
+    """(path, flags) of everything that a checkpoint left out or that did not hold still.
+
+    Folders whose entry says that nothing below them was left out are not read.
+    """
+    stack = [(b"", row.root, row.pack, row.tree)]
+    while stack:
+        path, oid, number, strong = stack.pop()
+        for entry in objects.manifest(oid, number, strong).entries:
+            below = path + b"/" + entry.name if path else entry.name
+            if entry.flags & (REASON | UNSTABLE):
+                yield below, entry.flags
+            elif entry.flags & INCOMPLETE_BELOW:
+                stack.append((below, entry.oid, entry.number, entry.strong))

@@ -111,9 +111,9 @@ class Damage:
 
 
 class Verification:
-    """What `verify` looked at and what it found."""
+    """What `verify` looked at, what it found, and what it could put right without loss."""
 
-    __slots__ = ("bytes", "checkpoints", "damage", "objects", "packs")
+    __slots__ = ("bytes", "checkpoints", "damage", "objects", "packs", "repaired")
 
     def __init__(
         self,
@@ -123,12 +123,14 @@ class Verification:
         objects: int,
         bytes: int,
         damage: "tuple[Damage, ...]",
+        repaired: "tuple[str, ...]" = (),
     ) -> None:
         self.checkpoints = checkpoints
         self.packs = packs
         self.objects = objects
         self.bytes = bytes
         self.damage = damage
+        self.repaired = repaired
 
     @property
     def ok(self) -> bool:

@@ -75,7 +75,7 @@ def _count(length: int) -> None:
 
 def _change_over() -> None:
     try:
-        from isal import isal_zlib  # noqa: PLC0415 - costs milliseconds
+        from isal import isal_zlib
     except ImportError:
         _choice.compress, _choice.compressor = zlib.compress, zlib.compressobj
     else:

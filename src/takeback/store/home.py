@@ -88,7 +88,7 @@ class Home:
 
     def roots(self) -> "list[Root]":
         """Every project we know, from the registry."""
-        text = _read_small(self.path + b"/registry")
+        text = read_small(self.path + b"/registry")
         found = [parse_line(line) for line in text.splitlines(keepends=True)]
         return [root for root in found if root is not None]
 
@@ -102,7 +102,7 @@ class Home:
         except FileNotFoundError:
             return
         for name in names:
-            root = parse_line(_read_small(self.path + b"/projects/" + name + b"/root"))
+            root = parse_line(read_small(self.path + b"/projects/" + name + b"/root"))
             if root is not None and root.id.encode() == name:
                 yield root
 
@@ -174,7 +174,8 @@ def _make_private(path: bytes) -> None:
         return
 
 
-def _read_small(path: bytes, limit: int = 16 * 1024 * 1024) -> bytes:
+def read_small(path: bytes, limit: int = 16 * 1024 * 1024) -> bytes:
+    """What a small file of the store holds; empty when it is not there."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:

@@ -219,10 +219,9 @@ def _join(folder: bytes, name: bytes) -> bytes:
 def _pattern_lines(text: bytes) -> "Iterator[tuple[int, str]]":
     """Split a rule file as git does: what is neither blank nor a comment, with its number."""
     lines = text.removeprefix(b"\xef\xbb\xbf").split(b"\n")
-    for number, line in enumerate(lines, 1):
-        if number < len(lines):
-            line = line.removesuffix(b"\r")
-        if line and not line.startswith(b"#"):
+    for number, whole in enumerate(lines, 1):
+        if not whole.startswith(b"#"):
+            line = whole.removesuffix(b"\r").partition(b"\0")[0]
             pattern = _without_trailing_spaces(line.decode("latin-1"))
             if pattern:
                 yield number, pattern

@@ -160,14 +160,13 @@ class Ledger:
         self._commit()
         return seq
 
-    def add_checkpoint(
-        self, row: CheckpointRow, packs: "Iterable[SealedPack]", payload: "Mapping[str, Json]"
-    ) -> CheckpointRow:
+    def add_checkpoint(self, row: CheckpointRow, packs: "list[SealedPack]") -> CheckpointRow:
         """Commit a checkpoint with its packs and its event. After this it exists."""
         self._begin()
+        payload = {**row_facts(row), "packs": pack_facts(packs)}
         row.event = self._append(CHECKPOINT_TAKEN, payload, row.created)
         for pack in packs:
-            values = (pack.number, pack.name.decode(), pack.bytes, pack.objects)
+            values = (pack.number, pack.name.decode(), pack.size, pack.objects)
             fsops.sql(self._db, "INSERT INTO packs VALUES (?, ?, ?, ?)", values)
         row.number = int(self._one("SELECT coalesce(max(number), 0) + 1 FROM checkpoints"))
         slots = [getattr(row, column) for column in _COLUMNS.split(", ")]
@@ -196,7 +195,7 @@ class Ledger:
     def abandon(self) -> None:
         """Give up a transaction that failed on the way."""
         if self._db.in_transaction:
-            self._db.rollback()
+            fsops.sql(self._db, "ROLLBACK")
 
     # -- checking --------------------------------------------------------------------------
 
@@ -205,8 +204,11 @@ class Ledger:
         try:
             yield from self._check_pages()
             yield from self._check_chain()
+            yield from self._check_tables()
         except (sqlite3.DatabaseError, DamagedStoreError) as problem:
             yield f"the ledger cannot be read: {problem}"
+        except (TypeError, ValueError, KeyError, AttributeError) as problem:
+            yield f"the ledger holds values of the wrong kind: {problem!r}"
 
     def _check_pages(self) -> "Iterator[str]":
         for (said,) in self._db.execute("PRAGMA integrity_check(20)"):
@@ -226,6 +228,28 @@ class Ledger:
                 yield f"event {seq} of the ledger does not follow from the one before"
             expected, chain = seq + 1, link
 
+    def _check_tables(self) -> "Iterator[str]":
+        """The tables say nothing but what the events say."""
+        import json
+
+        taken = "SELECT seq, at, payload FROM events WHERE kind = ? ORDER BY seq"
+        rows = {row.event: row for row in self.checkpoints()}
+        packs = {p[0]: list(p) for p in self._db.execute("SELECT * FROM packs")}
+        for seq, at, text in self._db.execute(taken, (CHECKPOINT_TAKEN,)):
+            said = json.loads(text)
+            row = rows.pop(seq, None)
+            if row is None or row_facts(row) != {k: said[k] for k in row_facts(row)}:
+                yield f"the row of checkpoint `{said['checkpoint']}` is not what event {seq} says"
+            elif row.created != at:
+                yield f"the time of checkpoint `{row.id}` is not what event {seq} says"
+            for pack in said["packs"]:
+                if packs.pop(pack[0], None) != pack:
+                    yield f"the row of pack {pack[0]} is not what event {seq} says"
+        for number in packs:
+            yield f"no event speaks of pack {number}"
+        for row in rows.values():
+            yield f"no event speaks of checkpoint `{row.id}`"
+
     # -- small pieces ----------------------------------------------------------------------
 
     def _checkpoints(
@@ -238,6 +262,26 @@ class Ledger:
     def _one(self, query: str) -> object:
         with _as_damage("read"):
             return self._db.execute(query).fetchone()[0]
+
+
+def row_facts(row: CheckpointRow) -> "dict[str, Json]":
+    """What the event of a checkpoint says about its row."""
+    return {
+        "checkpoint": row.id,
+        "label": row.label,
+        "tree": row.tree.hex(),
+        "root": row.root.hex(),
+        "pack": row.pack,
+        "view": row.view.hex(),
+        "keep": row.keep.hex(),
+        "entries": row.entries,
+        "changed": row.changed,
+    }
+
+
+def pack_facts(packs: "Iterable[SealedPack]") -> "Json":
+    """What the event of a checkpoint says about its packs."""
+    return [[p.number, p.name.decode(), p.size, p.objects] for p in packs]
 
 
 def commit_to(salt: bytes, text: str) -> bytes:

@@ -69,11 +69,11 @@ class Objects:
     def pack_with(self, oid: bytes, number: int) -> PackFile:
         """The pack that holds an object: the one it was stored in, else any that has it."""
         pack = self._pack(number)
-        if pack is not None and pack.find(oid) is not None:
+        if pack is not None and _holds(pack, oid):
             return pack
         for other in self._ledger.packs():
             pack = self._pack(other)
-            if pack is not None and pack.find(oid) is not None:
+            if pack is not None and _holds(pack, oid):
                 return pack
         raise DamagedStoreError(
             f"the object `{oid.hex()}` is missing from the store",
@@ -97,3 +97,11 @@ class Objects:
                 self._open.pop(oldest).close()
             pack = self._open[number] = PackFile(self.directory + b"/" + name.encode())
         return pack
+
+
+def _holds(pack: PackFile, oid: bytes) -> bool:
+    try:
+        return pack.find(oid) is not None
+    except DamagedStoreError:
+        # Another pack may hold the object, too; if none does, it is reported as missing.
+        return False

@@ -76,6 +76,28 @@ class Store:
             if view.read_ref(self.git_dir, view.MANIFESTS) != newest.keep:
                 view.write_ref(self.git_dir, view.MANIFESTS, newest.keep)
 
+    def check_view(self) -> "Iterator[str]":
+        """Where the files of the git view are not as the ledger wants them."""
+        newest = self.ledger.newest()
+        wanted = dict(view.FILES)
+        if newest is not None:
+            wanted[b"/" + view.BRANCH] = newest.view.hex().encode() + b"\n"
+            wanted[b"/" + view.MANIFESTS] = newest.keep.hex().encode() + b"\n"
+        for name, content in wanted.items():
+            if home.read_small(self.git_dir + name) != content:
+                yield f"the file `{name[1:].decode()}` of the git view was changed"
+        shown = view.read_ref(self.git_dir, view.BRANCH)
+        if shown is not None and not self.ledger.knows_view(shown):
+            yield (
+                f"the git view shows the commit `{shown.hex()}`, which the ledger does not know: "
+                "the ledger may have lost its end"
+            )
+
+    def packs_size(self) -> int:
+        """How many bytes the packs and their indexes take on disk."""
+        with os.scandir(self.packs_dir) as found:
+            return sum(entry.stat(follow_symlinks=False).st_size for entry in found)
+
     def stray_packs(self) -> "list[bytes]":
         """The packs on disk that no checkpoint was committed with."""
         known = {name.encode() for name in self.ledger.packs().values()}

@@ -1,0 +1,79 @@
+"""Takeback: the undo that AI agents lack."""
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import os
+
+    from takeback.errors import (
+        BusyError,
+        CaptureError,
+        DamagedStoreError,
+        DecisionNeededError,
+        ProjectIdentityError,
+        RefusedError,
+        TakebackError,
+        TargetError,
+        UnknownReferenceError,
+        UnsafeRootError,
+        UnsafeStoreError,
+        UsageError,
+    )
+    from takeback.model.values import Checkpoint, LeftOut, Status, Usage, Verification
+    from takeback.project import Project
+
+    AnyPath = str | bytes | os.PathLike[str] | os.PathLike[bytes]
+
+__all__ = (
+    "BusyError",
+    "CaptureError",
+    "Checkpoint",
+    "DamagedStoreError",
+    "DecisionNeededError",
+    "LeftOut",
+    "Project",
+    "ProjectIdentityError",
+    "RefusedError",
+    "Status",
+    "TakebackError",
+    "TargetError",
+    "UnknownReferenceError",
+    "UnsafeRootError",
+    "UnsafeStoreError",
+    "Usage",
+    "UsageError",
+    "Verification",
+    "open",
+)
+
+_VALUES = ("Checkpoint", "LeftOut", "Status", "Usage", "Verification")
+
+
+def open(path: "AnyPath" = ".", *, home: "AnyPath | None" = None) -> "Project":
+    """The project that `path` is in, made on first use. Never touches the user's `.git`.
+
+    `home` is the folder of all stores; by default `TAKEBACK_HOME` or the platform's data folder.
+    """
+    import os
+
+    from takeback import environment
+    from takeback.project import Project
+
+    chosen = environment.default_home() if home is None else os.path.abspath(os.fsencode(home))
+    return Project.open(os.fsencode(path), home=chosen, user_home=environment.user_home())
+
+
+def __getattr__(name: str) -> object:
+    # Imported when asked for: a hook that only needs one verb should not pay for all names.
+    if name == "Project":
+        from takeback.project import Project
+
+        return Project
+    if name in _VALUES:
+        from takeback.model import values
+
+        return getattr(values, name)
+    if name in __all__:
+        from takeback import errors
+
+        return getattr(errors, name)
+    raise AttributeError(f"module 'takeback' has no attribute {name!r}")

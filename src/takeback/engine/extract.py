@@ -1,0 +1,32 @@
+"""Write a checkpoint's tree into a folder of its own."""
+
+from takeback.store.worktree import Extraction, Target
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from takeback.ports import Progress
+    from takeback.store.ledger import CheckpointRow
+    from takeback.store.store import Store
+
+
+def extract(
+    store: "Store", row: "CheckpointRow", directory: bytes, progress: "Progress | None" = None
+) -> int:
+    """Write the tree of a checkpoint into a new or empty folder; return how many entries."""
+    target = Target(directory)
+    extraction = Extraction(target.begin(), store.objects)
+    try:
+        done = 0
+        for path, manifest in store.objects.walk(row.root, row.pack, row.tree):
+            way = tuple(path.split(b"/")) if path else ()
+            done += extraction.write_folder(way, manifest)
+            if progress is not None:
+                progress("writing", done, row.entries)
+        extraction.close_folders()
+    except BaseException:
+        extraction.close()
+        target.abandon()
+        raise
+    extraction.close()
+    target.finish()
+    return done

@@ -1,0 +1,23 @@
+"""What the doors read from the process's environment; nothing below them does."""
+
+import os
+import sys
+
+
+def default_home() -> bytes:
+    """The folder of all stores: `TAKEBACK_HOME`, or the platform's place for data."""
+    chosen = os.environb.get(b"TAKEBACK_HOME")
+    if chosen:
+        return os.path.abspath(chosen)
+    if sys.platform == "darwin":
+        return user_home() + b"/Library/Application Support/takeback"
+    data = os.environb.get(b"XDG_DATA_HOME", b"")
+    if not os.path.isabs(data):
+        data = user_home() + b"/.local/share"
+    return data + b"/takeback"
+
+
+def user_home() -> bytes:
+    """The user's home folder; empty if there is none."""
+    home = os.path.expanduser(b"~")
+    return home if os.path.isabs(home) else b""

@@ -1,0 +1,160 @@
+"""Which project a folder belongs to.
+
+A project's root is known by device and inode first and by path second, so that a folder that
+was moved finds its history and two folders never share one. An inode alone proves little, since
+a removed folder's number is given to a new one; what is inside must agree.
+"""
+
+import os
+
+from takeback.errors import ProjectIdentityError, UnsafeRootError
+from takeback.store import home as homes
+from takeback.store import usergit
+from takeback.store.home import Home, Root
+from takeback.store.layout import unpack_record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_INDEX_HEADER = 128
+_ENOUGH = 3
+_LOOK_AT = 32
+
+
+class Found:
+    """The answer: a project that we know, or the folder that would become a new one."""
+
+    __slots__ = ("moved_from", "path", "root")
+
+    def __init__(self, path: bytes, root: "Root | None", moved_from: "bytes | None" = None) -> None:
+        self.path = path
+        self.root = root
+        self.moved_from = moved_from
+
+
+def find(home: Home, start: bytes) -> Found:
+    """The nearest project at or above `start`, else the folder where a new one begins."""
+    start = os.path.realpath(start)
+    known = home.roots()
+    for path in _upwards(start):
+        found = _match(home, known, path)
+        if found is not None:
+            return found
+    return Found(usergit.top_of_repository(start) or start, None)
+
+
+def refuse_unsafe(path: bytes, home: Home, user_home: bytes) -> None:
+    """An error for folders that must never become a project."""
+    shown = os.fsdecode(path)
+    if path == b"/":
+        raise UnsafeRootError(
+            "`/` cannot be a project: it is the whole machine",
+            hint="go into a folder with your work and try again, or name one with -C DIR",
+        )
+    if user_home and path == os.path.realpath(user_home):
+        raise UnsafeRootError(
+            f"your home folder `{shown}` cannot be a project: it holds far more than one",
+            hint="go into a folder with your work and try again, or name one with -C DIR",
+        )
+    inside = os.path.realpath(home.path)
+    if path == inside or path.startswith(inside + b"/"):
+        raise UnsafeRootError(
+            f"`{shown}` is inside Takeback's own store",
+            hint="go into a folder with your work and try again, or name one with -C DIR",
+        )
+
+
+def refuse_lookalike(home: Home, path: bytes) -> None:
+    """Ask before a new history begins in what looks like a known project that lost its place."""
+    names = _names(path)
+    for root in home.roots():
+        if not os.path.lexists(root.path):
+            before = {name for name, _ in known_entries(home, root)}
+            if len(before) >= _ENOUGH and len(before & names) * 5 >= len(before) * 4:
+                raise _question(root, path, "looks like a copy of")
+
+
+def _match(home: Home, known: "list[Root]", path: bytes) -> "Found | None":
+    try:
+        here = os.lstat(path)
+    except OSError:
+        return None
+    for root in known:
+        if root.path == path:
+            if root.is_folder(here):
+                return Found(path, root)
+            if root.inode == here.st_ino and agrees(home, root, path):
+                # Some file systems get another device number at each mount.
+                return Found(path, _at(root, here, path), moved_from=path)
+            raise _question(root, path, "is at the place of, but is another folder than,")
+    for root in known:
+        if root.is_folder(here):
+            if _is_same(root, root.path):
+                return Found(path, root)
+            if agrees(home, root, path):
+                return Found(path, _at(root, here, path), moved_from=root.path)
+    return None
+
+
+def agrees(home: Home, root: Root, path: bytes) -> bool:
+    """Whether what is in a folder is what the project's stat cache saw there last."""
+    looked = same = 0
+    for name, inode in known_entries(home, root):
+        try:
+            found = os.lstat(path + b"/" + name)
+        except OSError:
+            continue
+        looked += 1
+        same += found.st_ino == inode
+    return same * 2 > looked > 0
+
+
+def known_entries(home: Home, root: Root) -> "Iterator[tuple[bytes, int]]":
+    """(name, inode) of files at the top of a project, as last seen; a few are enough."""
+    data = homes.read_small(home.store_path(root.id) + b"/index", limit=1 << 20)
+    try:
+        _, _, entries = unpack_record(data, _INDEX_HEADER)
+    except (ValueError, IndexError, ArithmeticError):
+        return
+    except Exception as problem:
+        if type(problem).__name__ == "error":  # struct.error: the index is cut short
+            return
+        raise
+    for fields, name in entries[:_LOOK_AT]:
+        if fields[4] & 0o170000 == 0o100000:
+            yield name, fields[0]
+
+
+def _question(root: Root, path: bytes, how: str) -> ProjectIdentityError:
+    here, there = os.fsdecode(path), os.fsdecode(root.path)
+    return ProjectIdentityError(
+        f"`{here}` {how} project `{root.id}` (`{there}`)",
+        hint="if its history belongs to this folder: takeback relocate --join "
+        f"{root.id}; to begin a new history here: takeback relocate --new",
+    )
+
+
+def _at(root: Root, here: os.stat_result, path: bytes) -> Root:
+    return Root(root.id, here.st_dev, here.st_ino, path)
+
+
+def _is_same(root: Root, path: bytes) -> bool:
+    try:
+        return root.is_folder(os.lstat(path))
+    except OSError:
+        return False
+
+
+def _names(path: bytes) -> "set[bytes]":
+    try:
+        return set(os.listdir(path))
+    except OSError:
+        return set()
+
+
+def _upwards(path: bytes) -> "Iterator[bytes]":
+    yield path
+    while path != b"/":
+        path = os.path.dirname(path)
+        yield path

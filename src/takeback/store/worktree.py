@@ -1,0 +1,153 @@
+"""The only code that writes files outside the store."""
+
+import os
+
+from takeback.errors import TargetError
+from takeback.model.tree import FOLDER, LINK, REGULAR
+from takeback.store import fsops
+from takeback.store.content import LARGE
+from takeback.store.descent import Descent
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from takeback.model.tree import Entry, Manifest
+    from takeback.store.objects import Objects
+
+_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+class Extraction:
+    """Writes one tree into an empty folder that nobody else writes to.
+
+    Files are made 0600 and get their mode when their content is there; folders are 0700 until
+    everything below them is done. So nothing is ever more readable than it was.
+    """
+
+    def __init__(self, root: int, objects: "Objects") -> None:
+        self._descent = Descent(root)
+        self._objects = objects
+        self._folders: list[tuple[tuple[bytes, ...], int]] = []
+
+    def close(self) -> None:
+        """Close every descriptor but the root's."""
+        self._descent.close()
+
+    def write_folder(self, way: "tuple[bytes, ...]", manifest: "Manifest") -> int:
+        """Write what one folder holds, its subfolders still empty; return how many entries."""
+        fd = self._descent.open(way)
+        self._folders.append((way, manifest.mode))
+        count = 0
+        for entry in manifest.entries:
+            if not entry.reason:
+                self._write(fd, entry)
+                count += 1
+        return count
+
+    def close_folders(self) -> None:
+        """Give every folder its mode, the deepest first."""
+        for way, mode in reversed(self._folders):
+            fsops.fchmod(self._descent.open(way), mode)
+
+    def _write(self, fd: int, entry: "Entry") -> None:
+        if entry.kind == FOLDER:
+            fsops.mkdir(entry.name, dir_fd=fd)
+        elif entry.kind == LINK:
+            fsops.symlink(self._objects.content(entry), entry.name, dir_fd=fd)
+            fsops.set_mtime(entry.name, entry.mtime, dir_fd=fd)
+        elif entry.kind == REGULAR:
+            self._write_file(fd, entry)
+
+    def _write_file(self, fd: int, entry: "Entry") -> None:
+        file = fsops.create(entry.name, dir_fd=fd)
+        try:
+            if entry.size > LARGE:
+                for chunk in self._objects.stream(entry):
+                    fsops.write(file, chunk)
+            else:
+                fsops.write(file, self._objects.content(entry))
+            fsops.fchmod(file, entry.mode & 0o7777)
+        finally:
+            os.close(file)
+        fsops.set_mtime(entry.name, entry.mtime, dir_fd=fd)
+
+
+class Target:
+    """The folder that a tree is extracted into: new, or there and empty.
+
+    A new folder is written beside its place and gets its name when it is complete, so that a
+    crash never leaves half a tree under the name that was asked for.
+    """
+
+    def __init__(self, path: bytes) -> None:
+        self.path = os.path.abspath(path)
+        self._is_new = not os.path.lexists(self.path)
+        if self._is_new:
+            self._work = b"%s.takeback-%d.tmp" % (self.path, os.getpid())
+        else:
+            self._work = self.path
+            _require_empty(self.path)
+        self.fd = -1
+
+    def begin(self) -> int:
+        """Open the folder to write into."""
+        if self._is_new:
+            parent = os.path.dirname(self.path)
+            if not os.path.isdir(parent):
+                raise TargetError(
+                    f"there is no folder `{os.fsdecode(parent)}` to extract into",
+                    hint="make it first, or name another folder",
+                )
+            fsops.mkdir(self._work)
+        self.fd = os.open(self._work, _DIRECTORY)
+        return self.fd
+
+    def finish(self) -> None:
+        """Let the complete tree appear under its name."""
+        os.close(self.fd)
+        if self._is_new:
+            fsops.rename(self._work, self.path)
+
+    def abandon(self) -> None:
+        """Remove what was written so far."""
+        if self.fd >= 0:
+            remove_below(self.fd)
+            os.close(self.fd)
+            if self._is_new:
+                fsops.rmdir(self._work)
+
+
+def remove_below(root: int) -> None:
+    """Remove everything in a folder that we made and filled ourselves."""
+    descent = Descent(root)
+    stack: list[tuple[tuple[bytes, ...], bool]] = [((), False)]
+    while stack:
+        way, emptied = stack.pop()
+        if emptied:
+            fsops.rmdir(way[-1], dir_fd=descent.open(way[:-1]))
+            continue
+        if way:
+            stack.append((way, True))
+        fd = descent.open(way)
+        fsops.fchmod(fd, 0o700)
+        for name in map(os.fsencode, os.listdir(fd)):
+            found = os.stat(name, dir_fd=fd, follow_symlinks=False)
+            if found.st_mode & 0o170000 == FOLDER:
+                stack.append(((*way, name), False))
+            else:
+                fsops.unlink(name, dir_fd=fd)
+    descent.close()
+
+
+def _require_empty(path: bytes) -> None:
+    shown = os.fsdecode(path)
+    hint = "name a folder that does not exist yet, or an empty one"
+    try:
+        held = os.listdir(path)
+    except NotADirectoryError:
+        raise TargetError(f"`{shown}` is not a folder", hint=hint) from None
+    except PermissionError:
+        raise TargetError(f"`{shown}` cannot be read: permission denied", hint=hint) from None
+    if os.path.islink(path):
+        raise TargetError(f"`{shown}` is a link, not a folder", hint=hint)
+    if held:
+        raise TargetError(f"`{shown}` is not empty; nothing was written", hint=hint)
