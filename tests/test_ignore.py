@@ -32,7 +32,7 @@ CLASSIC = [
     b"*.b", b".*", b"foo/", b"foo/bar", b"/foo/bar/", b"foo/**/baz", b"**/foo/**", b"f*/b*",
     b"a\n!a", b"a/*\n!a/b", b"a/**\n!a/x", b"b\n!a", b"build\n!src", b"a/b\n!a/*", b"*\n!*/",
     b"/*\n!/a", b"a\n!a/b", b"**/build\n!/build", b"!!a\n!a", b"\xef\xbb\xbfa", b"a\r\nb\r",
-    b"a\0b", b"-", b"[--]", b"[]-a]", b"[^]]", b"[!]", b"[]", b"*a*", b"*a*b*c*",
+    b"a\0b", b"-", b"[--]", b"[]-a]", b"[^]]", b"[!]", b"[]", b"/a**b", b"/**b/c", b"*a*", b"*a*b*c*",
 ]  # fmt: skip
 
 
@@ -97,7 +97,11 @@ def made_up(choose: random.Random) -> bytes:
 
 
 def test_made_up_rule_files_agree_with_git(work: Path) -> None:
-    """Random patterns in nested files and in info/exclude have git's answer for every folder."""
+    """Random patterns in nested files and in info/exclude have git's answer for every folder.
+
+    Where one of them was dropped, nothing is ignored that git does not ignore.
+    """
+    obeyed = 0
     choose = random.Random(5)
     for _ in range(60):
         places = [b"", *choose.sample(FOLDERS, 3)]
@@ -106,10 +110,15 @@ def test_made_up_rule_files_agree_with_git(work: Path) -> None:
             path = work / os.fsdecode(place) / ".gitignore"
             path.write_bytes(b"\n".join(lines) + b"\n")
         (work / ".git/info/exclude").write_bytes(made_up(choose) + b"\n")
-        rules = {place: (work / os.fsdecode(place) / ".gitignore").read_bytes() for place in places}
-        assert ignored_by_us(work, FOLDERS) == ignored_by_git(work, FOLDERS), rules
+        rules = IgnoreRules(os.fsencode(work))
+        ours = {folder for folder in FOLDERS if rules.ignores_folder(folder)}
+        theirs = ignored_by_git(work, FOLDERS)
+        assert ours <= theirs
+        assert ours == theirs or rules.dropped
+        obeyed += not rules.dropped
         for place in places:
             (work / os.fsdecode(place) / ".gitignore").unlink()
+    assert obeyed > 30
 
 
 def test_nearest_file_decides_and_negation_works(work: Path) -> None:
@@ -213,13 +222,13 @@ def test_many_hostile_patterns_together_are_bounded(tmp_path: Path) -> None:
 
 def test_what_is_over_a_limit_is_dropped_and_named(tmp_path: Path) -> None:
     """Patterns over a limit are listed with their line; the others keep working."""
-    lines = [b"good", b"x" * 513, b"*?[a]" * 11, b"**/a/**/b/**/c", b"fine", b"a\\/b"]
+    lines = [b"good", b"x" * 513, b"*?[a]" * 11, b"**/a/**/b/**/c", b"fine", b"a\\/b", b"foo**/bar"]
     (tmp_path / ".gitignore").write_bytes(b"\n".join(lines) + b"\n")
     rules = IgnoreRules(os.fsencode(tmp_path))
     assert rules.ignores_folder(b"good")
     assert rules.ignores_folder(b"fine")
     assert not rules.ignores_folder(b"x" * 200)
-    assert rules.dropped == tuple((b".gitignore", number) for number in (2, 3, 4, 6))
+    assert rules.dropped == tuple((b".gitignore", number) for number in (2, 3, 4, 6, 7))
 
 
 def test_a_dropped_negation_ignores_nothing(tmp_path: Path) -> None:

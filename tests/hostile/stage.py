@@ -64,12 +64,16 @@ def _own_mounts() -> None:
         raise OSError(ctypes.get_errno(), "a mount namespace of its own")
 
 
+class TooSlow(BaseException):
+    """Time is up. No error that anybody catches on the way."""
+
+
 @contextmanager
 def bounded(seconds: float) -> Iterator[None]:
     """Break off what takes too long or hangs; few descriptors, and no file without end."""
 
     def too_late(_signal: int, _frame: FrameType | None) -> None:
-        raise TimeoutError(f"not done within {seconds} s")
+        raise TooSlow(f"not done within {seconds} s")
 
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     before = signal.signal(signal.SIGALRM, too_late)

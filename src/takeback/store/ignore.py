@@ -11,9 +11,8 @@ the harmless mistake; so a `!` pattern over a limit stands for one that matches 
 """
 
 import os
-import stat
 
-from takeback.store.usergit import find_repository, read_regular
+from takeback.store.usergit import find_repository, is_regular, read_regular
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -109,7 +108,7 @@ class IgnoreRules:
         """Read one rule file; one that is not there has no rules."""
         text = read_regular(folder, name, LARGEST_FILE)
         if text is None:
-            if not _is_regular(os.path.join(folder, name)):
+            if not is_regular(os.path.join(folder, name)):
                 return _RuleFile(base, ())
             self._dropped.append((name, 0))
             return _RuleFile(base, (_nothing_ignored(),))
@@ -183,7 +182,8 @@ class _Rule:
         budget.work -= _WORK_OF_ONE_TRY + len(path) * tries
         if self._expression is None:
             budget.compiling -= len(self._pattern) + sum(map(len, self._segments)) // 4
-        return budget.work >= 0 and budget.compiling >= 0
+            return budget.work >= 0 and budget.compiling >= 0
+        return budget.work >= 0
 
 
 def _nothing_ignored() -> _Rule:
@@ -203,13 +203,6 @@ def _judge(folder: bytes, chain: tuple[_RuleFile, ...], budget: _Budget) -> bool
             if rule.matches(path):
                 return not rule.negated
     return False
-
-
-def _is_regular(path: bytes) -> bool:
-    try:
-        return stat.S_ISREG(os.lstat(path).st_mode)
-    except (OSError, ValueError):
-        return False
 
 
 def _join(folder: bytes, name: bytes) -> bytes:
@@ -244,6 +237,8 @@ def _parse_pattern(line: str) -> _Rule | None:
         segments = _split_segments(body)
     except _MalformedError:
         return None
+    if "/" in body and _has_stray_double_star(body):
+        raise _NotObeyedError
     if "/" in body and len(segments) == 1:
         segments.insert(0, [])  # a slash inside brackets matches nothing, yet it anchors
     stand_ins: list[str] = []
@@ -261,6 +256,18 @@ def _parse_pattern(line: str) -> _Rule | None:
         raise _NotObeyedError
     last = _literal(segments[-1])
     return _Rule("/".join(pattern), stand_ins, last, negated) if any(pattern) else None
+
+
+def _has_stray_double_star(body: str) -> bool:
+    """Whether the first wildcard is a `**` that ends a segment but does not begin it.
+
+    Git then lets it cross slashes, against its own documentation (`foo**/bar`, `foo/b**`).
+    """
+    start = min((at for at in map(body.find, "*?[\\") if at >= 0), default=len(body))
+    rest = body[start:].lstrip("*")
+    stars = len(body) - start - len(rest)
+    begins = start == 0 or body[start - 1] == "/"
+    return stars > 1 and not begins and rest[:1] in ("", "/")
 
 
 def _split_segments(body: str) -> list[list[str]]:

@@ -198,6 +198,14 @@ def read_regular(folder: bytes, name: bytes, limit: int = _SMALL_FILE) -> bytes 
     return data if len(data) <= limit else None
 
 
+def is_regular(path: bytes) -> bool:
+    """Whether there is a regular file of this name."""
+    try:
+        return stat.S_ISREG(os.lstat(path).st_mode)
+    except (OSError, ValueError):
+        return False
+
+
 def _open_last(name: bytes, folder_fd: int) -> int | None:
     if not stat.S_ISREG(os.stat(name, dir_fd=folder_fd, follow_symlinks=False).st_mode):
         return None

@@ -1,0 +1,95 @@
+"""The command line: find the command, run it, turn errors into exit codes. Nothing else."""
+
+import os
+import sys
+
+from takeback.cli import arguments
+from takeback.cli.render import Screen
+from takeback.errors import TakebackError, UsageError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Protocol
+
+    from takeback.cli.arguments import Arguments, Command
+
+    class Module(Protocol):
+        """What the module of a command has."""
+
+        COMMAND: Command
+        run: Callable[[Arguments, Screen], int]
+
+
+COMMANDS = ("checkpoint", "extract", "verify", "usage", "relocate", "demo")
+"""The commands that have a module of their own name; bare `takeback` is `status`."""
+
+_INTERRUPTED = 130
+
+
+def main(argv: "list[str] | None" = None) -> int:
+    """Run one command; return its exit code."""
+    words = sys.argv[1:] if argv is None else argv
+    screen = Screen(json="--json" in words)
+    try:
+        return _run(words, screen)
+    except TakebackError as problem:
+        screen.error(problem)
+        return problem.exit_code
+    except KeyboardInterrupt:
+        screen.note("interrupted; nothing was changed")
+        return _INTERRUPTED
+    except BrokenPipeError:
+        # Whoever read our output has gone; Python would complain once more at exit.
+        os.dup2(os.open(os.devnull, os.O_RDONLY), sys.stdout.fileno())
+        return 0
+
+
+def _run(words: "list[str]", screen: Screen) -> int:
+    if "--version" in words:
+        from takeback.version import VERSION
+
+        screen.say(f"takeback {VERSION}")
+        return 0
+    name, rest = arguments.split(words)
+    if not name and ("-h" in rest or "--help" in rest) or name == "help":
+        return _help(rest, screen)
+    module = load(name or "status")
+    given = arguments.parse(module.COMMAND, rest)
+    if given.has("help"):
+        from takeback.cli import help
+
+        help.show(module.COMMAND, screen)
+        return 0
+    return module.run(given, screen)
+
+
+def load(name: str) -> "Module":
+    """The module of a command, imported only when it is called."""
+    if name != "status" and name not in COMMANDS:
+        raise UsageError(f"there is no command `{name}`", hint=_suggestion(name))
+    module: Module = getattr(__import__(f"takeback.cli.{name}").cli, name)
+    return module
+
+
+def folder(given: "Arguments") -> bytes:
+    """The folder to work on."""
+    return os.fsencode(given.get("C") or ".")
+
+
+def _help(rest: "list[str]", screen: Screen) -> int:
+    from takeback.cli import help
+
+    topics = [word for word in rest if not word.startswith("-")]
+    if topics:
+        help.show(load(topics[0]).COMMAND, screen)
+    else:
+        help.overview([load(name).COMMAND for name in ("status", *COMMANDS)], screen)
+    return 0
+
+
+def _suggestion(name: str) -> str:
+    import difflib
+
+    close = difflib.get_close_matches(name, COMMANDS, n=1)
+    return f"did you mean `takeback {close[0]}`?" if close else "see `takeback --help`"

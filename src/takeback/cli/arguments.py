@@ -1,0 +1,154 @@
+"""A small command-line parser.
+
+`argparse` alone takes as long to import as a whole checkpoint may take, and exits with 2 on its
+own, which some agents read as "block this tool". This one is all that the commands need: it
+returns values or raises `UsageError`, and prints nothing.
+"""
+
+from takeback.errors import UsageError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+class Option:
+    """One option: its spellings, what its value is called (empty for a switch), and its help."""
+
+    __slots__ = ("flags", "help", "value")
+
+    def __init__(self, flags: "tuple[str, ...]", help: str, value: str = "") -> None:
+        self.flags = flags
+        self.help = help
+        self.value = value
+
+    @property
+    def name(self) -> str:
+        """The name under which the value is found."""
+        return self.flags[-1].lstrip("-")
+
+
+class Command:
+    """What one command is called, takes, does and looks like."""
+
+    __slots__ = ("examples", "name", "operands", "options", "summary", "text")
+
+    def __init__(
+        self,
+        name: str,
+        summary: str,
+        *,
+        text: str = "",
+        operands: "tuple[str, ...]" = (),
+        options: "tuple[Option, ...]" = (),
+        examples: "tuple[tuple[str, str], ...]" = (),
+    ) -> None:
+        self.name = name
+        self.summary = summary
+        self.text = text
+        self.operands = operands
+        self.options = options
+        self.examples = examples
+
+
+EVERYWHERE = (
+    Option(("--json",), "print one JSON object instead of text"),
+    Option(("-C",), "work on the project that DIR is in (default: the current folder)", "DIR"),
+    Option(("-h", "--help"), "show this help"),
+)
+
+
+class Arguments:
+    """What was given on the command line."""
+
+    __slots__ = ("operands", "values")
+
+    def __init__(self) -> None:
+        self.operands: list[str] = []
+        self.values: dict[str, str] = {}
+
+    def has(self, name: str) -> bool:
+        """Whether a switch was given."""
+        return name in self.values
+
+    def get(self, name: str, default: str = "") -> str:
+        """The value of an option."""
+        return self.values.get(name, default)
+
+
+def split(argv: "Sequence[str]") -> "tuple[str, list[str]]":
+    """The command's name (empty if there is none) and everything else, in order."""
+    rest = list(argv)
+    at = 0
+    while at < len(rest):
+        if rest[at] == "-C":
+            at += 2
+        elif rest[at].startswith("-"):
+            at += 1
+        else:
+            return rest.pop(at), rest
+    return "", rest
+
+
+def parse(command: Command, argv: "Sequence[str]") -> Arguments:
+    """Sort the arguments of a command into operands and options."""
+    options = {flag: option for option in (*EVERYWHERE, *command.options) for flag in option.flags}
+    found, words = Arguments(), list(argv)
+    while words:
+        word = words.pop(0)
+        if word == "--":
+            found.operands += words
+            break
+        if not word.startswith("-") or word == "-":
+            found.operands.append(word)
+            continue
+        flag, inline = _split_flag(word, options)
+        option = options.get(flag)
+        if option is None:
+            raise UsageError(
+                f"`{command.name or 'takeback'}` has no option `{flag}`", hint=_similar(flag, options)
+            )
+        found.values[option.name] = _value(option, flag, inline, words)
+    if not found.has("help"):
+        _check_operands(command, found)
+    return found
+
+
+def _split_flag(word: str, options: "dict[str, Option]") -> "tuple[str, str | None]":
+    if word.startswith("--"):
+        flag, equals, inline = word.partition("=")
+        return flag, inline if equals else None
+    short = options.get(word[:2])
+    if short is not None and short.value and len(word) > 2:
+        return word[:2], word[2:]
+    return word, None
+
+
+def _value(option: Option, flag: str, inline: "str | None", words: "list[str]") -> str:
+    if not option.value:
+        if inline is not None:
+            raise UsageError(f"`{flag}` takes no value")
+        return "yes"
+    if inline is not None:
+        return inline
+    if not words:
+        raise UsageError(f"`{flag}` needs a value", hint=f"{flag} {option.value}")
+    return words.pop(0)
+
+
+def _check_operands(command: Command, found: Arguments) -> None:
+    needed = [name for name in command.operands if not name.startswith("[")]
+    given = len(found.operands)
+    usage = f"usage: takeback {command.name} {' '.join(command.operands)}".rstrip()
+    if given < len(needed):
+        raise UsageError(f"`{command.name}` needs {needed[given]}", hint=usage)
+    if given > len(command.operands):
+        extra = found.operands[len(command.operands)]
+        raise UsageError(f"`{command.name}` does not take `{extra}`", hint=usage)
+
+
+def _similar(word: str, known: "dict[str, Option]") -> str:
+    import difflib
+
+    close = difflib.get_close_matches(word, list(known), n=1)
+    return f"did you mean `{close[0]}`?" if close else "see `takeback --help`"

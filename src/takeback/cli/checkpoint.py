@@ -1,0 +1,80 @@
+"""`takeback checkpoint`: make a checkpoint of the tree as it is now."""
+
+import takeback
+from takeback.cli.app import folder
+from takeback.cli.arguments import Command, Option
+from takeback.cli.render import count, path_fields, safe_line, timestamp
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from takeback.cli.arguments import Arguments
+    from takeback.cli.render import Screen
+    from takeback.model.jsontext import Json
+    from takeback.model.values import Checkpoint
+
+COMMAND = Command(
+    "checkpoint",
+    "make a checkpoint of the project as it is now",
+    text=(
+        "Captures every file, link and folder: tracked, untracked and ignored. If nothing changed\n"
+        "since the newest checkpoint, that one is named again. What is not covered is listed."
+    ),
+    options=(
+        Option(("-m", "--label"), "what to call it", "LABEL"),
+        Option(("--rehash",), "read every file again instead of trusting its time stamps"),
+    ),
+    examples=(
+        ("takeback checkpoint", "before you let an agent work"),
+        ('takeback checkpoint -m "tests are green"', "with a label"),
+    ),
+)
+
+
+def run(given: "Arguments", screen: "Screen") -> int:
+    """Make it and show it."""
+    with takeback.open(folder(given)) as project:
+        made = project.checkpoint(
+            given.get("label"), rehash=given.has("rehash"), progress=screen.progress
+        )
+    if screen.json:
+        screen.data(as_json(made))
+    else:
+        show(made, screen)
+    return 0
+
+
+def as_json(made: "Checkpoint") -> "dict[str, Json]":
+    """A checkpoint as documented in docs/json.md."""
+    return {
+        "id": made.id,
+        "tree": made.tree,
+        "cursor": made.cursor,
+        "session": None,
+        "turn": None,
+        "step": None,
+        "created": timestamp(made.created),
+        "label": made.label,
+        "entries": made.entries,
+        "changed": made.changed,
+        "new": made.new,
+        "left_out": [{**path_fields(x.path), "reason": x.reason} for x in made.left_out],
+        "unstable": [path_fields(path) for path in made.unstable],
+    }
+
+
+def show(made: "Checkpoint", screen: "Screen") -> None:
+    """A checkpoint in words."""
+    name = screen.style(made.id, "bold")
+    entries = count(made.entries, "entry", "entries")
+    if made.new:
+        label = f'  "{safe_line(made.label)}"' if made.label else ""
+        screen.say(f"Checkpoint {name}  {entries}, {made.changed:,} changed{label}")
+    else:
+        screen.say(f"Nothing changed since checkpoint {name}  {entries}")
+    for path in made.unstable:
+        screen.note(f"did not hold still while it was read: {safe_line(repr(path)[2:-1])}")
+    others = [x for x in made.left_out if x.reason != "version control"]
+    if others:
+        total = count(len(others), "path")
+        screen.note(f"{total} not covered; `takeback` lists what and why")
+    screen.note(f"`takeback extract {made.id[:6]} DIR` writes it into a folder")

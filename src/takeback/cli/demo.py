@@ -1,0 +1,83 @@
+"""`takeback demo`: what works so far, shown in a throw-away project.
+
+This module plays a user and an agent: it runs commands in a temporary folder and shows each one
+before its output. It is the only module that starts programs.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+
+from takeback.cli.arguments import Command
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from takeback.cli.arguments import Arguments
+    from takeback.cli.render import Screen
+
+COMMAND = Command(
+    "demo",
+    "show what Takeback does, in a throw-away project",
+    examples=(("takeback demo", "takes a second and leaves nothing behind"),),
+)
+
+_STORY = (
+    ("A project with what real projects hold, some of it never committed:", ""),
+    ("", "mkdir -p src notes/ideas && printf 'def pay():\\n    return 1\\n' > src/pay.py"),
+    ("", "printf 'KEY=very-secret\\n' > .env && chmod 600 .env && printf '.env\\n' > .gitignore"),
+    ("", "ln -s src/pay.py current && printf '\\000\\377' > \"$(printf 'odd \\377 name')\""),
+    ("Before an agent works, a checkpoint:", "takeback checkpoint -m 'before the agent'"),
+    ("Now an agent works, through the shell as agents do, and it goes wrong:", ""),
+    ("", "rm -r src notes current && printf 'KEY=\\n' > .env && chmod 644 .env"),
+    ("", "takeback checkpoint -m 'after the agent'"),
+    ("Everything is still there, to the byte, the mode and the empty folder:", ""),
+    ("", "takeback extract @~1 ../before"),
+    ("", "cd ../before && ls -lAR | cat -v && cat .env src/pay.py"),
+    ("Is the store itself sound? And what is not covered?", "takeback verify"),
+    ("", "takeback"),
+)
+
+
+def run(given: "Arguments", screen: "Screen") -> int:
+    """Tell the story."""
+    del given
+    place = tempfile.mkdtemp(prefix="takeback-demo-")
+    try:
+        return _tell(place, screen)
+    finally:
+        shutil.rmtree(place)
+
+
+def _tell(place: str, screen: "Screen") -> int:
+    project = os.path.join(place, "project")
+    os.mkdir(project)
+    environment = _environment(place)
+    for words, command in _STORY:
+        if words:
+            screen.say()
+            screen.say(screen.style(f"# {words}", "dim"))
+        if command:
+            screen.say(f"{screen.style('$', 'dim')} {screen.style(command, 'bold')}")
+            done = subprocess.run(["/bin/sh", "-c", command], cwd=project, env=environment, check=False)
+            if done.returncode:
+                screen.note(f"the demo stopped: exit code {done.returncode}")
+                return 1
+    screen.say()
+    screen.note("the throw-away project is removed; begin yours with `takeback checkpoint`")
+    return 0
+
+
+def _environment(place: str) -> "dict[str, str]":
+    """The user's environment, but with a store of its own and this very program as `takeback`."""
+    tools = os.path.join(place, "bin")
+    os.mkdir(tools)
+    start = os.path.join(os.path.dirname(os.path.dirname(__file__)), "__main__.py")
+    flags = "-I -S" if sys.flags.no_site else "-I"
+    script = f'#!/bin/sh\nexec "{sys.executable}" {flags} "{start}" "$@"\n'
+    with open(os.path.join(tools, "takeback"), "w") as file:
+        file.write(script)
+    os.chmod(os.path.join(tools, "takeback"), 0o755)
+    path = f"{tools}:{os.environ.get('PATH', os.defpath)}"
+    return {**os.environ, "PATH": path, "TAKEBACK_HOME": os.path.join(place, "store")}

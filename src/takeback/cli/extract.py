@@ -1,0 +1,42 @@
+"""`takeback extract`: write a checkpoint's tree into a folder of its own."""
+
+import os
+
+from takeback.cli.app import folder
+from takeback.cli.arguments import Command
+from takeback.cli.projects import existing
+from takeback.cli.render import count, path_fields, safe_line
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from takeback.cli.arguments import Arguments
+    from takeback.cli.render import Screen
+
+COMMAND = Command(
+    "extract",
+    "write a checkpoint's tree into a new or empty folder",
+    text=(
+        "REF is `@` (the newest checkpoint), `@~N` (N before it), or an id or its beginning.\n"
+        "DIR must not exist yet or be empty; nothing is ever written over."
+    ),
+    operands=("REF", "DIR"),
+    examples=(
+        ("takeback extract @ /tmp/look", "the newest checkpoint"),
+        ("takeback extract xozqkk ../before", "a certain one"),
+    ),
+)
+
+
+def run(given: "Arguments", screen: "Screen") -> int:
+    """Extract and say what was written."""
+    ref, directory = given.operands
+    with existing(folder(given)) as project:
+        target = os.path.abspath(directory)
+        written = project.extract(ref, target, progress=screen.progress)
+    if screen.json:
+        screen.data({"target": path_fields(os.fsencode(target)), "ref": ref, "entries": written})
+    else:
+        entries = count(written, "entry", "entries")
+        screen.say(f"Wrote {entries} of {ref} to {safe_line(target)}")
+        screen.note(f"`rm -r {safe_line(target)}` takes it away again")
+    return 0

@@ -1,0 +1,174 @@
+"""The only place that prints. Data goes to stdout, everything else to stderr."""
+
+import os
+import sys
+import time
+
+from takeback.model import jsontext
+from takeback.model.safetext import safe
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from typing import TextIO
+
+    from takeback.errors import TakebackError
+    from takeback.model.jsontext import Json
+
+_STYLES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "cyan": "36"}
+_FIRST_SHOWN_AFTER = 0.4
+_SHOWN_EVERY = 0.1
+
+
+class Screen:
+    """Where a command shows what it has to say: as text or, if asked, as one JSON object."""
+
+    def __init__(self, *, json: bool = False) -> None:
+        self.json = json
+        self._colour = _wants_colour(sys.stdout)
+        self._colour_error = _wants_colour(sys.stderr)
+        self._progress = _Progress() if sys.stderr.isatty() and not json else None
+
+    def say(self, line: str = "") -> None:
+        """Print a line of the result."""
+        self._end_progress()
+        _put(sys.stdout, line + "\n")
+
+    def note(self, line: str) -> None:
+        """Print a line that is not part of the result."""
+        self._end_progress()
+        _put(sys.stderr, line + "\n")
+
+    def data(self, value: "Mapping[str, Json]") -> None:
+        """Print the result as JSON."""
+        self._end_progress()
+        _put(sys.stdout, jsontext.dumps(value) + "\n")
+
+    def style(self, text: str, *names: str) -> str:
+        """`text` in a style, where that can be seen."""
+        return _styled(text, names) if self._colour else text
+
+    def table(self, rows: "Iterable[tuple[str, str]]", indent: str = "  ") -> None:
+        """Print two columns."""
+        listed = list(rows)
+        width = min(max((len(left) for left, _ in listed), default=0), 40)
+        for left, right in listed:
+            self.say(f"{indent}{left:<{width}}  {right}".rstrip())
+
+    def error(self, problem: "TakebackError") -> None:
+        """Show what went wrong and what to do next."""
+        self._end_progress()
+        if self.json:
+            said: dict[str, Json] = {
+                "error": type(problem).__name__,
+                "message": str(problem),
+                "hint": problem.hint,
+                "exit_code": problem.exit_code,
+            }
+            self.data(said)
+            return
+        mark, hint = "error:", "hint:"
+        if self._colour_error:
+            mark, hint = _styled(mark, ("red", "bold")), _styled(hint, ("cyan",))
+        _put(sys.stderr, f"{mark} {safe_line(str(problem))}\n")
+        if problem.hint:
+            _put(sys.stderr, f"\n{hint} {safe_line(problem.hint)}\n")
+
+    def progress(self, doing: str, done: int, total: int) -> None:
+        """Show how far long work has come, on a terminal, once it turns out to be long."""
+        if self._progress is not None:
+            self._progress.show(doing, done, total)
+
+    def _end_progress(self) -> None:
+        if self._progress is not None:
+            self._progress.clear()
+
+
+class _Progress:
+    """One line on stderr that is written over and over, and removed at the end."""
+
+    def __init__(self) -> None:
+        self._next = time.monotonic() + _FIRST_SHOWN_AFTER
+        self._shown = False
+
+    def show(self, doing: str, done: int, total: int) -> None:
+        now = time.monotonic()
+        if now < self._next:
+            return
+        self._next = now + _SHOWN_EVERY
+        self._shown = True
+        line = f"{doing}…"
+        if total:
+            filled = 24 * done // total
+            line = f"{doing} {'━' * filled}{'╌' * (24 - filled)} {done:,} of {total:,}"
+        _put(sys.stderr, f"\r\x1b[K{line}")
+
+    def clear(self) -> None:
+        if self._shown:
+            _put(sys.stderr, "\r\x1b[K")
+            self._shown = False
+
+
+def safe_line(text: str) -> str:
+    """A sentence of ours that may quote untrusted names; what could act on a terminal cannot."""
+    return text if text.isascii() and text.isprintable() else safe(text).replace("\\\\", "\\")
+
+
+def path_fields(path: bytes) -> "dict[str, Json]":
+    """A path for JSON: readable, and exact where it is not UTF-8."""
+    try:
+        return {"path": path.decode()}
+    except UnicodeDecodeError:
+        from binascii import b2a_base64
+
+        exact = b2a_base64(path, newline=False).decode()
+        return {"path": path.decode("utf-8", "replace"), "path_b64": exact}
+
+
+def count(number: int, one: str, many: str = "") -> str:
+    """`1 entry`, `2 entries`."""
+    return f"{number:,} {one if number == 1 else many or one + 's'}"
+
+
+def size(number: int) -> str:
+    """Bytes for people."""
+    value, units = float(number), ["bytes", "kB", "MB", "GB", "TB"]
+    while value >= 1000 and len(units) > 1:
+        value /= 1000
+        units.pop(0)
+    return f"{number} bytes" if units[0] == "bytes" else f"{value:.1f} {units[0]}"
+
+
+def ago(then: float, now: float) -> str:
+    """How long ago something was."""
+    seconds = max(0, int(now - then))
+    for length, name in ((86400, "day"), (3600, "hour"), (60, "minute")):
+        if seconds >= length:
+            return count(seconds // length, name) + " ago"
+    return "just now" if seconds < 5 else f"{seconds} seconds ago"
+
+
+def timestamp(seconds: float) -> str:
+    """A time for JSON: UTC, to the millisecond."""
+    whole = int(seconds)
+    text = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(whole))
+    return f"{text}.{int((seconds - whole) * 1000):03d}Z"
+
+
+def _styled(text: str, names: "Iterable[str]") -> str:
+    codes = ";".join(_STYLES[name] for name in names)
+    return f"\x1b[{codes}m{text}\x1b[0m"
+
+
+def _wants_colour(stream: "TextIO") -> bool:
+    return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
+
+def _put(stream: "TextIO", text: str) -> None:
+    # The encoding of the terminal may lack a character; that must never fail a command.
+    try:
+        stream.write(text)
+    except UnicodeEncodeError:
+        encoding = stream.encoding or "ascii"
+        stream.write(text.encode(encoding, "backslashreplace").decode(encoding))
+    stream.flush()

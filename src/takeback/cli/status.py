@@ -1,0 +1,104 @@
+"""Bare `takeback`: where am I, what is kept, what is not covered."""
+
+import os
+import time
+
+from takeback.cli.app import folder
+from takeback.cli.arguments import Command
+from takeback.cli.checkpoint import as_json
+from takeback.cli.projects import find
+from takeback.cli.render import ago, count, path_fields, safe_line, size
+from takeback.model import reasons
+from takeback.model.safetext import safe
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from takeback.cli.arguments import Arguments
+    from takeback.cli.render import Screen
+    from takeback.model.values import LeftOut, Status
+    from takeback.project import Project
+
+COMMAND = Command(
+    "",
+    "where you are: the project, its newest checkpoint, what is not covered",
+    examples=(("takeback", "at a glance"), ("takeback --json", "for programs")),
+)
+
+_SHOWN = 20
+_WHY = {word: reasons.EXPLAINED[code] for code, word in reasons.WORDS.items()}
+
+
+def run(given: "Arguments", screen: "Screen") -> int:
+    """Show the status; makes nothing."""
+    path = folder(given)
+    project = find(path)
+    if project is None:
+        return _no_project(path, screen)
+    with project:
+        status = project.status()
+        if screen.json:
+            _json(status, screen)
+        else:
+            _show(project, status, screen)
+    return 0
+
+
+def _no_project(path: bytes, screen: "Screen") -> int:
+    if screen.json:
+        screen.data({"project": None})
+    else:
+        where = safe_line(os.fsdecode(os.path.realpath(path)))
+        screen.say(f"No checkpoints of {where} yet.")
+        screen.note("`takeback checkpoint` makes the first one")
+    return 0
+
+
+def _json(status: "Status", screen: "Screen") -> None:
+    screen.data(
+        {
+            "project": status.project,
+            "root": path_fields(status.root),
+            "store": path_fields(status.store),
+            "checkpoints": status.checkpoints,
+            "newest": as_json(status.newest) if status.newest else None,
+            "entries": status.entries,
+            "left_out": [{**path_fields(x.path), "reason": x.reason} for x in status.left_out],
+        }
+    )
+
+
+def _show(project: "Project", status: "Status", screen: "Screen") -> None:
+    newest = status.newest
+    rows = [("Project", f"{safe_line(os.fsdecode(status.root))}  ({status.project})")]
+    if newest is not None:
+        label = f'  "{safe_line(newest.label)}"' if newest.label else ""
+        when = ago(newest.created, time.time())
+        name = screen.style(newest.id, "bold")
+        rows.append(("Newest", f"{name}  {when}  {count(newest.entries, 'entry', 'entries')}{label}"))
+    made = count(status.checkpoints, "checkpoint")
+    rows.append(("History", f"{made}, {size(project.usage().total)} in {_text(status.store)}"))
+    screen.table(rows, indent="")
+    _show_left_out(status.left_out, screen)
+    if newest is not None:
+        screen.note(f"`takeback extract {newest.id[:6]} DIR` writes the newest into a folder")
+    else:
+        screen.note("`takeback checkpoint` makes the first checkpoint")
+
+
+def _show_left_out(left_out: "tuple[LeftOut, ...]", screen: "Screen") -> None:
+    if not left_out:
+        screen.say("Covered   everything in it")
+        return
+    screen.say("Not covered (never changed by a restore either)")
+    shown = sorted(left_out, key=lambda x: (x.reason == "version control", x.reason, x.path))
+    screen.table((safe(x.path), _reason(x.reason)) for x in shown[:_SHOWN])
+    if len(shown) > _SHOWN:
+        screen.say(f"  … and {len(shown) - _SHOWN:,} more; `takeback --json` lists all")
+
+
+def _reason(word: str) -> str:
+    return f"{word}: {_WHY[word]}" if word in _WHY else word
+
+
+def _text(path: bytes) -> str:
+    return safe_line(os.fsdecode(path))
