@@ -27,7 +27,7 @@ from hostile.stage import bounded, in_child
 from hostile.tree import PLAIN
 from takeback.errors import TakebackError
 from takeback.model.values import Checkpoint
-from takeback.store import content, scan
+from takeback.store import content, fsops, scan
 
 SECONDS = 5
 SLOW_SECONDS = 120
@@ -37,8 +37,9 @@ AS_ROOT = os.geteuid() == 0
 
 
 @pytest.fixture
-def ground(request: pytest.FixtureRequest) -> Iterator[Ground]:
-    """A tree to build, a world outside it and a home for the store."""
+def ground(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[Ground]:
+    """A tree to build, a world outside it and a home for the store; no waiting for the disk."""
+    monkeypatch.setattr(fsops, "sync", False)
     with new_ground(request.config.option.basetemp) as lent:
         yield lent
 

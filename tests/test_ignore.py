@@ -32,7 +32,8 @@ CLASSIC = [
     b"*.b", b".*", b"foo/", b"foo/bar", b"/foo/bar/", b"foo/**/baz", b"**/foo/**", b"f*/b*",
     b"a\n!a", b"a/*\n!a/b", b"a/**\n!a/x", b"b\n!a", b"build\n!src", b"a/b\n!a/*", b"*\n!*/",
     b"/*\n!/a", b"a\n!a/b", b"**/build\n!/build", b"!!a\n!a", b"\xef\xbb\xbfa", b"a\r\nb\r",
-    b"a\0b", b"-", b"[--]", b"[]-a]", b"[^]]", b"[!]", b"[]", b"/a**b", b"/**b/c", b"*a*", b"*a*b*c*",
+    b"a\0b", b"-", b"[--]", b"[]-a]", b"[^]]", b"[!]", b"[]", b"/a**b", b"/**b/c",
+    b"*a*", b"*a*b*c*",
 ]  # fmt: skip
 
 

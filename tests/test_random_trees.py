@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 import oracle
 import takeback
 from hostile.ground import new_ground
-from takeback.store import statloop
+from takeback.store import fsops, statloop
 
 _KEPT_OPEN = 0 if os.geteuid() == 0 else 0o700
 _VERSION_CONTROL = (b".git", b".jj", b".hg", b".svn")
@@ -29,6 +29,8 @@ _NASTY = (
     b"HEAD", b"objects", b".takeback",
 )  # fmt: skip
 
+Round = tuple[list["Edit"], str]
+"""Some edits, and from what the checkpoint after them starts."""
 Edit = Callable[[bytes], None]
 """Changes the tree at a root in one way, whatever the tree holds; may find nothing to do."""
 
@@ -243,9 +245,8 @@ edits = st.one_of(
     st.builds(_delete, picks),
     st.builds(_copy, picks, picks, names),
 )
-rounds = st.lists(
-    st.tuples(st.lists(edits, min_size=1, max_size=5), st.booleans()), min_size=1, max_size=6
-)
+starts = st.sampled_from(("warm", "opened anew", "without stat cache"))
+rounds = st.lists(st.tuples(st.lists(edits, max_size=5), starts), min_size=1, max_size=6)
 
 
 @pytest.mark.parametrize("native", [True, False], ids=["native", "python"])
@@ -258,25 +259,29 @@ rounds = st.lists(
 def test_every_checkpoint_comes_back(
     native: bool,
     first: list[Edit],
-    later: list[tuple[list[Edit], bool]],
+    later: list[Round],
 ) -> None:
     """Checkpoints with random edits between them all give back the tree of their moment."""
     if native and statloop.scan_native is None:
         pytest.skip("the extension is not built here")
     with pytest.MonkeyPatch.context() as patch, new_ground() as ground:
+        patch.setattr(fsops, "sync", False)
         if not native:
             patch.setattr(statloop, "scan_native", None)
         _play(ground.root, Path(os.fsdecode(ground.base)), first, later)
 
 
-def _play(root: bytes, base: Path, first: list[Edit], later: list[tuple[list[Edit], bool]]) -> None:
+def _play(root: bytes, base: Path, first: list[Edit], later: list[Round]) -> None:
     history: dict[str, oracle.Picture] = {}
     project = takeback.open(os.fsdecode(root), home=str(base / "home"))
-    for script, reopen in [(first, False), *later]:
+    for script, start in [(first, "warm"), *later]:
         for edit in script:
             edit(root)
-        if reopen:
+        if start != "warm":
             project.close()
+            for cache in (base / "home").glob("projects/*/index"):
+                if start == "without stat cache":
+                    cache.unlink()
             project = takeback.open(os.fsdecode(root), home=str(base / "home"))
         _checkpoint(project, root, history)
     for number, (ref, then) in enumerate(history.items()):

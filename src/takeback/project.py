@@ -8,10 +8,9 @@ from takeback.engine import capture
 from takeback.engine.limits import LimitRules, Limits, from_settings
 from takeback.errors import CaptureError, TakebackError, UnknownReferenceError
 from takeback.model import ids
-from takeback.store import identity, statcache, usergit
+from takeback.store import identity, sqlite, statcache
 from takeback.store import store as stores
 from takeback.store.home import Home, Root, read_small
-from takeback.store.ignore import IgnoreRules
 from takeback.store.lock import Lock
 from takeback.store.statcache import StatCache
 from takeback.store.store import Store
@@ -23,6 +22,7 @@ if TYPE_CHECKING:
 
     from takeback.model.values import Checkpoint, LeftOut, Status, Usage, Verification
     from takeback.ports import Progress, Rules
+    from takeback.store.ignore import IgnoreRules
     from takeback.store.ledger import CheckpointRow
 
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -260,10 +260,17 @@ class Project:
             self._read_limits(),
             was_captured=was_captured,
             tracked=self._tracked_files,
-            ignored=lambda: IgnoreRules(self.root),
+            ignored=self._ignore_rules,
         )
 
+    def _ignore_rules(self) -> "IgnoreRules":
+        from takeback.store.ignore import IgnoreRules
+
+        return IgnoreRules(self.root)
+
     def _tracked_files(self) -> frozenset[bytes]:
+        from takeback.store import usergit
+
         repository = usergit.find_repository(self.root)
         return repository.tracked_files() if repository is not None else frozenset()
 
@@ -316,12 +323,10 @@ class _failing_as:
         pass
 
     def __exit__(self, kind: object, problem: object, trace: object) -> None:
-        import sqlite3
-
         if isinstance(problem, OSError):
             where = f" (`{os.fsdecode(problem.filename)}`)" if problem.filename else ""
             raise self._kind(f"{self._meaning}: {problem.strerror}{where}") from problem
-        if isinstance(problem, sqlite3.OperationalError):
+        if isinstance(problem, sqlite.OperationalError):
             raise self._kind(f"{self._meaning}: the ledger said: {problem}") from problem
 
 
@@ -336,10 +341,13 @@ def _create(place: Home, path: bytes, user_home: bytes) -> Root:
         found = identity.find(place, path)
         if found.root is not None:
             return found.root
-        identity.refuse_unsafe(found.path, place, user_home)
-        identity.refuse_lookalike(place, found.path)
-        here = os.lstat(found.path)
-        root = Root(ids.from_entropy(os.urandom(8)), here.st_dev, here.st_ino, found.path)
+        chosen = found.path
+        if chosen in (b"/", os.path.realpath(user_home)):
+            # A repository of dotfiles around everything does not make everything one project.
+            chosen = os.path.realpath(path)
+        identity.refuse_lookalike(place, chosen)
+        here = os.lstat(chosen)
+        root = Root(ids.from_entropy(os.urandom(8)), here.st_dev, here.st_ino, chosen)
         stores.create(place.store_path(root.id))
         place.record(root)
         return root

@@ -194,8 +194,11 @@ def _first_folder(folder: int) -> bytes | None:
 
 
 def _enter(name: bytes, above: int | None) -> int:
-    _clear_flags(name, above)
-    os.chmod(name, 0o700, dir_fd=above)
+    try:
+        os.chmod(name, 0o700, dir_fd=above)
+    except PermissionError:
+        _clear_flags(name, above)
+        os.chmod(name, 0o700, dir_fd=above)
     return os.open(name, _FOLDER, dir_fd=above)
 
 

@@ -16,7 +16,6 @@ from typing import NamedTuple
 
 import oracle
 from hostile.ground import Ground
-from hostile.tree import Deed
 
 VICTIM = b"victim"
 FIRST = b"A" * 200_000
@@ -118,12 +117,14 @@ def _to_folder(a: Adversary) -> None:
     a.ground.file(VICTIM + b"/inside", b"a folder now\n")
 
 
-def _to_special(kind: int) -> Callable[[Adversary], None]:
-    def move(a: Adversary) -> None:
-        a.ground.remove(VICTIM)
-        a.ground.node(VICTIM, kind)
+def _to_fifo(a: Adversary) -> None:
+    a.ground.remove(VICTIM)
+    a.ground.fifo(VICTIM)
 
-    return move
+
+def _to_socket(a: Adversary) -> None:
+    a.ground.remove(VICTIM)
+    a.ground.node(VICTIM, stat.S_IFSOCK)
 
 
 def _to_link(a: Adversary) -> None:
@@ -222,6 +223,11 @@ def _link_to_folder(a: Adversary) -> None:
     a.ground.file(b"link/inside")
 
 
+def _link_to_file(a: Adversary) -> None:
+    a.ground.remove(b"link")
+    a.ground.file(b"link", b"a file now\n")
+
+
 def _to_second_name(a: Adversary) -> None:
     a.ground.remove(VICTIM)
     os.link(a.ground.path(b"other"), a.ground.path(VICTIM))
@@ -239,15 +245,24 @@ def _all_gone(a: Adversary) -> None:
 _OFTEN = 1000
 
 MOVING = (
-    Moving("moving-file-to-folder", "listed ", _to_folder),
+    Moving("moving-file-to-folder", "listed ", _to_folder, may_list=(VICTIM,)),
+    Moving("moving-file-to-folder-late", "listed twin", _to_folder, may_list=(VICTIM,)),
     Moving("moving-file-to-folder-when-open", "opened", _to_folder),
-    Moving("moving-file-to-fifo", "listed ", _to_special(stat.S_IFIFO), may_list=(VICTIM,)),
-    Moving("moving-file-to-socket", "listed ", _to_special(stat.S_IFSOCK), may_list=(VICTIM,)),
-    Moving("moving-file-to-fifo-open", "opened", _to_special(stat.S_IFIFO), may_list=(VICTIM,)),
-    Moving("moving-file-to-link", "listed ", _to_link),
+    Moving("moving-file-to-fifo", "listed ", _to_fifo, may_list=(VICTIM,)),
+    Moving("moving-file-to-socket", "listed ", _to_socket, may_list=(VICTIM,)),
+    Moving("moving-file-to-fifo-open", "opened", _to_fifo, may_list=(VICTIM,)),
+    Moving("moving-file-to-fifo-late", "listed twin", _to_fifo, may_list=(VICTIM,)),
+    Moving("moving-file-to-link", "listed ", _to_link, may_list=(VICTIM,)),
+    Moving("moving-file-to-link-late", "listed twin", _to_link, may_list=(VICTIM,)),
     Moving("moving-file-to-link-when-open", "opened", _to_link),
     Moving("moving-file-to-second-name", "listed ", _to_second_name),
     Moving("moving-file-removed", "listed ", _remove),
+    Moving("moving-file-removed-late", "listed twin", _remove),
+    Moving("moving-file-rename-saved-late", "listed twin", _rename_save),
+    Moving("moving-file-to-second-name-late", "listed twin", _to_second_name),
+    Moving("moving-link-turns-late", "listed twin", _link_turns),
+    Moving("moving-link-to-folder-late", "listed twin", _link_to_folder, may_list=(b"link",)),
+    Moving("moving-link-to-file-late", "listed twin", _link_to_file, may_list=(b"link",)),
     Moving("moving-file-removed-when-open", "opened", _remove),
     Moving("moving-file-removed-when-read", "read", _remove),
     Moving("moving-file-grows", "opened", _grow),
@@ -280,5 +295,3 @@ MOVING = (
     Moving("moving-link-to-folder", "listed ", _link_to_folder),
     Moving("moving-all-gone", "listed ", _all_gone),
 )
-
-BUILD: Deed = build

@@ -104,8 +104,11 @@ def _named(store: bytes, ending: bytes) -> bytes:
 
 
 def _litter(_ground: Ground, store: bytes) -> None:
-    """Leftovers of crashes, of another version and of other programs, in every folder."""
-    for folder, _, _ in list(os.walk(store)):
+    """Leftovers of crashes, of another version and of other programs, in every folder.
+
+    Except where every file is a ref: there git itself takes litter for damage.
+    """
+    for folder in [folder for folder, _, _ in os.walk(store) if b"/refs" not in folder]:
         for name in (b"tmp_pack_a1b2c3", b"pack-1.pack.tmp", b".stale", b"x.123.tmp", b"x.lock"):
             with open(os.path.join(folder, name), "wb") as file:
                 file.write(b"stale")

@@ -14,8 +14,8 @@ from hostile.ground import PLAIN_USER
 
 _NEW_MOUNTS = 0x00020000  # CLONE_NEWNS
 _PRIVATE = 1 << 18 | 1 << 14  # MS_PRIVATE | MS_REC
-_FEW_DESCRIPTORS = 200
-_LONGEST_FILE = 6 << 30
+_PATIENCE = 6
+_LIMITS = ((resource.RLIMIT_NOFILE, 200), (resource.RLIMIT_FSIZE, 6 << 30))
 
 
 def in_child(play: Callable[[], None], *, plain: bool = False, mounts: bool = False) -> int:
@@ -70,21 +70,26 @@ class TooSlow(BaseException):
 
 @contextmanager
 def bounded(seconds: float) -> Iterator[None]:
-    """Break off what takes too long or hangs; few descriptors, and no file without end."""
+    """Let something take so many seconds of work, and wait for the disk a few times as long.
+
+    Meanwhile it has few descriptors, and can write no file without end.
+    """
 
     def too_late(_signal: int, _frame: FrameType | None) -> None:
         raise TooSlow(f"not done within {seconds} s")
 
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    before = signal.signal(signal.SIGALRM, too_late)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (min(soft, _FEW_DESCRIPTORS), hard))
-    size_soft, size_hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (_LONGEST_FILE, size_hard))
+    before = [(which, signal.signal(which, too_late)) for which in (signal.SIGPROF, signal.SIGALRM)]
+    limits = [(which, resource.getrlimit(which)) for which, _ in _LIMITS]
+    for which, most in _LIMITS:
+        resource.setrlimit(which, (most, resource.getrlimit(which)[1]))
+    signal.setitimer(signal.ITIMER_PROF, seconds)
+    signal.setitimer(signal.ITIMER_REAL, seconds * _PATIENCE)
     try:
         yield
     finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
         signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
-        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-        resource.setrlimit(resource.RLIMIT_FSIZE, (size_soft, size_hard))
+        for which, handler in before:
+            signal.signal(which, handler)
+        for which, limit in limits:
+            resource.setrlimit(which, limit)

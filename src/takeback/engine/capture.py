@@ -7,14 +7,10 @@
     publish   the git view and the stat cache follow; losing them loses nothing
 """
 
-from takeback.engine.previous import Previous, count_changes
-from takeback.engine.reading import Reading
-from takeback.model import reasons, tree
-from takeback.model.tree import INCOMPLETE_BELOW, REASON, UNSTABLE
+from takeback.model import reasons
+from takeback.model.tree import REASON, UNSTABLE
 from takeback.model.values import Checkpoint, LeftOut
-from takeback.store import fsclock, records, view
-from takeback.store.folders import mark_racy
-from takeback.store.gitobjects import BLOB
+from takeback.store import fsclock, records
 from takeback.store.ledger import CheckpointRow
 from takeback.store.scan import Scan
 
@@ -22,6 +18,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+    from takeback.engine.previous import Previous
     from takeback.model.jsontext import Json
     from takeback.ports import Progress, Rules
     from takeback.store.folders import Folder
@@ -84,9 +81,10 @@ class _Capture:
         self._newest = newest = store.ledger.newest()
         known = newest is not None and cache.load(newest.number, newest.tree)
         self._incremental = known and not request.rehash
-        self._previous = Previous(store.objects, None if self._incremental else newest)
+        self._previous = None if self._incremental else _previous(store, newest)
         self._clock = fsclock.read(store.clock_path, request.device)
-        rules = request.rules(self._previous.was_captured)
+        captured = self._previous.was_captured if self._previous else _never
+        rules = request.rules(captured)
         self._scan = Scan(request.root, rules, store.identity())
         self._known: dict[bytes, int] | None = None
         if not self._incremental:
@@ -113,6 +111,9 @@ class _Capture:
             raise
 
     def _capture(self, root: "Folder", writer: "PackWriter") -> Checkpoint:
+        # Imported only when something changed: most checkpoints of a hook find nothing new.
+        from takeback.engine.describe import describe
+
         self._read(writer)
         manifests = describe(root, writer, self._clock)
         newest = self._newest
@@ -127,13 +128,13 @@ class _Capture:
     # -- read ------------------------------------------------------------------------------
 
     def _read(self, writer: "PackWriter") -> None:
+        from takeback.engine.reading import Reading
+
         pending = self._scan.pending
         if len(pending) > _MANY:
-            self._known = (
-                records.objects(self._cache.records)
-                if self._incremental
-                else self._previous.objects()
-            )
+            previous = self._previous
+            known = previous.objects() if previous else records.objects(self._cache.records)
+            self._known = known
         reading = Reading(self._scan, writer, self._clock, self._number_of)
         total = len(pending)
         reading.run(pending, lambda done: self._request.tell("reading", done, total))
@@ -146,6 +147,9 @@ class _Capture:
     def _commit(
         self, root: "Folder", writer: "PackWriter", manifests: "list[bytes]"
     ) -> CheckpointRow:
+        from takeback.engine.previous import count_changes
+        from takeback.store import view
+
         request, newest = self._request, self._newest
         seconds = request.at // 1_000_000_000
         message = (request.label or f"checkpoint {request.id}").encode("utf-8", "replace")
@@ -170,6 +174,8 @@ class _Capture:
         return self._store.ledger.add_checkpoint(row, writer.finish())
 
     def _count_entries(self, root: "Folder") -> int:
+        from takeback.engine.describe import everything
+
         if not self._incremental:
             return sum(len(folder.nodes) for folder in everything(root))
         pieces = records.edits(self._cache.records, root, self._scan.removed)
@@ -211,55 +217,16 @@ class _Capture:
         return as_value(row, new=new, cursor=cursor, told=records.told(self._cache.records))
 
 
-def everything(root: "Folder") -> "list[Folder]":
-    """A folder and all folders in memory below it, each before those below it."""
-    order, stack = [], [root]
-    while stack:
-        folder = stack.pop()
-        order.append(folder)
-        stack += folder.children.values()
-    return order
+def _previous(store: "Store", newest: "CheckpointRow | None") -> "Previous":
+    from takeback.engine.previous import Previous
+
+    return Previous(store.objects, newest)
 
 
-def describe(root: "Folder", writer: "PackWriter", clock: "fsclock.FsClock") -> "list[bytes]":
-    """Write the manifest and git tree of every folder that changed; return the manifests."""
-    made: list[bytes] = []
-    for folder in reversed(everything(root)):
-        if folder.changed:
-            _describe_one(folder, writer, made)
-        if folder.touched:
-            mark_racy(folder, clock.is_racy(folder.mtime, folder.ctime))
-        if folder.parent is not None:
-            _tell_parent(folder, folder.parent)
-    return made
-
-
-def _describe_one(folder: "Folder", writer: "PackWriter", made: "list[bytes]") -> None:
-    nodes = folder.sorted_nodes()
-    folder.flags &= ~records.TELLS
-    if any(node.flags & (REASON | UNSTABLE) for node in nodes):
-        folder.flags |= records.TELLS
-    folder.touched = True
-    strong, data = tree.encode(folder.mode, nodes)
-    if strong == folder.strong:
-        return
-    folder.strong = strong
-    folder.oid, folder.number = writer.add(BLOB, data)
-    folder.view = view.add_tree(writer, folder)
-    made.append(folder.oid)
-
-
-def _tell_parent(folder: "Folder", parent: "Folder") -> None:
-    """Let the parent's entry say what the folder is now."""
-    node = parent.nodes[folder.name]
-    incomplete = any(n.flags & (REASON | INCOMPLETE_BELOW) for n in folder.nodes.values())
-    flags = node.flags & ~INCOMPLETE_BELOW | (INCOMPLETE_BELOW if incomplete else 0)
-    now = (folder.strong, folder.mode, flags, folder.view)
-    if (node.strong, node.mode, node.flags) != now[:3] or node.view() != folder.view:
-        node.strong, node.mode, node.flags = folder.strong, folder.mode, flags
-        node.oid, node.number, node.mtime = folder.oid, folder.number, folder.mtime
-        node.set_view(folder.view)
-        parent.changed = parent.touched = True
+def _never(path: bytes) -> bool:
+    """With a stat cache, only what is new to it is asked about."""
+    del path
+    return False
 
 
 def as_value(

@@ -47,12 +47,15 @@ class Previous:
 
 
 def count_changes(
-    root: "Folder", known: "bytes | bytearray", removed: "Iterable[int]", previous: Previous
+    root: "Folder",
+    known: "bytes | bytearray",
+    removed: "Iterable[int]",
+    previous: "Previous | None",
 ) -> int:
     """How many entries were added, removed or changed since the checkpoint before."""
     count = sum(records.count_entries(known, at, records.end_of(known, at)) for at in set(removed))
     seen: set[bytes] = set()
-    manifests = previous.manifests()
+    manifests = previous.manifests() if previous is not None else {}
     stack = [root]
     while stack:
         folder = stack.pop()

@@ -13,7 +13,6 @@ the git object id, and the number of the pack in which the object was first stor
 Entries are in the order of their raw names. Everything is little-endian.
 """
 
-import hashlib
 from struct import Struct, error
 
 TYPE_CHECKING = False
@@ -116,6 +115,8 @@ class Manifest:
 
 def encode(mode: int, entries: "Sequence[Fields]") -> "tuple[bytes, bytes]":
     """The manifest of a folder as (strong hash, object bytes). `entries` are sorted by name."""
+    import hashlib
+
     identity = [_HEAD.pack(mode & 0o7777, 0, len(entries))]
     beside = []
     for e in entries:
@@ -142,6 +143,8 @@ def decode(data: bytes) -> Manifest:
 
 
 def _decode(data: bytes) -> Manifest:
+    import hashlib
+
     magic, length = _PREAMBLE.unpack_from(data)
     start = _PREAMBLE.size
     if magic != _MAGIC or start + length > len(data):

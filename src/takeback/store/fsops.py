@@ -15,8 +15,9 @@ import os
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    import sqlite3
     from collections.abc import Callable, Sequence
+
+    from takeback.store.sqlite import Connection, Cursor
 
     Path = bytes | str
     Sql = Sequence[bytes | str | int | None]
@@ -156,7 +157,7 @@ def lock(fd: int, *, shared: bool = False) -> bool:
     return True
 
 
-def sql(db: "sqlite3.Connection", statement: str, values: "Sql" = ()) -> "sqlite3.Cursor":
+def sql(db: "Connection", statement: str, values: "Sql" = ()) -> "Cursor":
     """Run one statement that changes the ledger (BEGIN and COMMIT are statements too)."""
     _announce("sql", statement)
     return db.execute(statement, values)

@@ -12,7 +12,7 @@ import os
 import stat
 
 from takeback.errors import UnsafeStoreError
-from takeback.store import fsops, mounts
+from takeback.store import fsops
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -140,6 +140,8 @@ def require_private(path: bytes) -> bool:
 
 def refuse_network(path: bytes) -> None:
     """An error if `path` is on a network disk, where locks and syncs cannot be relied on."""
+    from takeback.store import mounts
+
     kind = mounts.network_file_system(path)
     if kind is not None:
         raise UnsafeStoreError(

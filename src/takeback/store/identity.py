@@ -9,7 +9,6 @@ import os
 
 from takeback.errors import ProjectIdentityError, UnsafeRootError
 from takeback.store import home as homes
-from takeback.store import usergit
 from takeback.store.home import Home, Root
 from takeback.store.layout import unpack_record
 
@@ -41,6 +40,8 @@ def find(home: Home, start: bytes) -> Found:
         found = _match(home, known, path)
         if found is not None:
             return found
+    from takeback.store import usergit
+
     return Found(usergit.top_of_repository(start) or start, None)
 
 

@@ -5,13 +5,12 @@ is committed. Each event is chained to the one before over a *commitment* to its
 that a payload can be forgotten later without breaking the chain.
 """
 
-import hashlib
 import os
-import sqlite3
 
 from takeback.errors import DamagedStoreError
 from takeback.model import jsontext
-from takeback.store import fsops, schema
+from takeback.model.hashing import short_sha256
+from takeback.store import fsops, schema, sqlite
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -205,7 +204,7 @@ class Ledger:
             yield from self._check_pages()
             yield from self._check_chain()
             yield from self._check_tables()
-        except (sqlite3.DatabaseError, DamagedStoreError) as problem:
+        except (sqlite.DatabaseError, DamagedStoreError) as problem:
             yield f"the ledger cannot be read: {problem}"
         except (TypeError, ValueError, KeyError, AttributeError) as problem:
             yield f"the ledger holds values of the wrong kind: {problem!r}"
@@ -286,18 +285,18 @@ def pack_facts(packs: "Iterable[SealedPack]") -> "Json":
 
 def commit_to(salt: bytes, text: str) -> bytes:
     """The commitment to a payload; without the salt it says nothing about the text."""
-    return hashlib.sha256(salt + text.encode("utf-8", "surrogatepass")).digest()
+    return short_sha256(salt + text.encode("utf-8", "surrogatepass"))
 
 
 def chain_over(before: bytes, seq: int, kind: str, at: int, commitment: bytes) -> bytes:
     """The link that ties an event to all events before it."""
     said = b"%d %s %d " % (seq, kind.encode(), at)
-    return hashlib.sha256(before + said + commitment).digest()
+    return short_sha256(before + said + commitment)
 
 
-def _connect(path: bytes) -> sqlite3.Connection:
+def _connect(path: bytes) -> sqlite.Connection:
     with _as_damage("opened"):
-        db = sqlite3.connect(
+        db = sqlite.connect(
             os.fsdecode(path), timeout=10, isolation_level=None, check_same_thread=False
         )
         for setting in (
@@ -323,15 +322,15 @@ class _as_damage:
         pass
 
     def __exit__(self, kind: object, problem: object, trace: object) -> None:
-        if isinstance(problem, sqlite3.DatabaseError) and _is_damage(problem):
+        if isinstance(problem, sqlite.DatabaseError) and _is_damage(problem):
             raise DamagedStoreError(
                 f"the ledger cannot be {self.doing}: {problem}",
                 hint="run `takeback verify` to see what is damaged",
             ) from None
 
 
-def _is_damage(problem: sqlite3.DatabaseError) -> bool:
+def _is_damage(problem: sqlite.DatabaseError) -> bool:
     # SQLITE_ERROR comes from a schema that no longer fits our statements.
-    if isinstance(problem, sqlite3.OperationalError):
-        return getattr(problem, "sqlite_errorcode", 0) == sqlite3.SQLITE_ERROR
+    if isinstance(problem, sqlite.OperationalError):
+        return getattr(problem, "sqlite_errorcode", 0) == sqlite.SQLITE_ERROR
     return True

@@ -1,11 +1,6 @@
 """Read what the packs hold. Every read is checked against the hash it was asked for."""
 
-import hashlib
-
 from takeback.errors import DamagedStoreError
-from takeback.model import tree
-from takeback.store.gitobjects import BLOB
-from takeback.store.packread import PackFile
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -13,6 +8,7 @@ if TYPE_CHECKING:
 
     from takeback.model.tree import Entry, Manifest
     from takeback.store.ledger import Ledger
+    from takeback.store.packread import PackFile
 
 _OPEN_AT_ONCE = 32
 
@@ -33,6 +29,8 @@ class Objects:
 
     def manifest(self, oid: bytes, number: int, strong: bytes) -> "Manifest":
         """The manifest of a folder, checked against its strong hash."""
+        from takeback.model import tree
+
         manifest = tree.decode(self._blob(oid, number))
         if manifest.strong != strong:
             raise DamagedStoreError(f"the manifest `{oid.hex()}` is not the one that was stored")
@@ -40,6 +38,8 @@ class Objects:
 
     def content(self, entry: "Entry") -> bytes:
         """The bytes of a small file or the target of a link, checked against the strong hash."""
+        import hashlib
+
         data = self._blob(entry.oid, entry.number)
         if hashlib.sha256(data).digest() != entry.strong:
             raise DamagedStoreError(f"the object `{entry.oid.hex()}` is not what was stored")
@@ -47,6 +47,10 @@ class Objects:
 
     def stream(self, entry: "Entry") -> "Iterator[bytes]":
         """The bytes of a file piece by piece; `DamagedStoreError` at the end if they are wrong."""
+        import hashlib
+
+        from takeback.store.gitobjects import BLOB
+
         kind, size, chunks = self.pack_with(entry.oid, entry.number).stream(entry.oid)
         strong = hashlib.sha256()
         for chunk in chunks:
@@ -66,7 +70,7 @@ class Objects:
                 below = path + b"/" + entry.name if path else entry.name
                 stack.append((below, entry.oid, entry.number, entry.strong))
 
-    def pack_with(self, oid: bytes, number: int) -> PackFile:
+    def pack_with(self, oid: bytes, number: int) -> "PackFile":
         """The pack that holds an object: the one it was stored in, else any that has it."""
         pack = self._pack(number)
         if pack is not None and _holds(pack, oid):
@@ -81,6 +85,8 @@ class Objects:
         )
 
     def _blob(self, oid: bytes, number: int) -> bytes:
+        from takeback.store.gitobjects import BLOB
+
         kind, data = self.pack_with(oid, number).read(oid)
         if kind != BLOB:
             raise DamagedStoreError(f"the object `{oid.hex()}` is of the wrong kind")
@@ -95,11 +101,13 @@ class Objects:
             if len(self._open) >= _OPEN_AT_ONCE:
                 oldest = next(iter(self._open))
                 self._open.pop(oldest).close()
+            from takeback.store.packread import PackFile
+
             pack = self._open[number] = PackFile(self.directory + b"/" + name.encode())
         return pack
 
 
-def _holds(pack: PackFile, oid: bytes) -> bool:
+def _holds(pack: "PackFile", oid: bytes) -> bool:
     try:
         return pack.find(oid) is not None
     except DamagedStoreError:

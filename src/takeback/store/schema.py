@@ -1,9 +1,11 @@
 """The ledger's tables, and how an older ledger becomes a newer one."""
 
-import sqlite3
-
 from takeback.errors import DamagedStoreError, NewerStoreError
 from takeback.store import fsops
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from takeback.store.sqlite import Connection
 
 APPLICATION = 0x544B4231
 """`TKB1`: marks the file as ours."""
@@ -22,7 +24,7 @@ _TABLES = (
 )
 
 
-def prepare(db: sqlite3.Connection, writable: bool) -> None:
+def prepare(db: "Connection", writable: bool) -> None:
     """Make a new ledger, or check that this one can be used."""
     version = _number(db, "PRAGMA user_version")
     if version > VERSION:
@@ -38,7 +40,7 @@ def prepare(db: sqlite3.Connection, writable: bool) -> None:
         _create(db)
 
 
-def _create(db: sqlite3.Connection) -> None:
+def _create(db: "Connection") -> None:
     fsops.sql(db, "BEGIN IMMEDIATE")
     if _number(db, "PRAGMA user_version") == 0:
         for statement in _TABLES:
@@ -48,5 +50,5 @@ def _create(db: sqlite3.Connection) -> None:
     fsops.sql(db, "COMMIT")
 
 
-def _number(db: sqlite3.Connection, pragma: str) -> int:
+def _number(db: "Connection", pragma: str) -> int:
     return int(db.execute(pragma).fetchone()[0])

@@ -9,11 +9,11 @@ everything is looked at again. So it is never synced, and a crash at any moment 
     records: see `layout`
 """
 
-import hashlib
 import os
 import zlib
 from struct import Struct
 
+from takeback.model.hashing import short_sha256
 from takeback.store import fsops, records
 from takeback.store.home import replace_file
 
@@ -128,7 +128,7 @@ class StatCache:
 
 def identity(store: str, boot: bytes, rules: bytes) -> bytes:
     """What a stat cache must have been written for to be believed."""
-    return hashlib.sha256(b"\0".join((store.encode(), boot, rules))).digest()
+    return short_sha256(b"\0".join((store.encode(), boot, rules)))
 
 
 def boot() -> bytes:

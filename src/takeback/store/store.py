@@ -16,11 +16,12 @@ from takeback.store import fsops, home, view
 from takeback.store.ledger import Ledger
 from takeback.store.lock import Lock
 from takeback.store.objects import Objects
-from takeback.store.packwrite import PackWriter
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from takeback.store.packwrite import PackWriter
 
 
 class Store:
@@ -48,8 +49,10 @@ class Store:
         found = os.stat(os.path.dirname(os.path.dirname(self.path)))
         return found.st_dev, found.st_ino
 
-    def pack_writer(self) -> PackWriter:
+    def pack_writer(self) -> "PackWriter":
         """A writer whose packs get the next free numbers."""
+        from takeback.store.packwrite import PackWriter
+
         return PackWriter(self.packs_dir, first_number=self.ledger.next_pack())
 
     def publish(self, commit: bytes, manifests: bytes) -> None:

@@ -9,8 +9,7 @@ command considers them garbage; `preciousObjects` makes git refuse to remove any
 import os
 
 from takeback.model.tree import FOLDER, KIND, LINK
-from takeback.store import fsops, gitobjects
-from takeback.store.gitobjects import COMMIT, TREE
+from takeback.store import fsops
 from takeback.store.home import replace_file
 
 TYPE_CHECKING = False
@@ -51,6 +50,8 @@ def create(git_dir: bytes) -> None:
 
 def add_tree(writer: "PackWriter", folder: "Folder") -> bytes:
     """Put the git tree of a folder, whose subfolders have theirs, into the pack."""
+    from takeback.store import gitobjects
+
     entries = []
     for node in folder.nodes.values():
         if node.reason:
@@ -61,23 +62,27 @@ def add_tree(writer: "PackWriter", folder: "Folder") -> bytes:
         else:
             mode = 0o120000 if kind == LINK else 0o100755 if node.mode & 0o100 else 0o100644
             entries.append((mode, gitobjects.escape_name(node.name), node.oid))
-    return writer.add(TREE, gitobjects.encode_tree(entries))[0]
+    return writer.add(gitobjects.TREE, gitobjects.encode_tree(entries))[0]
 
 
 def add_commit(
     writer: "PackWriter", tree: bytes, parent: "bytes | None", at: int, message: bytes
 ) -> bytes:
     """Put the commit of a checkpoint into the pack."""
+    from takeback.store import gitobjects
+
     parents = [parent] if parent else []
-    return writer.add(COMMIT, gitobjects.encode_commit(tree, parents, at, message))[0]
+    return writer.add(gitobjects.COMMIT, gitobjects.encode_commit(tree, parents, at, message))[0]
 
 
 def add_manifest_commit(
     writer: "PackWriter", manifests: "Iterable[bytes]", parent: "bytes | None", at: int
 ) -> bytes:
     """Put a commit into the pack that keeps new manifests reachable."""
+    from takeback.store import gitobjects
+
     entries = [(0o100644, oid.hex().encode(), oid) for oid in manifests]
-    tree = writer.add(TREE, gitobjects.encode_tree(entries))[0]
+    tree = writer.add(gitobjects.TREE, gitobjects.encode_tree(entries))[0]
     return add_commit(writer, tree, parent, at, b"manifests\n")
 
 
