@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import Self
 
-    from takeback.model.values import Checkpoint, LeftOut, Status, Usage, Verification
+    from takeback.model.values import Checkpoint, Status, Usage, Verification
     from takeback.ports import Progress, Rules
     from takeback.store.ignore import IgnoreRules
     from takeback.store.ledger import CheckpointRow
@@ -126,7 +126,7 @@ class Project:
         If nothing changed since the newest one, that one is returned with `new` false.
         `rehash` reads every file again instead of trusting its stamps.
         """
-        with self._held(), _failing_as(CaptureError, "no checkpoint was made"):
+        with self._held(), _FailingAs(CaptureError, "no checkpoint was made"):
             root = self._open_root()
             try:
                 request = capture.Request(
@@ -154,7 +154,7 @@ class Project:
         from takeback.engine.extract import extract
 
         row = self._resolve(ref)
-        with _failing_as(TakebackError, "nothing was extracted"):
+        with _FailingAs(TakebackError, "nothing was extracted"):
             return extract(self._store, row, os.fsencode(directory), progress)
 
     def verify(self, *, progress: "Progress | None" = None) -> "Verification":
@@ -310,7 +310,7 @@ class _Held:
                 self._mutex.release()
 
 
-class _failing_as:
+class _FailingAs:
     """Turns the system's errors into ours, with what they mean for the user."""
 
     __slots__ = ("_kind", "_meaning")

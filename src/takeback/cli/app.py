@@ -52,14 +52,14 @@ def _run(words: "list[str]", screen: Screen) -> int:
         screen.say(f"takeback {VERSION}")
         return 0
     name, rest = arguments.split(words)
-    if not name and ("-h" in rest or "--help" in rest) or name == "help":
+    if name == "help" or (not name and ("-h" in rest or "--help" in rest)):
         return _help(rest, screen)
     module = load(name or "status")
     given = arguments.parse(module.COMMAND, rest)
     if given.has("help"):
-        from takeback.cli import help
+        from takeback.cli import manual
 
-        help.show(module.COMMAND, screen)
+        manual.show(module.COMMAND, screen)
         return 0
     return module.run(given, screen)
 
@@ -78,13 +78,13 @@ def folder(given: "Arguments") -> bytes:
 
 
 def _help(rest: "list[str]", screen: Screen) -> int:
-    from takeback.cli import help
+    from takeback.cli import manual
 
     topics = [word for word in rest if not word.startswith("-")]
     if topics:
-        help.show(load(topics[0]).COMMAND, screen)
+        manual.show(load(topics[0]).COMMAND, screen)
     else:
-        help.overview([load(name).COMMAND for name in ("status", *COMMANDS)], screen)
+        manual.overview([load(name).COMMAND for name in ("status", *COMMANDS)], screen)
     return 0
 
 

@@ -15,11 +15,11 @@ if TYPE_CHECKING:
 class Option:
     """One option: its spellings, what its value is called (empty for a switch), and its help."""
 
-    __slots__ = ("flags", "help", "value")
+    __slots__ = ("flags", "text", "value")
 
-    def __init__(self, flags: "tuple[str, ...]", help: str, value: str = "") -> None:
+    def __init__(self, flags: "tuple[str, ...]", text: str, value: str = "") -> None:
         self.flags = flags
-        self.help = help
+        self.text = text
         self.value = value
 
     @property
@@ -106,7 +106,8 @@ def parse(command: Command, argv: "Sequence[str]") -> Arguments:
         option = options.get(flag)
         if option is None:
             raise UsageError(
-                f"`{command.name or 'takeback'}` has no option `{flag}`", hint=_similar(flag, options)
+                f"`{command.name or 'takeback'}` has no option `{flag}`",
+                hint=_similar(flag, options),
             )
         found.values[option.name] = _value(option, flag, inline, words)
     if not found.has("help"):

@@ -60,7 +60,12 @@ def _tell(place: str, screen: "Screen") -> int:
             screen.say(screen.style(f"# {words}", "dim"))
         if command:
             screen.say(f"{screen.style('$', 'dim')} {screen.style(command, 'bold')}")
-            done = subprocess.run(["/bin/sh", "-c", command], cwd=project, env=environment, check=False)
+            done = subprocess.run(
+                ["/bin/sh", "-c", command],  # noqa: S603 -- our own story, not input
+                cwd=project,
+                env=environment,
+                check=False,
+            )
             if done.returncode:
                 screen.note(f"the demo stopped: exit code {done.returncode}")
                 return 1
@@ -78,6 +83,6 @@ def _environment(place: str) -> "dict[str, str]":
     script = f'#!/bin/sh\nexec "{sys.executable}" {flags} "{start}" "$@"\n'
     with open(os.path.join(tools, "takeback"), "w") as file:
         file.write(script)
-    os.chmod(os.path.join(tools, "takeback"), 0o755)
+    os.chmod(os.path.join(tools, "takeback"), 0o700)
     path = f"{tools}:{os.environ.get('PATH', os.defpath)}"
     return {**os.environ, "PATH": path, "TAKEBACK_HOME": os.path.join(place, "store")}

@@ -74,7 +74,9 @@ def _show(project: "Project", status: "Status", screen: "Screen") -> None:
         label = f'  "{safe_line(newest.label)}"' if newest.label else ""
         when = ago(newest.created, time.time())
         name = screen.style(newest.id, "bold")
-        rows.append(("Newest", f"{name}  {when}  {count(newest.entries, 'entry', 'entries')}{label}"))
+        rows.append(
+            ("Newest", f"{name}  {when}  {count(newest.entries, 'entry', 'entries')}{label}")
+        )
     made = count(status.checkpoints, "checkpoint")
     rows.append(("History", f"{made}, {size(project.usage().total)} in {_text(status.store)}"))
     screen.table(rows, indent="")

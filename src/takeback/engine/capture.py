@@ -1,10 +1,10 @@
 """Take a checkpoint: look, read, describe, commit.
 
-    look      what changed since the stat cache was written (everything, if there is none)
-    read      new and changed files into a pack
-    describe  manifests and git trees of the folders that changed, deepest first
-    commit    the pack is synced, then one transaction in the ledger: now the checkpoint exists
-    publish   the git view and the stat cache follow; losing them loses nothing
+look      what changed since the stat cache was written (everything, if there is none)
+read      new and changed files into a pack
+describe  manifests and git trees of the folders that changed, deepest first
+commit    the pack is synced, then one transaction in the ledger: now the checkpoint exists
+publish   the git view and the stat cache follow; losing them loses nothing
 """
 
 from takeback.model import reasons

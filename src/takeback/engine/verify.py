@@ -120,9 +120,7 @@ class _Check:
         how = "damaged" if entry.oid in self.strong else "missing or damaged"
         return f"the content of `{name}` ({entry.oid.hex()}) is {how}"
 
-    def _name_checkpoints(
-        self, rows: "list[CheckpointRow]", bad: "dict[Key, list[str]]"
-    ) -> None:
+    def _name_checkpoints(self, rows: "list[CheckpointRow]", bad: "dict[Key, list[str]]") -> None:
         touched: dict[str, list[str]] = {}
         for row in rows:
             for key in self._reachable((row.root, row.pack, row.tree)):

@@ -15,6 +15,8 @@ Entries are in the order of their raw names. Everything is little-endian.
 
 from struct import Struct, error
 
+from takeback.errors import DamagedStoreError
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -32,7 +34,6 @@ if TYPE_CHECKING:
         size: int
         strong: bytes
 
-from takeback.errors import DamagedStoreError
 
 KIND = 0o170000
 FOLDER = 0o040000
@@ -152,8 +153,8 @@ def _decode(data: bytes) -> Manifest:
     mode, _, count = _HEAD.unpack_from(data, start)
     if len(data) != start + length + count * _BESIDE.size:
         raise ValueError("wrong length")
-    at, entries = start + _HEAD.size, []
-    side = start + length
+    at, side = start + _HEAD.size, start + length
+    entries: list[Entry] = []
     for _ in range(count):
         entry_mode, flags, size, name_length, strong = _ENTRY.unpack_from(data, at)
         at += _ENTRY.size
@@ -172,4 +173,3 @@ def _decode(data: bytes) -> Manifest:
 def is_safe_name(name: bytes) -> bool:
     """Whether `name` can be one component of a path and nothing else."""
     return bool(name) and name not in (b".", b"..") and b"/" not in name and 0 not in name
-

@@ -93,6 +93,7 @@ class Content:
 
     def whole(self, patience: Patience) -> bytes:
         """All bytes of a file that fits in memory; `unstable` says if it never held still."""
+        data = b""
         for turn in range(_TRIES):
             self._begin()
             data = self._read_all()

@@ -107,6 +107,7 @@ class Folder:
         self.children: dict[bytes, Folder] = {}
         self.before: dict[bytes, tuple[int, int, bytes]] = {}
         self.offset = -1
+        self.mode = 0
         self.flags = 0
         self.strong = NO_HASH
         self.oid = NO_OBJECT
@@ -178,14 +179,10 @@ def load(records: "bytes | bytearray", offset: int, parent: "Folder | None") -> 
 
 def record(folder: Folder, depth: int) -> bytes:
     """The record of a folder as the stat cache keeps it."""
-    pack, fixed, names = ENTRY.pack, [], [folder.name]
+    fixed, names = [], [folder.name]
     for n in folder.sorted_nodes():
-        fixed.append(
-            pack(
-                n.inode, n.size, n.mtime, n.ctime, n.mode, n.flags,
-                len(n.name), n.number, n.strong, n.oid,
-            )  # fmt: skip
-        )
+        stamps = (n.inode, n.size, n.mtime, n.ctime, n.mode, n.flags)
+        fixed.append(ENTRY.pack(*stamps, len(n.name), n.number, n.strong, n.oid))
         names.append(n.name)
     tail = b"\0".join(names) + b"\0"
     size = RECORD.size + len(fixed) * ENTRY.size + len(tail)

@@ -1,11 +1,11 @@
 """The folder that holds every project's store, and which project is where.
 
-    home/                    0700
-      registry               one line per project: id, device, inode, path; made anew when lost
-      lock                   held while the registry or a new store is written
-      config.toml            the user's settings, if any
-      projects/ID/           one store, see `store.py`
-        root                 the project's own line of the registry: the truth
+home/                    0700
+  registry               one line per project: id, device, inode, path; made anew when lost
+  lock                   held while the registry or a new store is written
+  config.toml            the user's settings, if any
+  projects/ID/           one store, see `store.py`
+    root                 the project's own line of the registry: the truth
 """
 
 import os

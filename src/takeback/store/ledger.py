@@ -23,7 +23,11 @@ NO_CHAIN = bytes(32)
 CHECKPOINT_TAKEN = "CheckpointTaken"
 CHECKPOINT_NAMED = "CheckpointNamed"
 
-_COLUMNS = "number, id, event, tree, root, pack, view, keep, created, label, entries, changed"
+_SELECT = (
+    "SELECT number, id, event, tree, root, pack, view, keep, created, label, entries, changed"
+    " FROM checkpoints "
+)
+_INSERT = "INSERT INTO checkpoints VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 
 
 class CheckpointRow:
@@ -72,6 +76,12 @@ class CheckpointRow:
         self.entries = entries
         self.changed = changed
 
+    def values(self) -> "tuple[bytes | str | int, ...]":
+        """What the row holds, in the order of the table's columns."""
+        place = (self.number, self.id, self.event, self.tree, self.root, self.pack)
+        shown = (self.view, self.keep, self.created, self.label)
+        return *place, *shown, self.entries, self.changed
+
 
 class Ledger:
     """The ledger of one project."""
@@ -83,7 +93,7 @@ class Ledger:
             # Made by us first, so that SQLite never makes it readable to others.
             os.close(fsops.open_or_create(path))
         self._db = _connect(path)
-        with _as_damage("opened"):
+        with _AsDamage("opened"):
             if writable:
                 fsops.sql(self._db, "PRAGMA journal_mode = WAL")
             schema.prepare(self._db, writable)
@@ -110,36 +120,36 @@ class Ledger:
 
     def count(self) -> int:
         """How many checkpoints there are."""
-        return int(self._one("SELECT count(*) FROM checkpoints"))
+        return self._number("SELECT count(*) FROM checkpoints")
 
     def packs(self) -> "dict[int, str]":
         """The name of each pack by its number."""
-        with _as_damage("read"):
+        with _AsDamage("read"):
             return dict(self._db.execute("SELECT number, name FROM packs"))
 
     def pack_name(self, number: int) -> "str | None":
         """The name of one pack."""
-        with _as_damage("read"):
+        with _AsDamage("read"):
             row = self._db.execute("SELECT name FROM packs WHERE number = ?", (number,)).fetchone()
         return row[0] if row else None
 
     def next_pack(self) -> int:
         """The number that the next pack gets."""
-        return int(self._one("SELECT coalesce(max(number), 0) + 1 FROM packs"))
+        return self._number("SELECT coalesce(max(number), 0) + 1 FROM packs")
 
     def cursor(self) -> int:
         """The sequence number of the newest event."""
-        return int(self._one("SELECT coalesce(max(seq), 0) FROM events"))
+        return self._number("SELECT coalesce(max(seq), 0) FROM events")
 
     def meta(self, key: str) -> "str | None":
         """A fact about the store itself."""
-        with _as_damage("read"):
+        with _AsDamage("read"):
             row = self._db.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
         return row[0] if row else None
 
     def knows_view(self, commit: bytes) -> bool:
         """Whether a commit of the git view belongs to a checkpoint."""
-        with _as_damage("read"):
+        with _AsDamage("read"):
             query = "SELECT 1 FROM checkpoints WHERE view = ? LIMIT 1"
             return self._db.execute(query, (commit,)).fetchone() is not None
 
@@ -167,10 +177,8 @@ class Ledger:
         for pack in packs:
             values = (pack.number, pack.name.decode(), pack.size, pack.objects)
             fsops.sql(self._db, "INSERT INTO packs VALUES (?, ?, ?, ?)", values)
-        row.number = int(self._one("SELECT coalesce(max(number), 0) + 1 FROM checkpoints"))
-        slots = [getattr(row, column) for column in _COLUMNS.split(", ")]
-        marks = ", ".join("?" * len(slots))
-        fsops.sql(self._db, f"INSERT INTO checkpoints ({_COLUMNS}) VALUES ({marks})", slots)
+        row.number = self._number("SELECT coalesce(max(number), 0) + 1 FROM checkpoints")
+        fsops.sql(self._db, _INSERT, row.values())
         self._commit()
         return row
 
@@ -254,13 +262,13 @@ class Ledger:
     def _checkpoints(
         self, where: str, values: "tuple[str | int, ...]"
     ) -> "Iterator[CheckpointRow]":
-        with _as_damage("read"):
-            for row in self._db.execute(f"SELECT {_COLUMNS} FROM checkpoints {where}", values):
+        with _AsDamage("read"):
+            for row in self._db.execute(_SELECT + where, values):
                 yield CheckpointRow(*row)
 
-    def _one(self, query: str) -> object:
-        with _as_damage("read"):
-            return self._db.execute(query).fetchone()[0]
+    def _number(self, query: str) -> int:
+        with _AsDamage("read"):
+            return int(self._db.execute(query).fetchone()[0])
 
 
 def row_facts(row: CheckpointRow) -> "dict[str, Json]":
@@ -295,7 +303,7 @@ def chain_over(before: bytes, seq: int, kind: str, at: int, commitment: bytes) -
 
 
 def _connect(path: bytes) -> sqlite.Connection:
-    with _as_damage("opened"):
+    with _AsDamage("opened"):
         db = sqlite.connect(
             os.fsdecode(path), timeout=10, isolation_level=None, check_same_thread=False
         )
@@ -310,7 +318,7 @@ def _connect(path: bytes) -> sqlite.Connection:
         return db
 
 
-class _as_damage:
+class _AsDamage:
     """Turns SQLite's complaints about a broken file into ours."""
 
     __slots__ = ("doing",)

@@ -40,10 +40,10 @@ def below(records: "Records", offset: int) -> "Iterator[tuple[int, int, int]]":
 
 def end_of(records: "Records", offset: int) -> int:
     """Where the last record below the one at `offset` ends."""
-    last = offset
-    for last, _, _ in below(records, offset):
-        pass
-    return last + int(_HEAD.unpack_from(records, last)[0])
+    end = offset
+    for at, _, _ in below(records, offset):
+        end = at + int(_HEAD.unpack_from(records, at)[0])
+    return end
 
 
 def find_record(records: "Records", offset: int, name: bytes) -> "int | None":
@@ -102,9 +102,11 @@ def objects(records: "Records") -> "dict[bytes, int]":
     for at, _, count in below(records, 0) if records else ():
         start = at + RECORD.size
         entries = ENTRY.iter_unpack(view[start : start + count * ENTRY.size])
-        for _, _, _, _, mode, flags, _, number, _, oid in entries:
-            if not flags & REASON and mode & KIND != FOLDER:
-                known[oid] = number
+        known |= {
+            oid: number
+            for _, _, _, _, mode, flags, _, number, _, oid in entries
+            if not flags & REASON and mode & KIND != FOLDER
+        }
     return known
 
 

@@ -349,4 +349,3 @@ class Scan:
             return os.stat(name, dir_fd=self.descent.open(folder.way()), follow_symlinks=False)
         except OSError:
             return None
-

@@ -11,17 +11,21 @@ APPLICATION = 0x544B4231
 """`TKB1`: marks the file as ours."""
 VERSION = 1
 
-_TABLES = (
-    "CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID",
-    "CREATE TABLE events (seq INTEGER PRIMARY KEY, kind TEXT NOT NULL, at INTEGER NOT NULL,"
-    " salt BLOB NOT NULL, commitment BLOB NOT NULL, chain BLOB NOT NULL, payload TEXT)",
-    "CREATE TABLE packs (number INTEGER PRIMARY KEY, name TEXT NOT NULL, bytes INTEGER NOT NULL,"
-    " objects INTEGER NOT NULL)",
-    "CREATE TABLE checkpoints (number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE,"
-    " event INTEGER NOT NULL REFERENCES events, tree BLOB NOT NULL, root BLOB NOT NULL,"
-    " pack INTEGER NOT NULL, view BLOB NOT NULL, keep BLOB NOT NULL, created INTEGER NOT NULL,"
-    " label TEXT NOT NULL, entries INTEGER NOT NULL, changed INTEGER NOT NULL)",
-)
+_TABLES = """
+CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE events (
+    seq INTEGER PRIMARY KEY, kind TEXT NOT NULL, at INTEGER NOT NULL,
+    salt BLOB NOT NULL, commitment BLOB NOT NULL, chain BLOB NOT NULL, payload TEXT);
+CREATE TABLE packs (
+    number INTEGER PRIMARY KEY, name TEXT NOT NULL, bytes INTEGER NOT NULL,
+    objects INTEGER NOT NULL);
+CREATE TABLE checkpoints (
+    number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE,
+    event INTEGER NOT NULL REFERENCES events, tree BLOB NOT NULL, root BLOB NOT NULL,
+    pack INTEGER NOT NULL, view BLOB NOT NULL, keep BLOB NOT NULL,
+    created INTEGER NOT NULL, label TEXT NOT NULL,
+    entries INTEGER NOT NULL, changed INTEGER NOT NULL);
+"""
 
 
 def prepare(db: "Connection", writable: bool) -> None:
@@ -43,7 +47,7 @@ def prepare(db: "Connection", writable: bool) -> None:
 def _create(db: "Connection") -> None:
     fsops.sql(db, "BEGIN IMMEDIATE")
     if _number(db, "PRAGMA user_version") == 0:
-        for statement in _TABLES:
+        for statement in _TABLES.strip().split(";\n"):
             fsops.sql(db, statement)
         fsops.sql(db, f"PRAGMA application_id = {APPLICATION}")
         fsops.sql(db, f"PRAGMA user_version = {VERSION}")

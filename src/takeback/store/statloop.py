@@ -40,7 +40,9 @@ if TYPE_CHECKING:
 scan_native: "Callable[[Buffer, int, int, int], bytes] | None"
 """The loop in C, or None where the package was built without a compiler."""
 try:
-    from takeback.store._statloop import scan as scan_native
+    from takeback.store import _statloop
+
+    scan_native = _statloop.scan
 except ImportError:
     scan_native = None
 

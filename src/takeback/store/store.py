@@ -1,13 +1,13 @@
 """One project's store on disk.
 
-    projects/ID/        0700
-      root              where the project is
-      lock              held by whoever changes the store
-      ledger.db         events, checkpoints, packs; its commit is the commit point
-      index             the stat cache, disposable
-      clock             touched to read the file system's time
-      git/              the packs, as a bare git repository
-      config.toml       the project's own settings, if any
+projects/ID/        0700
+  root              where the project is
+  lock              held by whoever changes the store
+  ledger.db         events, checkpoints, packs; its commit is the commit point
+  index             the stat cache, disposable
+  clock             touched to read the file system's time
+  git/              the packs, as a bare git repository
+  config.toml       the project's own settings, if any
 """
 
 import os

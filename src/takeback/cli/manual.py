@@ -33,7 +33,7 @@ def show(command: "Command", screen: "Screen") -> None:
         screen.say(command.text)
     screen.say()
     screen.say(screen.style("Options", "bold"))
-    screen.table((_spelled(option), option.help) for option in (*command.options, *EVERYWHERE))
+    screen.table((_spelled(option), option.text) for option in (*command.options, *EVERYWHERE))
     if command.examples:
         screen.say()
         screen.say(screen.style("Examples", "bold"))
