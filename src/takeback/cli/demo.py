@@ -60,8 +60,8 @@ def _tell(place: str, screen: "Screen") -> int:
             screen.say(screen.style(f"# {words}", "dim"))
         if command:
             screen.say(f"{screen.style('$', 'dim')} {screen.style(command, 'bold')}")
-            done = subprocess.run(
-                ["/bin/sh", "-c", command],  # noqa: S603 -- our own story, not input
+            done = subprocess.run(  # noqa: S603 -- our own story, not input
+                ["/bin/sh", "-c", command],
                 cwd=project,
                 env=environment,
                 check=False,

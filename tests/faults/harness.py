@@ -1,0 +1,283 @@
+"""Plays one scenario again and again, with a fault at another step each time."""
+
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import oracle
+from faults import injection
+from faults.children import Child, Ended, Tell, in_child
+from faults.injection import Strike
+from faults.judge import Before, judge
+from faults.scenarios import Scenario, named
+from takeback.errors import TakebackError
+from takeback.project import Project
+from takeback.store import fsops
+from takeback.store.lock import Lock
+
+_SETTLED = 30_000_000
+_IMPATIENT = 1.0
+
+
+class Fault(NamedTuple):
+    """One fault: which scenario, what breaks, at which step, and how the store was set up."""
+
+    scenario: str
+    kind: str
+    step: int
+    sync: bool = True
+    index: bool = True
+
+    def __str__(self) -> str:
+        words = (
+            self.scenario,
+            self.kind,
+            str(self.step),
+            "sync" if self.sync else "nosync",
+            "index" if self.index else "noindex",
+        )
+        return ":".join(words)
+
+    @property
+    def replay(self) -> str:
+        """The command that plays this fault alone."""
+        return f"FAULT={self} pytest tests/test_faults.py -k replay"
+
+
+def parse(text: str) -> Fault:
+    """A fault from its text."""
+    name, kind, step, sync, index = text.split(":")
+    return Fault(name, kind, int(step), sync == "sync", index == "index")
+
+
+class Theatre:
+    """A tree, the store as it was before the fault, and what the oracle saw of each checkpoint."""
+
+    def __init__(self, scenario: Scenario, folder: Path) -> None:
+        self.scenario = scenario
+        self._folder = folder
+        self.tree = folder / "tree"
+        self.home = folder / "home"
+        self._prepared = folder / "prepared"
+        self.tree.mkdir()
+        earlier = {}
+        for make in scenario.history:
+            make(self.tree)
+            settle(folder)
+            earlier[self._checkpoint(self._prepared)] = oracle.picture(self.tree)
+        scenario.edit(self.tree)
+        self.before = Before(earlier, oracle.picture(self.tree))
+
+    def steps(self, *, index: bool = True) -> list[str]:
+        """The steps of the checkpoint when nothing goes wrong, by name."""
+        self._reset(index=index)
+        recorder = injection.Recorder()
+
+        def play(tell: Tell) -> None:
+            fsops.hook = recorder
+            with _open(self.tree, self.home) as project:
+                project.checkpoint("counted")
+            tell({"steps": [step for step, _ in recorder.steps]})
+
+        steps = in_child(play).last("steps")
+        assert isinstance(steps, list), "a checkpoint without any fault failed"
+        return steps
+
+    def faults(self, kind: str, *, sync: bool, index: bool) -> list[Fault]:
+        """One fault of a kind at each step where it can strike."""
+        steps = enumerate(self.steps(index=index), 1)
+        fitting = (n for n, s in steps if kind not in injection.WRITES_ONLY or s == "write")
+        return [Fault(self.scenario.name, kind, number, sync, index) for number in fitting]
+
+    def play(self, fault: Fault) -> list[str]:
+        """Let a fault happen; return what is wrong afterwards, nothing if all is well."""
+        self._reset(index=fault.index)
+        if self.scenario.name == "second-process-waiting":
+            attempts = self._with_somebody_waiting(fault)
+        else:
+            attempts = [in_child(lambda tell: self._attempt(tell, fault))]
+        with _changed_later(self.tree, self.scenario) as change:
+            return judge(self.tree, self.home, self.before, attempts, fault.kind, change)
+
+    # -- the faulty checkpoint -------------------------------------------------------------
+
+    def _attempt(self, tell: Tell, fault: Fault, gate: "Gate | None" = None) -> None:
+        """Make a checkpoint with a fault in it; half of the errors are followed by a retry."""
+        moment = gate.pass_through if gate else _no_moment
+        fsops.sync = fault.sync
+        strike = fsops.hook = Strike(fault.kind, fault.step, tell, moment)
+        Lock.acquire.__defaults__ = (_IMPATIENT,)
+        project = _try_checkpoint(tell, self, None)
+        if fault.kind == "full":
+            _try_checkpoint(tell, self, project)
+            _try_verify(tell, project)
+        tell({"steps": strike.steps})
+        fsops.hook = None
+        if (fault.step + fault.sync) % 2:
+            _try_checkpoint(tell, self, project, after=True)
+
+    def _with_somebody_waiting(self, fault: Fault) -> list[Ended]:
+        """The faulty process holds the lock until a second one is seen waiting for it."""
+        gate = Gate(self.steps(index=fault.index))
+        self._reset(index=fault.index)
+        first = Child(lambda tell: self._attempt(tell, fault, gate))
+        gate.wait_for_holder()
+        second = Child(lambda tell: self._wait_in_line(tell, gate))
+        second.hear()
+        gate.open()
+        return [first.end(), second.end()]
+
+    def _wait_in_line(self, tell: Tell, gate: "Gate") -> None:
+        tried = 0
+
+        def hook(step: str, _args: tuple[object, ...]) -> None:
+            nonlocal tried
+            tried += step == "lock"
+            if tried == gate.turns:
+                tried += 1
+                tell({"waiting": True})
+
+        gate.leave()
+        fsops.hook = hook
+        _try_checkpoint(tell, self, None)
+
+    # -- the stage -------------------------------------------------------------------------
+
+    def _reset(self, *, index: bool) -> None:
+        if self.scenario.must_be_still:
+            settle(self._folder)
+            self._checkpoint(self._prepared)
+        if self.home.exists():
+            shutil.rmtree(self.home)
+        if self._prepared.exists():
+            shutil.copytree(self._prepared, self.home, symlinks=True)
+        if not index:
+            for cache in self.home.glob("projects/*/index"):
+                cache.unlink()
+
+    def _checkpoint(self, home: Path) -> str:
+        def play(tell: Tell) -> None:
+            with _open(self.tree, home) as project:
+                tell({"id": project.checkpoint().id})
+
+        made = in_child(play)
+        assert made.status == 0, made
+        return str(made.last("id"))
+
+
+class Gate:
+    """Holds a process that has the lock until somebody else is waiting for it."""
+
+    def __init__(self, steps: list[str]) -> None:
+        self._locked = len(steps) - steps[::-1].index("lock")
+        self.turns = steps.count("lock") + 1
+        """How many times a second process asks for locks before it is surely waiting."""
+        self._holder, self._held = os.pipe()
+        self._go, self._open = os.pipe()
+
+    def pass_through(self, step: int) -> None:
+        """Called by the holder before each step."""
+        if step == self._locked + 1:
+            os.close(self._holder)
+            os.close(self._open)
+            os.write(self._held, b"h")
+            os.read(self._go, 1)
+
+    def wait_for_holder(self) -> None:
+        """Return when the first process has the lock or is gone."""
+        os.close(self._held)
+        os.read(self._holder, 1)
+
+    def leave(self) -> None:
+        """Called by the second process, which must not keep the gate shut."""
+        os.close(self._open)
+
+    def open(self) -> None:
+        """Let the holder go on."""
+        for fd in (self._open, self._go, self._holder):
+            os.close(fd)
+
+
+def settle(folder: Path) -> None:
+    """Let the file system's own clock pass what is written already by more than its slack."""
+    probe = folder / "probe"
+    probe.touch()
+    start = probe.stat().st_ctime_ns
+    while probe.stat().st_ctime_ns < start + _SETTLED:
+        probe.touch()
+    probe.unlink()
+
+
+def play_alone(fault: Fault, folder: Path) -> list[str]:
+    """Play one fault on a stage of its own."""
+    return Theatre(named(fault.scenario), folder).play(fault)
+
+
+def _no_moment(_step: int) -> None:
+    return
+
+
+def _open(tree: Path, home: Path) -> Project:
+    return Project.open(os.fsencode(tree), home=os.fsencode(home))
+
+
+def _try_checkpoint(
+    tell: Tell, stage: Theatre, project: Project | None, *, after: bool = False
+) -> Project | None:
+    """Make a checkpoint and tell how that ended; `after` the fault it has to succeed."""
+    try:
+        project = project or _open(stage.tree, stage.home)
+        tell({"acked": project.checkpoint("again" if after else "faulty").id})
+    except (TakebackError, KeyboardInterrupt) as problem:
+        word = "broken" if after else "refused"
+        tell({word: f"{type(problem).__name__}: {problem}"})
+    except BaseException as problem:
+        tell({"broken": f"not one of our errors: {problem!r}"})
+    return project
+
+
+def _try_verify(tell: Tell, project: Project | None) -> None:
+    try:
+        if project is not None and not project.verify().ok:
+            tell({"broken": "verify finds damage while the disk is full"})
+    except TakebackError:
+        return
+    except BaseException as problem:
+        tell({"broken": f"verify: not one of our errors: {problem!r}"})
+
+
+class _changed_later:
+    """Gives the judge a way to change the tree once more, and takes that back afterwards."""
+
+    def __init__(self, tree: Path, scenario: Scenario) -> None:
+        self._changes = [(tree / name, data) for name, data in scenario.later]
+        self._undo: list[tuple[Path, bytes | None]] = []
+
+    def __enter__(self) -> "_changed_later":
+        for path, _ in self._changes:
+            self._undo.append((path, path.read_bytes() if path.exists() else None))
+        return self
+
+    def __call__(self) -> None:
+        _put(self._changes)
+
+    def __exit__(self, *_: object) -> None:
+        modes = {path: path.stat().st_mode for path, _ in self._undo if path.exists()}
+        _put(self._undo)
+        del modes
+
+
+def _put(contents: list[tuple[Path, bytes | None]]) -> None:
+    for path, data in contents:
+        if data is None:
+            path.unlink(missing_ok=True)
+        else:
+            path.write_bytes(data)
+
+
+def every_nth(faults: list[Fault], count: int) -> Iterator[Fault]:
+    """At most `count` of the faults, evenly spread, always the same."""
+    for number in range(min(count, len(faults))):
+        yield faults[number * len(faults) // min(count, len(faults))]
