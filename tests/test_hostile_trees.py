@@ -40,7 +40,10 @@ AS_ROOT = os.geteuid() == 0
 def ground(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[Ground]:
     """A tree to build, a world outside it and a home for the store; no waiting for the disk."""
     monkeypatch.setattr(fsops, "sync", False)
-    with new_ground(request.config.option.basetemp) as lent:
+    where = request.config.option.basetemp
+    if where is not None:
+        os.chmod(where, 0o711)  # a plain user has to get through
+    with new_ground(where) as lent:
         yield lent
 
 

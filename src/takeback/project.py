@@ -6,9 +6,14 @@ import time
 
 from takeback.engine import capture
 from takeback.engine.limits import LimitRules, Limits, from_settings
-from takeback.errors import CaptureError, TakebackError, UnknownReferenceError
+from takeback.errors import (
+    CaptureError,
+    DamagedStoreError,
+    TakebackError,
+    UnknownReferenceError,
+)
 from takeback.model import ids
-from takeback.store import identity, sqlite, statcache
+from takeback.store import identity, mounts, sqlite, statcache
 from takeback.store import store as stores
 from takeback.store.home import Home, Root, read_small
 from takeback.store.lock import Lock
@@ -46,12 +51,13 @@ class Project:
         """The project that `path` is in, made on first use."""
         place = Home(home)
         _require_folder(path)
-        found = identity.find(place, path) if place.exists() else None
-        if found is not None and found.root is not None:
-            if found.moved_from is not None:
-                _record(place, found.root)
-            return cls(found.root, place)
-        return cls(_create(place, path, user_home), place)
+        with _FailingAs(TakebackError, "the project could not be opened"):
+            found = identity.find(place, path) if place.exists() else None
+            if found is not None and found.root is not None:
+                if found.moved_from is not None:
+                    _record(place, found.root)
+                return cls(found.root, place)
+            return cls(_create(place, path, user_home), place)
 
     @classmethod
     def find(cls, path: bytes, *, home: bytes) -> "Self | None":
@@ -60,10 +66,9 @@ class Project:
         _require_folder(path)
         if not place.exists():
             return None
-        found = identity.find(place, path)
-        if found.root is None:
-            return None
-        return cls(found.root, place)
+        with _FailingAs(TakebackError, "the project could not be opened"):
+            found = identity.find(place, path)
+            return cls(found.root, place) if found.root is not None else None
 
     @classmethod
     def relocate(
@@ -126,13 +131,14 @@ class Project:
         If nothing changed since the newest one, that one is returned with `new` false.
         `rehash` reads every file again instead of trusting its stamps.
         """
-        with self._held(), _FailingAs(CaptureError, "no checkpoint was made"):
+        with _FailingAs(CaptureError, "no checkpoint was made"), self._held():
             root = self._open_root()
             try:
                 request = capture.Request(
                     root=root,
                     device=os.fstat(root).st_dev,
                     rules=self._rules,
+                    mounts=mounts.below(self.root),
                     at=time.time_ns(),
                     id=ids.from_entropy(os.urandom(8)),
                     label=label,
@@ -153,49 +159,52 @@ class Project:
         """Write a checkpoint's tree into a new or empty folder; return how many entries."""
         from takeback.engine.extract import extract
 
-        row = self._resolve(ref)
         with _FailingAs(TakebackError, "nothing was extracted"):
-            return extract(self._store, row, os.fsencode(directory), progress)
+            return extract(self._store, self._resolve(ref), os.fsencode(directory), progress)
 
     def verify(self, *, progress: "Progress | None" = None) -> "Verification":
         """Re-hash everything in the store; damage is returned, not raised."""
         from takeback.engine.verify import verify
 
-        with self._held():
+        with _FailingAs(TakebackError, "the store could not be verified"), self._held():
             return verify(self._store, progress)
 
     def status(self) -> "Status":
         """Where we are: the newest checkpoint and what is not covered."""
         from takeback.model.values import Status
 
-        row = self._store.ledger.newest()
-        newest = capture.as_value(row, new=False, told=self._told(row)) if row else None
-        return Status(
-            project=self.id,
-            root=self.root,
-            store=self._store.path,
-            checkpoints=self._store.ledger.count(),
-            newest=newest,
-            entries=newest.entries if newest else 0,
-            left_out=newest.left_out if newest else (),
-        )
+        with _FailingAs(TakebackError, "the store could not be read"):
+            row = self._store.ledger.newest()
+            newest = capture.as_value(row, new=False, told=self._told(row)) if row else None
+            return Status(
+                project=self.id,
+                root=self.root,
+                store=self._store.path,
+                checkpoints=self._store.ledger.count(),
+                newest=newest,
+                entries=newest.entries if newest else 0,
+                left_out=newest.left_out if newest else (),
+            )
 
     def checkpoints(self) -> "Iterator[Checkpoint]":
         """All checkpoints, newest first."""
-        for row in self._store.ledger.checkpoints():
-            yield capture.as_value(row, new=False)
+        with _FailingAs(TakebackError, "the store could not be read"):
+            for row in self._store.ledger.checkpoints():
+                yield capture.as_value(row, new=False)
 
     def usage(self) -> "Usage":
         """What the history takes on disk."""
         from takeback.model.values import Usage
 
-        return Usage(
-            packs=len(self._store.ledger.packs()),
-            objects=self._store.packs_size(),
-            ledger=_size(self._store.ledger.path) + _size(self._store.ledger.path + b"-wal"),
-            index=_size(self._store.index_path),
-            checkpoints=self._store.ledger.count(),
-        )
+        ledger = self._store.ledger
+        with _FailingAs(TakebackError, "the store could not be read"):
+            return Usage(
+                packs=len(ledger.packs()),
+                objects=self._store.packs_size(),
+                ledger=_size(ledger.path) + _size(ledger.path + b"-wal"),
+                index=_size(self._store.index_path),
+                checkpoints=ledger.count(),
+            )
 
     # -- references ------------------------------------------------------------------------
 
@@ -294,12 +303,21 @@ class _Held:
         if self._mutex is not None:
             self._mutex.acquire()
         try:
-            died = self._lock.acquire()
-            if died and self._recover is not None:
-                self._recover()
+            if self._lock.acquire():
+                self._clean_up()
         except BaseException:
             if self._mutex is not None:
                 self._mutex.release()
+            raise
+
+    def _clean_up(self) -> None:
+        if self._recover is None:
+            return
+        try:
+            self._recover()
+        except BaseException:
+            self._lock.leave_unclean()
+            self._lock.release()
             raise
 
     def __exit__(self, *_: object) -> None:
@@ -328,6 +346,11 @@ class _FailingAs:
             raise self._kind(f"{self._meaning}: {problem.strerror}{where}") from problem
         if isinstance(problem, sqlite.OperationalError):
             raise self._kind(f"{self._meaning}: the ledger said: {problem}") from problem
+        if isinstance(problem, sqlite.DatabaseError):
+            raise DamagedStoreError(
+                f"{self._meaning}: the ledger is damaged: {problem}",
+                hint="run `takeback verify` to see what is damaged",
+            ) from problem
 
 
 def _create(place: Home, path: bytes, user_home: bytes) -> Root:

@@ -38,6 +38,7 @@ class Child:
             os._exit(_play(play, writer))
         os.close(writer)
         self._reader = reader
+        self._heard: list[Said] = []
 
     def hear(self) -> Said | None:
         """The next thing the child says; None when it has ended."""
@@ -48,14 +49,14 @@ class Child:
                 return None
             line += piece
         heard: Said = json.loads(line)
+        self._heard.append(heard)
         return heard
 
     def end(self) -> Ended:
         """Wait for the end of the child."""
-        said = []
         with open(self._reader, "rb") as report:
             said = [json.loads(line) for line in report if line.endswith(b"\n")]
-        return Ended(said, os.waitpid(self.pid, 0)[1])
+        return Ended(self._heard + said, os.waitpid(self.pid, 0)[1])
 
 
 def in_child(play: Callable[[Tell], None]) -> Ended:

@@ -18,7 +18,7 @@ from takeback.store import fsops
 from takeback.store.lock import Lock
 
 _SETTLED = 30_000_000
-_IMPATIENT = 1.0
+_IMPATIENT = 3.0
 
 
 class Fault(NamedTuple):
@@ -264,9 +264,7 @@ class _changed_later:
         _put(self._changes)
 
     def __exit__(self, *_: object) -> None:
-        modes = {path: path.stat().st_mode for path, _ in self._undo if path.exists()}
         _put(self._undo)
-        del modes
 
 
 def _put(contents: list[tuple[Path, bytes | None]]) -> None:

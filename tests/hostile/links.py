@@ -81,7 +81,7 @@ def _same_bytes(ground: Ground) -> None:
 
 
 def _crowd(ground: Ground) -> None:
-    for number in range(500):
+    for number in range(150):
         ground.link(b"many/%d" % number, b"one and the same")
 
 

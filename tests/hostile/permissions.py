@@ -32,12 +32,12 @@ def _both(mode: int) -> Deed:
 
 def _every_mode(ground: Ground) -> None:
     """One file for each way the owner may read; among them every special bit."""
-    for mode in range(0o400, 0o7777, 0o13):
+    for mode in range(0o400, 0o7777, 0o37):
         ground.file(b"%04o" % (mode | 0o400), b"same content\n", mode | 0o400)
 
 
 def _every_folder_mode(ground: Ground) -> None:
-    for mode in range(0o500, 0o7777, 0o37):
+    for mode in range(0o500, 0o7777, 0o113):
         ground.file(b"%04o/inside" % (mode | 0o500))
         ground.chmod(b"%04o" % (mode | 0o500), mode | 0o500)
 

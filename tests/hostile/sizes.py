@@ -88,17 +88,17 @@ def _many(count: int) -> Deed:
 
 
 def _same_content(ground: Ground) -> None:
-    for number in range(1000):
+    for number in range(400):
         ground.file(b"%d/%d" % (number % 10, number), b"one content for all\n")
 
 
 def _empty_folders(ground: Ground) -> None:
-    for number in range(1000):
+    for number in range(400):
         ground.folder(b"%02d/%03d" % (number % 20, number))
 
 
 def _long_names(ground: Ground) -> None:
-    for number in range(300):
+    for number in range(120):
         ground.file(b"%03d" % number + b"n" * 252, b"%d" % number)
 
 
@@ -129,8 +129,8 @@ def _same_chain_twice(ground: Ground) -> None:
 
 def _doubling(ground: Ground) -> None:
     """A folder tree in which every level holds two equal halves."""
-    for number in range(256):
-        path = b"".join(b"%d/" % (number >> bit & 1) for bit in range(8))
+    for number in range(64):
+        path = b"".join(b"%d/" % (number >> bit & 1) for bit in range(6))
         ground.file(path + b"leaf", b"equal\n")
 
 
@@ -194,17 +194,18 @@ SIZES = (
         slow=True,
     ),
     Tree("size-hole", _hole),
-    Tree("size-many", _many(1500)),
+    Tree("size-many", _many(700)),
     Tree("size-20000", _many(20_000), slow=True),
     Tree("size-same-content", _same_content),
     Tree("size-empty-folders", _empty_folders),
     Tree("size-long-names", _long_names),
     Tree("size-deep", _deep(300, lambda level: b"d%d" % level)),
-    Tree("size-deep-3000", _deep(3000, lambda _: b"d")),
+    Tree("size-deep-1100", _deep(1100, lambda _: b"d")),
+    Tree("size-deep-3000", _deep(3000, lambda _: b"d"), slow=True),
     Tree("size-deep-long-path", _deep(100, lambda _: b"n" * 255)),
     Tree("size-same-chain-twice", _same_chain_twice),
     Tree("size-doubling", _doubling),
-    Tree("size-hard-links", _hard_links(1000), edit=_write_through_one),
+    Tree("size-hard-links", _hard_links(300), edit=_write_through_one),
     Tree("size-hard-links-60000", _hard_links(60_000), slow=True, edit=_write_through_one),
     Tree("size-rebuildable-small", _rebuildable(b"node_modules", 60)),
     Tree(

@@ -33,7 +33,7 @@ _MANY = 64
 class Request:
     """What a checkpoint is taken of, when, and what it will be called."""
 
-    __slots__ = ("at", "device", "id", "label", "progress", "rehash", "root", "rules")
+    __slots__ = ("at", "device", "id", "label", "mounts", "progress", "rehash", "root", "rules")
 
     def __init__(
         self,
@@ -41,6 +41,7 @@ class Request:
         root: int,
         device: int,
         rules: "Callable[[Callable[[bytes], bool]], Rules]",
+        mounts: "frozenset[bytes] | None",
         at: int,
         id: str,
         label: str,
@@ -50,6 +51,7 @@ class Request:
         self.root = root
         self.device = device
         self.rules = rules
+        self.mounts = mounts
         self.at = at
         self.id = id
         self.label = label
@@ -85,7 +87,7 @@ class _Capture:
         self._clock = fsclock.read(store.clock_path, request.device)
         captured = self._previous.was_captured if self._previous else _never
         rules = request.rules(captured)
-        self._scan = Scan(request.root, rules, store.identity())
+        self._scan = Scan(request.root, rules, store.identity(), request.mounts)
         self._known: dict[bytes, int] | None = None
         if not self._incremental:
             cache.forget()
@@ -115,11 +117,11 @@ class _Capture:
         from takeback.engine.describe import describe
 
         self._read(writer)
-        manifests = describe(root, writer, self._clock)
+        stored = self._previous.stored() if self._previous else {}
+        manifests = describe(root, writer, self._clock, stored)
         newest = self._newest
         if newest is not None and newest.tree == root.strong:
-            writer.abort()
-            self._remember(root, newest)
+            self._remember_same(root, newest, writer)
             return self._name_again(newest)
         row = self._commit(root, writer, manifests)
         self._follow(root, row)
@@ -131,13 +133,13 @@ class _Capture:
         from takeback.engine.reading import Reading
 
         pending = self._scan.pending
-        if len(pending) > _MANY:
-            previous = self._previous
-            known = previous.objects() if previous else records.objects(self._cache.records)
-            self._known = known
+        if self._previous is not None:
+            self._known = self._previous.objects()
+        elif len(pending) > _MANY:
+            self._known = records.objects(self._cache.records)
         reading = Reading(self._scan, writer, self._clock, self._number_of)
         total = len(pending)
-        reading.run(pending, lambda done: self._request.tell("reading", done, total))
+        reading.run(lambda done: self._request.tell("reading", done, total))
 
     def _number_of(self, oid: bytes) -> int:
         return self._known.get(oid, 0) if self._known is not None else 0
@@ -212,6 +214,16 @@ class _Capture:
         except OSError:
             # Without a cache the next checkpoint only takes longer.
             cache.forget()
+
+    def _remember_same(self, root: "Folder", newest: CheckpointRow, writer: "PackWriter") -> None:
+        """The tree is what the newest checkpoint holds; remember the stamps it has now."""
+        if writer.is_empty():
+            self._remember(root, newest)
+        else:
+            # Something was made anew just as it had been. What we know of it now points into
+            # a pack that will never be; the next scan finds it all in the newest checkpoint.
+            writer.abort()
+            self._cache.discard()
 
     def _as_value(self, row: CheckpointRow, *, new: bool, cursor: int = 0) -> Checkpoint:
         return as_value(row, new=new, cursor=cursor, told=records.told(self._cache.records))

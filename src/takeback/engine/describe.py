@@ -4,13 +4,15 @@ from takeback.model import tree
 from takeback.model.tree import INCOMPLETE_BELOW, REASON, UNSTABLE
 from takeback.store import records, view
 from takeback.store.folders import mark_racy
-from takeback.store.gitobjects import BLOB
+from takeback.store.gitobjects import BLOB, TREE, object_id
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from takeback.store.folders import Folder
     from takeback.store.fsclock import FsClock
     from takeback.store.packwrite import PackWriter
+
+    Stored = dict[bytes, tuple[bytes, int]]
 
 
 def everything(root: "Folder") -> "list[Folder]":
@@ -23,12 +25,17 @@ def everything(root: "Folder") -> "list[Folder]":
     return order
 
 
-def describe(root: "Folder", writer: "PackWriter", clock: "FsClock") -> "list[bytes]":
-    """Write the manifest and git tree of every folder that changed; return the manifests."""
+def describe(
+    root: "Folder", writer: "PackWriter", clock: "FsClock", stored: "Stored"
+) -> "list[bytes]":
+    """Write the manifest and git tree of every folder that changed; return the manifests.
+
+    `stored` tells which manifests are in the store already, by their strong hash.
+    """
     made: list[bytes] = []
     for folder in reversed(everything(root)):
         if folder.changed:
-            _describe_one(folder, writer, made)
+            _describe_one(folder, writer, made, stored)
         if folder.touched:
             mark_racy(folder, clock.is_racy(folder.mtime, folder.ctime))
         if folder.parent is not None:
@@ -36,7 +43,9 @@ def describe(root: "Folder", writer: "PackWriter", clock: "FsClock") -> "list[by
     return made
 
 
-def _describe_one(folder: "Folder", writer: "PackWriter", made: "list[bytes]") -> None:
+def _describe_one(
+    folder: "Folder", writer: "PackWriter", made: "list[bytes]", stored: "Stored"
+) -> None:
     nodes = folder.sorted_nodes()
     folder.flags &= ~records.TELLS
     if any(node.flags & (REASON | UNSTABLE) for node in nodes):
@@ -46,8 +55,14 @@ def _describe_one(folder: "Folder", writer: "PackWriter", made: "list[bytes]") -
     if strong == folder.strong:
         return
     folder.strong = strong
+    git_tree = view.tree_of(folder)
+    held = stored.get(strong)
+    if held is not None:
+        folder.oid, folder.number = held
+        folder.view = object_id(TREE, git_tree)
+        return
     folder.oid, folder.number = writer.add(BLOB, data)
-    folder.view = view.add_tree(writer, folder)
+    folder.view, _ = writer.add(TREE, git_tree)
     made.append(folder.oid)
 
 

@@ -36,6 +36,14 @@ class Previous:
         entry = manifest.find(name) if manifest is not None else None
         return entry is not None and not entry.reason
 
+    def stored(self) -> "dict[bytes, tuple[bytes, int]]":
+        """Object id and pack number of every manifest, by its strong hash."""
+        row = self._row
+        held = {row.tree: (row.root, row.pack)} if row else {}
+        for manifest in self.manifests().values():
+            held |= {entry.strong: (entry.oid, entry.number) for entry in manifest.folders()}
+        return held
+
     def objects(self) -> "dict[bytes, int]":
         """The pack number of every object that the checkpoint before holds."""
         return {

@@ -9,6 +9,7 @@ from takeback.model.tree import KIND, LINK, NO_OBJECT, UNSTABLE
 from takeback.store.content import LARGE, Content, NotRegular, Patience, Torn
 from takeback.store.folders import mark_racy
 from takeback.store.gitobjects import BLOB, object_id
+from takeback.store.scan import GONE_ERRORS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
 
 _TRIES = 3
 _COMPANIONS = (b"-wal", b"-journal")
-_GONE = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ESTALE)
 
 
 class Reading:
@@ -41,19 +41,36 @@ class Reading:
         self._clock = clock
         self._known = known
         self._patience = Patience()
+        self._changed: Pending = []
 
-    def run(self, pending: "Pending", told: "Callable[[int], None]") -> None:
-        """Read everything; `told` hears now and then how many files are done."""
-        units = group(pending)
-        done = 0
-        for unit in units:
-            if len(unit) == 1:
-                self._read(*unit[0])
+    def run(self, told: "Callable[[int], None]") -> None:
+        """Read everything; `told` hears now and then how many files are done.
+
+        What turned into something else meanwhile is looked at again, a few times.
+        """
+        scan, done = self._scan, 0
+        for turn in range(_TRIES):
+            pending, scan.pending = scan.pending, []
+            for unit in group(pending):
+                if len(unit) == 1:
+                    self._read(*unit[0])
+                else:
+                    self._read_together(unit)
+                done += len(unit)
+                if done % 256 == 0:
+                    told(done)
+            self._look_once_more(last=turn == _TRIES - 1)
+            if not scan.pending:
+                return
+
+    def _look_once_more(self, *, last: bool) -> None:
+        """Find out what the entries are by now that were not as the scan saw them."""
+        changed, self._changed = self._changed, []
+        for folder, node in changed:
+            if not last:
+                self._scan.look_once_more(folder, node.name)
             else:
-                self._read_together(unit)
-            done += len(unit)
-            if done % 256 == 0:
-                told(done)
+                node.flags, node.oid = reasons.UNREADABLE, NO_OBJECT
 
     def _read_together(self, unit: "Pending") -> None:
         """Read a database and its journal as of one instant: nothing may change in between."""
@@ -89,12 +106,17 @@ class Reading:
                 self._read_link(fd, node)
             else:
                 self._read_file(fd, node)
-        except (NotRegular, Torn):
-            self._not_as_expected(folder, node, gone=False)
+        except NotRegular:
+            self._changed.append((folder, node))
+        except Torn:
+            self._cannot_read(node)
         except OSError as problem:
             if problem.errno in (errno.ENOSPC, errno.EDQUOT):
                 raise
-            self._not_as_expected(folder, node, gone=problem.errno in _GONE)
+            if problem.errno in (*GONE_ERRORS, errno.EINVAL, errno.ENXIO):
+                self._changed.append((folder, node))
+            else:
+                self._cannot_read(node)
         else:
             mark_racy(node, self._clock.is_racy(node.mtime, node.ctime) or self._flagged(node))
         folder.touched = True
@@ -150,15 +172,9 @@ class Reading:
             node.strong, node.oid, node.number = strong.digest(), oid, number
             return
 
-    def _not_as_expected(self, folder: "Folder", node: "Node", *, gone: bool) -> None:
-        """The entry is not what the scan saw: note what it is now, once."""
-        folder.nodes.pop(node.name, None)
-        folder.children.pop(node.name, None)
-        if gone:
-            return
-        node.flags = reasons.UNREADABLE
-        node.oid = NO_OBJECT
-        folder.nodes[node.name] = node
+    @staticmethod
+    def _cannot_read(node: "Node") -> None:
+        node.flags, node.oid = reasons.UNREADABLE, NO_OBJECT
 
 
 def group(pending: "Pending") -> "Iterable[Pending]":

@@ -36,6 +36,7 @@ class Node:
 
     def __init__(self, name: bytes) -> None:
         self.name = name
+        self.inode = self.size = self.mtime = self.ctime = self.mode = 0
         self.flags = 0
         self.number = 0
         self.strong = NO_HASH

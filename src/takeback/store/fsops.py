@@ -135,6 +135,14 @@ def unlink(path: "Path", *, dir_fd: "int | None" = None) -> None:
     os.unlink(path, dir_fd=dir_fd)
 
 
+def discard(path: "Path") -> None:
+    """Remove a temporary file of ours; a failure leaves litter and nothing worse."""
+    try:
+        unlink(path)
+    except OSError:
+        return
+
+
 def touch(fd: int) -> None:
     """Give an open file of the store the file system's present time."""
     _announce("touch", fd)

@@ -158,12 +158,16 @@ def replace_file(path: bytes, data: bytes, *, durable: bool) -> None:
         fsops.unlink(temporary)
     fd = fsops.create(temporary)
     try:
-        fsops.write(fd, data)
-        if durable:
-            fsops.fsync(fd)
-    finally:
-        os.close(fd)
-    fsops.rename(temporary, path)
+        try:
+            fsops.write(fd, data)
+            if durable:
+                fsops.fsync(fd)
+        finally:
+            os.close(fd)
+        fsops.rename(temporary, path)
+    except OSError:
+        fsops.discard(temporary)
+        raise
     if durable:
         fsops.fsync_dir(os.path.dirname(path))
 

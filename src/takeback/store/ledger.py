@@ -7,7 +7,7 @@ that a payload can be forgotten later without breaking the chain.
 
 import os
 
-from takeback.errors import DamagedStoreError
+from takeback.errors import DamagedStoreError, UnsafeStoreError
 from takeback.model import jsontext
 from takeback.model.hashing import short_sha256
 from takeback.store import fsops, schema, sqlite
@@ -91,7 +91,7 @@ class Ledger:
         self._writable = writable
         if writable:
             # Made by us first, so that SQLite never makes it readable to others.
-            os.close(fsops.open_or_create(path))
+            os.close(_open_file(path))
         self._db = _connect(path)
         with _AsDamage("opened"):
             if writable:
@@ -300,6 +300,16 @@ def chain_over(before: bytes, seq: int, kind: str, at: int, commitment: bytes) -
     """The link that ties an event to all events before it."""
     said = b"%d %s %d " % (seq, kind.encode(), at)
     return short_sha256(before + said + commitment)
+
+
+def _open_file(path: bytes) -> int:
+    try:
+        return fsops.open_or_create(path)
+    except OSError as problem:
+        raise UnsafeStoreError(
+            f"the ledger `{os.fsdecode(path)}` cannot be opened: {problem.strerror}",
+            hint="it must be a plain file that you own; look at it before anything else",
+        ) from None
 
 
 def _connect(path: bytes) -> sqlite.Connection:

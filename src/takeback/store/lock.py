@@ -29,9 +29,14 @@ class Lock:
         """
         died = False
         if self._depth == 0:
-            self._fd = self._take(patience)
-            died = _holder(self._fd) != ""
-            fsops.write_at(self._fd, b"%-10d" % os.getpid(), 0)
+            fd = self._take(patience)
+            try:
+                died = _holder(fd) != ""
+                fsops.write_at(fd, b"%-10d" % os.getpid(), 0)
+            except BaseException:
+                os.close(fd)
+                raise
+            self._fd = fd
         self._depth += 1
         return died
 
@@ -58,9 +63,13 @@ class Lock:
         deadline, pause = time.monotonic() + patience, _FIRST_PAUSE
         while True:
             fd = _open(self.path)
-            if fsops.lock(fd) and _still_there(fd, self.path):
-                return fd
-            holder = _holder(fd)
+            try:
+                if fsops.lock(fd) and _still_there(fd, self.path):
+                    return fd
+                holder = _holder(fd)
+            except BaseException:
+                os.close(fd)
+                raise
             os.close(fd)
             if time.monotonic() >= deadline:
                 raise BusyError(

@@ -53,6 +53,19 @@ def network_file_system(path: bytes) -> str | None:
     return is_network(text, device) if text and device is not None else None
 
 
+def below(root: bytes) -> "frozenset[bytes] | None":
+    """The places below a folder, relative to it, where something is mounted.
+
+    None where the system keeps no such table (macOS).
+    """
+    text = _read_mountinfo()
+    if not text:
+        return None
+    inside = b"/" if root == b"/" else root + b"/"
+    found = (_unescape(line.split(b" ", 5)[4]) for line in text.splitlines() if b" - " in line)
+    return frozenset(place[len(inside) :] for place in found if place.startswith(inside))
+
+
 def _type_of(fields: list[bytes]) -> bytes:
     """Find the type: the first field after the lone `-` that ends the optional ones."""
     try:

@@ -66,6 +66,10 @@ class PackWriter:
         self._entries: list[Entry] = []
         self._buffered = packindex.PACK_HEAD
 
+    def is_empty(self) -> bool:
+        """Whether this writer was given nothing."""
+        return not self._numbers
+
     def contains(self, oid: bytes) -> bool:
         """Whether this writer was given the object."""
         return oid in self._numbers
@@ -122,9 +126,9 @@ class PackWriter:
                 self._numbers[oid] = number
                 return oid, number
         except BaseException:
-            remove_quietly(path)
+            fsops.discard(path)
             raise
-        remove_quietly(path)
+        fsops.discard(path)
         return oid, number
 
     def finish(self) -> list[SealedPack]:
@@ -142,8 +146,8 @@ class PackWriter:
         A pack that was there before, with the very same objects, stays.
         """
         for base in self._placed:
-            remove_quietly(base + b".idx")
-            remove_quietly(base + b".pack")
+            fsops.discard(base + b".idx")
+            fsops.discard(base + b".pack")
         self._placed = []
         self._sealed = []
         self._numbers = {}
@@ -172,7 +176,7 @@ class PackWriter:
             size = self._buffered + len(checksum)
             self._place(path, self._number, checksum, size, self._entries)
         except BaseException:
-            remove_quietly(path)
+            fsops.discard(path)
             raise
         self._begin()
 
@@ -255,13 +259,5 @@ def write_index(base: bytes, data: bytes) -> None:
             os.close(fd)
         fsops.rename(path, base + b".idx")
     except BaseException:
-        remove_quietly(path)
+        fsops.discard(path)
         raise
-
-
-def remove_quietly(path: bytes) -> None:
-    """Remove a file of ours; a failure leaves litter and nothing worse."""
-    try:
-        fsops.unlink(path)
-    except OSError:
-        return

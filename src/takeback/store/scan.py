@@ -5,6 +5,7 @@ one, everything is. Nothing in the tree stops a scan: what cannot be captured be
 with the reason. File contents are not read here; what needs reading is collected in `pending`.
 """
 
+import errno
 import os
 
 from takeback.model import reasons
@@ -27,6 +28,8 @@ hook: "Callable[[str, bytes], None] | None" = None
 """Called as ("listed", path) after a folder was listed. Set by tests only."""
 
 VERSION_CONTROL = frozenset((b".git", b".jj", b".hg", b".svn"))
+GONE_ERRORS = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ESTALE)
+"""What the system says of something that is not there, or is of another kind by now."""
 _STICKY = (reasons.REBUILDABLE, reasons.IGNORED)
 
 
@@ -37,13 +40,20 @@ class Scan:
     `removed` holds the offsets of records whose folders are gone.
     """
 
-    def __init__(self, root: int, rules: "Rules", store: "tuple[int, int]") -> None:
+    def __init__(
+        self,
+        root: int,
+        rules: "Rules",
+        store: "tuple[int, int]",
+        mounts: "frozenset[bytes] | None",
+    ) -> None:
         self.pending: list[tuple[Folder, Node]] = []
         self.removed: set[int] = set()
         self.descent = Descent(root)
         self._root = root
         self._rules = rules
         self._store = store
+        self._mounts = mounts
         self._device = os.fstat(root).st_dev
         self._loaded: dict[int, Folder] = {}
         self._found: list[Folder] = []
@@ -74,6 +84,9 @@ class Scan:
                 self._replace_folder(above, records, offset)
                 continue
             folder = self._load(records, offset, above)
+            if status == CHANGED and above is not None and self._is_mount(folder):
+                self._replace_folder(above, records, offset)
+                continue
             names = list(folder.nodes)
             for index in indices:
                 self._look_again(folder, names[index])
@@ -112,14 +125,13 @@ class Scan:
         node = folder.nodes.get(name)
         found = self._lstat(folder, name)
         if node is None or found is None:
-            self._forget(folder, name)
             return
         same_kind = (node.mode ^ found.st_mode) & KIND == 0
         kind = found.st_mode & KIND
         if node.reason or not same_kind or kind not in (REGULAR, LINK):
             self._reconsider(folder, node, found)
             return
-        if found.st_dev != self._device:
+        if self._is_mount_point(folder, name, found):
             self._leave_out(folder, name, found, reasons.OTHER_MOUNT)
             return
         if node.mode != found.st_mode:
@@ -197,7 +209,8 @@ class Scan:
             for name in listed:
                 try:
                     found = os.stat(name, dir_fd=fd, follow_symlinks=False)
-                except OSError:
+                except OSError as problem:
+                    self._cannot_look(folder, name, problem)
                     continue
                 self._classify(folder, name, found, stack)
                 if found.st_mode & KIND == REGULAR:
@@ -290,7 +303,7 @@ class Scan:
         kind = found.st_mode & KIND
         if name in VERSION_CONTROL:
             return reasons.VERSION_CONTROL
-        if found.st_dev != self._device:
+        if self._is_mount_point(folder, name, found):
             return reasons.OTHER_MOUNT
         if kind == FOLDER:
             return reasons.STORE if (found.st_dev, found.st_ino) == self._store else 0
@@ -311,6 +324,12 @@ class Scan:
         if folder.nodes.pop(name, None) is not None:
             folder.children.pop(name, None)
             folder.touched = folder.changed = True
+
+    def look_once_more(self, folder: Folder, name: bytes) -> None:
+        """An entry turned out to be something else than a moment ago: see what it is now."""
+        self._forget(folder, name)
+        self._classify_name(folder, name)
+        self._collect()
 
     # -- the disk --------------------------------------------------------------------------
 
@@ -345,7 +364,32 @@ class Scan:
             self._classify(parent, folder.name, found)
 
     def _lstat(self, folder: Folder, name: bytes) -> "os.stat_result | None":
+        """What an entry is; None if it is gone or cannot be looked at, which is then noted."""
         try:
             return os.stat(name, dir_fd=self.descent.open(folder.way()), follow_symlinks=False)
-        except OSError:
+        except OSError as problem:
+            self._cannot_look(folder, name, problem)
             return None
+
+    def _cannot_look(self, folder: Folder, name: bytes, problem: OSError) -> None:
+        known = folder.nodes.get(name)
+        if known is not None and known.reason == reasons.UNREADABLE and not known.mode:
+            return
+        self._forget(folder, name)
+        if problem.errno not in GONE_ERRORS:
+            node = folder.nodes[name] = Node(name)
+            node.flags = reasons.UNREADABLE
+            folder.touched = folder.changed = True
+
+    def _is_mount(self, folder: Folder) -> bool:
+        return bool(self._mounts) and folder.path() in (self._mounts or ())
+
+    def _is_mount_point(self, folder: Folder, name: bytes, found: os.stat_result) -> bool:
+        """Whether another file system, or another part of this one, is mounted here.
+
+        The table of mounts knows. Device numbers are only a makeshift where there is none: they
+        are the same for a folder mounted a second time, and differ inside an overlay.
+        """
+        if self._mounts is None:
+            return found.st_dev != self._device
+        return bool(self._mounts) and folder.path_of(name) in self._mounts

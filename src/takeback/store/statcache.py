@@ -53,6 +53,12 @@ class StatCache:
         self.tree = b""
         self.entries = 0
 
+    def discard(self) -> None:
+        """Know nothing, now and next time."""
+        self.forget()
+        if os.path.lexists(self._path):
+            fsops.unlink(self._path)
+
     def load(self, newest: int, tree: bytes) -> bool:
         """Read the file; False, and nothing known, if it is not about the newest checkpoint."""
         if self.records and self.checkpoint == newest and self.tree == tree:

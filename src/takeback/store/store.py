@@ -28,7 +28,8 @@ class Store:
     """Everything that is kept about one project."""
 
     def __init__(self, path: bytes, id: str) -> None:
-        home.require_private(path)
+        for folder in (b"", b"/git", b"/git/objects", b"/git/objects/pack"):
+            home.require_private(path + folder)
         self.path = path
         self.id = id
         self.git_dir = path + b"/git"
@@ -115,10 +116,10 @@ class Store:
             for suffix in (b".idx", b".pack"):
                 if os.path.lexists(self.packs_dir + b"/" + stray + suffix):
                     yield self.packs_dir + b"/" + stray + suffix
-        for folder in (self.path, self.git_dir, self.git_dir + b"/refs/heads"):
-            for name in os.listdir(folder):
+        for folder in (b"", b"/git", b"/git/refs/heads", b"/git/refs/takeback"):
+            for name in os.listdir(self.path + folder):
                 if name.endswith(b".tmp"):
-                    yield folder + b"/" + name
+                    yield self.path + folder + b"/" + name
 
 
 def create(path: bytes) -> None:

@@ -48,8 +48,8 @@ def create(git_dir: bytes) -> None:
             replace_file(git_dir + name, content, durable=False)
 
 
-def add_tree(writer: "PackWriter", folder: "Folder") -> bytes:
-    """Put the git tree of a folder, whose subfolders have theirs, into the pack."""
+def tree_of(folder: "Folder") -> bytes:
+    """The git tree of a folder whose subfolders have theirs."""
     from takeback.store import gitobjects
 
     entries = []
@@ -62,7 +62,7 @@ def add_tree(writer: "PackWriter", folder: "Folder") -> bytes:
         else:
             mode = 0o120000 if kind == LINK else 0o100755 if node.mode & 0o100 else 0o100644
             entries.append((mode, gitobjects.escape_name(node.name), node.oid))
-    return writer.add(gitobjects.TREE, gitobjects.encode_tree(entries))[0]
+    return gitobjects.encode_tree(entries)
 
 
 def add_commit(
@@ -81,7 +81,7 @@ def add_manifest_commit(
     """Put a commit into the pack that keeps new manifests reachable."""
     from takeback.store import gitobjects
 
-    entries = [(0o100644, oid.hex().encode(), oid) for oid in manifests]
+    entries = [(0o100644, oid.hex().encode(), oid) for oid in set(manifests)]
     tree = writer.add(gitobjects.TREE, gitobjects.encode_tree(entries))[0]
     return add_commit(writer, tree, parent, at, b"manifests\n")
 
