@@ -110,8 +110,7 @@ def file_names(chance: random.Random, count: int) -> Iterator[str]:
         for _ in range(min(count - made, chance.randint(5, 15))):
             yield f"{folder}/module_{made:06d}{chance.choice(_ENDINGS)}"
             made += 1
-        above = folders[chance.randrange(max(0, len(folders) - 40), len(folders))]
-        parent = above if above.count("/") < 7 else "src"
+        parent = folders[(len(folders) - 1) // 4]
         folders.append(f"{parent}/part_{len(folders):05d}")
 
 

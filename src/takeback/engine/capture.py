@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from takeback.ports import Progress, Rules
     from takeback.store.folders import Folder
     from takeback.store.packwrite import PackWriter
+    from takeback.store.records import Pieces
     from takeback.store.statcache import StatCache
     from takeback.store.store import Store
 
@@ -89,6 +90,7 @@ class _Capture:
         rules = request.rules(captured)
         self._scan = Scan(request.root, rules, store.identity(), request.mounts)
         self._known: dict[bytes, int] | None = None
+        self._pieces: Pieces | None = None
         if not self._incremental:
             cache.forget()
 
@@ -180,8 +182,13 @@ class _Capture:
 
         if not self._incremental:
             return sum(len(folder.nodes) for folder in everything(root))
-        pieces = records.edits(self._cache.records, root, self._scan.removed)
-        return self._cache.entries + records.entries_added(self._cache.records, pieces)
+        added = records.entries_added(self._cache.records, self._edits(root))
+        return self._cache.entries + added
+
+    def _edits(self, root: "Folder") -> "Pieces":
+        if self._pieces is None:
+            self._pieces = records.edits(self._cache.records, root, self._scan.removed)
+        return self._pieces
 
     def _name_again(self, row: CheckpointRow) -> Checkpoint:
         said: dict[str, Json] = {"checkpoint": row.id, "label": self._request.label}
@@ -207,8 +214,7 @@ class _Capture:
         cache = self._cache
         try:
             if self._incremental:
-                pieces = records.edits(cache.records, root, self._scan.removed)
-                cache.patch(pieces, row.number, row.tree)
+                cache.patch(self._edits(root), row.number, row.tree)
             else:
                 cache.replace(b"".join(records.whole(root)), row.number, row.tree)
         except OSError:
@@ -226,7 +232,7 @@ class _Capture:
             self._cache.discard()
 
     def _as_value(self, row: CheckpointRow, *, new: bool, cursor: int = 0) -> Checkpoint:
-        return as_value(row, new=new, cursor=cursor, told=records.told(self._cache.records))
+        return as_value(row, new=new, cursor=cursor, told=self._cache.told())
 
 
 def _previous(store: "Store", newest: "CheckpointRow | None") -> "Previous":

@@ -14,7 +14,9 @@ from takeback.store.scan import GONE_ERRORS
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
+    from typing import Protocol
 
+    from takeback.store.descent import Descent
     from takeback.store.folders import Folder, Node
     from takeback.store.fsclock import FsClock
     from takeback.store.packwrite import PackWriter
@@ -22,7 +24,16 @@ if TYPE_CHECKING:
 
     Pending = list[tuple[Folder, Node]]
 
+    class Writer(Protocol):
+        """Who takes the objects: a pack, or in a copy of this process, the one who sends them."""
+
+        def add_hashed(self, oid: bytes, kind: int, data: bytes) -> int:
+            """Take an object whose id is known; return the number of its pack."""
+
+
 _TRIES = 3
+_WORTH_SHARING = 1000
+"""Files to be read above which forking (some milliseconds) is won back."""
 _COMPANIONS = (b"-wal", b"-journal")
 
 
@@ -37,11 +48,14 @@ class Reading:
         known: "Callable[[bytes], int]",
     ) -> None:
         self._scan = scan
-        self._writer = writer
+        self._writer: Writer = writer
+        self._large = writer
         self._clock = clock
         self._known = known
         self._patience = Patience()
-        self._changed: Pending = []
+        self.changed: Pending = []
+        self._folder: Folder | None = None
+        self._fd = -1
 
     def run(self, told: "Callable[[int], None]") -> None:
         """Read everything; `told` hears now and then how many files are done.
@@ -51,9 +65,9 @@ class Reading:
         scan, done = self._scan, 0
         for turn in range(_TRIES):
             pending, scan.pending = scan.pending, []
-            for unit in group(pending):
+            for unit in self._units(pending, told):
                 if len(unit) == 1:
-                    self._read(*unit[0])
+                    self.read(*unit[0])
                 else:
                     self._read_together(unit)
                 done += len(unit)
@@ -63,9 +77,26 @@ class Reading:
             if not scan.pending:
                 return
 
+    def _units(self, pending: "Pending", told: "Callable[[int], None]") -> "Iterable[Pending]":
+        if len(pending) <= _WORTH_SHARING:
+            return group(pending)
+        from takeback.engine.sharing import read_shared
+
+        return read_shared(self, pending, self._large, told)
+
+    def root(self) -> int:
+        """The descriptor of the tree's root."""
+        return self._scan.descent.root
+
+    def become_copy(self, writer: "Writer", descent: "Descent") -> None:
+        """Go on in a forked copy of the process, which may not write."""
+        self._writer = writer
+        self._scan.descent = descent
+        self._folder = None
+
     def _look_once_more(self, *, last: bool) -> None:
         """Find out what the entries are by now that were not as the scan saw them."""
-        changed, self._changed = self._changed, []
+        changed, self.changed = self.changed, []
         for folder, node in changed:
             if not last:
                 self._scan.look_once_more(folder, node.name)
@@ -76,7 +107,7 @@ class Reading:
         """Read a database and its journal as of one instant: nothing may change in between."""
         for _ in range(_TRIES):
             for folder, node in unit:
-                self._read(folder, node)
+                self.read(folder, node)
             if not any(self._moved(folder, node) for folder, node in unit):
                 return
             if not self._patience.wait():
@@ -90,31 +121,31 @@ class Reading:
         if folder.nodes.get(node.name) is not node or node.reason:
             return False
         try:
-            fd = self._scan.descent.open(folder.way())
+            fd = self._open(folder)
             now = os.stat(node.name, dir_fd=fd, follow_symlinks=False)
         except OSError:
             return True
         was = (node.inode, node.size, node.mtime, node.ctime)
         return was != (now.st_ino, now.st_size, now.st_mtime_ns, now.st_ctime_ns)
 
-    def _read(self, folder: "Folder", node: "Node") -> None:
+    def read(self, folder: "Folder", node: "Node") -> None:
         """Read one file or link; what cannot be read is noted with the reason."""
         before = (node.strong, node.flags & UNSTABLE)
         try:
-            fd = self._scan.descent.open(folder.way())
+            fd = self._open(folder)
             if node.mode & KIND == LINK:
                 self._read_link(fd, node)
             else:
                 self._read_file(fd, node)
         except NotRegular:
-            self._changed.append((folder, node))
+            self.changed.append((folder, node))
         except Torn:
             self._cannot_read(node)
         except OSError as problem:
             if problem.errno in (errno.ENOSPC, errno.EDQUOT):
                 raise
             if problem.errno in (*GONE_ERRORS, errno.EINVAL, errno.ENXIO):
-                self._changed.append((folder, node))
+                self.changed.append((folder, node))
             else:
                 self._cannot_read(node)
         else:
@@ -122,6 +153,14 @@ class Reading:
         folder.touched = True
         if before != (node.strong, node.flags & UNSTABLE) or node.reason:
             folder.changed = True
+
+    def _open(self, folder: "Folder") -> int:
+        # Files come folder by folder; finding the way anew for each would cost more than lstat.
+        if folder is not self._folder:
+            self._folder = None
+            self._fd = self._scan.descent.open(folder.way())
+            self._folder = folder
+        return self._fd
 
     @staticmethod
     def _flagged(node: "Node") -> bool:
@@ -148,12 +187,11 @@ class Reading:
         node.flags = node.flags & ~UNSTABLE | (UNSTABLE if content.unstable else 0)
 
     def _keep(self, node: "Node", data: bytes) -> None:
-        oid = object_id(BLOB, data)
-        if oid == node.oid and hashlib.sha256(data).digest() == node.strong:
+        oid, strong = object_id(BLOB, data), hashlib.sha256(data).digest()
+        if oid == node.oid and strong == node.strong:
             return
-        node.strong = hashlib.sha256(data).digest()
-        node.oid = oid
-        node.number = self._known(oid) or self._writer.add(BLOB, data)[1]
+        node.strong, node.oid = strong, oid
+        node.number = self._known(oid) or self._writer.add_hashed(oid, BLOB, data)
 
     def _stream(self, content: Content, node: "Node") -> None:
         for turn in range(_TRIES):
@@ -161,7 +199,7 @@ class Reading:
             size = content.size()
             pieces = content.chunks(size, last_try=turn == _TRIES - 1)
             try:
-                oid, number = self._writer.add_large(size, hashed(pieces, strong))
+                oid, number = self._large.add_large(size, hashed(pieces, strong))
             except (Torn, ValueError):
                 if turn == _TRIES - 1:
                     raise Torn from None
@@ -180,7 +218,13 @@ class Reading:
 def group(pending: "Pending") -> "Iterable[Pending]":
     """Pending entries one by one, except databases, which come with their journals."""
     taken: set[int] = set()
+    last, has_journals = None, False
     for folder, node in pending:
+        if folder is not last:
+            last, has_journals = folder, any(name.endswith(_COMPANIONS) for name in folder.nodes)
+        if not has_journals:
+            yield [(folder, node)]
+            continue
         if id(node) in taken:
             continue
         unit = _unit(folder, node)

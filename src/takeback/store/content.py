@@ -95,7 +95,7 @@ class Content:
         """All bytes of a file that fits in memory; `unstable` says if it never held still."""
         data = b""
         for turn in range(_TRIES):
-            self._begin()
+            self._begin(again=turn > 0)
             data = self._read_all()
             if self._held_still(len(data)):
                 return data
@@ -110,7 +110,7 @@ class Content:
 
         On the last try a file that changed, but kept at least its size, is flagged instead.
         """
-        self._begin()
+        self._begin(again=True)
         done = 0
         os.lseek(self._fd, 0, os.SEEK_SET)
         for piece in self._pieces(size):
@@ -121,8 +121,9 @@ class Content:
                 raise Torn
             self.unstable = True
 
-    def _begin(self) -> None:
-        self.stat = os.fstat(self._fd)
+    def _begin(self, *, again: bool) -> None:
+        if again:
+            self.stat = os.fstat(self._fd)
         now = self.stat
         recent = self._clock.is_recent(now.st_mtime_ns, now.st_ctime_ns)
         if recent and now.st_size <= _LEASE_UP_TO:

@@ -46,8 +46,9 @@ class Node:
         """Take over the stamps of a stat."""
         self.inode = found.st_ino
         self.size = found.st_size
-        self.mtime = _fitting(found.st_mtime_ns)
-        self.ctime = _fitting(found.st_ctime_ns)
+        mtime, ctime = found.st_mtime_ns, found.st_ctime_ns
+        self.mtime = mtime if mtime.bit_length() < 64 else _fitting(mtime)
+        self.ctime = ctime if ctime.bit_length() < 64 else _fitting(ctime)
         self.mode = found.st_mode
 
     @property

@@ -81,10 +81,14 @@ class PackWriter:
     def add(self, kind: int, data: "Data") -> tuple[bytes, int]:
         """Take an object; return its id and the number of its pack."""
         oid = object_id(kind, data)
+        return oid, self.add_hashed(oid, kind, data)
+
+    def add_hashed(self, oid: bytes, kind: int, data: "Data") -> int:
+        """Take an object whose id is known; return the number of its pack."""
         number = self._numbers.get(oid)
         if number is None:
             number = self.add_known(oid, kind, len(data), deflate.compress(data))
-        return oid, number
+        return number
 
     def add_known(self, oid: bytes, kind: int, size: int, compressed: bytes) -> int:
         """Take an object that was hashed and compressed elsewhere; return its pack's number."""

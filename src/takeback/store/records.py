@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     Pieces = list[tuple[int, int, bytes]]
 
 _HEAD = Struct("<IHHI")
-_FLAGS = Struct("<12xI")
+_HEAD_AND_FLAGS = Struct("<IHHII")
 
 TELLS = 0x0200
 """Flag of a folder that holds something left out or unstable itself."""
@@ -85,14 +85,25 @@ def entries_added(records: "Records", pieces: "Pieces") -> int:
 
 def told(records: "Records") -> "Iterator[tuple[bytes, int]]":
     """(path, flags) of every entry that was left out or did not hold still."""
-    names: list[bytes] = []
-    for at, depth, _ in below(records, 0) if records else ():
-        del names[depth:]
-        names.append(_name(records, at))
-        if _FLAGS.unpack_from(records, at)[0] & TELLS:
+    above: list[int] = []
+    at, end = 0, len(records)
+    while at < end:
+        length, depth, _, _, flags = _HEAD_AND_FLAGS.unpack_from(records, at)
+        del above[depth:]
+        above.append(at)
+        if flags & TELLS:
+            names = [_name(records, offset) for offset in above[1:]]
             for fields, name in unpack_record(records, at)[2]:
                 if fields[5] & (REASON | UNSTABLE):
-                    yield b"/".join((*names[1:], name)), fields[5]
+                    yield b"/".join((*names, name)), fields[5]
+        at += length
+
+
+def tells(records: "Records", pieces: "Pieces") -> bool:
+    """Whether replacing the pieces may change what `told` says."""
+    heads = [(records, start) for start, _, _ in pieces]
+    heads += [(fresh, 0) for _, _, fresh in pieces]
+    return any(_HEAD_AND_FLAGS.unpack_from(head, at)[4] & TELLS for head, at in heads)
 
 
 def objects(records: "Records") -> "dict[bytes, int]":

@@ -33,6 +33,7 @@ class StatCache:
     __slots__ = (
         "_on_disk",
         "_path",
+        "_told",
         "checkpoint",
         "entries",
         "identity",
@@ -48,6 +49,7 @@ class StatCache:
     def forget(self) -> None:
         """Know nothing."""
         self.records = bytearray()
+        self._told: list[tuple[bytes, int]] | None = None
         self._on_disk = b""
         self.checkpoint = 0
         self.tree = b""
@@ -85,9 +87,16 @@ class StatCache:
         self.checkpoint, self.tree, self.entries = checkpoint, tree, entries
         return True
 
+    def told(self) -> "list[tuple[bytes, int]]":
+        """(path, flags) of every entry that was left out or did not hold still."""
+        if self._told is None:
+            self._told = list(records.told(self.records))
+        return self._told
+
     def replace(self, fresh: bytes, checkpoint: int, tree: bytes) -> None:
         """Know `fresh` records instead, and write them."""
         self.records = bytearray(fresh)
+        self._told = None
         self.checkpoint, self.tree = checkpoint, tree
         self.entries = records.count_entries(fresh)
         header = self._header(_CLEAN)
@@ -99,6 +108,8 @@ class StatCache:
         if any(end - start != len(fresh) for start, end, fresh in pieces):
             self.replace(records.splice(self.records, pieces), checkpoint, tree)
             return
+        if records.tells(self.records, pieces):
+            self._told = None
         self.entries += records.entries_added(self.records, pieces)
         for start, end, fresh in pieces:
             self.records[start:end] = fresh

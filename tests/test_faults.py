@@ -1,0 +1,162 @@
+"""Whatever breaks, and at whatever step: a checkpoint is absent or whole, and the next start works.
+
+A share of the faults that is always the same; `scripts/faults` tries every one of them.
+"""
+
+import os
+from collections.abc import Callable, Iterator
+from itertools import cycle
+from pathlib import Path
+
+import pytest
+
+from faults import injection, judge
+from faults.children import Tell, in_child
+from faults.durability import Volatile
+from faults.harness import Fault, Theatre, every_nth, parse, play_alone
+from faults.report import FULL, SECONDS, noted, stage
+from faults.scenarios import FILLING, FIRST, NO_CHANGE, SCENARIOS, SMALL, Scenario
+from takeback.project import Project
+from takeback.store import fsops
+from takeback.store.ledger import Ledger
+from takeback.store.packwrite import PackWriter
+from takeback.store.statcache import StatCache
+from takeback.store.store import Store
+
+ALWAYS = ("kill", "ENOSPC")
+"""Tried at every step of the light scenarios, also in `./check`."""
+FEW = 3
+SOME = 6
+MOST = 60
+
+
+@pytest.mark.timeout(SECONDS)
+@pytest.mark.parametrize("sync", [True, False], ids=["sync", "nosync"])
+@pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.name)
+def test_absent_or_whole(scenario: Scenario, sync: bool, tmp_path: Path) -> None:
+    """After a fault at any step the checkpoint is absent or whole, and nothing else suffered."""
+    wrong: list[str] = []
+    on_disk = tmp_path if scenario.heavy or (FULL and sync) else None
+    with stage(on_disk) as folder:
+        theatre = Theatre(scenario, folder)
+        for kind in _kinds(scenario):
+            for index in (True, False) if FULL else (True,):
+                wrong += _play_all(theatre, kind, sync=sync, index=index)
+    assert not wrong, "\n".join(wrong)
+
+
+def _play_all(theatre: Theatre, kind: str, *, sync: bool, index: bool) -> list[str]:
+    faults = theatre.faults(kind, sync=sync, index=index)
+    chosen = faults if FULL else list(_share(theatre.scenario, kind, faults))
+    wrong = []
+    with noted(scenario=theatre.scenario.name, fault=kind, sync=sync, index=index) as note:
+        note["steps"], note["faults"] = len(faults), len(chosen)
+        for number, fault in enumerate(chosen):
+            found = theatre.play(fault)
+            if not number % 5:
+                found += judge.fsck(theatre.home)
+            wrong += [f"{fault.replay}\n    {what}" for what in found]
+    return wrong
+
+
+def _kinds(scenario: Scenario) -> tuple[str, ...]:
+    if scenario is FILLING:
+        return ("full",)
+    return tuple(kind for kind in injection.ALL if kind != "full")
+
+
+def _share(scenario: Scenario, kind: str, faults: list[Fault]) -> Iterator[Fault]:
+    """The faults for `./check`: every second step synced and the others not, with both caches."""
+    if scenario.heavy:
+        count = FEW if kind in ALWAYS else 1
+        chosen = every_nth(faults, count)
+    elif kind in (*ALWAYS, "full"):
+        chosen = (fault for fault in faults if fault.step % 2 == fault.sync)
+    else:
+        chosen = every_nth(faults, FEW)
+    for fault, index in zip(chosen, cycle((True, True, False)), strict=False):
+        yield fault._replace(index=index)
+
+
+def test_replay(tmp_path: Path) -> None:
+    """One fault, named in the environment as a failure prints it, or a fixed one."""
+    fault = parse(os.environ.get("FAULT", "small:kill:12:sync:index"))
+    assert play_alone(fault, tmp_path) == []
+
+
+def test_all_is_synced_before_the_commit(tmp_path: Path) -> None:
+    """When the ledger commits a checkpoint, a power cut could not take anything it needs."""
+    tree, home = tmp_path / "tree", tmp_path / "home"
+    tree.mkdir()
+    FIRST.edit(tree)
+    books = Volatile()
+
+    def play(tell: Tell) -> None:
+        fsops.hook = books
+        with Project.open(os.fsencode(tree), home=os.fsencode(home)) as project:
+            project.checkpoint()
+        needed = [path for path in books.at_commit[-1] if _is_needed(path, home)]
+        tell({"lost": sorted(os.path.relpath(path, home) for path in needed)})
+
+    assert in_child(play).last("lost") == []
+
+
+def _is_needed(path: str, home: Path) -> bool:
+    if not Path(path).is_relative_to(home):
+        return False
+    # The ledger is synced by SQLite, which also syncs the folder it is in.
+    return os.path.isdir(path) or path.endswith(".pack") or os.path.basename(path) == "root"
+
+
+# -- does the harness see anything? ----------------------------------------------------------
+
+
+def _never_cleans_up(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Store, "recover", lambda _self: None)
+
+
+def _commits_before_the_pack_is_there(patch: pytest.MonkeyPatch) -> None:
+    real = PackWriter.finish
+
+    def early(writer: PackWriter) -> object:
+        placed: list[object] = []
+        patch.setattr(fsops, "rename", lambda *a, **k: placed.append((a, k)))
+        return real(writer)
+
+    patch.setattr(PackWriter, "finish", early)
+
+
+def _believes_any_cache(patch: pytest.MonkeyPatch) -> None:
+    real = StatCache.load
+
+    def load(cache: StatCache, newest: int, tree: bytes) -> bool:
+        return real(cache, newest, tree) or real(cache, newest - 1, cache_tree(cache))
+
+    def cache_tree(cache: StatCache) -> bytes:
+        with open(cache._path, "rb") as file:
+            return file.read(128)[36:68]
+
+    patch.setattr(StatCache, "load", load)
+
+
+def _forgets_to_commit(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Ledger, "_commit", lambda _self: None)
+
+
+SABOTAGE = (
+    _never_cleans_up,
+    _commits_before_the_pack_is_there,
+    _forgets_to_commit,
+)
+
+
+@pytest.mark.parametrize("break_it", SABOTAGE, ids=lambda way: way.__name__.strip("_"))
+def test_sabotage_is_seen(
+    break_it: Callable[[pytest.MonkeyPatch], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A product that breaks one rule of the protocol does not pass the harness."""
+    with stage() as folder:
+        theatre = Theatre(SMALL, folder)
+        faults = theatre.faults("kill", sync=True, index=True)
+        break_it(monkeypatch)
+        assert any(theatre.play(fault) for fault in reversed(faults))
