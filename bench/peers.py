@@ -134,7 +134,6 @@ class OpenCode(Peer):
             )
             for question in questions
         ]
-        # Their answers are far below what a pipe holds before its writer has to wait.
         changed, fresh = (split(process.communicate()[0]) for process in asked)
         return changed, fresh
 

@@ -7,6 +7,7 @@ them. The repository of a tree is made by `git fast-import`, so its one pack hol
 import os
 import random
 import subprocess
+import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -41,16 +42,26 @@ class Tree:
         self._chance = random.Random(seed)
         self._edits = 0
 
-    def edit(self, count: int, size: int | None = None) -> int:
-        """Give `count` random files new content of their old size, or of `size`; return bytes."""
-        written = 0
+    def edit(self, count: int) -> None:
+        """Give `count` random files new content of their old size, and let the stamps age."""
         for name in self._chance.sample(self.files, count):
             target = self.path / name
-            length = size or target.stat().st_size
             self._edits += 1
-            target.write_bytes(piece(self._corpus, self._chance, length, self._edits))
-            written += length
-        return written
+            size = target.stat().st_size
+            target.write_bytes(piece(self._corpus, self._chance, size, self._edits))
+        time.sleep(SETTLE_SECONDS)
+
+    def turn(self, size: int) -> None:
+        """Change a few lines in random files that have `size` bytes together, as an agent does."""
+        while size > 0:
+            target = self.path / self._chance.choice(self.files)
+            content = target.read_bytes()
+            size -= len(content)
+            self._edits += 1
+            fresh = piece(self._corpus, self._chance, min(200, len(content)), self._edits)
+            at = self._chance.randrange(len(content) - len(fresh) + 1)
+            target.write_bytes(content[:at] + fresh + content[at + len(fresh) :])
+        time.sleep(SETTLE_SECONDS)
 
 
 def make(path: Path, count: int, seed: int = 7) -> Tree:

@@ -6,17 +6,14 @@ import time
 
 from takeback.engine import capture
 from takeback.engine.limits import LimitRules, Limits, from_settings
-from takeback.errors import (
-    CaptureError,
-    DamagedStoreError,
-    TakebackError,
-    UnknownReferenceError,
-)
+from takeback.errors import CaptureError, TakebackError, UnknownReferenceError
 from takeback.model import ids
-from takeback.store import identity, mounts, sqlite, statcache
+from takeback.store import identity, mounts, statcache
 from takeback.store import store as stores
-from takeback.store.home import Home, Root, read_small
-from takeback.store.lock import Lock
+from takeback.store.home import Home, Root
+from takeback.store.failures import FailingAs
+from takeback.store.lock import Held, Lock
+from takeback.store.settings import limits_in
 from takeback.store.statcache import StatCache
 from takeback.store.store import Store
 
@@ -51,7 +48,7 @@ class Project:
         """The project that `path` is in, made on first use."""
         place = Home(home)
         _require_folder(path)
-        with _FailingAs(TakebackError, "the project could not be opened"):
+        with FailingAs(TakebackError, "the project could not be opened"):
             found = identity.find(place, path) if place.exists() else None
             if found is not None and found.root is not None:
                 if found.moved_from is not None:
@@ -66,7 +63,7 @@ class Project:
         _require_folder(path)
         if not place.exists():
             return None
-        with _FailingAs(TakebackError, "the project could not be opened"):
+        with FailingAs(TakebackError, "the project could not be opened"):
             found = identity.find(place, path)
             return cls(found.root, place) if found.root is not None else None
 
@@ -81,7 +78,7 @@ class Project:
         identity.refuse_unsafe(here, place, user_home)
         stat = os.lstat(here)
         place.create()
-        with _Held(Lock(place.lock_path)):
+        with _held_home(place):
             known = {root.id: root for root in place.roots_from_stores()}
             if join is not None:
                 if join not in known:
@@ -131,7 +128,7 @@ class Project:
         If nothing changed since the newest one, that one is returned with `new` false.
         `rehash` reads every file again instead of trusting its stamps.
         """
-        with _FailingAs(CaptureError, "no checkpoint was made"), self._held():
+        with FailingAs(CaptureError, "no checkpoint was made"), self._held():
             root = self._open_root()
             try:
                 request = capture.Request(
@@ -159,21 +156,21 @@ class Project:
         """Write a checkpoint's tree into a new or empty folder; return how many entries."""
         from takeback.engine.extract import extract
 
-        with _FailingAs(TakebackError, "nothing was extracted"):
+        with FailingAs(TakebackError, "nothing was extracted"):
             return extract(self._store, self._resolve(ref), os.fsencode(directory), progress)
 
     def verify(self, *, progress: "Progress | None" = None) -> "Verification":
         """Re-hash everything in the store; damage is returned, not raised."""
         from takeback.engine.verify import verify
 
-        with _FailingAs(TakebackError, "the store could not be verified"), self._held():
+        with FailingAs(TakebackError, "the store could not be verified"), self._held():
             return verify(self._store, progress)
 
     def status(self) -> "Status":
         """Where we are: the newest checkpoint and what is not covered."""
         from takeback.model.values import Status
 
-        with _FailingAs(TakebackError, "the store could not be read"):
+        with FailingAs(TakebackError, "the store could not be read"):
             row = self._store.ledger.newest()
             newest = capture.as_value(row, new=False, told=self._told(row)) if row else None
             return Status(
@@ -188,7 +185,7 @@ class Project:
 
     def checkpoints(self) -> "Iterator[Checkpoint]":
         """All checkpoints, newest first."""
-        with _FailingAs(TakebackError, "the store could not be read"):
+        with FailingAs(TakebackError, "the store could not be read"):
             for row in self._store.ledger.checkpoints():
                 yield capture.as_value(row, new=False)
 
@@ -197,7 +194,7 @@ class Project:
         from takeback.model.values import Usage
 
         ledger = self._store.ledger
-        with _FailingAs(TakebackError, "the store could not be read"):
+        with FailingAs(TakebackError, "the store could not be read"):
             return Usage(
                 packs=len(ledger.packs()),
                 objects=self._store.packs_size(),
@@ -232,8 +229,8 @@ class Project:
 
     # -- wiring ----------------------------------------------------------------------------
 
-    def _held(self) -> "_Held":
-        return _Held(self._store.lock, self._mutex, self._store.recover)
+    def _held(self) -> Held:
+        return Held(self._store.lock, self._mutex, self._store.recover)
 
     def _open_root(self) -> int:
         fd = os.open(self.root, _DIRECTORY)
@@ -260,7 +257,7 @@ class Project:
     def _read_limits(self) -> Limits:
         if self._limits is None:
             paths = (self._store.path, self._home.path)
-            layers = [_settings(path + b"/config.toml") for path in paths]
+            layers = [limits_in(path + b"/config.toml") for path in paths]
             self._limits = from_settings(*layers)
         return self._limits
 
@@ -284,83 +281,13 @@ class Project:
         return repository.tracked_files() if repository is not None else frozenset()
 
 
-class _Held:
-    """The lock, held for the length of a `with` block; cleans up after a holder that died."""
-
-    __slots__ = ("_lock", "_mutex", "_recover")
-
-    def __init__(
-        self,
-        lock: Lock,
-        mutex: "_thread.RLock | None" = None,
-        recover: "Callable[[], None] | None" = None,
-    ) -> None:
-        self._lock = lock
-        self._mutex = mutex
-        self._recover = recover
-
-    def __enter__(self) -> None:
-        if self._mutex is not None:
-            self._mutex.acquire()
-        try:
-            if self._lock.acquire():
-                self._clean_up()
-        except BaseException:
-            if self._mutex is not None:
-                self._mutex.release()
-            raise
-
-    def _clean_up(self) -> None:
-        if self._recover is None:
-            return
-        try:
-            self._recover()
-        except BaseException:
-            self._lock.leave_unclean()
-            self._lock.release()
-            raise
-
-    def __exit__(self, *_: object) -> None:
-        try:
-            self._lock.release()
-        finally:
-            if self._mutex is not None:
-                self._mutex.release()
-
-
-class _FailingAs:
-    """Turns the system's errors into ours, with what they mean for the user."""
-
-    __slots__ = ("_kind", "_meaning")
-
-    def __init__(self, kind: "type[TakebackError]", meaning: str) -> None:
-        self._kind = kind
-        self._meaning = meaning
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, kind: object, problem: object, trace: object) -> None:
-        if isinstance(problem, OSError):
-            where = f" (`{os.fsdecode(problem.filename)}`)" if problem.filename else ""
-            raise self._kind(f"{self._meaning}: {problem.strerror}{where}") from problem
-        if isinstance(problem, sqlite.OperationalError):
-            raise self._kind(f"{self._meaning}: the ledger said: {problem}") from problem
-        if isinstance(problem, sqlite.DatabaseError):
-            raise DamagedStoreError(
-                f"{self._meaning}: the ledger is damaged: {problem}",
-                hint="run `takeback verify` to see what is damaged",
-            ) from problem
-
-
 def _create(place: Home, path: bytes, user_home: bytes) -> Root:
     """Make the store of a new project, unless somebody else just did."""
     identity.refuse_unsafe(os.path.realpath(path), place, user_home)
     place.create()
-    with _Held(Lock(place.lock_path)):
-        for root in place.roots_from_stores():
-            place.record(root)
-            break
+    with _held_home(place):
+        for root in place.roots_from_stores()[:1]:
+            place.record(root)  # makes a lost registry again
         found = identity.find(place, path)
         if found.root is not None:
             return found.root
@@ -370,14 +297,19 @@ def _create(place: Home, path: bytes, user_home: bytes) -> Root:
             chosen = os.path.realpath(path)
         identity.refuse_lookalike(place, chosen)
         here = os.lstat(chosen)
-        root = Root(ids.from_entropy(os.urandom(8)), here.st_dev, here.st_ino, chosen)
+        id = place.unclaimed() or ids.from_entropy(os.urandom(8))
+        root = Root(id, here.st_dev, here.st_ino, chosen)
         stores.create(place.store_path(root.id))
         place.record(root)
         return root
 
 
+def _held_home(place: Home) -> Held:
+    return Held(Lock(place.lock_path), recover=place.clean_up)
+
+
 def _record(place: Home, root: Root) -> None:
-    with _Held(Lock(place.lock_path)):
+    with _held_home(place):
         place.record(root)
 
 
@@ -386,22 +318,6 @@ def _require_folder(path: bytes) -> None:
         raise UnknownReferenceError(
             f"there is no folder `{os.fsdecode(path)}`", hint="name an existing folder"
         )
-
-
-def _settings(path: bytes) -> "dict[str, object]":
-    text = read_small(path, limit=1 << 20)
-    if not text:
-        return {}
-    import tomllib
-
-    try:
-        table = tomllib.loads(text.decode())
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as problem:
-        raise UnknownReferenceError(
-            f"the settings in `{os.fsdecode(path)}` cannot be read: {problem}"
-        ) from None
-    limits = table.get("limits", {})
-    return limits if isinstance(limits, dict) else {}
 
 
 def _size(path: bytes) -> int:

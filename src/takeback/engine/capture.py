@@ -107,12 +107,21 @@ class _Capture:
             return self._name_again(self._newest)
         assert root is not None, "a scan of everything always finds the root"
         writer = self._store.pack_writer()
+        self._store.ledger.commit_sent = False
         try:
             return self._capture(root, writer)
         except BaseException:
-            self._store.ledger.abandon()
-            writer.abort()
+            self._give_up(writer)
             raise
+
+    def _give_up(self, writer: "PackWriter") -> None:
+        """Leave nothing behind of a checkpoint that was not committed."""
+        self._store.ledger.abandon()
+        if self._store.ledger.commit_sent:
+            # It exists, or only the ledger knows whether it does: the next start looks there.
+            self._store.lock.leave_unclean()
+        else:
+            writer.abort()
 
     def _capture(self, root: "Folder", writer: "PackWriter") -> Checkpoint:
         # Imported only when something changed: most checkpoints of a hook find nothing new.

@@ -37,6 +37,22 @@ _WORTH_SHARING = 1000
 _COMPANIONS = (b"-wal", b"-journal")
 
 
+class DiskError(Exception):
+    """An error of the system, with a note of whose file it was about."""
+
+    def __init__(self, error: OSError) -> None:
+        super().__init__(error)
+        self.error = error
+
+
+class OurDiskError(DiskError):
+    """The store could not be written; that is no reason to call the user's file unreadable."""
+
+
+class TheirDiskError(DiskError):
+    """The user's file could not be read while it was being stored."""
+
+
 class Reading:
     """Reads the pending files and links of one scan into one writer."""
 
@@ -141,9 +157,9 @@ class Reading:
             self.changed.append((folder, node))
         except Torn:
             self._cannot_read(node)
+        except OurDiskError as problem:
+            raise problem.error from None
         except OSError as problem:
-            if problem.errno in (errno.ENOSPC, errno.EDQUOT):
-                raise
             if problem.errno in (*GONE_ERRORS, errno.EINVAL, errno.ENXIO):
                 self.changed.append((folder, node))
             else:
@@ -191,7 +207,13 @@ class Reading:
         if oid == node.oid and strong == node.strong:
             return
         node.strong, node.oid = strong, oid
-        node.number = self._known(oid) or self._writer.add_hashed(oid, BLOB, data)
+        node.number = self._known(oid) or self._add(oid, data)
+
+    def _add(self, oid: bytes, data: bytes) -> int:
+        try:
+            return self._writer.add_hashed(oid, BLOB, data)
+        except OSError as problem:
+            raise OurDiskError(problem) from problem
 
     def _stream(self, content: Content, node: "Node") -> None:
         for turn in range(_TRIES):
@@ -200,6 +222,10 @@ class Reading:
             pieces = content.chunks(size, last_try=turn == _TRIES - 1)
             try:
                 oid, number = self._large.add_large(size, hashed(pieces, strong))
+            except TheirDiskError as problem:
+                raise problem.error from None
+            except OSError as problem:
+                raise OurDiskError(problem) from problem
             except (Torn, ValueError):
                 if turn == _TRIES - 1:
                     raise Torn from None
@@ -245,6 +271,9 @@ def _unit(folder: "Folder", node: "Node") -> "Pending":
 
 def hashed(pieces: "Iterable[bytes | memoryview]", strong: "hashlib._Hash") -> "Iterator[bytes]":
     """Pass pieces on, hashing them on the way."""
-    for piece in pieces:
-        strong.update(piece)
-        yield piece  # type: ignore[misc]
+    try:
+        for piece in pieces:
+            strong.update(piece)
+            yield piece  # type: ignore[misc]
+    except OSError as problem:
+        raise TheirDiskError(problem) from problem

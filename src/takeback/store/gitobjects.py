@@ -34,7 +34,7 @@ _SPECIAL_SHORT_NAMES = (
     b"gitmod", b"gi7eba", b"gitatt", b"gi7d29", b"gitign", b"gi250a", b"mailma", b"maba30",
 )  # fmt: skip
 """What NTFS makes of `.gitmodules` and its kin: these six letters or fewer, `~`, digits."""
-_MAY_BE_SPECIAL = frozenset(b".gGmM~") | frozenset(_HIGH_BYTES)
+_DOT, _FIRST_HIGH = 0x2E, 0x80
 
 
 def sha1(data: "Data" = b"") -> "hashlib._Hash":
@@ -123,7 +123,7 @@ def escape_name(raw: bytes) -> bytes:
         name = name.replace(b"\\", b"%5C")
     if b"/" in name or b"\0" in name:
         name = name.replace(b"/", b"%2F").replace(b"\0", b"%00")
-    if name[0] in _MAY_BE_SPECIAL and _is_special(name):
+    if (name[0] == _DOT or name[0] >= _FIRST_HIGH or b"~" in name) and _is_special(name):
         name = b"%%%02X%s" % (name[0], name[1:])
     return name
 

@@ -80,11 +80,11 @@ class Home:
             missing.append(path)
             path = os.path.dirname(path)
         for folder in reversed(missing):
-            _make_private(folder)
+            make_folder(folder)
         require_private(self.path)
         refuse_network(self.path)
         if not os.path.lexists(self.path + b"/projects"):
-            _make_private(self.path + b"/projects")
+            make_folder(self.path + b"/projects")
 
     def roots(self) -> "list[Root]":
         """Every project we know, from the registry."""
@@ -105,6 +105,24 @@ class Home:
             root = parse_line(read_small(self.path + b"/projects/" + name + b"/root"))
             if root is not None and root.id.encode() == name:
                 yield root
+
+    def unclaimed(self) -> "str | None":
+        """The id of a store that a first use made and did not live to claim."""
+        for name in os.listdir(self.path + b"/projects"):
+            held = os.listdir(self.path + b"/projects/" + name)
+            if name.isalpha() and b"root" not in held and b"ledger.db" not in held:
+                return name.decode("ascii", "replace")
+        return None
+
+    def clean_up(self) -> None:
+        """Remove what a process left that died while it held the home's lock."""
+        folders = [
+            self.path + b"/projects/" + name for name in os.listdir(self.path + b"/projects")
+        ]
+        for folder in (self.path, *folders):
+            for name in os.listdir(folder):
+                if name.endswith(b".tmp") and name.startswith((b"registry.", b"root.")):
+                    fsops.unlink(folder + b"/" + name)
 
     def record(self, root: Root) -> None:
         """Remember where a project is: in its store first, then in the registry."""
@@ -151,7 +169,7 @@ def refuse_network(path: bytes) -> None:
         )
 
 
-def replace_file(path: bytes, data: bytes, *, durable: bool) -> None:
+def replace_file(path: bytes, *parts: "bytes | bytearray", durable: bool) -> None:
     """Give a small file of the store new content, whole or not at all."""
     temporary = b"%s.%d.tmp" % (path, os.getpid())
     if os.path.lexists(temporary):
@@ -159,7 +177,8 @@ def replace_file(path: bytes, data: bytes, *, durable: bool) -> None:
     fd = fsops.create(temporary)
     try:
         try:
-            fsops.write(fd, data)
+            for part in parts:
+                fsops.write(fd, part)
             if durable:
                 fsops.fsync(fd)
         finally:
@@ -172,12 +191,14 @@ def replace_file(path: bytes, data: bytes, *, durable: bool) -> None:
         fsops.fsync_dir(os.path.dirname(path))
 
 
-def _make_private(path: bytes) -> None:
+def make_folder(path: bytes) -> None:
+    """Make a folder of the store, private and durable; it may be there already."""
     try:
         fsops.mkdir(path)
     except FileExistsError:
-        # Another first use was quicker.
+        # Another first use was quicker, or was cut short.
         return
+    fsops.fsync_dir(os.path.dirname(path))
 
 
 def read_small(path: bytes, limit: int = 16 * 1024 * 1024) -> bytes:

@@ -93,10 +93,16 @@ class Ledger:
             # Made by us first, so that SQLite never makes it readable to others.
             os.close(_open_file(path))
         self._db = _connect(path)
-        with _AsDamage("opened"):
-            if writable:
-                fsops.sql(self._db, "PRAGMA journal_mode = WAL")
-            schema.prepare(self._db, writable)
+        self.commit_sent = False
+        """Whether the last checkpoint's COMMIT was sent: from then on it may exist."""
+        try:
+            with _AsDamage("opened"):
+                if writable:
+                    fsops.sql(self._db, "PRAGMA journal_mode = WAL")
+                schema.prepare(self._db, writable)
+        except BaseException:
+            self._db.close()
+            raise
 
     def close(self) -> None:
         """Close the database."""
@@ -171,6 +177,7 @@ class Ledger:
 
     def add_checkpoint(self, row: CheckpointRow, packs: "list[SealedPack]") -> CheckpointRow:
         """Commit a checkpoint with its packs and its event. After this it exists."""
+        self.commit_sent = False
         self._begin()
         payload = {**row_facts(row), "packs": pack_facts(packs)}
         row.event = self._append(CHECKPOINT_TAKEN, payload, row.created)
@@ -179,6 +186,7 @@ class Ledger:
             fsops.sql(self._db, "INSERT INTO packs VALUES (?, ?, ?, ?)", values)
         row.number = self._number("SELECT coalesce(max(number), 0) + 1 FROM checkpoints")
         fsops.sql(self._db, _INSERT, row.values())
+        self.commit_sent = True
         self._commit()
         return row
 

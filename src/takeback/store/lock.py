@@ -6,6 +6,11 @@ import time
 from takeback.errors import BusyError, UnsafeStoreError
 from takeback.store import fsops
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import _thread
+    from collections.abc import Callable
+
 PATIENCE = 10.0
 _FIRST_PAUSE = 0.002
 _LONGEST_PAUSE = 0.05
@@ -79,6 +84,50 @@ class Lock:
                 )
             time.sleep(pause)
             pause = min(pause * 2, _LONGEST_PAUSE)
+
+
+class Held:
+    """The lock, held for the length of a `with` block; cleans up after a holder that died."""
+
+    __slots__ = ("_lock", "_mutex", "_recover")
+
+    def __init__(
+        self,
+        lock: Lock,
+        mutex: "_thread.RLock | None" = None,
+        recover: "Callable[[], None] | None" = None,
+    ) -> None:
+        self._lock = lock
+        self._mutex = mutex
+        self._recover = recover
+
+    def __enter__(self) -> None:
+        if self._mutex is not None:
+            self._mutex.acquire()
+        try:
+            if self._lock.acquire():
+                self._clean_up()
+        except BaseException:
+            if self._mutex is not None:
+                self._mutex.release()
+            raise
+
+    def _clean_up(self) -> None:
+        if self._recover is None:
+            return
+        try:
+            self._recover()
+        except BaseException:
+            self._lock.leave_unclean()
+            self._lock.release()
+            raise
+
+    def __exit__(self, *_: object) -> None:
+        try:
+            self._lock.release()
+        finally:
+            if self._mutex is not None:
+                self._mutex.release()
 
 
 def _open(path: bytes) -> int:

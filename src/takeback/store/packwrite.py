@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     Data = bytes | bytearray | memoryview
 
+_WRITE_AT_ONCE = 1 << 20
 _MOST_BUFFERED = 16 * 1024 * 1024
 _MAGIC = b"PACK\0\0\0\x02"
 _temporary_numbers = count()
@@ -165,15 +166,10 @@ class PackWriter:
 
     def _seal(self) -> None:
         assert self._number is not None
-        head = _MAGIC + len(self._entries).to_bytes(4, "big")
-        digest = sha1(head)
-        for part in self._parts:
-            digest.update(part)
-        checksum = digest.digest()
         path, fd = create_temporary(self._directory)
         try:
             try:
-                fsops.write(fd, b"".join((head, *self._parts, checksum)))
+                checksum = self._write_parts(fd)
                 fsops.fsync(fd)
             finally:
                 os.close(fd)
@@ -183,6 +179,23 @@ class PackWriter:
             fsops.discard(path)
             raise
         self._begin()
+
+    def _write_parts(self, fd: int) -> bytes:
+        """Write the buffered pack, a small one in one go; return its checksum."""
+        digest = sha1()
+        pieces, size = [_MAGIC + len(self._entries).to_bytes(4, "big")], 0
+        for part in self._parts:
+            pieces.append(part)
+            size += len(part)
+            if size > _WRITE_AT_ONCE:
+                joined = b"".join(pieces)
+                digest.update(joined)
+                fsops.write(fd, joined)
+                pieces, size = [], 0
+        joined = b"".join(pieces)
+        digest.update(joined)
+        fsops.write(fd, joined + digest.digest())
+        return digest.digest()
 
     def _place(
         self, path: bytes, number: int, checksum: bytes, size: int, entries: "list[Entry]"

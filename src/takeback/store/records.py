@@ -156,15 +156,16 @@ def whole(root: "Folder", depth: int = 0) -> "list[bytes]":
     return made
 
 
-def splice(records: "Records", pieces: "Pieces") -> bytes:
+def splice(records: "Records", pieces: "Pieces") -> bytearray:
     """`records` with every piece replaced."""
-    parts: list[bytes | bytearray | memoryview] = []
+    made = bytearray()
     view, at = memoryview(records), 0
     for start, end, fresh in pieces:
-        parts += (view[at:start], fresh)
+        made += view[at:start]
+        made += fresh
         at = end
-    parts.append(view[at:])
-    return b"".join(parts)
+    made += view[at:]
+    return made
 
 
 def _disjoint(pieces: "Pieces") -> "Pieces":

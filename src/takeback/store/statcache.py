@@ -93,14 +93,14 @@ class StatCache:
             self._told = list(records.told(self.records))
         return self._told
 
-    def replace(self, fresh: bytes, checkpoint: int, tree: bytes) -> None:
+    def replace(self, fresh: "bytes | bytearray", checkpoint: int, tree: bytes) -> None:
         """Know `fresh` records instead, and write them."""
-        self.records = bytearray(fresh)
+        self.records = fresh if isinstance(fresh, bytearray) else bytearray(fresh)
         self._told = None
         self.checkpoint, self.tree = checkpoint, tree
         self.entries = records.count_entries(fresh)
         header = self._header(_CLEAN)
-        replace_file(self._path, header + fresh, durable=False)
+        replace_file(self._path, header, self.records, durable=False)
         self._on_disk = header
 
     def patch(self, pieces: "Pieces", checkpoint: int, tree: bytes) -> None:
@@ -115,7 +115,7 @@ class StatCache:
             self.records[start:end] = fresh
         self.checkpoint, self.tree = checkpoint, tree
         if not self._write_in_place(pieces):
-            self.replace(bytes(self.records), checkpoint, tree)
+            self.replace(self.records, checkpoint, tree)
 
     def _write_in_place(self, pieces: "Pieces") -> bool:
         """Write the changed records only; False if the file is not the one we know."""

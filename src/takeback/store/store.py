@@ -125,5 +125,5 @@ class Store:
 def create(path: bytes) -> None:
     """Make the folders of a new store; what a died first use left is used again."""
     if not home.require_private(path):
-        fsops.mkdir(path)
+        home.make_folder(path)
     view.create(path + b"/git")

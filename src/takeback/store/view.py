@@ -10,7 +10,7 @@ import os
 
 from takeback.model.tree import FOLDER, KIND, LINK
 from takeback.store import fsops
-from takeback.store.home import replace_file
+from takeback.store.home import make_folder, replace_file
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def create(git_dir: bytes) -> None:
     """Make the bare repository; what is there already stays."""
     for folder in (*_FOLDERS, b"/refs/takeback"):
         if not os.path.lexists(git_dir + folder):
-            fsops.mkdir(git_dir + folder)
+            make_folder(git_dir + folder)
     for name, content in _FILES:
         if not os.path.lexists(git_dir + name):
             replace_file(git_dir + name, content, durable=False)

@@ -1,0 +1,168 @@
+"""What checkpoints take: disk after many turns, memory, the start of a process."""
+
+import os
+import shutil
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+from contenders import Contender, Takeback, TimedPeer
+from peers import PEERS
+from timing import Series
+from trees import Tree
+
+ROOT = Path(__file__).resolve().parent.parent
+MAIN = ROOT / "src/takeback/__main__.py"
+ONCE = "import sys, takeback; takeback.open(sys.argv[1], home=sys.argv[2]).checkpoint()"
+TURN_BYTES = 22 * 1024
+MIB = 1 << 20
+
+
+def disk_after_turns(tree: Tree, work: Path, turns: int) -> dict[str, int]:
+    """The bytes on disk that `turns` small turns add to each store."""
+    stores = {peer.name: work / peer.__name__ for peer in PEERS}
+    contenders: list[Contender] = [TimedPeer(peer(tree.path, stores[peer.name])) for peer in PEERS]
+    contenders.append(Takeback(tree.path, work / "native"))
+    stores["Takeback"] = work / "native"
+    try:
+        for each in contenders:
+            each.first()
+        before = {name: disk_usage(store) for name, store in stores.items()}
+        for _ in range(turns):
+            tree.turn(TURN_BYTES)
+            for each in contenders:
+                each.take()
+        for each in contenders:
+            each.close()
+        return {name: disk_usage(store) - before[name] for name, store in stores.items()}
+    finally:
+        shutil.rmtree(work)
+
+
+def disk_usage(folder: Path) -> int:
+    """The bytes that a folder and everything in it occupies."""
+    total = 0
+    for path, _, files in os.walk(folder):
+        total += os.lstat(path).st_blocks
+        total += sum(os.lstat(os.path.join(path, name)).st_blocks for name in files)
+    return total * 512
+
+
+class Memory:
+    """The peak of one process, and of it together with the copies it forked, in bytes."""
+
+    def __init__(self, largest: int, together: int) -> None:
+        self.largest = largest
+        self.together = together
+
+
+def memory_of_checkpoint(tree: Path, home: Path) -> Memory:
+    """Take one checkpoint in a process of its own and watch its memory."""
+    home.mkdir(mode=0o700, exist_ok=True)
+    process = subprocess.Popen([sys.executable, "-I", "-c", ONCE, str(tree), str(home)])
+    watch = _Watch(process.pid)
+    watch.start()
+    _, status, usage = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    watch.join()
+    if status:
+        raise RuntimeError(f"a checkpoint of {tree} ended with {process.returncode}")
+    largest = usage.ru_maxrss * 1024
+    return Memory(largest, max(largest, watch.peak))
+
+
+class _Watch(threading.Thread):
+    """Adds up the memory of a process and its children, shared pages counted once, until it ends."""
+
+    def __init__(self, pid: int) -> None:
+        super().__init__()
+        self._pid = pid
+        self.peak = 0
+
+    def run(self) -> None:
+        """Look every now and then."""
+        while (now := proportional(self._pid)) is not None:
+            self.peak = max(self.peak, now)
+            time.sleep(0.02)
+
+
+def proportional(pid: int) -> int | None:
+    """The memory of a process and its children; None when it has ended."""
+    try:
+        children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+        total = 0
+        for each in (str(pid), *children):
+            lines = Path(f"/proc/{each}/smaps_rollup").read_text().splitlines()
+            total += sum(int(line.split()[1]) for line in lines if line.startswith("Pss:"))
+    except (OSError, IndexError):
+        return None if not Path(f"/proc/{pid}/smaps_rollup").exists() or is_zombie(pid) else 0
+    return total * 1024
+
+
+def is_zombie(pid: int) -> bool:
+    """Whether a process has ended and waits for its parent."""
+    try:
+        return ") Z " in Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return True
+
+
+def memory_of_large_file(work: Path, size: int, *, sparse: bool) -> Memory:
+    """Capture one large file, with limits raised to let it in."""
+    tree, home = work / "large", work / "home"
+    tree.mkdir(parents=True)
+    home.mkdir(mode=0o700)
+    try:
+        (home / "config.toml").write_text(f"[limits]\nfile = {2 * size}\n")
+        with (tree / "file").open("wb") as file:
+            if sparse:
+                file.truncate(size)
+            else:
+                block = os.urandom(MIB)
+                for _ in range(size // MIB):
+                    file.write(block)
+        return memory_of_checkpoint(tree, home)
+    finally:
+        shutil.rmtree(work)
+
+
+class ColdStart:
+    """Seconds from the start of a process to its end."""
+
+    def __init__(self) -> None:
+        self.python = Series()
+        self.same = Series()
+        self.changed = Series()
+
+
+def cold_start(tree: Tree, work: Path, rounds: int) -> ColdStart:
+    """Time `takeback checkpoint` as `./takeback` starts it, beside a Python that does nothing."""
+    times = ColdStart()
+    work.mkdir(mode=0o700)
+    python = str(Path(sys.executable).resolve())
+    nothing = [python, "-I", "-S", "-c", "pass"]
+    checkpoint = [python, "-I", "-S", str(MAIN), "-C", str(tree.path), "checkpoint"]
+    environment = {**os.environ, "TAKEBACK_HOME": str(work)}
+    try:
+        for _ in range(2):
+            timed(checkpoint, environment)
+            tree.edit(0)
+        for _ in range(rounds):
+            times.python.seconds.append(timed(nothing, environment))
+            times.same.seconds.append(timed(checkpoint, environment))
+            tree.edit(10)
+            times.changed.seconds.append(timed(checkpoint, environment))
+            tree.edit(0)
+            timed(checkpoint, environment)
+    finally:
+        shutil.rmtree(work)
+    return times
+
+
+def timed(command: list[str], environment: dict[str, str]) -> float:
+    """How long a command takes, which must succeed."""
+    before = time.perf_counter()
+    subprocess.run(command, env=environment, check=True, capture_output=True)
+    return time.perf_counter() - before

@@ -1,0 +1,108 @@
+"""How long checkpoints take: no change, some files changed, and the first one."""
+
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from contenders import Contender, Lister, Takeback, TimedPeer
+from peers import PEERS, Peer, PlainGit
+from timing import Series, Times, take_turns
+from trees import Tree, make_empty_repository
+
+Factory = Callable[[Path], Contender]
+
+
+class Speed:
+    """All times at one size of tree: case → contender → series."""
+
+    def __init__(self, files: int) -> None:
+        self.files = files
+        self.warm: dict[str, Times] = {}
+        self.first_new: Times = {}
+        self.first_held: Times = {}
+        self.scan = Series()
+
+
+def measure(tree: Tree, work: Path, lister: Path, rounds: int, firsts: int) -> Speed:
+    """Measure everything at the size of `tree`; stores are made below `work` and removed."""
+    speed = Speed(len(tree.files))
+    contenders = all_contenders(tree.path, work, lister)
+    try:
+        # The repository of the tree holds all content in its pack.
+        set_up = {each.name: Series([each.first()]) for each in contenders}
+        for each in contenders:
+            each.take()  # what was too young to be trusted at the first is looked at once more
+        speed.warm["nothing changed"] = take_turns(contenders, rounds)
+        speed.scan.seconds += [takeback_of(contenders).scan() for _ in range(rounds)]
+        for count in (10, 1000) if speed.files == 10_000 else (10,):
+            times = take_turns(contenders, rounds, lambda n=count: tree.edit(n))
+            speed.warm[f"{count:,} files changed"] = times
+    finally:
+        for each in contenders:
+            each.close()
+        shutil.rmtree(work)
+    if firsts:
+        measure_firsts(speed, tree, work, firsts, set_up)
+    return speed
+
+
+def all_contenders(tree: Path, work: Path, lister: Path) -> list[Contender]:
+    """Everybody, each with a store of its own."""
+    peers = [TimedPeer(peer(tree, work / peer.__name__)) for peer in PEERS]
+    native, twin = Takeback(tree, work / "native"), Takeback(tree, work / "twin", twin=True)
+    return [native, twin, *peers, Lister(tree, lister)]
+
+
+def takeback_of(contenders: list[Contender]) -> Takeback:
+    """The one of them that is Takeback with its C loop."""
+    return next(each for each in contenders if isinstance(each, Takeback))
+
+
+def measure_firsts(speed: Speed, tree: Tree, work: Path, count: int, set_up: Times) -> None:
+    """Take first checkpoints into new stores, `count` of each that matters.
+
+    Peers which copy everything, other than git itself, were set up once and are not set up
+    again: at 100,000 files each of them takes minutes.
+    """
+    path = tree.path
+    borrowing = [peer for peer in PEERS if peer.borrows]
+    held = {"Takeback": lambda store: Takeback(path, store), **factories(path, borrowing)}
+    speed.first_held = repeat_first(held, work, count)
+    new = {"Takeback": lambda store: Takeback(path, store), **factories(path, [PlainGit])}
+    with without_packs(path, work):
+        speed.first_new = repeat_first(new, work, count)
+    for peer in PEERS:
+        if not peer.borrows and peer is not PlainGit:
+            speed.first_new[peer.name] = set_up[peer.name]
+
+
+def factories(tree: Path, peers: list[type[Peer]]) -> dict[str, Factory]:
+    """For each peer, what makes it anew with a given store."""
+    return {peer.name: lambda store, p=peer: TimedPeer(p(tree, store)) for peer in peers}
+
+
+def repeat_first(makers: dict[str, Factory], work: Path, count: int) -> Times:
+    """Take the first checkpoint of each maker `count` times, in turns, in a new store each time."""
+    times: Times = {name: Series() for name in makers}
+    for _ in range(count):
+        for name, make in makers.items():
+            contender = make(work / "first")
+            times[name].seconds.append(contender.first())
+            contender.close()
+            shutil.rmtree(work / "first")
+    return times
+
+
+@contextmanager
+def without_packs(tree: Path, work: Path) -> Iterator[None]:
+    """Let the tree have a repository with one empty commit for a while."""
+    work.mkdir(exist_ok=True)
+    aside = work / "aside.git"
+    (tree / ".git").rename(aside)
+    try:
+        make_empty_repository(tree / ".git")
+        yield
+    finally:
+        shutil.rmtree(tree / ".git")
+        aside.rename(tree / ".git")

@@ -1,0 +1,35 @@
+"""Turn what the system and SQLite complain about into errors of ours."""
+
+import os
+
+from takeback.errors import DamagedStoreError
+from takeback.store import sqlite
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from takeback.errors import TakebackError
+
+
+class FailingAs:
+    """Turns the system's errors into ours, with what they mean for the user."""
+
+    __slots__ = ("_kind", "_meaning")
+
+    def __init__(self, kind: "type[TakebackError]", meaning: str) -> None:
+        self._kind = kind
+        self._meaning = meaning
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, problem: object, trace: object) -> None:
+        if isinstance(problem, OSError):
+            where = f" (`{os.fsdecode(problem.filename)}`)" if problem.filename else ""
+            raise self._kind(f"{self._meaning}: {problem.strerror}{where}") from problem
+        if isinstance(problem, sqlite.OperationalError):
+            raise self._kind(f"{self._meaning}: the ledger said: {problem}") from problem
+        if isinstance(problem, sqlite.DatabaseError):
+            raise DamagedStoreError(
+                f"{self._meaning}: the ledger is damaged: {problem}",
+                hint="run `takeback verify` to see what is damaged",
+            ) from problem
