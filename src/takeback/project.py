@@ -10,8 +10,8 @@ from takeback.errors import CaptureError, TakebackError, UnknownReferenceError
 from takeback.model import ids
 from takeback.store import identity, mounts, statcache
 from takeback.store import store as stores
-from takeback.store.home import Home, Root
 from takeback.store.failures import FailingAs
+from takeback.store.home import Home, Root
 from takeback.store.lock import Held, Lock
 from takeback.store.settings import limits_in
 from takeback.store.statcache import StatCache
