@@ -6,6 +6,7 @@ folders which hold our code are named here. They go last, so nothing in them hid
 Python itself.
 """
 
+import os
 import sys
 
 if sys.flags.no_site:
@@ -16,4 +17,8 @@ if sys.flags.no_site:
 from takeback.cli.app import main
 
 if __name__ == "__main__":
-    sys.exit(main())
+    code = main()
+    # Everything is closed and written by now; taking the interpreter apart would only cost time.
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)

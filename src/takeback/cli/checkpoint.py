@@ -4,6 +4,7 @@ import takeback
 from takeback.cli.app import folder
 from takeback.cli.arguments import Command, Option
 from takeback.cli.render import count, path_fields, safe_line, timestamp
+from takeback.model.safetext import safe
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -72,7 +73,7 @@ def show(made: "Checkpoint", screen: "Screen") -> None:
     else:
         screen.say(f"Nothing changed since checkpoint {name}  {entries}")
     for path in made.unstable:
-        screen.note(f"did not hold still while it was read: {safe_line(repr(path)[2:-1])}")
+        screen.note(f"did not hold still while it was read: {safe(path)}")
     others = [x for x in made.left_out if x.reason != "version control"]
     if others:
         total = count(len(others), "path")

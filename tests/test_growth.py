@@ -1,0 +1,97 @@
+"""A checkpoint late in a long row costs what an early one did."""
+
+import json
+import re
+import shutil
+import statistics
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+PROGRAM = Path(__file__).resolve().parent.parent / "bench/growth.py"
+CHECKPOINTS = 400
+EARLY = slice(5, 14)
+LATE = slice(CHECKPOINTS - 9, CHECKPOINTS)
+WITHIN = 0.02
+
+MARK = re.compile(r"/takeback-growth-(begin|end)-(\d+)")
+
+
+class Row:
+    """What each checkpoint of a long row cost, by what was counted."""
+
+    def __init__(self, counts: dict[str, list[int]]) -> None:
+        self.counts = counts
+
+    def early_and_late(self, what: str) -> tuple[float, float]:
+        """The medians of nine checkpoints around number 10, and of the last nine.
+
+        One checkpoint alone may pay for others: SQLite empties its log every so often.
+        """
+        counted = self.counts[what]
+        return statistics.median(counted[EARLY]), statistics.median(counted[LATE])
+
+
+@pytest.fixture(scope="module")
+def row(tmp_path_factory: pytest.TempPathFactory) -> Row:
+    """A long row of checkpoints, with its system calls where they can be traced."""
+    folder = tmp_path_factory.mktemp("growth")
+    tree, home, trace = folder / "tree", folder / "home", folder / "trace"
+    for number in range(60):
+        path = tree / f"part{number % 6}" / f"file{number}.txt"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(b"a line of text\n" * 100)
+    command = [sys.executable, "-I", str(PROGRAM), str(tree), str(home), str(CHECKPOINTS)]
+    tracer = ["strace", "-f", "-qq", "-o", str(trace)]
+    if shutil.which("strace"):
+        done = subprocess.run([*tracer, *command], capture_output=True, text=True, check=False)
+        if done.returncode == 0:
+            counts = as_counts(done.stdout)
+            return Row({**counts, "calls": calls_per_checkpoint(trace)})
+        shutil.rmtree(home, ignore_errors=True)
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    return Row(as_counts(done.stdout))
+
+
+def as_counts(lines: str) -> dict[str, list[int]]:
+    """What the program printed, by what was counted; files as how many each checkpoint added."""
+    rows = [json.loads(line) for line in lines.splitlines()]
+    assert [row["number"] for row in rows] == list(range(1, CHECKPOINTS + 1))
+    counts = {key: [row[key] for row in rows] for key in rows[0]}
+    counts["files"] = [now - before for before, now in zip([0, *counts["files"]], counts["files"])]
+    return counts
+
+
+def calls_per_checkpoint(trace: Path) -> list[int]:
+    """How many system calls lie between the marks around each checkpoint."""
+    counts, inside = [], False
+    with trace.open(errors="replace") as lines:
+        for line in lines:
+            mark = MARK.search(line)
+            if mark:
+                inside = mark[1] == "begin"
+                if inside:
+                    counts.append(0)
+            elif inside:
+                counts[-1] += 1
+    return counts
+
+
+@pytest.mark.parametrize("what", ["syscr", "syscw", "rchar", "wchar", "steps", "files"])
+def test_checkpoints_do_not_grow(row: Row, what: str) -> None:
+    """Calls, bytes, steps and files of a late checkpoint are those of an early one within 2 %."""
+    early, late = row.early_and_late(what)
+    assert early > 0
+    assert late == pytest.approx(early, rel=WITHIN)
+
+
+def test_system_calls_do_not_grow(row: Row) -> None:
+    """A late checkpoint makes as many system calls as an early one within 2 %."""
+    if "calls" not in row.counts:
+        pytest.skip("system calls cannot be traced here")
+    assert len(row.counts["calls"]) == CHECKPOINTS
+    early, late = row.early_and_late("calls")
+    assert early > 0
+    assert late == pytest.approx(early, rel=WITHIN)
