@@ -34,8 +34,12 @@ class Takeback:
         self.name = "Takeback, pure Python" if twin else "Takeback"
         store.mkdir(mode=0o700, parents=True)
         command = [sys.executable, "-I", str(WORKER), str(tree), str(store)]
-        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
-        self._process = subprocess.Popen([*command, "twin"] if twin else command, text=True, **pipes)
+        self._process = subprocess.Popen(
+            [*command, "twin"] if twin else command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
 
     def first(self) -> float:
         """Take the first checkpoint; the process has been started and the project opened."""

@@ -74,7 +74,7 @@ def memory_of_checkpoint(tree: Path, home: Path) -> Memory:
 
 
 class _Watch(threading.Thread):
-    """Adds up the memory of a process and its children, shared pages counted once, until it ends."""
+    """Adds up the memory of a process and its children; pages they share count once."""
 
     def __init__(self, pid: int) -> None:
         super().__init__()

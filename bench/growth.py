@@ -1,4 +1,6 @@
-"""What single checkpoints of a long row cost: growth.py TREE HOME COUNT
+"""What single checkpoints of a long row cost.
+
+    growth.py TREE HOME COUNT
 
 Edits ten files to other content of the same size before each of COUNT checkpoints in one process,
 and prints a line of JSON for each checkpoint: read and write calls and bytes as the kernel counts

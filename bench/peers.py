@@ -36,7 +36,9 @@ class Peer:
         """Take a checkpoint."""
         raise NotImplementedError
 
-    def git(self, *arguments: str, stdin: bytes | None = None, accept: Iterable[int] = (0,)) -> bytes:
+    def git(
+        self, *arguments: str, stdin: bytes | None = None, accept: Iterable[int] = (0,)
+    ) -> bytes:
         """Run git in the tree, with this peer's environment."""
         return git(self.tree, *arguments, env=self.env, stdin=stdin, accept=accept)
 
@@ -75,7 +77,12 @@ class OpenCode(Peer):
 
     name = "OpenCode"
     borrows = True
-    _settings = ("core.longpaths=true", "core.symlinks=true", "core.autocrlf=false", "core.quotepath=false")
+    _settings = (
+        "core.longpaths=true",
+        "core.symlinks=true",
+        "core.autocrlf=false",
+        "core.quotepath=false",
+    )
     _once = (
         "core.autocrlf=false core.longpaths=true core.symlinks=true core.fsmonitor=false "
         "feature.manyFiles=true index.version=4 index.threads=true core.untrackedCache=true"
@@ -88,7 +95,9 @@ class OpenCode(Peer):
 
     def first(self) -> None:
         """Begin a repository with the user's objects and a copy of the user's index."""
-        git(self.tree, "init", "-q", env=clean(GIT_DIR=str(self._dir), GIT_WORK_TREE=str(self.tree)))
+        git(
+            self.tree, "init", "-q", env=clean(GIT_DIR=str(self._dir), GIT_WORK_TREE=str(self.tree))
+        )
         for setting in self._once.split():
             self.git("--git-dir", str(self._dir), "config", *setting.split("="))
         users = self.tree / ".git"
@@ -108,7 +117,14 @@ class OpenCode(Peer):
         self._run("write-tree")
 
     def _command(self, *arguments: str) -> list[str]:
-        return [*self._config, "--git-dir", str(self._dir), "--work-tree", str(self.tree), *arguments]
+        return [
+            *self._config,
+            "--git-dir",
+            str(self._dir),
+            "--work-tree",
+            str(self.tree),
+            *arguments,
+        ]
 
     def _run(self, *arguments: str, stdin: bytes | None = None) -> bytes:
         return self.git(*self._command(*arguments), stdin=stdin)
@@ -149,7 +165,9 @@ class OpenCode(Peer):
         ]
         self._copy_excludes()
         paths = b"".join(b":(top,literal)" + name + b"\0" for name in wanted)
-        self._run("add", "--all", "--sparse", "--pathspec-from-file=-", "--pathspec-file-nul", stdin=paths)
+        self._run(
+            "add", "--all", "--sparse", "--pathspec-from-file=-", "--pathspec-file-nul", stdin=paths
+        )
 
     def _is_large(self, name: bytes) -> bool:
         try:
@@ -200,7 +218,11 @@ class ClineOld(Peer):
         """Begin the shadow repository."""
         self.use_own_git()
         self.git("init", "-q")
-        for key, value in (("gc.auto", "0"), ("core.worktree", str(self.tree)), ("commit.gpgSign", "false")):
+        for key, value in (
+            ("gc.auto", "0"),
+            ("core.worktree", str(self.tree)),
+            ("commit.gpgSign", "false"),
+        ):
             self.git("config", key, value)
         self.take()
 

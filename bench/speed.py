@@ -3,6 +3,7 @@
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 from contenders import Contender, Lister, Takeback, TimedPeer
@@ -36,7 +37,7 @@ def measure(tree: Tree, work: Path, lister: Path, rounds: int, firsts: int) -> S
         speed.warm["nothing changed"] = take_turns(contenders, rounds)
         speed.scan.seconds += [takeback_of(contenders).scan() for _ in range(rounds)]
         for count in (10, 1000) if speed.files == 10_000 else (10,):
-            times = take_turns(contenders, rounds, lambda n=count: tree.edit(n))
+            times = take_turns(contenders, rounds, partial(tree.edit, count))
             speed.warm[f"{count:,} files changed"] = times
     finally:
         for each in contenders:
@@ -67,9 +68,9 @@ def measure_firsts(speed: Speed, tree: Tree, work: Path, count: int, set_up: Tim
     """
     path = tree.path
     borrowing = [peer for peer in PEERS if peer.borrows]
-    held = {"Takeback": lambda store: Takeback(path, store), **factories(path, borrowing)}
+    held: dict[str, Factory] = {"Takeback": partial(Takeback, path), **factories(path, borrowing)}
     speed.first_held = repeat_first(held, work, count)
-    new = {"Takeback": lambda store: Takeback(path, store), **factories(path, [PlainGit])}
+    new: dict[str, Factory] = {"Takeback": partial(Takeback, path), **factories(path, [PlainGit])}
     with without_packs(path, work):
         speed.first_new = repeat_first(new, work, count)
     for peer in PEERS:
@@ -79,7 +80,12 @@ def measure_firsts(speed: Speed, tree: Tree, work: Path, count: int, set_up: Tim
 
 def factories(tree: Path, peers: list[type[Peer]]) -> dict[str, Factory]:
     """For each peer, what makes it anew with a given store."""
-    return {peer.name: lambda store, p=peer: TimedPeer(p(tree, store)) for peer in peers}
+    return {peer.name: partial(new_peer, peer, tree) for peer in peers}
+
+
+def new_peer(peer: type[Peer], tree: Path, store: Path) -> Contender:
+    """A peer with a new store."""
+    return TimedPeer(peer(tree, store))
 
 
 def repeat_first(makers: dict[str, Factory], work: Path, count: int) -> Times:

@@ -19,7 +19,9 @@ CORPUS_BYTES = 4 << 20
 SETTLE_SECONDS = 0.05
 
 _ENDINGS = (".py", ".ts", ".go", ".rs", ".java", ".md", ".css", ".json")
-_SYLLABLES = "ac al an bu co de er fi gen ha in ka lo mu no or pa qui re sta ti un ver wa xi yo".split()
+_SYLLABLES = (
+    "ac al an bu co de er fi gen ha in ka lo mu no or pa qui re sta ti un ver wa xi yo".split()
+)
 _SHAPES = (
     "    {a} = {b}.{c}({d}, {e})\n",
     "    if {a}.{b} is not None and {c} > {n}:\n",
@@ -87,7 +89,9 @@ def make(path: Path, count: int, seed: int = 7) -> Tree:
 
 def make_corpus(chance: random.Random) -> bytes:
     """A few MB of lines that look and compress like source text."""
-    words = ["".join(chance.choices(_SYLLABLES, k=chance.choice((1, 2, 2, 3)))) for _ in range(3000)]
+    words = [
+        "".join(chance.choices(_SYLLABLES, k=chance.choice((1, 2, 2, 3)))) for _ in range(3000)
+    ]
     weights = [1 / (rank + 5) for rank in range(len(words))]
     drawn = chance.choices(words, weights, k=500_000)
     lines, size = [], 0
@@ -196,6 +200,10 @@ def git(
 def clean(**more: str) -> dict[str, str]:
     """An environment in which git sees no settings of the person who runs this."""
     kept = {key: value for key, value in os.environ.items() if not key.startswith("GIT_")}
-    person = {f"GIT_{who}_{what}": "bench@localhost" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
+    person = {
+        f"GIT_{who}_{what}": "bench@localhost"
+        for who in ("AUTHOR", "COMMITTER")
+        for what in ("NAME", "EMAIL")
+    }
     nothing = {"GIT_CONFIG_GLOBAL": "/dev/null", "GIT_CONFIG_SYSTEM": "/dev/null"}
     return {**kept, **person, **nothing, "GIT_TERMINAL_PROMPT": "0", **more}

@@ -1,4 +1,6 @@
-"""A process that stays warm and takes Takeback checkpoints when told: worker.py TREE HOME [twin]
+"""A process that stays warm and takes Takeback checkpoints when told.
+
+    worker.py TREE HOME [twin]
 
 It reads one word per line and answers each with one line: `take` with the nanoseconds that a
 checkpoint took, `scan` with those of the stat loop alone. `twin` runs without the C loop.

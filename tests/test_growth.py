@@ -6,6 +6,7 @@ import shutil
 import statistics
 import subprocess
 import sys
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -60,7 +61,8 @@ def as_counts(lines: str) -> dict[str, list[int]]:
     rows = [json.loads(line) for line in lines.splitlines()]
     assert [row["number"] for row in rows] == list(range(1, CHECKPOINTS + 1))
     counts = {key: [row[key] for row in rows] for key in rows[0]}
-    counts["files"] = [now - before for before, now in zip([0, *counts["files"]], counts["files"])]
+    files = [0, *counts["files"]]
+    counts["files"] = [now - before for before, now in pairwise(files)]
     return counts
 
 

@@ -27,11 +27,12 @@ from hostile.stage import bounded, in_child
 from hostile.tree import PLAIN
 from takeback.errors import TakebackError
 from takeback.model.values import Checkpoint
-from takeback.store import content, fsops, scan
+from takeback.store import content, fsclock, fsops, scan
 
 SECONDS = 5
 SLOW_SECONDS = 120
 MEMORY = 256 << 20
+NOTHING_IS_RECENT = -(1 << 62)
 
 AS_ROOT = os.geteuid() == 0
 
@@ -121,7 +122,9 @@ def test_never_torn(
     moving: Moving, warm: bool, ground: Ground, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What changes while it is looked at is captured in a state it really had, or is flagged."""
-    build(ground)
+    build(ground, large=moving.large)
+    if moving.large:
+        monkeypatch.setattr(fsclock, "RECENT", NOTHING_IS_RECENT)
     with bounded(SECONDS), _open(ground) as project:
         if warm:
             project.checkpoint("before the moves")
@@ -129,10 +132,10 @@ def test_never_torn(
         adversary = Adversary(ground, moving)
         monkeypatch.setattr(content, "hook", adversary.on_content)
         monkeypatch.setattr(scan, "hook", adversary.on_scan)
+        monkeypatch.setattr(os, "read", adversary.read)
         writer = os.open(ground.path(b"victim"), os.O_WRONLY) if moving.writer else None
         moved = project.checkpoint("while it moved")
-        monkeypatch.setattr(content, "hook", None)
-        monkeypatch.setattr(scan, "hook", None)
+        monkeypatch.undo()
         assert adversary.moves > 0, "the adversary never got to move"
         if writer is not None:
             os.close(writer)

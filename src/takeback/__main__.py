@@ -6,7 +6,6 @@ folders which hold our code are named here. They go last, so nothing in them hid
 Python itself.
 """
 
-import os
 import sys
 
 if sys.flags.no_site:
@@ -14,11 +13,7 @@ if sys.flags.no_site:
     _version = f"python{sys.version_info[0]}.{sys.version_info[1]}"
     sys.path += [_source, f"{_source}/../.venv/lib/{_version}/site-packages"]
 
-from takeback.cli.app import main
+from takeback.cli.app import entry
 
 if __name__ == "__main__":
-    code = main()
-    # Everything is closed and written by now; taking the interpreter apart would only cost time.
-    sys.stdout.flush()
-    sys.stderr.flush()
-    os._exit(code)
+    entry()

@@ -40,6 +40,10 @@ class Child:
         self._reader = reader
         self._heard: list[Said] = []
 
+    def fileno(self) -> int:
+        """What to wait on for the next word."""
+        return self._reader
+
     def hear(self) -> Said | None:
         """The next thing the child says; None when it has ended."""
         line = bytearray()

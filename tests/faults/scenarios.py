@@ -37,9 +37,9 @@ def write(path: Path, data: bytes, mode: int = 0o644) -> None:
     path.chmod(mode)
 
 
-def _forty(tree: Path) -> None:
-    """Forty files in five folders, of which two are nested, with a link and an empty folder."""
-    for number in range(40):
+def _twenty(tree: Path) -> None:
+    """Twenty files in five folders, of which two are nested, with a link and an empty folder."""
+    for number in range(20):
         folder = tree / ("a", "a/deep", "b", "c", "c/deep")[number % 5]
         write(folder / f"file{number:02}", b"first %02d\n" % number * (number + 1))
     write(tree / "tool.sh", b"#!/bin/sh\n", 0o755)
@@ -108,20 +108,20 @@ def _large(tree: Path) -> None:
     write(tree / "new", b"new\n")
 
 
-_HISTORY = (_forty, _grown)
+_HISTORY = (_twenty, _grown)
 _IN_NEW: Later = [("new", b"NEW\n"), ("later", b"later\n" * 9), ("a/file00", None)]
 
 SMALL = Scenario("small", _HISTORY, _ten, _IN_NEW)
-FIRST = Scenario("first", (), _forty, [("later", b"later\n"), ("b/file02", b"FIRST 02\n" * 3)])
+FIRST = Scenario("first", (), _twenty, [("later", b"later\n"), ("b/file02", b"FIRST 02\n" * 3)])
 NO_CHANGE = Scenario(
     "no-change", _HISTORY, _nothing, [("a/file00", b"SECOND\n")], must_be_still=True
 )
 THOUSAND = Scenario(
-    "thousand", (_forty,), _thousand, [("many00/000", b"FIRST 00\n"), ("many01/001", None)], True
+    "thousand", (_twenty,), _thousand, [("many00/000", b"FIRST 00\n"), ("many01/001", None)], True
 )
 DELETES = Scenario("deletes", _HISTORY, _deletes, [("b/file02", b"back"), ("more", b"back too")])
 RENAMES = Scenario("renames", _HISTORY, _renames, [("empty", b"NOW A FILE\n"), ("b/MORE", None)])
-LARGE = Scenario("large", (_forty,), _large, [("new", b"NEW\n"), ("large0", b"small\n")], True)
+LARGE = Scenario("large", (_twenty,), _large, [("new", b"NEW\n"), ("large0", b"small\n")], True)
 WAITING = SMALL._replace(name="second-process-waiting")
 FILLING = SMALL._replace(name="disk-filling")
 

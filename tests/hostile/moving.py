@@ -1,7 +1,8 @@
 """Trees that change under the eyes of who looks at them, at exactly chosen moments.
 
-The product tells a test when it has listed a folder, opened a file or read it. There the
-adversary makes its move, so every race is run in the same way each time. After each move the
+The product tells a test when it has listed a folder, opened a file or read it; after each piece
+of a large file the test finds out by itself. There the adversary makes its move, so every race
+is run in the same way each time. After each move the
 tree is pictured: what is captured of a path must be one of the states the path really had.
 
 A writer that comes while the product reads may be held off by the kernel for that moment (a
@@ -21,6 +22,10 @@ VICTIM = b"victim"
 FIRST = b"A" * 200_000
 SECOND = b"B" * 200_000
 _HALF = len(FIRST) // 2
+_LARGE = 9 << 20
+
+
+_read = os.read
 
 
 class Adversary:
@@ -31,6 +36,7 @@ class Adversary:
         self.moments = [oracle.picture(ground.root)]
         self.moves = 0
         self._moving = moving
+        self._victim = os.stat(ground.path(VICTIM)).st_ino
         self._busy = False
         self._later: list[Callable[[], None]] = []
 
@@ -38,6 +44,13 @@ class Adversary:
         """The product's hook for files: `opened` or `read`."""
         if os.path.basename(name) == VICTIM:
             self._act(step)
+
+    def read(self, fd: int, length: int) -> bytes:
+        """Stand in for `os.read`, and move after each piece of the victim."""
+        data = _read(fd, length)
+        if not self._busy and os.fstat(fd).st_ino == self._victim:
+            self._act("piece")
+        return data
 
     def on_scan(self, step: str, path: bytes) -> None:
         """The product's hook for folders: `listed`."""
@@ -83,7 +96,8 @@ class Moving(NamedTuple):
     """A tree, the step at which it changes, and how; `times` bounds how often.
 
     `may_list` are paths that may be listed as left out instead of being captured. `writer`
-    keeps the victim open for writing all the while, so that no lease can be had.
+    keeps the victim open for writing all the while, so that no lease can be had. A `large`
+    victim is read in pieces, and is not young enough for a lease.
     """
 
     name: str
@@ -92,11 +106,12 @@ class Moving(NamedTuple):
     times: int = 1
     may_list: tuple[bytes, ...] = ()
     writer: bool = False
+    large: bool = False
 
 
-def build(ground: Ground) -> None:
+def build(ground: Ground, *, large: bool = False) -> None:
     """The tree all of them begin with."""
-    ground.file(VICTIM, FIRST)
+    ground.file(VICTIM, b"A" * _LARGE if large else FIRST)
     ground.file(b"other", b"held still\n")
     ground.file(b"folder/inside", b"one\n")
     ground.file(b"folder/deeper/inside", b"two\n")
@@ -160,6 +175,17 @@ def _secretly(a: Adversary) -> None:
     """Change as many bytes as there were, and put the time stamp back."""
     status = os.stat(a.ground.path(VICTIM))
     a.write(b"%06d" % a.moves, 50)
+    os.utime(a.ground.path(VICTIM), ns=(status.st_atime_ns, status.st_mtime_ns))
+
+
+def _rewrite(a: Adversary) -> None:
+    """Replace all that is there by one call, by other bytes each time."""
+    a.write(bytes([a.moves % 256]) * _LARGE)
+
+
+def _rewrite_secretly(a: Adversary) -> None:
+    status = os.stat(a.ground.path(VICTIM))
+    _rewrite(a)
     os.utime(a.ground.path(VICTIM), ns=(status.st_atime_ns, status.st_mtime_ns))
 
 
@@ -278,6 +304,14 @@ MOVING = (
     Moving("moving-file-rename-saved", "opened", _rename_save),
     Moving("moving-file-rename-saved-often", "read", _rename_save, _OFTEN),
     Moving("moving-file-mode", "read", _mode),
+    Moving("moving-large-rewritten", "piece", _rewrite, large=True),
+    Moving("moving-large-rewritten-secretly", "piece", _rewrite_secretly, large=True),
+    Moving("moving-large-rewritten-often", "piece", _rewrite, _OFTEN, (VICTIM,), large=True),
+    Moving("moving-large-rename-saved", "piece", _rename_save, large=True),
+    Moving("moving-large-grows", "piece", _grow, large=True),
+    Moving("moving-large-shrinks", "piece", _shrink, large=True),
+    Moving("moving-large-emptied", "piece", _empty, large=True),
+    Moving("moving-large-removed", "piece", _remove, large=True),
     Moving("moving-file-renamed", "listed ", _rename_away),
     Moving("moving-folder-out", "listed ", _folder_out),
     Moving("moving-folder-out-when-listed", "listed folder", _folder_out),

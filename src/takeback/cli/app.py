@@ -10,7 +10,7 @@ from takeback.errors import TakebackError, UsageError
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Protocol
+    from typing import NoReturn, Protocol
 
     from takeback.cli.arguments import Arguments, Command
 
@@ -40,9 +40,21 @@ def main(argv: "list[str] | None" = None) -> int:
         screen.note("interrupted; nothing was changed")
         return _INTERRUPTED
     except BrokenPipeError:
-        # Whoever read our output has gone; Python would complain once more at exit.
-        os.dup2(os.open(os.devnull, os.O_RDONLY), sys.stdout.fileno())
+        # Whoever read our output has gone.
         return 0
+
+
+def entry() -> "NoReturn":
+    """Run one command as the whole program."""
+    code = main()
+    try:
+        sys.stdout.flush()
+        sys.stderr.flush()
+    except OSError:
+        # Nobody is there to read it; Python would complain about that once more.
+        pass
+    # Everything is closed and written by now; taking the interpreter apart only costs time.
+    os._exit(code)
 
 
 def _run(words: "list[str]", screen: Screen) -> int:

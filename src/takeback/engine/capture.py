@@ -131,7 +131,8 @@ class _Capture:
         stored = self._previous.stored() if self._previous else {}
         manifests = describe(root, writer, self._clock, stored)
         newest = self._newest
-        if newest is not None and newest.tree == root.strong:
+        sound = self._previous is None or not self._previous.damaged
+        if newest is not None and newest.tree == root.strong and sound:
             self._remember_same(root, newest, writer)
             return self._name_again(newest)
         row = self._commit(root, writer, manifests)

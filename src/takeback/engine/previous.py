@@ -1,5 +1,6 @@
 """What the checkpoint before held, for a scan that starts without a stat cache."""
 
+from takeback.errors import DamagedStoreError
 from takeback.model.tree import FOLDER, INCOMPLETE_BELOW, KIND, REASON, UNSTABLE
 from takeback.store import records
 
@@ -19,15 +20,32 @@ class Previous:
     def __init__(self, objects: "Objects", row: "CheckpointRow | None") -> None:
         self._objects = objects
         self._row = row
+        self.damaged = False
+        """Whether some manifest could not be read; then nothing of it is relied on."""
         self._read: dict[bytes, Manifest] | None = None
 
     def manifests(self) -> "dict[bytes, Manifest]":
         """The manifest of every folder; empty when there is no checkpoint before."""
         if self._read is None:
-            row = self._row
-            walk = self._objects.walk(row.root, row.pack, row.tree) if row else ()
-            self._read = dict(walk)
+            self._read = {}
+            if self._row is not None:
+                self._read_all(self._row)
         return self._read
+
+    def _read_all(self, row: "CheckpointRow") -> None:
+        found = self._read = {}
+        stack = [(b"", row.root, row.pack, row.tree)]
+        while stack:
+            path, oid, number, strong = stack.pop()
+            try:
+                manifest = found[path] = self._objects.manifest(oid, number, strong)
+            except DamagedStoreError:
+                # A flipped bit in the past must not end the protection of the present.
+                self.damaged = True
+                continue
+            for entry in manifest.folders():
+                below = path + b"/" + entry.name if path else entry.name
+                stack.append((below, entry.oid, entry.number, entry.strong))
 
     def was_captured(self, path: bytes) -> bool:
         """Whether the path was in the checkpoint before, with its content."""
@@ -38,17 +56,22 @@ class Previous:
 
     def stored(self) -> "dict[bytes, tuple[bytes, int]]":
         """Object id and pack number of every manifest, by its strong hash."""
-        row = self._row
-        held = {row.tree: (row.root, row.pack)} if row else {}
-        for manifest in self.manifests().values():
+        row, manifests = self._row, self.manifests()
+        if self.damaged or row is None:
+            return {}
+        held = {row.tree: (row.root, row.pack)}
+        for manifest in manifests.values():
             held |= {entry.strong: (entry.oid, entry.number) for entry in manifest.folders()}
         return held
 
     def objects(self) -> "dict[bytes, int]":
         """The pack number of every object that the checkpoint before holds."""
+        manifests = self.manifests()
+        if self.damaged:
+            return {}
         return {
             entry.oid: entry.number
-            for manifest in self.manifests().values()
+            for manifest in manifests.values()
             for entry in manifest.entries
             if not entry.reason and entry.kind != FOLDER
         }

@@ -69,8 +69,9 @@ class _Check:
                 self._progress("verifying packs", done, len(packs))
             with PackFile(self._store.packs_dir + b"/" + name.encode()) as pack:
                 problems = pack.check(self._on_object)
+                made_with = self._store.ledger.made_with(number) if problems else ()
                 for what in problems:
-                    self.note(f"pack {number}: {what}")
+                    self.note(f"pack {number}: {what}", made_with)
                 if not problems:
                     self._mend_index(number, pack)
 

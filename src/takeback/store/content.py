@@ -50,7 +50,7 @@ class Patience:
 
     __slots__ = ("left",)
 
-    def __init__(self, seconds: float = 0.3) -> None:
+    def __init__(self, seconds: float = 0.15) -> None:
         self.left = seconds
 
     def wait(self) -> bool:

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
+_MADE_BY_FIRST_USE = (b"registry.", b"root.", b"HEAD.", b"config.")
+
+
 class Root:
     """A project's folder as we know it: by id, by device and inode, and by path."""
 
@@ -116,12 +119,12 @@ class Home:
 
     def clean_up(self) -> None:
         """Remove what a process left that died while it held the home's lock."""
-        folders = [
-            self.path + b"/projects/" + name for name in os.listdir(self.path + b"/projects")
-        ]
-        for folder in (self.path, *folders):
+        projects = self.path + b"/projects/"
+        stores = [projects + name for name in os.listdir(projects)]
+        views = [store + b"/git" for store in stores if os.path.isdir(store + b"/git")]
+        for folder in (self.path, *stores, *views):
             for name in os.listdir(folder):
-                if name.endswith(b".tmp") and name.startswith((b"registry.", b"root.")):
+                if name.endswith(b".tmp") and name.startswith(_MADE_BY_FIRST_USE):
                     fsops.unlink(folder + b"/" + name)
 
     def record(self, root: Root) -> None:
@@ -184,7 +187,7 @@ def replace_file(path: bytes, *parts: "bytes | bytearray", durable: bool) -> Non
         finally:
             os.close(fd)
         fsops.rename(temporary, path)
-    except OSError:
+    except BaseException:
         fsops.discard(temporary)
         raise
     if durable:

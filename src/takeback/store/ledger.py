@@ -139,6 +139,18 @@ class Ledger:
             row = self._db.execute("SELECT name FROM packs WHERE number = ?", (number,)).fetchone()
         return row[0] if row else None
 
+    def made_with(self, number: int) -> "tuple[str, ...]":
+        """The checkpoint that a pack was written for."""
+        import json
+
+        with _AsDamage("read"):
+            query = "SELECT payload FROM events WHERE kind = ?"
+            for (text,) in self._db.execute(query, (CHECKPOINT_TAKEN,)):
+                said = json.loads(text)
+                if any(pack[0] == number for pack in said["packs"]):
+                    return (said["checkpoint"],)
+        return ()
+
     def next_pack(self) -> int:
         """The number that the next pack gets."""
         return self._number("SELECT coalesce(max(number), 0) + 1 FROM packs")

@@ -1,0 +1,137 @@
+"""Measures Takeback beside git and the agents.
+
+Everything is made in a temporary folder (TMPDIR chooses the disk, of which about 6 GiB are
+needed) and removed. `--quick` leaves out what takes long and writes to no file unless told.
+"""
+
+import argparse
+import json
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import footprint
+import report
+import speed
+import trees
+from contenders import Takeback
+from results import Results
+
+HERE = Path(__file__).resolve().parent
+PAGE = HERE.parent / "docs/benchmarks.md"
+GIB = 1 << 30
+NEEDED = 6 * GIB
+ROUNDS = {1_000: 21, 10_000: 11, 100_000: 9}
+FIRSTS = {1_000: 5, 10_000: 5, 100_000: 3}
+
+
+def main() -> int:
+    """Measure, print and write the page."""
+    arguments = parse()
+    began = time.monotonic()
+    with tempfile.TemporaryDirectory(prefix="takeback-bench-") as folder:
+        work = Path(folder)
+        if shutil.disk_usage(work).free < NEEDED:
+            print(f"bench: {work} has less than 6 GiB free; TMPDIR names another place")
+            return 1
+        results = measure(work, quick=arguments.quick)
+    command = "bench/run --quick" if arguments.quick else "bench/run"
+    page = report.render(results, command, time.monotonic() - began)
+    print(page)
+    output = arguments.output or (None if arguments.quick else PAGE)
+    if output is not None:
+        output.write_text(page)
+    return 0
+
+
+def parse() -> argparse.Namespace:
+    """Read the command line."""
+    parser = argparse.ArgumentParser(prog="bench/run", description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="1,000 and 10,000 files only")
+    parser.add_argument("--output", type=Path, help="where the page is written")
+    return parser.parse_args()
+
+
+def measure(work: Path, *, quick: bool) -> Results:
+    """Take all measurements."""
+    results = Results()
+    lister = compile_lister(work)
+    sizes = [1_000, 10_000] if quick else [1_000, 10_000, 100_000]
+    for files in sizes:
+        say(f"{files:,} files: making the tree")
+        tree = trees.make(work / f"tree{files}", files)
+        say(f"{files:,} files: speed")
+        rounds = 9 if quick else ROUNDS[files]
+        firsts = 3 if quick else FIRSTS[files]
+        results.speeds.append(speed.measure(tree, work / "stores", lister, rounds, firsts))
+        if files == 1_000:
+            measure_start(results, tree, work)
+        if files == 10_000:
+            results.turns = 20 if quick else 200
+            say(f"{files:,} files: disk after {results.turns} turns")
+            results.disk = footprint.disk_after_turns(tree, work / "stores", results.turns)
+        if files == 100_000:
+            measure_memory(results, tree, work)
+        shutil.rmtree(tree.path)
+    measure_growth(results, work, 100 if quick else 2000)
+    return results
+
+
+def measure_start(results: Results, tree: trees.Tree, work: Path) -> None:
+    """Time whole processes, and the scan that each of them has to do."""
+    say("start of a process")
+    results.cold = footprint.cold_start(tree, work / "cold", 15)
+    warm = Takeback(tree.path, work / "warm")
+    warm.first()
+    results.cold_scan = statistics.median(warm.scan() for _ in range(15))
+    warm.close()
+
+
+def measure_memory(results: Results, tree: trees.Tree, work: Path) -> None:
+    """Watch the memory of single checkpoints."""
+    say("memory")
+    home, memory = work / "home", results.memory
+    memory["100,000 files, first"] = footprint.memory_of_checkpoint(tree.path, home)
+    memory["100,000 files, nothing changed"] = footprint.memory_of_checkpoint(tree.path, home)
+    shutil.rmtree(home)
+    sparse = footprint.memory_of_large_file(work / "big", 4 * GIB, sparse=True)
+    memory["one sparse file of 4 GiB"] = sparse
+    memory["one file of 1 GiB"] = footprint.memory_of_large_file(work / "big", GIB, sparse=False)
+
+
+def measure_growth(results: Results, work: Path, count: int) -> None:
+    """Count what each checkpoint of a long row costs."""
+    say(f"{count:,} checkpoints in a row")
+    tree = work / "row"
+    for number in range(200):
+        trees.write_file(tree / f"part{number % 20}/file{number}.txt", b"a line of text\n" * 200)
+    command = [
+        sys.executable,
+        "-I",
+        str(HERE / "growth.py"),
+        str(tree),
+        str(work / "rows"),
+        str(count),
+    ]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    results.growth = [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def compile_lister(work: Path) -> Path:
+    """Compile the C program."""
+    program = work / "lister"
+    subprocess.run(["cc", "-O2", "-o", str(program), str(HERE / "lister.c")], check=True)
+    return program
+
+
+def say(what: str) -> None:
+    """Tell the person who waits."""
+    print(f"bench: {what}", file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,151 @@
+"""Writes the results as a page of Markdown."""
+
+import datetime as dt
+import os
+import platform
+import subprocess
+from pathlib import Path
+
+from results import GIT, Results, verdicts
+from speed import Speed
+from timing import Series, Times
+
+ABOUT = """\
+Written by `bench/run`; do not edit. Times are wall clock, in milliseconds: median (90th percentile)
+x git, the ratio of the medians. In each round all contenders take one checkpoint of the same tree
+with the same edits, in changing order, each with a store of its own. Takeback runs in a warm
+process and is timed there; the agents are their git commands, started from a warm process,
+without what their own programs cost. The C program lists and `lstat`s the tree and remembers
+nothing. Trees are source-like: median 3 KB, about ten files to a folder, and an ignored
+`node_modules` beside them which nobody has to enter."""
+
+FIRST = """\
+First checkpoint of {:,} files, into a new store; in brackets how often it was taken. Left: the
+packs of the user's repository do not hold the content. Right: they do; those marked * do not copy
+it but lean on the user's repository, and lose it when that is cleaned up."""
+
+
+def render(results: Results, command: str, seconds: float) -> str:
+    """The whole page."""
+    parts = ["# Benchmarks", ABOUT, machine(command, seconds), "## Promised and measured"]
+    parts.append(verdict_table(results))
+    for speed in results.speeds:
+        parts += speed_parts(speed)
+    if results.disk:
+        parts += [
+            f"## Disk after {results.turns} turns of 22 KiB, 10,000 files",
+            disk_table(results),
+        ]
+    if results.cold is not None:
+        parts += ["## Start of a process, 1,000 files", cold_table(results)]
+    return "\n\n".join(parts) + "\n"
+
+
+def machine(command: str, seconds: float) -> str:
+    """What this was measured on, and how."""
+    git = subprocess.run(["git", "--version"], capture_output=True, text=True, check=True)
+    load = ", ".join(f"{value:.1f}" for value in os.getloadavg())
+    today = dt.datetime.now(dt.UTC).date().isoformat()
+    return (
+        f"`{command}` on {today}, {seconds / 60:.0f} minutes: "
+        f"{processor()}, {os.cpu_count()} cores, {platform.system()} {platform.release()}, "
+        f"Python {platform.python_version()}, "
+        f"{git.stdout.strip()}; load at the end {load} (of which the benchmark itself is about 1)."
+    )
+
+
+def processor() -> str:
+    """The name of the processor, where the system tells."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return platform.machine()
+    names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.machine()
+
+
+def table(head: list[str], rows: list[list[str]]) -> str:
+    """A table in Markdown, numbers to the right."""
+    lines = [head, ["---", *["---:"] * (len(head) - 1)], *rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def verdict_table(results: Results) -> str:
+    """Every promise with what was measured."""
+    rows = [[v.promise, v.measured, "yes" if v.holds else "**no**"] for v in verdicts(results)]
+    return table(["promise", "measured", "holds"], rows)
+
+
+def speed_parts(speed: Speed) -> list[str]:
+    """The tables of one size of tree."""
+    cases = list(speed.warm)
+    names = list(next(iter(speed.warm.values())))
+    rows = [[name, *(cell(speed.warm[case], name) for case in cases)] for name in names]
+    rounds = len(next(iter(speed.warm[cases[0]].values())).seconds)
+    parts = [
+        f"## {speed.files:,} files",
+        table([f"{rounds} rounds", *cases], rows),
+    ]
+    if speed.first_new:
+        parts += [
+            FIRST.format(speed.files),
+            first_table(speed),
+        ]
+    return parts
+
+
+def cell(times: Times, name: str) -> str:
+    """One contender in one case."""
+    series = times[name]
+    return f"{ms(series.median)} ({ms(series.p90)}) {series.median / times[GIT].median:.2f} x"
+
+
+def ms(seconds: float) -> str:
+    """Milliseconds with a sensible number of digits."""
+    value = 1e3 * seconds
+    return f"{value:,.0f}" if value >= 100 else f"{value:.1f}"
+
+
+def first_table(speed: Speed) -> str:
+    """First checkpoints, against git's."""
+    git = speed.first_new[GIT].median
+    names = dict.fromkeys([*speed.first_new, *speed.first_held])
+    rows = []
+    for name in names:
+        borrows = name in speed.first_held and name not in speed.first_new
+        row = [name + (" *" if borrows else "")]
+        row += [first_cell(times.get(name), git) for times in (speed.first_new, speed.first_held)]
+        rows.append(row)
+    return table(["first", "not held", "held by the user's packs"], rows)
+
+
+def first_cell(series: Series | None, git: float) -> str:
+    """One contender's first checkpoints."""
+    if series is None:
+        return "-"
+    worst, count = ms(series.p90), len(series.seconds)
+    return f"{ms(series.median)} ({worst}) {series.median / git:.2f} x [{count}]"
+
+
+def disk_table(results: Results) -> str:
+    """What all turns together added to each store."""
+    ordered = sorted(results.disk.items(), key=lambda item: item[1])
+    per_turn = 1024 * results.turns
+    rows = [[name, f"{b / (1 << 20):.1f} MiB", f"{b / per_turn:.0f} KiB"] for name, b in ordered]
+    return table(["store", "added", "per turn"], rows)
+
+
+def cold_table(results: Results) -> str:
+    """Whole processes."""
+    cold = results.cold
+    assert cold is not None
+    rows = [
+        [name, f"{ms(series.median)} ({ms(series.p90)})"]
+        for name, series in (
+            ("`python -I -S -c pass`", cold.python),
+            ("`takeback checkpoint`, nothing changed", cold.same),
+            ("`takeback checkpoint`, 10 files changed", cold.changed),
+        )
+    ]
+    rows.append(["the stat loop alone, in a warm process", ms(results.cold_scan)])
+    return table(["process", "ms"], rows)

@@ -1,0 +1,134 @@
+"""All figures of one run, and whether they are what was promised."""
+
+import statistics
+
+from footprint import ColdStart, Memory
+from speed import Speed
+from timing import Times
+
+GIT = "git add + write-tree"
+LISTER = "C: list + lstat only"
+NATIVE = "Takeback"
+TWIN = "Takeback, pure Python"
+
+MIB = 1 << 20
+
+
+class Results:
+    """What one run measured; what was left out is None or empty."""
+
+    def __init__(self) -> None:
+        self.speeds: list[Speed] = []
+        self.turns = 0
+        self.disk: dict[str, int] = {}
+        self.memory: dict[str, Memory] = {}
+        self.cold: ColdStart | None = None
+        self.cold_scan = 0.0
+        self.growth: list[dict[str, int]] = []
+
+
+class Verdict:
+    """One promise, what was measured, and whether it holds."""
+
+    def __init__(self, promise: str, measured: str, *, holds: bool) -> None:
+        self.promise = promise
+        self.measured = measured
+        self.holds = holds
+
+
+def ratio(times: Times, one: str, other: str) -> float:
+    """The ratio of two medians."""
+    return times[one].median / times[other].median
+
+
+def verdicts(results: Results) -> list[Verdict]:
+    """All promises, in the order of the report."""
+    found: list[Verdict] = []
+    for speed in results.speeds:
+        for case, times in speed.warm.items():
+            where = f"{speed.files:,} files, {case}"
+            if not case.startswith("1,000"):
+                found += warm_verdicts(where, times)
+        if speed.first_new and speed.files >= 10_000:
+            value = ratio(speed.first_new, NATIVE, GIT)
+            found.append(at_most(f"{speed.files:,} files, first: ≤ 0.33 x git", value, 0.33))
+    if results.disk:
+        found.append(disk_verdict(results))
+    found += memory_verdicts(results.memory)
+    if results.cold is not None:
+        found.append(cold_verdict(results))
+    if results.growth:
+        found += growth_verdicts(results.growth)
+    return found
+
+
+def warm_verdicts(where: str, times: Times) -> list[Verdict]:
+    """What is promised of a checkpoint in a warm process."""
+    others = {name: s.median for name, s in times.items() if not is_reference(name)}
+    best = min(others, key=lambda name: others[name])
+    return [
+        at_most(f"{where}: ≤ 0.5 x git", ratio(times, NATIVE, GIT), 0.5),
+        at_most(f"{where}: ≤ 1.5 x C program", ratio(times, NATIVE, LISTER), 1.5),
+        at_most(f"{where}: faster than {best}, the best agent", ratio(times, NATIVE, best), 1.0),
+        at_most(f"{where}: pure Python ≤ 1.3 x git", ratio(times, TWIN, GIT), 1.3),
+    ]
+
+
+def is_reference(name: str) -> bool:
+    """Whether a contender is not an agent's way."""
+    return name in (GIT, LISTER, NATIVE, TWIN)
+
+
+def at_most(promise: str, value: float, limit: float) -> Verdict:
+    """A promise that a ratio stays below a limit."""
+    return Verdict(promise, f"{value:.2f} x", holds=value <= limit)
+
+
+def disk_verdict(results: Results) -> Verdict:
+    """What is promised of the disk."""
+    ours = results.disk[NATIVE]
+    best = min(bytes_ for name, bytes_ in results.disk.items() if name != NATIVE)
+    promise = f"disk after {results.turns} turns: ≤ the best other"
+    return Verdict(
+        promise, f"{ours / MIB:.1f} MiB, best other {best / MIB:.1f}", holds=ours <= best
+    )
+
+
+def memory_verdicts(memory: dict[str, Memory]) -> list[Verdict]:
+    """What is promised of memory."""
+    return [
+        Verdict(
+            f"peak memory, {what}: ≤ 200 MB",
+            f"{peak.largest / 1e6:.0f} MB ({peak.together / 1e6:.0f} with forked copies)",
+            holds=peak.together <= 200e6,
+        )
+        for what, peak in memory.items()
+    ]
+
+
+def cold_verdict(results: Results) -> Verdict:
+    """What is promised of a start."""
+    assert results.cold is not None
+    bound = 3 * results.cold.python.median + results.cold_scan
+    value = results.cold.same.median
+    promise = "cold `takeback checkpoint`, 1,000 files: ≤ 3 x `python -I -S -c pass` + scan"
+    return Verdict(promise, f"{1e3 * value:.1f} ms, bound {1e3 * bound:.1f}", holds=value <= bound)
+
+
+def growth_verdicts(growth: list[dict[str, int]]) -> list[Verdict]:
+    """What is promised of a long row of checkpoints; see `tests/test_growth.py`."""
+    names = {
+        "syscr": "read calls",
+        "syscw": "write calls",
+        "wchar": "bytes written",
+        "steps": "steps",
+    }
+    found = []
+    for key, name in names.items():
+        early, late = (
+            statistics.median(row[key] for row in rows) for rows in (growth[5:14], growth[-9:])
+        )
+        change = late / early - 1
+        promise = f"{name} of checkpoint {len(growth):,}: as of number 10, ± 2 %"
+        found.append(Verdict(promise, f"{early:,} → {late:,}", holds=abs(change) <= 0.02))
+    return found

@@ -1,0 +1,97 @@
+"""The start of `takeback checkpoint` is short because it imports little; this is the list."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+MAIN = Path(__file__).resolve().parent.parent / "src/takeback/__main__.py"
+PYTHON = str(Path(sys.executable).resolve())
+
+PYTHONS_OWN = frozenset(
+    """
+    _collections _collections_abc _functools _hashlib _blake2 _json _operator _sha1 _sha2 _sha256
+    _sha512 _sqlite3 _stat _struct collections errno fcntl functools genericpath hashlib itertools
+    keyword operator os posixpath reprlib stat struct types zlib
+    """.split()
+)
+"""`_sqlite3` brings functools and collections along."""
+
+ALWAYS = frozenset(
+    """
+    takeback takeback.cli takeback.cli.app takeback.cli.arguments takeback.cli.checkpoint
+    takeback.cli.render takeback.engine takeback.engine.capture takeback.engine.limits
+    takeback.environment takeback.errors takeback.model takeback.model.hashing takeback.model.ids
+    takeback.model.jsontext takeback.model.reasons takeback.model.safetext takeback.model.tree
+    takeback.model.values takeback.project takeback.store takeback.store._statloop
+    takeback.store.descent takeback.store.failures takeback.store.folders takeback.store.fsclock
+    takeback.store.fsops takeback.store.home takeback.store.identity takeback.store.layout
+    takeback.store.ledger takeback.store.lock takeback.store.mounts takeback.store.objects
+    takeback.store.records takeback.store.scan takeback.store.schema takeback.store.settings
+    takeback.store.sqlite takeback.store.statcache takeback.store.statloop takeback.store.store
+    takeback.store.view
+    """.split()
+)
+TO_STORE = frozenset(
+    """
+    takeback.engine.describe takeback.engine.previous takeback.engine.reading
+    takeback.store.content takeback.store.deflate takeback.store.gitobjects
+    takeback.store.packindex takeback.store.packwrite
+    """.split()
+)
+"""Needed only when there is something new to store."""
+
+
+@pytest.fixture
+def project(tree: Path, home: Path) -> Path:
+    """A tree with a first checkpoint, whose stamps are old enough to be trusted."""
+    for number in range(30):
+        path = tree / f"part{number % 3}" / f"file{number}.txt"
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(f"{number}\n" * 50)
+    imported_by_checkpoint(tree, home)
+    for _ in range(100):
+        # Once no stamp is too young, a checkpoint finds nothing to read.
+        if "takeback.engine.reading" not in imported_by_checkpoint(tree, home):
+            return tree
+    pytest.fail("the tree never settles")
+
+
+def imported_by_checkpoint(tree: Path, home: Path) -> set[str]:
+    """What a checkpoint imports beyond what Python does by itself."""
+    checkpoint = [str(MAIN), "-C", str(tree), "checkpoint"]
+    return imported(checkpoint, home) - imported(["-c", "pass"], home)
+
+
+def imported(arguments: list[str], home: Path) -> set[str]:
+    """The modules that Python reports as imported when it is started as `./takeback` does."""
+    done = subprocess.run(
+        [PYTHON, "-I", "-S", "-X", "importtime", *arguments],
+        env={**os.environ, "TAKEBACK_HOME": str(home)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    lines = [line for line in done.stderr.splitlines() if line.startswith("import time:")]
+    return {line.rsplit("|", 1)[1].strip() for line in lines[1:]}
+
+
+def test_a_checkpoint_without_changes_imports_little(project: Path, home: Path) -> None:
+    """When nothing changed, only what looks at the tree and at the ledger is imported."""
+    assert imported_by_checkpoint(project, home) - PYTHONS_OWN <= ALWAYS
+
+
+def test_a_small_checkpoint_imports_little(project: Path, home: Path) -> None:
+    """When ten files changed, only what reads and packs them is imported on top."""
+    for number in range(10):
+        (project / f"part{number % 3}" / f"file{number}.txt").write_text("changed\n")
+    assert imported_by_checkpoint(project, home) - PYTHONS_OWN <= ALWAYS | TO_STORE
+
+
+def test_the_list_names_nothing_that_is_gone(project: Path, home: Path) -> None:
+    """Every module of ours on the list is imported, so that the list stays what it says."""
+    (project / "part0" / "file0.txt").write_text("changed\n")
+    optional = {"takeback.store._statloop"}
+    assert imported_by_checkpoint(project, home) | optional >= ALWAYS | TO_STORE
