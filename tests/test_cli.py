@@ -40,7 +40,7 @@ def as_json(capsys: pytest.CaptureFixture[str], *words: str) -> dict[str, object
 @pytest.fixture(autouse=True)
 def _in_the_tree(tree: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Commands run in a small project, with a store of their own."""
-    assert home
+    assert home.is_dir()
     (tree / "src").mkdir()
     (tree / "src" / "a.py").write_text("a\n")
     (tree / "b.txt").write_text("b\n")

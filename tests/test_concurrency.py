@@ -34,9 +34,10 @@ class Acked(NamedTuple):
 
 
 @pytest.mark.timeout(SECONDS)
-def test_nothing_is_lost_or_mixed() -> None:
+@pytest.mark.parametrize("round_number", range(5 if FULL else 1))
+def test_nothing_is_lost_or_mixed(round_number: int) -> None:
     """Four processes edit and checkpoint one project while one after the other is killed."""
-    with stage() as folder, noted(concurrency=WORKERS, each=EACH) as note:
+    with stage() as folder, noted(concurrency=WORKERS, each=EACH, round=round_number) as note:
         tree, home = folder / "tree", folder / "home"
         tree.mkdir()
         crowd = _Crowd(tree, home)

@@ -130,12 +130,12 @@ def test_never_torn(
             project.checkpoint("before the moves")
             stir(ground)
         adversary = Adversary(ground, moving)
-        monkeypatch.setattr(content, "hook", adversary.on_content)
-        monkeypatch.setattr(scan, "hook", adversary.on_scan)
-        monkeypatch.setattr(os, "read", adversary.read)
         writer = os.open(ground.path(b"victim"), os.O_WRONLY) if moving.writer else None
-        moved = project.checkpoint("while it moved")
-        monkeypatch.undo()
+        with monkeypatch.context() as hooks:
+            hooks.setattr(content, "hook", adversary.on_content)
+            hooks.setattr(scan, "hook", adversary.on_scan)
+            hooks.setattr(os, "read", adversary.read)
+            moved = project.checkpoint("while it moved")
         assert adversary.moves > 0, "the adversary never got to move"
         if writer is not None:
             os.close(writer)

@@ -44,11 +44,13 @@ class Descent:
         self._leave(0)
 
     def _shared(self, way: "tuple[bytes, ...]") -> int:
-        count = 0
-        for ours, theirs in zip(self._names, way, strict=False):
-            if ours != theirs:
-                break
-            count += 1
+        names = self._names
+        count = min(len(names), len(way))
+        if names[:count] == list(way[:count]):
+            return count
+        for level in range(count):
+            if names[level] != way[level]:
+                return level
         return count
 
     def _leave(self, keep: int) -> None:

@@ -77,6 +77,7 @@ class Folder:
     """One folder that a scan looks at."""
 
     __slots__ = (
+        "_way",
         "before",
         "bytes_below",
         "changed",
@@ -105,6 +106,7 @@ class Folder:
     def __init__(self, name: bytes, parent: "Folder | None") -> None:
         self.name = name
         self.parent = parent
+        self._way: tuple[bytes, ...] = (*parent.way(), name) if parent is not None else ()
         self.nodes: dict[bytes, Node] = {}
         self.children: dict[bytes, Folder] = {}
         self.before: dict[bytes, tuple[int, int, bytes]] = {}
@@ -136,12 +138,7 @@ class Folder:
 
     def way(self) -> "tuple[bytes, ...]":
         """The names that lead here from the root."""
-        names = []
-        folder = self
-        while folder.parent is not None:
-            names.append(folder.name)
-            folder = folder.parent
-        return tuple(reversed(names))
+        return self._way
 
     def path(self) -> bytes:
         """The path from the root."""

@@ -1,0 +1,209 @@
+"""Damage to the files of a store: where, of what kind, and what must still hold afterwards."""
+
+import os
+import shutil
+import sqlite3
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from random import Random
+from typing import NamedTuple, TypeVar
+
+import oracle
+from faults.children import Ended, Tell, in_child
+from oracle import Picture
+from takeback.errors import TakebackError
+from takeback.project import Project
+
+T = TypeVar("T")
+
+KINDS = ("flip", "flip", "flip", "zero", "cut")
+"""What happens at a random place; most often one bit turns over."""
+MAY_BLOCK = ("ledger.db", "ledger.db-wal", "root", "registry")
+"""Without these nothing can be done; damage to any other file leaves the verbs usable."""
+_ZEROED = 64
+
+
+class Injury(NamedTuple):
+    """One thing done to one file of a store."""
+
+    file: str
+    kind: str
+    place: int
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.kind}:{self.place}"
+
+    def inflict(self, home: Path) -> bool:
+        """Damage the file; False if that changed nothing."""
+        path = home / self.file
+        before = path.read_bytes()
+        if self.kind == "delete":
+            path.unlink()
+            return True
+        after = bytearray(before)
+        if self.kind == "flip":
+            after[self.place // 8] ^= 1 << self.place % 8
+        elif self.kind == "zero":
+            place = self.place // 8
+            after[place : place + _ZEROED] = bytes(len(after[place : place + _ZEROED]))
+        else:
+            del after[self.place // 8 :]
+        path.write_bytes(after)
+        return after != before
+
+
+def injuries(home: Path, count: int, seed: int) -> Iterator[Injury]:
+    """`count` random injuries, the same for the same seed; every file gets its share."""
+    chance = Random(seed)
+    files = [name for name in files_of(home) if (home / name).stat().st_size]
+    for number in range(count):
+        # One in two goes by file, so that small files are hit; the others go by size.
+        weights = [(home / name).stat().st_size for name in files]
+        file = files[number // 2 % len(files)] if number % 2 else chance.choices(files, weights)[0]
+        place = chance.randrange((home / file).stat().st_size * 8)
+        yield Injury(file, chance.choice(KINDS), place)
+
+
+def files_of(home: Path) -> list[str]:
+    """Every file of a store, by its path below the home folder."""
+    return sorted(str(path.relative_to(home)) for path in home.rglob("*") if path.is_file())
+
+
+class Patient(NamedTuple):
+    """A store with a history, and what the oracle saw of each checkpoint."""
+
+    tree: Path
+    home: Path
+    pictures: Mapping[str, Picture]
+    """By id, oldest first."""
+    tables: str
+    """Everything the ledger says."""
+    packs: tuple[str, ...]
+    """The names of the packs, oldest first, one for each checkpoint."""
+
+
+class Examination:
+    """Injures copies of one store, and keeps count of how each injury was noticed."""
+
+    def __init__(self, patient: Patient, folder: Path) -> None:
+        self._patient = patient
+        self._home = folder / "home"
+        self._out = folder / "out"
+        self.noticed = Counter[str]()
+        self.wrong: list[str] = []
+
+    def of(self, injury: Injury) -> None:
+        """Injure a copy of the store and note everything that goes wrong which must not."""
+        shutil.copytree(self._patient.home, self._home, symlinks=True)
+        try:
+            if injury.inflict(self._home):
+                look = in_child(lambda tell: _look(tell, self._patient, self._home, self._out))
+                self.noticed[_how(look)] += 1
+                self.wrong += [f"{injury}: {what}" for what in _judge(self._patient, injury, look)]
+            else:
+                self.noticed["no change"] += 1
+        finally:
+            shutil.rmtree(self._home)
+
+
+def _how(seen: Ended) -> str:
+    if seen.last("damage"):
+        return "found by verify"
+    if seen.last("repaired"):
+        return "repaired by verify"
+    return "error on use" if seen.every("refused") else "harmless"
+
+
+def _look(tell: Tell, patient: Patient, home: Path, out: Path) -> None:
+    """Use the store in every way, and tell how each of them went."""
+    project = _tried(tell, "open", lambda: open_project(patient.tree, home))
+    if project is None:
+        return
+    with project:
+        for id, picture in patient.pictures.items():
+            _extract(tell, project, id, picture, out)
+        tell({"tables": tables_of(home)})
+        found = _tried(tell, "verify", project.verify)
+        if found is not None:
+            tell({"damage": [damage.what for damage in found.damage]})
+            tell({"repaired": list(found.repaired)})
+        _go_on(tell, project, patient, out)
+
+
+def _go_on(tell: Tell, project: Project, patient: Patient, out: Path) -> None:
+    """A new checkpoint in a damaged store holds what was there, or an error says that it cannot."""
+    added = patient.tree / "added"
+    added.write_bytes(os.urandom(16))
+    try:
+        made = _tried(tell, "checkpoint", project.checkpoint)
+        if made is not None:
+            _extract(tell, project, made.id, oracle.picture(patient.tree), out)
+    finally:
+        added.unlink()
+
+
+def _extract(tell: Tell, project: Project, id: str, expected: Picture, out: Path) -> None:
+    if _tried(tell, f"extract {id}", lambda: project.extract(id, out)) is not None:
+        for difference in oracle.differences(expected, oracle.picture(out))[:1]:
+            tell({"wrong": f"extract {id}: {difference}"})
+        shutil.rmtree(out)
+    elif out.exists():
+        tell({"wrong": f"extract {id} failed and left something behind"})
+        shutil.rmtree(out)
+
+
+def _tried(tell: Tell, what: str, do: Callable[[], T]) -> T | None:
+    try:
+        return do()
+    except TakebackError as problem:
+        tell({"refused": f"{what}: {problem}"})
+    except Exception as problem:
+        tell({"wrong": f"{what}: not one of our errors: {problem!r}"})
+    return None
+
+
+def _judge(patient: Patient, injury: Injury, seen: Ended) -> Iterator[str]:
+    yield from seen.every("wrong")
+    if seen.status:
+        yield f"the process ended with status {seen.status}: {seen.last('crashed')}"
+    refused = seen.every("refused")
+    if not (refused or seen.last("damage") or seen.last("repaired")):
+        if seen.last("tables") != patient.tables:
+            yield "the ledger says something else, and nobody noticed"
+    for id in _must_survive(patient, injury):
+        yield from (f"not touched, yet {why}" for why in refused if why.startswith(f"extract {id}"))
+    if not injury.file.endswith(MAY_BLOCK):
+        yield from (f"blocked: {why}" for why in refused if why.startswith(("open", "verify")))
+
+
+def _must_survive(patient: Patient, injury: Injury) -> list[str]:
+    """The checkpoints that the injured file has nothing to do with."""
+    name = os.path.basename(injury.file)
+    ids = list(patient.pictures)
+    if name.startswith("ledger.db"):
+        return []
+    if name.endswith(".pack"):
+        # What was stored later cannot be part of an earlier checkpoint.
+        return ids[: patient.packs.index(name.removesuffix(".pack"))]
+    return ids
+
+
+def open_project(tree: Path, home: Path) -> Project:
+    """The project of a tree."""
+    return Project.open(os.fsencode(tree), home=os.fsencode(home))
+
+
+def tables_of(home: Path) -> str:
+    """Everything that the tables of the ledger say, read without the product."""
+    said = []
+    for ledger in sorted(home.glob("projects/*/ledger.db")):
+        db = sqlite3.connect(ledger)
+        try:
+            for table in ("meta", "events", "packs", "checkpoints"):
+                said += [repr(row) for row in db.execute(f"SELECT * FROM {table} ORDER BY 1")]
+        except sqlite3.DatabaseError as problem:
+            said.append(str(problem))
+        finally:
+            db.close()
+    return "\n".join(said)

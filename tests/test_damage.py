@@ -1,0 +1,139 @@
+"""Damaged files of a store are found, and never does a wrong byte come out."""
+
+import hashlib
+import os
+import shutil
+import sqlite3
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import oracle
+from faults.children import Tell, in_child
+from faults.report import FULL, SECONDS, noted, stage
+from faults.rot import Examination, Injury, Patient, files_of, injuries, open_project, tables_of
+from takeback.errors import DamagedStoreError
+
+COUNT = 2000 if FULL else 150
+CHECKPOINTS = 12
+SHARES = 4
+
+
+@pytest.fixture(scope="module", params=["closed", "wal", "named"])
+def patient(request: pytest.FixtureRequest) -> Iterator[Patient]:
+    """A store with a history.
+
+    `wal` is left as a process leaves it that was killed; `named` too, and there nothing had changed.
+    """
+    with stage() as folder:
+        yield _made(folder, str(request.param))
+
+
+def _made(folder: Path, end: str) -> Patient:
+    tree, home = folder / "tree", folder / "home"
+    tree.mkdir()
+    (tree / "link").symlink_to("sub/own-1")
+    pictures = {}
+    for number in range(CHECKPOINTS):
+        _edit(tree, number)
+        last = number == CHECKPOINTS - 1
+        id = _checkpoint(tree, home, closed=not (last and end == "wal"))
+        pictures[id] = oracle.picture(tree)
+    if end == "named":
+        _checkpoint(tree, home, closed=False)
+    # SQLite tidies up when the last one closes a ledger, and that is not to happen here.
+    copy = folder / "copy"
+    shutil.copytree(home, copy)
+    assert bool(list(home.rglob("ledger.db-wal"))) == (end != "closed")
+    return Patient(tree, home, pictures, tables_of(copy), _packs(copy))
+
+
+def _edit(tree: Path, number: int) -> None:
+    """Files that stay, files that change, and files that are there for three checkpoints."""
+    (tree / "sub/deep").mkdir(parents=True, exist_ok=True)
+    (tree / "changes").write_bytes(b"%d " % number * 50)
+    (tree / f"sub/own-{number}").write_bytes(hashlib.sha512(b"%d" % number).digest() * 9)
+    (tree / f"sub/deep/own-{number}").write_bytes(b"deep %d\n" % number)
+    if number >= 3:
+        (tree / f"sub/own-{number - 3}").unlink()
+
+
+def _checkpoint(tree: Path, home: Path, *, closed: bool) -> str:
+    def play(tell: Tell) -> None:
+        project = open_project(tree, home)
+        tell({"id": project.checkpoint().id})
+        if closed:
+            project.close()
+        else:
+            # Ended as a kill would: SQLite does not get to tidy up.
+            os._exit(0)
+
+    return str(in_child(play).last("id"))
+
+
+def _packs(home: Path) -> tuple[str, ...]:
+    db = sqlite3.connect(next(home.glob("projects/*/ledger.db")))
+    names = [name for (name,) in db.execute("SELECT name FROM packs ORDER BY number")]
+    db.close()
+    return tuple(names)
+
+
+@pytest.mark.timeout(SECONDS)
+@pytest.mark.parametrize("share", range(SHARES))
+def test_damage_is_found(patient: Patient, share: int) -> None:
+    """Whatever happens to any byte of a store is found, or is proven to change nothing."""
+    with noted(damage="random", share=share) as note, stage() as folder:
+        examination = Examination(patient, folder)
+        for injury in injuries(patient.home, COUNT // SHARES // 2, seed=share):
+            examination.of(injury)
+        note |= examination.noticed
+    assert not examination.wrong, "\n".join(examination.wrong)
+
+
+@pytest.mark.timeout(SECONDS)
+def test_a_lost_file_is_missed(patient: Patient) -> None:
+    """Any single file of a store may vanish: it is made again, or it is missed."""
+    with noted(damage="deleted") as note, stage() as folder:
+        examination = Examination(patient, folder)
+        for file in files_of(patient.home):
+            examination.of(Injury(file, "delete", 0))
+        note |= examination.noticed
+    assert not examination.wrong, "\n".join(examination.wrong)
+
+
+def test_damage_names_the_checkpoints_it_touches(patient: Patient) -> None:
+    """A flipped bit in a file that three checkpoints hold is damage of those three."""
+    ids = list(patient.pictures)
+    pack, place = _find_blob(patient)
+    with stage() as folder:
+        home = folder / "home"
+        shutil.copytree(patient.home, home, symlinks=True)
+        Injury(pack, "flip", place * 8).inflict(home)
+        with open_project(patient.tree, home) as project:
+            found = project.verify()
+            named = {id for damage in found.damage for id in damage.checkpoints}
+            assert not found.ok
+            assert named == set(ids[4:7])
+            for id in ids:
+                if id in named:
+                    with pytest.raises(DamagedStoreError):
+                        project.extract(id, folder / "out")
+                else:
+                    project.extract(id, folder / id)
+                    assert oracle.picture(folder / id) == patient.pictures[id]
+
+
+def _find_blob(patient: Patient) -> tuple[str, int]:
+    """The pack that holds a file which checkpoint 4 added, and a place inside its bytes."""
+    content = hashlib.sha512(b"4").digest() * 9
+    oid = hashlib.sha1(b"blob %d\0" % len(content) + content).hexdigest()
+    for pack in sorted(patient.home.rglob("*.pack")):
+        command = ["git", "verify-pack", "-v", str(pack)]
+        listed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+        for line in listed.splitlines():
+            words = line.split()
+            if words[:1] == [oid]:
+                return str(pack.relative_to(patient.home)), int(words[4]) + int(words[3]) // 2
+    raise AssertionError("no pack holds it")
