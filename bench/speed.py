@@ -12,6 +12,7 @@ from timing import Series, Times, take_turns
 from trees import Tree, make_empty_repository
 
 Factory = Callable[[Path], Contender]
+COPYING = {peer.name for peer in PEERS if not peer.borrows and peer is not PlainGit}
 
 
 class Speed:
@@ -22,20 +23,24 @@ class Speed:
         self.warm: dict[str, Times] = {}
         self.first_new: Times = {}
         self.first_held: Times = {}
-        self.scan = Series()
 
 
 def measure(tree: Tree, work: Path, lister: Path, rounds: int, firsts: int) -> Speed:
-    """Measure everything at the size of `tree`; stores are made below `work` and removed."""
+    """Measure everything at the size of `tree`; stores are made below `work` and removed.
+
+    First checkpoints come first, while the pack of the tree's own repository holds all content.
+    """
     speed = Speed(len(tree.files))
+    measure_firsts(speed, tree.path, work, firsts)
     contenders = all_contenders(tree.path, work, lister)
     try:
-        # The repository of the tree holds all content in its pack.
-        set_up = {each.name: Series([each.first()]) for each in contenders}
+        for each in contenders:
+            once = each.first()
+            if each.name in COPYING:
+                speed.first_new[each.name] = Series([once])
         for each in contenders:
             each.take()  # what was too young to be trusted at the first is looked at once more
         speed.warm["nothing changed"] = take_turns(contenders, rounds)
-        speed.scan.seconds += [takeback_of(contenders).scan() for _ in range(rounds)]
         for count in (10, 1000) if speed.files == 10_000 else (10,):
             times = take_turns(contenders, rounds, partial(tree.edit, count))
             speed.warm[f"{count:,} files changed"] = times
@@ -43,8 +48,6 @@ def measure(tree: Tree, work: Path, lister: Path, rounds: int, firsts: int) -> S
         for each in contenders:
             each.close()
         shutil.rmtree(work)
-    if firsts:
-        measure_firsts(speed, tree, work, firsts, set_up)
     return speed
 
 
@@ -55,27 +58,18 @@ def all_contenders(tree: Path, work: Path, lister: Path) -> list[Contender]:
     return [native, twin, *peers, Lister(tree, lister)]
 
 
-def takeback_of(contenders: list[Contender]) -> Takeback:
-    """The one of them that is Takeback with its C loop."""
-    return next(each for each in contenders if isinstance(each, Takeback))
+def measure_firsts(speed: Speed, tree: Path, work: Path, count: int) -> None:
+    """Take first checkpoints into new stores, in turns, `count` of each that matters.
 
-
-def measure_firsts(speed: Speed, tree: Tree, work: Path, count: int, set_up: Times) -> None:
-    """Take first checkpoints into new stores, `count` of each that matters.
-
-    Peers which copy everything, other than git itself, were set up once and are not set up
-    again: at 100,000 files each of them takes minutes.
+    Peers which copy everything, other than git itself, are only set up once, later: at 100,000
+    files each of them takes a minute.
     """
-    path = tree.path
     borrowing = [peer for peer in PEERS if peer.borrows]
-    held: dict[str, Factory] = {"Takeback": partial(Takeback, path), **factories(path, borrowing)}
+    held: dict[str, Factory] = {"Takeback": partial(Takeback, tree), **factories(tree, borrowing)}
     speed.first_held = repeat_first(held, work, count)
-    new: dict[str, Factory] = {"Takeback": partial(Takeback, path), **factories(path, [PlainGit])}
-    with without_packs(path, work):
+    new: dict[str, Factory] = {"Takeback": partial(Takeback, tree), **factories(tree, [PlainGit])}
+    with without_packs(tree, work):
         speed.first_new = repeat_first(new, work, count)
-    for peer in PEERS:
-        if not peer.borrows and peer is not PlainGit:
-            speed.first_new[peer.name] = set_up[peer.name]
 
 
 def factories(tree: Path, peers: list[type[Peer]]) -> dict[str, Factory]:

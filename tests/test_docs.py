@@ -20,7 +20,8 @@ from takeback.store import ignore
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "src" / "takeback"
 DOCS = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md"))]
-TEST_NAME = re.compile(r"`tests/(\w+\.py)::(test_\w+)`")
+TEST = re.compile(r"`(?:(tests/\w+\.py)::)?(test_\w+)`")
+TEST_FILE = re.compile(r"\btests/[\w/]+\.py")
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 ID = re.compile(r"\b(?:[k-z]{12}|(?<=extract )[k-z]{6})\b")
 
@@ -100,15 +101,19 @@ def anchors(path: Path) -> set[str]:
 @pytest.mark.parametrize("path", DOCS, ids=lambda path: path.name)
 def test_tests_that_are_named_exist(path: Path) -> None:
     """A promise is worth the test behind it: every test that a document names is there."""
-    named = TEST_NAME.findall(path.read_text())
-    assert [(file, test) for file, test in named if test not in tests_in(file)] == []
+    text = path.read_text()
+    files = {name for name in TEST_FILE.findall(text) if not (ROOT / name).is_file()}
+    functions = {(file, name) for file, name in TEST.findall(text) if name not in defined_in(file)}
+    assert (files, functions) == (set(), set())
 
 
-def tests_in(file: str) -> set[str]:
-    """The test functions of a file."""
-    path = ROOT / "tests" / file
-    tree = ast.parse(path.read_text()) if path.exists() else ast.Module([], [])
-    return {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
+def defined_in(file: str) -> set[str]:
+    """The test functions of a file, or of all files if none is named."""
+    found: set[str] = set()
+    for path in [ROOT / file] if file else (ROOT / "tests").glob("test_*.py"):
+        tree = ast.parse(path.read_text()) if path.is_file() else ast.Module([], [])
+        found |= {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
+    return found
 
 
 def test_every_promise_names_what_would_break_it() -> None:

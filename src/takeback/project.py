@@ -230,7 +230,7 @@ class Project:
     # -- wiring ----------------------------------------------------------------------------
 
     def _held(self) -> Held:
-        return Held(self._store.lock, self._mutex, self._store.recover)
+        return Held(self._store.lock, self._mutex, self._store.recover, self._store.anchor)
 
     def _open_root(self) -> int:
         fd = os.open(self.root, _DIRECTORY)

@@ -61,6 +61,11 @@ class _Check:
         """The ledger's pages, its chain, and that its tables say what its events say."""
         for what in self._store.ledger.check():
             self.note(what)
+        try:
+            for what in self._store.check_anchor():
+                self.note(what)
+        except TakebackError as problem:
+            self.note(str(problem))
 
     def packs(self, packs: "dict[int, str]") -> None:
         """Every pack: each byte, each object, and its index."""

@@ -93,6 +93,9 @@ class Ledger:
             # Made by us first, so that SQLite never makes it readable to others.
             os.close(_open_file(path))
         self._db = _connect(path)
+        self._appended: tuple[int, bytes] | None = None
+        self.end: tuple[int, bytes] | None = None
+        """Number and link of the event that this process wrote last."""
         self.commit_sent = False
         """Whether the last checkpoint's COMMIT was sent: from then on it may exist."""
         try:
@@ -165,6 +168,12 @@ class Ledger:
             row = self._db.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
         return row[0] if row else None
 
+    def link_of(self, seq: int) -> "bytes | None":
+        """The link of one event; None if there is no such event."""
+        with _AsDamage("read"):
+            row = self._db.execute("SELECT chain FROM events WHERE seq = ?", (seq,)).fetchone()
+        return row[0] if row else None
+
     def knows_view(self, commit: bytes) -> bool:
         """Whether a commit of the git view belongs to a checkpoint."""
         with _AsDamage("read"):
@@ -211,6 +220,7 @@ class Ledger:
         link = chain_over(chain, seq, kind, at, commitment)
         values = (seq, kind, at, salt, commitment, link, text)
         fsops.sql(self._db, "INSERT INTO events VALUES (?, ?, ?, ?, ?, ?, ?)", values)
+        self._appended = (int(seq), link)
         return int(seq)
 
     def _begin(self) -> None:
@@ -218,6 +228,7 @@ class Ledger:
 
     def _commit(self) -> None:
         fsops.sql(self._db, "COMMIT")
+        self.end = self._appended
 
     def abandon(self) -> None:
         """Give up a transaction that failed on the way."""

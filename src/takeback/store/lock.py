@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 PATIENCE = 10.0
+_NOBODY = b" " * 10
 _FIRST_PAUSE = 0.002
 _LONGEST_PAUSE = 0.05
 
@@ -45,13 +46,16 @@ class Lock:
         self._depth += 1
         return died
 
-    def release(self) -> None:
-        """Give the lock back when the outermost holder is done."""
+    def release(self, anchor: bytes = b"") -> None:
+        """Give the lock back when the outermost holder is done.
+
+        `anchor` is left in the lock file: where the ledger ends now, for `verify` to compare.
+        """
         self._depth -= 1
         if self._depth == 0:
             try:
                 if not self._unclean:
-                    fsops.write_at(self._fd, b" " * 10, 0)
+                    fsops.write_at(self._fd, _NOBODY + anchor, 0)
             except OSError:
                 # The name of a dead holder stays; the next one cleans up for nothing.
                 pass
@@ -89,15 +93,17 @@ class Lock:
 class Held:
     """The lock, held for the length of a `with` block; cleans up after a holder that died."""
 
-    __slots__ = ("_lock", "_mutex", "_recover")
+    __slots__ = ("_anchor", "_lock", "_mutex", "_recover")
 
     def __init__(
         self,
         lock: Lock,
         mutex: "_thread.RLock | None" = None,
         recover: "Callable[[], None] | None" = None,
+        anchor: "Callable[[], bytes] | None" = None,
     ) -> None:
         self._lock = lock
+        self._anchor = anchor
         self._mutex = mutex
         self._recover = recover
 
@@ -124,10 +130,22 @@ class Held:
 
     def __exit__(self, *_: object) -> None:
         try:
-            self._lock.release()
+            self._lock.release(self._anchor() if self._anchor is not None else b"")
         finally:
             if self._mutex is not None:
                 self._mutex.release()
+
+
+def read_anchor(path: bytes) -> bytes:
+    """What the last holder who gave the lock back left in the lock file."""
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except OSError:
+        return b""
+    try:
+        return os.pread(fd, 256, len(_NOBODY))
+    finally:
+        os.close(fd)
 
 
 def _open(path: bytes) -> int:
@@ -152,5 +170,5 @@ def _still_there(fd: int, path: bytes) -> bool:
 
 
 def _holder(fd: int) -> str:
-    said = os.pread(fd, 10, 0).strip()
+    said = os.pread(fd, len(_NOBODY), 0).strip()
     return f" (pid {said.decode()})" if said.isdigit() else ""

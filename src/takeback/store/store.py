@@ -14,7 +14,7 @@ import os
 
 from takeback.store import fsops, home, view
 from takeback.store.ledger import Ledger
-from takeback.store.lock import Lock
+from takeback.store.lock import Lock, read_anchor
 from takeback.store.objects import Objects
 
 TYPE_CHECKING = False
@@ -79,6 +79,20 @@ class Store:
                 view.write_ref(self.git_dir, view.BRANCH, newest.view)
             if view.read_ref(self.git_dir, view.MANIFESTS) != newest.keep:
                 view.write_ref(self.git_dir, view.MANIFESTS, newest.keep)
+
+    def anchor(self) -> bytes:
+        """Where the ledger ends, as this process left it; written into the lock file."""
+        end = self.ledger.end
+        return b"%020d %s\n" % (end[0], end[1].hex().encode()) if end is not None else b""
+
+    def check_anchor(self) -> "Iterator[str]":
+        """Whether the ledger still reaches as far as it did when the lock was last given back."""
+        seq, _, link = read_anchor(self.lock.path).strip().partition(b" ")
+        if not seq.isdigit():
+            return
+        found = self.ledger.link_of(int(seq))
+        if found is None or found.hex().encode() != link:
+            yield f"the ledger lost its end: event {int(seq)} was there and is not any more"
 
     def check_view(self) -> "Iterator[str]":
         """Where the files of the git view are not as the ledger wants them."""
