@@ -9,7 +9,7 @@ from takeback.model.tree import KIND, LINK, NO_OBJECT, UNSTABLE
 from takeback.store.content import LARGE, Content, NotRegular, Patience, Torn
 from takeback.store.folders import mark_racy
 from takeback.store.gitobjects import BLOB, object_id
-from takeback.store.scan import GONE_ERRORS
+from takeback.store.scan import GONE_ERRORS, SHORTAGES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -160,6 +160,8 @@ class Reading:
         except OurDiskError as problem:
             raise problem.error from None
         except OSError as problem:
+            if problem.errno in SHORTAGES:
+                raise
             if problem.errno in (*GONE_ERRORS, errno.EINVAL, errno.ENXIO):
                 self.changed.append((folder, node))
             else:

@@ -92,7 +92,7 @@ class Home:
     def roots(self) -> "list[Root]":
         """Every project we know, from the registry."""
         text = read_small(self.path + b"/registry")
-        found = [parse_line(line) for line in text.splitlines(keepends=True)]
+        found = [parse_line(line) for line in text.split(b"\n")]
         return [root for root in found if root is not None]
 
     def roots_from_stores(self) -> "list[Root]":

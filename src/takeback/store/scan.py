@@ -30,6 +30,8 @@ hook: "Callable[[str, bytes], None] | None" = None
 VERSION_CONTROL = frozenset((b".git", b".jj", b".hg", b".svn"))
 GONE_ERRORS = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ESTALE)
 """What the system says of something that is not there, or is of another kind by now."""
+SHORTAGES = (errno.EMFILE, errno.ENFILE, errno.ENOMEM)
+"""What the system says when this process lacks something: nothing is wrong with the tree."""
 _STICKY = (reasons.REBUILDABLE, reasons.IGNORED)
 
 
@@ -349,7 +351,7 @@ class Scan:
 
     def _cannot_enter(self, folder: Folder, problem: OSError) -> None:
         parent = folder.parent
-        if parent is None:
+        if parent is None or problem.errno in SHORTAGES:
             raise problem
         parent.children.pop(folder.name, None)
         if folder.offset >= 0:
@@ -376,6 +378,8 @@ class Scan:
         if known is not None and known.reason == reasons.UNREADABLE and not known.mode:
             return
         self._forget(folder, name)
+        if problem.errno in SHORTAGES:
+            raise problem
         if problem.errno not in GONE_ERRORS:
             node = folder.nodes[name] = Node(name)
             node.flags = reasons.UNREADABLE
