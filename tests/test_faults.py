@@ -10,12 +10,23 @@ from pathlib import Path
 
 import pytest
 
-from faults import injection, judge
+from faults import injection, judge, syscalls
 from faults.children import Tell, in_child
 from faults.durability import Volatile
+from faults.fulldisk import fill_more_and_more
 from faults.harness import Fault, Theatre, every_nth, parse, play_alone
 from faults.report import FULL, SECONDS, noted, stage
-from faults.scenarios import FILLING, FIRST, LARGE, SCENARIOS, SMALL, Scenario
+from faults.scenarios import (
+    DELETES,
+    FILLING,
+    FIRST,
+    LARGE,
+    NO_CHANGE,
+    SCENARIOS,
+    SMALL,
+    Scenario,
+)
+from hostile.stage import in_child as in_own_world
 from takeback.project import Project
 from takeback.store import fsops
 from takeback.store.ledger import Ledger
@@ -104,6 +115,44 @@ def _is_needed(path: str, home: Path) -> bool:
         return False
     # The ledger is synced by SQLite, which also syncs the folder it is in.
     return os.path.isdir(path) or path.endswith(".pack") or os.path.basename(path) == "root"
+
+
+# -- real disks and real system calls --------------------------------------------------------
+
+
+@pytest.mark.timeout(SECONDS)
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root: mounts a small file system")
+@pytest.mark.parametrize("scenario", [FIRST, SMALL], ids=lambda scenario: scenario.name)
+def test_a_full_disk(scenario: Scenario) -> None:
+    """On a file system that is really full a checkpoint fails in our words, or is whole."""
+
+    def play() -> None:
+        with stage() as folder, noted(full_disk=scenario.name) as note:
+            wrong = fill_more_and_more(
+                scenario, folder, 1 if FULL else 4, lambda tried: note.update(fillings=tried)
+            )
+            assert not wrong, "\n".join(wrong)
+
+    in_own_world(play, mounts=True)
+
+
+@pytest.mark.timeout(SECONDS)
+@pytest.mark.skipif(not syscalls.TRACER, reason="needs strace")
+@pytest.mark.parametrize("close", [True, False], ids=["closed", "left"])
+@pytest.mark.parametrize(
+    "scenario", [FIRST, NO_CHANGE, SMALL, DELETES], ids=lambda scenario: scenario.name
+)
+def test_every_system_call(scenario: Scenario, close: bool) -> None:
+    """Killed at any system call, or with any of them failing: absent or whole, also in SQLite."""
+    wrong = []
+    with stage() as folder, noted(system_calls=scenario.name, closed=close) as note:
+        theatre = Theatre(scenario, folder)
+        every = list(syscalls.calls(theatre))
+        chosen = every if FULL else every[close :: len(every) // FEW]
+        for call in chosen:
+            wrong += [f"{call}: {what}" for what in syscalls.play(theatre, call, close=close)]
+        note["faults"] = len(chosen)
+    assert not wrong, "\n".join(wrong)
 
 
 # -- does the harness see anything? ----------------------------------------------------------

@@ -41,7 +41,9 @@ AS_ROOT = os.geteuid() == 0
 def ground(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[Ground]:
     """A tree to build, a world outside it and a home for the store; no waiting for the disk."""
     monkeypatch.setattr(fsops, "sync", False)
-    where = request.config.option.basetemp
+    # A worker of xdist has a folder of its own inside one that a plain user cannot enter.
+    is_worker = "PYTEST_XDIST_WORKER" in os.environ
+    where = None if is_worker else request.config.option.basetemp
     if where is not None:
         os.chmod(where, 0o711)  # a plain user has to get through
     with new_ground(where) as lent:

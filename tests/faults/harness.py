@@ -55,11 +55,11 @@ def parse(text: str) -> Fault:
 class Theatre:
     """A tree, the store as it was before the fault, and what the oracle saw of each checkpoint."""
 
-    def __init__(self, scenario: Scenario, folder: Path) -> None:
+    def __init__(self, scenario: Scenario, folder: Path, home: Path | None = None) -> None:
         self.scenario = scenario
         self._folder = folder
         self.tree = folder / "tree"
-        self.home = folder / "home"
+        self.home = home or folder / "home"
         self._prepared = folder / "prepared"
         self.tree.mkdir()
         earlier = {}
@@ -72,7 +72,7 @@ class Theatre:
 
     def steps(self, *, index: bool = True) -> list[str]:
         """The steps of the checkpoint when nothing goes wrong, by name."""
-        self._reset(index=index)
+        self.reset(index=index)
         recorder = injection.Recorder()
 
         def play(tell: Tell) -> None:
@@ -93,15 +93,24 @@ class Theatre:
 
     def play(self, fault: Fault) -> list[str]:
         """Let a fault happen; return what is wrong afterwards, nothing if all is well."""
-        self._reset(index=fault.index)
+        self.reset(index=fault.index)
         if self.scenario.name == "second-process-waiting":
             attempts = self._with_somebody_waiting(fault)
         else:
             attempts = [in_child(lambda tell: self._attempt(tell, fault))]
+        return self.judged(attempts, fault.kind)
+
+    def judged(self, attempts: list[Ended], kind: str) -> list[str]:
+        """What is wrong with the store after these attempts; nothing if all is well."""
         with _changed_later(self.tree, self.scenario) as change:
-            return judge(self.tree, self.home, self.before, attempts, fault.kind, change)
+            return judge(self.tree, self.home, self.before, attempts, kind, change)
 
     # -- the faulty checkpoint -------------------------------------------------------------
+
+    def try_once(self, tell: Tell) -> None:
+        """Make the checkpoint, whatever comes, and end without tidying up."""
+        Lock.acquire.__defaults__ = (_IMPATIENT,)
+        _try_checkpoint(tell, self, None)
 
     def _attempt(self, tell: Tell, fault: Fault, gate: "Gate | None" = None) -> None:
         """Make a checkpoint with a fault in it; half of the errors are followed by a retry."""
@@ -121,7 +130,7 @@ class Theatre:
     def _with_somebody_waiting(self, fault: Fault) -> list[Ended]:
         """The faulty process holds the lock until a second one is seen waiting for it."""
         gate = Gate(self.steps(index=fault.index))
-        self._reset(index=fault.index)
+        self.reset(index=fault.index)
         first = Child(lambda tell: self._attempt(tell, fault, gate))
         gate.wait_for_holder()
         second = Child(lambda tell: self._wait_in_line(tell, gate))
@@ -145,7 +154,8 @@ class Theatre:
 
     # -- the stage -------------------------------------------------------------------------
 
-    def _reset(self, *, index: bool) -> None:
+    def reset(self, *, index: bool = True) -> None:
+        """Put the store back to where it was before the fault."""
         if self.scenario.must_be_still:
             settle(self._folder)
             self._checkpoint(self._prepared)

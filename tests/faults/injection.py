@@ -1,14 +1,14 @@
 """The faults, and the hook that strikes with one of them at a chosen step.
 
-    kill       SIGKILL before the step
-    torn       half of the bytes are written, then SIGKILL
-    ENOSPC     the step fails because the disk is full, once
-    full       from this step on the disk is full: nothing can grow, everything else works
-    EIO        the step fails because the disk is broken, once
-    EACCES     the step is not allowed, once
-    half       half of the bytes are written, then ENOSPC
-    short      the kernel takes one byte first, which is no error
-    interrupt  control-C
+kill       SIGKILL before the step
+torn       half of the bytes are written, then SIGKILL
+ENOSPC     the step fails because the disk is full, once
+full       from this step on the disk is full: nothing can grow, everything else works
+EIO        the step fails because the disk is broken, once
+EACCES     the step is not allowed, once
+half       half of the bytes are written, then ENOSPC
+short      the kernel takes one byte first, which is no error
+interrupt  control-C
 """
 
 import errno
