@@ -227,7 +227,7 @@ def _not_its_own(id: str, found: dict[tuple[str, str], int], acked: list[Acked])
             for name in FILES:
                 state = found.get((one.worker, os.path.basename(name)))
                 if state != one.state:
-                    yield f"checkpoint {id}: worker {one.worker} saved {one.state}, it holds {state}"
+                    yield f"checkpoint {id}: {one.worker} saved {one.state}, it holds {state}"
 
 
 def _gaps(home: Path) -> Iterator[str]:

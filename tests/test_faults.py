@@ -48,16 +48,16 @@ def test_absent_or_whole(scenario: Scenario, sync: bool, tmp_path: Path) -> None
     with stage(on_disk) as folder:
         theatre = Theatre(scenario, folder)
         for kind in _kinds(scenario):
-            for index in (True, False) if FULL else (True,):
-                wrong += _play_all(theatre, kind, sync=sync, index=index)
+            for cache in (True, False) if FULL else (True,):
+                wrong += _play_all(theatre, kind, sync=sync, cache=cache)
     assert not wrong, "\n".join(wrong)
 
 
-def _play_all(theatre: Theatre, kind: str, *, sync: bool, index: bool) -> list[str]:
-    faults = theatre.faults(kind, sync=sync, index=index)
+def _play_all(theatre: Theatre, kind: str, *, sync: bool, cache: bool) -> list[str]:
+    faults = theatre.faults(kind, sync=sync, cache=cache)
     chosen = faults if FULL else list(_share(theatre.scenario, kind, faults))
     wrong = []
-    with noted(scenario=theatre.scenario.name, fault=kind, sync=sync, index=index) as note:
+    with noted(scenario=theatre.scenario.name, fault=kind, sync=sync, cache=cache) as note:
         note["steps"], note["faults"] = len(faults), len(chosen)
         for number, fault in enumerate(chosen):
             found = theatre.play(fault)
@@ -83,13 +83,13 @@ def _share(scenario: Scenario, kind: str, faults: list[Fault]) -> Iterator[Fault
         chosen = (fault for fault in faults if fault.step % 2 == fault.sync)
     else:
         chosen = every_nth(faults, FEW)
-    for fault, index in zip(chosen, cycle((True, True, False)), strict=False):
-        yield fault._replace(index=index)
+    for fault, cache in zip(chosen, cycle((True, True, False)), strict=False):
+        yield fault._replace(cache=cache)
 
 
 def test_replay(tmp_path: Path) -> None:
     """One fault, named in the environment as a failure prints it, or a fixed one."""
-    fault = parse(os.environ.get("FAULT", "small:kill:12:sync:index"))
+    fault = parse(os.environ.get("FAULT", "small:kill:12:sync:cache"))
     assert play_alone(fault, tmp_path) == []
 
 
@@ -201,6 +201,6 @@ def test_sabotage_is_seen(
     """A product that breaks one rule of the protocol does not pass the harness."""
     with stage() as folder:
         theatre = Theatre(SMALL, folder)
-        faults = theatre.faults("kill", sync=True, index=True)
+        faults = theatre.faults("kill", sync=True, cache=True)
         break_it(monkeypatch)
         assert any(theatre.play(fault) for fault in reversed(faults))

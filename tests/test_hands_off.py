@@ -99,7 +99,7 @@ def test_the_traps_work(traps: Traps) -> None:
         assert name in sprung
 
 
-COMMANDS = (
+COMMANDS: tuple[list[str], ...] = (
     ["checkpoint", "-m", "first"],
     [],
     ["checkpoint"],

@@ -160,4 +160,4 @@ def test_an_agent_that_edits_gitignore_makes_nothing_vanish(tree: Path, home: Pa
         (home / "projects" / project.id / "index").unlink()
         made = project.checkpoint()
     assert _left_out(made) == {".git": "version control"}
-    assert made.entries == 300 + 3
+    assert made.entries == 300 + 2

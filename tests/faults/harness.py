@@ -2,7 +2,8 @@
 
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
@@ -28,7 +29,8 @@ class Fault(NamedTuple):
     kind: str
     step: int
     sync: bool = True
-    index: bool = True
+    cache: bool = True
+    """Whether the stat cache of the checkpoint before is there."""
 
     def __str__(self) -> str:
         words = (
@@ -36,7 +38,7 @@ class Fault(NamedTuple):
             self.kind,
             str(self.step),
             "sync" if self.sync else "nosync",
-            "index" if self.index else "noindex",
+            "cache" if self.cache else "nocache",
         )
         return ":".join(words)
 
@@ -48,8 +50,8 @@ class Fault(NamedTuple):
 
 def parse(text: str) -> Fault:
     """A fault from its text."""
-    name, kind, step, sync, index = text.split(":")
-    return Fault(name, kind, int(step), sync == "sync", index == "index")
+    name, kind, step, sync, cache = text.split(":")
+    return Fault(name, kind, int(step), sync == "sync", cache == "cache")
 
 
 class Theatre:
@@ -70,9 +72,9 @@ class Theatre:
         scenario.edit(self.tree)
         self.before = Before(earlier, oracle.picture(self.tree))
 
-    def steps(self, *, index: bool = True) -> list[str]:
+    def steps(self, *, cache: bool = True) -> list[str]:
         """The steps of the checkpoint when nothing goes wrong, by name."""
-        self.reset(index=index)
+        self.reset(cache=cache)
         recorder = injection.Recorder()
 
         def play(tell: Tell) -> None:
@@ -85,15 +87,15 @@ class Theatre:
         assert isinstance(steps, list), "a checkpoint without any fault failed"
         return steps
 
-    def faults(self, kind: str, *, sync: bool, index: bool) -> list[Fault]:
+    def faults(self, kind: str, *, sync: bool, cache: bool) -> list[Fault]:
         """One fault of a kind at each step where it can strike."""
-        steps = enumerate(self.steps(index=index), 1)
+        steps = enumerate(self.steps(cache=cache), 1)
         fitting = (n for n, s in steps if kind not in injection.WRITES_ONLY or s == "write")
-        return [Fault(self.scenario.name, kind, number, sync, index) for number in fitting]
+        return [Fault(self.scenario.name, kind, number, sync, cache) for number in fitting]
 
     def play(self, fault: Fault) -> list[str]:
         """Let a fault happen; return what is wrong afterwards, nothing if all is well."""
-        self.reset(index=fault.index)
+        self.reset(cache=fault.cache)
         if self.scenario.name == "second-process-waiting":
             attempts = self._with_somebody_waiting(fault)
         else:
@@ -102,7 +104,7 @@ class Theatre:
 
     def judged(self, attempts: list[Ended], kind: str) -> list[str]:
         """What is wrong with the store after these attempts; nothing if all is well."""
-        with _changed_later(self.tree, self.scenario) as change:
+        with _changing_later(self.tree, self.scenario) as change:
             return judge(self.tree, self.home, self.before, attempts, kind, change)
 
     # -- the faulty checkpoint -------------------------------------------------------------
@@ -129,8 +131,8 @@ class Theatre:
 
     def _with_somebody_waiting(self, fault: Fault) -> list[Ended]:
         """The faulty process holds the lock until a second one is seen waiting for it."""
-        gate = Gate(self.steps(index=fault.index))
-        self.reset(index=fault.index)
+        gate = Gate(self.steps(cache=fault.cache))
+        self.reset(cache=fault.cache)
         first = Child(lambda tell: self._attempt(tell, fault, gate))
         gate.wait_for_holder()
         second = Child(lambda tell: self._wait_in_line(tell, gate))
@@ -154,7 +156,7 @@ class Theatre:
 
     # -- the stage -------------------------------------------------------------------------
 
-    def reset(self, *, index: bool = True) -> None:
+    def reset(self, *, cache: bool = True) -> None:
         """Put the store back to where it was before the fault."""
         if self.scenario.must_be_still:
             settle(self._folder)
@@ -163,9 +165,9 @@ class Theatre:
             shutil.rmtree(self.home)
         if self._prepared.exists():
             shutil.copytree(self._prepared, self.home, symlinks=True)
-        if not index:
-            for cache in self.home.glob("projects/*/index"):
-                cache.unlink()
+        if not cache:
+            for known in self.home.glob("projects/*/index"):
+                known.unlink()
 
     def _checkpoint(self, home: Path) -> str:
         def play(tell: Tell) -> None:
@@ -258,23 +260,13 @@ def _try_verify(tell: Tell, project: Project | None) -> None:
         tell({"broken": f"verify: not one of our errors: {problem!r}"})
 
 
-class _changed_later:
-    """Gives the judge a way to change the tree once more, and takes that back afterwards."""
-
-    def __init__(self, tree: Path, scenario: Scenario) -> None:
-        self._changes = [(tree / name, data) for name, data in scenario.later]
-        self._undo: list[tuple[Path, bytes | None]] = []
-
-    def __enter__(self) -> "_changed_later":
-        for path, _ in self._changes:
-            self._undo.append((path, path.read_bytes() if path.exists() else None))
-        return self
-
-    def __call__(self) -> None:
-        _put(self._changes)
-
-    def __exit__(self, *_: object) -> None:
-        _put(self._undo)
+@contextmanager
+def _changing_later(tree: Path, scenario: Scenario) -> Iterator[Callable[[], None]]:
+    """A way for the judge to change the tree once more, which is taken back afterwards."""
+    changes = [(tree / name, data) for name, data in scenario.later]
+    before = [(path, path.read_bytes() if path.exists() else None) for path, _ in changes]
+    yield lambda: _put(changes)
+    _put(before)
 
 
 def _put(contents: list[tuple[Path, bytes | None]]) -> None:

@@ -16,9 +16,12 @@ import os
 import signal
 import sqlite3
 from collections.abc import Callable
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from faults.children import Tell
+
+if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer as Buffer
 
 KILLS = ("kill", "torn")
 ERRORS = ("ENOSPC", "EIO", "EACCES", "half", "full")
@@ -110,18 +113,28 @@ def _fail(kind: str, step: str) -> NoReturn:
 
 def _write_half(kind: str) -> None:
     """Let the next write stop half-way. Only ever in a child, which is thrown away."""
-    really = {"write": os.write, "pwrite": os.pwrite}
+    write, pwrite = os.write, os.pwrite
 
-    def stop(name: str, fd: int, data: memoryview, *offset: int) -> NoReturn:
-        os.write, os.pwrite = really["write"], really["pwrite"]
-        if len(data) > 1:
-            really[name](fd, data[: len(data) // 2], *offset)
+    def stop() -> NoReturn:
+        os.write, os.pwrite = write, pwrite
         if kind == "torn":
             die()
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    setattr(os, "write", lambda fd, data: stop("write", fd, data))
-    setattr(os, "pwrite", lambda fd, data, offset: stop("pwrite", fd, data, offset))
+    def write_half(fd: int, data: "Buffer", /) -> NoReturn:
+        write(fd, _half(data))
+        stop()
+
+    def pwrite_half(fd: int, data: "Buffer", offset: int, /) -> NoReturn:
+        pwrite(fd, _half(data), offset)
+        stop()
+
+    os.write, os.pwrite = write_half, pwrite_half
+
+
+def _half(data: "Buffer") -> memoryview:
+    view = memoryview(data)
+    return view[: len(view) // 2]
 
 
 def _shown(args: tuple[object, ...]) -> str:

@@ -168,9 +168,9 @@ def _judge(patient: Patient, injury: Injury, seen: Ended) -> Iterator[str]:
     if seen.status:
         yield f"the process ended with status {seen.status}: {seen.last('crashed')}"
     refused = seen.every("refused")
-    if not (refused or seen.last("damage") or seen.last("repaired")):
-        if seen.last("tables") != patient.tables:
-            yield "the ledger says something else, and nobody noticed"
+    noticed = refused or seen.last("damage") or seen.last("repaired")
+    if not noticed and seen.last("tables") != patient.tables:
+        yield "the ledger says something else, and nobody noticed"
     for id in _must_survive(patient, injury):
         yield from (f"not touched, yet {why}" for why in refused if why.startswith(f"extract {id}"))
     if not injury.file.endswith(MAY_BLOCK):

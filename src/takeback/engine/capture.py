@@ -191,7 +191,8 @@ class _Capture:
         from takeback.engine.describe import everything
 
         if not self._incremental:
-            return sum(len(folder.nodes) for folder in everything(root))
+            nodes = (node for folder in everything(root) for node in folder.nodes.values())
+            return sum(1 for node in nodes if not node.reason)
         added = records.entries_added(self._cache.records, self._edits(root))
         return self._cache.entries + added
 

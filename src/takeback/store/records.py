@@ -66,12 +66,14 @@ def is_big(records: "Records", offset: int, limit: int) -> bool:
 
 
 def count_entries(records: "Records", start: int = 0, end: "int | None" = None) -> int:
-    """How many entries the records between two offsets hold."""
+    """How many captured entries the records between two offsets hold."""
     total, at = 0, start
     end = len(records) if end is None else end
     while at < end:
-        length, _, _, count = _HEAD.unpack_from(records, at)
+        length, _, _, count, flags = _HEAD_AND_FLAGS.unpack_from(records, at)
         total += count
+        if flags & TELLS:
+            total -= sum(1 for f, _ in unpack_record(records, at)[2] if f[5] & REASON)
         at += length
     return total
 
