@@ -125,6 +125,15 @@ def test_mistakes_get_an_error_that_says_what_to_do(
     assert (said.out, message in said.err, hint in said.err) == ("", True, True)
 
 
+def test_labels_and_references_may_hold_any_bytes(capsys: pytest.CaptureFixture[str]) -> None:
+    """What the shell passed on that is no text neither fails nor breaks JSON."""
+    made = as_json(capsys, "checkpoint", "-m", os.fsdecode(b"label \xff"))
+    assert made["label"] == "label \N{REPLACEMENT CHARACTER}"
+    said = run(capsys, "extract", os.fsdecode(b"q\xff"), "never", "--json")
+    assert said.code == 2
+    assert json.loads(said.out)["message"].encode()
+
+
 def test_references(capsys: pytest.CaptureFixture[str], tree: Path) -> None:
     """`@`, `@~N`, an id and its beginning mean checkpoints; anything else is an error."""
     first = str(as_json(capsys, "checkpoint")["id"])

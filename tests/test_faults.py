@@ -47,7 +47,7 @@ def test_absent_or_whole(scenario: Scenario, sync: bool, tmp_path: Path) -> None
     on_disk = tmp_path if scenario is LARGE or (FULL and sync) else None
     with stage(on_disk) as folder:
         theatre = Theatre(scenario, folder)
-        for kind in _kinds(scenario):
+        for kind in _kinds(scenario, sync):
             for cache in (True, False) if FULL else (True,):
                 wrong += _play_all(theatre, kind, sync=sync, cache=cache)
     assert not wrong, "\n".join(wrong)
@@ -67,11 +67,11 @@ def _play_all(theatre: Theatre, kind: str, *, sync: bool, cache: bool) -> list[s
     return wrong
 
 
-def _kinds(scenario: Scenario) -> tuple[str, ...]:
+def _kinds(scenario: Scenario, sync: bool) -> tuple[str, ...]:
     if scenario is FILLING:
         return ("full",)
     if scenario.heavy and not FULL:
-        return (*ALWAYS, "EIO")
+        return ("kill",) if sync else ("ENOSPC", "EIO")
     return tuple(kind for kind in injection.ALL if kind != "full")
 
 

@@ -60,6 +60,18 @@ def test_a_moved_folder_finds_its_history(tree: Path, home: Path) -> None:
         assert another.id != project.id
 
 
+def test_a_moved_folder_of_folders_finds_its_history(tree: Path, home: Path) -> None:
+    """A project with nothing but folders at its top is known by those."""
+    (tree / "src").mkdir()
+    (tree / "src" / "x").write_text("x")
+    with _open(tree, home) as project:
+        project.checkpoint()
+    elsewhere = tree.with_name("elsewhere")
+    tree.rename(elsewhere)
+    with _open(elsewhere, home) as moved:
+        assert moved.id == project.id
+
+
 def test_a_copy_beside_the_original_has_a_history_of_its_own(tree: Path, home: Path) -> None:
     """Two folders never share a history by accident."""
     _fill(tree)
@@ -98,7 +110,7 @@ def test_a_copy_whose_original_is_gone_asks(tree: Path, home: Path) -> None:
 
 
 def test_a_reused_inode_is_not_enough(tree: Path, home: Path) -> None:
-    """A new folder that got a dead one's inode, but not its content, is a new project."""
+    """A folder with a known inode, but nothing in it that we know, is a new project."""
     _fill(tree)
     with _open(tree, home) as project:
         project.checkpoint()

@@ -138,7 +138,7 @@ class Project:
                     mounts=mounts.below(self.root),
                     at=time.time_ns(),
                     id=ids.from_entropy(os.urandom(8)),
-                    label=label,
+                    label=_clean(label),
                     rehash=rehash,
                     progress=progress,
                 )
@@ -318,6 +318,11 @@ def _require_folder(path: bytes) -> None:
         raise UnknownReferenceError(
             f"there is no folder `{os.fsdecode(path)}`", hint="name an existing folder"
         )
+
+
+def _clean(label: str) -> str:
+    """A label as text that can be stored and shown; the command line may hold any bytes."""
+    return label.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
 def _size(path: bytes) -> int:

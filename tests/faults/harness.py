@@ -63,6 +63,7 @@ class Theatre:
         self.tree = folder / "tree"
         self.home = home or folder / "home"
         self._prepared = folder / "prepared"
+        self._steps: dict[bool, list[str]] = {}
         self.tree.mkdir()
         earlier = {}
         for make in scenario.history:
@@ -74,6 +75,8 @@ class Theatre:
 
     def steps(self, *, cache: bool = True) -> list[str]:
         """The steps of the checkpoint when nothing goes wrong, by name."""
+        if cache in self._steps:
+            return self._steps[cache]
         self.reset(cache=cache)
         recorder = injection.Recorder()
 
@@ -85,6 +88,7 @@ class Theatre:
 
         steps = in_child(play).last("steps")
         assert isinstance(steps, list), "a checkpoint without any fault failed"
+        self._steps[cache] = steps
         return steps
 
     def faults(self, kind: str, *, sync: bool, cache: bool) -> list[Fault]:
@@ -131,8 +135,9 @@ class Theatre:
 
     def _with_somebody_waiting(self, fault: Fault) -> list[Ended]:
         """The faulty process holds the lock until a second one is seen waiting for it."""
-        gate = Gate(self.steps(cache=fault.cache))
+        steps = self.steps(cache=fault.cache)
         self.reset(cache=fault.cache)
+        gate = Gate(steps)
         first = Child(lambda tell: self._attempt(tell, fault, gate))
         gate.wait_for_holder()
         second = Child(lambda tell: self._wait_in_line(tell, gate))

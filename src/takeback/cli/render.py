@@ -61,8 +61,8 @@ class Screen:
         if self.json:
             said: dict[str, Json] = {
                 "error": type(problem).__name__,
-                "message": str(problem),
-                "hint": problem.hint,
+                "message": _as_unicode(str(problem)),
+                "hint": _as_unicode(problem.hint),
                 "exit_code": problem.exit_code,
             }
             self.data(said)
@@ -153,6 +153,11 @@ def timestamp(seconds: float) -> str:
     whole = int(seconds)
     text = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(whole))
     return f"{text}.{int((seconds - whole) * 1000):03d}Z"
+
+
+def _as_unicode(text: str) -> str:
+    """Text that every JSON parser accepts, whatever bytes the command line held."""
+    return text.encode("utf-8", "backslashreplace").decode()
 
 
 def _styled(text: str, names: "Iterable[str]") -> str:

@@ -243,7 +243,12 @@ class _Capture:
             self._cache.discard()
 
     def _as_value(self, row: CheckpointRow, *, new: bool, cursor: int = 0) -> Checkpoint:
-        return as_value(row, new=new, cursor=cursor, told=self._cache.told())
+        if self._cache.records:
+            return as_value(row, new=new, cursor=cursor, told=self._cache.told())
+        # The stat cache could not be written, so ask the checkpoint itself.
+        from takeback.engine.previous import told
+
+        return as_value(row, new=new, cursor=cursor, told=told(self._store.objects, row))
 
 
 def _previous(store: "Store", newest: "CheckpointRow | None") -> "Previous":

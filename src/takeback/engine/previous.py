@@ -83,7 +83,7 @@ def count_changes(
     removed: "Iterable[int]",
     previous: "Previous | None",
 ) -> int:
-    """How many entries were added, removed or changed since the checkpoint before."""
+    """How many captured entries were added, removed or changed since the checkpoint before."""
     count = sum(records.count_entries(known, at, records.end_of(known, at)) for at in set(removed))
     seen: set[bytes] = set()
     manifests = previous.manifests() if previous is not None else {}
@@ -99,17 +99,19 @@ def count_changes(
             entries = manifest.entries if manifest else ()
             before = {e.name: (e.mode, e.flags, e.strong) for e in entries}
         count += _differences(before, folder)
-    return count + sum(len(m.entries) for path, m in manifests.items() if path not in seen)
+    gone = (m for path, m in manifests.items() if path not in seen)
+    return count + sum(1 for manifest in gone for entry in manifest.entries if not entry.reason)
 
 
 def _differences(before: "dict[bytes, tuple[int, int, bytes]]", folder: "Folder") -> int:
-    count = sum(1 for name in before if name not in folder.nodes)
+    gone = (was for name, was in before.items() if name not in folder.nodes)
+    count = sum(1 for was in gone if not was[1] & REASON)
     for name, node in folder.nodes.items():
         was = before.get(name)
-        if was is None:
+        if was is None or was[1] & REASON:
+            count += not node.reason
+        elif node.reason:
             count += 1
-        elif node.reason or was[1] & REASON:
-            count += node.reason != was[1] & REASON
         elif node.mode & KIND == FOLDER:
             count += was[0] & 0xFFFF != node.mode & 0xFFFF
         else:

@@ -159,6 +159,7 @@ class _Check:
             for commit in (row.view, row.keep):
                 if commit not in self.strong:
                     self.note(f"the commit `{commit.hex()}` of the git view is missing", (row.id,))
+        self.repaired += self._store.mend_view()
         for what in self._store.check_view():
             self.note(what)
         for commit in view.lost(self._store.git_dir):

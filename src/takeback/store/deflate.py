@@ -1,6 +1,6 @@
 """Deflate and inflate: the fastest compressor at hand that makes valid zlib streams.
 
-ISA-L compresses about three times as fast as zlib at the same ratio, but importing it costs
+ISA-L compresses several times as fast as zlib at the same ratio, but importing it costs
 milliseconds that a checkpoint of ten small files does not have. So a process begins with zlib
 and changes over once it has compressed enough to win that time back.
 """

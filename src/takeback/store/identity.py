@@ -8,15 +8,17 @@ a removed folder's number is given to a new one; what is inside must agree.
 import os
 
 from takeback.errors import ProjectIdentityError, UnsafeRootError
+from takeback.model.tree import KIND, REGULAR
 from takeback.store import home as homes
 from takeback.store.home import Home, Root
-from takeback.store.layout import unpack_record
+from takeback.store.layout import RECORD, unpack_record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _INDEX_HEADER = 128
+_ENOUGH_OF_INDEX = 1 << 20
 _ENOUGH = 3
 _LOOK_AT = 32
 
@@ -71,7 +73,7 @@ def refuse_lookalike(home: Home, path: bytes) -> None:
     names = _names(path)
     for root in home.roots():
         if not os.path.lexists(root.path):
-            before = {name for name, _ in known_entries(home, root)}
+            before = {name for name, _, _ in known_entries(home, root)}
             if len(before) >= _ENOUGH and len(before & names) * 5 >= len(before) * 4:
                 raise _question(root, path, "looks like a copy of")
 
@@ -100,31 +102,37 @@ def _match(home: Home, known: "list[Root]", path: bytes) -> "Found | None":
 
 def agrees(home: Home, root: Root, path: bytes) -> bool:
     """Whether what is in a folder is what the project's stat cache saw there last."""
-    looked = same = 0
-    for name, inode in known_entries(home, root):
+    looked = same = untouched = 0
+    for name, inode, ctime in known_entries(home, root):
         try:
             found = os.lstat(path + b"/" + name)
         except OSError:
             continue
         looked += 1
         same += found.st_ino == inode
-    return same * 2 > looked > 0
+        untouched += (found.st_ino, found.st_ctime_ns) == (inode, ctime)
+    # Inodes may all have been given to new files; a change time nobody can set back.
+    return same * 2 > looked and untouched > 0
 
 
-def known_entries(home: Home, root: Root) -> "Iterator[tuple[bytes, int]]":
-    """(name, inode) of files at the top of a project, as last seen; a few are enough."""
-    data = homes.read_small(home.store_path(root.id) + b"/index", limit=1 << 20)
-    try:
-        _, _, entries = unpack_record(data, _INDEX_HEADER)
-    except (ValueError, IndexError, ArithmeticError):
-        return
-    except Exception as problem:
-        if type(problem).__name__ == "error":  # struct.error: the index is cut short
+def known_entries(home: Home, root: Root) -> "Iterator[tuple[bytes, int, int]]":
+    """(name, inode, change time) of what was at the top of a project when last seen.
+
+    Some are enough: only the beginning of the stat cache is read.
+    """
+    data = homes.read_small(home.store_path(root.id) + b"/index", limit=_ENOUGH_OF_INDEX)
+    at = _INDEX_HEADER
+    while at + RECORD.size <= len(data):
+        length, depth, _, _, _, _, ctime, _, inode, *_ = RECORD.unpack_from(data, at)
+        if not length or at + length > len(data):
             return
-        raise
-    for fields, name in entries[:_LOOK_AT]:
-        if fields[4] & 0o170000 == 0o100000:
-            yield name, fields[0]
+        if depth == 0:
+            for fields, name in unpack_record(data, at)[2][:_LOOK_AT]:
+                if fields[4] & KIND == REGULAR:
+                    yield name, fields[0], fields[3]
+        elif depth == 1:
+            yield unpack_record(data, at)[1], inode, ctime
+        at += length
 
 
 def _question(root: Root, path: bytes, how: str) -> ProjectIdentityError:

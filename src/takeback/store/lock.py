@@ -129,8 +129,15 @@ class Held:
             raise
 
     def __exit__(self, *_: object) -> None:
+        anchor = b""
         try:
-            self._lock.release(self._anchor() if self._anchor is not None else b"")
+            anchor = self._anchor() if self._anchor is not None else b""
+        finally:
+            self._give_back(anchor)
+
+    def _give_back(self, anchor: bytes) -> None:
+        try:
+            self._lock.release(anchor)
         finally:
             if self._mutex is not None:
                 self._mutex.release()

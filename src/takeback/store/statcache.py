@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _MAGIC = b"TBINDEX1"
 _HEADER = Struct("<8sQQIII32s32sQ20x")
 _CLEAN, _BEING_WRITTEN = 0, 1
-_LARGEST = 1 << 32
+_LARGEST = 1 << 30
 
 
 class StatCache:
@@ -66,24 +66,22 @@ class StatCache:
         if self.records and self.checkpoint == newest and self.tree == tree:
             return True
         self.forget()
-        data = _read(self._path)
-        if len(data) < _HEADER.size:
+        header, body = _read(self._path)
+        if len(header) < _HEADER.size:
             return False
-        (magic, length, checkpoint, state, checksum, _, known_tree, identity, entries) = (
-            _HEADER.unpack_from(data)
+        (magic, length, checkpoint, state, checksum, own, known_tree, identity, entries) = (
+            _HEADER.unpack(header)
         )
-        body = memoryview(data)[_HEADER.size :]
         if (
-            magic != _MAGIC
-            or state != _CLEAN
-            or _header_checksum(data[: _HEADER.size]) != _HEADER.unpack_from(data)[5]
+            (magic, state) != (_MAGIC, _CLEAN)
+            or _header_checksum(header) != own
             or (checkpoint, known_tree, identity) != (newest, tree, self.identity)
             or length != len(body)
             or zlib.crc32(body) != checksum
         ):
             return False
-        self.records = bytearray(body)
-        self._on_disk = data[: _HEADER.size]
+        self.records = body
+        self._on_disk = header
         self.checkpoint, self.tree, self.entries = checkpoint, tree, entries
         return True
 
@@ -164,13 +162,20 @@ def _header_checksum(header: bytes) -> int:
     return zlib.crc32(header[:32] + header[36:])
 
 
-def _read(path: bytes) -> bytes:
+def _read(path: bytes) -> "tuple[bytes, bytearray]":
+    """The header and the records, read straight to where they stay."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:
-        return b""
+        return b"", bytearray()
     try:
-        size = os.fstat(fd).st_size
-        return os.read(fd, min(size, _LARGEST)) if size else b""
+        size = min(os.fstat(fd).st_size - _HEADER.size, _LARGEST)
+        if size < 0:
+            return b"", bytearray()
+        header, body = bytearray(_HEADER.size), bytearray(size)
+        done = os.readv(fd, [header, body])
+        return (bytes(header), body) if done == _HEADER.size + size else (b"", bytearray())
+    except OSError:
+        return b"", bytearray()
     finally:
         os.close(fd)

@@ -11,6 +11,7 @@ projects/ID/        0700
 """
 
 import os
+import zlib
 
 from takeback.store import fsops, home, view
 from takeback.store.ledger import Ledger
@@ -83,25 +84,25 @@ class Store:
     def anchor(self) -> bytes:
         """Where the ledger ends, as this process left it; written into the lock file."""
         end = self.ledger.end
-        return b"%020d %s\n" % (end[0], end[1].hex().encode()) if end is not None else b""
+        if end is None:
+            return b""
+        said = b"%020d %s" % (end[0], end[1].hex().encode())
+        return b"%s %08x\n" % (said, zlib.crc32(said))
 
     def check_anchor(self) -> "Iterator[str]":
         """Whether the ledger still reaches as far as it did when the lock was last given back."""
-        seq, _, link = read_anchor(self.lock.path).strip().partition(b" ")
-        if not seq.isdigit():
+        said, _, checksum = read_anchor(self.lock.path).strip().rpartition(b" ")
+        if checksum != b"%08x" % zlib.crc32(said):
+            # Never written, or a crash cut it short: no anchor, no verdict.
             return
+        seq, link = said.split(b" ")
         found = self.ledger.link_of(int(seq))
         if found is None or found.hex().encode() != link:
             yield f"the ledger lost its end: event {int(seq)} was there and is not any more"
 
     def check_view(self) -> "Iterator[str]":
         """Where the files of the git view are not as the ledger wants them."""
-        newest = self.ledger.newest()
-        wanted = dict(view.FILES)
-        if newest is not None:
-            wanted[b"/" + view.BRANCH] = newest.view.hex().encode() + b"\n"
-            wanted[b"/" + view.MANIFESTS] = newest.keep.hex().encode() + b"\n"
-        for name, content in wanted.items():
+        for name, content in self._view_files().items():
             if home.read_small(self.git_dir + name) != content:
                 yield f"the file `{name[1:].decode()}` of the git view was changed"
         shown = view.read_ref(self.git_dir, view.BRANCH)
@@ -110,6 +111,21 @@ class Store:
                 f"the git view shows the commit `{shown.hex()}`, which the ledger does not know: "
                 "the ledger may have lost its end"
             )
+
+    def mend_view(self) -> "Iterator[str]":
+        """Write again what is missing of the git view; `git pack-refs` moves files away, too."""
+        for name, content in self._view_files().items():
+            if not os.path.lexists(self.git_dir + name):
+                home.replace_file(self.git_dir + name, content, durable=False)
+                yield f"the file `{name[1:].decode()}` of the git view was missing; made again"
+
+    def _view_files(self) -> "dict[bytes, bytes]":
+        wanted = dict(view.FILES)
+        newest = self.ledger.newest()
+        if newest is not None:
+            wanted[b"/" + view.BRANCH] = newest.view.hex().encode() + b"\n"
+            wanted[b"/" + view.MANIFESTS] = newest.keep.hex().encode() + b"\n"
+        return wanted
 
     def packs_size(self) -> int:
         """How many bytes the packs and their indexes take on disk."""
