@@ -34,6 +34,7 @@ def read_shared(
         yield from group(pending)
         return
     blocks, alone = deal(pending)
+    deflate.expect(sum(node.size for _, node in pending))
     copies = _start(reading, blocks, count)
     done = 0
     try:

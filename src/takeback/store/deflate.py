@@ -58,6 +58,12 @@ def compress(data: "Data") -> bytes:
     return zlib.compress(data, _LEVEL)
 
 
+def expect(length: int) -> None:
+    """Get ready for so many bytes. Before a fork, this is done once for all copies."""
+    if _choice.compress is None:
+        _count(length)
+
+
 def compressor(expected: int = 0) -> "Compressor":
     """Begin a zlib stream of about `expected` bytes of input."""
     if _choice.compressor is None:
