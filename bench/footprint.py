@@ -1,4 +1,4 @@
-"""What checkpoints take: disk after many turns, memory, the start of a process."""
+"""What a checkpoint takes that is alone in its process: memory, and the start."""
 
 import os
 import shutil
@@ -8,46 +8,13 @@ import threading
 import time
 from pathlib import Path
 
-from contenders import Contender, Takeback, TimedPeer
-from peers import PEERS
 from timing import Series
 from trees import Tree
 
 ROOT = Path(__file__).resolve().parent.parent
 MAIN = ROOT / "src/takeback/__main__.py"
 ONCE = "import sys, takeback; takeback.open(sys.argv[1], home=sys.argv[2]).checkpoint()"
-TURN_BYTES = 22 * 1024
 MIB = 1 << 20
-
-
-def disk_after_turns(tree: Tree, work: Path, turns: int) -> dict[str, int]:
-    """The bytes on disk that `turns` small turns add to each store."""
-    stores = {peer.name: work / peer.__name__ for peer in PEERS}
-    contenders: list[Contender] = [TimedPeer(peer(tree.path, stores[peer.name])) for peer in PEERS]
-    contenders.append(Takeback(tree.path, work / "native"))
-    stores["Takeback"] = work / "native"
-    try:
-        for each in contenders:
-            each.first()
-        before = {name: disk_usage(store) for name, store in stores.items()}
-        for _ in range(turns):
-            tree.turn(TURN_BYTES)
-            for each in contenders:
-                each.take()
-        for each in contenders:
-            each.close()
-        return {name: disk_usage(store) - before[name] for name, store in stores.items()}
-    finally:
-        shutil.rmtree(work)
-
-
-def disk_usage(folder: Path) -> int:
-    """The bytes that a folder and everything in it occupies."""
-    total = 0
-    for path, _, files in os.walk(folder):
-        total += os.lstat(path).st_blocks
-        total += sum(os.lstat(os.path.join(path, name)).st_blocks for name in files)
-    return total * 512
 
 
 class Memory:

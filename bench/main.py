@@ -25,8 +25,15 @@ HERE = Path(__file__).resolve().parent
 PAGE = HERE.parent / "docs/benchmarks.md"
 GIB = 1 << 30
 NEEDED = 6 * GIB
-ROUNDS = {1_000: 21, 10_000: 11, 100_000: 9}
-FIRSTS = {1_000: 5, 10_000: 5, 100_000: 3}
+FULL = {
+    1_000: speed.Plan(rounds=21, firsts=5, changes=(10,)),
+    10_000: speed.Plan(rounds=11, firsts=5, changes=(10, 1_000), turns=200),
+    100_000: speed.Plan(rounds=9, firsts=3, changes=(10,)),
+}
+QUICK = {
+    1_000: speed.Plan(rounds=9, firsts=1, changes=(10,)),
+    10_000: speed.Plan(rounds=9, firsts=1, changes=(10,), turns=20),
+}
 
 
 def main() -> int:
@@ -60,20 +67,13 @@ def measure(work: Path, *, quick: bool) -> Results:
     """Take all measurements."""
     results = Results()
     lister = compile_lister(work)
-    sizes = [1_000, 10_000] if quick else [1_000, 10_000, 100_000]
-    for files in sizes:
+    for files, plan in (QUICK if quick else FULL).items():
         say(f"{files:,} files: making the tree")
         tree = trees.make(work / f"tree{files}", files)
         say(f"{files:,} files: speed")
-        rounds = 9 if quick else ROUNDS[files]
-        firsts = 3 if quick else FIRSTS[files]
-        results.speeds.append(speed.measure(tree, work / "stores", lister, rounds, firsts))
+        results.speeds.append(speed.measure(tree, work / "stores", lister, plan))
         if files == 1_000:
             measure_start(results, tree, work)
-        if files == 10_000:
-            results.turns = 20 if quick else 200
-            say(f"{files:,} files: disk after {results.turns} turns")
-            results.disk = footprint.disk_after_turns(tree, work / "stores", results.turns)
         if files == 100_000:
             measure_memory(results, tree, work)
         shutil.rmtree(tree.path)

@@ -24,6 +24,10 @@ First checkpoint of {:,} files, into a new store; in brackets how often it was t
 packs of the user's repository do not hold the content. Right: they do; those marked * do not copy
 it but lean on the user's repository, and lose it when that is cleaned up."""
 
+TURNS = """\
+Disk that {} turns of an agent added to the stores; in each turn a few lines changed in files of
+together 22 KiB."""
+
 
 def render(results: Results, command: str, seconds: float) -> str:
     """The whole page."""
@@ -31,11 +35,6 @@ def render(results: Results, command: str, seconds: float) -> str:
     parts.append(verdict_table(results))
     for speed in results.speeds:
         parts += speed_parts(speed)
-    if results.disk:
-        parts += [
-            f"## Disk after {results.turns} turns of 22 KiB, 10,000 files",
-            disk_table(results),
-        ]
     if results.cold is not None:
         parts += ["## Start of a process, 1,000 files", cold_table(results)]
     return "\n\n".join(parts) + "\n"
@@ -91,6 +90,8 @@ def speed_parts(speed: Speed) -> list[str]:
             FIRST.format(speed.files),
             first_table(speed),
         ]
+    if speed.turns:
+        parts += [TURNS.format(speed.turns), disk_table(speed)]
     return parts
 
 
@@ -127,11 +128,13 @@ def first_cell(series: Series | None, git: float) -> str:
     return f"{ms(series.median)} ({worst}) {series.median / git:.2f} x [{count}]"
 
 
-def disk_table(results: Results) -> str:
+def disk_table(speed: Speed) -> str:
     """What all turns together added to each store."""
-    ordered = sorted(results.disk.items(), key=lambda item: item[1])
-    per_turn = 1024 * results.turns
-    rows = [[name, f"{b / (1 << 20):.1f} MiB", f"{b / per_turn:.0f} KiB"] for name, b in ordered]
+    ordered = sorted(speed.disk.items(), key=lambda item: item[1])
+    rows = [
+        [name, f"{added / (1 << 20):.1f} MiB", f"{added / 1024 / speed.turns:.0f} KiB"]
+        for name, added in ordered
+    ]
     return table(["store", "added", "per turn"], rows)
 
 

@@ -19,8 +19,6 @@ class Results:
 
     def __init__(self) -> None:
         self.speeds: list[Speed] = []
-        self.turns = 0
-        self.disk: dict[str, int] = {}
         self.memory: dict[str, Memory] = {}
         self.cold: ColdStart | None = None
         self.cold_scan = 0.0
@@ -52,8 +50,8 @@ def verdicts(results: Results) -> list[Verdict]:
         if speed.first_new and speed.files >= 10_000:
             value = ratio(speed.first_new, NATIVE, GIT)
             found.append(at_most(f"{speed.files:,} files, first: ≤ 0.33 x git", value, 0.33))
-    if results.disk:
-        found.append(disk_verdict(results))
+        if speed.turns:
+            found.append(disk_verdict(speed))
     found += memory_verdicts(results.memory)
     if results.cold is not None:
         found.append(cold_verdict(results))
@@ -84,14 +82,13 @@ def at_most(promise: str, value: float, limit: float) -> Verdict:
     return Verdict(promise, f"{value:.2f} x", holds=value <= limit)
 
 
-def disk_verdict(results: Results) -> Verdict:
+def disk_verdict(speed: Speed) -> Verdict:
     """What is promised of the disk."""
-    ours = results.disk[NATIVE]
-    best = min(bytes_ for name, bytes_ in results.disk.items() if name != NATIVE)
-    promise = f"disk after {results.turns} turns: ≤ the best other"
-    return Verdict(
-        promise, f"{ours / MIB:.1f} MiB, best other {best / MIB:.1f}", holds=ours <= best
-    )
+    ours = speed.disk[NATIVE]
+    best = min(added for name, added in speed.disk.items() if name != NATIVE)
+    promise = f"{speed.files:,} files, disk after {speed.turns} turns: ≤ the best other"
+    measured = f"{ours / MIB:.1f} MiB, best other {best / MIB:.1f}"
+    return Verdict(promise, measured, holds=ours <= best)
 
 
 def memory_verdicts(memory: dict[str, Memory]) -> list[Verdict]:

@@ -1,5 +1,6 @@
-"""How long checkpoints take: no change, some files changed, and the first one."""
+"""How long checkpoints take, the first and later ones, and what they add to the store."""
 
+import os
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -12,7 +13,18 @@ from timing import Series, Times, take_turns
 from trees import Tree, make_empty_repository
 
 Factory = Callable[[Path], Contender]
+TURN_BYTES = 22 * 1024
 COPYING = {peer.name for peer in PEERS if not peer.borrows and peer is not PlainGit}
+
+
+class Plan:
+    """How often things are measured at one size of tree."""
+
+    def __init__(self, rounds: int, firsts: int, changes: tuple[int, ...], turns: int = 0) -> None:
+        self.rounds = rounds
+        self.firsts = firsts
+        self.changes = changes
+        self.turns = turns
 
 
 class Speed:
@@ -23,39 +35,61 @@ class Speed:
         self.warm: dict[str, Times] = {}
         self.first_new: Times = {}
         self.first_held: Times = {}
+        self.disk: dict[str, int] = {}
+        self.turns = 0
 
 
-def measure(tree: Tree, work: Path, lister: Path, rounds: int, firsts: int) -> Speed:
+def measure(tree: Tree, work: Path, lister: Path, plan: Plan) -> Speed:
     """Measure everything at the size of `tree`; stores are made below `work` and removed.
 
     First checkpoints come first, while the pack of the tree's own repository holds all content.
     """
     speed = Speed(len(tree.files))
-    measure_firsts(speed, tree.path, work, firsts)
-    contenders = all_contenders(tree.path, work, lister)
+    measure_firsts(speed, tree.path, work, plan.firsts)
+    agents = {peer.name: work / peer.__name__ for peer in PEERS}
+    stores = {"Takeback": work / "native", **agents}
+    contenders: list[Contender] = [
+        Takeback(tree.path, stores["Takeback"]),
+        *(TimedPeer(peer(tree.path, agents[peer.name])) for peer in PEERS),
+    ]
+    others: list[Contender] = [
+        Takeback(tree.path, work / "twin", twin=True),
+        Lister(tree.path, lister),
+    ]
     try:
-        for each in contenders:
-            once = each.first()
-            if each.name in COPYING:
-                speed.first_new[each.name] = Series([once])
-        for each in contenders:
-            each.take()  # what was too young to be trusted at the first is looked at once more
-        speed.warm["nothing changed"] = take_turns(contenders, rounds)
-        for count in (10, 1000) if speed.files == 10_000 else (10,):
-            times = take_turns(contenders, rounds, partial(tree.edit, count))
+        set_up(speed, [*contenders, *others])
+        speed.warm["nothing changed"] = take_turns([*contenders, *others], plan.rounds)
+        for count in plan.changes:
+            times = take_turns([*contenders, *others], plan.rounds, partial(tree.edit, count))
             speed.warm[f"{count:,} files changed"] = times
+        before = {name: disk_usage(store) for name, store in stores.items()}
+        take_turns(contenders, plan.turns, partial(tree.turn, TURN_BYTES))
+        speed.turns = plan.turns
+        speed.disk = {name: disk_usage(store) - before[name] for name, store in stores.items()}
     finally:
-        for each in contenders:
+        for each in (*contenders, *others):
             each.close()
         shutil.rmtree(work)
     return speed
 
 
-def all_contenders(tree: Path, work: Path, lister: Path) -> list[Contender]:
-    """Everybody, each with a store of its own."""
-    peers = [TimedPeer(peer(tree, work / peer.__name__)) for peer in PEERS]
-    native, twin = Takeback(tree, work / "native"), Takeback(tree, work / "twin", twin=True)
-    return [native, twin, *peers, Lister(tree, lister)]
+def set_up(speed: Speed, contenders: list[Contender]) -> None:
+    """Let everybody take a first checkpoint, and look once more at what was too young then."""
+    for each in contenders:
+        seconds = each.first()
+        if each.name in COPYING:
+            speed.first_new[each.name] = Series([seconds])
+    for each in contenders:
+        each.take()
+
+
+def disk_usage(folder: Path) -> int:
+    """The bytes that a folder and everything in it occupies."""
+    blocks = 0
+    for path, _, files in os.walk(folder):
+        blocks += os.lstat(path).st_blocks
+        blocks += sum(os.lstat(os.path.join(path, name)).st_blocks for name in files)
+    return blocks * 512
 
 
 def measure_firsts(speed: Speed, tree: Path, work: Path, count: int) -> None:

@@ -5,7 +5,7 @@ A share of the faults that is always the same; `scripts/faults` tries every one 
 
 import os
 from collections.abc import Callable, Iterator
-from itertools import cycle
+from itertools import count, cycle
 from pathlib import Path
 
 import pytest
@@ -24,6 +24,7 @@ from faults.scenarios import (
     NO_CHANGE,
     SCENARIOS,
     SMALL,
+    WAITING,
     Scenario,
 )
 from hostile.stage import in_child as in_own_world
@@ -35,7 +36,7 @@ from takeback.store.store import Store
 
 ALWAYS = ("kill", "ENOSPC")
 """Tried at every step of the light scenarios, also in `./check`."""
-FEW = 3
+FEW, MANY = 3, 16
 
 
 @pytest.mark.timeout(SECONDS)
@@ -48,7 +49,7 @@ def test_absent_or_whole(scenario: Scenario, sync: bool, tmp_path: Path) -> None
     with stage(on_disk) as folder:
         theatre = Theatre(scenario, folder)
         for kind in _kinds(scenario, sync):
-            for cache in (True, False) if FULL else (True,):
+            for cache in (True, False) if FULL and scenario is not LARGE else (True,):
                 wrong += _play_all(theatre, kind, sync=sync, cache=cache)
     assert not wrong, "\n".join(wrong)
 
@@ -79,12 +80,32 @@ def _share(scenario: Scenario, kind: str, faults: list[Fault]) -> Iterator[Fault
     """The faults for `./check`: every second step synced and the others not, with both caches."""
     if scenario.heavy:
         chosen = every_nth(faults, FEW)
-    elif kind in (*ALWAYS, "full"):
+    elif kind in (*ALWAYS, "full") and (scenario is not WAITING or kind == "kill"):
         chosen = (fault for fault in faults if fault.step % 2 == fault.sync)
     else:
         chosen = every_nth(faults, FEW)
     for fault, cache in zip(chosen, cycle((True, True, False)), strict=False):
         yield fault._replace(cache=cache)
+
+
+@pytest.mark.timeout(SECONDS)
+@pytest.mark.parametrize("scenario", [FIRST, SMALL], ids=lambda scenario: scenario.name)
+def test_killed_twice(scenario: Scenario) -> None:
+    """Also the start that cleans up after a kill may be killed at any of its steps."""
+    wrong = []
+    with stage() as folder, noted(killed_twice=scenario.name) as note:
+        theatre = Theatre(scenario, folder)
+        faults = theatre.faults("kill", sync=True, cache=True)
+        played = 0
+        for fault in every_nth(faults, MANY if FULL else FEW):
+            for step in count(1, 1 if FULL else len(faults) // FEW):
+                found = theatre.play_twice(fault, step)
+                if found is None:
+                    break
+                played += 1
+                wrong += [f"{fault}, then killed at step {step}: {what}" for what in found]
+        note["faults"] = played
+    assert not wrong, "\n".join(wrong)
 
 
 def test_replay(tmp_path: Path) -> None:

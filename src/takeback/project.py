@@ -245,7 +245,8 @@ class Project:
     def _stat_cache(self) -> StatCache:
         if self._cache is None:
             rules = self._read_limits().fingerprint()
-            mark = statcache.identity(self.id, statcache.boot(), rules)
+            root = (self._root.device, self._root.inode)
+            mark = statcache.identity(self.id, root, statcache.boot(), rules)
             self._cache = StatCache(self._store.index_path, mark)
         return self._cache
 

@@ -106,6 +106,16 @@ class Theatre:
             attempts = [in_child(lambda tell: self._attempt(tell, fault))]
         return self.judged(attempts, fault.kind)
 
+    def play_twice(self, fault: Fault, step: int) -> list[str] | None:
+        """Kill also the next start, at one of its steps; None when it has fewer steps."""
+        self.reset(cache=fault.cache)
+        attempts = [in_child(lambda tell: self._attempt(tell, fault))]
+        again = fault._replace(kind="kill", step=step)
+        attempts.append(in_child(lambda tell: self._attempt(tell, again)))
+        if not attempts[1].every("fired"):
+            return None
+        return self.judged(attempts, "kill")
+
     def judged(self, attempts: list[Ended], kind: str) -> list[str]:
         """What is wrong with the store after these attempts; nothing if all is well."""
         with _changing_later(self.tree, self.scenario) as change:

@@ -77,6 +77,7 @@ def summary(lines: list[Facts]) -> Iterator[str]:
         ],
     )
     others = (
+        ("killed_twice", "killed, and killed again:", "faults"),
         ("system_calls", "system calls of", "faults"),
         ("full_disk", "fillings of a small disk,", "fillings"),
         ("concurrency", "processes at once, acked checkpoints with", "acked"),

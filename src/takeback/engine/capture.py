@@ -12,7 +12,7 @@ from takeback.model.tree import REASON, UNSTABLE
 from takeback.model.values import Checkpoint, LeftOut
 from takeback.store import fsclock, records
 from takeback.store.ledger import CheckpointRow
-from takeback.store.scan import Scan
+from takeback.store.scan import Scan, StrangeRoot
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -101,8 +101,7 @@ class _Capture:
     def run(self) -> Checkpoint:
         """Look; then read, describe and commit if there is anything new."""
         self._request.tell("looking", 0, 0)
-        scan = self._scan
-        root = scan.changes(self._cache.records) if self._incremental else scan.whole()
+        root = self._look()
         if root is None and self._newest is not None:
             return self._name_again(self._newest)
         assert root is not None, "a scan of everything always finds the root"
@@ -113,6 +112,19 @@ class _Capture:
         except BaseException:
             self._give_up(writer)
             raise
+
+    def _look(self) -> "Folder | None":
+        if not self._incremental:
+            return self._scan.whole()
+        try:
+            return self._scan.changes(self._cache.records)
+        except (StrangeRoot, ValueError):
+            # What the cache says cannot be about this tree: it is worth nothing, look anew.
+            self._cache.forget()
+            self._incremental = False
+            self._previous = _previous(self._store, self._newest)
+            self._scan.restart()
+            return self._scan.whole()
 
     def _give_up(self, writer: "PackWriter") -> None:
         """Leave nothing behind of a checkpoint that was not committed."""

@@ -117,7 +117,7 @@ class Reading:
             if not last:
                 self._scan.look_once_more(folder, node.name)
             else:
-                node.flags, node.oid = reasons.UNREADABLE, NO_OBJECT
+                self._cannot_read(node)
 
     def _read_together(self, unit: "Pending") -> None:
         """Read a database and its journal as of one instant: nothing may change in between."""
@@ -146,7 +146,7 @@ class Reading:
 
     def read(self, folder: "Folder", node: "Node") -> None:
         """Read one file or link; what cannot be read is noted with the reason."""
-        before = (node.strong, node.flags & UNSTABLE)
+        before = (node.mode, node.strong, node.flags & UNSTABLE)
         try:
             fd = self._open(folder)
             if node.mode & KIND == LINK:
@@ -169,7 +169,7 @@ class Reading:
         else:
             mark_racy(node, self._clock.is_racy(node.mtime, node.ctime) or self._flagged(node))
         folder.touched = True
-        if before != (node.strong, node.flags & UNSTABLE) or node.reason:
+        if before != (node.mode, node.strong, node.flags & UNSTABLE) or node.reason:
             folder.changed = True
 
     def _open(self, folder: "Folder") -> int:
@@ -185,13 +185,17 @@ class Reading:
         return bool(node.flags & UNSTABLE)
 
     def _read_link(self, fd: int, node: "Node") -> None:
+        before = os.stat(node.name, dir_fd=fd, follow_symlinks=False)
         target = os.readlink(node.name, dir_fd=fd)
-        node.stamp(os.stat(node.name, dir_fd=fd, follow_symlinks=False))
+        after = os.stat(node.name, dir_fd=fd, follow_symlinks=False)
+        if (before.st_ino, before.st_ctime_ns) != (after.st_ino, after.st_ctime_ns):
+            raise NotRegular("the link was replaced while it was read")
+        node.stamp(after)
         node.size = len(target)
         self._keep(node, target)
 
     def _read_file(self, fd: int, node: "Node") -> None:
-        content = Content(fd, node.name, self._clock)
+        content = self._open_file(fd, node.name)
         try:
             if content.stat.st_size > LARGE:
                 self._stream(content, node)
@@ -203,6 +207,15 @@ class Reading:
         finally:
             content.close()
         node.flags = node.flags & ~UNSTABLE | (UNSTABLE if content.unstable else 0)
+
+    def _open_file(self, fd: int, name: bytes) -> Content:
+        while True:
+            try:
+                return Content(fd, name, self._clock)
+            except BlockingIOError:
+                # Somebody holds a lease on it and has to give that up first.
+                if not self._patience.wait():
+                    raise
 
     def _keep(self, node: "Node", data: bytes) -> None:
         oid, strong = object_id(BLOB, data), hashlib.sha256(data).digest()
@@ -241,6 +254,8 @@ class Reading:
     @staticmethod
     def _cannot_read(node: "Node") -> None:
         node.flags, node.oid = reasons.UNREADABLE, NO_OBJECT
+        # What could not be read this time may be readable the next, without any stamp changing.
+        mark_racy(node, True)
 
 
 def group(pending: "Pending") -> "Iterable[Pending]":

@@ -95,13 +95,13 @@ def _accept(
     if row is None:
         reading.changed.append((folder, node))
         return
-    before = (node.strong, node.flags & UNSTABLE)
+    before = (node.mode, node.strong, node.flags & UNSTABLE)
     (node.inode, node.size, node.mtime, node.ctime, node.mode, node.flags) = row[:6]
     (node.number, node.strong, node.oid) = row[6:9]
     if not node.number and not node.reason:
         node.number = writer.add_known(node.oid, BLOB, node.size, row[9])
     folder.touched = True
-    if before != (node.strong, node.flags & UNSTABLE) or node.reason:
+    if before != (node.mode, node.strong, node.flags & UNSTABLE) or node.reason:
         folder.changed = True
 
 

@@ -7,6 +7,7 @@ while nobody has the file open for writing, and which holds new writers off for 
 milliseconds of the read. Where there are no leases, a recent file must have settled.
 """
 
+import errno
 import fcntl
 import os
 import stat
@@ -182,11 +183,13 @@ class Content:
 
 
 def _next_data(fd: int, at: int, size: int) -> int:
+    if not hasattr(os, "SEEK_DATA"):
+        return at
     try:
         return os.lseek(fd, at, os.SEEK_DATA)
-    except (OSError, AttributeError):
-        # ENXIO: nothing but a hole up to the end; or a system that cannot tell.
-        return size if hasattr(os, "SEEK_DATA") else at
+    except OSError as problem:
+        # Only ENXIO says that the rest is a hole; whatever else it is, reading will show.
+        return size if problem.errno == errno.ENXIO else at
 
 
 def _ask_for_lease(fd: int) -> int:

@@ -6,6 +6,7 @@ that a payload can be forgotten later without breaking the chain.
 """
 
 import os
+import stat
 
 from takeback.errors import DamagedStoreError, UnsafeStoreError
 from takeback.model import jsontext
@@ -89,9 +90,7 @@ class Ledger:
     def __init__(self, path: bytes, *, writable: bool = True) -> None:
         self.path = path
         self._writable = writable
-        if writable:
-            # Made by us first, so that SQLite never makes it readable to others.
-            os.close(_open_file(path))
+        _require_file(path, create=writable)
         self._db = _connect(path)
         self._appended: tuple[int, bytes] | None = None
         self.end: tuple[int, bytes] | None = None
@@ -333,14 +332,28 @@ def chain_over(before: bytes, seq: int, kind: str, at: int, commitment: bytes) -
     return short_sha256(before + said + commitment)
 
 
-def _open_file(path: bytes) -> int:
+def _require_file(path: bytes, *, create: bool) -> None:
+    """An error unless the ledger is a plain file of ours; made here when it is not there yet.
+
+    It is made by us so that SQLite never makes it readable to others. One that exists is only
+    looked at: closing any descriptor of it would drop the locks that another connection of this
+    process holds, and the next process would then remove the log it is writing to.
+    """
     try:
-        return fsops.open_or_create(path)
-    except OSError as problem:
+        found = os.lstat(path)
+    except FileNotFoundError:
+        if create:
+            try:
+                os.close(fsops.create(path))
+            except FileExistsError:
+                # Another first use was quicker.
+                return
+        return
+    if not stat.S_ISREG(found.st_mode) or found.st_uid != os.geteuid():
         raise UnsafeStoreError(
-            f"the ledger `{os.fsdecode(path)}` cannot be opened: {problem.strerror}",
-            hint="it must be a plain file that you own; look at it before anything else",
-        ) from None
+            f"the ledger `{os.fsdecode(path)}` is not a plain file of yours",
+            hint="look at it before anything else; a ledger is never a link",
+        )
 
 
 def _connect(path: bytes) -> sqlite.Connection:

@@ -12,7 +12,7 @@ from takeback.model import reasons
 from takeback.model.tree import FOLDER, KIND, LINK, REGULAR
 from takeback.store import statloop
 from takeback.store.descent import Descent
-from takeback.store.folders import Folder, Node, load
+from takeback.store.folders import Folder, Node, load, mark_racy
 from takeback.store.layout import CHANGED, DENIED, GONE
 from takeback.store.records import find_record, is_big
 
@@ -33,6 +33,10 @@ GONE_ERRORS = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ESTALE)
 SHORTAGES = (errno.EMFILE, errno.ENFILE, errno.ENOMEM)
 """What the system says when this process lacks something: nothing is wrong with the tree."""
 _STICKY = (reasons.REBUILDABLE, reasons.IGNORED)
+
+
+class StrangeRoot(Exception):
+    """The records are about another root than the one that is looked at."""
 
 
 class Scan:
@@ -63,6 +67,13 @@ class Scan:
     def close(self) -> None:
         """Close every descriptor but the root's."""
         self.descent.close()
+
+    def restart(self) -> None:
+        """Forget what was found so far."""
+        self.pending.clear()
+        self.removed.clear()
+        self._loaded.clear()
+        self._found.clear()
 
     # -- everything ------------------------------------------------------------------------
 
@@ -116,7 +127,7 @@ class Scan:
     def _replace_folder(self, parent: "Folder | None", records: "Records", offset: int) -> None:
         """A known folder is not there any more, or cannot be entered."""
         if parent is None:
-            return
+            raise StrangeRoot
         name = load(records, offset, parent).name
         self.removed.add(offset)
         self._forget(parent, name)
@@ -319,6 +330,8 @@ class Scan:
         node = folder.nodes[name] = Node(name)
         node.stamp(found)
         node.flags = reason
+        # What could not be entered this time may be open the next, without any stamp changing.
+        mark_racy(node, reason == reasons.UNREADABLE)
         folder.children.pop(name, None)
         folder.touched = folder.changed = True
 

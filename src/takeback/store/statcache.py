@@ -141,9 +141,10 @@ class StatCache:
         return _HEADER.pack(*fields, _header_checksum(blank), *rest)
 
 
-def identity(store: str, boot: bytes, rules: bytes) -> bytes:
+def identity(store: str, root: "tuple[int, int]", boot: bytes, rules: bytes) -> bytes:
     """What a stat cache must have been written for to be believed."""
-    return short_sha256(b"\0".join((store.encode(), boot, rules)))
+    place = b"%d %d" % root
+    return short_sha256(b"\0".join((store.encode(), place, boot, rules)))
 
 
 def boot() -> bytes:
