@@ -14,7 +14,7 @@ import oracle
 from faults.children import Tell, in_child
 from faults.report import FULL, SECONDS, noted, stage
 from faults.rot import Examination, Injury, Patient, files_of, injuries, open_project, tables_of
-from takeback.errors import DamagedStoreError
+from takeback.errors import DamagedStoreError, ProjectIdentityError
 
 COUNT = 2000 if FULL else 150
 CHECKPOINTS = 12
@@ -139,3 +139,23 @@ def _find_blob(patient: Patient) -> tuple[str, int]:
             if words[:1] == [oid]:
                 return str(pack.relative_to(patient.home)), int(words[4]) + int(words[3]) // 2
     raise AssertionError("no pack holds it")
+
+
+@pytest.mark.parametrize("place", [0, 40, "cut", "delete"])
+def test_a_damaged_root_loses_no_project(place: int | str) -> None:
+    """A project whose note of where it is was damaged is still found, or is asked about."""
+    with stage() as folder:
+        home, tree, other = folder / "home", folder / "tree", folder / "other"
+        for each in (tree, other):
+            each.mkdir()
+            (each / "file").write_text(each.name)
+        id = _checkpoint(tree, home, closed=True)
+        root = str(next(home.glob("projects/*/root")).relative_to(home))
+        kind = place if isinstance(place, str) else "flip"
+        Injury(root, kind, place if isinstance(place, int) else 0).inflict(home)
+        _checkpoint(other, home, closed=True)
+        try:
+            with open_project(tree, home) as project:
+                assert [checkpoint.id for checkpoint in project.checkpoints()] == [id]
+        except ProjectIdentityError:
+            return

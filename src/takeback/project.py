@@ -25,8 +25,10 @@ if TYPE_CHECKING:
     from takeback.model.values import Checkpoint, Status, Usage, Verification
     from takeback.ports import Progress, Rules
     from takeback.store.ignore import IgnoreRules
-    from takeback.store.ledger import CheckpointRow
+    from takeback.store.rows import CheckpointRow
 
+_left_alone: "list[Store]" = []
+"""Stores of the process that this one was forked from; never closed here."""
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -36,10 +38,11 @@ class Project:
     def __init__(self, root: Root, home: Home) -> None:
         self._root = root
         self._home = home
-        self._store = Store(home.store_path(root.id), root.id)
+        self._opened = Store(home.store_path(root.id), root.id)
         self._limits: Limits | None = None
         self._cache: StatCache | None = None
         self._mutex = _thread.RLock()
+        self._process = os.getpid()
 
     # -- opening ---------------------------------------------------------------------------
 
@@ -77,8 +80,9 @@ class Project:
         here = os.path.realpath(path)
         identity.refuse_unsafe(here, place, user_home)
         stat = os.lstat(here)
-        place.create()
-        with _held_home(place):
+        with FailingAs(TakebackError, "nothing was decided"):
+            place.create()
+        with FailingAs(TakebackError, "nothing was decided"), _held_home(place):
             known = {root.id: root for root in place.roots_from_stores()}
             if join is not None:
                 if join not in known:
@@ -95,7 +99,8 @@ class Project:
 
     def close(self) -> None:
         """Close the store."""
-        self._store.close()
+        if self._process == os.getpid():
+            self._store.close()
 
     def __enter__(self) -> "Self":
         return self
@@ -131,18 +136,19 @@ class Project:
         with FailingAs(CaptureError, "no checkpoint was made"), self._held():
             root = self._open_root()
             try:
+                mounted = mounts.below(self.root)
                 request = capture.Request(
                     root=root,
                     device=os.fstat(root).st_dev,
                     rules=self._rules,
-                    mounts=mounts.below(self.root),
+                    mounts=mounted,
                     at=time.time_ns(),
                     id=ids.from_entropy(os.urandom(8)),
                     label=_clean(label),
                     rehash=rehash,
                     progress=progress,
                 )
-                return capture.take(self._store, self._stat_cache(), request)
+                return capture.take(self._store, self._stat_cache(mounted), request)
             finally:
                 os.close(root)
 
@@ -157,7 +163,9 @@ class Project:
         from takeback.engine.extract import extract
 
         with FailingAs(TakebackError, "nothing was extracted"):
-            return extract(self._store, self._resolve(ref), os.fsencode(directory), progress)
+            target = os.path.abspath(os.fsencode(directory))
+            identity.refuse_inside_store(target, self._home)
+            return extract(self._store, self._resolve(ref), target, progress)
 
     def verify(self, *, progress: "Progress | None" = None) -> "Verification":
         """Re-hash everything in the store; damage is returned, not raised."""
@@ -209,7 +217,8 @@ class Project:
         """The checkpoint that a reference means: `@`, `@~N`, an id or its unique beginning."""
         if ref == "@" or ref.startswith("@~"):
             back = ref[2:] or "0"
-            row = self._store.ledger.newest(int(back)) if back.isdigit() else None
+            known = back.isascii() and back.isdigit() and len(back) < 10
+            row = self._store.ledger.newest(int(back)) if known else None
             if row is not None:
                 return row
         elif ids.is_prefix(ref):
@@ -227,6 +236,20 @@ class Project:
             hint="`@` is the newest, `@~1` the one before; `takeback` shows ids",
         )
 
+    @property
+    def _store(self) -> Store:
+        """The store as this process opened it.
+
+        A connection to SQLite must not be carried over a fork: used or closed in the copy, it
+        would break what the original writes. So a copy leaves it alone and opens its own.
+        """
+        if self._process != os.getpid():
+            _left_alone.append(self._opened)
+            self._opened = Store(self._home.store_path(self._root.id), self._root.id)
+            self._cache = None
+            self._process = os.getpid()
+        return self._opened
+
     # -- wiring ----------------------------------------------------------------------------
 
     def _held(self) -> Held:
@@ -242,11 +265,11 @@ class Project:
             )
         return fd
 
-    def _stat_cache(self) -> StatCache:
-        if self._cache is None:
-            rules = self._read_limits().fingerprint()
-            root = (self._root.device, self._root.inode)
-            mark = statcache.identity(self.id, root, statcache.boot(), rules)
+    def _stat_cache(self, mounted: "frozenset[bytes] | None") -> StatCache:
+        root = (self._root.device, self._root.inode)
+        rules = self._read_limits().fingerprint()
+        mark = statcache.identity(self.id, root, mounted or (), rules)
+        if self._cache is None or self._cache.identity != mark:
             self._cache = StatCache(self._store.index_path, mark)
         return self._cache
 
@@ -323,7 +346,7 @@ def _require_folder(path: bytes) -> None:
 
 def _clean(label: str) -> str:
     """A label as text that can be stored and shown; the command line may hold any bytes."""
-    return label.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+    return "".join("\N{REPLACEMENT CHARACTER}" if "\ud800" <= c <= "\udfff" else c for c in label)
 
 
 def _size(path: bytes) -> int:

@@ -11,7 +11,7 @@ from takeback.model import reasons
 from takeback.model.tree import REASON, UNSTABLE
 from takeback.model.values import Checkpoint, LeftOut
 from takeback.store import fsclock, records
-from takeback.store.ledger import CheckpointRow
+from takeback.store.rows import CheckpointRow
 from takeback.store.scan import Scan, StrangeRoot
 
 TYPE_CHECKING = False
@@ -161,7 +161,9 @@ class _Capture:
             self._known = self._previous.objects()
         elif len(pending) > _MANY:
             self._known = records.objects(self._cache.records)
-        reading = Reading(self._scan, writer, self._clock, self._number_of)
+        reading = Reading(
+            self._scan, writer, self._clock, self._number_of, knows_some=bool(self._known)
+        )
         total = len(pending)
         reading.run(lambda done: self._request.tell("reading", done, total))
 
@@ -248,10 +250,11 @@ class _Capture:
         """The tree is what the newest checkpoint holds; remember the stamps it has now."""
         if writer.is_empty():
             self._remember(root, newest)
-        else:
-            # Something was made anew just as it had been. What we know of it now points into
-            # a pack that will never be; the next scan finds it all in the newest checkpoint.
-            writer.abort()
+            return
+        # Something was made anew just as it had been. What we know of it now points into a pack
+        # that will never be, so what was known before has to do; it is still true.
+        writer.abort()
+        if not self._incremental:
             self._cache.discard()
 
     def _as_value(self, row: CheckpointRow, *, new: bool, cursor: int = 0) -> Checkpoint:

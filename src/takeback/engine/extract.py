@@ -5,7 +5,7 @@ from takeback.store.worktree import Extraction, Target
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from takeback.ports import Progress
-    from takeback.store.ledger import CheckpointRow
+    from takeback.store.rows import CheckpointRow
     from takeback.store.store import Store
 
 
@@ -23,10 +23,10 @@ def extract(
             if progress is not None:
                 progress("writing", done, row.entries)
         extraction.close_folders()
+        extraction.close()
+        target.finish()
     except BaseException:
         extraction.close()
         target.abandon()
         raise
-    extraction.close()
-    target.finish()
     return done

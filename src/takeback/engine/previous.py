@@ -10,8 +10,8 @@ if TYPE_CHECKING:
 
     from takeback.model.tree import Manifest
     from takeback.store.folders import Folder
-    from takeback.store.ledger import CheckpointRow
     from takeback.store.objects import Objects
+    from takeback.store.rows import CheckpointRow
 
 
 class Previous:

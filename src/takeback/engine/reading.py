@@ -8,7 +8,7 @@ from takeback.model import reasons
 from takeback.model.tree import KIND, LINK, NO_OBJECT, UNSTABLE
 from takeback.store.content import LARGE, Content, NotRegular, Patience, Torn
 from takeback.store.folders import mark_racy
-from takeback.store.gitobjects import BLOB, object_id
+from takeback.store.gitobjects import BLOB, object_head, object_id, sha1
 from takeback.store.scan import GONE_ERRORS, SHORTAGES
 
 TYPE_CHECKING = False
@@ -62,16 +62,20 @@ class Reading:
         writer: "PackWriter",
         clock: "FsClock",
         known: "Callable[[bytes], int]",
+        *,
+        knows_some: bool,
     ) -> None:
         self._scan = scan
         self._writer: Writer = writer
         self._large = writer
         self._clock = clock
         self._known = known
+        self._knows_some = knows_some
         self._patience = Patience()
         self.changed: Pending = []
         self._folder: Folder | None = None
         self._fd = -1
+        self._held_open = False
 
     def run(self, told: "Callable[[int], None]") -> None:
         """Read everything; `told` hears now and then how many files are done.
@@ -147,6 +151,7 @@ class Reading:
     def read(self, folder: "Folder", node: "Node") -> None:
         """Read one file or link; what cannot be read is noted with the reason."""
         before = (node.mode, node.strong, node.flags & UNSTABLE)
+        self._held_open = False
         try:
             fd = self._open(folder)
             if node.mode & KIND == LINK:
@@ -167,7 +172,8 @@ class Reading:
             else:
                 self._cannot_read(node)
         else:
-            mark_racy(node, self._clock.is_racy(node.mtime, node.ctime) or self._flagged(node))
+            racy = self._clock.is_racy(node.mtime, node.ctime)
+            mark_racy(node, racy or self._held_open or bool(node.flags & UNSTABLE))
         folder.touched = True
         if before != (node.mode, node.strong, node.flags & UNSTABLE) or node.reason:
             folder.changed = True
@@ -179,10 +185,6 @@ class Reading:
             self._fd = self._scan.descent.open(folder.way())
             self._folder = folder
         return self._fd
-
-    @staticmethod
-    def _flagged(node: "Node") -> bool:
-        return bool(node.flags & UNSTABLE)
 
     def _read_link(self, fd: int, node: "Node") -> None:
         before = os.stat(node.name, dir_fd=fd, follow_symlinks=False)
@@ -206,6 +208,7 @@ class Reading:
                 self._keep(node, data)
         finally:
             content.close()
+        self._held_open = content.held_open
         node.flags = node.flags & ~UNSTABLE | (UNSTABLE if content.unstable else 0)
 
     def _open_file(self, fd: int, name: bytes) -> Content:
@@ -231,6 +234,8 @@ class Reading:
             raise OurDiskError(problem) from problem
 
     def _stream(self, content: Content, node: "Node") -> None:
+        if (node.oid != NO_OBJECT or self._knows_some) and self._is_stored(content, node):
+            return
         for turn in range(_TRIES):
             strong = hashlib.sha256()
             size = content.size()
@@ -250,6 +255,24 @@ class Reading:
             node.size = size
             node.strong, node.oid, node.number = strong.digest(), oid, number
             return
+
+    def _is_stored(self, content: Content, node: "Node") -> bool:
+        """Whether a large file holds what is in the store already; hashing is the cheap part."""
+        size = content.size()
+        weak, strong = sha1(object_head(BLOB, size)), hashlib.sha256()
+        try:
+            for piece in content.chunks(size, last_try=False):
+                weak.update(piece)
+                strong.update(piece)
+        except Torn:
+            return False
+        oid = weak.digest()
+        number = node.number if oid == node.oid else self._known(oid)
+        if not number:
+            return False
+        node.stamp(content.stat)
+        node.strong, node.oid, node.number = strong.digest(), oid, number
+        return True
 
     @staticmethod
     def _cannot_read(node: "Node") -> None:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from takeback.model.tree import Entry
     from takeback.ports import Progress
-    from takeback.store.ledger import CheckpointRow
+    from takeback.store.rows import CheckpointRow
     from takeback.store.store import Store
 
     Key = tuple[bytes, int, bytes]

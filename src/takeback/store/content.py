@@ -66,7 +66,7 @@ class Patience:
 class Content:
     """An open file that is about to be read, and afterwards what its stamps were."""
 
-    __slots__ = ("_clock", "_fd", "_lease", "_name", "stat", "unstable")
+    __slots__ = ("_clock", "_fd", "_lease", "_name", "held_open", "stat", "unstable")
 
     def __init__(self, dir_fd: int, name: bytes, clock: "FsClock") -> None:
         self._fd = os.open(name, _FLAGS, dir_fd=dir_fd)
@@ -74,6 +74,8 @@ class Content:
         self._clock = clock
         self._lease = _NO_LEASES
         self.unstable = False
+        self.held_open = False
+        """Whether somebody can go on writing without the stamps moving (a mapping does that)."""
         if hook is not None:
             hook("opened", name)
         try:
@@ -132,6 +134,8 @@ class Content:
             self.stat = os.fstat(self._fd)
         else:
             self._lease = _NO_LEASES
+            if self._clock.is_unsettled(now.st_mtime_ns, now.st_ctime_ns):
+                self.held_open = _is_held_open(self._fd)
 
     def _read_all(self) -> bytes:
         size = self.stat.st_size
@@ -148,6 +152,7 @@ class Content:
 
     def _held_still(self, length: int) -> bool:
         before, lease = self.stat, self._lease
+        self.held_open = self.held_open or lease == _WRITER
         after = os.fstat(self._fd)
         if lease == _GRANTED:
             _end_lease(self._fd)
@@ -205,6 +210,13 @@ def _ask_for_lease(fd: int) -> int:
     except OSError:
         return _NO_LEASES
     return _GRANTED
+
+
+def _is_held_open(fd: int) -> bool:
+    answer = _ask_for_lease(fd)
+    if answer == _GRANTED:
+        _end_lease(fd)
+    return answer == _WRITER
 
 
 def _end_lease(fd: int) -> None:

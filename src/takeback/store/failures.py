@@ -26,6 +26,8 @@ class FailingAs:
         if isinstance(problem, OSError):
             where = f" (`{os.fsdecode(problem.filename)}`)" if problem.filename else ""
             raise self._kind(f"{self._meaning}: {problem.strerror}{where}") from problem
+        if isinstance(problem, ValueError) and "null" in str(problem):
+            raise self._kind(f"{self._meaning}: a path cannot hold a NUL byte") from problem
         if isinstance(problem, sqlite.OperationalError):
             raise self._kind(f"{self._meaning}: the ledger said: {problem}") from problem
         if isinstance(problem, sqlite.DatabaseError):

@@ -16,6 +16,8 @@ COARSE = 2_000_000_000
 """Slack for stamps in whole seconds, and for trees on another file system than the store."""
 RECENT = 2_000_000_000
 SETTLED = 25_000_000
+WRITTEN_BACK = 60_000_000_000
+"""After so long the kernel has written a dirty page back; the next write moves the stamps."""
 
 
 class FsClock:
@@ -39,6 +41,10 @@ class FsClock:
     def is_recent(self, mtime: int, ctime: int) -> bool:
         """Whether a writer may still be at work."""
         return max(mtime, ctime) > self.now() - RECENT
+
+    def is_unsettled(self, mtime: int, ctime: int) -> bool:
+        """Whether pages that were written then may still wait to be written back."""
+        return max(mtime, ctime) > self.now() - WRITTEN_BACK
 
     def is_settled(self, mtime: int, ctime: int) -> bool:
         """Whether the last write is long enough ago for a read to be whole."""

@@ -12,6 +12,7 @@ import os
 import stat
 
 from takeback.errors import UnsafeStoreError
+from takeback.model import ids
 from takeback.store import fsops
 
 TYPE_CHECKING = False
@@ -111,10 +112,11 @@ class Home:
 
     def unclaimed(self) -> "str | None":
         """The id of a store that a first use made and did not live to claim."""
-        for name in os.listdir(self.path + b"/projects"):
-            held = os.listdir(self.path + b"/projects/" + name)
-            if name.isalpha() and b"root" not in held and b"ledger.db" not in held:
-                return name.decode("ascii", "replace")
+        for name in map(os.fsdecode, os.listdir(self.path + b"/projects")):
+            if len(name) == ids.LENGTH and ids.is_prefix(name):
+                held = set(os.listdir(self.store_path(name)))
+                if held <= {b"git"} and require_private(self.store_path(name)):
+                    return name
         return None
 
     def clean_up(self) -> None:

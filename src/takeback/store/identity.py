@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _INDEX_HEADER = 128
-_ENOUGH_OF_INDEX = 1 << 20
+_ENOUGH_OF_INDEX = 64 << 20
 _ENOUGH = 3
 _LOOK_AT = 32
 
@@ -60,11 +60,16 @@ def refuse_unsafe(path: bytes, home: Home, user_home: bytes) -> None:
             f"your home folder `{shown}` cannot be a project: it holds far more than one",
             hint="go into a folder with your work and try again, or name one with -C DIR",
         )
+    refuse_inside_store(path, home)
+
+
+def refuse_inside_store(path: bytes, home: Home) -> None:
+    """An error for anything at or below the folder of all stores."""
     inside = os.path.realpath(home.path)
-    if path == inside or path.startswith(inside + b"/"):
+    if (os.path.realpath(path) + b"/").startswith(inside + b"/"):
         raise UnsafeRootError(
-            f"`{shown}` is inside Takeback's own store",
-            hint="go into a folder with your work and try again, or name one with -C DIR",
+            f"`{os.fsdecode(path)}` is inside Takeback's own store",
+            hint="name a folder outside of it",
         )
 
 
@@ -85,18 +90,33 @@ def _match(home: Home, known: "list[Root]", path: bytes) -> "Found | None":
         return None
     for root in known:
         if root.path == path:
-            if root.is_folder(here):
-                return Found(path, root)
-            if root.inode == here.st_ino and agrees(home, root, path):
-                # Some file systems get another device number at each mount.
-                return Found(path, _at(root, here, path), moved_from=path)
-            raise _question(root, path, "is at the place of, but is another folder than,")
+            return _match_path(home, root, here)
     for root in known:
         if root.is_folder(here):
-            if _is_same(root, root.path):
-                return Found(path, root)
-            if agrees(home, root, path):
-                return Found(path, _at(root, here, path), moved_from=root.path)
+            found = _match_inode(home, root, here, path)
+            if found is not None:
+                return found
+    return None
+
+
+def _match_path(home: Home, root: Root, here: os.stat_result) -> Found:
+    """Decide whether a folder at the path of a known project is that project."""
+    if root.is_folder(here):
+        return Found(root.path, root)
+    if root.inode == here.st_ino and agrees(home, root, root.path):
+        # Some file systems get another device number at each mount.
+        return Found(root.path, _at(root, here, root.path), moved_from=root.path)
+    raise _question(root, root.path, "is at the place of, but is another folder than,")
+
+
+def _match_inode(home: Home, root: Root, here: os.stat_result, path: bytes) -> "Found | None":
+    """Decide whether a folder with the inode of a known project is that one, moved."""
+    if _is_same(root, root.path):
+        return Found(path, root)
+    if agrees(home, root, path):
+        return Found(path, _at(root, here, path), moved_from=root.path)
+    if not os.path.lexists(home.store_path(root.id) + b"/index"):
+        raise _question(root, path, "may be")
     return None
 
 

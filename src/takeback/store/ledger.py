@@ -10,78 +10,30 @@ import stat
 
 from takeback.errors import DamagedStoreError, UnsafeStoreError
 from takeback.model import jsontext
-from takeback.model.hashing import short_sha256
 from takeback.store import fsops, schema, sqlite
+from takeback.store.rows import (
+    CHECKPOINT_NAMED,
+    CHECKPOINT_TAKEN,
+    NO_CHAIN,
+    CheckpointRow,
+    chain_over,
+    commit_to,
+    pack_facts,
+    row_facts,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterator, Mapping
 
     from takeback.model.jsontext import Json
     from takeback.store.packwrite import SealedPack
-
-NO_CHAIN = bytes(32)
-CHECKPOINT_TAKEN = "CheckpointTaken"
-CHECKPOINT_NAMED = "CheckpointNamed"
 
 _SELECT = (
     "SELECT number, id, event, tree, root, pack, view, keep, created, label, entries, changed"
     " FROM checkpoints "
 )
 _INSERT = "INSERT INTO checkpoints VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
-
-
-class CheckpointRow:
-    """One committed checkpoint as the ledger holds it."""
-
-    __slots__ = (
-        "changed",
-        "created",
-        "entries",
-        "event",
-        "id",
-        "keep",
-        "label",
-        "number",
-        "pack",
-        "root",
-        "tree",
-        "view",
-    )
-
-    def __init__(
-        self,
-        number: int,
-        id: str,
-        event: int,
-        tree: bytes,
-        root: bytes,
-        pack: int,
-        view: bytes,
-        keep: bytes,
-        created: int,
-        label: str,
-        entries: int,
-        changed: int,
-    ) -> None:
-        self.number = number
-        self.id = id
-        self.event = event
-        self.tree = tree
-        self.root = root
-        self.pack = pack
-        self.view = view
-        self.keep = keep
-        self.created = created
-        self.label = label
-        self.entries = entries
-        self.changed = changed
-
-    def values(self) -> "tuple[bytes | str | int, ...]":
-        """What the row holds, in the order of the table's columns."""
-        place = (self.number, self.id, self.event, self.tree, self.root, self.pack)
-        shown = (self.view, self.keep, self.created, self.label)
-        return *place, *shown, self.entries, self.changed
 
 
 class Ledger:
@@ -115,16 +67,23 @@ class Ledger:
     def newest(self, back: int = 0) -> "CheckpointRow | None":
         """The newest checkpoint, or the one `back` steps before it."""
         where = "ORDER BY number DESC LIMIT 1 OFFSET ?"
-        return next(self._checkpoints(where, (back,)), None)
+        return next(iter(self._checkpoints(where, (back,))), None)
 
     def with_prefix(self, prefix: str) -> "list[CheckpointRow]":
         """The checkpoints whose id begins with `prefix`."""
         upper = prefix + "{"  # the character after `z`
-        return list(self._checkpoints("WHERE id >= ? AND id < ? LIMIT 20", (prefix, upper)))
+        return self._checkpoints("WHERE id >= ? AND id < ? LIMIT 20", (prefix, upper))
 
     def checkpoints(self) -> "Iterator[CheckpointRow]":
-        """All checkpoints, newest first."""
-        return self._checkpoints("ORDER BY number DESC", ())
+        """All checkpoints, newest first; no cursor stays open while the caller thinks."""
+        before = 1 << 62
+        while True:
+            where = "WHERE number < ? ORDER BY number DESC LIMIT 200"
+            rows = self._checkpoints(where, (before,))
+            if not rows:
+                return
+            yield from rows
+            before = rows[-1].number
 
     def count(self) -> int:
         """How many checkpoints there are."""
@@ -234,102 +193,21 @@ class Ledger:
         if self._db.in_transaction:
             fsops.sql(self._db, "ROLLBACK")
 
-    # -- checking --------------------------------------------------------------------------
-
     def check(self) -> "Iterator[str]":
         """What is wrong with the ledger itself, in words."""
-        try:
-            yield from self._check_pages()
-            yield from self._check_chain()
-            yield from self._check_tables()
-        except (sqlite.DatabaseError, DamagedStoreError) as problem:
-            yield f"the ledger cannot be read: {problem}"
-        except (TypeError, ValueError, KeyError, AttributeError) as problem:
-            yield f"the ledger holds values of the wrong kind: {problem!r}"
+        from takeback.store import audit
 
-    def _check_pages(self) -> "Iterator[str]":
-        for (said,) in self._db.execute("PRAGMA integrity_check(20)"):
-            if said != "ok":
-                yield f"the ledger is damaged: {said}"
-
-    def _check_chain(self) -> "Iterator[str]":
-        expected, chain = 1, NO_CHAIN
-        for seq, kind, at, salt, commitment, link, text in self._db.execute(
-            "SELECT seq, kind, at, salt, commitment, chain, payload FROM events ORDER BY seq"
-        ):
-            if seq != expected:
-                yield f"event {expected} of the ledger is missing"
-            if text is not None and commit_to(salt, text) != commitment:
-                yield f"event {seq} of the ledger was changed after it was written"
-            if chain_over(chain, seq, kind, at, commitment) != link:
-                yield f"event {seq} of the ledger does not follow from the one before"
-            expected, chain = seq + 1, link
-
-    def _check_tables(self) -> "Iterator[str]":
-        """The tables say nothing but what the events say."""
-        import json
-
-        taken = "SELECT seq, at, payload FROM events WHERE kind = ? ORDER BY seq"
-        rows = {row.event: row for row in self.checkpoints()}
-        packs = {p[0]: list(p) for p in self._db.execute("SELECT * FROM packs")}
-        for seq, at, text in self._db.execute(taken, (CHECKPOINT_TAKEN,)):
-            said = json.loads(text)
-            row = rows.pop(seq, None)
-            if row is None or row_facts(row) != {k: said[k] for k in row_facts(row)}:
-                yield f"the row of checkpoint `{said['checkpoint']}` is not what event {seq} says"
-            elif row.created != at:
-                yield f"the time of checkpoint `{row.id}` is not what event {seq} says"
-            for pack in said["packs"]:
-                if packs.pop(pack[0], None) != pack:
-                    yield f"the row of pack {pack[0]} is not what event {seq} says"
-        for number in packs:
-            yield f"no event speaks of pack {number}"
-        for row in rows.values():
-            yield f"no event speaks of checkpoint `{row.id}`"
+        return audit.check(self._db, self.checkpoints)
 
     # -- small pieces ----------------------------------------------------------------------
 
-    def _checkpoints(
-        self, where: str, values: "tuple[str | int, ...]"
-    ) -> "Iterator[CheckpointRow]":
+    def _checkpoints(self, where: str, values: "tuple[str | int, ...]") -> "list[CheckpointRow]":
         with _AsDamage("read"):
-            for row in self._db.execute(_SELECT + where, values):
-                yield CheckpointRow(*row)
+            return [CheckpointRow(*row) for row in self._db.execute(_SELECT + where, values)]
 
     def _number(self, query: str) -> int:
         with _AsDamage("read"):
             return int(self._db.execute(query).fetchone()[0])
-
-
-def row_facts(row: CheckpointRow) -> "dict[str, Json]":
-    """What the event of a checkpoint says about its row."""
-    return {
-        "checkpoint": row.id,
-        "label": row.label,
-        "tree": row.tree.hex(),
-        "root": row.root.hex(),
-        "pack": row.pack,
-        "view": row.view.hex(),
-        "keep": row.keep.hex(),
-        "entries": row.entries,
-        "changed": row.changed,
-    }
-
-
-def pack_facts(packs: "Iterable[SealedPack]") -> "Json":
-    """What the event of a checkpoint says about its packs."""
-    return [[p.number, p.name.decode(), p.size, p.objects] for p in packs]
-
-
-def commit_to(salt: bytes, text: str) -> bytes:
-    """The commitment to a payload; without the salt it says nothing about the text."""
-    return short_sha256(salt + text.encode("utf-8", "surrogatepass"))
-
-
-def chain_over(before: bytes, seq: int, kind: str, at: int, commitment: bytes) -> bytes:
-    """The link that ties an event to all events before it."""
-    said = b"%d %s %d " % (seq, kind.encode(), at)
-    return short_sha256(before + said + commitment)
 
 
 def _require_file(path: bytes, *, create: bool) -> None:

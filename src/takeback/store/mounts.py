@@ -53,6 +53,32 @@ def network_file_system(path: bytes) -> str | None:
     return is_network(text, device) if text and device is not None else None
 
 
+class Mounts:
+    """Where other file systems, or other parts of this one, are mounted below a folder.
+
+    The table of mounts knows. Device numbers are only a makeshift where there is none: they are
+    the same for a folder that is mounted a second time, and differ inside an overlay.
+    """
+
+    __slots__ = ("_device", "places")
+
+    def __init__(self, places: "frozenset[bytes] | None", device: int) -> None:
+        self.places = places
+        self._device = device
+
+    def cover(self, path: bytes) -> bool:
+        """Whether something is mounted at a path, as far as the table knows."""
+        return self.places is not None and path in self.places
+
+    def hold(self, folder: bytes, name: bytes, found: os.stat_result) -> bool:
+        """Whether something is mounted at an entry of a folder."""
+        if self.places is None:
+            return found.st_dev != self._device
+        if not self.places:
+            return False
+        return (folder + b"/" + name if folder else name) in self.places
+
+
 def below(root: bytes) -> "frozenset[bytes] | None":
     """The places below a folder, relative to it, where something is mounted.
 

@@ -46,13 +46,10 @@ def end_of(records: "Records", offset: int) -> int:
     return end
 
 
-def find_record(records: "Records", offset: int, name: bytes) -> "int | None":
-    """The record of the subfolder `name` of the folder at `offset`."""
+def subfolders(records: "Records", offset: int) -> "dict[bytes, int]":
+    """The records of the direct subfolders of the folder at `offset`, by name."""
     wanted = _HEAD.unpack_from(records, offset)[1] + 1
-    for at, depth, count in below(records, offset):
-        if depth == wanted and _has_name(records, at, count, name):
-            return at
-    return None
+    return {_name(records, at): at for at, depth, _ in below(records, offset) if depth == wanted}
 
 
 def is_big(records: "Records", offset: int, limit: int) -> bool:
@@ -177,11 +174,6 @@ def _disjoint(pieces: "Pieces") -> "Pieces":
         if not kept or piece[0] >= kept[-1][1]:
             kept.append(piece)
     return kept
-
-
-def _has_name(records: "Records", at: int, count: int, name: bytes) -> bool:
-    start = at + RECORD.size + count * ENTRY.size
-    return bytes(records[start : start + len(name) + 1]) == name + b"\0"
 
 
 def _name(records: "Records", at: int) -> bytes:

@@ -14,7 +14,8 @@ from takeback.store import statloop
 from takeback.store.descent import Descent
 from takeback.store.folders import Folder, Node, load, mark_racy
 from takeback.store.layout import CHANGED, DENIED, GONE
-from takeback.store.records import find_record, is_big
+from takeback.store.mounts import Mounts
+from takeback.store.records import is_big, subfolders
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -59,10 +60,10 @@ class Scan:
         self._root = root
         self._rules = rules
         self._store = store
-        self._mounts = mounts
-        self._device = os.fstat(root).st_dev
+        self._mounts = Mounts(mounts, os.fstat(root).st_dev)
         self._loaded: dict[int, Folder] = {}
         self._found: list[Folder] = []
+        self._verdicts: dict[bytes, int] = {}
 
     def close(self) -> None:
         """Close every descriptor but the root's."""
@@ -97,7 +98,7 @@ class Scan:
                 self._replace_folder(above, records, offset)
                 continue
             folder = self._load(records, offset, above)
-            if status == CHANGED and above is not None and self._is_mount(folder):
+            if status == CHANGED and above is not None and self._mounts.cover(folder.path()):
                 self._replace_folder(above, records, offset)
                 continue
             names = list(folder.nodes)
@@ -144,7 +145,7 @@ class Scan:
         if node.reason or not same_kind or kind not in (REGULAR, LINK):
             self._reconsider(folder, node, found)
             return
-        if self._is_mount_point(folder, name, found):
+        if self._mounts.hold(folder.path(), name, found):
             self._leave_out(folder, name, found, reasons.OTHER_MOUNT)
             return
         if node.mode != found.st_mode:
@@ -155,12 +156,9 @@ class Scan:
 
     def _reconsider(self, folder: Folder, node: Node, found: os.stat_result) -> None:
         """Something left out has changed, or what was captured is of another kind now."""
-        if node.reason in _STICKY and node.inode == found.st_ino:
-            # Measuring it again at each change would cost more than it could win; a folder
-            # that is made anew has another inode.
-            node.stamp(found)
-            folder.touched = True
-            return
+        if node.reason in _STICKY:
+            # If it is still big, it need not be asked about again: that can be slow.
+            self._verdicts[folder.path_of(node.name)] = node.reason
         self._forget(folder, node.name)
         self._classify(folder, node.name, found)
 
@@ -170,8 +168,11 @@ class Scan:
         if listed is None:
             return
         names = set(listed)
-        for name in [known for known in folder.nodes if known not in names]:
-            self._drop_record(folder, name, records)
+        gone = [known for known in folder.nodes if known not in names]
+        if any(folder.nodes[name].is_folder for name in gone):
+            offsets = subfolders(records, folder.offset)
+            self.removed.update(offsets[name] for name in gone if name in offsets)
+        for name in gone:
             self._forget(folder, name)
         fresh = [name for name in listed if name not in folder.nodes]
         if not fresh:
@@ -185,12 +186,6 @@ class Scan:
                 self._leave_out(folder, name, found, reasons.REBUILDABLE)
             else:
                 self._classify(folder, name, found)
-
-    def _drop_record(self, folder: Folder, name: bytes, records: "Records") -> None:
-        if folder.nodes[name].is_folder and folder.offset >= 0:
-            offset = find_record(records, folder.offset, name)
-            if offset is not None:
-                self.removed.add(offset)
 
     def _is_bounded(self, folder: Folder, records: "Records") -> bool:
         """Whether new entries here would grow a rebuildable folder that is big already."""
@@ -246,7 +241,8 @@ class Scan:
                 over.append(above)
             above = above.parent
         for big in reversed(over):
-            reason = self._rules.leaves_out_folder(big.path())
+            path = big.path()
+            reason = self._verdicts.get(path) or self._rules.leaves_out_folder(path)
             if reason:
                 del stack[big.mark :]
                 self._give_up(big, reason)
@@ -316,7 +312,7 @@ class Scan:
         kind = found.st_mode & KIND
         if name in VERSION_CONTROL:
             return reasons.VERSION_CONTROL
-        if self._is_mount_point(folder, name, found):
+        if self._mounts.hold(folder.path(), name, found):
             return reasons.OTHER_MOUNT
         if kind == FOLDER:
             return reasons.STORE if (found.st_dev, found.st_ino) == self._store else 0
@@ -397,16 +393,3 @@ class Scan:
             node = folder.nodes[name] = Node(name)
             node.flags = reasons.UNREADABLE
             folder.touched = folder.changed = True
-
-    def _is_mount(self, folder: Folder) -> bool:
-        return bool(self._mounts) and folder.path() in (self._mounts or ())
-
-    def _is_mount_point(self, folder: Folder, name: bytes, found: os.stat_result) -> bool:
-        """Whether another file system, or another part of this one, is mounted here.
-
-        The table of mounts knows. Device numbers are only a makeshift where there is none: they
-        are the same for a folder mounted a second time, and differ inside an overlay.
-        """
-        if self._mounts is None:
-            return found.st_dev != self._device
-        return bool(self._mounts) and folder.path_of(name) in self._mounts

@@ -19,6 +19,8 @@ from takeback.store.home import replace_file
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     Pieces = list[tuple[int, int, bytes]]
 
 _MAGIC = b"TBINDEX1"
@@ -141,13 +143,17 @@ class StatCache:
         return _HEADER.pack(*fields, _header_checksum(blank), *rest)
 
 
-def identity(store: str, root: "tuple[int, int]", boot: bytes, rules: bytes) -> bytes:
-    """What a stat cache must have been written for to be believed."""
+def identity(store: str, root: "tuple[int, int]", mounts: "Iterable[bytes]", rules: bytes) -> bytes:
+    """What a stat cache must have been written for to be believed.
+
+    Mounting or unmounting something moves no stamp, so what is mounted where belongs to it.
+    """
     place = b"%d %d" % root
-    return short_sha256(b"\0".join((store.encode(), place, boot, rules)))
+    said = (store.encode(), place, _boot(), rules, *sorted(mounts))
+    return short_sha256(b"\0".join(said))
 
 
-def boot() -> bytes:
+def _boot() -> bytes:
     """Something that is another at every start of the machine, where the system tells."""
     try:
         fd = os.open(b"/proc/sys/kernel/random/boot_id", os.O_RDONLY | os.O_CLOEXEC)

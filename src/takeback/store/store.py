@@ -70,10 +70,13 @@ class Store:
         view.create(self.git_dir)
         shown = view.read_ref(self.git_dir, view.BRANCH)
         if shown is not None and not self.ledger.knows_view(shown):
-            # The ledger lost its end; the packs it no longer knows are all that is left of it.
-            return
+            view.keep_lost(self.git_dir, shown)
         for path in self._litter():
             fsops.unlink(path)
+        # When the ledger lost its end, the packs it does not know are all that is left of it.
+        if not view.lost(self.git_dir):
+            for path in self._strays():
+                fsops.unlink(path)
         newest = self.ledger.newest()
         if newest is not None:
             if shown != newest.view:
@@ -113,11 +116,19 @@ class Store:
             )
 
     def mend_view(self) -> "Iterator[str]":
-        """Write again what is missing of the git view; `git pack-refs` moves files away, too."""
+        """Write again what is missing of the git view, or behind.
+
+        The view is not synced, so a power cut may take it back; `git pack-refs` moves files away.
+        """
         for name, content in self._view_files().items():
-            if not os.path.lexists(self.git_dir + name):
+            found = home.read_small(self.git_dir + name)
+            if found != content and (not found or self._is_behind(name)):
                 home.replace_file(self.git_dir + name, content, durable=False)
                 yield f"the file `{name[1:].decode()}` of the git view was missing; made again"
+
+    def _is_behind(self, name: bytes) -> bool:
+        shown = view.read_ref(self.git_dir, name[1:])
+        return shown is not None and self.ledger.knows_view(shown)
 
     def _view_files(self) -> "dict[bytes, bytes]":
         wanted = dict(view.FILES)
@@ -138,14 +149,16 @@ class Store:
         names = (n for n in os.listdir(self.packs_dir) if n.startswith(b"pack-"))
         return sorted({n.rsplit(b".", 1)[0] for n in names} - known)
 
-    def _litter(self) -> "Iterator[bytes]":
-        for name in os.listdir(self.packs_dir):
-            if name.startswith(b"tmp-") or name.endswith(b".tmp"):
-                yield self.packs_dir + b"/" + name
+    def _strays(self) -> "Iterator[bytes]":
         for stray in self.stray_packs():
             for suffix in (b".idx", b".pack"):
                 if os.path.lexists(self.packs_dir + b"/" + stray + suffix):
                     yield self.packs_dir + b"/" + stray + suffix
+
+    def _litter(self) -> "Iterator[bytes]":
+        for name in os.listdir(self.packs_dir):
+            if name.startswith(b"tmp-") or name.endswith(b".tmp"):
+                yield self.packs_dir + b"/" + name
         for folder in (b"", b"/git", b"/git/refs/heads", b"/git/refs/takeback"):
             for name in os.listdir(self.path + folder):
                 if name.endswith(b".tmp"):

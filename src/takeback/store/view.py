@@ -105,7 +105,15 @@ def read_ref(git_dir: bytes, name: bytes) -> "bytes | None":
 
 def write_ref(git_dir: bytes, name: bytes, commit: bytes) -> None:
     """Let a ref name a commit. Not synced: it is written again from the ledger when lost."""
-    replace_file(git_dir + b"/" + name, commit.hex().encode() + b"\n", durable=False)
+    path, text = git_dir + b"/" + name, commit.hex().encode() + b"\n"
+    if not os.path.lexists(path):
+        replace_file(path, text, durable=False)
+        return
+    fd = fsops.open_or_create(path)
+    try:
+        fsops.write_at(fd, text, 0)
+    finally:
+        os.close(fd)
 
 
 def keep_lost(git_dir: bytes, commit: bytes) -> None:

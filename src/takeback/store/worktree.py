@@ -74,46 +74,51 @@ class Extraction:
 class Target:
     """The folder that a tree is extracted into: new, or there and empty.
 
-    A new folder is written beside its place and gets its name when it is complete, so that a
-    crash never leaves half a tree under the name that was asked for.
+    The tree is written beside its place and gets its name when it is complete: a rename over an
+    empty folder either happens whole or, if something is in it by then, not at all. So a crash
+    leaves no half tree under that name, and giving up removes nothing that is not ours.
     """
 
     def __init__(self, path: bytes) -> None:
-        self.path = os.path.abspath(path)
-        self._is_new = not os.path.lexists(self.path)
-        if self._is_new:
-            self._work = b"%s.takeback-%d.tmp" % (self.path, os.getpid())
-        else:
-            self._work = self.path
-            _require_empty(self.path)
+        self.path = path
+        if os.path.lexists(path):
+            _require_empty(path)
+        self._work = b"%s.takeback-%s.tmp" % (path, os.urandom(4).hex().encode())
         self.fd = -1
 
     def begin(self) -> int:
-        """Open the folder to write into."""
-        if self._is_new:
-            parent = os.path.dirname(self.path)
-            if not os.path.isdir(parent):
-                raise TargetError(
-                    f"there is no folder `{os.fsdecode(parent)}` to extract into",
-                    hint="make it first, or name another folder",
-                )
-            fsops.mkdir(self._work)
+        """Make and open the folder to write into."""
+        parent = os.path.dirname(self.path)
+        if not os.path.isdir(parent):
+            raise TargetError(
+                f"there is no folder `{os.fsdecode(parent)}` to extract into",
+                hint="make it first, or name another folder",
+            )
+        fsops.mkdir(self._work)
         self.fd = os.open(self._work, _DIRECTORY)
         return self.fd
 
     def finish(self) -> None:
         """Let the complete tree appear under its name."""
-        os.close(self.fd)
-        if self._is_new:
+        try:
             fsops.rename(self._work, self.path)
+        except OSError as problem:
+            raise TargetError(
+                f"`{os.fsdecode(self.path)}` cannot be replaced: {problem.strerror}",
+                hint="name a folder that does not exist yet",
+            ) from problem
+        os.close(self.fd)
 
     def abandon(self) -> None:
-        """Remove what was written so far."""
-        if self.fd >= 0:
+        """Remove what was written so far, as far as that can be done."""
+        try:
             remove_below(self.fd)
+            fsops.rmdir(self._work)
+        except OSError:
+            # The error that made us give up is the one to tell.
+            pass
+        finally:
             os.close(self.fd)
-            if self._is_new:
-                fsops.rmdir(self._work)
 
 
 def remove_below(root: int) -> None:

@@ -1,0 +1,98 @@
+"""What the ledger's tables and events hold, and how events are chained."""
+
+from takeback.model.hashing import short_sha256
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from takeback.model.jsontext import Json
+    from takeback.store.packwrite import SealedPack
+
+NO_CHAIN = bytes(32)
+CHECKPOINT_TAKEN = "CheckpointTaken"
+CHECKPOINT_NAMED = "CheckpointNamed"
+
+
+class CheckpointRow:
+    """One committed checkpoint as the ledger holds it."""
+
+    __slots__ = (
+        "changed",
+        "created",
+        "entries",
+        "event",
+        "id",
+        "keep",
+        "label",
+        "number",
+        "pack",
+        "root",
+        "tree",
+        "view",
+    )
+
+    def __init__(
+        self,
+        number: int,
+        id: str,
+        event: int,
+        tree: bytes,
+        root: bytes,
+        pack: int,
+        view: bytes,
+        keep: bytes,
+        created: int,
+        label: str,
+        entries: int,
+        changed: int,
+    ) -> None:
+        self.number = number
+        self.id = id
+        self.event = event
+        self.tree = tree
+        self.root = root
+        self.pack = pack
+        self.view = view
+        self.keep = keep
+        self.created = created
+        self.label = label
+        self.entries = entries
+        self.changed = changed
+
+    def values(self) -> "tuple[bytes | str | int, ...]":
+        """What the row holds, in the order of the table's columns."""
+        place = (self.number, self.id, self.event, self.tree, self.root, self.pack)
+        shown = (self.view, self.keep, self.created, self.label)
+        return *place, *shown, self.entries, self.changed
+
+
+def row_facts(row: CheckpointRow) -> "dict[str, Json]":
+    """What the event of a checkpoint says about its row."""
+    return {
+        "checkpoint": row.id,
+        "label": row.label,
+        "tree": row.tree.hex(),
+        "root": row.root.hex(),
+        "pack": row.pack,
+        "view": row.view.hex(),
+        "keep": row.keep.hex(),
+        "entries": row.entries,
+        "changed": row.changed,
+    }
+
+
+def pack_facts(packs: "Iterable[SealedPack]") -> "Json":
+    """What the event of a checkpoint says about its packs."""
+    return [[p.number, p.name.decode(), p.size, p.objects] for p in packs]
+
+
+def commit_to(salt: bytes, text: str) -> bytes:
+    """The commitment to a payload; without the salt it says nothing about the text."""
+    return short_sha256(salt + text.encode("utf-8", "surrogatepass"))
+
+
+def chain_over(before: bytes, seq: int, kind: str, at: int, commitment: bytes) -> bytes:
+    """The link that ties an event to all events before it."""
+    said = b"%d %s %d " % (seq, kind.encode(), at)
+    return short_sha256(before + said + commitment)
