@@ -30,5 +30,5 @@ class Rules(Protocol):
 class Progress(Protocol):
     """Told now and then how far long work has come."""
 
-    def __call__(self, doing: str, done: int, total: int) -> None:
+    def __call__(self, doing: str, done: int, total: int, /) -> None:
         """Hear that `done` of `total` are done; a total of 0 means that nobody knows."""
