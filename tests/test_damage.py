@@ -16,7 +16,8 @@ from faults.report import FULL, SECONDS, noted, stage
 from faults.rot import Examination, Injury, Patient, files_of, injuries, open_project, tables_of
 from takeback.errors import DamagedStoreError, ProjectIdentityError
 
-COUNT = 2000 if FULL else 150
+COUNT = 200 if FULL else 13
+"""For each of the stores and shares; 2,400 or 156 in all."""
 CHECKPOINTS = 12
 SHARES = 4
 
@@ -86,7 +87,7 @@ def test_damage_is_found(patient: Patient, share: int) -> None:
     """Whatever happens to any byte of a store is found, or is proven to change nothing."""
     with noted(damage="random", share=share) as note, stage() as folder:
         examination = Examination(patient, folder)
-        for injury in injuries(patient.home, COUNT // SHARES // 2, seed=share):
+        for injury in injuries(patient.home, COUNT, seed=share):
             examination.of(injury)
         note |= examination.noticed
         note["injuries"] = examination.noticed.total()

@@ -34,9 +34,8 @@ from takeback.store.ledger import Ledger
 from takeback.store.packwrite import PackWriter
 from takeback.store.store import Store
 
-ALWAYS = ("kill", "ENOSPC")
-"""Tried at every step of the light scenarios, also in `./check`."""
 FEW, MANY = 3, 16
+"""How many faults of a kind are tried where not every step is."""
 
 
 @pytest.mark.timeout(SECONDS)
@@ -80,7 +79,7 @@ def _share(scenario: Scenario, kind: str, faults: list[Fault]) -> Iterator[Fault
     """The faults for `./check`: every second step synced and the others not, with both caches."""
     if scenario.heavy:
         chosen = every_nth(faults, FEW)
-    elif kind in (*ALWAYS, "full") and (scenario is not WAITING or kind == "kill"):
+    elif kind == "kill" or (kind in ("ENOSPC", "full") and scenario not in (FIRST, WAITING)):
         chosen = (fault for fault in faults if fault.step % 2 == fault.sync)
     else:
         chosen = every_nth(faults, FEW)

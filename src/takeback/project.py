@@ -6,8 +6,8 @@ import time
 
 from takeback.engine import capture
 from takeback.engine.limits import LimitRules, Limits, from_settings
-from takeback.errors import CaptureError, TakebackError, UnknownReferenceError
-from takeback.model import ids
+from takeback.errors import CaptureError, TakebackError, UnknownReferenceError, UsageError
+from takeback.model import ids, reasons
 from takeback.store import identity, mounts, statcache
 from takeback.store import store as stores
 from takeback.store.failures import FailingAs
@@ -89,6 +89,12 @@ class Project:
                     raise UnknownReferenceError(f"there is no project `{join}`")
                 root = Root(join, stat.st_dev, stat.st_ino, here)
             else:
+                above = identity.find(place, os.path.dirname(here)).root
+                if above is not None:
+                    raise UsageError(
+                        f"`{os.fsdecode(here)}` is inside project `{above.id}`, which covers it",
+                        hint="no two projects cover one file; work with the one above",
+                    )
                 for other in known.values():
                     if other.path == here:
                         place.record(Root(other.id, other.device, other.inode, here + b" (before)"))
@@ -142,6 +148,7 @@ class Project:
                     device=os.fstat(root).st_dev,
                     rules=self._rules,
                     mounts=mounted,
+                    strangers=self._strangers(),
                     at=time.time_ns(),
                     id=ids.from_entropy(os.urandom(8)),
                     label=_clean(label),
@@ -171,8 +178,8 @@ class Project:
         """Re-hash everything in the store; damage is returned, not raised."""
         from takeback.engine.verify import verify
 
-        with FailingAs(TakebackError, "the store could not be verified"), self._held():
-            return verify(self._store, progress)
+        with FailingAs(TakebackError, "the store could not be verified"):
+            return verify(self._store, self._held, progress)
 
     def status(self) -> "Status":
         """Where we are: the newest checkpoint and what is not covered."""
@@ -180,7 +187,8 @@ class Project:
 
         with FailingAs(TakebackError, "the store could not be read"):
             row = self._store.ledger.newest()
-            newest = capture.as_value(row, new=False, told=self._told(row)) if row else None
+            told = self._told(row) if row else []
+            newest = capture.as_value(row, new=False, told=told) if row else None
             return Status(
                 project=self.id,
                 root=self.root,
@@ -265,6 +273,14 @@ class Project:
             )
         return fd
 
+    def _strangers(self) -> "dict[tuple[int, int], int]":
+        """Folders inside this project that are not its own, by device and inode."""
+        inside = self.root + b"/"
+        others = (root for root in self._home.roots() if root.path.startswith(inside))
+        found = {(root.device, root.inode): reasons.ANOTHER_PROJECT for root in others}
+        found[self._store.identity()] = reasons.STORE
+        return found
+
     def _stat_cache(self, mounted: "frozenset[bytes] | None") -> StatCache:
         root = (self._root.device, self._root.inode)
         rules = self._read_limits().fingerprint()
@@ -273,10 +289,14 @@ class Project:
             self._cache = StatCache(self._store.index_path, mark)
         return self._cache
 
-    def _told(self, row: "CheckpointRow") -> "Iterator[tuple[bytes, int]]":
+    def _told(self, row: "CheckpointRow") -> "list[tuple[bytes, int]]":
         from takeback.engine.previous import told
 
-        return told(self._store.objects, row)
+        objects = self._store.reader()
+        try:
+            return list(told(objects, row))
+        finally:
+            objects.close()
 
     def _read_limits(self) -> Limits:
         if self._limits is None:

@@ -37,7 +37,7 @@ def main(argv: "list[str] | None" = None) -> int:
         screen.error(problem)
         return problem.exit_code
     except KeyboardInterrupt:
-        screen.note("interrupted; nothing was changed")
+        screen.note("interrupted; `takeback` shows what was made until then")
         return _INTERRUPTED
     except BrokenPipeError:
         # Whoever read our output has gone.
@@ -58,16 +58,17 @@ def entry() -> "NoReturn":
 
 
 def _run(words: "list[str]", screen: Screen) -> int:
-    if "--version" in words:
+    name, rest = arguments.split(words)
+    if not name and "--version" in rest:
         from takeback.version import VERSION
 
         screen.say(f"takeback {VERSION}")
         return 0
-    name, rest = arguments.split(words)
     if name == "help" or (not name and ("-h" in rest or "--help" in rest)):
         return _help(rest, screen)
     module = load(name or "status")
     given = arguments.parse(module.COMMAND, rest)
+    screen.json = given.has("json")
     if given.has("help"):
         from takeback.cli import manual
 

@@ -7,6 +7,8 @@ commit    the pack is synced, then one transaction in the ledger: now the checkp
 publish   the git view and the stat cache follow; losing them loses nothing
 """
 
+from struct import error as struct_error
+
 from takeback.model import reasons
 from takeback.model.tree import REASON, UNSTABLE
 from takeback.model.values import Checkpoint, LeftOut
@@ -16,7 +18,7 @@ from takeback.store.scan import Scan, StrangeRoot
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Mapping
 
     from takeback.engine.previous import Previous
     from takeback.model.jsontext import Json
@@ -34,7 +36,18 @@ _MANY = 64
 class Request:
     """What a checkpoint is taken of, when, and what it will be called."""
 
-    __slots__ = ("at", "device", "id", "label", "mounts", "progress", "rehash", "root", "rules")
+    __slots__ = (
+        "at",
+        "device",
+        "id",
+        "label",
+        "mounts",
+        "progress",
+        "rehash",
+        "root",
+        "rules",
+        "strangers",
+    )
 
     def __init__(
         self,
@@ -43,6 +56,7 @@ class Request:
         device: int,
         rules: "Callable[[Callable[[bytes], bool]], Rules]",
         mounts: "frozenset[bytes] | None",
+        strangers: "Mapping[tuple[int, int], int]",
         at: int,
         id: str,
         label: str,
@@ -53,6 +67,7 @@ class Request:
         self.device = device
         self.rules = rules
         self.mounts = mounts
+        self.strangers = strangers
         self.at = at
         self.id = id
         self.label = label
@@ -86,13 +101,16 @@ class _Capture:
         self._incremental = known and not request.rehash
         self._previous = None if self._incremental else _previous(store, newest)
         self._clock = fsclock.read(store.clock_path, request.device)
-        captured = self._previous.was_captured if self._previous else _never
-        rules = request.rules(captured)
-        self._scan = Scan(request.root, rules, store.identity(), request.mounts)
+        self._scan = self._new_scan()
         self._known: dict[bytes, int] | None = None
         self._pieces: Pieces | None = None
         if not self._incremental:
             cache.forget()
+
+    def _new_scan(self) -> Scan:
+        request = self._request
+        rules = request.rules(self._previous.was_captured if self._previous else _never)
+        return Scan(request.root, rules, request.strangers, request.mounts)
 
     def close(self) -> None:
         """Close what the scan opened."""
@@ -123,7 +141,8 @@ class _Capture:
             self._cache.forget()
             self._incremental = False
             self._previous = _previous(self._store, self._newest)
-            self._scan.restart()
+            self._scan.close()
+            self._scan = self._new_scan()
             return self._scan.whole()
 
     def _give_up(self, writer: "PackWriter") -> None:
@@ -162,13 +181,25 @@ class _Capture:
         elif len(pending) > _MANY:
             self._known = records.objects(self._cache.records)
         reading = Reading(
-            self._scan, writer, self._clock, self._number_of, knows_some=bool(self._known)
+            self._scan,
+            writer,
+            self._clock,
+            self._number_of,
+            knows_some=bool(self._known),
+            alone=self._request.rehash,
         )
         total = len(pending)
         reading.run(lambda done: self._request.tell("reading", done, total))
 
     def _number_of(self, oid: bytes) -> int:
-        return self._known.get(oid, 0) if self._known is not None else 0
+        number = self._known.get(oid, 0) if self._known is not None else 0
+        if not number or not self._request.rehash or self._previous is None:
+            return number
+        if self._store.objects.is_sound(oid, number):
+            return number
+        # The file is still there, so what was damaged is stored again.
+        self._previous.damaged = True
+        return 0
 
     # -- commit ----------------------------------------------------------------------------
 
@@ -242,8 +273,9 @@ class _Capture:
                 cache.patch(self._edits(root), row.number, row.tree)
             else:
                 cache.replace(b"".join(records.whole(root)), row.number, row.tree)
-        except OSError:
-            # Without a cache the next checkpoint only takes longer.
+        except (OSError, struct_error):
+            # No room, or folders deeper than a record can say. Without a cache the next
+            # checkpoint only takes longer.
             cache.forget()
 
     def _remember_same(self, root: "Folder", newest: CheckpointRow, writer: "PackWriter") -> None:

@@ -14,10 +14,11 @@ def extract(
 ) -> int:
     """Write the tree of a checkpoint into a new or empty folder; return how many entries."""
     target = Target(directory)
-    extraction = Extraction(target.begin(), store.objects)
+    objects = store.reader()
+    extraction = Extraction(target.begin(), objects)
     try:
         done = 0
-        for path, manifest in store.objects.walk(row.root, row.pack, row.tree):
+        for path, manifest in objects.walk(row.root, row.pack, row.tree):
             way = tuple(path.split(b"/")) if path else ()
             done += extraction.write_folder(way, manifest)
             if progress is not None:
@@ -29,4 +30,6 @@ def extract(
         extraction.close()
         target.abandon()
         raise
+    finally:
+        objects.close()
     return done

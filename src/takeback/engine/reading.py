@@ -64,6 +64,7 @@ class Reading:
         known: "Callable[[bytes], int]",
         *,
         knows_some: bool,
+        alone: bool,
     ) -> None:
         self._scan = scan
         self._writer: Writer = writer
@@ -71,6 +72,7 @@ class Reading:
         self._clock = clock
         self._known = known
         self._knows_some = knows_some
+        self._alone = alone
         self._patience = Patience()
         self.changed: Pending = []
         self._folder: Folder | None = None
@@ -98,7 +100,7 @@ class Reading:
                 return
 
     def _units(self, pending: "Pending", told: "Callable[[int], None]") -> "Iterable[Pending]":
-        if len(pending) <= _WORTH_SHARING:
+        if self._alone or len(pending) <= _WORTH_SHARING:
             return group(pending)
         from takeback.engine.sharing import read_shared
 

@@ -1,4 +1,9 @@
-"""Check that every byte in the store is what was written, and say what any damage touches."""
+"""Check that every byte in the store is what was written, and say what any damage touches.
+
+Packs never change, and the ledger is read as of one moment, so most of it needs no lock:
+checkpoints go on meanwhile. Only what is compared with files that change, and what can be put
+right, is done with the lock held, at the end.
+"""
 
 from takeback.errors import DamagedStoreError, TakebackError
 from takeback.model.tree import FOLDER
@@ -9,29 +14,36 @@ from takeback.store.packread import PackFile
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from takeback.model.tree import Entry
     from takeback.ports import Progress
+    from takeback.store.lock import Held
+    from takeback.store.objects import Objects
     from takeback.store.rows import CheckpointRow
     from takeback.store.store import Store
 
     Key = tuple[bytes, int, bytes]
 
 
-def verify(store: "Store", progress: "Progress | None" = None) -> Verification:
+def verify(
+    store: "Store", held: "Callable[[], Held]", progress: "Progress | None" = None
+) -> Verification:
     """Re-hash everything; damage is collected, never raised."""
     check = _Check(store, progress)
-    check.ledger()
+    with held():
+        # Whatever a process that died left is cleaned up first.
+        pass
+    rows, packs = check.ledger()
+    objects = store.reader()
     try:
-        rows = list(store.ledger.checkpoints())
-        packs = store.ledger.packs()
-    except TakebackError as problem:
-        check.note(str(problem))
-        rows, packs = [], {}
-    check.packs(packs)
-    check.trees(rows)
-    check.view(rows)
+        check.packs(packs)
+        check.trees(rows, objects)
+    finally:
+        objects.close()
+    check.commits(rows)
+    with held():
+        check.settle()
     return Verification(
         checkpoints=len(rows),
         packs=len(packs),
@@ -52,64 +64,80 @@ class _Check:
         self.strong: dict[bytes, bytes | None] = {}
         """The SHA-256 of every sound blob; None for trees and commits."""
         self.repaired: list[str] = []
+        self._below: dict[Key, list[Key]] = {}
+        self._sound: list[tuple[int, bytes]] = []
 
     def note(self, what: str, checkpoints: "tuple[str, ...]" = ()) -> None:
         """Add one damage to the list."""
         self.damage.append(Damage(what, checkpoints))
 
-    def ledger(self) -> None:
-        """The ledger's pages, its chain, and that its tables say what its events say."""
-        for what in self._store.ledger.check():
-            self.note(what)
+    def ledger(self) -> "tuple[list[CheckpointRow], dict[int, str]]":
+        """The ledger's pages, chain and tables, as of one moment; return its rows."""
         try:
-            for what in self._store.check_anchor():
-                self.note(what)
+            with self._store.ledger.snapshot() as ledger:
+                for what in ledger.check():
+                    self.note(what)
+                return list(ledger.checkpoints()), ledger.packs()
         except TakebackError as problem:
             self.note(str(problem))
+            return [], {}
 
     def packs(self, packs: "dict[int, str]") -> None:
-        """Every pack: each byte, each object, and its index."""
+        """Every pack: each byte and each object."""
         for done, (number, name) in enumerate(sorted(packs.items())):
             if self._progress is not None:
                 self._progress("verifying packs", done, len(packs))
-            with PackFile(self._store.packs_dir + b"/" + name.encode()) as pack:
+            path = self._store.packs_dir + b"/" + name.encode()
+            with PackFile(path) as pack:
                 problems = pack.check(self._on_object)
-                made_with = self._store.ledger.made_with(number) if problems else ()
-                for what in problems:
-                    self.note(f"pack {number}: {what}", made_with)
-                if not problems:
-                    self._mend_index(number, pack)
-
-    def _mend_index(self, number: int, pack: PackFile) -> None:
-        """An index is made from its pack, so a bad one is simply made again."""
-        what = pack.index_problem()
-        if what:
-            pack.rewrite_index()
-            self.repaired.append(f"pack {number}: {what}; made again")
+            made_with = self._store.ledger.made_with(number) if problems else ()
+            for what in problems:
+                self.note(f"pack {number}: {what}", made_with)
+            if not problems:
+                self._sound.append((number, path))
 
     def _on_object(self, oid: bytes, kind: int, strong: "bytes | None") -> None:
         self.strong[oid] = strong if kind == BLOB else None
 
+    def settle(self) -> None:
+        """With the lock held: mend what can be made again, compare what may have moved."""
+        for number, path in self._sound:
+            with PackFile(path) as pack:
+                what = pack.index_problem()
+                if what:
+                    pack.rewrite_index()
+                    self.repaired.append(f"pack {number}: {what}; made again")
+        try:
+            self.repaired += self._store.mend_view()
+            for what in (*self._store.check_view(), *self._store.check_anchor()):
+                self.note(what)
+        except TakebackError as problem:
+            self.note(str(problem))
+        for commit in view.lost(self._store.git_dir):
+            self.note(
+                f"the ledger lost its end: the git view knows the commit `{commit.hex()}`, "
+                "the ledger does not"
+            )
+
     # -- trees -----------------------------------------------------------------------------
 
-    def trees(self, rows: "list[CheckpointRow]") -> None:
+    def trees(self, rows: "list[CheckpointRow]", objects: "Objects") -> None:
         """Every manifest of every checkpoint, and that all it names is there and sound."""
         bad: dict[Key, list[str]] = {}
-        seen: set[Key] = set()
         for row in rows:
-            self._check_tree((row.root, row.pack, row.tree), seen, bad)
+            self._check_tree((row.root, row.pack, row.tree), objects, bad)
         if bad:
             self._name_checkpoints(rows, bad)
 
-    def _check_tree(self, root: "Key", seen: "set[Key]", bad: "dict[Key, list[str]]") -> None:
+    def _check_tree(self, root: "Key", objects: "Objects", bad: "dict[Key, list[str]]") -> None:
         stack = [root]
         while stack:
             key = stack.pop()
-            if key in seen:
+            if key in self._below:
                 continue
-            seen.add(key)
+            below = self._below[key] = []
             try:
-                manifest = self._store.objects.manifest(*key)
+                manifest = objects.manifest(*key)
             except DamagedStoreError as problem:
                 bad.setdefault(key, []).append(str(problem))
                 continue
@@ -117,9 +145,10 @@ class _Check:
                 if entry.reason:
                     continue
                 if entry.kind == FOLDER:
-                    stack.append((entry.oid, entry.number, entry.strong))
+                    below.append((entry.oid, entry.number, entry.strong))
                 elif self.strong.get(entry.oid) != entry.strong:
                     bad.setdefault(key, []).append(self._missing(entry))
+            stack += below
 
     def _missing(self, entry: "Entry") -> str:
         name = entry.name.decode("utf-8", "backslashreplace")
@@ -141,29 +170,14 @@ class _Check:
         stack, seen = [root], set()
         while stack:
             key = stack.pop()
-            if key in seen:
-                continue
-            seen.add(key)
-            yield key
-            try:
-                manifest = self._store.objects.manifest(*key)
-            except DamagedStoreError:
-                continue
-            stack += ((e.oid, e.number, e.strong) for e in manifest.folders())
+            if key not in seen:
+                seen.add(key)
+                yield key
+                stack += self._below.get(key, ())
 
-    # -- view ------------------------------------------------------------------------------
-
-    def view(self, rows: "list[CheckpointRow]") -> None:
-        """That the git view shows what the ledger says."""
+    def commits(self, rows: "list[CheckpointRow]") -> None:
+        """That the git view holds the commits of every checkpoint."""
         for row in rows:
             for commit in (row.view, row.keep):
                 if commit not in self.strong:
                     self.note(f"the commit `{commit.hex()}` of the git view is missing", (row.id,))
-        self.repaired += self._store.mend_view()
-        for what in self._store.check_view():
-            self.note(what)
-        for commit in view.lost(self._store.git_dir):
-            self.note(
-                f"the ledger lost its end: the git view knows the commit `{commit.hex()}`, "
-                "the ledger does not"
-            )

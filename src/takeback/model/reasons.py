@@ -9,6 +9,7 @@ TOO_LARGE = 5
 REBUILDABLE = 6
 IGNORED = 7
 STORE = 8
+ANOTHER_PROJECT = 9
 
 WORDS = {
     VERSION_CONTROL: "version control",
@@ -19,6 +20,7 @@ WORDS = {
     REBUILDABLE: "rebuildable",
     IGNORED: "ignored",
     STORE: "store",
+    ANOTHER_PROJECT: "another project",
 }
 
 EXPLAINED = {
@@ -30,6 +32,7 @@ EXPLAINED = {
     REBUILDABLE: "can be made again, and is big",
     IGNORED: "an ignored folder with many entries",
     STORE: "Takeback's own store",
+    ANOTHER_PROJECT: "has a history of its own",
 }
 
 

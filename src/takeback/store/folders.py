@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     import os
 
 _VIEW = Struct("<QQI")
+_KEPT_WAY = 256
 _LATEST = (1 << 63) - 1
 _ALL_64 = (1 << 64) - 1
 
@@ -106,7 +107,7 @@ class Folder:
     def __init__(self, name: bytes, parent: "Folder | None") -> None:
         self.name = name
         self.parent = parent
-        self._way: tuple[bytes, ...] = (*parent.way(), name) if parent is not None else ()
+        self._way = _way_below(parent, name) if parent is not None else ()
         self.nodes: dict[bytes, Node] = {}
         self.children: dict[bytes, Folder] = {}
         self.before: dict[bytes, tuple[int, int, bytes]] = {}
@@ -138,7 +139,13 @@ class Folder:
 
     def way(self) -> "tuple[bytes, ...]":
         """The names that lead here from the root."""
-        return self._way
+        if self._way is not None:
+            return self._way
+        names, above = [], self
+        while above._way is None and above.parent is not None:
+            names.append(above.name)
+            above = above.parent
+        return *above.way(), *reversed(names)
 
     def path(self) -> bytes:
         """The path from the root."""
@@ -156,6 +163,12 @@ class Folder:
         """The entries in the order of their names."""
         nodes = self.nodes
         return [nodes[name] for name in sorted(nodes)]
+
+
+def _way_below(parent: Folder, name: bytes) -> "tuple[bytes, ...] | None":
+    # Kept where it is short; for a chain of thousands of folders that would add up.
+    above = parent._way
+    return (*above, name) if above is not None and len(above) < _KEPT_WAY else None
 
 
 def load(records: "bytes | bytearray", offset: int, parent: "Folder | None") -> Folder:

@@ -75,12 +75,6 @@ def write_at(fd: int, data: "bytes | bytearray | memoryview", offset: int) -> No
         view, offset, limit = view[done:], offset + done, None
 
 
-def truncate(fd: int, length: int) -> None:
-    """Cut or extend an open file to `length` bytes."""
-    _announce("truncate", fd, length)
-    os.ftruncate(fd, length)
-
-
 def fsync(fd: int) -> None:
     """Make an open file or directory durable."""
     _announce("fsync", fd)
@@ -155,11 +149,11 @@ def set_mtime(path: "Path", mtime_ns: int, *, dir_fd: "int | None" = None) -> No
     os.utime(path, ns=(mtime_ns, mtime_ns), dir_fd=dir_fd, follow_symlinks=False)
 
 
-def lock(fd: int, *, shared: bool = False) -> bool:
+def lock(fd: int) -> bool:
     """Try to take the advisory lock of an open file; False when somebody else holds it."""
     _announce("lock", fd)
     try:
-        fcntl.flock(fd, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
     return True

@@ -110,10 +110,14 @@ class Home:
             if root is not None and root.id.encode() == name:
                 yield root
 
+    def _write_root(self, root: Root) -> None:
+        replace_file(self.store_path(root.id) + b"/root", root.line(), durable=True)
+
     def unclaimed(self) -> "str | None":
         """The id of a store that a first use made and did not live to claim."""
         for name in map(os.fsdecode, os.listdir(self.path + b"/projects")):
-            if len(name) == ids.LENGTH and ids.is_prefix(name):
+            is_id = len(name) == ids.LENGTH and ids.is_prefix(name)
+            if is_id and os.path.isdir(self.store_path(name)):
                 held = set(os.listdir(self.store_path(name)))
                 if held <= {b"git"} and require_private(self.store_path(name)):
                     return name
@@ -122,7 +126,8 @@ class Home:
     def clean_up(self) -> None:
         """Remove what a process left that died while it held the home's lock."""
         projects = self.path + b"/projects/"
-        stores = [projects + name for name in os.listdir(projects)]
+        paths = (projects + name for name in os.listdir(projects))
+        stores = [path for path in paths if os.path.isdir(path)]
         views = [store + b"/git" for store in stores if os.path.isdir(store + b"/git")]
         for folder in (self.path, *stores, *views):
             for name in os.listdir(folder):
@@ -131,8 +136,14 @@ class Home:
 
     def record(self, root: Root) -> None:
         """Remember where a project is: in its store first, then in the registry."""
-        replace_file(self.store_path(root.id) + b"/root", root.line(), durable=True)
-        lines = [known.line() for known in self.roots_from_stores()]
+        self._write_root(root)
+        found = {known.id: known for known in self.roots_from_stores()}
+        for known in self.roots():
+            # A store that cannot say any more where its project is, but the registry can.
+            if known.id not in found and os.path.lexists(self.store_path(known.id) + b"/ledger.db"):
+                self._write_root(known)
+                found[known.id] = known
+        lines = [found[id].line() for id in sorted(found)]
         replace_file(self.path + b"/registry", b"".join(lines), durable=False)
 
 

@@ -37,11 +37,13 @@ class Found:
 def find(home: Home, start: bytes) -> Found:
     """The nearest project at or above `start`, else the folder where a new one begins."""
     start = os.path.realpath(start)
-    known = home.roots()
-    for path in _upwards(start):
-        found = _match(home, known, path)
-        if found is not None:
-            return found
+    # The registry may have been lost; the stores themselves know better, but take longer.
+    for roots in (home.roots, home.roots_from_stores):
+        known = roots()
+        for path in _upwards(start):
+            found = _match(home, known, path)
+            if found is not None:
+                return found
     from takeback.store import usergit
 
     return Found(usergit.top_of_repository(start) or start, None)

@@ -92,12 +92,17 @@ class Ledger:
     def packs(self) -> "dict[int, str]":
         """The name of each pack by its number."""
         with _AsDamage("read"):
-            return dict(self._db.execute("SELECT number, name FROM packs"))
+            rows = self._db.execute("SELECT number, name FROM packs").fetchall()
+        if not all(isinstance(number, int) and isinstance(name, str) for number, name in rows):
+            raise DamagedStoreError("a row of the ledger holds values of the wrong kind")
+        return dict(rows)
 
     def pack_name(self, number: int) -> "str | None":
         """The name of one pack."""
         with _AsDamage("read"):
             row = self._db.execute("SELECT name FROM packs WHERE number = ?", (number,)).fetchone()
+        if row is not None and not isinstance(row[0], str):
+            raise DamagedStoreError("a row of the ledger holds values of the wrong kind")
         return row[0] if row else None
 
     def made_with(self, number: int) -> "tuple[str, ...]":
@@ -107,24 +112,18 @@ class Ledger:
         with _AsDamage("read"):
             query = "SELECT payload FROM events WHERE kind = ?"
             for (text,) in self._db.execute(query, (CHECKPOINT_TAKEN,)):
-                said = json.loads(text)
-                if any(pack[0] == number for pack in said["packs"]):
-                    return (said["checkpoint"],)
+                try:
+                    said = json.loads(text)
+                    if any(pack[0] == number for pack in said["packs"]):
+                        return (str(said["checkpoint"]),)
+                except (TypeError, ValueError, KeyError, IndexError):
+                    # The event itself is damaged; that is said elsewhere.
+                    continue
         return ()
 
     def next_pack(self) -> int:
         """The number that the next pack gets."""
         return self._number("SELECT coalesce(max(number), 0) + 1 FROM packs")
-
-    def cursor(self) -> int:
-        """The sequence number of the newest event."""
-        return self._number("SELECT coalesce(max(seq), 0) FROM events")
-
-    def meta(self, key: str) -> "str | None":
-        """A fact about the store itself."""
-        with _AsDamage("read"):
-            row = self._db.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
-        return row[0] if row else None
 
     def link_of(self, seq: int) -> "bytes | None":
         """The link of one event; None if there is no such event."""
@@ -139,13 +138,6 @@ class Ledger:
             return self._db.execute(query, (commit,)).fetchone() is not None
 
     # -- writing ---------------------------------------------------------------------------
-
-    def set_meta(self, values: "Mapping[str, str]") -> None:
-        """Record facts about the store itself."""
-        self._begin()
-        for key, value in values.items():
-            fsops.sql(self._db, "INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, value))
-        self._commit()
 
     def name_again(self, payload: "Mapping[str, Json]", at: int) -> int:
         """Record that a checkpoint was asked for and the newest one already holds the tree."""
@@ -181,6 +173,9 @@ class Ledger:
         self._appended = (int(seq), link)
         return int(seq)
 
+    def _begin_reading(self) -> None:
+        fsops.sql(self._db, "BEGIN")
+
     def _begin(self) -> None:
         fsops.sql(self._db, "BEGIN IMMEDIATE")
 
@@ -193,6 +188,10 @@ class Ledger:
         if self._db.in_transaction:
             fsops.sql(self._db, "ROLLBACK")
 
+    def snapshot(self) -> "Snapshot":
+        """The ledger as it is at this moment, on a connection of its own."""
+        return Snapshot(self.path)
+
     def check(self) -> "Iterator[str]":
         """What is wrong with the ledger itself, in words."""
         from takeback.store import audit
@@ -203,11 +202,27 @@ class Ledger:
 
     def _checkpoints(self, where: str, values: "tuple[str | int, ...]") -> "list[CheckpointRow]":
         with _AsDamage("read"):
-            return [CheckpointRow(*row) for row in self._db.execute(_SELECT + where, values)]
+            return [CheckpointRow.checked(row) for row in self._db.execute(_SELECT + where, values)]
 
     def _number(self, query: str) -> int:
         with _AsDamage("read"):
             return int(self._db.execute(query).fetchone()[0])
+
+
+class Snapshot:
+    """A ledger that stands still while it is read; others go on writing."""
+
+    __slots__ = ("_ledger",)
+
+    def __init__(self, path: bytes) -> None:
+        self._ledger = Ledger(path, writable=False)
+
+    def __enter__(self) -> Ledger:
+        self._ledger._begin_reading()
+        return self._ledger
+
+    def __exit__(self, *_: object) -> None:
+        self._ledger.close()
 
 
 def _require_file(path: bytes, *, create: bool) -> None:
@@ -262,15 +277,17 @@ class _AsDamage:
         pass
 
     def __exit__(self, kind: object, problem: object, trace: object) -> None:
-        if isinstance(problem, sqlite.DatabaseError) and _is_damage(problem):
+        if isinstance(problem, sqlite.DatabaseError | UnicodeDecodeError) and _is_damage(problem):
             raise DamagedStoreError(
                 f"the ledger cannot be {self.doing}: {problem}",
                 hint="run `takeback verify` to see what is damaged",
             ) from None
 
 
-def _is_damage(problem: sqlite.DatabaseError) -> bool:
-    # SQLITE_ERROR comes from a schema that no longer fits our statements.
+def _is_damage(problem: "sqlite.DatabaseError | UnicodeDecodeError") -> bool:
+    # SQLITE_ERROR comes from a schema that no longer fits our statements, and a text that is no
+    # UTF-8 from a flipped bit; SQLite's own message may quote it.
     if isinstance(problem, sqlite.OperationalError):
-        return getattr(problem, "sqlite_errorcode", 0) == sqlite.SQLITE_ERROR
+        code = getattr(problem, "sqlite_errorcode", 0)
+        return code == sqlite.SQLITE_ERROR or "decode" in str(problem)
     return True

@@ -87,10 +87,31 @@ class Objects:
     def _blob(self, oid: bytes, number: int) -> bytes:
         from takeback.store.gitobjects import BLOB
 
-        kind, data = self.pack_with(oid, number).read(oid)
+        kind, data = self._read(oid, number)
         if kind != BLOB:
             raise DamagedStoreError(f"the object `{oid.hex()}` is of the wrong kind")
         return data
+
+    def _read(self, oid: bytes, number: int) -> "tuple[int, bytes]":
+        pack = self.pack_with(oid, number)
+        try:
+            return pack.read(oid)
+        except DamagedStoreError as problem:
+            # It may have been stored again since, for instance by `checkpoint --rehash`.
+            for other in self._ledger.packs():
+                copy = self._pack(other)
+                if copy is not None and copy is not pack and _holds(copy, oid):
+                    return copy.read(oid)
+            raise problem from None
+
+    def is_sound(self, oid: bytes, number: int) -> bool:
+        """Whether an object can be read as it was stored."""
+        try:
+            for _ in self.pack_with(oid, number).stream(oid)[2]:
+                pass
+        except DamagedStoreError:
+            return False
+        return True
 
     def _pack(self, number: int) -> "PackFile | None":
         pack = self._open.get(number)

@@ -1,5 +1,6 @@
 """What the ledger's tables and events hold, and how events are chained."""
 
+from takeback.errors import DamagedStoreError
 from takeback.model.hashing import short_sha256
 
 TYPE_CHECKING = False
@@ -12,6 +13,9 @@ if TYPE_CHECKING:
 NO_CHAIN = bytes(32)
 CHECKPOINT_TAKEN = "CheckpointTaken"
 CHECKPOINT_NAMED = "CheckpointNamed"
+
+
+_TYPES = (int, str, int, bytes, bytes, int, bytes, bytes, int, str, int, int)
 
 
 class CheckpointRow:
@@ -59,6 +63,13 @@ class CheckpointRow:
         self.label = label
         self.entries = entries
         self.changed = changed
+
+    @classmethod
+    def checked(cls, values: "tuple[object, ...]") -> "CheckpointRow":
+        """A row as the database gave it; a flipped bit can make a number out of a text."""
+        if len(values) != len(_TYPES) or not all(map(isinstance, values, _TYPES)):
+            raise DamagedStoreError("a row of the ledger holds values of the wrong kind")
+        return cls(*values)  # type: ignore[arg-type]
 
     def values(self) -> "tuple[bytes | str | int, ...]":
         """What the row holds, in the order of the table's columns."""

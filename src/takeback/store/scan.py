@@ -19,7 +19,7 @@ from takeback.store.records import is_big, subfolders
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Mapping
 
     from takeback.ports import Rules
 
@@ -51,7 +51,7 @@ class Scan:
         self,
         root: int,
         rules: "Rules",
-        store: "tuple[int, int]",
+        strangers: "Mapping[tuple[int, int], int]",
         mounts: "frozenset[bytes] | None",
     ) -> None:
         self.pending: list[tuple[Folder, Node]] = []
@@ -59,7 +59,7 @@ class Scan:
         self.descent = Descent(root)
         self._root = root
         self._rules = rules
-        self._store = store
+        self._strangers = strangers
         self._mounts = Mounts(mounts, os.fstat(root).st_dev)
         self._loaded: dict[int, Folder] = {}
         self._found: list[Folder] = []
@@ -68,13 +68,6 @@ class Scan:
     def close(self) -> None:
         """Close every descriptor but the root's."""
         self.descent.close()
-
-    def restart(self) -> None:
-        """Forget what was found so far."""
-        self.pending.clear()
-        self.removed.clear()
-        self._loaded.clear()
-        self._found.clear()
 
     # -- everything ------------------------------------------------------------------------
 
@@ -156,6 +149,12 @@ class Scan:
 
     def _reconsider(self, folder: Folder, node: Node, found: os.stat_result) -> None:
         """Something left out has changed, or what was captured is of another kind now."""
+        still_large = found.st_size > self._rules.file_limit and node.inode == found.st_ino
+        if node.reason == reasons.TOO_LARGE and still_large:
+            # Asking whether git tracks it by now means reading the whole index, at each change.
+            node.stamp(found)
+            folder.touched = True
+            return
         if node.reason in _STICKY:
             # If it is still big, it need not be asked about again: that can be slow.
             self._verdicts[folder.path_of(node.name)] = node.reason
@@ -315,7 +314,7 @@ class Scan:
         if self._mounts.hold(folder.path(), name, found):
             return reasons.OTHER_MOUNT
         if kind == FOLDER:
-            return reasons.STORE if (found.st_dev, found.st_ino) == self._store else 0
+            return self._strangers.get((found.st_dev, found.st_ino), 0)
         if kind == REGULAR:
             if found.st_size > self._rules.file_limit:
                 return self._rules.leaves_out_file(folder.path_of(name))

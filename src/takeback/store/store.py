@@ -46,6 +46,10 @@ class Store:
         self.objects.close()
         self.ledger.close()
 
+    def reader(self) -> Objects:
+        """Objects of one's own, so that threads do not close each other's packs."""
+        return Objects(self.packs_dir, self.ledger)
+
     def identity(self) -> "tuple[int, int]":
         """Device and inode of the home folder, by which a scan knows not to enter it."""
         found = os.stat(os.path.dirname(os.path.dirname(self.path)))
