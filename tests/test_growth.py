@@ -17,6 +17,8 @@ EARLY = slice(5, 14)
 LATE = slice(CHECKPOINTS - 9, CHECKPOINTS)
 WITHIN = 0.02
 
+MEMORY = re.compile(r"^\d+ +(brk|mmap|munmap|mremap|madvise|futex)\(")
+"""The allocator's own business, which is done once the heap has grown."""
 MARK = re.compile(r"/takeback-growth-(begin|end)-(\d+)")
 
 
@@ -76,7 +78,7 @@ def calls_per_checkpoint(trace: Path) -> list[int]:
                 inside = mark[1] == "begin"
                 if inside:
                     counts.append(0)
-            elif inside:
+            elif inside and not MEMORY.match(line):
                 counts[-1] += 1
     return counts
 

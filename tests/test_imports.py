@@ -29,8 +29,8 @@ ALWAYS = frozenset(
     takeback.store.descent takeback.store.failures takeback.store.folders takeback.store.fsclock
     takeback.store.fsops takeback.store.home takeback.store.identity takeback.store.layout
     takeback.store.ledger takeback.store.lock takeback.store.mounts takeback.store.objects
-    takeback.store.records takeback.store.scan takeback.store.schema takeback.store.settings
-    takeback.store.sqlite takeback.store.statcache takeback.store.statloop takeback.store.store
+    takeback.store.records takeback.store.rows takeback.store.scan takeback.store.schema
+    takeback.store.settings takeback.store.sqlite takeback.store.statcache takeback.store.statloop takeback.store.store
     takeback.store.view
     """.split()
 )
