@@ -142,12 +142,11 @@ class Project:
         with FailingAs(CaptureError, "no checkpoint was made"), self._held():
             root = self._open_root()
             try:
-                mounted = mounts.below(self.root)
                 request = capture.Request(
                     root=root,
                     device=os.fstat(root).st_dev,
                     rules=self._rules,
-                    mounts=mounted,
+                    mounts=mounts.below(self.root),
                     strangers=self._strangers(),
                     at=time.time_ns(),
                     id=ids.from_entropy(os.urandom(8)),
@@ -155,7 +154,7 @@ class Project:
                     rehash=rehash,
                     progress=progress,
                 )
-                return capture.take(self._store, self._stat_cache(mounted), request)
+                return capture.take(self._store, self._stat_cache(request), request)
             finally:
                 os.close(root)
 
@@ -214,8 +213,8 @@ class Project:
             return Usage(
                 packs=len(ledger.packs()),
                 objects=self._store.packs_size(),
-                ledger=_size(ledger.path) + _size(ledger.path + b"-wal"),
-                index=_size(self._store.index_path),
+                ledger=stores.size_of(ledger.path) + stores.size_of(ledger.path + b"-wal"),
+                index=stores.size_of(self._store.index_path),
                 checkpoints=ledger.count(),
             )
 
@@ -277,14 +276,16 @@ class Project:
         """Folders inside this project that are not its own, by device and inode."""
         inside = self.root + b"/"
         others = (root for root in self._home.roots() if root.path.startswith(inside))
-        found = {(root.device, root.inode): reasons.ANOTHER_PROJECT for root in others}
+        there = (root for root in others if root.is_there())
+        found = {(root.device, root.inode): reasons.ANOTHER_PROJECT for root in there}
         found[self._store.identity()] = reasons.STORE
         return found
 
-    def _stat_cache(self, mounted: "frozenset[bytes] | None") -> StatCache:
+    def _stat_cache(self, request: capture.Request) -> StatCache:
         root = (self._root.device, self._root.inode)
         rules = self._read_limits().fingerprint()
-        mark = statcache.identity(self.id, root, mounted or (), rules)
+        places = [*(request.mounts or ()), *(b"%d %d" % known for known in request.strangers)]
+        mark = statcache.identity(self.id, root, places, rules)
         if self._cache is None or self._cache.identity != mark:
             self._cache = StatCache(self._store.index_path, mark)
         return self._cache
@@ -367,10 +368,3 @@ def _require_folder(path: bytes) -> None:
 def _clean(label: str) -> str:
     """A label as text that can be stored and shown; the command line may hold any bytes."""
     return "".join("\N{REPLACEMENT CHARACTER}" if "\ud800" <= c <= "\udfff" else c for c in label)
-
-
-def _size(path: bytes) -> int:
-    try:
-        return os.lstat(path).st_size
-    except OSError:
-        return 0

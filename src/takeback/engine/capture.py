@@ -260,7 +260,7 @@ class _Capture:
     def _follow(self, root: "Folder", row: CheckpointRow) -> None:
         """Let the git view and the stat cache catch up with a committed checkpoint."""
         try:
-            self._store.publish(row.view, row.keep)
+            self._store.publish(row, self._newest)
         except OSError:
             # The next start brings the view up to date; see Store.recover.
             self._store.lock.leave_unclean()

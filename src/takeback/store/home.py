@@ -38,6 +38,13 @@ class Root:
         """Whether this is the very folder, whatever its path."""
         return (self.device, self.inode) == (found.st_dev, found.st_ino)
 
+    def is_there(self) -> bool:
+        """Whether the folder is still where we know it."""
+        try:
+            return self.is_folder(os.lstat(self.path))
+        except OSError:
+            return False
+
     def line(self) -> bytes:
         """One line of the registry."""
         path = self.path.replace(b"%", b"%25").replace(b"\n", b"%0A")

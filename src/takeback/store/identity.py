@@ -113,7 +113,7 @@ def _match_path(home: Home, root: Root, here: os.stat_result) -> Found:
 
 def _match_inode(home: Home, root: Root, here: os.stat_result, path: bytes) -> "Found | None":
     """Decide whether a folder with the inode of a known project is that one, moved."""
-    if _is_same(root, root.path):
+    if root.is_there():
         return Found(path, root)
     if agrees(home, root, path):
         return Found(path, _at(root, here, path), moved_from=root.path)
@@ -168,13 +168,6 @@ def _question(root: Root, path: bytes, how: str) -> ProjectIdentityError:
 
 def _at(root: Root, here: os.stat_result, path: bytes) -> Root:
     return Root(root.id, here.st_dev, here.st_ino, path)
-
-
-def _is_same(root: Root, path: bytes) -> bool:
-    try:
-        return root.is_folder(os.lstat(path))
-    except OSError:
-        return False
 
 
 def _names(path: bytes) -> "set[bytes]":

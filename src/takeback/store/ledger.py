@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from takeback.model.jsontext import Json
     from takeback.store.packwrite import SealedPack
 
+_MOST_PASSED_OVER = 100
 _SELECT = (
     "SELECT number, id, event, tree, root, pack, view, keep, created, label, entries, changed"
     " FROM checkpoints "
@@ -65,9 +66,18 @@ class Ledger:
     # -- reading ---------------------------------------------------------------------------
 
     def newest(self, back: int = 0) -> "CheckpointRow | None":
-        """The newest checkpoint, or the one `back` steps before it."""
+        """The newest checkpoint, or the one `back` steps before it.
+
+        A damaged row is passed over, so that it does not end the protection; `verify` tells.
+        """
         where = "ORDER BY number DESC LIMIT 1 OFFSET ?"
-        return next(iter(self._checkpoints(where, (back,))), None)
+        while True:
+            try:
+                return next(iter(self._checkpoints(where, (back,))), None)
+            except DamagedStoreError:
+                back += 1
+                if back > _MOST_PASSED_OVER:
+                    raise
 
     def with_prefix(self, prefix: str) -> "list[CheckpointRow]":
         """The checkpoints whose id begins with `prefix`."""
@@ -129,12 +139,12 @@ class Ledger:
         """The link of one event; None if there is no such event."""
         with _AsDamage("read"):
             row = self._db.execute("SELECT chain FROM events WHERE seq = ?", (seq,)).fetchone()
-        return row[0] if row else None
+        return _link(row[0]) if row else None
 
-    def knows_view(self, commit: bytes) -> bool:
+    def knows_commit(self, commit: bytes) -> bool:
         """Whether a commit of the git view belongs to a checkpoint."""
         with _AsDamage("read"):
-            query = "SELECT 1 FROM checkpoints WHERE view = ? LIMIT 1"
+            query = "SELECT 1 FROM checkpoints WHERE view = ?1 OR keep = ?1 LIMIT 1"
             return self._db.execute(query, (commit,)).fetchone() is not None
 
     # -- writing ---------------------------------------------------------------------------
@@ -164,6 +174,7 @@ class Ledger:
     def _append(self, kind: str, payload: "Mapping[str, Json]", at: int) -> int:
         last = self._db.execute("SELECT seq, chain FROM events ORDER BY seq DESC LIMIT 1")
         seq, chain = last.fetchone() or (0, NO_CHAIN)
+        chain = _link(chain)
         seq += 1
         text, salt = jsontext.dumps(payload), os.urandom(16)
         commitment = commit_to(salt, text)
@@ -207,6 +218,12 @@ class Ledger:
     def _number(self, query: str) -> int:
         with _AsDamage("read"):
             return int(self._db.execute(query).fetchone()[0])
+
+
+def _link(value: object) -> bytes:
+    if not isinstance(value, bytes):
+        raise DamagedStoreError("an event of the ledger holds values of the wrong kind")
+    return value
 
 
 class Snapshot:

@@ -211,6 +211,10 @@ class Scan:
             listed = self._list(folder)
             if listed is None:
                 continue
+            verdict = self._verdicts.get(folder.path()) if self._verdicts else None
+            if verdict and len(listed) > self._rules.entry_limit:
+                self._give_up(folder, verdict)
+                continue
             bytes_here = 0
             fd = self.descent.open(folder.way())
             for name in listed:
@@ -296,7 +300,6 @@ class Scan:
         if reason:
             return
         if found.st_mode & KIND == FOLDER:
-            node.size = 0
             child = folder.children[name] = Folder(name, folder)
             child.stamp(found)
             child.rebuildable = self._rules.is_rebuildable(name)

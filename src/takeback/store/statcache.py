@@ -143,13 +143,16 @@ class StatCache:
         return _HEADER.pack(*fields, _header_checksum(blank), *rest)
 
 
-def identity(store: str, root: "tuple[int, int]", mounts: "Iterable[bytes]", rules: bytes) -> bytes:
+def identity(
+    store: str, root: "tuple[int, int]", not_ours: "Iterable[bytes]", rules: bytes
+) -> bytes:
     """What a stat cache must have been written for to be believed.
 
-    Mounting or unmounting something moves no stamp, so what is mounted where belongs to it.
+    Mounting or unmounting something moves no stamp, and neither does another project in here,
+    so what is not ours belongs to it.
     """
     place = b"%d %d" % root
-    said = (store.encode(), place, _boot(), rules, *sorted(mounts))
+    said = (store.encode(), place, _boot(), rules, *sorted(not_ours))
     return short_sha256(b"\0".join(said))
 
 

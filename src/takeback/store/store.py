@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from takeback.store.packwrite import PackWriter
+    from takeback.store.rows import CheckpointRow
 
 
 class Store:
@@ -61,19 +62,20 @@ class Store:
 
         return PackWriter(self.packs_dir, first_number=self.ledger.next_pack())
 
-    def publish(self, commit: bytes, manifests: bytes) -> None:
+    def publish(self, row: "CheckpointRow", before: "CheckpointRow | None") -> None:
         """Let the git view show a committed checkpoint. It follows the ledger, never leads."""
         shown = view.read_ref(self.git_dir, view.BRANCH)
-        if shown is not None and not self.ledger.knows_view(shown):
+        expected = before is not None and shown == before.view
+        if shown is not None and not expected and not self.ledger.knows_commit(shown):
             view.keep_lost(self.git_dir, shown)
-        view.write_ref(self.git_dir, view.BRANCH, commit)
-        view.write_ref(self.git_dir, view.MANIFESTS, manifests)
+        view.write_ref(self.git_dir, view.BRANCH, row.view)
+        view.write_ref(self.git_dir, view.MANIFESTS, row.keep)
 
     def recover(self) -> None:
         """Clean up after a process that died: remove what was never committed."""
         view.create(self.git_dir)
         shown = view.read_ref(self.git_dir, view.BRANCH)
-        if shown is not None and not self.ledger.knows_view(shown):
+        if shown is not None and not self.ledger.knows_commit(shown):
             view.keep_lost(self.git_dir, shown)
         for path in self._litter():
             fsops.unlink(path)
@@ -113,7 +115,7 @@ class Store:
             if home.read_small(self.git_dir + name) != content:
                 yield f"the file `{name[1:].decode()}` of the git view was changed"
         shown = view.read_ref(self.git_dir, view.BRANCH)
-        if shown is not None and not self.ledger.knows_view(shown):
+        if shown is not None and not self.ledger.knows_commit(shown):
             yield (
                 f"the git view shows the commit `{shown.hex()}`, which the ledger does not know: "
                 "the ledger may have lost its end"
@@ -132,7 +134,7 @@ class Store:
 
     def _is_behind(self, name: bytes) -> bool:
         shown = view.read_ref(self.git_dir, name[1:])
-        return shown is not None and self.ledger.knows_view(shown)
+        return shown is not None and self.ledger.knows_commit(shown)
 
     def _view_files(self) -> "dict[bytes, bytes]":
         wanted = dict(view.FILES)
@@ -144,8 +146,7 @@ class Store:
 
     def packs_size(self) -> int:
         """How many bytes the packs and their indexes take on disk."""
-        with os.scandir(self.packs_dir) as found:
-            return sum(entry.stat(follow_symlinks=False).st_size for entry in found)
+        return sum(size_of(self.packs_dir + b"/" + name) for name in os.listdir(self.packs_dir))
 
     def stray_packs(self) -> "list[bytes]":
         """The packs on disk that no checkpoint was committed with."""
@@ -167,6 +168,14 @@ class Store:
             for name in os.listdir(self.path + folder):
                 if name.endswith(b".tmp"):
                     yield self.path + folder + b"/" + name
+
+
+def size_of(path: bytes) -> int:
+    """How large a file is; 0 if it is gone."""
+    try:
+        return os.lstat(path).st_size
+    except OSError:
+        return 0
 
 
 def create(path: bytes) -> None:

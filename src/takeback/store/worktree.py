@@ -1,5 +1,6 @@
 """The only code that writes files outside the store."""
 
+import errno
 import os
 
 from takeback.errors import TargetError
@@ -74,16 +75,18 @@ class Extraction:
 class Target:
     """The folder that a tree is extracted into: new, or there and empty.
 
-    The tree is written beside its place and gets its name when it is complete: a rename over an
-    empty folder either happens whole or, if something is in it by then, not at all. So a crash
-    leaves no half tree under that name, and giving up removes nothing that is not ours.
+    The tree is written into a folder of its own first, beside its place or in it, and gets its
+    name when it is complete. So a crash leaves no half tree under that name, and giving up
+    removes nothing that is not ours.
     """
 
     def __init__(self, path: bytes) -> None:
         self.path = path
-        if os.path.lexists(path):
+        self._is_new = not os.path.lexists(path)
+        mark = b".takeback-%s.tmp" % os.urandom(4).hex().encode()
+        self._work = path + mark if self._is_new else path + b"/" + mark
+        if not self._is_new:
             _require_empty(path)
-        self._work = b"%s.takeback-%s.tmp" % (path, os.urandom(4).hex().encode())
         self.fd = -1
 
     def begin(self) -> int:
@@ -101,16 +104,36 @@ class Target:
     def finish(self) -> None:
         """Let the complete tree appear under its name."""
         try:
-            fsops.rename(self._work, self.path)
+            if self._is_new:
+                fsops.rename(self._work, self.path)
+            else:
+                self._move_in()
         except OSError as problem:
             raise TargetError(
-                f"`{os.fsdecode(self.path)}` cannot be replaced: {problem.strerror}",
+                f"`{os.fsdecode(self.path)}` cannot be filled: {problem.strerror}",
                 hint="name a folder that does not exist yet",
             ) from problem
         os.close(self.fd)
 
+    def _move_in(self) -> None:
+        """Move everything up into the folder that was there; it stays the same folder."""
+        if os.listdir(self.path) != [os.path.basename(self._work)]:
+            raise FileExistsError(errno.EEXIST, "something else is in it by now")
+        mode = os.fstat(self.fd).st_mode & 0o7777
+        fsops.fchmod(self.fd, 0o700)
+        for name in map(os.fsencode, os.listdir(self.fd)):
+            fsops.rename(self._work + b"/" + name, self.path + b"/" + name)
+        fsops.rmdir(self._work)
+        target = os.open(self.path, _DIRECTORY)
+        try:
+            fsops.fchmod(target, mode)
+        finally:
+            os.close(target)
+
     def abandon(self) -> None:
         """Remove what was written so far, as far as that can be done."""
+        if self.fd < 0:
+            return
         try:
             remove_below(self.fd)
             fsops.rmdir(self._work)
