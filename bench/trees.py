@@ -45,8 +45,12 @@ class Tree:
         self._edits = 0
 
     def edit(self, count: int) -> None:
-        """Give `count` random files new content of their old size, and let the stamps age."""
-        for name in self._chance.sample(self.files, count):
+        """Give `count` files new content of their old size, and let the stamps age.
+
+        They are the same random files each time: some agents look at everything that differs
+        from the user's last commit, and that shall not become more from round to round.
+        """
+        for name in random.Random(count).sample(self.files, count):
             target = self.path / name
             self._edits += 1
             size = target.stat().st_size

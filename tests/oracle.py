@@ -119,7 +119,8 @@ def _stamp(_folder: int, _name: bytes, status: os.stat_result) -> Entry:
         status.st_dev,
         status.st_ino,
         status.st_mode,
-        status.st_nlink,
+        # Of a folder it counts the folders inside, and of a mounted /proc the processes.
+        0 if stat.S_ISDIR(status.st_mode) else status.st_nlink,
         status.st_uid,
         status.st_gid,
         status.st_mtime_ns,

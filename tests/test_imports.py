@@ -30,8 +30,8 @@ ALWAYS = frozenset(
     takeback.store.fsops takeback.store.home takeback.store.identity takeback.store.layout
     takeback.store.ledger takeback.store.lock takeback.store.mounts takeback.store.objects
     takeback.store.records takeback.store.rows takeback.store.scan takeback.store.schema
-    takeback.store.settings takeback.store.sqlite takeback.store.statcache takeback.store.statloop takeback.store.store
-    takeback.store.view
+    takeback.store.settings takeback.store.sqlite takeback.store.statcache takeback.store.statloop
+    takeback.store.store takeback.store.view
     """.split()
 )
 TO_STORE = frozenset(

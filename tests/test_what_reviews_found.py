@@ -233,8 +233,9 @@ def test_a_large_file_does_not_keep_the_stat_cache_away(tree: Path, home: Path) 
     with takeback.open(tree, home=home) as project:
         made = project.checkpoint()
         before = project.usage().objects
-        index = home / "projects" / project.id / "index"
-        index.unlink()
+    index = home / "projects" / project.id / "index"
+    index.unlink()
+    with takeback.open(tree, home=home) as project:
         assert project.checkpoint().id == made.id
         assert index.exists()
         os.utime(tree / "large")
