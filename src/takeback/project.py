@@ -79,28 +79,11 @@ class Project:
         _require_folder(path)
         here = os.path.realpath(path)
         identity.refuse_unsafe(here, place, user_home)
-        stat = os.lstat(here)
         with FailingAs(TakebackError, "nothing was decided"):
             place.create()
-        with FailingAs(TakebackError, "nothing was decided"), _held_home(place):
-            known = {root.id: root for root in place.roots_from_stores()}
-            if join is not None:
-                if join not in known:
-                    raise UnknownReferenceError(f"there is no project `{join}`")
-                root = Root(join, stat.st_dev, stat.st_ino, here)
-            else:
-                above = identity.find(place, os.path.dirname(here)).root
-                if above is not None:
-                    raise UsageError(
-                        f"`{os.fsdecode(here)}` is inside project `{above.id}`, which covers it",
-                        hint="no two projects cover one file; work with the one above",
-                    )
-                for other in known.values():
-                    if other.path == here:
-                        place.record(Root(other.id, other.device, other.inode, here + b" (before)"))
-                root = Root(ids.from_entropy(os.urandom(8)), stat.st_dev, stat.st_ino, here)
-                stores.create(place.store_path(root.id))
-            place.record(root)
+            with _held_home(place):
+                root = _join(place, join, here) if join is not None else _begin_anew(place, here)
+                place.record(root)
         return cls(root, place)
 
     def close(self) -> None:
@@ -347,6 +330,31 @@ def _create(place: Home, path: bytes, user_home: bytes) -> Root:
         stores.create(place.store_path(root.id))
         place.record(root)
         return root
+
+
+def _join(place: Home, id: str, here: bytes) -> Root:
+    """The known project `id`, from now on in the folder `here`."""
+    if all(root.id != id for root in place.roots_from_stores()):
+        raise UnknownReferenceError(f"there is no project `{id}`")
+    found = os.lstat(here)
+    return Root(id, found.st_dev, found.st_ino, here)
+
+
+def _begin_anew(place: Home, here: bytes) -> Root:
+    """A new project in the folder `here`; one that was there keeps its history elsewhere."""
+    above = identity.find(place, os.path.dirname(here)).root
+    if above is not None:
+        raise UsageError(
+            f"`{os.fsdecode(here)}` is inside project `{above.id}`, which covers it",
+            hint="no two projects cover one file; work with the one above",
+        )
+    for other in place.roots_from_stores():
+        if other.path == here:
+            place.record(Root(other.id, other.device, other.inode, here + b" (before)"))
+    found = os.lstat(here)
+    root = Root(ids.from_entropy(os.urandom(8)), found.st_dev, found.st_ino, here)
+    stores.create(place.store_path(root.id))
+    return root
 
 
 def _held_home(place: Home) -> Held:
