@@ -89,6 +89,7 @@ def measure_start(results: Results, tree: trees.Tree, work: Path) -> None:
     warm.first()
     results.cold_scan = statistics.median(warm.scan() for _ in range(15))
     warm.close()
+    shutil.rmtree(work / "warm")
 
 
 def measure_memory(results: Results, tree: trees.Tree, work: Path) -> None:
