@@ -54,7 +54,7 @@ class Project:
         with FailingAs(TakebackError, "the project could not be opened"):
             found = identity.find(place, path) if place.exists() else None
             if found is not None and found.root is not None:
-                if found.moved_from is not None:
+                if not found.is_registered:
                     _record(place, found.root)
                 return cls(found.root, place)
             return cls(_create(place, path, user_home), place)

@@ -26,24 +26,26 @@ _LOOK_AT = 32
 class Found:
     """The answer: a project that we know, or the folder that would become a new one."""
 
-    __slots__ = ("moved_from", "path", "root")
+    __slots__ = ("is_registered", "path", "root")
 
-    def __init__(self, path: bytes, root: "Root | None", moved_from: "bytes | None" = None) -> None:
+    def __init__(self, path: bytes, root: "Root | None", *, is_registered: bool = True) -> None:
         self.path = path
         self.root = root
-        self.moved_from = moved_from
+        self.is_registered = is_registered
+        """Whether the registry says so, too; if not, it should be put right."""
 
 
 def find(home: Home, start: bytes) -> Found:
     """The nearest project at or above `start`, else the folder where a new one begins."""
     start = os.path.realpath(start)
+    found = _nearest(home, home.roots(), start)
+    if found is not None:
+        return found
     # The registry may have been lost; the stores themselves know better, but take longer.
-    for roots in (home.roots, home.roots_from_stores):
-        known = roots()
-        for path in _upwards(start):
-            found = _match(home, known, path)
-            if found is not None:
-                return found
+    found = _nearest(home, home.roots_from_stores(), start)
+    if found is not None:
+        found.is_registered = False
+        return found
     from takeback.store import usergit
 
     return Found(usergit.top_of_repository(start) or start, None)
@@ -85,6 +87,14 @@ def refuse_lookalike(home: Home, path: bytes) -> None:
                 raise _question(root, path, "looks like a copy of")
 
 
+def _nearest(home: Home, known: "list[Root]", start: bytes) -> "Found | None":
+    for path in _upwards(start):
+        found = _match(home, known, path)
+        if found is not None:
+            return found
+    return None
+
+
 def _match(home: Home, known: "list[Root]", path: bytes) -> "Found | None":
     try:
         here = os.lstat(path)
@@ -107,7 +117,7 @@ def _match_path(home: Home, root: Root, here: os.stat_result) -> Found:
         return Found(root.path, root)
     if root.inode == here.st_ino and agrees(home, root, root.path):
         # Some file systems get another device number at each mount.
-        return Found(root.path, _at(root, here, root.path), moved_from=root.path)
+        return Found(root.path, _at(root, here, root.path), is_registered=False)
     raise _question(root, root.path, "is at the place of, but is another folder than,")
 
 
@@ -116,7 +126,7 @@ def _match_inode(home: Home, root: Root, here: os.stat_result, path: bytes) -> "
     if root.is_there():
         return Found(path, root)
     if agrees(home, root, path):
-        return Found(path, _at(root, here, path), moved_from=root.path)
+        return Found(path, _at(root, here, path), is_registered=False)
     if not os.path.lexists(home.store_path(root.id) + b"/index"):
         raise _question(root, path, "may be")
     return None
