@@ -60,9 +60,15 @@ def summary(lines: list[Facts]) -> Iterator[str]:
     """The figures of a whole run, as tables in Markdown."""
     played = [line for line in lines if "scenario" in line]
     yield from _table(
-        ["scenario", "steps", "faults", "seconds"],
+        ["scenario", "steps", "faults", "wrong", "seconds"],
         [
-            [name, max(_sum([line], "steps") for line in of), _sum(of, "faults"), _seconds(of)]
+            [
+                name,
+                max(_sum([line], "steps") for line in of),
+                _sum(of, "faults"),
+                _sum(of, "wrong"),
+                _seconds(of),
+            ]
             for name, of in _by(played, "scenario")
         ],
     )

@@ -73,11 +73,11 @@ class Objects:
     def pack_with(self, oid: bytes, number: int) -> "PackFile":
         """The pack that holds an object: the one it was stored in, else any that has it."""
         pack = self._pack(number)
-        if pack is not None and _holds(pack, oid):
+        if pack is not None and holds(pack, oid):
             return pack
         for other in self._ledger.packs():
             pack = self._pack(other)
-            if pack is not None and _holds(pack, oid):
+            if pack is not None and holds(pack, oid):
                 return pack
         raise DamagedStoreError(
             f"the object `{oid.hex()}` is missing from the store",
@@ -100,7 +100,7 @@ class Objects:
             # It may have been stored again since, for instance by `checkpoint --rehash`.
             for other in self._ledger.packs():
                 copy = self._pack(other)
-                if copy is not None and copy is not pack and _holds(copy, oid):
+                if copy is not None and copy is not pack and holds(copy, oid):
                     return copy.read(oid)
             raise problem from None
 
@@ -128,7 +128,8 @@ class Objects:
         return pack
 
 
-def _holds(pack: "PackFile", oid: bytes) -> bool:
+def holds(pack: "PackFile", oid: bytes) -> bool:
+    """Whether an object can be found in a pack."""
     try:
         return pack.find(oid) is not None
     except DamagedStoreError:

@@ -16,7 +16,7 @@ import zlib
 from takeback.store import fsops, home, view
 from takeback.store.ledger import Ledger
 from takeback.store.lock import Lock, read_anchor
-from takeback.store.objects import Objects
+from takeback.store.objects import Objects, holds
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ class Store:
         """Let the git view show a committed checkpoint. It follows the ledger, never leads."""
         shown = view.read_ref(self.git_dir, view.BRANCH)
         expected = before is not None and shown == before.view
-        if shown is not None and not expected and not self.ledger.knows_commit(shown):
+        if shown is not None and not expected and self._is_lost(shown):
             view.keep_lost(self.git_dir, shown)
         view.write_ref(self.git_dir, view.BRANCH, row.view)
         view.write_ref(self.git_dir, view.MANIFESTS, row.keep)
@@ -75,7 +75,7 @@ class Store:
         """Clean up after a process that died: remove what was never committed."""
         view.create(self.git_dir)
         shown = view.read_ref(self.git_dir, view.BRANCH)
-        if shown is not None and not self.ledger.knows_commit(shown):
+        if shown is not None and self._is_lost(shown):
             view.keep_lost(self.git_dir, shown)
         for path in self._litter():
             fsops.unlink(path)
@@ -110,31 +110,44 @@ class Store:
             yield f"the ledger lost its end: event {int(seq)} was there and is not any more"
 
     def check_view(self) -> "Iterator[str]":
-        """Where the files of the git view are not as the ledger wants them."""
-        for name, content in self._view_files().items():
-            if home.read_small(self.git_dir + name) != content:
-                yield f"the file `{name[1:].decode()}` of the git view was changed"
+        """Whether the git view shows more than the ledger knows."""
         shown = view.read_ref(self.git_dir, view.BRANCH)
-        if shown is not None and not self.ledger.knows_commit(shown):
+        if shown is not None and self._is_lost(shown):
             yield (
                 f"the git view shows the commit `{shown.hex()}`, which the ledger does not know: "
-                "the ledger may have lost its end"
+                "the ledger lost its end"
             )
 
-    def mend_view(self) -> "Iterator[str]":
-        """Write again what is missing of the git view, or behind.
+    def _is_lost(self, commit: bytes) -> bool:
+        """Whether a commit is there that the ledger should know and does not.
 
-        The view is not synced, so a power cut may take it back; `git pack-refs` moves files away.
+        A ref that a crash cut short names a commit that never was.
+        """
+        if self.ledger.knows_commit(commit):
+            return False
+        from takeback.store.packread import PackFile
+
+        for stray in self.stray_packs():
+            with PackFile(self.packs_dir + b"/" + stray) as pack:
+                if holds(pack, commit):
+                    return True
+        return False
+
+    def mend_view(self) -> "Iterator[str]":
+        """Write again what is not as the ledger wants it in the git view.
+
+        The view is not synced, so a crash may cut it short or take it back, and `git pack-refs`
+        moves files away. Only what shows a lost part of the ledger is left as it is.
         """
         for name, content in self._view_files().items():
             found = home.read_small(self.git_dir + name)
-            if found != content and (not found or self._is_behind(name)):
+            if found == content:
+                continue
+            shown = view.read_ref(self.git_dir, name[1:])
+            if shown is None or not self._is_lost(shown):
                 home.replace_file(self.git_dir + name, content, durable=False)
-                yield f"the file `{name[1:].decode()}` of the git view was missing; made again"
-
-    def _is_behind(self, name: bytes) -> bool:
-        shown = view.read_ref(self.git_dir, name[1:])
-        return shown is not None and self.ledger.knows_commit(shown)
+                how = "changed" if found else "missing"
+                yield f"the file `{name[1:].decode()}` of the git view was {how}; made again"
 
     def _view_files(self) -> "dict[bytes, bytes]":
         wanted = dict(view.FILES)
