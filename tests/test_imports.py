@@ -28,17 +28,17 @@ ALWAYS = frozenset(
     takeback.model.values takeback.project takeback.store takeback.store._statloop
     takeback.store.descent takeback.store.failures takeback.store.folders takeback.store.fsclock
     takeback.store.fsops takeback.store.home takeback.store.identity takeback.store.layout
-    takeback.store.ledger takeback.store.lock takeback.store.mounts takeback.store.objects
+    takeback.store.ledger takeback.store.lock takeback.store.mounts
     takeback.store.records takeback.store.rows takeback.store.scan takeback.store.schema
     takeback.store.settings takeback.store.sqlite takeback.store.statcache takeback.store.statloop
-    takeback.store.store takeback.store.view
+    takeback.store.store
     """.split()
 )
 TO_STORE = frozenset(
     """
     takeback.engine.describe takeback.engine.previous takeback.engine.reading
     takeback.store.content takeback.store.deflate takeback.store.gitobjects
-    takeback.store.packindex takeback.store.packwrite
+    takeback.store.packindex takeback.store.packwrite takeback.store.view
     """.split()
 )
 """Needed only when there is something new to store."""

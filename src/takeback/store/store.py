@@ -13,15 +13,15 @@ projects/ID/        0700
 import os
 import zlib
 
-from takeback.store import fsops, home, view
+from takeback.store import fsops, home
 from takeback.store.ledger import Ledger
 from takeback.store.lock import Lock, read_anchor
-from takeback.store.objects import Objects, holds
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from takeback.store.objects import Objects
     from takeback.store.packwrite import PackWriter
     from takeback.store.rows import CheckpointRow
 
@@ -40,15 +40,25 @@ class Store:
         self.clock_path = path + b"/clock"
         self.lock = Lock(path + b"/lock")
         self.ledger = Ledger(path + b"/ledger.db")
-        self.objects = Objects(self.packs_dir, self.ledger)
+        self._objects: Objects | None = None
 
     def close(self) -> None:
         """Close the ledger and all packs."""
-        self.objects.close()
+        if self._objects is not None:
+            self._objects.close()
         self.ledger.close()
 
-    def reader(self) -> Objects:
+    @property
+    def objects(self) -> "Objects":
+        """What the packs hold. A checkpoint that finds nothing new never asks."""
+        if self._objects is None:
+            self._objects = self.reader()
+        return self._objects
+
+    def reader(self) -> "Objects":
         """Objects of one's own, so that threads do not close each other's packs."""
+        from takeback.store.objects import Objects
+
         return Objects(self.packs_dir, self.ledger)
 
     def identity(self) -> "tuple[int, int]":
@@ -64,6 +74,8 @@ class Store:
 
     def publish(self, row: "CheckpointRow", before: "CheckpointRow | None") -> None:
         """Let the git view show a committed checkpoint. It follows the ledger, never leads."""
+        from takeback.store import view
+
         shown = view.read_ref(self.git_dir, view.BRANCH)
         expected = before is not None and shown == before.view
         if shown is not None and not expected and self._is_lost(shown):
@@ -73,6 +85,8 @@ class Store:
 
     def recover(self) -> None:
         """Clean up after a process that died: remove what was never committed."""
+        from takeback.store import view
+
         view.create(self.git_dir)
         shown = view.read_ref(self.git_dir, view.BRANCH)
         if shown is not None and self._is_lost(shown):
@@ -111,6 +125,8 @@ class Store:
 
     def check_view(self) -> "Iterator[str]":
         """Whether the git view shows more than the ledger knows."""
+        from takeback.store import view
+
         shown = view.read_ref(self.git_dir, view.BRANCH)
         if shown is not None and self._is_lost(shown):
             yield (
@@ -125,6 +141,7 @@ class Store:
         """
         if self.ledger.knows_commit(commit):
             return False
+        from takeback.store.objects import holds
         from takeback.store.packread import PackFile
 
         for stray in self.stray_packs():
@@ -139,6 +156,8 @@ class Store:
         The view is not synced, so a crash may cut it short or take it back, and `git pack-refs`
         moves files away. Only what shows a lost part of the ledger is left as it is.
         """
+        from takeback.store import view
+
         for name, content in self._view_files().items():
             found = home.read_small(self.git_dir + name)
             if found == content:
@@ -150,6 +169,8 @@ class Store:
                 yield f"the file `{name[1:].decode()}` of the git view was {how}; made again"
 
     def _view_files(self) -> "dict[bytes, bytes]":
+        from takeback.store import view
+
         wanted = dict(view.FILES)
         newest = self.ledger.newest()
         if newest is not None:
@@ -195,4 +216,6 @@ def create(path: bytes) -> None:
     """Make the folders of a new store; what a died first use left is used again."""
     if not home.require_private(path):
         home.make_folder(path)
+    from takeback.store import view
+
     view.create(path + b"/git")
