@@ -25,7 +25,7 @@ _FEW = 40
 _SMALL = 1 << 16
 """Pairs of lines up to which rows of bits are always faster than walking the graph."""
 _EXACT = 1 << 27
-"""Pairs of lines up to which the exact answer is worth its time (some 50 ms) and memory (16 MiB)."""
+"""Pairs of lines up to which the exact answer is worth 50 ms and 16 MiB."""
 _DEEPEST = 6
 """How often a gap is cut at lines that occur once in it."""
 _SLIDE = 200
