@@ -29,7 +29,11 @@ class Option:
 
 
 class Command:
-    """What one command is called, takes, does and looks like."""
+    """What one command is called, takes, does and looks like.
+
+    An operand in brackets may be left out. A last one that begins with `--` stands for
+    everything after that mark, which is found in `Arguments.rest`.
+    """
 
     __slots__ = ("examples", "name", "operands", "options", "summary", "text")
 
@@ -61,10 +65,11 @@ EVERYWHERE = (
 class Arguments:
     """What was given on the command line."""
 
-    __slots__ = ("operands", "values")
+    __slots__ = ("operands", "rest", "values")
 
     def __init__(self) -> None:
         self.operands: list[str] = []
+        self.rest: list[str] = []
         self.values: dict[str, str] = {}
 
     def has(self, name: str) -> bool:
@@ -97,7 +102,7 @@ def parse(command: Command, argv: "Sequence[str]") -> Arguments:
     while words:
         word = words.pop(0)
         if word == "--":
-            found.operands += words
+            (found.rest if _takes_rest(command) else found.operands).extend(words)
             break
         if not word.startswith("-") or word == "-":
             found.operands.append(word)
@@ -137,15 +142,22 @@ def _value(option: Option, flag: str, inline: "str | None", words: "list[str]") 
     return words.pop(0)
 
 
+def _takes_rest(command: Command) -> bool:
+    return bool(command.operands) and command.operands[-1].lstrip("[").startswith("--")
+
+
 def _check_operands(command: Command, found: Arguments) -> None:
-    needed = [name for name in command.operands if not name.startswith("[")]
+    operands = command.operands[:-1] if _takes_rest(command) else command.operands
+    needed = [name for name in operands if not name.startswith("[")]
     given = len(found.operands)
     usage = f"usage: takeback {command.name} {' '.join(command.operands)}".rstrip()
     if given < len(needed):
         raise UsageError(f"`{command.name}` needs {needed[given]}", hint=usage)
-    if given > len(command.operands):
-        extra = found.operands[len(command.operands)]
+    if given > len(operands):
+        extra = found.operands[len(operands)]
         raise UsageError(f"`{command.name}` does not take `{extra}`", hint=usage)
+    if _takes_rest(command) and not command.operands[-1].startswith("[") and not found.rest:
+        raise UsageError(f"`{command.name}` needs {command.operands[-1]}", hint=usage)
 
 
 def _similar(word: str, known: "dict[str, Option]") -> str:
