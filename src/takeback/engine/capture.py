@@ -10,9 +10,11 @@ publish   the git view and the stat cache follow; losing them loses nothing
 from struct import error as struct_error
 
 from takeback.model import reasons
+from takeback.model.history import OMIT
 from takeback.model.tree import REASON, UNSTABLE
 from takeback.model.values import Checkpoint, LeftOut
 from takeback.store import fsclock, records
+from takeback.store.events import CHECKPOINT_NAMED, NewEvent
 from takeback.store.rows import CheckpointRow
 from takeback.store.scan import Scan, StrangeRoot
 
@@ -20,7 +22,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
+    from takeback.engine.deltas import Delta
     from takeback.engine.previous import Previous
+    from takeback.model.history import Author
     from takeback.model.jsontext import Json
     from takeback.ports import Progress, Rules
     from takeback.store.folders import Folder
@@ -29,23 +33,51 @@ if TYPE_CHECKING:
     from takeback.store.statcache import StatCache
     from takeback.store.store import Store
 
+    Attribute = Callable[[list[Delta], int], list[Author]]
+
 _MANY = 64
 """With more files than this to read, it pays to know which objects are stored already."""
 
 
+class Place:
+    """Where in the log a checkpoint is taken: the ids of session, turn and step, if any."""
+
+    __slots__ = ("parents", "session", "step", "turn")
+
+    def __init__(
+        self,
+        session: "str | None" = None,
+        turn: "str | None" = None,
+        step: "str | None" = None,
+        parents: "tuple[int, ...]" = (),
+    ) -> None:
+        self.session = session
+        self.turn = turn
+        self.step = step
+        self.parents = parents
+
+
 class Request:
-    """What a checkpoint is taken of, when, and what it will be called."""
+    """What a checkpoint is taken of, when, where in the log, and what it will be called.
+
+    `attribute` tells the authors of what changed. A `silent` one leaves no event when nothing
+    changed: whoever asked for it records what it was for.
+    """
 
     __slots__ = (
         "at",
+        "attribute",
         "device",
         "id",
         "label",
         "mounts",
+        "place",
         "progress",
         "rehash",
+        "request",
         "root",
         "rules",
+        "silent",
         "strangers",
     )
 
@@ -60,6 +92,10 @@ class Request:
         at: int,
         id: str,
         label: str,
+        attribute: "Attribute",
+        place: "Place",
+        silent: bool = False,
+        request: "str | None" = None,
         rehash: bool = False,
         progress: "Progress | None" = None,
     ) -> None:
@@ -71,6 +107,10 @@ class Request:
         self.at = at
         self.id = id
         self.label = label
+        self.attribute = attribute
+        self.place = place
+        self.silent = silent
+        self.request = request
         self.rehash = rehash
         self.progress = progress
 
@@ -206,7 +246,6 @@ class _Capture:
     def _commit(
         self, root: "Folder", writer: "PackWriter", manifests: "list[bytes]"
     ) -> CheckpointRow:
-        from takeback.engine.previous import count_changes
         from takeback.store import view
 
         request, newest = self._request, self._newest
@@ -216,6 +255,7 @@ class _Capture:
         commit = view.add_commit(writer, root.view, above, seconds, message)
         keep_above = newest.keep if newest else None
         keep = view.add_manifest_commit(writer, manifests, keep_above, seconds)
+        entries, found = self._count_entries(root), self._deltas(root)
         row = CheckpointRow(
             number=0,
             id=request.id,
@@ -227,10 +267,48 @@ class _Capture:
             keep=keep,
             created=request.at,
             label=request.label,
-            entries=self._count_entries(root),
-            changed=count_changes(root, self._cache.records, self._scan.removed, self._previous),
+            entries=entries,
+            changed=entries if found is None else sum(d.verb != OMIT for d in found),
         )
-        return self._store.ledger.add_checkpoint(row, writer.finish())
+        told = self._told(found)
+        parents = (newest.event,) if newest else ()
+        return self._store.ledger.add_checkpoint(
+            row,
+            writer.finish(),
+            told,
+            parents=(*parents, *request.place.parents),
+            request=request.request,
+        )
+
+    def _deltas(self, root: "Folder") -> "list[Delta] | None":
+        """What changed since the checkpoint before; None if there is none, or none to read."""
+        from takeback.engine import deltas
+
+        if self._newest is None or (self._previous is not None and self._previous.damaged):
+            return None
+        if self._previous is not None:
+            return deltas.find(root, deltas.InManifests(self._previous))
+        return deltas.find(root, deltas.InRecords(self._cache.records))
+
+    def _told(self, found: "list[Delta] | None") -> "dict[str, Json]":
+        """What the event says besides the row: where in the log, and who changed what."""
+        request = self._request
+        place = request.place
+        told: dict[str, Json] = {
+            "session": place.session,
+            "turn": place.turn,
+            "step": place.step,
+            "looked": request.at,
+        }
+        if found is not None:
+            authors = request.attribute(found, self._clock.slack)
+            known = {author: number for number, author in enumerate(dict.fromkeys(authors))}
+            told["authors"] = [_author_facts(author) for author in known]
+            told["deltas"] = [
+                _delta_facts(delta, known[author])
+                for delta, author in zip(found, authors, strict=True)
+            ]
+        return told
 
     def _count_entries(self, root: "Folder") -> int:
         from takeback.engine.describe import everything
@@ -247,12 +325,23 @@ class _Capture:
         return self._pieces
 
     def _name_again(self, row: CheckpointRow) -> Checkpoint:
-        said: dict[str, Json] = {"checkpoint": row.id, "label": self._request.label}
-        try:
-            cursor = self._store.ledger.name_again(said, self._request.at)
-        except BaseException:
-            self._store.ledger.abandon()
-            raise
+        request = self._request
+        if request.silent:
+            return self._as_value(row, new=False)
+        place = request.place
+        said: dict[str, Json] = {
+            "checkpoint": row.id,
+            "label": request.label,
+            "session": place.session,
+            "turn": place.turn,
+            "step": place.step,
+            "looked": request.at,
+        }
+        parents = (row.event, *place.parents)
+        named = NewEvent(
+            CHECKPOINT_NAMED, said, request.at, parents=parents, request=request.request
+        )
+        (cursor,) = self._store.ledger.record(named)
         return self._as_value(row, new=False, cursor=cursor)
 
     # -- follow ----------------------------------------------------------------------------
@@ -290,12 +379,14 @@ class _Capture:
             self._cache.discard()
 
     def _as_value(self, row: CheckpointRow, *, new: bool, cursor: int = 0) -> Checkpoint:
+        place = self._request.place
         if self._cache.records:
-            return as_value(row, new=new, cursor=cursor, told=self._cache.told())
+            return as_value(row, new=new, cursor=cursor, told=self._cache.told(), place=place)
         # The stat cache could not be written, so ask the checkpoint itself.
         from takeback.engine.previous import told
 
-        return as_value(row, new=new, cursor=cursor, told=told(self._store.objects, row))
+        found = told(self._store.objects, row)
+        return as_value(row, new=new, cursor=cursor, told=found, place=place)
 
 
 def _previous(store: "Store", newest: "CheckpointRow | None") -> "Previous":
@@ -310,8 +401,27 @@ def _never(path: bytes) -> bool:
     return False
 
 
+def _author_facts(author: "Author") -> "Json":
+    place = (author.session or None, author.turn or None, author.step or None)
+    return [author.who, author.how, *place, list(author.sessions)]
+
+
+def _delta_facts(delta: "Delta", author: int) -> "Json":
+    path = delta.path.decode("utf-8", "surrogateescape")
+    if delta.verb == OMIT:
+        return [path, delta.verb, author, reasons.word(delta.strong[0])]
+    if delta.origin is not None:
+        return [path, delta.verb, author, delta.origin.decode("utf-8", "surrogateescape")]
+    return [path, delta.verb, author]
+
+
 def as_value(
-    row: CheckpointRow, *, new: bool, cursor: int = 0, told: "Iterable[tuple[bytes, int]]" = ()
+    row: CheckpointRow,
+    *,
+    new: bool,
+    cursor: int = 0,
+    told: "Iterable[tuple[bytes, int]]" = (),
+    place: "Place | None" = None,
 ) -> Checkpoint:
     """A ledger row as the value that callers get."""
     noted = list(told)
@@ -327,4 +437,7 @@ def as_value(
         new=new,
         left_out=tuple(left_out),
         unstable=tuple(path for path, f in noted if f & UNSTABLE),
+        session=place.session if place else None,
+        turn=place.turn if place else None,
+        step=place.step if place else None,
     )
