@@ -2,11 +2,10 @@
 
 import os
 
-from takeback.errors import TakebackError, UnknownReferenceError, UsageError
+from takeback.errors import UnknownReferenceError, UsageError
 from takeback.model import ids
 from takeback.store import identity
 from takeback.store import store as stores
-from takeback.store.failures import FailingAs
 from takeback.store.home import Home, Root
 from takeback.store.lock import Held, Lock
 
@@ -15,13 +14,12 @@ def open(path: bytes, *, home: bytes, user_home: bytes = b"") -> "tuple[Root, Ho
     """The project that `path` is in, made on first use."""
     place = Home(home)
     _require_folder(path)
-    with FailingAs(TakebackError, "the project could not be opened"):
-        found = identity.find(place, path) if place.exists() else None
-        if found is not None and found.root is not None:
-            if not found.is_registered:
-                _record(place, found.root)
-            return found.root, place
-        return _create(place, path, user_home), place
+    found = identity.find(place, path) if place.exists() else None
+    if found is not None and found.root is not None:
+        if not found.is_registered:
+            _record(place, found.root)
+        return found.root, place
+    return _create(place, path, user_home), place
 
 
 def find(path: bytes, *, home: bytes) -> "tuple[Root, Home] | None":
@@ -30,9 +28,8 @@ def find(path: bytes, *, home: bytes) -> "tuple[Root, Home] | None":
     _require_folder(path)
     if not place.exists():
         return None
-    with FailingAs(TakebackError, "the project could not be opened"):
-        found = identity.find(place, path)
-        return (found.root, place) if found.root is not None else None
+    found = identity.find(place, path)
+    return (found.root, place) if found.root is not None else None
 
 
 def relocate(
@@ -43,11 +40,10 @@ def relocate(
     _require_folder(path)
     here = os.path.realpath(path)
     identity.refuse_unsafe(here, place, user_home)
-    with FailingAs(TakebackError, "nothing was decided"):
-        place.create()
-        with _held_home(place):
-            root = _join(place, join, here) if join is not None else _begin_anew(place, here)
-            place.record(root)
+    place.create()
+    with _held_home(place):
+        root = _join(place, join, here) if join is not None else _begin_anew(place, here)
+        place.record(root)
     return root, place
 
 

@@ -6,35 +6,33 @@ import time
 
 from takeback import opening
 from takeback.engine import capture
-from takeback.engine.capture import Place
-from takeback.engine.limits import LimitRules, Limits, from_settings
+from takeback.engine.request import Place, Request
 from takeback.errors import CaptureError, TakebackError, UsageError
-from takeback.model import ids, reasons
-from takeback.store import identity, mounts, statcache
+from takeback.model import ids
+from takeback.store import identity, mounts
 from takeback.store import store as stores
 from takeback.store.events import CHECKPOINT_NAMED, CHECKPOINT_TAKEN
 from takeback.store.failures import FailingAs
 from takeback.store.home import Home, Root
 from takeback.store.lock import Held
-from takeback.store.settings import settings_in
 from takeback.store.statcache import StatCache
 from takeback.store.store import Store
+from takeback.surroundings import Surroundings
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Iterator, Mapping
     from typing import Self
 
-    from takeback.engine.capture import Attribute
     from takeback.engine.deltas import Delta
+    from takeback.engine.request import Attribute
     from takeback.model.history import Author, RecordedTurn
     from takeback.model.jsontext import Json
     from takeback.model.values import Checkpoint, Status, Usage, Verification
-    from takeback.ports import Progress, Rules
+    from takeback.ports import Progress
     from takeback.recording import Recorder
     from takeback.session import Session
     from takeback.store.events import Event
-    from takeback.store.ignore import IgnoreRules
     from takeback.store.ledger import Ledger
     from takeback.store.objects import Objects
     from takeback.store.rows import CheckpointRow
@@ -51,7 +49,7 @@ class Project:
         self._root = root
         self._home = home
         self._opened = Store(home.store_path(root.id), root.id)
-        self._limits: Limits | None = None
+        self._around = Surroundings(root, home)
         self._cache: StatCache | None = None
         self._mutex = _thread.RLock()
         self._process = os.getpid()
@@ -61,20 +59,23 @@ class Project:
     @classmethod
     def open(cls, path: bytes, *, home: bytes, user_home: bytes = b"") -> "Self":
         """The project that `path` is in, made on first use."""
-        return cls(*opening.open(path, home=home, user_home=user_home))
+        with FailingAs(TakebackError, "the project could not be opened"):
+            return cls(*opening.open(path, home=home, user_home=user_home))
 
     @classmethod
     def find(cls, path: bytes, *, home: bytes) -> "Self | None":
         """The project that `path` is in, or None; makes nothing."""
-        found = opening.find(path, home=home)
-        return cls(*found) if found is not None else None
+        with FailingAs(TakebackError, "the project could not be opened"):
+            found = opening.find(path, home=home)
+            return cls(*found) if found is not None else None
 
     @classmethod
     def relocate(
         cls, path: bytes, *, home: bytes, user_home: bytes = b"", join: "str | None" = None
     ) -> "Self":
         """Let the history of a known project go on in this folder, or begin a new one here."""
-        return cls(*opening.relocate(path, home=home, user_home=user_home, join=join))
+        with FailingAs(TakebackError, "nothing was decided"):
+            return cls(*opening.relocate(path, home=home, user_home=user_home, join=join))
 
     def close(self) -> None:
         """Close the store."""
@@ -190,6 +191,16 @@ class Project:
 
         return timeline.turn(self.ledger, ref)
 
+    def examine(self) -> "tuple[tuple[str, ...], int]":
+        """What is wrong with the log, in words, and how many events it has."""
+        with FailingAs(TakebackError, "the log could not be read"), self.ledger.snapshot() as log:
+            return tuple(log.check()), log.last_event()
+
+    def rebuild(self) -> None:
+        """Make everything that follows from the log again."""
+        with FailingAs(TakebackError, "nothing was rebuilt"), self.held():
+            self.ledger.rebuild()
+
     def status(self) -> "Status":
         """Where we are: the newest checkpoint and what is not covered."""
         from takeback.model.values import Status
@@ -273,20 +284,15 @@ class Project:
 
     def git_state(self) -> "Json":
         """What the user's git looks like; None without one."""
-        from takeback.store import usergit
-
-        repository = usergit.find_repository(self.root)
-        if repository is None:
-            return None
-        head = repository.head()
-        branch = None if head.branch is None else head.branch.decode("utf-8", "surrogateescape")
-        return [branch, head.commit, repository.index_checksum()]
+        return self._around.git_state()
 
     def recorder(self, safe_points: "str | None" = None) -> "Recorder":
         """What writes sessions, turns and steps into the log."""
         from takeback.recording import Recorder
 
-        return Recorder(self, safe_points or str(self._setting("recording", "safe_points", "step")))
+        return Recorder(
+            self, safe_points or str(self._around.setting("recording", "safe_points", "step"))
+        )
 
     # -- wiring ----------------------------------------------------------------------------
 
@@ -304,12 +310,12 @@ class Project:
     ) -> "Checkpoint":
         root = self._open_root()
         try:
-            wanted = capture.Request(
+            wanted = Request(
                 root=root,
                 device=os.fstat(root).st_dev,
-                rules=self._rules,
+                rules=self._around.rules,
                 mounts=mounts.below(self.root),
-                strangers=self._strangers(),
+                strangers=self._around.strangers(),
                 at=at,
                 id=ids.from_entropy(os.urandom(8)),
                 label=label,
@@ -330,13 +336,10 @@ class Project:
             from takeback.engine import windows
 
             return windows.authors(
-                self.ledger, deltas, closing, time.time_ns(), slack, self._is_remote
+                self.ledger, deltas, closing, time.time_ns(), slack, self._around.is_remote
             )
 
         return attribute
-
-    def _is_remote(self) -> bool:
-        return mounts.network_file_system(self.root) is not None
 
     def _made_before(self, event: "Event") -> "Checkpoint":
         """What an earlier call with the same request returned."""
@@ -360,20 +363,8 @@ class Project:
             )
         return fd
 
-    def _strangers(self) -> "dict[tuple[int, int], int]":
-        """Folders inside this project that are not its own, by device and inode."""
-        inside = self.root + b"/"
-        others = (root for root in self._home.roots() if root.path.startswith(inside))
-        there = (root for root in others if root.is_there())
-        found = {(root.device, root.inode): reasons.ANOTHER_PROJECT for root in there}
-        found[self._store.identity()] = reasons.STORE
-        return found
-
-    def _stat_cache(self, request: capture.Request) -> StatCache:
-        root = (self._root.device, self._root.inode)
-        rules = self._read_limits().fingerprint()
-        places = [*(request.mounts or ()), *(b"%d %d" % known for known in request.strangers)]
-        mark = statcache.identity(self.id, root, places, rules)
+    def _stat_cache(self, request: Request) -> StatCache:
+        mark = self._around.mark(request.mounts, request.strangers)
         if self._cache is None or self._cache.identity != mark:
             self._cache = StatCache(self._store.index_path, mark)
         return self._cache
@@ -386,40 +377,6 @@ class Project:
             return list(told(objects, row))
         finally:
             objects.close()
-
-    def _read_limits(self) -> Limits:
-        if self._limits is None:
-            paths = (self._store.path, self._home.path)
-            layers = [settings_in(path + b"/config.toml", "limits") for path in paths]
-            self._limits = from_settings(*layers)
-        return self._limits
-
-    def _setting(self, table: str, name: str, default: object) -> object:
-        """One setting: the project's own, else the user's, else the default."""
-        for path in (self._store.path, self._home.path):
-            found = settings_in(path + b"/config.toml", table)
-            if name in found:
-                return found[name]
-        return default
-
-    def _rules(self, was_captured: "Callable[[bytes], bool]") -> "Rules":
-        return LimitRules(
-            self._read_limits(),
-            was_captured=was_captured,
-            tracked=self._tracked_files,
-            ignored=self._ignore_rules,
-        )
-
-    def _ignore_rules(self) -> "IgnoreRules":
-        from takeback.store.ignore import IgnoreRules
-
-        return IgnoreRules(self.root)
-
-    def _tracked_files(self) -> frozenset[bytes]:
-        from takeback.store import usergit
-
-        repository = usergit.find_repository(self.root)
-        return repository.tracked_files() if repository is not None else frozenset()
 
 
 def _clean(label: str) -> str:

@@ -9,9 +9,9 @@ import os
 import time
 
 from takeback.engine import changes, windows
-from takeback.engine.capture import Place
+from takeback.engine.request import Place
 from takeback.errors import UsageError
-from takeback.model import history, ids, tools
+from takeback.model import ids, terms, tools
 from takeback.store import events, processes
 from takeback.store import history as rows
 from takeback.store.events import NewEvent
@@ -109,7 +109,7 @@ class Recorder:
                 return
             running = rows.running_turns(self._ledger, row.number)
             seen = self._look(Place(session, parents=(row.opened,)), {session: at}, at)
-            facts = self._turns_ended(running, history.INTERRUPTED, at, seen, at)
+            facts = self._turns_ended(running, terms.INTERRUPTED, at, seen, at)
             said: dict[str, Json] = {"session": session, "ended": at, **_seen(seen, at)}
             parents = (row.opened, seen.cursor)
             over = NewEvent(events.SESSION_ENDED, said, at, parents=parents, request=request)
@@ -137,7 +137,7 @@ class Recorder:
             over = min(interrupted, at) if interrupted is not None else at
             closing = {turn.id: over for turn in running}
             seen = self._look(Place(session, parents=(row.opened,)), closing, at)
-            facts = self._turns_ended(running, history.INTERRUPTED, over, seen, at)
+            facts = self._turns_ended(running, terms.INTERRUPTED, over, seen, at)
             said: dict[str, Json] = {
                 "turn": _new_id(),
                 "session": session,
@@ -175,7 +175,7 @@ class Recorder:
         over = min(ended, at) if ended is not None else at
         with self._host.held():
             row = rows.get_turn(self._ledger, turn)
-            if row.status != history.RUNNING:
+            if row.status != terms.RUNNING:
                 return
             seen = self._look(Place(turn=turn, parents=(row.opened,)), {turn: over}, at)
             self._ledger.record(*self._turns_ended([row], status, over, seen, at, request))
@@ -223,7 +223,7 @@ class Recorder:
         """A tool is about to be called. It may start when this returns."""
         chosen, named = tools.claim_of(tool, given)
         if kind is not None:
-            chosen = _one_of(kind, history.KINDS, "a kind of step")
+            chosen = _one_of(kind, terms.KINDS, "a kind of step")
         at = time.time_ns()
         with self._host.held():
             known = self._requested(request, events.STEP_STARTED, "step")
@@ -286,7 +286,7 @@ class Recorder:
     def _is_safe_point(self, kind: str) -> bool:
         if self._safe_points == BY_TURN:
             return False
-        return self._safe_points == BY_CALL or kind != history.READ
+        return self._safe_points == BY_CALL or kind != terms.READ
 
     def _inside(self, paths: "Iterable[bytes]", cwd: "bytes | None") -> "list[str]":
         """The named paths as the tree has them; a link on the way leads where the tool writes."""
@@ -325,7 +325,7 @@ class Recorder:
         """Close what dead sessions left open, as interrupted."""
         for row, ended in dead:
             running = rows.running_turns(self._ledger, row.number)
-            facts = self._turns_ended(running, history.INTERRUPTED, ended, seen, at)
+            facts = self._turns_ended(running, terms.INTERRUPTED, ended, seen, at)
             said: dict[str, Json] = {"session": row.id, "ended": ended}
             parents = (row.opened,)
             over = NewEvent(events.SESSION_ENDED, said, time.time_ns(), parents=parents)
@@ -372,4 +372,4 @@ def _one_of(word: str, known: "tuple[str, ...]", what: str) -> str:
 
 
 def _require_end(status: str) -> None:
-    _one_of(status, history.STATUSES[1:], "a way to end")
+    _one_of(status, terms.STATUSES[1:], "a way to end")

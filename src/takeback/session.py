@@ -1,6 +1,6 @@
 """Session, Turn and Step: what a harness holds while its agent works."""
 
-from takeback.model.history import DONE, FAILED, INTERRUPTED
+from takeback.model.terms import DONE, FAILED, INTERRUPTED
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

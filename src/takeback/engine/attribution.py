@@ -14,7 +14,8 @@
    no steps. None of them: *you*. Several sessions: *shared*.
 """
 
-from takeback.model.history import (
+from takeback.model.history import Author
+from takeback.model.terms import (
     BY_SHELL,
     BY_TURN,
     EDIT,
@@ -25,7 +26,6 @@ from takeback.model.history import (
     SHELL,
     STEP,
     YOU,
-    Author,
 )
 
 TYPE_CHECKING = False

@@ -10,7 +10,7 @@ publish   the git view and the stat cache follow; losing them loses nothing
 from struct import error as struct_error
 
 from takeback.model import reasons
-from takeback.model.history import OMIT
+from takeback.model.terms import OMIT
 from takeback.model.tree import REASON, UNSTABLE
 from takeback.model.values import Checkpoint, LeftOut
 from takeback.store import fsclock, records
@@ -20,107 +20,23 @@ from takeback.store.scan import Scan, StrangeRoot
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Iterable
 
     from takeback.engine.deltas import Delta
     from takeback.engine.previous import Previous
-    from takeback.model.history import Author
+    from takeback.engine.request import Place, Request
     from takeback.model.jsontext import Json
-    from takeback.ports import Progress, Rules
     from takeback.store.folders import Folder
     from takeback.store.packwrite import PackWriter
     from takeback.store.records import Pieces
     from takeback.store.statcache import StatCache
     from takeback.store.store import Store
 
-    Attribute = Callable[[list[Delta], int], list[Author]]
-
 _MANY = 64
 """With more files than this to read, it pays to know which objects are stored already."""
 
 
-class Place:
-    """Where in the log a checkpoint is taken: the ids of session, turn and step, if any."""
-
-    __slots__ = ("parents", "session", "step", "turn")
-
-    def __init__(
-        self,
-        session: "str | None" = None,
-        turn: "str | None" = None,
-        step: "str | None" = None,
-        parents: "tuple[int, ...]" = (),
-    ) -> None:
-        self.session = session
-        self.turn = turn
-        self.step = step
-        self.parents = parents
-
-
-class Request:
-    """What a checkpoint is taken of, when, where in the log, and what it will be called.
-
-    `attribute` tells the authors of what changed. A `silent` one leaves no event when nothing
-    changed: whoever asked for it records what it was for.
-    """
-
-    __slots__ = (
-        "at",
-        "attribute",
-        "device",
-        "id",
-        "label",
-        "mounts",
-        "place",
-        "progress",
-        "rehash",
-        "request",
-        "root",
-        "rules",
-        "silent",
-        "strangers",
-    )
-
-    def __init__(
-        self,
-        *,
-        root: int,
-        device: int,
-        rules: "Callable[[Callable[[bytes], bool]], Rules]",
-        mounts: "frozenset[bytes] | None",
-        strangers: "Mapping[tuple[int, int], int]",
-        at: int,
-        id: str,
-        label: str,
-        attribute: "Attribute",
-        place: "Place",
-        silent: bool = False,
-        request: "str | None" = None,
-        rehash: bool = False,
-        progress: "Progress | None" = None,
-    ) -> None:
-        self.root = root
-        self.device = device
-        self.rules = rules
-        self.mounts = mounts
-        self.strangers = strangers
-        self.at = at
-        self.id = id
-        self.label = label
-        self.attribute = attribute
-        self.place = place
-        self.silent = silent
-        self.request = request
-        self.rehash = rehash
-        self.progress = progress
-
-    def tell(self, doing: str, done: int, total: int) -> None:
-        """Say how far it has come, if anybody listens."""
-        if self.progress is not None:
-            self.progress(doing, done, total)
-
-
-def take(store: "Store", cache: "StatCache", request: Request) -> Checkpoint:
+def take(store: "Store", cache: "StatCache", request: "Request") -> Checkpoint:
     """Make a checkpoint of the tree as it is, or name the newest one if it holds just that."""
     capture = _Capture(store, cache, request)
     try:
@@ -132,7 +48,7 @@ def take(store: "Store", cache: "StatCache", request: Request) -> Checkpoint:
 class _Capture:
     """One checkpoint in the making."""
 
-    def __init__(self, store: "Store", cache: "StatCache", request: Request) -> None:
+    def __init__(self, store: "Store", cache: "StatCache", request: "Request") -> None:
         self._store = store
         self._cache = cache
         self._request = request
@@ -292,22 +208,12 @@ class _Capture:
 
     def _told(self, found: "list[Delta] | None") -> "dict[str, Json]":
         """What the event says besides the row: where in the log, and who changed what."""
-        request = self._request
-        place = request.place
-        told: dict[str, Json] = {
-            "session": place.session,
-            "turn": place.turn,
-            "step": place.step,
-            "looked": request.at,
-        }
+        told = self._request.coordinate()
         if found is not None:
-            authors = request.attribute(found, self._clock.slack)
-            known = {author: number for number, author in enumerate(dict.fromkeys(authors))}
-            told["authors"] = [_author_facts(author) for author in known]
-            told["deltas"] = [
-                _delta_facts(delta, known[author])
-                for delta, author in zip(found, authors, strict=True)
-            ]
+            from takeback.engine import deltas
+
+            authors = self._request.attribute(found, self._clock.slack)
+            told |= deltas.facts(found, authors)
         return told
 
     def _count_entries(self, root: "Folder") -> int:
@@ -328,16 +234,9 @@ class _Capture:
         request = self._request
         if request.silent:
             return self._as_value(row, new=False)
-        place = request.place
-        said: dict[str, Json] = {
-            "checkpoint": row.id,
-            "label": request.label,
-            "session": place.session,
-            "turn": place.turn,
-            "step": place.step,
-            "looked": request.at,
-        }
-        parents = (row.event, *place.parents)
+        said: dict[str, Json] = {"checkpoint": row.id, "label": request.label}
+        said |= request.coordinate()
+        parents = (row.event, *request.place.parents)
         named = NewEvent(
             CHECKPOINT_NAMED, said, request.at, parents=parents, request=request.request
         )
@@ -399,20 +298,6 @@ def _never(path: bytes) -> bool:
     """With a stat cache, only what is new to it is asked about."""
     del path
     return False
-
-
-def _author_facts(author: "Author") -> "Json":
-    place = (author.session or None, author.turn or None, author.step or None)
-    return [author.who, author.how, *place, list(author.sessions)]
-
-
-def _delta_facts(delta: "Delta", author: int) -> "Json":
-    path = delta.path.decode("utf-8", "surrogateescape")
-    if delta.verb == OMIT:
-        return [path, delta.verb, author, reasons.word(delta.strong[0])]
-    if delta.origin is not None:
-        return [path, delta.verb, author, delta.origin.decode("utf-8", "surrogateescape")]
-    return [path, delta.verb, author]
 
 
 def as_value(

@@ -8,7 +8,7 @@ What was made and removed again within a run, or put back, is no change.
 """
 
 from takeback.engine.lookup import Trees
-from takeback.model import history, lines
+from takeback.model import lines, terms
 from takeback.model.tree import FOLDER, LINK, REGULAR
 
 TYPE_CHECKING = False
@@ -33,8 +33,8 @@ _DELTAS = (
     " AND verb <> 'omit' ORDER BY path, checkpoint"
 )
 _OTHERS = (
-    "SELECT checkpoint FROM deltas WHERE path = ? AND checkpoint > ? AND checkpoint < ?"
-    " AND (turn IS NULL OR turn <> ?)"
+    "SELECT 1 FROM deltas WHERE path = ? AND checkpoint > ? AND checkpoint < ?"
+    " AND (turn IS NULL OR turn <> ?) LIMIT 1"
 )
 
 
@@ -63,7 +63,7 @@ def of_turn(ledger: "Ledger", objects: "Objects", turn: int) -> "Json":
     for change in list(told.values()):
         # A renamed file is one change, not two.
         origin = change[5].encode("utf-8", "surrogateescape") if len(change) > 5 else b""
-        if origin and told.get(origin, ("", ""))[1] == history.DELETE:
+        if origin and told.get(origin, ("", ""))[1] == terms.DELETE:
             del told[origin]
     return list(told.values())
 
@@ -103,11 +103,11 @@ class _Folding:
         source = before
         if run.origin is not None and before is None:
             source = self._entry(run.first - 1, run.origin)
-            verb = history.RENAME if source is not None else verb
+            verb = terms.RENAME if source is not None else verb
         counted = self._count(source, after)
         added, removed = counted if counted is not None else (None, None)
         told: list[Json] = [_text(run.path), verb, added, removed, run.how]
-        if verb == history.RENAME and run.origin is not None:
+        if verb == terms.RENAME and run.origin is not None:
             told.append(_text(run.origin))
         return told
 
@@ -137,13 +137,13 @@ def verb_between(before: "Entry | None", after: "Entry | None") -> str:
     if after is None:
         if before is None:
             return ""
-        return history.RMDIR if before.kind == FOLDER else history.DELETE
+        return terms.RMDIR if before.kind == FOLDER else terms.DELETE
     if before is None or before.kind != after.kind:
-        new = history.CREATE if before is None else history.WRITE
-        return {FOLDER: history.MKDIR, LINK: history.LINK}.get(after.kind, new)
+        new = terms.CREATE if before is None else terms.WRITE
+        return {FOLDER: terms.MKDIR, LINK: terms.LINK}.get(after.kind, new)
     if after.kind != FOLDER and before.strong != after.strong:
-        return history.LINK if after.kind == LINK else history.WRITE
-    return history.MODE if (before.mode ^ after.mode) & 0o7777 else ""
+        return terms.LINK if after.kind == LINK else terms.WRITE
+    return terms.MODE if (before.mode ^ after.mode) & 0o7777 else ""
 
 
 def _joined(first: "list[Json]", second: "list[Json]") -> "list[Json]":

@@ -4,16 +4,18 @@ Before is what the stat cache or the manifests of the checkpoint before say; aft
 scan found. Only folders that the scan looked at are compared.
 """
 
-from takeback.model import history
+from takeback.model import reasons, terms
 from takeback.model.tree import FOLDER, KIND, LINK, REASON
 from takeback.store import layout, records
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from typing import Protocol
 
     from takeback.engine.previous import Previous
+    from takeback.model.history import Author
+    from takeback.model.jsontext import Json
     from takeback.store.folders import Folder, Node
     from takeback.store.records import Records
 
@@ -135,6 +137,31 @@ def find(root: "Folder", before: "Before") -> "list[Delta]":
     return found
 
 
+def facts(found: "Sequence[Delta]", authors: "Sequence[Author]") -> "dict[str, Json]":
+    """Deltas and their authors as the event of a checkpoint tells them, each author once."""
+    known = {author: number for number, author in enumerate(dict.fromkeys(authors))}
+    pairs = zip(found, authors, strict=True)
+    return {
+        "authors": [_author_facts(author) for author in known],
+        "deltas": [_delta_facts(delta, known[author]) for delta, author in pairs],
+    }
+
+
+def _author_facts(author: "Author") -> "Json":
+    place = (author.session or None, author.turn or None, author.step or None)
+    return [author.who, author.how, *place, list(author.sessions)]
+
+
+def _delta_facts(delta: Delta, author: int) -> "Json":
+    """Path, verb and author; and where a renamed file was, or why a path is not covered."""
+    path = delta.path.decode("utf-8", "surrogateescape")
+    if delta.verb == terms.OMIT:
+        return [path, delta.verb, author, reasons.word(delta.strong[0])]
+    if delta.origin is not None:
+        return [path, delta.verb, author, delta.origin.decode("utf-8", "surrogateescape")]
+    return [path, delta.verb, author]
+
+
 def _needs_key(
     key: "Key | None", old: "State | None", node: "Node | None", child: "Folder | None"
 ) -> bool:
@@ -151,12 +178,12 @@ def _compare(
     captured_before = old is not None and not old[1] & REASON
     if node is None:
         if captured_before and old is not None:
-            verb = history.RMDIR if old[0] & KIND == FOLDER else history.DELETE
+            verb = terms.RMDIR if old[0] & KIND == FOLDER else terms.DELETE
             yield Delta(path, verb, strong=old[2], latest=folder.mtime)
         return
     verb = _verb(old if captured_before else None, node, unknown=unknown or old is not None)
     if node.reason and (old is None or captured_before):
-        yield Delta(path, history.OMIT, strong=bytes([node.reason]), time=_stamps(folder, node))
+        yield Delta(path, terms.OMIT, strong=bytes([node.reason]), time=_stamps(folder, node))
     elif not node.reason and verb:
         yield Delta(path, verb, strong=node.strong, time=_stamps(folder, node))
 
@@ -166,13 +193,13 @@ def _verb(old: "State | None", node: "Node", *, unknown: bool) -> str:
     kind = node.mode & KIND
     if old is None:
         # What was there but not covered did not come into being; it is unknown, not absent.
-        new = history.WRITE if unknown else history.CREATE
-        return history.MKDIR if kind == FOLDER else history.LINK if kind == LINK else new
+        new = terms.WRITE if unknown else terms.CREATE
+        return terms.MKDIR if kind == FOLDER else terms.LINK if kind == LINK else new
     if old[0] & KIND != kind:
-        return {FOLDER: history.MKDIR, LINK: history.LINK}.get(kind, history.WRITE)
+        return {FOLDER: terms.MKDIR, LINK: terms.LINK}.get(kind, terms.WRITE)
     if kind != FOLDER and old[2] != node.strong:
-        return history.LINK if kind == LINK else history.WRITE
-    return history.MODE if (old[0] ^ node.mode) & 0o7777 else ""
+        return terms.LINK if kind == LINK else terms.WRITE
+    return terms.MODE if (old[0] ^ node.mode) & 0o7777 else ""
 
 
 def _stamps(folder: "Folder", node: "Node") -> "tuple[int, int] | None":
@@ -192,7 +219,7 @@ def _all_gone(path: bytes, key: "Key", before: "Before", latest: int) -> "Iterat
             if flags & REASON:
                 continue
             is_folder = mode & KIND == FOLDER
-            verb = history.RMDIR if is_folder else history.DELETE
+            verb = terms.RMDIR if is_folder else terms.DELETE
             yield Delta(below, verb, strong=strong, latest=latest)
             inner = before.below(key, name) if is_folder else None
             if inner is not None:
@@ -203,13 +230,13 @@ def _find_renames(found: "list[Delta]") -> None:
     """Note where a new file came from, when just one that went held the same bytes."""
     gone: dict[bytes, list[Delta]] = {}
     for delta in found:
-        if delta.verb == history.DELETE:
+        if delta.verb == terms.DELETE:
             gone.setdefault(delta.strong, []).append(delta)
     if not gone:
         return
     came: dict[bytes, list[Delta]] = {}
     for delta in found:
-        if delta.verb == history.CREATE and delta.strong in gone:
+        if delta.verb == terms.CREATE and delta.strong in gone:
             came.setdefault(delta.strong, []).append(delta)
     for strong, new in came.items():
         if len(new) == 1 and len(gone[strong]) == 1 and strong != _EMPTY:

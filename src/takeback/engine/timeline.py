@@ -1,7 +1,8 @@
 """What the log says, as values: turns, newest first."""
 
 from takeback.errors import UnknownReferenceError
-from takeback.model.history import STEP, Author, Change, GitState, RecordedTurn
+from takeback.model.history import Author, Change, GitState, RecordedTurn
+from takeback.model.terms import STEP
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

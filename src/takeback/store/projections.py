@@ -5,7 +5,7 @@ nothing else: no clock, no disk, no chance. So replaying the log makes the same 
 live tables and rebuilt ones can be compared byte for byte.
 """
 
-from takeback.model.history import DONE, INTERRUPTED, MKDIR, RMDIR, RUNNING
+from takeback.model.terms import DONE, INTERRUPTED, MKDIR, RMDIR, RUNNING
 from takeback.store import events, fsops
 from takeback.store.rows import row_from
 
