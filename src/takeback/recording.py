@@ -108,7 +108,8 @@ class Recorder:
             if row.ended is not None:
                 return
             running = rows.running_turns(self._ledger, row.number)
-            seen = self._look(Place(session, parents=(row.opened,)), {session: at}, at)
+            place = Place(session, parents=(row.opened,), title=f"end of session {session}")
+            seen = self._look(place, {session: at}, at)
             facts = self._turns_ended(running, terms.INTERRUPTED, at, seen, at)
             said: dict[str, Json] = {"session": session, "ended": at, **_seen(seen, at)}
             parents = (row.opened, seen.cursor)
@@ -135,11 +136,13 @@ class Recorder:
             row = rows.get_session(self._ledger, session)
             running = rows.running_turns(self._ledger, row.number)
             over = min(interrupted, at) if interrupted is not None else at
-            closing = {turn.id: over for turn in running}
-            seen = self._look(Place(session, parents=(row.opened,)), closing, at)
+            closing = {old.id: over for old in running}
+            turn = _new_id()
+            place = Place(session, parents=(row.opened,), title=f"before turn {turn}")
+            seen = self._look(place, closing, at)
             facts = self._turns_ended(running, terms.INTERRUPTED, over, seen, at)
             said: dict[str, Json] = {
-                "turn": _new_id(),
+                "turn": turn,
                 "session": session,
                 "label": _label(label),
                 "whole": whole,
@@ -150,7 +153,7 @@ class Recorder:
             now = time.time_ns()
             started = NewEvent(events.TURN_STARTED, said, now, parents=parents, request=request)
             self._ledger.record(*facts, started)
-            return str(said["turn"])
+            return turn
 
     def resume_turn(self, session: str, *, request: "str | None" = None) -> "str | None":
         """Go on with the newest turn of a session: a prompt came that no human wrote."""
@@ -161,7 +164,8 @@ class Recorder:
             turn = rows.newest_turn(self._ledger, number)
             if known is not None or turn is None:
                 return known
-            seen = self._look(Place(session, turn.id, parents=(turn.opened,)), {}, at)
+            title = f"turn {turn.id} goes on"
+            seen = self._look(Place(session, turn.id, None, (turn.opened,), title), {}, at)
             said: dict[str, Json] = {"turn": turn.id, **_seen(seen, at)}
             self._record(events.TURN_RESUMED, said, (turn.opened, seen.cursor), request)
             return turn.id
@@ -177,7 +181,8 @@ class Recorder:
             row = rows.get_turn(self._ledger, turn)
             if row.status != terms.RUNNING:
                 return
-            seen = self._look(Place(turn=turn, parents=(row.opened,)), {turn: over}, at)
+            place = Place(turn=turn, parents=(row.opened,), title=f"after turn {turn}")
+            seen = self._look(place, {turn: over}, at)
             self._ledger.record(*self._turns_ended([row], status, over, seen, at, request))
 
     def _turns_ended(
@@ -243,7 +248,8 @@ class Recorder:
             parents = [above]
             # The first step ends the time in which the turn was its own window.
             if self._is_safe_point(chosen) or (row.whole and not row.steps):
-                seen = self._look(Place(turn=turn, parents=(row.opened,)), {}, at)
+                title = f"before {said['tool']} in turn {turn}"
+                seen = self._look(Place(None, turn, None, (row.opened,), title), {}, at)
                 said |= _seen(seen, at)
                 parents.append(seen.cursor)
             self._record(events.STEP_STARTED, said, tuple(parents), request)
@@ -278,7 +284,8 @@ class Recorder:
                 return
             parents = [row.opened]
             if self._is_safe_point(row.kind):
-                seen = self._look(Place(step=step, parents=(row.opened,)), closing, at)
+                title = f"after {row.tool}, step {step}"
+                seen = self._look(Place(None, None, step, (row.opened,), title), closing, at)
                 said |= _seen(seen, at)
                 parents.append(seen.cursor)
             self._record(kind, said, tuple(parents), request)

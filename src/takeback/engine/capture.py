@@ -166,7 +166,8 @@ class _Capture:
 
         request, newest = self._request, self._newest
         seconds = request.at // 1_000_000_000
-        message = (request.label or f"checkpoint {request.id}").encode("utf-8", "replace")
+        title = request.label or request.place.title or f"checkpoint {request.id}"
+        message = title.encode("utf-8", "replace").replace(b"\0", b" ")
         above = newest.view if newest else None
         commit = view.add_commit(writer, root.view, above, seconds, message)
         keep_above = newest.keep if newest else None

@@ -13,9 +13,13 @@ if TYPE_CHECKING:
 
 
 class Place:
-    """Where in the log a checkpoint is taken: the ids of session, turn and step, if any."""
+    """Where in the log a checkpoint is taken: the ids of session, turn and step, if any.
 
-    __slots__ = ("parents", "session", "step", "turn")
+    `title` is what the git view calls it. Prompts are kept out of it: `forget` has to find
+    every copy of them.
+    """
+
+    __slots__ = ("parents", "session", "step", "title", "turn")
 
     def __init__(
         self,
@@ -23,7 +27,9 @@ class Place:
         turn: "str | None" = None,
         step: "str | None" = None,
         parents: "tuple[int, ...]" = (),
+        title: str = "",
     ) -> None:
+        self.title = title
         self.session = session
         self.turn = turn
         self.step = step

@@ -8,7 +8,7 @@ if TYPE_CHECKING:
 
 _SESSION = "SELECT number, id, opened, ended, holder, seen FROM sessions "
 _TURN = "SELECT number, id, session, status, whole, opened, steps FROM turns "
-_STEP = "SELECT number, id, turn, kind, opened, closed FROM steps "
+_STEP = "SELECT number, id, turn, tool, kind, opened, closed FROM steps "
 
 
 class SessionRow:
@@ -47,14 +47,22 @@ class TurnRow:
 class StepRow:
     """What the ledger holds of a step; `closed` is None while its window is open."""
 
-    __slots__ = ("closed", "id", "kind", "number", "opened", "turn")
+    __slots__ = ("closed", "id", "kind", "number", "opened", "tool", "turn")
 
     def __init__(
-        self, number: int, id: str, turn: int, kind: str, opened: int, closed: "int | None"
+        self,
+        number: int,
+        id: str,
+        turn: int,
+        tool: str,
+        kind: str,
+        opened: int,
+        closed: "int | None",
     ) -> None:
         self.number = number
         self.id = id
         self.turn = turn
+        self.tool = tool
         self.kind = kind
         self.opened = opened
         self.closed = closed
