@@ -3,10 +3,10 @@
 from pathlib import Path
 
 import pytest
-from oracle import differences, picture
-from real_day import YOU, Day
 
 import takeback
+from oracle import differences, picture
+from real_day import YOU, Day
 
 TURNS = 300
 
