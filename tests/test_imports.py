@@ -23,7 +23,8 @@ ALWAYS = frozenset(
     """
     takeback takeback.cli takeback.cli.app takeback.cli.arguments takeback.cli.checkpoint
     takeback.cli.render takeback.engine takeback.engine.capture takeback.engine.limits
-    takeback.environment takeback.errors takeback.model takeback.model.hashing takeback.model.ids
+    takeback.environment takeback.errors takeback.looking takeback.model takeback.model.hashing
+    takeback.model.ids
     takeback.model.jsontext takeback.model.reasons takeback.model.safetext takeback.model.tree
     takeback.model.values takeback.project takeback.store takeback.store._statloop
     takeback.store.descent takeback.store.failures takeback.store.folders takeback.store.fsclock

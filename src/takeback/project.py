@@ -2,34 +2,31 @@
 
 import _thread
 import os
-import time
 
 from takeback.engine import capture
-from takeback.engine.limits import LimitRules, Limits, from_settings
 from takeback.errors import CaptureError, TakebackError, UnknownReferenceError, UsageError
-from takeback.model import ids, reasons
-from takeback.store import identity, mounts, statcache
+from takeback.looking import Looking
+from takeback.model import ids
+from takeback.store import identity
 from takeback.store import store as stores
 from takeback.store.failures import FailingAs
 from takeback.store.home import Home, Root
 from takeback.store.lock import Held, Lock
-from takeback.store.settings import limits_in
 from takeback.store.statcache import StatCache
 from takeback.store.store import Store
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterable, Iterator
     from typing import Self
 
+    from takeback.engine.compare import Comparison, State
     from takeback.model.values import Checkpoint, Status, Usage, Verification
-    from takeback.ports import Progress, Rules
-    from takeback.store.ignore import IgnoreRules
+    from takeback.ports import Progress
     from takeback.store.rows import CheckpointRow
 
 _left_alone: "list[Store]" = []
 """Stores of the process that this one was forked from; never closed here."""
-_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class Project:
@@ -39,7 +36,7 @@ class Project:
         self._root = root
         self._home = home
         self._opened = Store(home.store_path(root.id), root.id)
-        self._limits: Limits | None = None
+        self._looking = Looking(root, home)
         self._cache: StatCache | None = None
         self._mutex = _thread.RLock()
         self._process = os.getpid()
@@ -123,23 +120,11 @@ class Project:
         `rehash` reads every file again instead of trusting its stamps.
         """
         with FailingAs(CaptureError, "no checkpoint was made"), self._held():
-            root = self._open_root()
+            request = self._looking.request(_clean(label), rehash=rehash, progress=progress)
             try:
-                request = capture.Request(
-                    root=root,
-                    device=os.fstat(root).st_dev,
-                    rules=self._rules,
-                    mounts=mounts.below(self.root),
-                    strangers=self._strangers(),
-                    at=time.time_ns(),
-                    id=ids.from_entropy(os.urandom(8)),
-                    label=_clean(label),
-                    rehash=rehash,
-                    progress=progress,
-                )
                 return capture.take(self._store, self._stat_cache(request), request)
             finally:
-                os.close(root)
+                os.close(request.root)
 
     def extract(
         self,
@@ -155,6 +140,45 @@ class Project:
             target = os.path.abspath(os.fsencode(directory))
             identity.refuse_inside_store(target, self._home)
             return extract(self._store, self._resolve(ref), target, progress)
+
+    def compare(
+        self,
+        before: "str | None",
+        after: "str | None" = None,
+        paths: "Iterable[bytes]" = (),
+        *,
+        inside: bytes = b"",
+        progress: "Progress | None" = None,
+    ) -> "Comparison":
+        """Where two states differ; None is now, the files on disk. Writes nothing.
+
+        `paths` are counted from the folder `inside` of the project, or else from its root.
+        """
+        from takeback.engine.compare import Comparison
+        from takeback.engine.lookup import Place, choose
+
+        with FailingAs(TakebackError, "nothing was compared"):
+            opened: list[State] = []
+            try:
+                opened.append(self._state(before, progress))
+                opened.append(self._state(after, progress))
+                chosen = choose(opened, paths, Place(self.root, inside))
+                return Comparison(opened[0], opened[1], chosen)
+            except BaseException:
+                for state in opened:
+                    state.close()
+                raise
+
+    def read(self, ref: "str | None", path: bytes, *, inside: bytes = b"") -> "Iterator[bytes]":
+        """What a file held in a state, piece by piece, every byte verified; None is now."""
+        from takeback.engine.lookup import Place, read_file
+
+        with FailingAs(TakebackError, "nothing could be read"):
+            state = self._state(ref, None)
+            try:
+                yield from read_file(state, ref or "@", path, Place(self.root, inside))
+            finally:
+                state.close()
 
     def verify(self, *, progress: "Progress | None" = None) -> "Verification":
         """Re-hash everything in the store; damage is returned, not raised."""
@@ -245,30 +269,21 @@ class Project:
     def _held(self) -> Held:
         return Held(self._store.lock, self._mutex, self._store.recover, self._store.anchor)
 
-    def _open_root(self) -> int:
-        fd = os.open(self.root, _DIRECTORY)
-        if not self._root.is_folder(os.fstat(fd)):
-            os.close(fd)
-            raise CaptureError(
-                f"`{os.fsdecode(self.root)}` is not the folder it was when the project was opened",
-                hint="open it again, which finds out whether it was moved or replaced",
-            )
-        return fd
+    def _state(self, ref: "str | None", progress: "Progress | None") -> "State":
+        """A checkpoint's tree or, with no reference, the work tree as it is."""
+        if ref is not None:
+            from takeback.engine.compare import Saved
 
-    def _strangers(self) -> "dict[tuple[int, int], int]":
-        """Folders inside this project that are not its own, by device and inode."""
-        inside = self.root + b"/"
-        others = (root for root in self._home.roots() if root.path.startswith(inside))
-        there = (root for root in others if root.is_there())
-        found = {(root.device, root.inode): reasons.ANOTHER_PROJECT for root in there}
-        found[self._store.identity()] = reasons.STORE
-        return found
+            return Saved(self._store.reader(), self._resolve(ref))
+        from takeback.engine.now import Now
+
+        request = self._looking.request(progress=progress)
+        return Now(
+            self._store, StatCache(self._store.index_path, self._looking.mark(request)), request
+        )
 
     def _stat_cache(self, request: capture.Request) -> StatCache:
-        root = (self._root.device, self._root.inode)
-        rules = self._read_limits().fingerprint()
-        places = [*(request.mounts or ()), *(b"%d %d" % known for known in request.strangers)]
-        mark = statcache.identity(self.id, root, places, rules)
+        mark = self._looking.mark(request)
         if self._cache is None or self._cache.identity != mark:
             self._cache = StatCache(self._store.index_path, mark)
         return self._cache
@@ -281,32 +296,6 @@ class Project:
             return list(told(objects, row))
         finally:
             objects.close()
-
-    def _read_limits(self) -> Limits:
-        if self._limits is None:
-            paths = (self._store.path, self._home.path)
-            layers = [limits_in(path + b"/config.toml") for path in paths]
-            self._limits = from_settings(*layers)
-        return self._limits
-
-    def _rules(self, was_captured: "Callable[[bytes], bool]") -> "Rules":
-        return LimitRules(
-            self._read_limits(),
-            was_captured=was_captured,
-            tracked=self._tracked_files,
-            ignored=self._ignore_rules,
-        )
-
-    def _ignore_rules(self) -> "IgnoreRules":
-        from takeback.store.ignore import IgnoreRules
-
-        return IgnoreRules(self.root)
-
-    def _tracked_files(self) -> frozenset[bytes]:
-        from takeback.store import usergit
-
-        repository = usergit.find_repository(self.root)
-        return repository.tracked_files() if repository is not None else frozenset()
 
 
 def _create(place: Home, path: bytes, user_home: bytes) -> Root:

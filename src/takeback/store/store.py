@@ -61,11 +61,6 @@ class Store:
 
         return Objects(self.packs_dir, self.ledger)
 
-    def identity(self) -> "tuple[int, int]":
-        """Device and inode of the home folder, by which a scan knows not to enter it."""
-        found = os.stat(os.path.dirname(os.path.dirname(self.path)))
-        return found.st_dev, found.st_ino
-
     def pack_writer(self) -> "PackWriter":
         """A writer whose packs get the next free numbers."""
         from takeback.store.packwrite import PackWriter
