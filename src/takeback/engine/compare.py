@@ -4,7 +4,7 @@ Folders with the same strong hash hold the same, so they are not read: the cost 
 difference. A state is a checkpoint (`Saved`) or the work tree as it is (`engine/now`).
 """
 
-from takeback.model.difference import Difference, judge, with_renames
+from takeback.model.difference import LARGEST, Difference, judge, with_renames
 from takeback.model.history import MODE
 from takeback.model.tree import FOLDER, NO_HASH, NO_OBJECT, Entry, Manifest
 
@@ -35,8 +35,6 @@ if TYPE_CHECKING:
             """Close what was opened."""
 
 
-LARGEST = 10 << 20
-"""Files above this are only said to differ; two of them are held in memory at a time."""
 _NOTHING = Manifest(0, [], NO_HASH)
 
 

@@ -6,11 +6,12 @@ where it fits, else by looking at everything. Only what changed is read, and onl
 
 import os
 
-from takeback.engine.compare import LARGEST, Saved
+from takeback.engine.compare import Saved
 from takeback.engine.describe import describe, everything
 from takeback.engine.previous import Previous
 from takeback.engine.reading import Reading
 from takeback.errors import TakebackError
+from takeback.model.difference import LARGEST
 from takeback.model.tree import (
     FOLDER,
     INCOMPLETE_BELOW,

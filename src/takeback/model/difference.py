@@ -8,6 +8,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from takeback.model.tree import Entry
 
+LARGEST = 10 << 20
+"""Files above this are only said to differ; two of them are held in memory at a time."""
 _MADE = {REGULAR: CREATE, LINK_KIND: LINK, FOLDER: MKDIR}
 _MADE_OF_ANOTHER = {REGULAR: WRITE, LINK_KIND: LINK, FOLDER: MKDIR}
 
@@ -41,6 +43,11 @@ class Difference:
         """Whether a file, a link or a folder became something else of these."""
         before, after = self.before, self.after
         return before is not None and after is not None and before.kind != after.kind
+
+    @property
+    def is_large(self) -> bool:
+        """Whether a file of either side is too large to be shown."""
+        return any(e is not None and e.size > LARGEST for e in (self.before, self.after))
 
     @property
     def reason(self) -> int:
