@@ -148,10 +148,19 @@ def test_looking_writes_nothing(project: Project, tree: Path, home: Path) -> Non
     project.checkpoint()
     (tree / "a").write_text("two\n")
     (tree / "new").write_text("new\n")
-    found(project, "@")
-    before = oracle.stamps(tree), oracle.stamps(home), oracle.picture(home)
+    before = oracle.stamps(tree), stored(home)
     assert found(project, "@") == {b"a": "write", b"new": "create"}
-    assert (oracle.stamps(tree), oracle.stamps(home), oracle.picture(home)) == before
+    assert (oracle.stamps(tree), stored(home)) == before
+
+
+def stored(home: Path) -> dict[bytes, tuple[oracle.Entry, oracle.Entry]]:
+    """Everything in the store with its stamps, but for SQLite's memory of who reads just now."""
+    stamps = oracle.stamps(home)
+    return {
+        path: (thing, stamps[path])
+        for path, thing in oracle.picture(home).items()
+        if not path.endswith(b"-shm")
+    }
 
 
 def test_looking_does_not_wait_for_the_lock(project: Project, tree: Path, home: Path) -> None:
@@ -175,6 +184,35 @@ def test_a_change_that_hides_behind_old_stamps_is_found(project: Project, tree: 
     path.write_text("two\n")
     os.utime(path, ns=(stamp, stamp))
     assert found(project, "@") == {b"a": "write"}
+
+
+@pytest.mark.parametrize("index", [b"", b"TBINDEX1" + bytes(500), None])
+def test_a_stat_cache_that_cannot_be_used_only_costs_time(
+    project: Project, tree: Path, home: Path, index: bytes | None
+) -> None:
+    """With a cache that is empty, nonsense or gone, everything is looked at, nothing written."""
+    (tree / "d").mkdir()
+    (tree / "d" / "a").write_text("one\n")
+    (tree / "same").write_text("same\n")
+    project.checkpoint()
+    (tree / "d" / "a").write_text("two\n")
+    (path,) = home.glob("projects/*/index")
+    if index is None:
+        path.unlink()
+    else:
+        path.write_bytes(index)
+    before = stored(home)
+    assert found(project, "@") == {b"d/a": "write"}
+    assert stored(home) == before
+
+
+def test_now_needs_no_checkpoint(project: Project, tree: Path) -> None:
+    """Without any checkpoint now can be read, and differs in nothing from itself."""
+    (tree / "a").write_text("one\n")
+    assert found(project, None) == {}
+    assert b"".join(project.read(None, b"a")) == b"one\n"
+    with pytest.raises(UnknownReferenceError):
+        found(project, "@")
 
 
 def test_equal_folders_are_not_read(
@@ -328,5 +366,5 @@ def test_reading_a_file_of_a_state(project: Project, tree: Path, home: Path) -> 
         (b"d/a/below", "is not in `@`"),
     ):
         with pytest.raises(UsageError, match=message) as error:
-            b"".join(project.read("@", path))
+            project.read("@", path)
         assert error.value.hint

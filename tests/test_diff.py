@@ -314,6 +314,22 @@ def test_json_says_it_all(
     assert json.loads(differ(capfdbinary, "@", "@", "--json"))["changes"] == []
 
 
+def test_long_json_is_printed_in_pieces(
+    capfdbinary: pytest.CaptureFixture[bytes],
+    tree: Path,
+    home: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """However often it is interrupted, it is the same object."""
+    checkpoint(tree, home)
+    for number in range(10):
+        (tree / f"{number}").write_text(f"{number}\n")
+    whole = differ(capfdbinary, "--json")
+    monkeypatch.setattr(diff, "_HELD_UP_TO", 100)
+    assert differ(capfdbinary, "--json") == whole
+    assert json.loads(whole)["files"] == 10
+
+
 def test_large_files_are_only_said_to_differ(
     capfdbinary: pytest.CaptureFixture[bytes], tree: Path, home: Path
 ) -> None:

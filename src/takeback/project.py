@@ -170,7 +170,16 @@ class Project:
                 raise
 
     def read(self, ref: "str | None", path: bytes, *, inside: bytes = b"") -> "Iterator[bytes]":
-        """What a file held in a state, piece by piece, every byte verified; None is now."""
+        """What a file held in a state, piece by piece; None is now.
+
+        Every byte is verified by the end. An error about the path comes at once.
+        """
+        from itertools import chain
+
+        pieces = self._pieces(ref, path, inside)
+        return chain([next(pieces, b"")], pieces)
+
+    def _pieces(self, ref: "str | None", path: bytes, inside: bytes) -> "Iterator[bytes]":
         from takeback.engine.lookup import Place, read_file
 
         with FailingAs(TakebackError, "nothing could be read"):

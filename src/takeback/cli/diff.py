@@ -49,6 +49,8 @@ _STYLES = {HEAD: "bold", HUNK: "cyan", OLD: "red", NEW: "green", NOTE: "dim"}
 _WORDS_UP_TO = 20_000
 """Bytes of a replaced block in which single words are compared."""
 _NAMES_AT_LEAST = 20
+_HELD_UP_TO = 16 << 20
+"""Bytes of JSON that are held back, so that an error until then is still one object."""
 
 
 def run(given: "Arguments", screen: "Screen") -> int:
@@ -60,15 +62,20 @@ def run(given: "Arguments", screen: "Screen") -> int:
         with project.compare(
             before, after, paths, inside=inside, progress=screen.progress
         ) as comparison:
-            shown = (
-                Shown(d, comparison.contents(d), show_secrets=given.has("show-secrets"))
-                for d in comparison.differences
-            )
+            shown = _made_ready(comparison, show_secrets=given.has("show-secrets"))
             if screen.json:
                 _json(given, shown, screen)
             else:
                 _show(given, comparison, shown, screen)
     return 0
+
+
+def _made_ready(comparison: "Comparison", *, show_secrets: bool) -> "Iterator[Shown]":
+    """Each difference with its contents, one at a time; equal contents are not even read."""
+    for d in comparison.differences:
+        is_same = d.before is not None and d.after is not None and d.before.strong == d.after.strong
+        contents = (b"", b"") if is_same else comparison.contents(d)
+        yield Shown(d, contents, show_secrets=show_secrets)
 
 
 def _states(operands: "list[str]") -> "tuple[str | None, str | None]":
@@ -94,7 +101,7 @@ def _show(
         for difference in comparison.differences:
             _print_name(difference.path, screen)
     elif given.has("stat"):
-        _show_stat(list(shown), screen)
+        _show_stat(shown, screen)
     else:
         _note_masked(_show_diffs(shown, screen), screen)
 
@@ -186,22 +193,21 @@ def _with_words(kind: str, pieces: "list[tuple[bytes, bool]]", screen: "Screen")
 # -- the table ---------------------------------------------------------------------------------
 
 
-def _show_stat(shown: "list[Shown]", screen: "Screen") -> None:
-    names = [_name(one) for one in shown]
-    numbers = [_number(one) for one in shown]
-    widest = max(map(len, numbers))
+def _show_stat(shown: "Iterable[Shown]", screen: "Screen") -> None:
+    # The contents are let go; of each file only its row stays.
+    rows = [(_name(one), _number(one), one.added or 0, one.removed or 0) for one in shown]
+    widest = max(len(row[1]) for row in rows)
     room = max(_NAMES_AT_LEAST, screen.width - widest - 20)
-    column = min(max(map(len, names)), room)
+    column = min(max(len(row[0]) for row in rows), room)
     bars = max(10, screen.width - column - widest - 6)
-    most = max((one.added or 0) + (one.removed or 0) for one in shown)
-    for one, name, number in zip(shown, names, numbers, strict=True):
+    most = max(added + removed for _, _, added, removed in rows)
+    for name, number, added, removed in rows:
         cut = name if len(name) <= column else "…" + name[1 - column :]
-        bar = _bar(one, bars, most, screen)
+        bar = _bar(added, removed, bars / max(most, bars), screen)
         screen.say(f" {cut:<{column}} | {number:>{widest}} {bar}".rstrip())
-    added = sum(one.added or 0 for one in shown)
-    removed = sum(one.removed or 0 for one in shown)
-    changed = count(len(shown), "path")
-    screen.say(f" {changed} changed, {count(added, 'line')} added, {removed:,} removed")
+    added, removed = sum(row[2] for row in rows), sum(row[3] for row in rows)
+    changed = f"{count(len(rows), 'path')} changed"
+    screen.say(f" {changed}, {count(added, 'line')} added, {removed:,} removed")
 
 
 def _name(one: Shown) -> str:
@@ -223,34 +229,38 @@ def _number(one: Shown) -> str:
     )
 
 
-def _bar(one: Shown, room: int, most: int, screen: "Screen") -> str:
-    added, removed = one.added or 0, one.removed or 0
-    if most > room:
-        # What is there at all gets a sign at least.
-        added, removed = -(-added * room // most), -(-removed * room // most)
-    signs = screen.style("+" * added, "green") if added else ""
-    return signs + (screen.style("-" * removed, "red") if removed else "")
+def _bar(added: int, removed: int, scale: float, screen: "Screen") -> str:
+    """Signs for lines; what is there at all gets one at least."""
+    plus, minus = (max(int(lines * scale), lines > 0) for lines in (added, removed))
+    signs = screen.style("+" * plus, "green") if plus else ""
+    return signs + (screen.style("-" * minus, "red") if minus else "")
 
 
 # -- JSON --------------------------------------------------------------------------------------
 
 
 def _json(given: "Arguments", shown: "Iterable[Shown]", screen: "Screen") -> None:
-    """One object, printed piece by piece so that a long one is never held."""
+    """One object. A long one is printed piece by piece, so that it is never held whole."""
     operands = given.operands
     after = operands[1] if len(operands) > 1 else "@"
     head = {"before": (operands or ["@"])[0], "after": after}
-    screen.raw(jsontext.dumps(head).encode()[:-1] + b',"changes":[')
+    held = [jsontext.dumps(head).encode()[:-1] + b',"changes":[']
     totals = {"files": 0, "added": 0, "removed": 0, "masked": 0}
+    size = 0
     has_hunks = not (given.has("stat") or given.has("name-only"))
     for one in shown:
         said = jsontext.dumps(_as_json(one, has_hunks)).encode()
-        screen.raw(b"," + said if totals["files"] else said)
+        held.append(b"," + said if totals["files"] else said)
+        size += len(said)
         totals["files"] += 1
         totals["added"] += one.added or 0
         totals["removed"] += one.removed or 0
         totals["masked"] += one.masked
-    screen.raw(b"]," + jsontext.dumps(totals).encode()[1:] + b"\n")
+        if size > _HELD_UP_TO:
+            screen.raw(b"".join(held))
+            held, size = [], 0
+    held.append(b"]," + jsontext.dumps(totals).encode()[1:] + b"\n")
+    screen.raw(b"".join(held))
 
 
 def _as_json(one: Shown, has_hunks: bool) -> "dict[str, Json]":
