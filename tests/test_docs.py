@@ -335,6 +335,16 @@ def _checkpoint(cli: Cli, shop: Path, _home: Path) -> dict[str, object]:
     return cli("checkpoint", "--json").json()
 
 
+def _diff(cli: Cli, shop: Path, _home: Path) -> dict[str, object]:
+    cli("checkpoint")
+    write(shop / "src/other.py", "other\n")
+    cli("checkpoint")
+    write(shop / ".env", "KEY=another\n")
+    (shop / "src/pay.py").rename(shop / "src/paid.py")
+    (shop / "src/other.py").unlink()
+    return cli("diff", "@~1", "--json").json()
+
+
 def _extract(cli: Cli, shop: Path, _home: Path) -> dict[str, object]:
     cli("checkpoint")
     return cli("extract", "@", str(shop.parent / "then"), "--json").json()
@@ -382,6 +392,7 @@ def _errors(cli: Cli, _shop: Path, _home: Path) -> dict[str, object]:
 ANSWERS: dict[str, Callable[[Cli, Path, Path], dict[str, object]]] = {
     "takeback": _status,
     "takeback checkpoint": _checkpoint,
+    "takeback diff": _diff,
     "takeback extract": _extract,
     "takeback verify": _verify,
     "takeback usage": _usage,

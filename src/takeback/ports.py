@@ -2,6 +2,7 @@
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from typing import Protocol
 else:
     Protocol = object
@@ -32,3 +33,19 @@ class Progress(Protocol):
 
     def __call__(self, doing: str, done: int, total: int, /) -> None:
         """Hear that `done` of `total` are done; a total of 0 means that nobody knows."""
+
+
+class ObjectWriter(Protocol):
+    """Who takes the objects of a state: a pack, or one that only looks and keeps nothing."""
+
+    def add(self, kind: int, data: bytes, /) -> "tuple[bytes, int]":
+        """Take an object; return its id and the number of its pack."""
+
+    def add_hashed(self, oid: bytes, kind: int, data: bytes, /) -> int:
+        """Take an object whose id is known; return the number of its pack."""
+
+    def add_known(self, oid: bytes, kind: int, size: int, compressed: bytes, /) -> int:
+        """Take an object that was hashed and compressed; return the number of its pack."""
+
+    def add_large(self, size: int, chunks: "Iterable[bytes]", /) -> "tuple[bytes, int]":
+        """Take a blob piece by piece; return its id and the number of its pack."""

@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from takeback.errors import TakebackError
     from takeback.model.jsontext import Json
 
-_STYLES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "cyan": "36"}
+_STYLES = {"bold": "1", "dim": "2", "reverse": "7"}
+_STYLES |= {"red": "31", "green": "32", "yellow": "33", "cyan": "36"}
 _FIRST_SHOWN_AFTER = 0.4
 _SHOWN_EVERY = 0.1
 
@@ -38,6 +39,26 @@ class Screen:
         """Print a line that is not part of the result."""
         self._end_progress()
         _put(sys.stderr, line + "\n")
+
+    def raw(self, data: bytes) -> None:
+        """Print bytes of the result just as they are; not meant for a terminal."""
+        self._end_progress()
+        sys.stdout.flush()
+        sys.stdout.buffer.write(data)
+        sys.stdout.buffer.flush()
+
+    @property
+    def is_terminal(self) -> bool:
+        """Whether a person looks at the result, so that nothing in it may act on a terminal."""
+        return sys.stdout.isatty()
+
+    @property
+    def width(self) -> int:
+        """How many columns there are."""
+        try:
+            return os.get_terminal_size(sys.stdout.fileno()).columns or 80
+        except (OSError, ValueError):
+            return 80
 
     def data(self, value: "Mapping[str, Json]") -> None:
         """Print the result as JSON."""
@@ -112,6 +133,15 @@ class _Progress:
 def safe_line(text: str) -> str:
     """A sentence of ours that may quote untrusted names; what could act on a terminal cannot."""
     return text if text.isascii() and text.isprintable() else safe(text).replace("\\\\", "\\")
+
+
+def safe_content(line: bytes) -> str:
+    """A line of a file; what could act on a terminal is escaped, backslashes and tabs stay."""
+    text = line.decode("utf-8", "surrogateescape")
+    if text.isprintable():
+        return text
+    parts = (part.split("\\") for part in text.split("\t"))
+    return "\t".join("\\".join(map(safe, part)) for part in parts)
 
 
 def path_fields(path: bytes) -> "dict[str, Json]":

@@ -8,9 +8,9 @@ from takeback.store.gitobjects import BLOB, TREE, object_id
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from takeback.ports import ObjectWriter
     from takeback.store.folders import Folder
     from takeback.store.fsclock import FsClock
-    from takeback.store.packwrite import PackWriter
 
     Stored = dict[bytes, tuple[bytes, int]]
 
@@ -26,7 +26,7 @@ def everything(root: "Folder") -> "list[Folder]":
 
 
 def describe(
-    root: "Folder", writer: "PackWriter", clock: "FsClock", stored: "Stored"
+    root: "Folder", writer: "ObjectWriter", clock: "FsClock", stored: "Stored"
 ) -> "list[bytes]":
     """Write the manifest and git tree of every folder that changed; return the manifests.
 
@@ -44,7 +44,7 @@ def describe(
 
 
 def _describe_one(
-    folder: "Folder", writer: "PackWriter", made: "list[bytes]", stored: "Stored"
+    folder: "Folder", writer: "ObjectWriter", made: "list[bytes]", stored: "Stored"
 ) -> None:
     nodes = folder.sorted_nodes()
     folder.flags &= ~records.TELLS

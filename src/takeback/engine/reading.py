@@ -16,10 +16,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from typing import Protocol
 
+    from takeback.ports import ObjectWriter
     from takeback.store.descent import Descent
     from takeback.store.folders import Folder, Node
     from takeback.store.fsclock import FsClock
-    from takeback.store.packwrite import PackWriter
     from takeback.store.scan import Scan
 
     Pending = list[tuple[Folder, Node]]
@@ -59,7 +59,7 @@ class Reading:
     def __init__(
         self,
         scan: "Scan",
-        writer: "PackWriter",
+        writer: "ObjectWriter",
         clock: "FsClock",
         known: "Callable[[bytes], int]",
         *,

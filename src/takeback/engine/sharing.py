@@ -17,16 +17,16 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from takeback.engine.reading import Pending, Reading
+    from takeback.ports import ObjectWriter
     from takeback.store.copies import Row, Rows
     from takeback.store.folders import Folder, Node
-    from takeback.store.packwrite import PackWriter
 
 _FILES_PER_BLOCK = 128
 _BYTES_PER_BLOCK = 4 << 20
 
 
 def read_shared(
-    reading: "Reading", pending: "Pending", writer: "PackWriter", told: "Callable[[int], None]"
+    reading: "Reading", pending: "Pending", writer: "ObjectWriter", told: "Callable[[int], None]"
 ) -> "Iterator[Pending]":
     """Let copies read what they can; yield the units that the caller must read itself."""
     count = how_many()
@@ -89,7 +89,7 @@ def _start(reading: "Reading", blocks: "list[Pending]", count: int) -> "list[Cop
 
 
 def _accept(
-    reading: "Reading", writer: "PackWriter", folder: "Folder", node: "Node", row: "Row | None"
+    reading: "Reading", writer: "ObjectWriter", folder: "Folder", node: "Node", row: "Row | None"
 ) -> None:
     """Note what a copy read of one file."""
     if row is None:

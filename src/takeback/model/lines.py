@@ -106,23 +106,27 @@ def _middle(old: bytes, new: bytes) -> "tuple[int, int, int]":
 
 
 def _same_beginning(old: bytes, new: bytes) -> int:
-    at, end = 0, min(len(old), len(new))
-    while at < end and old[at : at + _PIECE] == new[at : at + _PIECE]:
-        at += _PIECE
-    end = min(end, at + _PIECE)
-    while at < end and old[at] == new[at]:
-        at += 1
+    """How many bytes are the same from the start; the piece that differs is halved."""
+    at, end, step = 0, min(len(old), len(new)), _PIECE
+    while step and at < end:
+        if old[at : at + step] == new[at : at + step]:
+            at += step
+        else:
+            step //= 2
     return min(at, end)
 
 
 def _same_end(old: bytes, new: bytes, most: int) -> int:
-    a, b, same = len(old), len(new), 0
-    while same + _PIECE <= most:
-        if old[a - same - _PIECE : a - same] != new[b - same - _PIECE : b - same]:
-            break
-        same += _PIECE
-    while same < most and old[a - same - 1] == new[b - same - 1]:
-        same += 1
+    """How many bytes, `most` at most, are the same up to the end."""
+    a, b, same, step = len(old), len(new), 0, _PIECE
+    while step:
+        if (
+            same + step <= most
+            and old[a - same - step : a - same] == new[b - same - step : b - same]
+        ):
+            same += step
+        else:
+            step //= 2
     return same
 
 

@@ -1,0 +1,247 @@
+"""The work tree as it is at this moment, without writing anything and without the lock.
+
+What changed since the newest checkpoint is found as a checkpoint finds it: by the stat cache
+where it fits, else by looking at everything. Only what changed is read, and only hashed.
+"""
+
+import os
+
+from takeback.engine.compare import Saved
+from takeback.engine.describe import describe, everything
+from takeback.engine.previous import Previous
+from takeback.engine.reading import Reading
+from takeback.errors import TakebackError
+from takeback.model.difference import LARGEST
+from takeback.model.tree import (
+    FOLDER,
+    INCOMPLETE_BELOW,
+    LINK,
+    NO_HASH,
+    REASON,
+    UNSTABLE,
+    Entry,
+    Manifest,
+)
+from takeback.store.content import Content, Patience, Torn
+from takeback.store.descent import Descent
+from takeback.store.fsclock import COARSE, FsClock
+from takeback.store.gitobjects import BLOB, object_head, object_id, sha1
+from takeback.store.scan import Scan, StrangeRoot
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from takeback.engine.request import Request
+    from takeback.store.folders import Folder, Node
+    from takeback.store.objects import Objects
+    from takeback.store.rows import CheckpointRow
+    from takeback.store.statcache import StatCache
+    from takeback.store.store import Store
+
+_ON_DISK = 0xFFFFFFFF
+"""Stands for the number of a pack: the content is in no pack, only in the work tree."""
+_TRIES = 3
+_TOLD = REASON | UNSTABLE | INCOMPLETE_BELOW
+
+
+class _Nowhere:
+    """Takes objects as a pack would and keeps none of them."""
+
+    def add(self, kind: int, data: bytes) -> "tuple[bytes, int]":
+        return object_id(kind, data), _ON_DISK
+
+    def add_hashed(self, oid: bytes, kind: int, data: bytes) -> int:
+        del oid, kind, data
+        return _ON_DISK
+
+    def add_known(self, oid: bytes, kind: int, size: int, compressed: bytes) -> int:
+        del oid, kind, size, compressed
+        return _ON_DISK
+
+    def add_large(self, size: int, pieces: "Iterable[bytes]") -> "tuple[bytes, int]":
+        weak = sha1(object_head(BLOB, size))
+        for piece in pieces:
+            weak.update(piece)
+        return weak.digest(), _ON_DISK
+
+
+class Now:
+    """The work tree as it is: what changed in memory, the rest as the newest checkpoint has it."""
+
+    def __init__(self, store: "Store", cache: "StatCache", request: "Request") -> None:
+        self._objects = store.reader()
+        self._disk = Disk(request.root, request.at)
+        self._folders: dict[bytes, Folder] = {}
+        try:
+            self._newest, known = _newest(store, cache)
+            looked = _look(self._newest, cache if known else None, self._objects, request)
+            self._folders = {folder.path(): folder for folder in looked}
+        except BaseException:
+            self.close()
+            raise
+
+    def root(self) -> Manifest:
+        """The folder at the top."""
+        folder = self._folders.get(b"")
+        if folder is not None:
+            return _as_manifest(folder)
+        assert self._newest is not None, "without a checkpoint everything was looked at"
+        return Saved(self._objects, self._newest).root()
+
+    def manifest(self, path: bytes, entry: Entry) -> Manifest:
+        """The captured folder `entry` at `path`."""
+        folder = self._folders.get(path)
+        if folder is not None:
+            return _as_manifest(folder)
+        return self._objects.manifest(entry.oid, entry.number, entry.strong)
+
+    def content(self, path: bytes, entry: Entry) -> "bytes | None":
+        """What a file that fits in memory holds, or a link's target; None if gone by now."""
+        if entry.number != _ON_DISK:
+            return self._objects.content(entry)
+        return self._disk.content(path)
+
+    def stream(self, path: bytes, entry: Entry) -> "Iterator[bytes]":
+        """What a file holds, piece by piece."""
+        if entry.number != _ON_DISK:
+            return self._objects.stream(entry)
+        return self._disk.stream(path)
+
+    def close(self) -> None:
+        """Close the packs and the work tree."""
+        self._objects.close()
+        self._disk.close()
+
+
+def _newest(store: "Store", cache: "StatCache") -> "tuple[CheckpointRow | None, bool]":
+    """The newest checkpoint, and whether the stat cache is about it.
+
+    Somebody may be in the middle of a checkpoint: the ledger has it, the cache follows.
+    """
+    patience, newest = Patience(), store.ledger.newest()
+    for _ in range(_TRIES):
+        if newest is None or not os.path.lexists(store.index_path):
+            break
+        if cache.load(newest.number, newest.tree):
+            return newest, True
+        patience.wait()
+        newest = store.ledger.newest()
+    return newest, False
+
+
+def _look(
+    newest: "CheckpointRow | None",
+    cache: "StatCache | None",
+    objects: "Objects",
+    request: "Request",
+) -> "list[Folder]":
+    """The folders in which something may have changed, described; none if nothing did."""
+    nowhere, clock = _Nowhere(), FsClock(request.at, COARSE)
+    if cache is not None:
+        scan = Scan(request.root, request.rules(_never), request.strangers, request.mounts)
+        try:
+            root = scan.changes(cache.records)
+            if root is None:
+                return []
+            return _describe(scan, root, nowhere, clock, request)
+        except (StrangeRoot, ValueError):
+            # What the cache says cannot be about this tree: look at everything instead.
+            pass
+        finally:
+            scan.close()
+    rules = request.rules(Previous(objects, newest).was_captured)
+    scan = Scan(request.root, rules, request.strangers, request.mounts)
+    try:
+        return _describe(scan, scan.whole(), nowhere, clock, request)
+    finally:
+        scan.close()
+
+
+def _never(path: bytes) -> bool:
+    """With a stat cache, only what is new to it is asked about."""
+    del path
+    return False
+
+
+def _describe(
+    scan: Scan, root: "Folder", nowhere: _Nowhere, clock: FsClock, request: "Request"
+) -> "list[Folder]":
+    """Read what a scan found, without keeping it, and let the folders say what they hold."""
+    total = len(scan.pending)
+    reading = Reading(scan, nowhere, clock, _on_disk, knows_some=True, alone=True)
+    reading.run(lambda done: request.tell("reading", done, total))
+    describe(root, nowhere, clock, {})
+    return everything(root)
+
+
+def _on_disk(oid: bytes) -> int:
+    """Let every object count as known, so that it is hashed and not asked for again."""
+    del oid
+    return _ON_DISK
+
+
+def _as_manifest(folder: "Folder") -> Manifest:
+    entries = [_as_entry(node) for node in folder.sorted_nodes()]
+    return Manifest(folder.mode & 0o7777, entries, folder.strong)
+
+
+def _as_entry(node: "Node") -> Entry:
+    """A scanned entry as a manifest would record it."""
+    if node.reason:
+        return Entry(node.name, node.mode & 0o170000, node.reason, 0, NO_HASH, 0, 0, node.oid)
+    mode = node.mode & 0xFFFF
+    size = 0 if mode & 0o170000 == FOLDER else node.size
+    return Entry(
+        node.name, mode, node.flags & _TOLD, size, node.strong, node.mtime, node.number, node.oid
+    )
+
+
+class Disk:
+    """Reads single files of the work tree, never through a link. Closes the root at the end."""
+
+    def __init__(self, root: int, at: int) -> None:
+        self._root = root
+        self._descent = Descent(root)
+        self._clock = FsClock(at, COARSE)
+        self._patience = Patience()
+
+    def content(self, path: bytes) -> "bytes | None":
+        """What a file of moderate size holds, or a link's target; None if it is neither."""
+        try:
+            fd, name = self._open_folder(path)
+            if os.stat(name, dir_fd=fd, follow_symlinks=False).st_mode & 0o170000 == LINK:
+                return os.readlink(name, dir_fd=fd)
+            content = Content(fd, name, self._clock)
+        except OSError:
+            return None
+        try:
+            return content.whole(self._patience) if content.size() <= LARGEST else None
+        except OSError:
+            return None
+        finally:
+            content.close()
+
+    def stream(self, path: bytes) -> "Iterator[bytes]":
+        """What a file of any size holds, piece by piece."""
+        fd, name = self._open_folder(path)
+        content = Content(fd, name, self._clock)
+        try:
+            for piece in content.chunks(content.size(), last_try=True):
+                yield bytes(piece)
+        except Torn:
+            shown = os.fsdecode(path)
+            raise TakebackError(
+                f"`{shown}` was changed while it was read", hint="try it once more"
+            ) from None
+        finally:
+            content.close()
+
+    def close(self) -> None:
+        """Close everything, also the root."""
+        self._descent.close()
+        os.close(self._root)
+
+    def _open_folder(self, path: bytes) -> "tuple[int, bytes]":
+        *way, name = path.split(b"/")
+        return self._descent.open(tuple(way)), name

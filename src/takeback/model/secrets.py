@@ -1,0 +1,166 @@
+"""What must not be shown: files that hold secrets, and secrets that stand in any file.
+
+Showing is all that this is about; the store keeps every byte. In files that are known for it
+(`.env`) names are shown and values are not; of key files nothing is shown. Everywhere else
+the shapes of well-known tokens are masked, with what tells their kind left in place.
+"""
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+PLAIN, VALUES, WHOLE = "plain", "values", "whole"
+"""How much of a file is secret: only tokens in it, its values, or all of it."""
+
+MASK = "••••".encode()
+
+_VALUE_NAMES = frozenset(
+    b"""
+    .env .envrc .npmrc .yarnrc .yarnrc.yml .netrc _netrc .pypirc .pgpass .my.cnf .htpasswd
+    .git-credentials .dockercfg .s3cfg .boto credentials credentials.json credentials.toml
+    credentials.yml credentials.yaml secrets.json secrets.toml secrets.yml secrets.yaml
+    kubeconfig application_default_credentials.json service-account.json serviceaccount.json
+    terraform.tfvars terraform.tfstate accesstokens.json msal_token_cache.json
+    """.split()
+)
+_VALUE_PLACES = frozenset(
+    (b".kube/config", b".aws/config", b".docker/config.json", b"gh/hosts.yml")
+)
+_VALUE_ENDINGS = (b".env", b".tfvars", b".kubeconfig")
+_SAMPLES = (b".example", b".sample", b".template", b".dist", b".defaults")
+_WHOLE_ENDINGS = (
+    b".pem", b".key", b".p12", b".pfx", b".p8", b".jks", b".jceks", b".keystore", b".kdbx",
+    b".ppk", b".gpg", b".keytab",
+)  # fmt: skip
+
+_BEGINS, _ENDS = b"-----BEGIN ", b"-----END "
+_PRIVATE = b"PRIVATE KEY"
+_TOKENS = rb"""(?x)
+    (?<![0-9A-Za-z])
+    (?:
+      (?P<aws>A(?:KI|SI)A)[0-9A-Z]{16}(?![0-9A-Za-z])
+    | (?P<github>gh[opsru]_)[0-9A-Za-z]{30,}
+    | (?P<fine>github_pat_)[0-9A-Za-z_]{20,}
+    | (?P<gitlab>glpat-)[0-9A-Za-z_-]{20,}
+    | (?P<stripe>[rs]k_(?:live|test)_)[0-9A-Za-z]{16,}
+    | (?P<sk>sk-)(?=[A-Za-z_-]*[0-9])[0-9A-Za-z_-]{16,}
+    | (?P<slack>xox[a-z]-)[0-9A-Za-z-]{10,}
+    | (?P<npm>npm_)[0-9A-Za-z]{30,}
+    | (?P<pypi>pypi-)[0-9A-Za-z_-]{50,}
+    | (?P<google>AIza)[0-9A-Za-z_-]{30,}
+    | (?P<jwt>eyJ)[0-9A-Za-z_-]{6,}\.[0-9A-Za-z_-]{6,}\.[0-9A-Za-z_-]*
+    )
+"""
+_NAME = rb"""(?xs)
+    ( \s* (?:[\#-]\s*)? (?:export\s+)?
+      (?: //[\w./:-]*:_\w+ | ["']?[A-Za-z_][\w.-]{0,99}["']? )
+      \s* (?: = | :(?=[\s"']|$) ) \s* )
+    (.*)
+"""
+"""A name, also as `.npmrc` writes them, the mark after it, and the value."""
+
+
+def how_secret(path: bytes) -> str:
+    """How much of a file is secret, by its name."""
+    folder, _, name = path.lower().rpartition(b"/")
+    is_ssh_key = name.startswith(b"id_") and b"." not in name
+    if is_ssh_key or name.endswith(_WHOLE_ENDINGS):
+        return WHOLE
+    if name.endswith(_SAMPLES):
+        return PLAIN
+    place = folder.rpartition(b"/")[2] + b"/" + name
+    is_known = name in _VALUE_NAMES or place in _VALUE_PLACES
+    if is_known or name.startswith(b".env.") or name.endswith(_VALUE_ENDINGS):
+        return VALUES
+    return PLAIN
+
+
+class Mask:
+    """Shows the lines of one text without its secrets, and counts how many it hid."""
+
+    __slots__ = ("_how", "_keys", "_lines", "count")
+
+    def __init__(self, path: bytes, lines: "Sequence[bytes]") -> None:
+        self._how = how_secret(path)
+        self._lines = lines
+        self._keys = _key_lines(lines)
+        self.count = 0
+
+    def line(self, number: int) -> bytes:
+        """A line as it may be shown."""
+        line = self._lines[number]
+        if number in self._keys:
+            return self._hidden(line)
+        if self._how == VALUES:
+            return self._without_value(line)
+        return self._without_tokens(line)
+
+    def _hidden(self, line: bytes) -> bytes:
+        self.count += 1
+        return MASK + _ending(line)
+
+    def _without_value(self, line: bytes) -> bytes:
+        import re
+
+        text = line.strip()
+        if not text or text.startswith(b"[") or text in _PUNCTUATION:
+            return line
+        if text.startswith(b"#") and b"=" not in text and b":" not in text:
+            return self._without_tokens(line)
+        named = re.fullmatch(_NAME, line.rstrip(b"\r\n"))
+        if named is None or not _is_name(*named.groups()):
+            return self._hidden(line)
+        name, value = named.groups()
+        if value.strip(b" \t\"',;{[") == b"":
+            return line
+        self.count += 1
+        return bytes(name + MASK + _ending(line))
+
+    def _without_tokens(self, line: bytes) -> bytes:
+        if not _may_hold_token(line):
+            return line
+        import re
+
+        shown, hidden = re.subn(_TOKENS, lambda found: found[found.lastgroup or 0] + MASK, line)
+        self.count += hidden
+        return shown
+
+
+_PUNCTUATION = frozenset((b"{", b"}", b"},", b"[", b"]", b"],", b"---"))
+_MARKS = (
+    b"AKIA", b"ASIA", b"gh", b"github_pat_", b"glpat-", b"k_live_", b"k_test_", b"sk-", b"xox",
+    b"npm_", b"pypi-", b"AIza", b"eyJ",
+)  # fmt: skip
+
+
+def _may_hold_token(line: bytes) -> bool:
+    """Whether it is worth loading and asking the expression; nearly every line says no."""
+    return len(line) > 16 and any(mark in line for mark in _MARKS)
+
+
+def _is_name(name: bytes, value: bytes) -> bool:
+    """Whether what stands before a `=` is a name; the end of base64 text looks alike."""
+    bare = name.strip(b" \t=:\"'#")
+    return bool(value.strip(b"=")) or bare.upper() == bare or name.rstrip().endswith(b":")
+
+
+def _key_lines(lines: "Sequence[bytes]") -> "set[int]":
+    """The lines inside private keys, also where a hunk shows only the middle of one."""
+    inside: set[int] = set()
+    begun = False
+    for number, line in enumerate(lines):
+        if _BEGINS in line and _PRIVATE in line:
+            begun = True
+            if _ENDS in line:  # the whole key on one line, as JSON writes it
+                inside.add(number)
+                begun = False
+        elif _ENDS in line and _PRIVATE in line:
+            begun = False
+        elif begun:
+            inside.add(number)
+    return inside
+
+
+def _ending(line: bytes) -> bytes:
+    """The newline of a line, which stays as it is."""
+    return line[len(line.rstrip(b"\r\n")) :]
