@@ -275,17 +275,29 @@ def masked(text: str) -> str:
 
 def test_the_python_in_the_readme_works(shop: Path, home: Path) -> None:
     """The example of the README runs as it stands, and does what it says."""
-    program = blocks(text_of("README.md"), "python")[0]
+    assert said_by(blocks(text_of("README.md"), "python")[0], shop, home) == ""
+    assert (shop.parent / "before/src/pay.py").read_text() == (shop / "src/pay.py").read_text()
+
+
+def test_the_python_of_the_log_works(shop: Path, home: Path) -> None:
+    """What docs/log.md shows of the log from Python runs, and the authors are as it says."""
+    (program,) = blocks(text_of("docs/log.md"), "python")
+    said = said_by(program, shop, home)
+    assert said == "done 2 [('create', b'build.log', 'shell'), ('create', b'login.py', 'named')]\n"
+
+
+def said_by(program: str, folder: Path, home: Path) -> str:
+    """What a program prints that runs without complaint."""
     done = subprocess.run(
         [sys.executable, "-I", "-c", program],
-        cwd=shop,
+        cwd=folder,
         env={**os.environ, "TAKEBACK_HOME": str(home)},
         capture_output=True,
         text=True,
         check=False,
     )
     assert (done.returncode, done.stderr) == (0, "")
-    assert (shop.parent / "before/src/pay.py").read_text() == (shop / "src/pay.py").read_text()
+    return done.stdout
 
 
 # -- JSON --------------------------------------------------------------------------------------
