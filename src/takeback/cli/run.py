@@ -13,7 +13,7 @@ from takeback.cli.app import folder
 from takeback.cli.arguments import Command, Option
 from takeback.cli.render import count
 from takeback.errors import TakebackError, UnknownReferenceError
-from takeback.model import history, tools
+from takeback.model import terms, tools
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -102,7 +102,7 @@ class _Wrapped:
 
     def _as_step(self, turn: "Turn", session: str) -> child.Outcome:
         self._quiet.close()
-        with turn.step("run", {"command": self._command}, kind=history.SHELL) as step:
+        with turn.step("run", {"command": self._command}, kind=terms.SHELL) as step:
             outcome = self._quiet.asked_to_end() or child.run(
                 self._path, self._given.rest, _surroundings(session, turn.id), self._quiet
             )
@@ -117,7 +117,7 @@ def _enclosing(project: "Project") -> "Turn | None":
 
     id = os.environ.get("TAKEBACK_TURN", "")
     try:
-        is_running = bool(id) and project.turn(id).status == history.RUNNING
+        is_running = bool(id) and project.turn(id).status == terms.RUNNING
     except UnknownReferenceError:  # another project's
         return None
     notes = Notes(project.recorder(), project.turn, project.checkpoint)
@@ -138,8 +138,8 @@ def _spelled(words: "list[str]") -> str:
 
 def _status(outcome: child.Outcome) -> str:
     if outcome.signal or (outcome.code and outcome.was_asked):
-        return history.INTERRUPTED
-    return history.FAILED if outcome.code else history.DONE
+        return terms.INTERRUPTED
+    return terms.FAILED if outcome.code else terms.DONE
 
 
 def _tell(
@@ -151,7 +151,7 @@ def _tell(
         screen.data({**turns.as_json(turn), **ended})
     elif given.has("quiet"):
         return
-    elif turn.status == history.RUNNING:
+    elif turn.status == terms.RUNNING:
         screen.note(f"takeback: part of turn {turn.id[:6]}, which tells when it is over")
     else:
         screen.note(f"takeback: {turns.headline(turn)}")
