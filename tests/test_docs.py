@@ -34,6 +34,7 @@ class Answer:
     def __init__(self, done: "subprocess.CompletedProcess[str]") -> None:
         self.code = done.returncode
         self.text = done.stdout
+        self.notes = done.stderr
 
     def json(self) -> dict[str, object]:
         """The one object that `--json` printed."""
@@ -347,6 +348,13 @@ def _checkpoint(cli: Cli, shop: Path, _home: Path) -> dict[str, object]:
     return cli("checkpoint", "--json").json()
 
 
+def _run(cli: Cli, _shop: Path, _home: Path) -> dict[str, object]:
+    answer = cli("run", "--json", "--", "sh", "-c", "echo out; echo new > src/new.py")
+    assert answer.text == "out\n"
+    said: dict[str, object] = json.loads(answer.notes.splitlines()[-1])
+    return said
+
+
 def _diff(cli: Cli, shop: Path, _home: Path) -> dict[str, object]:
     cli("checkpoint")
     write(shop / "src/other.py", "other\n")
@@ -404,6 +412,7 @@ def _errors(cli: Cli, _shop: Path, _home: Path) -> dict[str, object]:
 ANSWERS: dict[str, Callable[[Cli, Path, Path], dict[str, object]]] = {
     "takeback": _status,
     "takeback checkpoint": _checkpoint,
+    "takeback run": _run,
     "takeback diff": _diff,
     "takeback extract": _extract,
     "takeback verify": _verify,
