@@ -366,6 +366,9 @@ def test_what_changed_is_told(tree: Path) -> None:
         ["delete", "gone.txt", "+0", f"{MINUS}1"],
         ["create", "sub/new.txt", "+2", f"{MINUS}0"],
     ]
+    words = lines[3].split("`")[1].split()
+    shown = subprocess.run([*STARTED, *words[1:]], capture_output=True, check=True).stdout
+    assert b"+three\n" in shown
 
 
 def test_only_some_of_many_changes_are_told() -> None:

@@ -165,6 +165,9 @@ def _tell(
             screen.note(f"takeback: {others} may be of another session that worked at the time")
         if turn.left_out:
             screen.note(f"takeback: {count(len(turn.left_out), 'new path')} not covered")
+        if turn.changes:
+            states = f"{turn.before[:6]} {turn.after[:6]}"
+            screen.note(f"takeback: `takeback diff {states}` shows the lines")
 
 
 def _complain(problem: Exception, screen: "Screen") -> None:
