@@ -124,6 +124,8 @@ class Project:
             known = self.ledger.requested(request)
             if known is not None:
                 return self._made_before(known)
+            if turn is not None:
+                self.recorder().go_on(turn)
             at = time.time_ns()
             dead = self.recorder().dead_sessions(at) if self.ledger.has_held_sessions() else []
             closing = {row.id: ended for row, ended in dead}
@@ -193,8 +195,11 @@ class Project:
 
     def examine(self) -> "tuple[tuple[str, ...], int]":
         """What is wrong with the log, in words, and how many events it has."""
+        with FailingAs(TakebackError, "the log could not be read"):
+            # Read before the snapshot, which then holds at least what the anchor names.
+            lost = tuple(self._store.check_anchor())
         with FailingAs(TakebackError, "the log could not be read"), self.ledger.snapshot() as log:
-            return tuple(log.check()), log.last_event()
+            return (*log.check(), *lost), log.last_event()
 
     def rebuild(self) -> None:
         """Make everything that follows from the log again."""
@@ -258,6 +263,8 @@ class Project:
             _left_alone.append(self._opened)
             self._opened = Store(self._home.store_path(self._root.id), self._root.id)
             self._cache = None
+            # Another thread may have had it when this copy was made, and is not here to free it.
+            self._mutex = _thread.RLock()
             self._process = os.getpid()
         return self._opened
 

@@ -10,11 +10,12 @@ import time
 
 from takeback.engine import changes, windows
 from takeback.engine.request import Place
-from takeback.errors import UsageError
+from takeback.errors import TakebackError, UsageError
 from takeback.model import ids, terms, tools
 from takeback.store import events, processes
 from takeback.store import history as rows
 from takeback.store.events import NewEvent
+from takeback.store.failures import FailingAs
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -58,6 +59,7 @@ SAFE_POINTS = (BY_TURN, BY_STEP, BY_CALL)
 """How often: at turns only; also around steps that may write; around every step."""
 
 _LONGEST_LABEL = 4000
+_SAFELY = FailingAs(TakebackError, "it could not be recorded")
 
 
 class Recorder:
@@ -77,14 +79,15 @@ class Recorder:
         if not agent:
             raise UsageError("a session needs to know which agent it is of", hint="agent='NAME'")
         holder = processes.holder() if held else ""
-        with self._host.held():
-            known = self._requested(request, events.SESSION_STARTED, "session")
-            found = rows.find_session(self._ledger, agent, own_id) if own_id else None
-            if known is None and found is not None:
-                self._resume_session(found, holder, request)
-                known = found.id
+        with _SAFELY, self._host.held():
+            kinds = (events.SESSION_STARTED, events.SESSION_RESUMED)
+            known = rows.requested(self._ledger, request, *kinds)
             if known is not None:
-                return known
+                return str(known["session"])
+            found = rows.find_session(self._ledger, agent, own_id) if own_id else None
+            if found is not None:
+                self._resume_session(found, holder, request)
+                return found.id
             said: dict[str, Json] = {
                 "session": _new_id(),
                 "agent": agent,
@@ -100,13 +103,24 @@ class Recorder:
             said: dict[str, Json] = {"session": found.id, "holder": holder}
             self._record(events.SESSION_RESUMED, said, (found.opened,), request)
 
+    def _awaken(self, row: "SessionRow") -> None:
+        """Something happens in a session: one that ended or was given up for dead goes on."""
+        gone = row.holder != "" and processes.is_alive(row.holder) is False
+        if gone or row.ended is not None:
+            # A fork goes on with the session of the process it came from, and holds it now.
+            holder = processes.holder() if row.holder else ""
+            said: dict[str, Json] = {"session": row.id, "holder": holder}
+            self._record(events.SESSION_RESUMED, said, (row.opened,), None)
+
     def end_session(self, session: str, *, request: "str | None" = None) -> None:
         """A session is over; turns that still run were interrupted."""
         at = time.time_ns()
-        with self._host.held():
+        with _SAFELY, self._host.held():
             row = rows.get_session(self._ledger, session)
-            if row.ended is not None:
+            known = rows.requested(self._ledger, request, events.SESSION_ENDED, session=session)
+            if row.ended is not None or known is not None:
                 return
+            self._awaken(row)
             running = rows.running_turns(self._ledger, row.number)
             place = Place(session, parents=(row.opened,), title=f"end of session {session}")
             seen = self._look(place, {session: at}, at)
@@ -115,6 +129,10 @@ class Recorder:
             parents = (row.opened, seen.cursor)
             over = NewEvent(events.SESSION_ENDED, said, at, parents=parents, request=request)
             self._ledger.record(*facts, over)
+
+    def go_on(self, turn: str) -> None:
+        """Something happens in a turn that leaves no event of its own."""
+        self._awaken(rows.session_of(self._ledger, rows.get_turn(self._ledger, turn)))
 
     # -- turns -----------------------------------------------------------------------------
 
@@ -129,11 +147,12 @@ class Recorder:
     ) -> str:
         """A prompt was submitted. A turn of the session that still runs was interrupted."""
         at = time.time_ns()
-        with self._host.held():
-            known = self._requested(request, events.TURN_STARTED, "turn")
+        with _SAFELY, self._host.held():
+            known = rows.requested(self._ledger, request, events.TURN_STARTED, session=session)
             if known is not None:
-                return known
+                return str(known["turn"])
             row = rows.get_session(self._ledger, session)
+            self._awaken(row)
             running = rows.running_turns(self._ledger, row.number)
             over = min(interrupted, at) if interrupted is not None else at
             closing = {old.id: over for old in running}
@@ -158,12 +177,15 @@ class Recorder:
     def resume_turn(self, session: str, *, request: "str | None" = None) -> "str | None":
         """Go on with the newest turn of a session: a prompt came that no human wrote."""
         at = time.time_ns()
-        with self._host.held():
-            known = self._requested(request, events.TURN_RESUMED, "turn")
-            number = rows.get_session(self._ledger, session).number
-            turn = rows.newest_turn(self._ledger, number)
-            if known is not None or turn is None:
-                return known
+        with _SAFELY, self._host.held():
+            known = rows.requested(self._ledger, request, events.TURN_RESUMED)
+            if known is not None:
+                return str(known["turn"])
+            row = rows.get_session(self._ledger, session)
+            turn = rows.newest_turn(self._ledger, row.number)
+            if turn is None:
+                return None
+            self._awaken(row)
             title = f"turn {turn.id} goes on"
             seen = self._look(Place(session, turn.id, None, (turn.opened,), title), {}, at)
             said: dict[str, Json] = {"turn": turn.id, **_seen(seen, at)}
@@ -177,10 +199,12 @@ class Recorder:
         _require_end(status)
         at = time.time_ns()
         over = min(ended, at) if ended is not None else at
-        with self._host.held():
+        with _SAFELY, self._host.held():
             row = rows.get_turn(self._ledger, turn)
-            if row.status != terms.RUNNING:
+            known = rows.requested(self._ledger, request, events.TURN_ENDED, turn=turn)
+            if row.status != terms.RUNNING or known is not None:
                 return
+            self._awaken(rows.session_of(self._ledger, row))
             place = Place(turn=turn, parents=(row.opened,), title=f"after turn {turn}")
             seen = self._look(place, {turn: over}, at)
             self._ledger.record(*self._turns_ended([row], status, over, seen, at, request))
@@ -230,11 +254,12 @@ class Recorder:
         if kind is not None:
             chosen = _one_of(kind, terms.KINDS, "a kind of step")
         at = time.time_ns()
-        with self._host.held():
-            known = self._requested(request, events.STEP_STARTED, "step")
+        with _SAFELY, self._host.held():
+            known = rows.requested(self._ledger, request, events.STEP_STARTED, turn=turn)
             if known is not None:
-                return known
+                return str(known["step"])
             row = rows.get_turn(self._ledger, turn)
+            self._awaken(rows.session_of(self._ledger, row))
             above = rows.get_step(self._ledger, parent).opened if parent else row.opened
             said: dict[str, Json] = {
                 "step": _new_id(),
@@ -278,10 +303,12 @@ class Recorder:
         request: "str | None",
     ) -> None:
         at = time.time_ns()
-        with self._host.held():
+        with _SAFELY, self._host.held():
             row = rows.get_step(self._ledger, step)
-            if row.closed is not None:
+            known = rows.requested(self._ledger, request, kind, step=step)
+            if row.closed is not None or known is not None:
                 return
+            self._awaken(rows.session_of(self._ledger, row))
             parents = [row.opened]
             if self._is_safe_point(row.kind):
                 title = f"after {row.tool}, step {step}"
@@ -343,18 +370,6 @@ class Recorder:
     ) -> None:
         now = time.time_ns()
         self._ledger.record(NewEvent(kind, said, now, parents=parents, request=request))
-
-    def _requested(self, request: "str | None", kind: str, key: str) -> "str | None":
-        """What an earlier call with the same request made, so that a retry makes no second one."""
-        event = self._ledger.requested(request)
-        if event is None or event.payload is None:
-            return None
-        if event.kind != kind and key not in event.payload:
-            raise UsageError(
-                f"the request `{request}` was already used for something else ({event.kind})",
-                hint="give each request an id of its own",
-            )
-        return str(event.payload[key])
 
 
 def _seen(seen: "Checkpoint", at: int) -> "dict[str, Json]":
