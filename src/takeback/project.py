@@ -261,6 +261,7 @@ class Project:
         """
         if self._process != os.getpid():
             _left_alone.append(self._opened)
+            self._opened.lock.leave_to_original()
             self._opened = Store(self._home.store_path(self._root.id), self._root.id)
             self._cache = None
             # Another thread may have had it when this copy was made, and is not here to free it.
