@@ -1,5 +1,6 @@
 """What one can see of a project: nothing here writes, and nothing waits for the lock."""
 
+import _thread
 import os
 
 from takeback.engine import capture
@@ -36,6 +37,7 @@ class Looking:
         self._opened = Store(home.store_path(root.id), root.id)
         self._around = Surroundings(root, home)
         self._cache: StatCache | None = None
+        self._mutex = _thread.RLock()
         self._process = os.getpid()
 
     def close(self) -> None:
@@ -79,8 +81,11 @@ class Looking:
 
     def examine(self) -> "tuple[tuple[str, ...], int]":
         """What is wrong with the log, in words, and how many events it has."""
-        with FailingAs(TakebackError, "the log could not be read"), self.ledger.snapshot() as log:
-            return tuple(log.check()), log.last_event()
+        with FailingAs(TakebackError, "the log could not be read"):
+            # Read before the snapshot, which then holds at least what the anchor names.
+            lost = tuple(self._store.check_anchor())
+            with self.ledger.snapshot() as log:
+                return (*log.check(), *lost), log.last_event()
 
     # -- the store -------------------------------------------------------------------------
 
@@ -201,8 +206,11 @@ class Looking:
         """
         if self._process != os.getpid():
             _left_alone.append(self._opened)
+            self._opened.lock.leave_to_original()
             self._opened = Store(self._home.store_path(self._root.id), self._root.id)
             self._cache = None
+            # Another thread may have had it when this copy was made, and is not here to free it.
+            self._mutex = _thread.RLock()
             self._process = os.getpid()
         return self._opened
 

@@ -1,6 +1,5 @@
 """Project: wires the layers together, takes the lock, and speaks the verbs."""
 
-import _thread
 import os
 import time
 
@@ -29,16 +28,11 @@ if TYPE_CHECKING:
     from takeback.recording import Recorder
     from takeback.session import Session
     from takeback.store.events import Event
-    from takeback.store.home import Home, Root
     from takeback.store.objects import Objects
 
 
 class Project(Looking):
     """A work tree and its store."""
-
-    def __init__(self, root: "Root", home: "Home") -> None:
-        super().__init__(root, home)
-        self._mutex = _thread.RLock()
 
     # -- opening ---------------------------------------------------------------------------
 
@@ -84,6 +78,8 @@ class Project(Looking):
             known = self.ledger.requested(request)
             if known is not None:
                 return self._made_before(known)
+            if turn is not None:
+                self.recorder().go_on(turn)
             at = time.time_ns()
             dead = self.recorder().dead_sessions(at) if self.ledger.has_held_sessions() else []
             closing = {row.id: ended for row, ended in dead}

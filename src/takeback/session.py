@@ -107,9 +107,9 @@ class Turn:
             self._notes, self.id, tool, given, kind, paths, cwd, parent=None, request=request
         )
 
-    def checkpoint(self, label: str = "") -> "Checkpoint":
+    def checkpoint(self, label: str = "", *, request: "str | None" = None) -> "Checkpoint":
         """Make a checkpoint in the middle of the turn."""
-        return self._notes.checkpoint(label, turn=self.id)
+        return self._notes.checkpoint(label, turn=self.id, request=request)
 
     def end(
         self,

@@ -159,6 +159,12 @@ def lock(fd: int) -> bool:
     return True
 
 
+def unlock(fd: int) -> None:
+    """Give the advisory lock back, also where a forked copy has the same file open."""
+    _announce("unlock", fd)
+    fcntl.flock(fd, fcntl.LOCK_UN)
+
+
 def sql(db: "Connection", statement: str, values: "Sql" = ()) -> "Cursor":
     """Run one statement that changes the ledger (BEGIN and COMMIT are statements too)."""
     _announce("sql", statement)

@@ -1,9 +1,12 @@
 """Rows of sessions, turns and steps, as recording needs them."""
 
-from takeback.errors import UnknownReferenceError
+from takeback.errors import UnknownReferenceError, UsageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from takeback.model.jsontext import Json
     from takeback.store.ledger import Ledger
 
 _SESSION = "SELECT number, id, opened, ended, holder, seen FROM sessions "
@@ -115,3 +118,34 @@ def get_step(ledger: "Ledger", id: str) -> StepRow:
     for row in ledger.rows(_STEP + "WHERE id = ?", (id,)):
         return StepRow(*row)
     raise UnknownReferenceError(f"no step is called `{id}`")
+
+
+def session_of(ledger: "Ledger", part: "TurnRow | StepRow") -> SessionRow:
+    """The session that a turn or a step belongs to."""
+    if isinstance(part, TurnRow):
+        where, number = "WHERE number = ?", part.session
+    else:
+        where, number = "WHERE number = (SELECT session FROM turns WHERE number = ?)", part.turn
+    for row in ledger.rows(_SESSION + where, (number,)):
+        return SessionRow(*row)
+    raise UnknownReferenceError(f"the session of `{part.id}` is not in the log")
+
+
+def requested(
+    ledger: "Ledger", request: "str | None", *kinds: str, **about: str
+) -> "Mapping[str, Json] | None":
+    """What an earlier call with the same request said, so that a retry makes no second event.
+
+    A request that was used for another kind of event, or for something other than what this one
+    is `about`, is a mistake of the caller.
+    """
+    event = ledger.requested(request)
+    if event is None:
+        return None
+    said = event.payload
+    if said is None or event.kind not in kinds or any(said.get(k) != about[k] for k in about):
+        raise UsageError(
+            f"the request `{request}` was already used for something else ({event.kind})",
+            hint="give each request an id of its own",
+        )
+    return said

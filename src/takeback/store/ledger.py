@@ -8,7 +8,7 @@ that a payload can be forgotten later without breaking the chain.
 import os
 import stat
 
-from takeback.errors import DamagedStoreError, UnsafeStoreError
+from takeback.errors import DamagedStoreError, UnsafeStoreError, UsageError
 from takeback.store import events, fsops, projections, schema, sqlite
 from takeback.store.events import CHECKPOINT_TAKEN, Event, NewEvent
 from takeback.store.rows import CheckpointRow, pack_facts, row_facts
@@ -166,6 +166,11 @@ class Ledger:
         """The event that was appended for a request, if it was."""
         if request is None:
             return None
+        if not request or not request.isprintable():
+            raise UsageError(
+                "the id of a request must be some printable text",
+                hint="such as the id that the agent gave its call",
+            )
         with _AsDamage("read"):
             return events.with_request(self._db, request)
 

@@ -56,6 +56,8 @@ class Lock:
             try:
                 if not self._unclean:
                     fsops.write_at(self._fd, _NOBODY + anchor, 0)
+                # Closing would not do: a process that was forked meanwhile has it open too.
+                fsops.unlock(self._fd)
             except OSError:
                 # The name of a dead holder stays; the next one cleans up for nothing.
                 pass
@@ -63,6 +65,12 @@ class Lock:
                 os.close(self._fd)
                 self._fd = -1
                 self._unclean = False
+
+    def leave_to_original(self) -> None:
+        """In a forked copy: have nothing to do with what the original process holds."""
+        if self._depth:
+            os.close(self._fd)
+            self._fd, self._depth = -1, 0
 
     def leave_unclean(self) -> None:
         """Let the next holder clean up as if this one had died."""

@@ -118,9 +118,11 @@ def _session_started(db: "Connection", event: "Event", said: "Said") -> None:
 
 def _session_resumed(db: "Connection", event: "Event", said: "Said") -> None:
     session = _number(db, "sessions", said.get("session"))
-    inside = _number(db, "turns", said.get("inside"))
-    change = "UPDATE sessions SET ended = NULL, holder = ?, inside = ?, seen = ? WHERE number = ?"
-    fsops.sql(db, change, (str(said.get("holder", "")), inside, event.at, session))
+    change = "UPDATE sessions SET ended = NULL, holder = ?, seen = ? WHERE number = ?"
+    fsops.sql(db, change, (str(said.get("holder", "")), event.at, session))
+    if "inside" in said:
+        inside = _number(db, "turns", said["inside"])
+        fsops.sql(db, "UPDATE sessions SET inside = ? WHERE number = ?", (inside, session))
 
 
 def _session_ended(db: "Connection", event: "Event", said: "Said") -> None:
