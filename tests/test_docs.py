@@ -362,6 +362,12 @@ def _verify(cli: Cli, _shop: Path, home: Path) -> dict[str, object]:
     return answer.json()
 
 
+def _doctor(cli: Cli, _shop: Path, _home: Path) -> dict[str, object]:
+    cli("checkpoint")
+    assert cli("doctor", "--rebuild", "--json").json()["rebuilt"] is True
+    return cli("doctor", "--json").json()
+
+
 def _usage(cli: Cli, _shop: Path, _home: Path) -> dict[str, object]:
     cli("checkpoint")
     return cli("usage", "--json").json()
@@ -390,6 +396,7 @@ ANSWERS: dict[str, Callable[[Cli, Path, Path], dict[str, object]]] = {
     "takeback extract": _extract,
     "takeback verify": _verify,
     "takeback usage": _usage,
+    "takeback doctor": _doctor,
     "takeback relocate": _relocate,
     "Errors": _errors,
 }

@@ -14,7 +14,7 @@ PYTHONS_OWN = frozenset(
     """
     _collections _collections_abc _functools _hashlib _blake2 _json _operator _sha1 _sha2 _sha256
     _sha512 _sqlite3 _stat _struct collections errno fcntl functools genericpath hashlib itertools
-    keyword operator os posixpath reprlib stat struct types zlib
+    keyword operator os posixpath pwd reprlib stat struct types zlib
     """.split()
 )
 """`_sqlite3` brings functools and collections along."""
@@ -23,8 +23,9 @@ ALWAYS = frozenset(
     """
     takeback takeback.cli takeback.cli.app takeback.cli.arguments takeback.cli.checkpoint
     takeback.cli.render takeback.engine takeback.engine.capture takeback.engine.limits
-    takeback.environment takeback.errors takeback.looking takeback.model takeback.model.hashing
-    takeback.model.ids
+    takeback.engine.request takeback.model.terms takeback.opening takeback.store.events
+    takeback.store.processes takeback.store.projections takeback.surroundings
+    takeback.environment takeback.errors takeback.model takeback.model.hashing takeback.model.ids
     takeback.model.jsontext takeback.model.reasons takeback.model.safetext takeback.model.tree
     takeback.model.values takeback.project takeback.store takeback.store._statloop
     takeback.store.descent takeback.store.failures takeback.store.folders takeback.store.fsclock
@@ -37,7 +38,8 @@ ALWAYS = frozenset(
 )
 TO_STORE = frozenset(
     """
-    takeback.engine.describe takeback.engine.previous takeback.engine.reading
+    takeback.engine.attribution takeback.engine.deltas takeback.engine.describe
+    takeback.engine.reading takeback.engine.windows takeback.model.history
     takeback.store.content takeback.store.deflate takeback.store.gitobjects
     takeback.store.packindex takeback.store.packwrite takeback.store.view
     """.split()

@@ -2,27 +2,41 @@
 
 import _thread
 import os
+import time
 
+from takeback import opening
 from takeback.engine import capture
-from takeback.errors import CaptureError, TakebackError, UnknownReferenceError, UsageError
-from takeback.looking import Looking
+from takeback.engine.request import Place, Request
+from takeback.errors import CaptureError, TakebackError, UsageError
 from takeback.model import ids
-from takeback.store import identity
+from takeback.store import identity, mounts
 from takeback.store import store as stores
+from takeback.store.events import CHECKPOINT_NAMED, CHECKPOINT_TAKEN
 from takeback.store.failures import FailingAs
 from takeback.store.home import Home, Root
-from takeback.store.lock import Held, Lock
+from takeback.store.lock import Held
 from takeback.store.statcache import StatCache
 from takeback.store.store import Store
+from takeback.surroundings import Surroundings
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
     from typing import Self
 
-    from takeback.engine.compare import Comparison, State
+    from takeback.engine.compare import Comparison
+    from takeback.engine.deltas import Delta
+    from takeback.engine.request import Attribute
+    from takeback.model.history import Author, RecordedTurn
+    from takeback.model.jsontext import Json
     from takeback.model.values import Checkpoint, Status, Usage, Verification
     from takeback.ports import Progress
+    from takeback.recording import Recorder
+    from takeback.session import Session
+    from takeback.states import States
+    from takeback.store.events import Event
+    from takeback.store.ledger import Ledger
+    from takeback.store.objects import Objects
     from takeback.store.rows import CheckpointRow
 
 _left_alone: "list[Store]" = []
@@ -36,7 +50,7 @@ class Project:
         self._root = root
         self._home = home
         self._opened = Store(home.store_path(root.id), root.id)
-        self._looking = Looking(root, home)
+        self._around = Surroundings(root, home)
         self._cache: StatCache | None = None
         self._mutex = _thread.RLock()
         self._process = os.getpid()
@@ -46,42 +60,23 @@ class Project:
     @classmethod
     def open(cls, path: bytes, *, home: bytes, user_home: bytes = b"") -> "Self":
         """The project that `path` is in, made on first use."""
-        place = Home(home)
-        _require_folder(path)
         with FailingAs(TakebackError, "the project could not be opened"):
-            found = identity.find(place, path) if place.exists() else None
-            if found is not None and found.root is not None:
-                if not found.is_registered:
-                    _record(place, found.root)
-                return cls(found.root, place)
-            return cls(_create(place, path, user_home), place)
+            return cls(*opening.open(path, home=home, user_home=user_home))
 
     @classmethod
     def find(cls, path: bytes, *, home: bytes) -> "Self | None":
         """The project that `path` is in, or None; makes nothing."""
-        place = Home(home)
-        _require_folder(path)
-        if not place.exists():
-            return None
         with FailingAs(TakebackError, "the project could not be opened"):
-            found = identity.find(place, path)
-            return cls(found.root, place) if found.root is not None else None
+            found = opening.find(path, home=home)
+            return cls(*found) if found is not None else None
 
     @classmethod
     def relocate(
         cls, path: bytes, *, home: bytes, user_home: bytes = b"", join: "str | None" = None
     ) -> "Self":
         """Let the history of a known project go on in this folder, or begin a new one here."""
-        place = Home(home)
-        _require_folder(path)
-        here = os.path.realpath(path)
-        identity.refuse_unsafe(here, place, user_home)
         with FailingAs(TakebackError, "nothing was decided"):
-            place.create()
-            with _held_home(place):
-                root = _join(place, join, here) if join is not None else _begin_anew(place, here)
-                place.record(root)
-        return cls(root, place)
+            return cls(*opening.relocate(path, home=home, user_home=user_home, join=join))
 
     def close(self) -> None:
         """Close the store."""
@@ -112,19 +107,62 @@ class Project:
     # -- verbs -----------------------------------------------------------------------------
 
     def checkpoint(
-        self, label: str = "", *, rehash: bool = False, progress: "Progress | None" = None
+        self,
+        label: str = "",
+        *,
+        rehash: bool = False,
+        progress: "Progress | None" = None,
+        request: "str | None" = None,
+        turn: "str | None" = None,
     ) -> "Checkpoint":
         """Make a checkpoint of the tree as it is now.
 
         If nothing changed since the newest one, that one is returned with `new` false.
-        `rehash` reads every file again instead of trusting its stamps.
+        `rehash` reads every file again instead of trusting its stamps. A second call with the
+        same `request` returns what the first one did.
         """
-        with FailingAs(CaptureError, "no checkpoint was made"), self._held():
-            request = self._looking.request(_clean(label), rehash=rehash, progress=progress)
-            try:
-                return capture.take(self._store, self._stat_cache(request), request)
-            finally:
-                os.close(request.root)
+        with FailingAs(CaptureError, "no checkpoint was made"), self.held():
+            known = self.ledger.requested(request)
+            if known is not None:
+                return self._made_before(known)
+            at = time.time_ns()
+            dead = self.recorder().dead_sessions(at) if self.ledger.has_held_sessions() else []
+            closing = {row.id: ended for row, ended in dead}
+            made = self._capture(
+                Place(turn=turn),
+                closing,
+                at,
+                label=_clean(label),
+                rehash=rehash,
+                progress=progress,
+                request=request,
+            )
+            if dead:
+                self.recorder().bury(dead, made, at)
+            return made
+
+    def session(
+        self,
+        agent: str,
+        *,
+        id: str = "",
+        title: str = "",
+        safe_points: "str | None" = None,
+        held: bool = True,
+        request: "str | None" = None,
+    ) -> "Session":
+        """Begin a session, or go on with the one that the agent knows by its own `id`.
+
+        `safe_points` says how often checkpoints are made: at each `turn`, around each `step`
+        that may write (the default), or around every `call`. A session that is `held` ends with
+        this process; hooks, which are a process each, hold none.
+        """
+        from takeback.session import Notes, Session
+
+        recorder = self.recorder(safe_points)
+        with FailingAs(TakebackError, "nothing was recorded"):
+            found = recorder.start_session(agent, id, title, held=held, request=request)
+        return Session(Notes(recorder, self.turn, self.checkpoint), found)
 
     def extract(
         self,
@@ -150,51 +188,35 @@ class Project:
         inside: bytes = b"",
         progress: "Progress | None" = None,
     ) -> "Comparison":
-        """Where two states differ; None is now, the files on disk. Writes nothing.
-
-        `paths` are counted from the folder `inside` of the project, or else from its root.
-        """
-        from takeback.engine.compare import Comparison
-        from takeback.engine.lookup import Place, choose
-
-        with FailingAs(TakebackError, "nothing was compared"):
-            opened: list[State] = []
-            try:
-                opened.append(self._state(before, progress))
-                opened.append(self._state(after, progress))
-                chosen = choose(opened, paths, Place(self.root, inside))
-                return Comparison(opened[0], opened[1], chosen)
-            except BaseException:
-                for state in opened:
-                    state.close()
-                raise
+        """Where two states differ; None is now, the files on disk. Changes nothing."""
+        return self._states().compare(before, after, paths, inside, progress)
 
     def read(self, ref: "str | None", path: bytes, *, inside: bytes = b"") -> "Iterator[bytes]":
-        """What a file held in a state, piece by piece; None is now.
-
-        Every byte is verified by the end. An error about the path comes at once.
-        """
-        from itertools import chain
-
-        pieces = self._pieces(ref, path, inside)
-        return chain([next(pieces, b"")], pieces)
-
-    def _pieces(self, ref: "str | None", path: bytes, inside: bytes) -> "Iterator[bytes]":
-        from takeback.engine.lookup import Place, read_file
-
-        with FailingAs(TakebackError, "nothing could be read"):
-            state = self._state(ref, None)
-            try:
-                yield from read_file(state, ref or "@", path, Place(self.root, inside))
-            finally:
-                state.close()
+        """What a file held in a state, piece by piece, verified by the end; None is now."""
+        return self._states().read(ref, path, inside)
 
     def verify(self, *, progress: "Progress | None" = None) -> "Verification":
         """Re-hash everything in the store; damage is returned, not raised."""
         from takeback.engine.verify import verify
 
         with FailingAs(TakebackError, "the store could not be verified"):
-            return verify(self._store, self._held, progress)
+            return verify(self._store, self.held, progress)
+
+    def turn(self, ref: str) -> "RecordedTurn":
+        """What the log says of a turn."""
+        from takeback.engine import timeline
+
+        return timeline.turn(self.ledger, ref)
+
+    def examine(self) -> "tuple[tuple[str, ...], int]":
+        """What is wrong with the log, in words, and how many events it has."""
+        with FailingAs(TakebackError, "the log could not be read"), self.ledger.snapshot() as log:
+            return tuple(log.check()), log.last_event()
+
+    def rebuild(self) -> None:
+        """Make everything that follows from the log again."""
+        with FailingAs(TakebackError, "nothing was rebuilt"), self.held():
+            self.ledger.rebuild()
 
     def status(self) -> "Status":
         """Where we are: the newest checkpoint and what is not covered."""
@@ -237,27 +259,10 @@ class Project:
     # -- references ------------------------------------------------------------------------
 
     def _resolve(self, ref: str) -> "CheckpointRow":
-        """The checkpoint that a reference means: `@`, `@~N`, an id or its unique beginning."""
-        if ref == "@" or ref.startswith("@~"):
-            back = ref[2:] or "0"
-            known = back.isascii() and back.isdigit() and len(back) < 10
-            row = self._store.ledger.newest(int(back)) if known else None
-            if row is not None:
-                return row
-        elif ids.is_prefix(ref):
-            rows = self._store.ledger.with_prefix(ref)
-            if len(rows) == 1:
-                return rows[0]
-            if rows:
-                listed = ", ".join(f"`{row.id}`" for row in rows)
-                raise UnknownReferenceError(
-                    f"`{ref}` is the beginning of several checkpoints",
-                    hint=f"one of these was meant: {listed}",
-                )
-        raise UnknownReferenceError(
-            f"no checkpoint is called `{ref}`",
-            hint="`@` is the newest, `@~1` the one before; `takeback` shows ids",
-        )
+        """The checkpoint that a reference means."""
+        from takeback.engine import references
+
+        return references.resolve(self.ledger, ref)
 
     @property
     def _store(self) -> Store:
@@ -273,26 +278,105 @@ class Project:
             self._process = os.getpid()
         return self._opened
 
-    # -- wiring ----------------------------------------------------------------------------
+    # -- what recording and reading need ---------------------------------------------------
 
-    def _held(self) -> Held:
+    @property
+    def ledger(self) -> "Ledger":
+        """The project's ledger."""
+        return self._store.ledger
+
+    @property
+    def objects(self) -> "Objects":
+        """What the project's packs hold; only with the lock held."""
+        return self._store.objects
+
+    def held(self) -> Held:
+        """The lock of the project, for a `with` block."""
         return Held(self._store.lock, self._mutex, self._store.recover, self._store.anchor)
 
-    def _state(self, ref: "str | None", progress: "Progress | None") -> "State":
-        """A checkpoint's tree or, with no reference, the work tree as it is."""
-        if ref is not None:
-            from takeback.engine.compare import Saved
+    def look(self, place: Place, closing: "Mapping[str, int]", at: int) -> "Checkpoint":
+        """Look at the tree, and make a checkpoint if it changed. With the lock held."""
+        with FailingAs(CaptureError, "no checkpoint was made"):
+            return self._capture(place, closing, at, silent=True)
 
-            return Saved(self._store.reader(), self._resolve(ref))
-        from takeback.engine.now import Now
+    def git_state(self) -> "Json":
+        """What the user's git looks like; None without one."""
+        return self._around.git_state()
 
-        request = self._looking.request(progress=progress)
-        return Now(
-            self._store, StatCache(self._store.index_path, self._looking.mark(request)), request
+    def recorder(self, safe_points: "str | None" = None) -> "Recorder":
+        """What writes sessions, turns and steps into the log."""
+        from takeback.recording import Recorder
+
+        return Recorder(
+            self, safe_points or str(self._around.setting("recording", "safe_points", "step"))
         )
 
-    def _stat_cache(self, request: capture.Request) -> StatCache:
-        mark = self._looking.mark(request)
+    # -- wiring ----------------------------------------------------------------------------
+
+    def _capture(
+        self,
+        place: Place,
+        closing: "Mapping[str, int]",
+        at: int,
+        *,
+        label: str = "",
+        silent: bool = False,
+        rehash: bool = False,
+        progress: "Progress | None" = None,
+        request: "str | None" = None,
+    ) -> "Checkpoint":
+        root = self._around.open_root()
+        try:
+            wanted = Request(
+                root=root,
+                device=os.fstat(root).st_dev,
+                rules=self._around.rules,
+                mounts=mounts.below(self.root),
+                strangers=self._around.strangers(),
+                at=at,
+                id=ids.from_entropy(os.urandom(8)),
+                label=label,
+                attribute=self._attributor(closing),
+                place=place,
+                silent=silent,
+                request=request,
+                rehash=rehash,
+                progress=progress,
+            )
+            return capture.take(self._store, self._stat_cache(wanted), wanted)
+        finally:
+            os.close(root)
+
+    def _attributor(self, closing: "Mapping[str, int]") -> "Attribute":
+        def attribute(deltas: "list[Delta]", slack: int) -> "list[Author]":
+            # Imported only when something changed.
+            from takeback.engine import windows
+
+            return windows.authors(
+                self.ledger, deltas, closing, time.time_ns(), slack, self._around.is_remote
+            )
+
+        return attribute
+
+    def _made_before(self, event: "Event") -> "Checkpoint":
+        """What an earlier call with the same request returned."""
+        said = event.payload or {}
+        rows = self.ledger.with_prefix(str(said.get("checkpoint")))
+        if event.kind not in (CHECKPOINT_TAKEN, CHECKPOINT_NAMED) or not rows:
+            raise UsageError(
+                f"the request `{event.request}` was already used for something else",
+                hint="give each request an id of its own",
+            )
+        new = event.kind == CHECKPOINT_TAKEN
+        return capture.as_value(rows[0], new=new, cursor=event.seq, told=self._told(rows[0]))
+
+    def _states(self) -> "States":
+        from takeback.states import States
+
+        return States(self._store, self._around, self._resolve)
+
+    def _stat_cache(self, request: Request) -> StatCache:
+        mark = self._around.mark(request.mounts, request.strangers)
         if self._cache is None or self._cache.identity != mark:
             self._cache = StatCache(self._store.index_path, mark)
         return self._cache
@@ -305,70 +389,6 @@ class Project:
             return list(told(objects, row))
         finally:
             objects.close()
-
-
-def _create(place: Home, path: bytes, user_home: bytes) -> Root:
-    """Make the store of a new project, unless somebody else just did."""
-    identity.refuse_unsafe(os.path.realpath(path), place, user_home)
-    place.create()
-    with _held_home(place):
-        for root in place.roots_from_stores()[:1]:
-            place.record(root)  # makes a lost registry again
-        found = identity.find(place, path)
-        if found.root is not None:
-            return found.root
-        chosen = found.path
-        if chosen in (b"/", os.path.realpath(user_home)):
-            # A repository of dotfiles around everything does not make everything one project.
-            chosen = os.path.realpath(path)
-        identity.refuse_lookalike(place, chosen)
-        here = os.lstat(chosen)
-        id = place.unclaimed() or ids.from_entropy(os.urandom(8))
-        root = Root(id, here.st_dev, here.st_ino, chosen)
-        stores.create(place.store_path(root.id))
-        place.record(root)
-        return root
-
-
-def _join(place: Home, id: str, here: bytes) -> Root:
-    """The known project `id`, from now on in the folder `here`."""
-    if all(root.id != id for root in place.roots_from_stores()):
-        raise UnknownReferenceError(f"there is no project `{id}`")
-    found = os.lstat(here)
-    return Root(id, found.st_dev, found.st_ino, here)
-
-
-def _begin_anew(place: Home, here: bytes) -> Root:
-    """A new project in the folder `here`; one that was there keeps its history elsewhere."""
-    above = identity.find(place, os.path.dirname(here)).root
-    if above is not None:
-        raise UsageError(
-            f"`{os.fsdecode(here)}` is inside project `{above.id}`, which covers it",
-            hint="no two projects cover one file; work with the one above",
-        )
-    for other in place.roots_from_stores():
-        if other.path == here:
-            place.record(Root(other.id, other.device, other.inode, here + b" (before)"))
-    found = os.lstat(here)
-    root = Root(ids.from_entropy(os.urandom(8)), found.st_dev, found.st_ino, here)
-    stores.create(place.store_path(root.id))
-    return root
-
-
-def _held_home(place: Home) -> Held:
-    return Held(Lock(place.lock_path), recover=place.clean_up)
-
-
-def _record(place: Home, root: Root) -> None:
-    with _held_home(place):
-        place.record(root)
-
-
-def _require_folder(path: bytes) -> None:
-    if not os.path.isdir(path):
-        raise UnknownReferenceError(
-            f"there is no folder `{os.fsdecode(path)}`", hint="name an existing folder"
-        )
 
 
 def _clean(label: str) -> str:

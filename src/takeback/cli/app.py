@@ -21,7 +21,7 @@ if TYPE_CHECKING:
         run: Callable[[Arguments, Screen], int]
 
 
-COMMANDS = ("checkpoint", "diff", "extract", "verify", "usage", "relocate", "demo")
+COMMANDS = ("checkpoint", "diff", "extract", "verify", "usage", "relocate", "doctor", "demo")
 """The commands that have a module of their own name; bare `takeback` is `status`."""
 
 _INTERRUPTED = 130

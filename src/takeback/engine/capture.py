@@ -10,19 +10,22 @@ publish   the git view and the stat cache follow; losing them loses nothing
 from struct import error as struct_error
 
 from takeback.model import reasons
+from takeback.model.terms import OMIT
 from takeback.model.tree import REASON, UNSTABLE
 from takeback.model.values import Checkpoint, LeftOut
 from takeback.store import fsclock, records
+from takeback.store.events import CHECKPOINT_NAMED, NewEvent
 from takeback.store.rows import CheckpointRow
 from takeback.store.scan import Scan, StrangeRoot
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Iterable
 
+    from takeback.engine.deltas import Delta
     from takeback.engine.previous import Previous
+    from takeback.engine.request import Place, Request
     from takeback.model.jsontext import Json
-    from takeback.ports import Progress, Rules
     from takeback.store.folders import Folder
     from takeback.store.packwrite import PackWriter
     from takeback.store.records import Pieces
@@ -33,54 +36,7 @@ _MANY = 64
 """With more files than this to read, it pays to know which objects are stored already."""
 
 
-class Request:
-    """What a checkpoint is taken of, when, and what it will be called."""
-
-    __slots__ = (
-        "at",
-        "device",
-        "id",
-        "label",
-        "mounts",
-        "progress",
-        "rehash",
-        "root",
-        "rules",
-        "strangers",
-    )
-
-    def __init__(
-        self,
-        *,
-        root: int,
-        device: int,
-        rules: "Callable[[Callable[[bytes], bool]], Rules]",
-        mounts: "frozenset[bytes] | None",
-        strangers: "Mapping[tuple[int, int], int]",
-        at: int,
-        id: str,
-        label: str,
-        rehash: bool = False,
-        progress: "Progress | None" = None,
-    ) -> None:
-        self.root = root
-        self.device = device
-        self.rules = rules
-        self.mounts = mounts
-        self.strangers = strangers
-        self.at = at
-        self.id = id
-        self.label = label
-        self.rehash = rehash
-        self.progress = progress
-
-    def tell(self, doing: str, done: int, total: int) -> None:
-        """Say how far it has come, if anybody listens."""
-        if self.progress is not None:
-            self.progress(doing, done, total)
-
-
-def take(store: "Store", cache: "StatCache", request: Request) -> Checkpoint:
+def take(store: "Store", cache: "StatCache", request: "Request") -> Checkpoint:
     """Make a checkpoint of the tree as it is, or name the newest one if it holds just that."""
     capture = _Capture(store, cache, request)
     try:
@@ -92,7 +48,7 @@ def take(store: "Store", cache: "StatCache", request: Request) -> Checkpoint:
 class _Capture:
     """One checkpoint in the making."""
 
-    def __init__(self, store: "Store", cache: "StatCache", request: Request) -> None:
+    def __init__(self, store: "Store", cache: "StatCache", request: "Request") -> None:
         self._store = store
         self._cache = cache
         self._request = request
@@ -206,16 +162,17 @@ class _Capture:
     def _commit(
         self, root: "Folder", writer: "PackWriter", manifests: "list[bytes]"
     ) -> CheckpointRow:
-        from takeback.engine.previous import count_changes
         from takeback.store import view
 
         request, newest = self._request, self._newest
         seconds = request.at // 1_000_000_000
-        message = (request.label or f"checkpoint {request.id}").encode("utf-8", "replace")
+        title = request.label or request.place.title or f"checkpoint {request.id}"
+        message = title.encode("utf-8", "replace").replace(b"\0", b" ")
         above = newest.view if newest else None
         commit = view.add_commit(writer, root.view, above, seconds, message)
         keep_above = newest.keep if newest else None
         keep = view.add_manifest_commit(writer, manifests, keep_above, seconds)
+        entries, found = self._count_entries(root), self._deltas(root)
         row = CheckpointRow(
             number=0,
             id=request.id,
@@ -227,10 +184,38 @@ class _Capture:
             keep=keep,
             created=request.at,
             label=request.label,
-            entries=self._count_entries(root),
-            changed=count_changes(root, self._cache.records, self._scan.removed, self._previous),
+            entries=entries,
+            changed=entries if found is None else sum(d.verb != OMIT for d in found),
         )
-        return self._store.ledger.add_checkpoint(row, writer.finish())
+        told = self._told(found)
+        parents = (newest.event,) if newest else ()
+        return self._store.ledger.add_checkpoint(
+            row,
+            writer.finish(),
+            told,
+            parents=(*parents, *request.place.parents),
+            request=request.request,
+        )
+
+    def _deltas(self, root: "Folder") -> "list[Delta] | None":
+        """What changed since the checkpoint before; None if there is none, or none to read."""
+        from takeback.engine import deltas
+
+        if self._newest is None or (self._previous is not None and self._previous.damaged):
+            return None
+        if self._previous is not None:
+            return deltas.find(root, deltas.InManifests(self._previous))
+        return deltas.find(root, deltas.InRecords(self._cache.records))
+
+    def _told(self, found: "list[Delta] | None") -> "dict[str, Json]":
+        """What the event says besides the row: where in the log, and who changed what."""
+        told = self._request.coordinate()
+        if found is not None:
+            from takeback.engine import deltas
+
+            authors = self._request.attribute(found, self._clock.slack)
+            told |= deltas.facts(found, authors)
+        return told
 
     def _count_entries(self, root: "Folder") -> int:
         from takeback.engine.describe import everything
@@ -247,12 +232,16 @@ class _Capture:
         return self._pieces
 
     def _name_again(self, row: CheckpointRow) -> Checkpoint:
-        said: dict[str, Json] = {"checkpoint": row.id, "label": self._request.label}
-        try:
-            cursor = self._store.ledger.name_again(said, self._request.at)
-        except BaseException:
-            self._store.ledger.abandon()
-            raise
+        request = self._request
+        if request.silent:
+            return self._as_value(row, new=False)
+        said: dict[str, Json] = {"checkpoint": row.id, "label": request.label}
+        said |= request.coordinate()
+        parents = (row.event, *request.place.parents)
+        named = NewEvent(
+            CHECKPOINT_NAMED, said, request.at, parents=parents, request=request.request
+        )
+        (cursor,) = self._store.ledger.record(named)
         return self._as_value(row, new=False, cursor=cursor)
 
     # -- follow ----------------------------------------------------------------------------
@@ -290,12 +279,14 @@ class _Capture:
             self._cache.discard()
 
     def _as_value(self, row: CheckpointRow, *, new: bool, cursor: int = 0) -> Checkpoint:
+        place = self._request.place
         if self._cache.records:
-            return as_value(row, new=new, cursor=cursor, told=self._cache.told())
+            return as_value(row, new=new, cursor=cursor, told=self._cache.told(), place=place)
         # The stat cache could not be written, so ask the checkpoint itself.
         from takeback.engine.previous import told
 
-        return as_value(row, new=new, cursor=cursor, told=told(self._store.objects, row))
+        found = told(self._store.objects, row)
+        return as_value(row, new=new, cursor=cursor, told=found, place=place)
 
 
 def _previous(store: "Store", newest: "CheckpointRow | None") -> "Previous":
@@ -311,7 +302,12 @@ def _never(path: bytes) -> bool:
 
 
 def as_value(
-    row: CheckpointRow, *, new: bool, cursor: int = 0, told: "Iterable[tuple[bytes, int]]" = ()
+    row: CheckpointRow,
+    *,
+    new: bool,
+    cursor: int = 0,
+    told: "Iterable[tuple[bytes, int]]" = (),
+    place: "Place | None" = None,
 ) -> Checkpoint:
     """A ledger row as the value that callers get."""
     noted = list(told)
@@ -327,4 +323,7 @@ def as_value(
         new=new,
         left_out=tuple(left_out),
         unstable=tuple(path for path, f in noted if f & UNSTABLE),
+        session=place.session if place else None,
+        turn=place.turn if place else None,
+        step=place.step if place else None,
     )

@@ -5,7 +5,7 @@ difference. A state is a checkpoint (`Saved`) or the work tree as it is (`engine
 """
 
 from takeback.model.difference import LARGEST, Difference, judge, with_renames
-from takeback.model.history import MODE
+from takeback.model.terms import MODE
 from takeback.model.tree import FOLDER, NO_HASH, NO_OBJECT, Entry, Manifest
 
 TYPE_CHECKING = False

@@ -30,9 +30,9 @@ from takeback.store.scan import Scan, StrangeRoot
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
-    from takeback.engine.capture import Request
+    from takeback.ports import Progress, Rules
     from takeback.store.folders import Folder, Node
     from takeback.store.objects import Objects
     from takeback.store.rows import CheckpointRow
@@ -43,6 +43,34 @@ _ON_DISK = 0xFFFFFFFF
 """Stands for the number of a pack: the content is in no pack, only in the work tree."""
 _TRIES = 3
 _TOLD = REASON | UNSTABLE | INCOMPLETE_BELOW
+
+
+class Look:
+    """What a look at the work tree needs; the root is open, and `Now` closes it."""
+
+    __slots__ = ("at", "mounts", "progress", "root", "rules", "strangers")
+
+    def __init__(
+        self,
+        *,
+        root: int,
+        rules: "Callable[[Callable[[bytes], bool]], Rules]",
+        mounts: "frozenset[bytes] | None",
+        strangers: "Mapping[tuple[int, int], int]",
+        at: int,
+        progress: "Progress | None",
+    ) -> None:
+        self.root = root
+        self.rules = rules
+        self.mounts = mounts
+        self.strangers = strangers
+        self.at = at
+        self.progress = progress
+
+    def tell(self, doing: str, done: int, total: int) -> None:
+        """Say how far it has come, if anybody listens."""
+        if self.progress is not None:
+            self.progress(doing, done, total)
 
 
 class _Nowhere:
@@ -69,13 +97,13 @@ class _Nowhere:
 class Now:
     """The work tree as it is: what changed in memory, the rest as the newest checkpoint has it."""
 
-    def __init__(self, store: "Store", cache: "StatCache", request: "Request") -> None:
+    def __init__(self, store: "Store", cache: "StatCache", look: Look) -> None:
         self._objects = store.reader()
-        self._disk = Disk(request.root, request.at)
+        self._disk = Disk(look.root, look.at)
         self._folders: dict[bytes, Folder] = {}
         try:
             self._newest, known = _newest(store, cache)
-            looked = _look(self._newest, cache if known else None, self._objects, request)
+            looked = _look(self._newest, cache if known else None, self._objects, look)
             self._folders = {folder.path(): folder for folder in looked}
         except BaseException:
             self.close()
@@ -134,26 +162,26 @@ def _look(
     newest: "CheckpointRow | None",
     cache: "StatCache | None",
     objects: "Objects",
-    request: "Request",
+    look: Look,
 ) -> "list[Folder]":
     """The folders in which something may have changed, described; none if nothing did."""
-    nowhere, clock = _Nowhere(), FsClock(request.at, COARSE)
+    nowhere, clock = _Nowhere(), FsClock(look.at, COARSE)
     if cache is not None:
-        scan = Scan(request.root, request.rules(_never), request.strangers, request.mounts)
+        scan = Scan(look.root, look.rules(_never), look.strangers, look.mounts)
         try:
             root = scan.changes(cache.records)
             if root is None:
                 return []
-            return _describe(scan, root, nowhere, clock, request)
+            return _describe(scan, root, nowhere, clock, look)
         except (StrangeRoot, ValueError):
             # What the cache says cannot be about this tree: look at everything instead.
             pass
         finally:
             scan.close()
-    rules = request.rules(Previous(objects, newest).was_captured)
-    scan = Scan(request.root, rules, request.strangers, request.mounts)
+    rules = look.rules(Previous(objects, newest).was_captured)
+    scan = Scan(look.root, rules, look.strangers, look.mounts)
     try:
-        return _describe(scan, scan.whole(), nowhere, clock, request)
+        return _describe(scan, scan.whole(), nowhere, clock, look)
     finally:
         scan.close()
 
@@ -165,12 +193,12 @@ def _never(path: bytes) -> bool:
 
 
 def _describe(
-    scan: Scan, root: "Folder", nowhere: _Nowhere, clock: FsClock, request: "Request"
+    scan: Scan, root: "Folder", nowhere: _Nowhere, clock: FsClock, look: Look
 ) -> "list[Folder]":
     """Read what a scan found, without keeping it, and let the folders say what they hold."""
     total = len(scan.pending)
     reading = Reading(scan, nowhere, clock, _on_disk, knows_some=True, alone=True)
-    reading.run(lambda done: request.tell("reading", done, total))
+    reading.run(lambda done: look.tell("reading", done, total))
     describe(root, nowhere, clock, {})
     return everything(root)
 

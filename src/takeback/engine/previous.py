@@ -1,15 +1,13 @@
 """What the checkpoint before held, for a scan that starts without a stat cache."""
 
 from takeback.errors import DamagedStoreError
-from takeback.model.tree import FOLDER, INCOMPLETE_BELOW, KIND, REASON, UNSTABLE
-from takeback.store import records
+from takeback.model.tree import FOLDER, INCOMPLETE_BELOW, REASON, UNSTABLE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
 
     from takeback.model.tree import Manifest
-    from takeback.store.folders import Folder
     from takeback.store.objects import Objects
     from takeback.store.rows import CheckpointRow
 
@@ -75,48 +73,6 @@ class Previous:
             for entry in manifest.entries
             if not entry.reason and entry.kind != FOLDER
         }
-
-
-def count_changes(
-    root: "Folder",
-    known: "bytes | bytearray",
-    removed: "Iterable[int]",
-    previous: "Previous | None",
-) -> int:
-    """How many captured entries were added, removed or changed since the checkpoint before."""
-    count = sum(records.count_entries(known, at, records.end_of(known, at)) for at in set(removed))
-    seen: set[bytes] = set()
-    manifests = previous.manifests() if previous is not None else {}
-    stack = [root]
-    while stack:
-        folder = stack.pop()
-        stack += folder.children.values()
-        before = folder.before
-        if manifests:
-            path = folder.path()
-            seen.add(path)
-            manifest = manifests.get(path)
-            entries = manifest.entries if manifest else ()
-            before = {e.name: (e.mode, e.flags, e.strong) for e in entries}
-        count += _differences(before, folder)
-    gone = (m for path, m in manifests.items() if path not in seen)
-    return count + sum(1 for manifest in gone for entry in manifest.entries if not entry.reason)
-
-
-def _differences(before: "dict[bytes, tuple[int, int, bytes]]", folder: "Folder") -> int:
-    gone = (was for name, was in before.items() if name not in folder.nodes)
-    count = sum(1 for was in gone if not was[1] & REASON)
-    for name, node in folder.nodes.items():
-        was = before.get(name)
-        if was is None or was[1] & REASON:
-            count += not node.reason
-        elif node.reason:
-            count += 1
-        elif node.mode & KIND == FOLDER:
-            count += was[0] & 0xFFFF != node.mode & 0xFFFF
-        else:
-            count += (was[0] & 0xFFFF, was[2]) != (node.mode & 0xFFFF, node.strong)
-    return count
 
 
 def told(objects: "Objects", row: "CheckpointRow") -> "Iterator[tuple[bytes, int]]":

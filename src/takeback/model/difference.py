@@ -1,6 +1,6 @@
 """One difference between two states of a tree."""
 
-from takeback.model.history import CREATE, DELETE, LINK, MKDIR, MODE, OMIT, RENAME, RMDIR, WRITE
+from takeback.model.terms import CREATE, DELETE, LINK, MKDIR, MODE, OMIT, RENAME, RMDIR, WRITE
 from takeback.model.tree import FOLDER, REGULAR
 from takeback.model.tree import LINK as LINK_KIND
 

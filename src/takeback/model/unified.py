@@ -6,7 +6,7 @@ a line that both programs pass over.
 
 from takeback.model import lines, reasons, secrets
 from takeback.model.difference import Difference
-from takeback.model.history import CREATE, DELETE, MODE, OMIT
+from takeback.model.terms import CREATE, DELETE, MODE, OMIT
 from takeback.model.tree import FOLDER, LINK, REGULAR
 
 TYPE_CHECKING = False

@@ -39,7 +39,10 @@ class Checkpoint:
         "label",
         "left_out",
         "new",
+        "session",
+        "step",
         "tree",
+        "turn",
         "unstable",
     )
 
@@ -56,8 +59,14 @@ class Checkpoint:
         new: bool,
         left_out: "tuple[LeftOut, ...]" = (),
         unstable: "tuple[bytes, ...]" = (),
+        session: "str | None" = None,
+        turn: "str | None" = None,
+        step: "str | None" = None,
     ) -> None:
         self.id = id
+        self.session = session
+        self.turn = turn
+        self.step = step
         self.tree = tree
         self.cursor = cursor
         self.created = created

@@ -1,33 +1,24 @@
 """Check the ledger: its pages, its chain, and that its tables say what its events say."""
 
-import json
-
 from takeback.errors import DamagedStoreError
-from takeback.store import sqlite
-from takeback.store.rows import (
-    CHECKPOINT_TAKEN,
-    NO_CHAIN,
-    chain_over,
-    commit_to,
-    row_facts,
-)
+from takeback.store import events, projections, schema, sqlite
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
-    from takeback.store.rows import CheckpointRow
     from takeback.store.sqlite import Connection
 
+_MOST_TOLD = 20
+_KEYS = {"deltas": "checkpoint, path", "changes": "turn, path", "coordinates": "cursor"}
 
-def check(
-    db: "Connection", checkpoints: "Callable[[], Iterator[CheckpointRow]]"
-) -> "Iterator[str]":
+
+def check(db: "Connection") -> "Iterator[str]":
     """What is wrong, in words."""
     try:
         yield from _check_pages(db)
         yield from _check_chain(db)
-        yield from _check_tables(db, checkpoints())
+        yield from differences(db)
     except (sqlite.DatabaseError, DamagedStoreError) as problem:
         yield f"the ledger cannot be read: {problem}"
     except (TypeError, ValueError, KeyError, AttributeError) as problem:
@@ -41,34 +32,38 @@ def _check_pages(db: "Connection") -> "Iterator[str]":
 
 
 def _check_chain(db: "Connection") -> "Iterator[str]":
-    expected, chain = 1, NO_CHAIN
-    for seq, kind, at, salt, commitment, link, text in db.execute(
-        "SELECT seq, kind, at, salt, commitment, chain, payload FROM events ORDER BY seq"
+    expected, chain = 1, events.NO_CHAIN
+    for seq, kind, at, salt, commitment, link, text, *envelope in db.execute(
+        "SELECT seq, kind, at, salt, commitment, chain, payload, author, request, parents"
+        " FROM events ORDER BY seq"
     ):
         if seq != expected:
             yield f"event {expected} of the ledger is missing"
-        if text is not None and commit_to(salt, text) != commitment:
+        if text is not None and events.commit_to(salt, text) != commitment:
             yield f"event {seq} of the ledger was changed after it was written"
-        if chain_over(chain, seq, kind, at, commitment) != link:
+        said = events.envelope_of(*envelope)
+        if events.chain_over(chain, seq, kind, at, said, commitment) != link:
             yield f"event {seq} of the ledger does not follow from the one before"
         expected, chain = seq + 1, link
 
 
-def _check_tables(db: "Connection", checkpoints: "Iterator[CheckpointRow]") -> "Iterator[str]":
-    rows = {row.event: row for row in checkpoints}
-    packs = {pack[0]: list(pack) for pack in db.execute("SELECT * FROM packs")}
-    taken = "SELECT seq, at, payload FROM events WHERE kind = ? ORDER BY seq"
-    for seq, at, text in db.execute(taken, (CHECKPOINT_TAKEN,)):
-        said = json.loads(text)
-        row = rows.pop(seq, None)
-        if row is None or row_facts(row) != {key: said[key] for key in row_facts(row)}:
-            yield f"the row of checkpoint `{said['checkpoint']}` is not what event {seq} says"
-        elif row.created != at:
-            yield f"the time of checkpoint `{row.id}` is not what event {seq} says"
-        for pack in said["packs"]:
-            if packs.pop(pack[0], None) != pack:
-                yield f"the row of pack {pack[0]} is not what event {seq} says"
-    for number in packs:
-        yield f"no event speaks of pack {number}"
-    for row in rows.values():
-        yield f"no event speaks of checkpoint `{row.id}`"
+def differences(db: "Connection") -> "Iterator[str]":
+    """Where the tables are not what the events say, found by making them again in memory."""
+    again = sqlite.connect(":memory:", isolation_level=None)
+    try:
+        schema.make(again, schema.PROJECTIONS)
+        projections.replay(db, again)
+        for table in schema.TABLES:
+            yield from _compare(db, again, table)
+    finally:
+        again.close()
+
+
+def _compare(db: "Connection", again: "Connection", table: str) -> "Iterator[str]":
+    query = f"SELECT * FROM {table} ORDER BY {_KEYS.get(table, 'number')}"  # noqa: S608
+    found = {repr(row): row for row in db.execute(query)}
+    expected = {repr(row): row for row in again.execute(query)}
+    for text in sorted(found.keys() ^ expected.keys())[:_MOST_TOLD]:
+        row = found.get(text) or expected[text]
+        how = "is not what" if text in found else "is missing, which"
+        yield f"the row `{row[0]} {row[1]}` of the table `{table}` {how} the events say"

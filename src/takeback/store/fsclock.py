@@ -23,10 +23,11 @@ WRITTEN_BACK = 60_000_000_000
 class FsClock:
     """The file system's time since a scan began."""
 
-    __slots__ = ("_began", "start", "trusted_before")
+    __slots__ = ("_began", "slack", "start", "trusted_before")
 
     def __init__(self, start: int, slack: int) -> None:
         self.start = start
+        self.slack = slack
         self.trusted_before = start - slack
         self._began = time.monotonic_ns()
 

@@ -163,3 +163,9 @@ def sql(db: "Connection", statement: str, values: "Sql" = ()) -> "Cursor":
     """Run one statement that changes the ledger (BEGIN and COMMIT are statements too)."""
     _announce("sql", statement)
     return db.execute(statement, values)
+
+
+def sql_many(db: "Connection", statement: str, rows: "Sequence[Sequence[object]]") -> None:
+    """Run one statement that changes the ledger for many rows."""
+    _announce("sql", statement)
+    db.executemany(statement, rows)

@@ -9,22 +9,14 @@ import os
 import stat
 
 from takeback.errors import DamagedStoreError, UnsafeStoreError
-from takeback.model import jsontext
-from takeback.store import fsops, schema, sqlite
-from takeback.store.rows import (
-    CHECKPOINT_NAMED,
-    CHECKPOINT_TAKEN,
-    NO_CHAIN,
-    CheckpointRow,
-    chain_over,
-    commit_to,
-    pack_facts,
-    row_facts,
-)
+from takeback.store import events, fsops, projections, schema, sqlite
+from takeback.store.events import CHECKPOINT_TAKEN, Event, NewEvent
+from takeback.store.rows import CheckpointRow, pack_facts, row_facts
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+    from typing import Any
 
     from takeback.model.jsontext import Json
     from takeback.store.packwrite import SealedPack
@@ -34,7 +26,6 @@ _SELECT = (
     "SELECT number, id, event, tree, root, pack, view, keep, created, label, entries, changed"
     " FROM checkpoints "
 )
-_INSERT = "INSERT INTO checkpoints VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 
 
 class Ledger:
@@ -45,6 +36,7 @@ class Ledger:
         self._writable = writable
         _require_file(path, create=writable)
         self._db = _connect(path)
+        self._account = ""
         self._appended: tuple[int, bytes] | None = None
         self.end: tuple[int, bytes] | None = None
         """Number and link of the event that this process wrote last."""
@@ -95,6 +87,15 @@ class Ledger:
             yield from rows
             before = rows[-1].number
 
+    def checkpoint(self, number: int) -> "CheckpointRow | None":
+        """The checkpoint with this number."""
+        return next(iter(self._checkpoints("WHERE number = ?", (number,))), None)
+
+    def has_held_sessions(self) -> bool:
+        """Whether any session goes on only as long as some process lives."""
+        query = "SELECT 1 FROM sessions WHERE ended IS NULL AND holder <> '' LIMIT 1"
+        return bool(self.rows(query))
+
     def count(self) -> int:
         """How many checkpoints there are."""
         return self._number("SELECT count(*) FROM checkpoints")
@@ -139,7 +140,7 @@ class Ledger:
         """The link of one event; None if there is no such event."""
         with _AsDamage("read"):
             row = self._db.execute("SELECT chain FROM events WHERE seq = ?", (seq,)).fetchone()
-        return _link(row[0]) if row else None
+        return events.as_link(row[0]) if row else None
 
     def knows_commit(self, commit: bytes) -> bool:
         """Whether a commit of the git view belongs to a checkpoint."""
@@ -147,42 +148,92 @@ class Ledger:
             query = "SELECT 1 FROM checkpoints WHERE view = ?1 OR keep = ?1 LIMIT 1"
             return self._db.execute(query, (commit,)).fetchone() is not None
 
+    def rows(
+        self, query: str, values: "tuple[bytes | str | int | None, ...]" = ()
+    ) -> "list[tuple[Any, ...]]":
+        """What a query gives; for the modules that read projections."""
+        with _AsDamage("read"):
+            return self._db.execute(query, values).fetchall()
+
+    def events(
+        self, where: str = "ORDER BY seq", values: "tuple[str | int, ...]" = ()
+    ) -> "Iterator[Event]":
+        """The events of the log."""
+        with _AsDamage("read"):
+            yield from events.read(self._db, where, values)
+
+    def requested(self, request: "str | None") -> "Event | None":
+        """The event that was appended for a request, if it was."""
+        if request is None:
+            return None
+        with _AsDamage("read"):
+            return events.with_request(self._db, request)
+
+    def last_event(self) -> int:
+        """The number of the newest event; 0 if there is none."""
+        return self._number("SELECT coalesce(max(seq), 0) FROM events")
+
     # -- writing ---------------------------------------------------------------------------
 
-    def name_again(self, payload: "Mapping[str, Json]", at: int) -> int:
-        """Record that a checkpoint was asked for and the newest one already holds the tree."""
+    def record(self, *facts: NewEvent) -> "list[int]":
+        """Commit events, all or none; return their numbers."""
         self._begin()
-        seq = self._append(CHECKPOINT_NAMED, payload, at)
-        self._commit()
-        return seq
+        try:
+            numbers = [self._append(fact) for fact in facts]
+            self._commit()
+        except BaseException:
+            self.abandon()
+            raise
+        return numbers
 
-    def add_checkpoint(self, row: CheckpointRow, packs: "list[SealedPack]") -> CheckpointRow:
-        """Commit a checkpoint with its packs and its event. After this it exists."""
+    def add_checkpoint(
+        self,
+        row: CheckpointRow,
+        packs: "list[SealedPack]",
+        told: "Mapping[str, Json]",
+        *,
+        parents: "tuple[int, ...]" = (),
+        request: "str | None" = None,
+    ) -> CheckpointRow:
+        """Commit a checkpoint with its packs, its deltas and its event. After this it exists."""
         self.commit_sent = False
         self._begin()
-        payload = {**row_facts(row), "packs": pack_facts(packs)}
-        row.event = self._append(CHECKPOINT_TAKEN, payload, row.created)
-        for pack in packs:
-            values = (pack.number, pack.name.decode(), pack.size, pack.objects)
-            fsops.sql(self._db, "INSERT INTO packs VALUES (?, ?, ?, ?)", values)
-        row.number = self._number("SELECT coalesce(max(number), 0) + 1 FROM checkpoints")
-        fsops.sql(self._db, _INSERT, row.values())
+        payload = {**row_facts(row), "packs": pack_facts(packs), **told}
+        taken = NewEvent(CHECKPOINT_TAKEN, payload, row.created, parents=parents, request=request)
+        row.event = self._append(taken)
+        row.number = self._number("SELECT max(number) FROM checkpoints")
         self.commit_sent = True
         self._commit()
         return row
 
-    def _append(self, kind: str, payload: "Mapping[str, Json]", at: int) -> int:
-        last = self._db.execute("SELECT seq, chain FROM events ORDER BY seq DESC LIMIT 1")
-        seq, chain = last.fetchone() or (0, NO_CHAIN)
-        chain = _link(chain)
-        seq += 1
-        text, salt = jsontext.dumps(payload), os.urandom(16)
-        commitment = commit_to(salt, text)
-        link = chain_over(chain, seq, kind, at, commitment)
-        values = (seq, kind, at, salt, commitment, link, text)
-        fsops.sql(self._db, "INSERT INTO events VALUES (?, ?, ?, ?, ?, ?, ?)", values)
-        self._appended = (int(seq), link)
-        return int(seq)
+    def _append(self, fact: NewEvent) -> int:
+        seq, link = events.append(self._db, fact, self._author())
+        event = Event(
+            seq, fact.kind, fact.at, self._author(), fact.request, fact.parents, fact.payload
+        )
+        projections.apply(self._db, event)
+        self._appended = (seq, link)
+        return seq
+
+    def _author(self) -> str:
+        if not self._account:
+            from takeback.store import processes
+
+            self._account = processes.account()
+        return self._account
+
+    def rebuild(self) -> None:
+        """Make every table but the events again, from the events."""
+        self._begin()
+        try:
+            for table in reversed(schema.TABLES):
+                fsops.sql(self._db, f"DROP TABLE IF EXISTS {table}")
+            schema.make(self._db, schema.PROJECTIONS)
+            projections.replay(self._db, self._db)
+            self._commit()
+        except BaseException:
+            self.abandon()
+            raise
 
     def _begin_reading(self) -> None:
         fsops.sql(self._db, "BEGIN")
@@ -207,7 +258,7 @@ class Ledger:
         """What is wrong with the ledger itself, in words."""
         from takeback.store import audit
 
-        return audit.check(self._db, self.checkpoints)
+        return audit.check(self._db)
 
     # -- small pieces ----------------------------------------------------------------------
 
@@ -218,12 +269,6 @@ class Ledger:
     def _number(self, query: str) -> int:
         with _AsDamage("read"):
             return int(self._db.execute(query).fetchone()[0])
-
-
-def _link(value: object) -> bytes:
-    if not isinstance(value, bytes):
-        raise DamagedStoreError("an event of the ledger holds values of the wrong kind")
-    return value
 
 
 class Snapshot:

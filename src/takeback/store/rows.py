@@ -1,19 +1,13 @@
-"""What the ledger's tables and events hold, and how events are chained."""
+"""A checkpoint as the ledger holds it, and what its event says of it."""
 
 from takeback.errors import DamagedStoreError
-from takeback.model.hashing import short_sha256
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from takeback.model.jsontext import Json
     from takeback.store.packwrite import SealedPack
-
-NO_CHAIN = bytes(32)
-CHECKPOINT_TAKEN = "CheckpointTaken"
-CHECKPOINT_NAMED = "CheckpointNamed"
-
 
 _TYPES = (int, str, int, bytes, bytes, int, bytes, bytes, int, str, int, int)
 
@@ -78,6 +72,26 @@ class CheckpointRow:
         return *place, *shown, self.entries, self.changed
 
 
+def row_from(number: int, event: int, at: int, said: "Mapping[str, Json]") -> CheckpointRow:
+    """The row that an event of a checkpoint speaks of."""
+    return CheckpointRow.checked(
+        (
+            number,
+            said["checkpoint"],
+            event,
+            bytes.fromhex(str(said["tree"])),
+            bytes.fromhex(str(said["root"])),
+            said["pack"],
+            bytes.fromhex(str(said["view"])),
+            bytes.fromhex(str(said["keep"])),
+            at,
+            said["label"],
+            said["entries"],
+            said["changed"],
+        )
+    )
+
+
 def row_facts(row: CheckpointRow) -> "dict[str, Json]":
     """What the event of a checkpoint says about its row."""
     return {
@@ -96,14 +110,3 @@ def row_facts(row: CheckpointRow) -> "dict[str, Json]":
 def pack_facts(packs: "Iterable[SealedPack]") -> "Json":
     """What the event of a checkpoint says about its packs."""
     return [[p.number, p.name.decode(), p.size, p.objects] for p in packs]
-
-
-def commit_to(salt: bytes, text: str) -> bytes:
-    """The commitment to a payload; without the salt it says nothing about the text."""
-    return short_sha256(salt + text.encode("utf-8", "surrogatepass"))
-
-
-def chain_over(before: bytes, seq: int, kind: str, at: int, commitment: bytes) -> bytes:
-    """The link that ties an event to all events before it."""
-    said = b"%d %s %d " % (seq, kind.encode(), at)
-    return short_sha256(before + said + commitment)

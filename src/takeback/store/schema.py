@@ -1,4 +1,8 @@
-"""The ledger's tables, and how an older ledger becomes a newer one."""
+"""The ledger's tables, and how an older ledger becomes a newer one.
+
+`events` is the truth. All other tables are projections: they follow from the events alone (see
+`projections`) and are written in the same transaction.
+"""
 
 from takeback.errors import DamagedStoreError, NewerStoreError
 from takeback.store import fsops
@@ -9,26 +13,69 @@ if TYPE_CHECKING:
 
 APPLICATION = 0x544B4231
 """`TKB1`: marks the file as ours."""
-VERSION = 1
+VERSION = 2
 
-_TABLES = """
+EVENTS = """
 CREATE TABLE events (
     seq INTEGER PRIMARY KEY, kind TEXT NOT NULL, at INTEGER NOT NULL,
-    salt BLOB NOT NULL, commitment BLOB NOT NULL, chain BLOB NOT NULL, payload TEXT);
+    salt BLOB NOT NULL, commitment BLOB NOT NULL, chain BLOB NOT NULL, payload TEXT,
+    author TEXT, request TEXT, parents TEXT);
+CREATE UNIQUE INDEX requests ON events (request) WHERE request IS NOT NULL;
+"""
+PROJECTIONS = """
 CREATE TABLE packs (
     number INTEGER PRIMARY KEY, name TEXT NOT NULL, bytes INTEGER NOT NULL,
     objects INTEGER NOT NULL);
 CREATE TABLE checkpoints (
     number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE,
-    event INTEGER NOT NULL REFERENCES events, tree BLOB NOT NULL, root BLOB NOT NULL,
+    event INTEGER NOT NULL, tree BLOB NOT NULL, root BLOB NOT NULL,
     pack INTEGER NOT NULL, view BLOB NOT NULL, keep BLOB NOT NULL,
     created INTEGER NOT NULL, label TEXT NOT NULL,
     entries INTEGER NOT NULL, changed INTEGER NOT NULL);
+CREATE TABLE coordinates (
+    cursor INTEGER PRIMARY KEY, checkpoint INTEGER NOT NULL, looked INTEGER NOT NULL,
+    session INTEGER, turn INTEGER, step INTEGER);
+CREATE TABLE sessions (
+    number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, agent TEXT NOT NULL,
+    own_id TEXT NOT NULL, title TEXT NOT NULL, author TEXT NOT NULL, holder TEXT NOT NULL,
+    started INTEGER NOT NULL, seen INTEGER NOT NULL, ended INTEGER,
+    opened INTEGER NOT NULL, turns INTEGER NOT NULL);
+CREATE UNIQUE INDEX sessions_of_agents ON sessions (agent, own_id) WHERE own_id <> '';
+CREATE INDEX sessions_held ON sessions (number) WHERE ended IS NULL AND holder <> '';
+CREATE TABLE turns (
+    number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, session INTEGER NOT NULL,
+    label TEXT NOT NULL, status TEXT NOT NULL, whole INTEGER NOT NULL,
+    started INTEGER NOT NULL, ended INTEGER, opened INTEGER NOT NULL, closed INTEGER,
+    before INTEGER NOT NULL, after INTEGER, steps INTEGER NOT NULL,
+    paths INTEGER NOT NULL, files INTEGER NOT NULL, added INTEGER NOT NULL,
+    removed INTEGER NOT NULL, uncounted INTEGER NOT NULL, git_before TEXT, git_after TEXT);
+CREATE INDEX turns_of_session ON turns (session, number);
+CREATE INDEX turns_by_end ON turns (closed);
+CREATE INDEX turns_with_changes ON turns (number) WHERE paths > 0;
+CREATE TABLE steps (
+    number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, turn INTEGER NOT NULL, parent INTEGER,
+    tool TEXT NOT NULL, kind TEXT NOT NULL, summary TEXT NOT NULL, paths TEXT NOT NULL,
+    status TEXT NOT NULL, background INTEGER NOT NULL,
+    started INTEGER NOT NULL, ended INTEGER, opened INTEGER NOT NULL, closed INTEGER);
+CREATE INDEX steps_of_turn ON steps (turn, number);
+CREATE INDEX steps_by_end ON steps (closed);
+CREATE TABLE deltas (
+    checkpoint INTEGER NOT NULL, path BLOB NOT NULL, verb TEXT NOT NULL, origin BLOB,
+    who TEXT NOT NULL, how TEXT NOT NULL, session INTEGER, turn INTEGER, step INTEGER,
+    sessions TEXT NOT NULL, PRIMARY KEY (checkpoint, path)) WITHOUT ROWID;
+CREATE INDEX deltas_of_turn ON deltas (turn, checkpoint) WHERE turn IS NOT NULL;
+CREATE TABLE changes (
+    turn INTEGER NOT NULL, path BLOB NOT NULL, verb TEXT NOT NULL, origin BLOB,
+    added INTEGER, removed INTEGER, how TEXT NOT NULL, PRIMARY KEY (turn, path)) WITHOUT ROWID;
 """
+TABLES = (
+    "packs", "checkpoints", "coordinates", "sessions", "turns", "steps", "deltas", "changes"
+)  # fmt: skip
+"""The projections, in the order in which they are made."""
 
 
 def prepare(db: "Connection", writable: bool) -> None:
-    """Make a new ledger, or check that this one can be used."""
+    """Make a new ledger, bring an older one up to date, or refuse one that cannot be used."""
     version = _number(db, "PRAGMA user_version")
     if version > VERSION:
         raise NewerStoreError(
@@ -39,18 +86,45 @@ def prepare(db: "Connection", writable: bool) -> None:
     application = _number(db, "PRAGMA application_id")
     if version and application != APPLICATION:
         raise DamagedStoreError("the ledger is not a Takeback ledger")
-    if not version and writable:
-        _create(db)
+    if version != VERSION and writable:
+        _bring_up_to_date(db)
 
 
-def _create(db: "Connection") -> None:
+def _bring_up_to_date(db: "Connection") -> None:
     fsops.sql(db, "BEGIN IMMEDIATE")
-    if _number(db, "PRAGMA user_version") == 0:
-        for statement in _TABLES.strip().split(";\n"):
-            fsops.sql(db, statement)
-        fsops.sql(db, f"PRAGMA application_id = {APPLICATION}")
+    try:
+        # Another process may have done it while this one waited.
+        version = _number(db, "PRAGMA user_version")
+        if version == 0:
+            make(db, EVENTS + PROJECTIONS)
+            fsops.sql(db, f"PRAGMA application_id = {APPLICATION}")
+        elif version == 1:
+            _from_1_to_2(db)
         fsops.sql(db, f"PRAGMA user_version = {VERSION}")
-    fsops.sql(db, "COMMIT")
+        fsops.sql(db, "COMMIT")
+    except BaseException:
+        if db.in_transaction:
+            fsops.sql(db, "ROLLBACK")
+        raise
+
+
+def _from_1_to_2(db: "Connection") -> None:
+    """Format 1 knew checkpoints only. Its events stay as they are, and so do their links."""
+    from takeback.store import projections
+
+    for column in ("author", "request", "parents"):
+        fsops.sql(db, f"ALTER TABLE events ADD COLUMN {column} TEXT")
+    make(db, EVENTS.partition(");\n")[2])
+    for table in ("packs", "checkpoints"):
+        fsops.sql(db, f"DROP TABLE {table}")
+    make(db, PROJECTIONS)
+    projections.replay(db, db)
+
+
+def make(db: "Connection", tables: str) -> None:
+    """Make tables and indexes, statement by statement."""
+    for statement in tables.strip().split(";\n"):
+        fsops.sql(db, statement)
 
 
 def _number(db: "Connection", pragma: str) -> int:

@@ -6,8 +6,8 @@ from takeback.errors import UsageError
 from takeback.store.home import read_small
 
 
-def limits_in(path: bytes) -> "dict[str, object]":
-    """The table `limits` of a settings file; empty if there is none."""
+def settings_in(path: bytes, name: str) -> "dict[str, object]":
+    """One table of a settings file; empty if there is none."""
     text = read_small(path, limit=1 << 20)
     if not text:
         return {}
@@ -19,5 +19,5 @@ def limits_in(path: bytes) -> "dict[str, object]":
         raise UsageError(
             f"the settings in `{os.fsdecode(path)}` cannot be read: {problem}"
         ) from None
-    limits = table.get("limits", {})
-    return limits if isinstance(limits, dict) else {}
+    found = table.get(name, {})
+    return found if isinstance(found, dict) else {}

@@ -1,0 +1,160 @@
+"""What a turn changed in the end: its deltas folded path by path, with lines counted.
+
+    delta 1   delta 2   delta 3        of one path, in the order of their checkpoints
+    ├─ the turn's ──┤   ├─ yours ─┤
+    before ──► after                   a run of the turn's own deltas counts as one change
+
+What was made and removed again within a run, or put back, is no change.
+"""
+
+from takeback.engine.lookup import Trees
+from takeback.model import lines, terms
+from takeback.model.tree import FOLDER, LINK, REGULAR
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+    from takeback.model.jsontext import Json
+    from takeback.model.tree import Entry
+    from takeback.store.ledger import Ledger
+    from takeback.store.objects import Objects
+    from takeback.store.rows import CheckpointRow
+
+    Lines = tuple[int, int] | None
+
+_LARGEST_COUNTED = 1 << 20
+_MOST_COUNTED = 16 << 20
+"""Bytes of one file, and of all files of a turn, in which lines are counted at its end."""
+
+_DELTAS = (
+    "SELECT checkpoint, path, verb, how, origin FROM deltas WHERE turn = ? AND who = 'step'"
+    " AND verb <> 'omit' ORDER BY path, checkpoint"
+)
+_OTHERS = (
+    "SELECT 1 FROM deltas WHERE path = ? AND checkpoint > ? AND checkpoint < ?"
+    " AND (turn IS NULL OR turn <> ?) LIMIT 1"
+)
+
+
+class _Run:
+    """Consecutive deltas of one path by one turn."""
+
+    __slots__ = ("first", "how", "last", "origin", "path")
+
+    def __init__(self, path: bytes, checkpoint: int, how: str, origin: "bytes | None") -> None:
+        self.path = path
+        self.first = self.last = checkpoint
+        self.how = how
+        self.origin = origin
+
+
+def of_turn(ledger: "Ledger", objects: "Objects", turn: int) -> "Json":
+    """The changes as the end of a turn tells them: [path, verb, added, removed, how, origin?]."""
+    folding = _Folding(ledger, Trees(objects))
+    told: dict[bytes, list[Any]] = {}
+    for run in _runs(ledger, turn):
+        found = folding.change(run)
+        if found is None:
+            continue
+        before = told.get(run.path)
+        told[run.path] = found if before is None else _joined(before, found)
+    for change in list(told.values()):
+        # A renamed file is one change, not two.
+        origin = change[5].encode("utf-8", "surrogateescape") if len(change) > 5 else b""
+        if origin and told.get(origin, ("", ""))[1] == terms.DELETE:
+            del told[origin]
+    return list(told.values())
+
+
+def _runs(ledger: "Ledger", turn: int) -> "Iterator[_Run]":
+    run: _Run | None = None
+    for checkpoint, path, _, how, origin in ledger.rows(_DELTAS, (turn,)):
+        same = run is not None and run.path == path
+        if run is not None and same:
+            between = (path, run.last, checkpoint, turn)
+            if not ledger.rows(_OTHERS, between):
+                run.last, run.how = checkpoint, how
+                continue
+        if run is not None:
+            yield run
+        run = _Run(path, checkpoint, how, origin)
+    if run is not None:
+        yield run
+
+
+class _Folding:
+    """Looks up what the paths of a turn were before and after it."""
+
+    def __init__(self, ledger: "Ledger", trees: Trees) -> None:
+        self._ledger = ledger
+        self._trees = trees
+        self._rows: dict[int, CheckpointRow | None] = {}
+        self._left = _MOST_COUNTED
+
+    def change(self, run: _Run) -> "list[Json] | None":
+        """One run as a change; None if the path ended as it began."""
+        before = self._entry(run.first - 1, run.path)
+        after = self._entry(run.last, run.path)
+        verb = verb_between(before, after)
+        if not verb:
+            return None
+        source = before
+        if run.origin is not None and before is None:
+            source = self._entry(run.first - 1, run.origin)
+            verb = terms.RENAME if source is not None else verb
+        counted = self._count(source, after)
+        added, removed = counted if counted is not None else (None, None)
+        told: list[Json] = [_text(run.path), verb, added, removed, run.how]
+        if verb == terms.RENAME and run.origin is not None:
+            told.append(_text(run.origin))
+        return told
+
+    def _entry(self, checkpoint: int, path: bytes) -> "Entry | None":
+        if checkpoint not in self._rows:
+            self._rows[checkpoint] = self._ledger.checkpoint(checkpoint)
+        row = self._rows[checkpoint]
+        entry = self._trees.find(row, path) if row is not None else None
+        return None if entry is None or entry.reason else entry
+
+    def _count(self, before: "Entry | None", after: "Entry | None") -> "Lines":
+        files = [e for e in (before, after) if e is not None]
+        if any(e.kind != REGULAR for e in files):
+            return None
+        size = sum(e.size for e in files)
+        if any(e.size > _LARGEST_COUNTED for e in files) or size > self._left:
+            return None
+        self._left -= size
+        if before is not None and after is not None and before.strong == after.strong:
+            return 0, 0
+        old, new = (self._trees.content(e) if e is not None else b"" for e in (before, after))
+        return lines.count(old, new)
+
+
+def verb_between(before: "Entry | None", after: "Entry | None") -> str:
+    """What makes the one state of a path of the other; empty if they are the same."""
+    if after is None:
+        if before is None:
+            return ""
+        return terms.RMDIR if before.kind == FOLDER else terms.DELETE
+    if before is None or before.kind != after.kind:
+        new = terms.CREATE if before is None else terms.WRITE
+        return {FOLDER: terms.MKDIR, LINK: terms.LINK}.get(after.kind, new)
+    if after.kind != FOLDER and before.strong != after.strong:
+        return terms.LINK if after.kind == LINK else terms.WRITE
+    return terms.MODE if (before.mode ^ after.mode) & 0o7777 else ""
+
+
+def _joined(first: "list[Json]", second: "list[Json]") -> "list[Json]":
+    """Two runs of one path with somebody else's change between them."""
+    counts = [_sum(first[at], second[at]) for at in (2, 3)]
+    return [first[0], second[1], *counts, second[4], *first[5:]]
+
+
+def _sum(one: "Json", other: "Json") -> "int | None":
+    return one + other if isinstance(one, int) and isinstance(other, int) else None
+
+
+def _text(path: bytes) -> str:
+    return path.decode("utf-8", "surrogateescape")

@@ -1,0 +1,98 @@
+"""Which windows are in question for what changed since the last look at the tree."""
+
+from takeback.engine.attribution import Interval, Window, attribute
+from takeback.store import processes
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from takeback.engine.deltas import Delta
+    from takeback.model.history import Author
+    from takeback.store.ledger import Ledger
+
+    Closing = Mapping[str, int]
+
+LONGEST_SILENCE = 3600 * 1_000_000_000
+"""A window without an end closes so long after its session's last sign of life."""
+
+_STEPS = (
+    "SELECT s.id, t.id, z.id, s.kind, s.paths, s.opened, s.started, s.ended, z.seen, z.holder"
+    " FROM steps s JOIN turns t ON t.number = s.turn JOIN sessions z ON z.number = t.session"
+    " WHERE s.closed "
+)
+_TURNS = (
+    "SELECT '', t.id, z.id, 'turn', '[]', t.opened, t.started, t.ended, z.seen, z.holder"
+    " FROM turns t JOIN sessions z ON z.number = t.session"
+    " WHERE t.whole AND t.steps = 0 AND t.closed "
+)
+
+
+def authors(
+    ledger: "Ledger",
+    deltas: "list[Delta]",
+    closing: "Closing",
+    now: int,
+    slack: int,
+    is_remote: "Callable[[], bool]",
+) -> "list[Author]":
+    """The authors of what changed since the last look.
+
+    `closing` are the steps, turns and sessions that end with this look, and when. `now` is read
+    after it: a file that changed meanwhile is younger than its beginning.
+    """
+    cursor, looked = last_look(ledger)
+    windows = in_question(ledger, cursor, now, closing)
+    # The stamps of another machine cannot be compared with our clock.
+    believed = None if not windows or is_remote() else slack
+    return attribute(deltas, windows, Interval(looked, now, believed))
+
+
+def last_look(ledger: "Ledger") -> "tuple[int, int]":
+    """The event that last named what the tree was, and when that look began."""
+    query = "SELECT cursor, looked FROM coordinates ORDER BY cursor DESC LIMIT 1"
+    for cursor, looked in ledger.rows(query):
+        return int(cursor), int(looked)
+    return 0, 0
+
+
+def in_question(ledger: "Ledger", since: int, now: int, closing: "Closing") -> "list[Window]":
+    """The windows that were open at any moment after the event `since`."""
+    found = []
+    for query in (_STEPS, _TURNS):
+        found += ledger.rows(query + "IS NULL")
+        found += ledger.rows(query + "> ?", (since,))
+    return [_window(row, now, closing) for row in found]
+
+
+def _window(row: "tuple[str | int | None, ...]", now: int, closing: "Closing") -> Window:
+    step, turn, session, kind, paths, opened, started, ended, seen, holder = row
+    if ended is None:
+        ends = (closing.get(str(name)) for name in (step, turn, session))
+        ended = next((end for end in ends if end is not None), None)
+    if ended is None:
+        ended = _given_up(int(str(seen)), str(holder), now)
+    return Window(
+        session=str(session),
+        turn=str(turn),
+        step=str(step),
+        kind=str(kind),
+        names=_names(str(paths)),
+        opened=int(str(opened)),
+        started=int(str(started)),
+        ended=ended if isinstance(ended, int) else None,
+    )
+
+
+def _given_up(seen: int, holder: str, now: int) -> "int | None":
+    """When a window closed that nobody closed; None as long as it may be open."""
+    limit = seen + LONGEST_SILENCE
+    return None if now <= limit or processes.is_alive(holder) else limit
+
+
+def _names(paths: str) -> "frozenset[bytes]":
+    if paths == "[]":
+        return frozenset()
+    import json
+
+    return frozenset(str(path).encode("utf-8", "surrogateescape") for path in json.loads(paths))

@@ -1,0 +1,16 @@
+"""The words of the log: how things end, what steps are, who did it, what happened to a path."""
+
+RUNNING, DONE, FAILED, INTERRUPTED = "running", "done", "failed", "interrupted"
+STATUSES = (RUNNING, DONE, FAILED, INTERRUPTED)
+
+EDIT, SHELL, READ, AGENT, OTHER = "edit", "shell", "read", "agent", "other"
+KINDS = (EDIT, SHELL, READ, AGENT, OTHER)
+"""What a step may claim depends on its kind: see `engine/attribution`."""
+
+STEP, YOU, SHARED = "step", "you", "shared"
+NAMED, BY_SHELL, BY_TURN = "named", "shell", "turn"
+
+WRITE, CREATE, DELETE, MODE = "write", "create", "delete", "mode"
+LINK, MKDIR, RMDIR, RENAME = "link", "mkdir", "rmdir", "rename"
+OMIT = "omit"
+"""A path that appeared and is not covered, so that it cannot be taken back."""

@@ -1,0 +1,111 @@
+"""Find the project that a folder is in, make it on first use, or let it move."""
+
+import os
+
+from takeback.errors import UnknownReferenceError, UsageError
+from takeback.model import ids
+from takeback.store import identity
+from takeback.store import store as stores
+from takeback.store.home import Home, Root
+from takeback.store.lock import Held, Lock
+
+
+def open(path: bytes, *, home: bytes, user_home: bytes = b"") -> "tuple[Root, Home]":
+    """The project that `path` is in, made on first use."""
+    place = Home(home)
+    _require_folder(path)
+    found = identity.find(place, path) if place.exists() else None
+    if found is not None and found.root is not None:
+        if not found.is_registered:
+            _record(place, found.root)
+        return found.root, place
+    return _create(place, path, user_home), place
+
+
+def find(path: bytes, *, home: bytes) -> "tuple[Root, Home] | None":
+    """The project that `path` is in, or None; makes nothing."""
+    place = Home(home)
+    _require_folder(path)
+    if not place.exists():
+        return None
+    found = identity.find(place, path)
+    return (found.root, place) if found.root is not None else None
+
+
+def relocate(
+    path: bytes, *, home: bytes, user_home: bytes = b"", join: "str | None" = None
+) -> "tuple[Root, Home]":
+    """Let the history of a known project go on in this folder, or begin a new one here."""
+    place = Home(home)
+    _require_folder(path)
+    here = os.path.realpath(path)
+    identity.refuse_unsafe(here, place, user_home)
+    place.create()
+    with _held_home(place):
+        root = _join(place, join, here) if join is not None else _begin_anew(place, here)
+        place.record(root)
+    return root, place
+
+
+def _create(place: Home, path: bytes, user_home: bytes) -> Root:
+    """Make the store of a new project, unless somebody else just did."""
+    identity.refuse_unsafe(os.path.realpath(path), place, user_home)
+    place.create()
+    with _held_home(place):
+        for root in place.roots_from_stores()[:1]:
+            place.record(root)  # makes a lost registry again
+        found = identity.find(place, path)
+        if found.root is not None:
+            return found.root
+        chosen = found.path
+        if chosen in (b"/", os.path.realpath(user_home)):
+            # A repository of dotfiles around everything does not make everything one project.
+            chosen = os.path.realpath(path)
+        identity.refuse_lookalike(place, chosen)
+        here = os.lstat(chosen)
+        id = place.unclaimed() or ids.from_entropy(os.urandom(8))
+        root = Root(id, here.st_dev, here.st_ino, chosen)
+        stores.create(place.store_path(root.id))
+        place.record(root)
+        return root
+
+
+def _join(place: Home, id: str, here: bytes) -> Root:
+    """The known project `id`, from now on in the folder `here`."""
+    if all(root.id != id for root in place.roots_from_stores()):
+        raise UnknownReferenceError(f"there is no project `{id}`")
+    found = os.lstat(here)
+    return Root(id, found.st_dev, found.st_ino, here)
+
+
+def _begin_anew(place: Home, here: bytes) -> Root:
+    """A new project in the folder `here`; one that was there keeps its history elsewhere."""
+    above = identity.find(place, os.path.dirname(here)).root
+    if above is not None:
+        raise UsageError(
+            f"`{os.fsdecode(here)}` is inside project `{above.id}`, which covers it",
+            hint="no two projects cover one file; work with the one above",
+        )
+    for other in place.roots_from_stores():
+        if other.path == here:
+            place.record(Root(other.id, other.device, other.inode, here + b" (before)"))
+    found = os.lstat(here)
+    root = Root(ids.from_entropy(os.urandom(8)), found.st_dev, found.st_ino, here)
+    stores.create(place.store_path(root.id))
+    return root
+
+
+def _held_home(place: Home) -> Held:
+    return Held(Lock(place.lock_path), recover=place.clean_up)
+
+
+def _record(place: Home, root: Root) -> None:
+    with _held_home(place):
+        place.record(root)
+
+
+def _require_folder(path: bytes) -> None:
+    if not os.path.isdir(path):
+        raise UnknownReferenceError(
+            f"there is no folder `{os.fsdecode(path)}`", hint="name an existing folder"
+        )

@@ -1,0 +1,236 @@
+"""Session, Turn and Step: what a harness holds while its agent works."""
+
+from takeback.model.terms import DONE, FAILED, INTERRUPTED
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Callable, Iterable, Mapping
+    from typing import Self
+
+    from takeback.model.history import RecordedTurn
+    from takeback.model.values import Checkpoint
+    from takeback.recording import Recorder
+
+    AnyPath = str | bytes | os.PathLike[str] | os.PathLike[bytes]
+
+
+class Notes:
+    """What the handles need of the project that made them."""
+
+    __slots__ = ("checkpoint", "recorder", "turn")
+
+    def __init__(
+        self,
+        recorder: "Recorder",
+        turn: "Callable[[str], RecordedTurn]",
+        checkpoint: "Callable[..., Checkpoint]",
+    ) -> None:
+        self.recorder = recorder
+        self.turn = turn
+        self.checkpoint = checkpoint
+
+
+class Session:
+    """One agent's conversation in a project.
+
+    Use it as a context manager, or call `end`. It runs one turn at a time: beginning another
+    ends the one before as interrupted. Agents that work side by side have a session each.
+    """
+
+    def __init__(self, notes: Notes, id: str) -> None:
+        self._notes = notes
+        self.id = id
+
+    def turn(
+        self,
+        label: str,
+        *,
+        whole: bool = True,
+        interrupted_at: "float | None" = None,
+        request: "str | None" = None,
+    ) -> "Turn":
+        """A prompt was submitted: a checkpoint is made, then the turn begins.
+
+        With `whole`, all that happens counts as the turn's until it reports a step; an agent
+        that reports each step says `whole=False`, and what happens between steps is yours.
+        `interrupted_at` tells when the turn before was interrupted, in seconds since 1970.
+        """
+        id = self._notes.recorder.start_turn(
+            self.id,
+            label,
+            whole=whole,
+            interrupted=_nanoseconds(interrupted_at),
+            request=request,
+        )
+        return Turn(self._notes, id)
+
+    def resume(self, *, request: "str | None" = None) -> "Turn | None":
+        """Go on with the newest turn: a prompt came that no human wrote. None if there is none."""
+        id = self._notes.recorder.resume_turn(self.id, request=request)
+        return Turn(self._notes, id) if id is not None else None
+
+    def end(self, *, request: "str | None" = None) -> None:
+        """The conversation is over."""
+        self._notes.recorder.end_session(self.id, request=request)
+
+    def __enter__(self) -> "Self":
+        return self
+
+    def __exit__(self, kind: object, problem: "BaseException | None", trace: object) -> None:
+        _close(problem, self.end)
+
+
+class Turn:
+    """One prompt and everything it causes, until the agent stops."""
+
+    def __init__(self, notes: Notes, id: str) -> None:
+        self._notes = notes
+        self.id = id
+
+    def step(
+        self,
+        tool: str,
+        given: "Mapping[str, object] | None" = None,
+        *,
+        kind: "str | None" = None,
+        paths: "Iterable[AnyPath] | None" = None,
+        cwd: "AnyPath | None" = None,
+        request: "str | None" = None,
+    ) -> "Step":
+        """A tool is about to be called with what is `given`; it may start when this returns.
+
+        Its kind and the paths it names are found out from the tool's name and input, unless
+        they are told. Relative paths begin at `cwd`, by default the root of the project.
+        """
+        return _start_step(
+            self._notes, self.id, tool, given, kind, paths, cwd, parent=None, request=request
+        )
+
+    def checkpoint(self, label: str = "") -> "Checkpoint":
+        """Make a checkpoint in the middle of the turn."""
+        return self._notes.checkpoint(label, turn=self.id)
+
+    def end(
+        self,
+        status: str = DONE,
+        *,
+        ended_at: "float | None" = None,
+        request: "str | None" = None,
+    ) -> None:
+        """The agent stopped: `done`, `failed` or `interrupted`."""
+        ended = _nanoseconds(ended_at)
+        self._notes.recorder.end_turn(self.id, status, ended=ended, request=request)
+
+    def recorded(self) -> "RecordedTurn":
+        """What the log says of this turn."""
+        return self._notes.turn(self.id)
+
+    @property
+    def before(self) -> str:
+        """The checkpoint that holds the tree as it was before."""
+        return self.recorded().before
+
+    @property
+    def after(self) -> str:
+        """The checkpoint that holds the tree as the turn left it; empty while it runs."""
+        return self.recorded().after
+
+    def __enter__(self) -> "Self":
+        return self
+
+    def __exit__(self, kind: object, problem: "BaseException | None", trace: object) -> None:
+        _close(problem, lambda: self.end(_status(problem)))
+
+
+class Step:
+    """One tool call or one phase inside a turn."""
+
+    def __init__(self, notes: Notes, id: str, turn: str) -> None:
+        self._notes = notes
+        self._turn = turn
+        self.id = id
+
+    def step(
+        self,
+        tool: str,
+        given: "Mapping[str, object] | None" = None,
+        *,
+        kind: "str | None" = None,
+        paths: "Iterable[AnyPath] | None" = None,
+        cwd: "AnyPath | None" = None,
+        request: "str | None" = None,
+    ) -> "Step":
+        """A step inside this one, such as a sub-agent's."""
+        return _start_step(
+            self._notes, self._turn, tool, given, kind, paths, cwd, parent=self.id, request=request
+        )
+
+    def detach(self, *, request: "str | None" = None) -> None:
+        """The tool returned, but what it started goes on until `end` is called."""
+        self._notes.recorder.detach_step(self.id, request=request)
+
+    def end(
+        self,
+        status: str = DONE,
+        *,
+        ended_at: "float | None" = None,
+        request: "str | None" = None,
+    ) -> None:
+        """The tool is done: `done`, `failed` or `interrupted`."""
+        ended = _nanoseconds(ended_at)
+        self._notes.recorder.end_step(self.id, status, ended=ended, request=request)
+
+    def __enter__(self) -> "Self":
+        return self
+
+    def __exit__(self, kind: object, problem: "BaseException | None", trace: object) -> None:
+        _close(problem, lambda: self.end(_status(problem)))
+
+
+def _start_step(
+    notes: Notes,
+    turn: str,
+    tool: str,
+    given: "Mapping[str, object] | None",
+    kind: "str | None",
+    paths: "Iterable[AnyPath] | None",
+    cwd: "AnyPath | None",
+    *,
+    parent: "str | None",
+    request: "str | None",
+) -> Step:
+    from os import fsencode
+
+    id = notes.recorder.start_step(
+        turn,
+        tool,
+        given or {},
+        kind=kind,
+        paths=None if paths is None else [fsencode(path) for path in paths],
+        cwd=None if cwd is None else fsencode(cwd),
+        parent=parent,
+        request=request,
+    )
+    return Step(notes, id, turn)
+
+
+def _status(problem: "BaseException | None") -> str:
+    """How something ended, by what came out of its body."""
+    if problem is None or (isinstance(problem, SystemExit) and not problem.code):
+        return DONE
+    return FAILED if isinstance(problem, Exception | SystemExit) else INTERRUPTED
+
+
+def _close(problem: "BaseException | None", end: "Callable[[], None]") -> None:
+    """End something; what went wrong inside is never hidden by what goes wrong here."""
+    try:
+        end()
+    except Exception as trouble:
+        if problem is None:
+            raise
+        problem.add_note(f"and Takeback could not record the end: {trouble}")
+
+
+def _nanoseconds(seconds: "float | None") -> "int | None":
+    return None if seconds is None else int(seconds * 1_000_000_000)

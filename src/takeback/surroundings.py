@@ -1,0 +1,117 @@
+"""What lies around a project's tree: settings, mounts, other projects, the user's git."""
+
+import os
+
+from takeback.engine.limits import LimitRules, Limits, from_settings
+from takeback.errors import CaptureError
+from takeback.model import reasons
+from takeback.store import mounts, statcache
+from takeback.store.settings import settings_in
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from takeback.model.jsontext import Json
+    from takeback.ports import Rules
+    from takeback.store.home import Home, Root
+    from takeback.store.ignore import IgnoreRules
+
+_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+class Surroundings:
+    """What a look at the tree of one project has to know besides the tree."""
+
+    def __init__(self, root: "Root", home: "Home") -> None:
+        self._root = root
+        self._home = home
+        self._limits: Limits | None = None
+
+    @property
+    def root(self) -> bytes:
+        """The folder of the project."""
+        return self._root.path
+
+    def open_root(self) -> int:
+        """A descriptor of the project's folder, which must still be the one we know."""
+        fd = os.open(self._root.path, _DIRECTORY)
+        if not self._root.is_folder(os.fstat(fd)):
+            os.close(fd)
+            where = os.fsdecode(self._root.path)
+            raise CaptureError(
+                f"`{where}` is not the folder it was when the project was opened",
+                hint="open it again, which finds out whether it was moved or replaced",
+            )
+        return fd
+
+    def strangers(self) -> "dict[tuple[int, int], int]":
+        """Folders inside this project that are not its own, by device and inode."""
+        inside = self._root.path + b"/"
+        others = (root for root in self._home.roots() if root.path.startswith(inside))
+        there = (root for root in others if root.is_there())
+        found = {(root.device, root.inode): reasons.ANOTHER_PROJECT for root in there}
+        home = os.stat(self._home.path)
+        found[home.st_dev, home.st_ino] = reasons.STORE
+        return found
+
+    def mark(
+        self, mounted: "frozenset[bytes] | None", strangers: "Iterable[tuple[int, int]]"
+    ) -> bytes:
+        """What a stat cache must have been written for to be believed."""
+        root = (self._root.device, self._root.inode)
+        places = [*(mounted or ()), *(b"%d %d" % known for known in strangers)]
+        return statcache.identity(self._root.id, root, places, self.limits().fingerprint())
+
+    def limits(self) -> Limits:
+        """The limits of what is captured: the project's own, else the user's, else ours."""
+        if self._limits is None:
+            self._limits = from_settings(*(settings_in(path, "limits") for path in self._files()))
+        return self._limits
+
+    def setting(self, table: str, name: str, default: object) -> object:
+        """One setting: the project's own, else the user's, else the default."""
+        for path in self._files():
+            found = settings_in(path, table)
+            if name in found:
+                return found[name]
+        return default
+
+    def _files(self) -> "tuple[bytes, bytes]":
+        own = self._home.store_path(self._root.id)
+        return own + b"/config.toml", self._home.path + b"/config.toml"
+
+    def rules(self, was_captured: "Callable[[bytes], bool]") -> "Rules":
+        """What decides what is left out."""
+        return LimitRules(
+            self.limits(),
+            was_captured=was_captured,
+            tracked=self._tracked_files,
+            ignored=self._ignore_rules,
+        )
+
+    def is_remote(self) -> bool:
+        """Whether another machine stamps the files."""
+        return mounts.network_file_system(self._root.path) is not None
+
+    def git_state(self) -> "Json":
+        """What the user's git looks like: branch, HEAD, checksum of the index; None without one."""
+        from takeback.store import usergit
+
+        repository = usergit.find_repository(self._root.path)
+        if repository is None:
+            return None
+        head = repository.head()
+        branch = None if head.branch is None else head.branch.decode("utf-8", "surrogateescape")
+        return [branch, head.commit, repository.index_checksum()]
+
+    def _ignore_rules(self) -> "IgnoreRules":
+        from takeback.store.ignore import IgnoreRules
+
+        return IgnoreRules(self._root.path)
+
+    def _tracked_files(self) -> "frozenset[bytes]":
+        from takeback.store import usergit
+
+        repository = usergit.find_repository(self._root.path)
+        return repository.tracked_files() if repository is not None else frozenset()
