@@ -182,11 +182,14 @@ def _with_words(kind: str, pieces: "list[tuple[bytes, bool]]", screen: "Screen")
     total = sum(len(word) for word, _ in pieces)
     if sum(len(word) for word, is_new in pieces if is_new) * 2 > total:
         return _styled(kind, b"".join(word for word, _ in pieces), screen)
-    said = screen.style(kind, _STYLES[kind])
-    for word, is_new in pieces:
-        text = safe_content(word.removesuffix(b"\n"))
-        styles = (_STYLES[kind], "reverse") if is_new else (_STYLES[kind],)
-        said += screen.style(text, *styles) if text else ""
+    said, colour = "", _STYLES[kind]
+    run, is_marked = kind.encode(), False
+    for word, is_new in [*pieces, (b"", not pieces[-1][1])]:
+        if is_new != is_marked:
+            styles = (colour, "reverse") if is_marked else (colour,)
+            said += screen.style(safe_content(run), *styles) if run else ""
+            run, is_marked = b"", is_new
+        run += word.removesuffix(b"\n")
     return said
 
 
