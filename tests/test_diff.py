@@ -236,12 +236,34 @@ def test_references_and_paths(
         (["nope"], "no checkpoint is called `nope`"),
         (["@~1", "--", "nowhere"], "`nowhere` is in none of the states"),
         (["@~1", "--", "../../x"], "outside of the project"),
-        (["a", "b", "c"], "does not take `c`"),
+        (["x", "y", "z"], "does not take `z`"),
+        (["@~1", "a"], "was it a path? `takeback diff @~1 -- a`"),
     ):
         said = run(capfdbinary, "diff", *words)
         assert (said.code, said.out) == (2, b"")
         assert message in said.err
         assert "hint:" in said.err
+
+
+@pytest.mark.parametrize("words", [[], ["--json"]], ids=" ".join)
+def test_damage_is_told_and_nothing_wrong_is_shown(
+    capfdbinary: pytest.CaptureFixture[bytes], tree: Path, home: Path, words: list[str]
+) -> None:
+    """When the store is damaged, the exit code is 4 and JSON is still one object."""
+    (tree / "a").write_bytes(b"".join(b"line %d\n" % number for number in range(200)))
+    checkpoint(tree, home)
+    (tree / "a").write_text("now\n")
+    (pack,) = home.glob("projects/*/git/objects/pack/*.pack")
+    data = bytearray(pack.read_bytes())
+    data[60] ^= 0xFF  # inside the content of the file
+    pack.write_bytes(data)
+    said = run(capfdbinary, "diff", *words)
+    assert said.code == 4
+    if words:
+        assert json.loads(said.out)["error"] == "DamagedStoreError"
+    else:
+        assert said.out == b""
+        assert "error:" in said.err
 
 
 def test_nothing_differs(capfdbinary: pytest.CaptureFixture[bytes], tree: Path, home: Path) -> None:
