@@ -8,52 +8,37 @@ from takeback import opening
 from takeback.engine import capture
 from takeback.engine.request import Place, Request
 from takeback.errors import CaptureError, TakebackError, UsageError
-from takeback.model import ids
-from takeback.store import identity, mounts
-from takeback.store import store as stores
+from takeback.looking import Looking
+from takeback.store import identity
 from takeback.store.events import CHECKPOINT_NAMED, CHECKPOINT_TAKEN
 from takeback.store.failures import FailingAs
-from takeback.store.home import Home, Root
 from takeback.store.lock import Held
 from takeback.store.statcache import StatCache
-from takeback.store.store import Store
-from takeback.surroundings import Surroundings
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Mapping
     from typing import Self
 
-    from takeback.engine.compare import Comparison
     from takeback.engine.deltas import Delta
     from takeback.engine.request import Attribute
-    from takeback.model.history import Author, RecordedTurn
+    from takeback.model.history import Author
     from takeback.model.jsontext import Json
-    from takeback.model.values import Checkpoint, Status, Usage, Verification
+    from takeback.model.values import Checkpoint, Verification
     from takeback.ports import Progress
     from takeback.recording import Recorder
     from takeback.session import Session
-    from takeback.states import States
     from takeback.store.events import Event
-    from takeback.store.ledger import Ledger
+    from takeback.store.home import Home, Root
     from takeback.store.objects import Objects
-    from takeback.store.rows import CheckpointRow
-
-_left_alone: "list[Store]" = []
-"""Stores of the process that this one was forked from; never closed here."""
 
 
-class Project:
+class Project(Looking):
     """A work tree and its store."""
 
-    def __init__(self, root: Root, home: Home) -> None:
-        self._root = root
-        self._home = home
-        self._opened = Store(home.store_path(root.id), root.id)
-        self._around = Surroundings(root, home)
-        self._cache: StatCache | None = None
+    def __init__(self, root: "Root", home: "Home") -> None:
+        super().__init__(root, home)
         self._mutex = _thread.RLock()
-        self._process = os.getpid()
 
     # -- opening ---------------------------------------------------------------------------
 
@@ -77,32 +62,6 @@ class Project:
         """Let the history of a known project go on in this folder, or begin a new one here."""
         with FailingAs(TakebackError, "nothing was decided"):
             return cls(*opening.relocate(path, home=home, user_home=user_home, join=join))
-
-    def close(self) -> None:
-        """Close the store."""
-        if self._process == os.getpid():
-            self._store.close()
-
-    def __enter__(self) -> "Self":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    @property
-    def id(self) -> str:
-        """The project's own id."""
-        return self._root.id
-
-    @property
-    def root(self) -> bytes:
-        """The folder of the project."""
-        return self._root.path
-
-    @property
-    def git_dir(self) -> bytes:
-        """The bare git repository of the store, for `git --git-dir`."""
-        return self._store.git_dir
 
     # -- verbs -----------------------------------------------------------------------------
 
@@ -179,22 +138,6 @@ class Project:
             identity.refuse_inside_store(target, self._home)
             return extract(self._store, self._resolve(ref), target, progress)
 
-    def compare(
-        self,
-        before: "str | None",
-        after: "str | None" = None,
-        paths: "Iterable[bytes]" = (),
-        *,
-        inside: bytes = b"",
-        progress: "Progress | None" = None,
-    ) -> "Comparison":
-        """Where two states differ; None is now, the files on disk. Changes nothing."""
-        return self._states().compare(before, after, paths, inside, progress)
-
-    def read(self, ref: "str | None", path: bytes, *, inside: bytes = b"") -> "Iterator[bytes]":
-        """What a file held in a state, piece by piece, verified by the end; None is now."""
-        return self._states().read(ref, path, inside)
-
     def verify(self, *, progress: "Progress | None" = None) -> "Verification":
         """Re-hash everything in the store; damage is returned, not raised."""
         from takeback.engine.verify import verify
@@ -202,88 +145,12 @@ class Project:
         with FailingAs(TakebackError, "the store could not be verified"):
             return verify(self._store, self.held, progress)
 
-    def turn(self, ref: str) -> "RecordedTurn":
-        """What the log says of a turn."""
-        from takeback.engine import timeline
-
-        return timeline.turn(self.ledger, ref)
-
-    def examine(self) -> "tuple[tuple[str, ...], int]":
-        """What is wrong with the log, in words, and how many events it has."""
-        with FailingAs(TakebackError, "the log could not be read"), self.ledger.snapshot() as log:
-            return tuple(log.check()), log.last_event()
-
     def rebuild(self) -> None:
         """Make everything that follows from the log again."""
         with FailingAs(TakebackError, "nothing was rebuilt"), self.held():
             self.ledger.rebuild()
 
-    def status(self) -> "Status":
-        """Where we are: the newest checkpoint and what is not covered."""
-        from takeback.model.values import Status
-
-        with FailingAs(TakebackError, "the store could not be read"):
-            row = self._store.ledger.newest()
-            told = self._told(row) if row else []
-            newest = capture.as_value(row, new=False, told=told) if row else None
-            return Status(
-                project=self.id,
-                root=self.root,
-                store=self._store.path,
-                checkpoints=self._store.ledger.count(),
-                newest=newest,
-                entries=newest.entries if newest else 0,
-                left_out=newest.left_out if newest else (),
-            )
-
-    def checkpoints(self) -> "Iterator[Checkpoint]":
-        """All checkpoints, newest first."""
-        with FailingAs(TakebackError, "the store could not be read"):
-            for row in self._store.ledger.checkpoints():
-                yield capture.as_value(row, new=False)
-
-    def usage(self) -> "Usage":
-        """What the history takes on disk."""
-        from takeback.model.values import Usage
-
-        ledger = self._store.ledger
-        with FailingAs(TakebackError, "the store could not be read"):
-            return Usage(
-                packs=len(ledger.packs()),
-                objects=self._store.packs_size(),
-                ledger=stores.size_of(ledger.path) + stores.size_of(ledger.path + b"-wal"),
-                index=stores.size_of(self._store.index_path),
-                checkpoints=ledger.count(),
-            )
-
-    # -- references ------------------------------------------------------------------------
-
-    def _resolve(self, ref: str) -> "CheckpointRow":
-        """The checkpoint that a reference means."""
-        from takeback.engine import references
-
-        return references.resolve(self.ledger, ref)
-
-    @property
-    def _store(self) -> Store:
-        """The store as this process opened it.
-
-        A connection to SQLite must not be carried over a fork: used or closed in the copy, it
-        would break what the original writes. So a copy leaves it alone and opens its own.
-        """
-        if self._process != os.getpid():
-            _left_alone.append(self._opened)
-            self._opened = Store(self._home.store_path(self._root.id), self._root.id)
-            self._cache = None
-            self._process = os.getpid()
-        return self._opened
-
     # -- what recording and reading need ---------------------------------------------------
-
-    @property
-    def ledger(self) -> "Ledger":
-        """The project's ledger."""
-        return self._store.ledger
 
     @property
     def objects(self) -> "Objects":
@@ -325,27 +192,20 @@ class Project:
         progress: "Progress | None" = None,
         request: "str | None" = None,
     ) -> "Checkpoint":
-        root = self._around.open_root()
+        wanted = self._around.request(
+            at,
+            label=label,
+            attribute=self._attributor(closing),
+            place=place,
+            silent=silent,
+            request=request,
+            rehash=rehash,
+            progress=progress,
+        )
         try:
-            wanted = Request(
-                root=root,
-                device=os.fstat(root).st_dev,
-                rules=self._around.rules,
-                mounts=mounts.below(self.root),
-                strangers=self._around.strangers(),
-                at=at,
-                id=ids.from_entropy(os.urandom(8)),
-                label=label,
-                attribute=self._attributor(closing),
-                place=place,
-                silent=silent,
-                request=request,
-                rehash=rehash,
-                progress=progress,
-            )
             return capture.take(self._store, self._stat_cache(wanted), wanted)
         finally:
-            os.close(root)
+            os.close(wanted.root)
 
     def _attributor(self, closing: "Mapping[str, int]") -> "Attribute":
         def attribute(deltas: "list[Delta]", slack: int) -> "list[Author]":
@@ -370,25 +230,11 @@ class Project:
         new = event.kind == CHECKPOINT_TAKEN
         return capture.as_value(rows[0], new=new, cursor=event.seq, told=self._told(rows[0]))
 
-    def _states(self) -> "States":
-        from takeback.states import States
-
-        return States(self._store, self._around, self._resolve)
-
     def _stat_cache(self, request: Request) -> StatCache:
-        mark = self._around.mark(request.mounts, request.strangers)
+        mark = self._around.mark(request)
         if self._cache is None or self._cache.identity != mark:
             self._cache = StatCache(self._store.index_path, mark)
         return self._cache
-
-    def _told(self, row: "CheckpointRow") -> "list[tuple[bytes, int]]":
-        from takeback.engine.previous import told
-
-        objects = self._store.reader()
-        try:
-            return list(told(objects, row))
-        finally:
-            objects.close()
 
 
 def _clean(label: str) -> str:

@@ -3,17 +3,19 @@
 import os
 
 from takeback.engine.limits import LimitRules, Limits, from_settings
+from takeback.engine.request import Place, Request
 from takeback.errors import CaptureError
-from takeback.model import reasons
+from takeback.model import ids, reasons
 from takeback.store import mounts, statcache
 from takeback.store.settings import settings_in
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable
 
+    from takeback.engine.request import Attribute
     from takeback.model.jsontext import Json
-    from takeback.ports import Rules
+    from takeback.ports import Progress, Rules
     from takeback.store.home import Home, Root
     from takeback.store.ignore import IgnoreRules
 
@@ -28,13 +30,42 @@ class Surroundings:
         self._home = home
         self._limits: Limits | None = None
 
-    @property
-    def root(self) -> bytes:
-        """The folder of the project."""
-        return self._root.path
+    def request(
+        self,
+        at: int,
+        *,
+        label: str = "",
+        attribute: "Attribute | None" = None,
+        place: "Place | None" = None,
+        silent: bool = False,
+        request: "str | None" = None,
+        rehash: bool = False,
+        progress: "Progress | None" = None,
+    ) -> Request:
+        """Everything for one look at the tree; the root is open and is the caller's to close."""
+        root = self._open_root()
+        try:
+            return Request(
+                root=root,
+                device=os.fstat(root).st_dev,
+                rules=self._rules,
+                mounts=mounts.below(self._root.path),
+                strangers=self._strangers(),
+                at=at,
+                id=ids.from_entropy(os.urandom(8)),
+                label=label,
+                attribute=attribute,
+                place=place or Place(),
+                silent=silent,
+                request=request,
+                rehash=rehash,
+                progress=progress,
+            )
+        except BaseException:
+            os.close(root)
+            raise
 
-    def open_root(self) -> int:
-        """A descriptor of the project's folder, which must still be the one we know."""
+    def _open_root(self) -> int:
         fd = os.open(self._root.path, _DIRECTORY)
         if not self._root.is_folder(os.fstat(fd)):
             os.close(fd)
@@ -45,7 +76,7 @@ class Surroundings:
             )
         return fd
 
-    def strangers(self) -> "dict[tuple[int, int], int]":
+    def _strangers(self) -> "dict[tuple[int, int], int]":
         """Folders inside this project that are not its own, by device and inode."""
         inside = self._root.path + b"/"
         others = (root for root in self._home.roots() if root.path.startswith(inside))
@@ -55,15 +86,13 @@ class Surroundings:
         found[home.st_dev, home.st_ino] = reasons.STORE
         return found
 
-    def mark(
-        self, mounted: "frozenset[bytes] | None", strangers: "Iterable[tuple[int, int]]"
-    ) -> bytes:
+    def mark(self, request: Request) -> bytes:
         """What a stat cache must have been written for to be believed."""
         root = (self._root.device, self._root.inode)
-        places = [*(mounted or ()), *(b"%d %d" % known for known in strangers)]
-        return statcache.identity(self._root.id, root, places, self.limits().fingerprint())
+        places = [*(request.mounts or ()), *(b"%d %d" % known for known in request.strangers)]
+        return statcache.identity(self._root.id, root, places, self._read_limits().fingerprint())
 
-    def limits(self) -> Limits:
+    def _read_limits(self) -> Limits:
         """The limits of what is captured: the project's own, else the user's, else ours."""
         if self._limits is None:
             self._limits = from_settings(*(settings_in(path, "limits") for path in self._files()))
@@ -81,10 +110,10 @@ class Surroundings:
         own = self._home.store_path(self._root.id)
         return own + b"/config.toml", self._home.path + b"/config.toml"
 
-    def rules(self, was_captured: "Callable[[bytes], bool]") -> "Rules":
+    def _rules(self, was_captured: "Callable[[bytes], bool]") -> "Rules":
         """What decides what is left out."""
         return LimitRules(
-            self.limits(),
+            self._read_limits(),
             was_captured=was_captured,
             tracked=self._tracked_files,
             ignored=self._ignore_rules,

@@ -210,10 +210,11 @@ class _Capture:
     def _told(self, found: "list[Delta] | None") -> "dict[str, Json]":
         """What the event says besides the row: where in the log, and who changed what."""
         told = self._request.coordinate()
-        if found is not None:
+        attribute = self._request.attribute
+        if found is not None and attribute is not None:
             from takeback.engine import deltas
 
-            authors = self._request.attribute(found, self._clock.slack)
+            authors = attribute(found, self._clock.slack)
             told |= deltas.facts(found, authors)
         return told
 

@@ -7,7 +7,7 @@
 What was made and removed again within a run, or put back, is no change.
 """
 
-from takeback.engine.lookup import Trees
+from takeback.engine.trees import Trees
 from takeback.model import lines, terms
 from takeback.model.tree import FOLDER, LINK, REGULAR
 

@@ -1,42 +1,132 @@
-"""Find single paths in the trees of checkpoints, reading only the folders on the way."""
+"""Find a path in a state of the tree, as people name it, and read what it held there."""
 
-from takeback.model.tree import FOLDER
+import os
+
+from takeback.engine.compare import as_entry
+from takeback.errors import UnknownReferenceError, UsageError
+from takeback.model import reasons
+from takeback.model.tree import FOLDER, LINK, Entry
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from takeback.model.tree import Entry, Manifest
-    from takeback.store.objects import Objects
-    from takeback.store.rows import CheckpointRow
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from takeback.engine.compare import State
 
 
-class Trees:
-    """The trees of several checkpoints; what they share is read once."""
+class Found:
+    """An entry and its path; of something below a left-out folder, that folder's."""
 
-    def __init__(self, objects: "Objects") -> None:
-        self._objects = objects
-        self._manifests: dict[bytes, dict[bytes, Entry]] = {}
+    __slots__ = ("entry", "path")
 
-    def find(self, row: "CheckpointRow", path: bytes) -> "Entry | None":
-        """What a path was; None if it was not there, or below something left out."""
-        oid, number, strong = row.root, row.pack, row.tree
-        entry: Entry | None = None
-        for name in path.split(b"/"):
-            if entry is not None:
-                if entry.kind != FOLDER or entry.reason:
-                    return None
-                oid, number, strong = entry.oid, entry.number, entry.strong
-            entry = self._entries(oid, number, strong).get(name)
-            if entry is None:
-                return None
-        return entry
+    def __init__(self, path: bytes, entry: Entry) -> None:
+        self.path = path
+        self.entry = entry
 
-    def content(self, entry: "Entry") -> bytes:
-        """The bytes of a file, or the target of a link."""
-        return self._objects.content(entry)
 
-    def _entries(self, oid: bytes, number: int, strong: bytes) -> "dict[bytes, Entry]":
-        known = self._manifests.get(strong)
-        if known is None:
-            manifest: Manifest = self._objects.manifest(oid, number, strong)
-            known = self._manifests[strong] = {entry.name: entry for entry in manifest.entries}
-        return known
+class Place:
+    """Where a path may be meant from: the project's root, and a folder inside of it."""
+
+    __slots__ = ("inside", "root")
+
+    def __init__(self, root: bytes, inside: bytes = b"") -> None:
+        self.root = root
+        self.inside = inside
+
+    def candidates(self, path: bytes) -> "list[bytes]":
+        """What a path can mean, counted from the root; the most likely first."""
+        if path.startswith(b"/"):
+            below = _below(self.root, os.path.normpath(path))
+            found = [] if below is None else [below]
+        else:
+            from_here = os.path.normpath(b"/" + self.inside + b"/" + path)
+            found = [from_here.strip(b"/"), os.path.normpath(b"/" + path).strip(b"/")]
+            if _climbs_out(self.inside, path):
+                del found[0]
+            if _climbs_out(b"", path):
+                found.pop()
+        if not found:
+            raise UsageError(
+                f"`{os.fsdecode(path)}` is outside of the project",
+                hint=f"paths are those below `{os.fsdecode(self.root)}`",
+            )
+        return list(dict.fromkeys(found))
+
+
+def _below(root: bytes, path: bytes) -> "bytes | None":
+    if path == root:
+        return b""
+    return path[len(root) + 1 :] if path.startswith(root.rstrip(b"/") + b"/") else None
+
+
+def _climbs_out(inside: bytes, path: bytes) -> bool:
+    """Whether a relative path leads out of the tree by `..`."""
+    depth = len(inside.split(b"/")) if inside else 0
+    for name in path.split(b"/"):
+        depth += -1 if name == b".." else name not in (b"", b".")
+        if depth < 0:
+            return True
+    return False
+
+
+def find(state: "State", path: bytes) -> "Found | None":
+    """The entry at a path, or the left-out one above it; None if the state has neither."""
+    manifest = state.root()
+    found = Found(b"", as_entry(manifest))
+    for name in path.split(b"/") if path else ():
+        if found.entry.reason:
+            return found
+        if found.entry.kind != FOLDER:
+            return None
+        if found.path:
+            manifest = state.manifest(found.path, found.entry)
+        entry = manifest.find(name)
+        if entry is None:
+            return None
+        found = Found(found.path + b"/" + name if found.path else name, entry)
+    return found
+
+
+def choose(
+    states: "Sequence[State]", paths: "Iterable[bytes]", place: Place
+) -> "tuple[bytes, ...]":
+    """The paths that were meant, counted from the root; an error if no state has one of them."""
+    chosen = []
+    for path in paths:
+        meant = [p for p in place.candidates(path) if any(find(s, p) for s in states)]
+        if not meant:
+            raise UnknownReferenceError(
+                f"`{os.fsdecode(path)}` is in none of the states that are looked at",
+                hint="give a path from the current folder or from the project's root; "
+                "`takeback diff --stat` lists what differs",
+            )
+        chosen.append(meant[0])
+    return tuple(chosen)
+
+
+def read_file(state: "State", ref: str, path: bytes, place: Place) -> "Iterator[bytes]":
+    """What a file held, or where a link led, piece by piece; each byte checked by the end."""
+    candidates = place.candidates(path)
+    found = next(filter(None, (find(state, candidate) for candidate in candidates)), None)
+    name = os.fsdecode(path)
+    if found is None:
+        raise UnknownReferenceError(
+            f"`{name}` is not in `{ref}`",
+            hint=f"`takeback diff {ref} --stat` shows what differs between then and now",
+        )
+    entry = found.entry
+    if entry.reason:
+        raise UnknownReferenceError(
+            f"`{os.fsdecode(found.path)}` was left out of `{ref}` ({reasons.word(entry.reason)})",
+            hint=f"{reasons.EXPLAINED.get(entry.reason, 'nobody knows why')}; "
+            "so there is nothing to show",
+        )
+    if entry.kind == FOLDER:
+        raise UsageError(
+            f"`{name}` is a folder in `{ref}`",
+            hint=f"`takeback extract {ref} DIR` writes everything; name a file in it to read that",
+        )
+    if entry.kind == LINK:
+        target = state.content(found.path, entry)
+        return iter(() if target is None else (target,))
+    return state.stream(found.path, entry)

@@ -30,9 +30,9 @@ from takeback.store.scan import Scan, StrangeRoot
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator
 
-    from takeback.ports import Progress, Rules
+    from takeback.engine.request import Request
     from takeback.store.folders import Folder, Node
     from takeback.store.objects import Objects
     from takeback.store.rows import CheckpointRow
@@ -43,34 +43,6 @@ _ON_DISK = 0xFFFFFFFF
 """Stands for the number of a pack: the content is in no pack, only in the work tree."""
 _TRIES = 3
 _TOLD = REASON | UNSTABLE | INCOMPLETE_BELOW
-
-
-class Look:
-    """What a look at the work tree needs; the root is open, and `Now` closes it."""
-
-    __slots__ = ("at", "mounts", "progress", "root", "rules", "strangers")
-
-    def __init__(
-        self,
-        *,
-        root: int,
-        rules: "Callable[[Callable[[bytes], bool]], Rules]",
-        mounts: "frozenset[bytes] | None",
-        strangers: "Mapping[tuple[int, int], int]",
-        at: int,
-        progress: "Progress | None",
-    ) -> None:
-        self.root = root
-        self.rules = rules
-        self.mounts = mounts
-        self.strangers = strangers
-        self.at = at
-        self.progress = progress
-
-    def tell(self, doing: str, done: int, total: int) -> None:
-        """Say how far it has come, if anybody listens."""
-        if self.progress is not None:
-            self.progress(doing, done, total)
 
 
 class _Nowhere:
@@ -97,13 +69,13 @@ class _Nowhere:
 class Now:
     """The work tree as it is: what changed in memory, the rest as the newest checkpoint has it."""
 
-    def __init__(self, store: "Store", cache: "StatCache", look: Look) -> None:
+    def __init__(self, store: "Store", cache: "StatCache", request: "Request") -> None:
         self._objects = store.reader()
-        self._disk = Disk(look.root, look.at)
+        self._disk = Disk(request.root, request.at)
         self._folders: dict[bytes, Folder] = {}
         try:
             self._newest, known = _newest(store, cache)
-            looked = _look(self._newest, cache if known else None, self._objects, look)
+            looked = _look(self._newest, cache if known else None, self._objects, request)
             self._folders = {folder.path(): folder for folder in looked}
         except BaseException:
             self.close()
@@ -162,26 +134,26 @@ def _look(
     newest: "CheckpointRow | None",
     cache: "StatCache | None",
     objects: "Objects",
-    look: Look,
+    request: "Request",
 ) -> "list[Folder]":
     """The folders in which something may have changed, described; none if nothing did."""
-    nowhere, clock = _Nowhere(), FsClock(look.at, COARSE)
+    nowhere, clock = _Nowhere(), FsClock(request.at, COARSE)
     if cache is not None:
-        scan = Scan(look.root, look.rules(_never), look.strangers, look.mounts)
+        scan = Scan(request.root, request.rules(_never), request.strangers, request.mounts)
         try:
             root = scan.changes(cache.records)
             if root is None:
                 return []
-            return _describe(scan, root, nowhere, clock, look)
+            return _describe(scan, root, nowhere, clock, request)
         except (StrangeRoot, ValueError):
             # What the cache says cannot be about this tree: look at everything instead.
             pass
         finally:
             scan.close()
-    rules = look.rules(Previous(objects, newest).was_captured)
-    scan = Scan(look.root, rules, look.strangers, look.mounts)
+    rules = request.rules(Previous(objects, newest).was_captured)
+    scan = Scan(request.root, rules, request.strangers, request.mounts)
     try:
-        return _describe(scan, scan.whole(), nowhere, clock, look)
+        return _describe(scan, scan.whole(), nowhere, clock, request)
     finally:
         scan.close()
 
@@ -193,12 +165,12 @@ def _never(path: bytes) -> bool:
 
 
 def _describe(
-    scan: Scan, root: "Folder", nowhere: _Nowhere, clock: FsClock, look: Look
+    scan: Scan, root: "Folder", nowhere: _Nowhere, clock: FsClock, request: "Request"
 ) -> "list[Folder]":
     """Read what a scan found, without keeping it, and let the folders say what they hold."""
     total = len(scan.pending)
     reading = Reading(scan, nowhere, clock, _on_disk, knows_some=True, alone=True)
-    reading.run(lambda done: look.tell("reading", done, total))
+    reading.run(lambda done: request.tell("reading", done, total))
     describe(root, nowhere, clock, {})
     return everything(root)
 

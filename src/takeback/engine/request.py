@@ -71,7 +71,7 @@ class Request:
         at: int,
         id: str,
         label: str,
-        attribute: "Attribute",
+        attribute: "Attribute | None",
         place: Place,
         silent: bool = False,
         request: "str | None" = None,

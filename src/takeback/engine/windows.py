@@ -17,12 +17,13 @@ LONGEST_SILENCE = 3600 * 1_000_000_000
 """A window without an end closes so long after its session's last sign of life."""
 
 _STEPS = (
-    "SELECT s.id, t.id, z.id, s.kind, s.paths, s.opened, s.started, s.ended, z.seen, z.holder"
+    "SELECT s.id, t.id, z.id, s.kind, s.paths, s.opened, s.started, s.ended, z.seen, z.holder,"
+    " s.background"
     " FROM steps s JOIN turns t ON t.number = s.turn JOIN sessions z ON z.number = t.session"
     " WHERE s.closed "
 )
 _TURNS = (
-    "SELECT '', t.id, z.id, 'turn', '[]', t.opened, t.started, t.ended, z.seen, z.holder"
+    "SELECT '', t.id, z.id, 'turn', '[]', t.opened, t.started, t.ended, z.seen, z.holder, 0"
     " FROM turns t JOIN sessions z ON z.number = t.session"
     " WHERE t.whole AND t.steps = 0 AND t.closed "
 )
@@ -66,9 +67,11 @@ def in_question(ledger: "Ledger", since: int, now: int, closing: "Closing") -> "
 
 
 def _window(row: "tuple[str | int | None, ...]", now: int, closing: "Closing") -> Window:
-    step, turn, session, kind, paths, opened, started, ended, seen, holder = row
+    step, turn, session, kind, paths, opened, started, ended, seen, holder, background = row
     if ended is None:
-        ends = (closing.get(str(name)) for name in (step, turn, session))
+        # What runs in the background outlives its turn.
+        enders = (step, session) if background else (step, turn, session)
+        ends = (closing.get(str(name)) for name in enders)
         ended = next((end for end in ends if end is not None), None)
     if ended is None:
         ended = _given_up(int(str(seen)), str(holder), now)

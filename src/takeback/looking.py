@@ -1,0 +1,216 @@
+"""What one can see of a project: nothing here writes, and nothing waits for the lock."""
+
+import os
+
+from takeback.engine import capture
+from takeback.errors import TakebackError
+from takeback.store import store as stores
+from takeback.store.failures import FailingAs
+from takeback.store.statcache import StatCache
+from takeback.store.store import Store
+from takeback.surroundings import Surroundings
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from typing import Self
+
+    from takeback.engine.compare import Comparison, State
+    from takeback.model.history import RecordedTurn
+    from takeback.model.values import Checkpoint, Status, Usage
+    from takeback.ports import Progress
+    from takeback.store.home import Home, Root
+    from takeback.store.ledger import Ledger
+    from takeback.store.rows import CheckpointRow
+
+_left_alone: "list[Store]" = []
+"""Stores of the process that this one was forked from; never closed here."""
+
+
+class Looking:
+    """A project as one looks at it."""
+
+    def __init__(self, root: "Root", home: "Home") -> None:
+        self._root = root
+        self._home = home
+        self._opened = Store(home.store_path(root.id), root.id)
+        self._around = Surroundings(root, home)
+        self._cache: StatCache | None = None
+        self._process = os.getpid()
+
+    def close(self) -> None:
+        """Close the store."""
+        if self._process == os.getpid():
+            self._store.close()
+
+    def __enter__(self) -> "Self":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @property
+    def id(self) -> str:
+        """The project's own id."""
+        return self._root.id
+
+    @property
+    def root(self) -> bytes:
+        """The folder of the project."""
+        return self._root.path
+
+    @property
+    def git_dir(self) -> bytes:
+        """The bare git repository of the store, for `git --git-dir`."""
+        return self._store.git_dir
+
+    @property
+    def ledger(self) -> "Ledger":
+        """The project's ledger."""
+        return self._store.ledger
+
+    # -- the log ---------------------------------------------------------------------------
+
+    def turn(self, ref: str) -> "RecordedTurn":
+        """What the log says of a turn."""
+        from takeback.engine import timeline
+
+        return timeline.turn(self.ledger, ref)
+
+    def examine(self) -> "tuple[tuple[str, ...], int]":
+        """What is wrong with the log, in words, and how many events it has."""
+        with FailingAs(TakebackError, "the log could not be read"), self.ledger.snapshot() as log:
+            return tuple(log.check()), log.last_event()
+
+    # -- the store -------------------------------------------------------------------------
+
+    def status(self) -> "Status":
+        """Where we are: the newest checkpoint and what is not covered."""
+        from takeback.model.values import Status
+
+        with FailingAs(TakebackError, "the store could not be read"):
+            row = self._store.ledger.newest()
+            told = self._told(row) if row else []
+            newest = capture.as_value(row, new=False, told=told) if row else None
+            return Status(
+                project=self.id,
+                root=self.root,
+                store=self._store.path,
+                checkpoints=self._store.ledger.count(),
+                newest=newest,
+                entries=newest.entries if newest else 0,
+                left_out=newest.left_out if newest else (),
+            )
+
+    def checkpoints(self) -> "Iterator[Checkpoint]":
+        """All checkpoints, newest first."""
+        with FailingAs(TakebackError, "the store could not be read"):
+            for row in self._store.ledger.checkpoints():
+                yield capture.as_value(row, new=False)
+
+    def usage(self) -> "Usage":
+        """What the history takes on disk."""
+        from takeback.model.values import Usage
+
+        ledger = self._store.ledger
+        with FailingAs(TakebackError, "the store could not be read"):
+            return Usage(
+                packs=len(ledger.packs()),
+                objects=self._store.packs_size(),
+                ledger=stores.size_of(ledger.path) + stores.size_of(ledger.path + b"-wal"),
+                index=stores.size_of(self._store.index_path),
+                checkpoints=ledger.count(),
+            )
+
+    # -- states ----------------------------------------------------------------------------
+
+    def compare(
+        self,
+        before: "str | None",
+        after: "str | None" = None,
+        paths: "Iterable[bytes]" = (),
+        *,
+        inside: bytes = b"",
+        progress: "Progress | None" = None,
+    ) -> "Comparison":
+        """Where two states differ; None is now, the files on disk. Writes nothing.
+
+        `paths` are counted from the folder `inside` of the project, or else from its root.
+        """
+        from takeback.engine.compare import Comparison
+        from takeback.engine.lookup import Place, choose
+
+        with FailingAs(TakebackError, "nothing was compared"):
+            opened: list[State] = []
+            try:
+                opened.append(self._state(before, progress))
+                opened.append(self._state(after, progress))
+                chosen = choose(opened, paths, Place(self.root, inside))
+                return Comparison(opened[0], opened[1], chosen)
+            except BaseException:
+                for state in opened:
+                    state.close()
+                raise
+
+    def read(self, ref: "str | None", path: bytes, *, inside: bytes = b"") -> "Iterator[bytes]":
+        """What a file held in a state, piece by piece; None is now.
+
+        Every byte is verified by the end. An error about the path comes at once.
+        """
+        from itertools import chain
+
+        pieces = self._pieces(ref, path, inside)
+        return chain([next(pieces, b"")], pieces)
+
+    def _pieces(self, ref: "str | None", path: bytes, inside: bytes) -> "Iterator[bytes]":
+        from takeback.engine.lookup import Place, read_file
+
+        with FailingAs(TakebackError, "nothing could be read"):
+            state = self._state(ref, None)
+            try:
+                yield from read_file(state, ref or "@", path, Place(self.root, inside))
+            finally:
+                state.close()
+
+    def _state(self, ref: "str | None", progress: "Progress | None") -> "State":
+        """A checkpoint's tree or, with no reference, the work tree as it is."""
+        if ref is not None:
+            from takeback.engine.compare import Saved
+
+            return Saved(self._store.reader(), self._resolve(ref))
+        import time
+
+        from takeback.engine.now import Now
+
+        request = self._around.request(time.time_ns(), progress=progress)
+        cache = StatCache(self._store.index_path, self._around.mark(request))
+        return Now(self._store, cache, request)
+
+    def _resolve(self, ref: str) -> "CheckpointRow":
+        """The checkpoint that a reference means."""
+        from takeback.engine import references
+
+        return references.resolve(self.ledger, ref)
+
+    @property
+    def _store(self) -> Store:
+        """The store as this process opened it.
+
+        A connection to SQLite must not be carried over a fork: used or closed in the copy, it
+        would break what the original writes. So a copy leaves it alone and opens its own.
+        """
+        if self._process != os.getpid():
+            _left_alone.append(self._opened)
+            self._opened = Store(self._home.store_path(self._root.id), self._root.id)
+            self._cache = None
+            self._process = os.getpid()
+        return self._opened
+
+    def _told(self, row: "CheckpointRow") -> "list[tuple[bytes, int]]":
+        from takeback.engine.previous import told
+
+        objects = self._store.reader()
+        try:
+            return list(told(objects, row))
+        finally:
+            objects.close()
