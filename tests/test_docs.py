@@ -34,6 +34,7 @@ class Answer:
     def __init__(self, done: "subprocess.CompletedProcess[str]") -> None:
         self.code = done.returncode
         self.text = done.stdout
+        self.notes = done.stderr
 
     def json(self) -> dict[str, object]:
         """The one object that `--json` printed."""
@@ -275,17 +276,29 @@ def masked(text: str) -> str:
 
 def test_the_python_in_the_readme_works(shop: Path, home: Path) -> None:
     """The example of the README runs as it stands, and does what it says."""
-    program = blocks(text_of("README.md"), "python")[0]
+    said_by(blocks(text_of("README.md"), "python")[0], shop, home)
+    assert (shop.parent / "before/src/pay.py").read_text() == (shop / "src/pay.py").read_text()
+
+
+def test_the_python_of_the_log_works(shop: Path, home: Path) -> None:
+    """What docs/log.md shows of the log from Python runs, and the authors are as it says."""
+    (program,) = blocks(text_of("docs/log.md"), "python")
+    said = said_by(program, shop, home)
+    assert said == "done 2 [('create', b'build.log', 'shell'), ('create', b'login.py', 'named')]\n"
+
+
+def said_by(program: str, folder: Path, home: Path) -> str:
+    """What a program prints that runs without complaint."""
     done = subprocess.run(
         [sys.executable, "-I", "-c", program],
-        cwd=shop,
+        cwd=folder,
         env={**os.environ, "TAKEBACK_HOME": str(home)},
         capture_output=True,
         text=True,
         check=False,
     )
     assert (done.returncode, done.stderr) == (0, "")
-    assert (shop.parent / "before/src/pay.py").read_text() == (shop / "src/pay.py").read_text()
+    return done.stdout
 
 
 # -- JSON --------------------------------------------------------------------------------------
@@ -333,6 +346,13 @@ def _status(cli: Cli, _shop: Path, _home: Path) -> dict[str, object]:
 def _checkpoint(cli: Cli, shop: Path, _home: Path) -> dict[str, object]:
     os.mkfifo(os.fsencode(shop) + b"/p\xff")
     return cli("checkpoint", "--json").json()
+
+
+def _run(cli: Cli, _shop: Path, _home: Path) -> dict[str, object]:
+    answer = cli("run", "--json", "--", "sh", "-c", "echo out; echo new > src/new.py")
+    assert answer.text == "out\n"
+    said: dict[str, object] = json.loads(answer.notes.splitlines()[-1])
+    return said
 
 
 def _diff(cli: Cli, shop: Path, _home: Path) -> dict[str, object]:
@@ -392,6 +412,7 @@ def _errors(cli: Cli, _shop: Path, _home: Path) -> dict[str, object]:
 ANSWERS: dict[str, Callable[[Cli, Path, Path], dict[str, object]]] = {
     "takeback": _status,
     "takeback checkpoint": _checkpoint,
+    "takeback run": _run,
     "takeback diff": _diff,
     "takeback extract": _extract,
     "takeback verify": _verify,

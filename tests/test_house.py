@@ -116,6 +116,13 @@ def test_no_file_knows_this_machine() -> None:
     assert found_in_committed(r"(?<![\w.$}/-])/(?:home|root|work)/\w+") == []
 
 
+def test_only_two_modules_start_programs() -> None:
+    """Nothing is executed but what `takeback run` is given and the story of the demo."""
+    starts = re.compile(r"\bsubprocess\b|\bos\.(?:exec|spawn|posix_spawn|popen|system)\w*")
+    found = {str(path.relative_to(PACKAGE)) for path in MODULES if starts.search(path.read_text())}
+    assert found == {"cli/child.py", "cli/demo.py"}
+
+
 def test_launchers_can_be_run() -> None:
     """The commands that the README names are executable."""
     modes = {

@@ -14,6 +14,8 @@
     ├── TargetError                    1  the folder to extract into cannot be used
     └── DamagedStoreError              4  bytes in the store are not what they were
 
+`takeback run` ends with 126 or 127, as shells do, if its command cannot be started (`cli/child`).
+
 A message is one sentence with names in backticks. `hint` says what to do next, best of all
 as a command to run.
 """

@@ -108,19 +108,24 @@ class Project(Looking):
         title: str = "",
         safe_points: "str | None" = None,
         held: bool = True,
+        inside: "str | None" = None,
         request: "str | None" = None,
     ) -> "Session":
         """Begin a session, or go on with the one that the agent knows by its own `id`.
 
         `safe_points` says how often checkpoints are made: at each `turn`, around each `step`
         that may write (the default), or around every `call`. A session that is `held` ends with
-        this process; hooks, which are a process each, hold none.
+        this process; hooks, which are a process each, hold none. `inside` is the turn that this
+        agent was started in, such as one of `takeback run`: what the agent tells of itself then
+        goes before what can be told from outside.
         """
         from takeback.session import Notes, Session
 
         recorder = self.recorder(safe_points)
         with FailingAs(TakebackError, "nothing was recorded"):
-            found = recorder.start_session(agent, id, title, held=held, request=request)
+            found = recorder.start_session(
+                agent, id, title, held=held, inside=inside, request=request
+            )
         return Session(Notes(recorder, self.turn, self.checkpoint), found)
 
     def extract(

@@ -70,7 +70,14 @@ class Recorder:
     # -- sessions --------------------------------------------------------------------------
 
     def start_session(
-        self, agent: str, own_id: str, title: str, *, held: bool, request: "str | None"
+        self,
+        agent: str,
+        own_id: str,
+        title: str,
+        *,
+        held: bool,
+        inside: "str | None" = None,
+        request: "str | None" = None,
     ) -> str:
         """The id of a session: a new one, or the one that the agent's own id means."""
         agent, own_id = tools.one_line(agent), tools.one_line(own_id)
@@ -81,7 +88,7 @@ class Recorder:
             known = self._requested(request, events.SESSION_STARTED, "session")
             found = rows.find_session(self._ledger, agent, own_id) if own_id else None
             if known is None and found is not None:
-                self._resume_session(found, holder, request)
+                self._resume_session(found, holder, inside, request)
                 known = found.id
             if known is not None:
                 return known
@@ -91,13 +98,16 @@ class Recorder:
                 "own_id": own_id,
                 "title": tools.one_line(title),
                 "holder": holder,
+                "inside": inside,
             }
             self._record(events.SESSION_STARTED, said, (), request)
             return str(said["session"])
 
-    def _resume_session(self, found: "SessionRow", holder: str, request: "str | None") -> None:
+    def _resume_session(
+        self, found: "SessionRow", holder: str, inside: "str | None", request: "str | None"
+    ) -> None:
         if found.ended is not None or (holder and found.holder != holder):
-            said: dict[str, Json] = {"session": found.id, "holder": holder}
+            said: dict[str, Json] = {"session": found.id, "holder": holder, "inside": inside}
             self._record(events.SESSION_RESUMED, said, (found.opened,), request)
 
     def end_session(self, session: str, *, request: "str | None" = None) -> None:

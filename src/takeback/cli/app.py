@@ -21,7 +21,17 @@ if TYPE_CHECKING:
         run: Callable[[Arguments, Screen], int]
 
 
-COMMANDS = ("checkpoint", "diff", "extract", "verify", "usage", "relocate", "doctor", "demo")
+COMMANDS = (
+    "checkpoint",
+    "run",
+    "diff",
+    "extract",
+    "verify",
+    "usage",
+    "relocate",
+    "doctor",
+    "demo",
+)
 """The commands that have a module of their own name; bare `takeback` is `status`."""
 
 _INTERRUPTED = 130
@@ -30,7 +40,7 @@ _INTERRUPTED = 130
 def main(argv: "list[str] | None" = None) -> int:
     """Run one command; return its exit code."""
     words = sys.argv[1:] if argv is None else argv
-    screen = Screen(json="--json" in words)
+    screen = Screen(json="--json" in arguments.own(words))
     try:
         return _run(words, screen)
     except TakebackError as problem:
@@ -46,27 +56,47 @@ def main(argv: "list[str] | None" = None) -> int:
 
 def entry() -> "NoReturn":
     """Run one command as the whole program."""
+    _fill_gaps()
     code = main()
-    try:
-        sys.stdout.flush()
-        sys.stderr.flush()
-    except OSError:
-        # Nobody is there to read it; Python would complain about that once more.
-        pass
+    _flush()
     # Everything is closed and written by now; taking the interpreter apart only costs time.
     os._exit(code)
 
 
+def _flush() -> None:
+    try:
+        for stream in filter(None, (sys.stdout, sys.stderr)):
+            stream.flush()
+    except OSError:
+        # Nobody is there to read it; Python would complain about that once more.
+        pass
+
+
+def _fill_gaps() -> None:
+    """Take the numbers of stdin, stdout and stderr where they are closed.
+
+    Else a file that we open would have that number, and get what is meant for a person.
+    """
+    number = 0
+    while number <= 2:
+        number = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
+    os.close(number)
+
+
 def _run(words: "list[str]", screen: Screen) -> int:
     name, rest = arguments.split(words)
-    if not name and "--version" in rest:
+    ours = arguments.own(rest)
+    if not name and "--version" in ours:
         from takeback.version import VERSION
 
         screen.say(f"takeback {VERSION}")
         return 0
-    if name == "help" or (not name and ("-h" in rest or "--help" in rest)):
+    if name == "help" or (not name and ("-h" in ours or "--help" in ours)):
         return _help(rest, screen)
     module = load(name or "status")
+    is_wrapper = arguments.is_wrapper(module.COMMAND)
+    if is_wrapper and "-h" not in ours and "--help" not in ours:
+        screen.step_aside()
     given = arguments.parse(module.COMMAND, rest)
     screen.json = given.has("json")
     if given.has("help"):

@@ -81,11 +81,16 @@ class Arguments:
         return self.values.get(name, default)
 
 
+def own(argv: "Sequence[str]") -> "Sequence[str]":
+    """The words that are for us: what stands after `--` is not."""
+    return argv[: argv.index("--")] if "--" in argv else argv
+
+
 def split(argv: "Sequence[str]") -> "tuple[str, list[str]]":
     """The command's name (empty if there is none) and everything else, in order."""
     rest = list(argv)
     at = 0
-    while at < len(rest):
+    while at < len(own(argv)):
         if rest[at] == "-C":
             at += 2
         elif rest[at].startswith("-"):
@@ -106,6 +111,8 @@ def parse(command: Command, argv: "Sequence[str]") -> Arguments:
             break
         if not word.startswith("-") or word == "-":
             found.operands.append(word)
+            if is_wrapper(command):
+                raise _missing_mark(command, [word, *words])
             continue
         flag, inline = _split_flag(word, options)
         option = options.get(flag)
@@ -140,6 +147,21 @@ def _value(option: Option, flag: str, inline: "str | None", words: "list[str]") 
     if not words:
         raise UsageError(f"`{flag}` needs a value", hint=f"{flag} {option.value}")
     return words.pop(0)
+
+
+def is_wrapper(command: Command) -> bool:
+    """Whether a command takes nothing but another program's command line."""
+    return len(command.operands) == 1 and command.operands[0].startswith("--")
+
+
+def _missing_mark(command: Command, words: "list[str]") -> UsageError:
+    import shlex
+
+    meant = shlex.join(word for word in words if word != "--")
+    return UsageError(
+        f"`{command.name}` needs `--` before the command, to tell its options from ours",
+        hint=f"takeback {command.name} -- {meant}",
+    )
 
 
 def _takes_rest(command: Command) -> bool:

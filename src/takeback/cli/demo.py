@@ -1,7 +1,7 @@
 """`takeback demo`: what works so far, shown in a throw-away project.
 
 This module plays a user and an agent: it runs commands in a temporary folder and shows each one
-before its output. It is the only module that starts programs.
+before its output. Besides `cli/child` it is the only module that starts programs.
 """
 
 import os
@@ -30,8 +30,7 @@ _STORY = (
     ("", "ln -s src/pay.py current && printf '\\000\\377' > \"$(printf 'odd \\377 name')\""),
     ("Before an agent works, a checkpoint:", "takeback checkpoint -m 'before the agent'"),
     ("Now an agent works, through the shell as agents do, and it goes wrong:", ""),
-    ("", "rm -r src notes current && printf 'KEY=\\n' > .env && chmod 644 .env"),
-    ("", "takeback checkpoint -m 'after the agent'"),
+    ("", "takeback run -m 'tidy up' -- sh -c 'rm -r src notes current; echo KEY= > .env'"),
     ("Everything is still there, to the byte, the mode and the empty folder:", ""),
     ("", "takeback extract @~1 ../before"),
     ("", "cd ../before && ls -lAR | cat -v && cat .env src/pay.py"),

@@ -28,12 +28,18 @@ class Screen:
         self.json = json
         self._colour = _wants_colour(sys.stdout)
         self._colour_error = _wants_colour(sys.stderr)
-        self._progress = _Progress() if sys.stderr.isatty() and not json else None
+        self._progress = _Progress() if _is_terminal(sys.stderr) and not json else None
+        self._is_aside = False
+
+    def step_aside(self) -> None:
+        """Leave stdout to somebody else: from now on results go to stderr, too."""
+        self._is_aside = True
+        self._colour = self._colour_error
 
     def say(self, line: str = "") -> None:
         """Print a line of the result."""
         self._end_progress()
-        _put(sys.stdout, line + "\n")
+        _put(self._results, line + "\n")
 
     def note(self, line: str) -> None:
         """Print a line that is not part of the result."""
@@ -63,7 +69,7 @@ class Screen:
     def data(self, value: "Mapping[str, Json]") -> None:
         """Print the result as JSON."""
         self._end_progress()
-        _put(sys.stdout, jsontext.dumps(value) + "\n")
+        _put(self._results, jsontext.dumps(value) + "\n")
 
     def style(self, text: str, *names: str) -> str:
         """`text` in a style, where that can be seen."""
@@ -99,6 +105,10 @@ class Screen:
         """Show how far long work has come, on a terminal, once it turns out to be long."""
         if self._progress is not None:
             self._progress.show(doing, done, total)
+
+    @property
+    def _results(self) -> "TextIO | None":
+        return sys.stderr if self._is_aside else sys.stdout
 
     def _end_progress(self) -> None:
         if self._progress is not None:
@@ -195,11 +205,20 @@ def _styled(text: str, names: "Iterable[str]") -> str:
     return f"\x1b[{codes}m{text}\x1b[0m"
 
 
-def _wants_colour(stream: "TextIO") -> bool:
-    return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+def _is_terminal(stream: "TextIO | None") -> bool:
+    """Whether a person reads it; there is no stream at all where the caller closed it."""
+    return stream is not None and stream.isatty()
 
 
-def _put(stream: "TextIO", text: str) -> None:
+def _wants_colour(stream: "TextIO | None") -> bool:
+    return (
+        _is_terminal(stream) and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+    )
+
+
+def _put(stream: "TextIO | None", text: str) -> None:
+    if stream is None:
+        return
     # The encoding of the terminal may lack a character; that must never fail a command.
     try:
         stream.write(text)

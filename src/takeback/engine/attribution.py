@@ -70,11 +70,16 @@ class Window:
         self.started = started
         self.ended = ended
 
-    def is_named(self, path: bytes) -> bool:
-        """Whether it names the path, or a folder that the path is in."""
+    def is_named(self, path: bytes, verb: str) -> bool:
+        """Whether it names the path, or a folder that the path is in.
+
+        Who names a file that is to be in a new folder has named the folder, too.
+        """
         if not self.names:
             return False
         if path in self.names or b"" in self.names:
+            return True
+        if verb == MKDIR and any(name.startswith(path + b"/") for name in self.names):
             return True
         end = path.rfind(b"/")
         while end > 0:
@@ -126,7 +131,7 @@ def attribute(
         return [_NOBODY] * len(deltas)
     moments = _moments(deltas, interval)
     return [
-        _author(delta.path, _possible(windows, *moments[delta.path], interval.slack or 0))
+        _author(delta, _possible(windows, *moments[delta.path], interval.slack or 0))
         for delta in deltas
     ]
 
@@ -178,8 +183,9 @@ _TICKS = 20_000_000
 """How far the stamps of a file system with fine ones lag behind the clock."""
 
 
-def _author(path: bytes, windows: "list[Window]") -> Author:
-    naming = [w for w in windows if w.kind in _MAY_WRITE and w.is_named(path)]
+def _author(delta: "Delta", windows: "list[Window]") -> Author:
+    path, verb = delta.path, delta.verb
+    naming = [w for w in windows if w.kind in _MAY_WRITE and w.is_named(path, verb)]
     if naming:
         return _of_sessions(naming, NAMED)
     return _of_sessions([w for w in windows if w.kind in _CLAIMS_ANYTHING], BY_SHELL)

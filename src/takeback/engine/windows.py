@@ -63,7 +63,21 @@ def in_question(ledger: "Ledger", since: int, now: int, closing: "Closing") -> "
     for query in (_STEPS, _TURNS):
         found += ledger.rows(query + "IS NULL")
         found += ledger.rows(query + "> ?", (since,))
-    return [_window(row, now, closing) for row in found]
+    outer = _with_sessions_inside(ledger) if len(found) else frozenset()
+    return [_window(row, now, closing) for row in found if row[1] not in outer]
+
+
+def _with_sessions_inside(ledger: "Ledger") -> "frozenset[str]":
+    """The running turns inside of which another session works and tells its own steps.
+
+    `takeback run -- AGENT` is a turn around an agent that may have hooks: what the agent tells
+    of itself is better than what can be told from outside.
+    """
+    query = (
+        "SELECT DISTINCT t.id FROM turns t JOIN sessions z ON z.inside = t.number"
+        " WHERE t.closed IS NULL AND z.turns > 0"
+    )
+    return frozenset(str(id) for (id,) in ledger.rows(query))
 
 
 def _window(row: "tuple[str | int | None, ...]", now: int, closing: "Closing") -> Window:

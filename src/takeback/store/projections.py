@@ -24,7 +24,7 @@ _DELTA = "INSERT INTO deltas VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 _CHANGE = "INSERT INTO changes VALUES (?, ?, ?, ?, ?, ?, ?)"
 _TURN = "INSERT INTO turns VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 _STEP = "INSERT INTO steps VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
-_SESSION = "INSERT INTO sessions VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+_SESSION = "INSERT INTO sessions VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 
 
 def apply(db: "Connection", event: "Event") -> None:
@@ -107,15 +107,20 @@ def _coordinate(db: "Connection", event: "Event", said: "Said", checkpoint: int)
 def _session_started(db: "Connection", event: "Event", said: "Said") -> None:
     number = _next(db, "sessions")
     names = [str(said.get(name, "")) for name in ("session", "agent", "own_id", "title")]
-    holder = str(said.get("holder", ""))
+    held = (
+        event.author or "",
+        str(said.get("holder", "")),
+        _number(db, "turns", said.get("inside")),
+    )
     times = (event.at, event.at, None, event.seq, 0)
-    fsops.sql(db, _SESSION, (number, *names, event.author or "", holder, *times))
+    fsops.sql(db, _SESSION, (number, *names, *held, *times))
 
 
 def _session_resumed(db: "Connection", event: "Event", said: "Said") -> None:
     session = _number(db, "sessions", said.get("session"))
-    change = "UPDATE sessions SET ended = NULL, holder = ?, seen = ? WHERE number = ?"
-    fsops.sql(db, change, (str(said.get("holder", "")), event.at, session))
+    inside = _number(db, "turns", said.get("inside"))
+    change = "UPDATE sessions SET ended = NULL, holder = ?, inside = ?, seen = ? WHERE number = ?"
+    fsops.sql(db, change, (str(said.get("holder", "")), inside, event.at, session))
 
 
 def _session_ended(db: "Connection", event: "Event", said: "Said") -> None:

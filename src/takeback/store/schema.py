@@ -38,6 +38,7 @@ CREATE TABLE coordinates (
 CREATE TABLE sessions (
     number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, agent TEXT NOT NULL,
     own_id TEXT NOT NULL, title TEXT NOT NULL, author TEXT NOT NULL, holder TEXT NOT NULL,
+    inside INTEGER,
     started INTEGER NOT NULL, seen INTEGER NOT NULL, ended INTEGER,
     opened INTEGER NOT NULL, turns INTEGER NOT NULL);
 CREATE UNIQUE INDEX sessions_of_agents ON sessions (agent, own_id) WHERE own_id <> '';
