@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -173,6 +174,36 @@ def test_looking_does_not_wait_for_the_lock(project: Project, tree: Path, home: 
         other.held(),
     ):
         assert found(project, "@") == {b"a": "write"}
+
+
+def test_looking_beside_checkpoints(project: Project, tree: Path, home: Path) -> None:
+    """While checkpoints are made, no look fails, and none tells of a file that did not change."""
+    for number in range(20):
+        (tree / f"{number}").write_text(f"{number}\n")
+    (tree / "busy").write_text("0\n")
+    project.checkpoint()
+    failed: list[BaseException] = []
+
+    def work() -> None:
+        with Project.open(os.fsencode(tree), home=os.fsencode(home)) as other:
+            for number in range(60):
+                (tree / "busy").write_text(f"{number}\n")
+                other.checkpoint()
+
+    def safely() -> None:
+        try:
+            work()
+        except BaseException as problem:
+            failed.append(problem)
+
+    worker = threading.Thread(target=safely)
+    worker.start()
+    told: set[bytes] = set()
+    while worker.is_alive():
+        told |= set(found(project, "@"))
+    worker.join()
+    assert failed == []
+    assert told <= {b"busy"}
 
 
 def test_a_change_that_hides_behind_old_stamps_is_found(project: Project, tree: Path) -> None:

@@ -6,6 +6,7 @@ import pty
 import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -235,12 +236,34 @@ def test_references_and_paths(
         (["nope"], "no checkpoint is called `nope`"),
         (["@~1", "--", "nowhere"], "`nowhere` is in none of the states"),
         (["@~1", "--", "../../x"], "outside of the project"),
-        (["a", "b", "c"], "does not take `c`"),
+        (["x", "y", "z"], "does not take `z`"),
+        (["@~1", "a"], "was it a path? `takeback diff @~1 -- a`"),
     ):
         said = run(capfdbinary, "diff", *words)
         assert (said.code, said.out) == (2, b"")
         assert message in said.err
         assert "hint:" in said.err
+
+
+@pytest.mark.parametrize("words", [[], ["--json"]], ids=" ".join)
+def test_damage_is_told_and_nothing_wrong_is_shown(
+    capfdbinary: pytest.CaptureFixture[bytes], tree: Path, home: Path, words: list[str]
+) -> None:
+    """When the store is damaged, the exit code is 4 and JSON is still one object."""
+    (tree / "a").write_bytes(b"".join(b"line %d\n" % number for number in range(200)))
+    checkpoint(tree, home)
+    (tree / "a").write_text("now\n")
+    (pack,) = home.glob("projects/*/git/objects/pack/*.pack")
+    data = bytearray(pack.read_bytes())
+    data[60] ^= 0xFF  # inside the content of the file
+    pack.write_bytes(data)
+    said = run(capfdbinary, "diff", *words)
+    assert said.code == 4
+    if words:
+        assert json.loads(said.out)["error"] == "DamagedStoreError"
+    else:
+        assert said.out == b""
+        assert "error:" in said.err
 
 
 def test_nothing_differs(capfdbinary: pytest.CaptureFixture[bytes], tree: Path, home: Path) -> None:
@@ -314,6 +337,16 @@ def test_json_says_it_all(
     assert json.loads(differ(capfdbinary, "@", "@", "--json"))["changes"] == []
 
 
+def test_files_of_very_many_lines_are_only_said_to_differ(
+    capfdbinary: pytest.CaptureFixture[bytes], tree: Path, home: Path
+) -> None:
+    """A million lines are not taken apart, however short they are."""
+    (tree / "lines").write_bytes(b"\n" * 600_000)
+    checkpoint(tree, home)
+    (tree / "lines").write_bytes(b"a\n" * 600_000)
+    assert "Large files a/lines and b/lines differ\n" in differ(capfdbinary)
+
+
 def test_long_json_is_printed_in_pieces(
     capfdbinary: pytest.CaptureFixture[bytes],
     tree: Path,
@@ -376,8 +409,10 @@ def test_on_a_terminal_changed_words_stand_out(tree: Path, home: Path) -> None:
     checkpoint(tree, home)
     (tree / "a").write_text("limit = first(25, name)\n")
     coloured = on_terminal(tree, "diff")
-    assert "\x1b[31;7m10\x1b[0m" in coloured
-    assert "\x1b[32;7m25\x1b[0m" in coloured
+    red, green, marked, end = "\x1b[31m", "\x1b[32m", ";7m", "\x1b[0m"
+    before, after = f"limit = first({end}", f", name){end}\n"
+    assert f"{red}-{before}{red[:-1]}{marked}10{end}{red}{after}" in coloured
+    assert f"{green}+{before}{green[:-1]}{marked}25{end}{green}{after}" in coloured
     plain = on_terminal(tree, "diff", NO_COLOR="1")
     assert "\x1b" not in plain
     assert plain.endswith("@@ -1 +1 @@\n-limit = first(10, name)\n+limit = first(25, name)\n")
@@ -485,6 +520,32 @@ def test_ordinary_words_are_not_masked() -> None:
     )
     for line in ordinary:
         assert secrets.Mask(b"a.css", [line]).line(0) == line
+
+
+@pytest.mark.parametrize(
+    "piece", [b"eyJ-", b"sk-", b"eyJa.", b"ghp_", b" ", b"//:_", b"#-", b"AIza_"]
+)
+def test_no_text_takes_long_to_mask(piece: bytes) -> None:
+    """Ten times as long a line of anything takes about ten times as long, not a hundred times."""
+    times = []
+    for length in (20_000, 200_000):
+        line = piece * (length // len(piece)) + b"\n"
+        taken = []
+        for _ in range(3):
+            start = time.perf_counter()
+            for path in (b".env", b"code.js"):
+                secrets.Mask(path, [line]).line(0)
+            taken.append(time.perf_counter() - start)
+        times.append(min(taken))
+    assert times[1] < 40 * times[0] + 0.05
+
+
+def test_a_very_long_token_is_one_token() -> None:
+    """A token longer than any run that is searched is hidden, and other text is not cut."""
+    long = b"eyJ" + b"a" * 2000 + b".bbbbbbbb.cccccccc"
+    assert secrets.Mask(b"a", [b"t = " + long]).line(0) == b"t = eyJ" + secrets.MASK
+    other = b"b" * 2000
+    assert secrets.Mask(b"a", [other + b".eyJ"]).line(0) == other + b".eyJ"
 
 
 def test_private_keys_are_masked_even_from_the_middle() -> None:

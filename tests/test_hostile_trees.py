@@ -26,6 +26,7 @@ from hostile.ours import REFUSED, WORKS, Ours
 from hostile.stage import bounded, in_child
 from hostile.tree import PLAIN
 from takeback.errors import TakebackError
+from takeback.model.unified import Shown
 from takeback.model.values import Checkpoint
 from takeback.store import content, fsclock, fsops, scan
 
@@ -78,6 +79,13 @@ def test_there_are_trees_of_every_sort() -> None:
     assert len(set(names)) == len(names) >= 200
 
 
+def _told(project: takeback.Project, before: str, after: str | None = None) -> dict[bytes, bytes]:
+    """What a diff prints of each path that differs; files of many megabytes are only named."""
+    with project.compare(before, after) as comparison:
+        shown = [Shown(found, comparison.contents(found)) for found in comparison.differences]
+    return {one.difference.path: b"".join(line for _, line in one.diff()) for one in shown}
+
+
 @pytest.mark.parametrize("tree", list(_marked(STILL)))
 def test_comes_back(tree: Tree, ground: Ground) -> None:
     """Two checkpoints of a hostile tree give back exactly what was there, or list it."""
@@ -103,8 +111,11 @@ def _comes_back(tree: Tree, ground: Ground) -> None:
         _expect_left_out(first, tree.left_out)
         assert oracle.differences(stood, oracle.stamps(ground.root)) == []
         tree.edit(ground)
+        looked = _told(project, first.id)
         second = project.checkpoint("as edited")
         _expect_left_out(second, tree.left_out_after_edit)
+        assert looked == _told(project, first.id, second.id)
+        assert _told(project, second.id) == {}
     edited = oracle.picture(ground.root)
     with bounded(SLOW_SECONDS if tree.slow else SECONDS), _open(ground) as project:
         again = project.checkpoint("unchanged")

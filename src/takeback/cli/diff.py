@@ -6,6 +6,7 @@ from takeback.cli.app import folder
 from takeback.cli.arguments import Command, Option
 from takeback.cli.projects import existing
 from takeback.cli.render import count, path_fields, safe_content
+from takeback.errors import UnknownReferenceError
 from takeback.model import jsontext, reasons
 from takeback.model.safetext import safe
 from takeback.model.unified import HEAD, HUNK, NEW, NOTE, OLD, Shown, quoted
@@ -55,19 +56,28 @@ _HELD_UP_TO = 16 << 20
 
 def run(given: "Arguments", screen: "Screen") -> int:
     """Compare and show; makes nothing."""
-    before, after = _states(given.operands)
-    with existing(folder(given)) as project:
-        paths = [os.fsencode(path) for path in given.rest]
-        inside = _inside(project, folder(given))
-        with project.compare(
-            before, after, paths, inside=inside, progress=screen.progress
-        ) as comparison:
-            shown = _made_ready(comparison, show_secrets=given.has("show-secrets"))
-            if screen.json:
-                _json(given, shown, screen)
-            else:
-                _show(given, comparison, shown, screen)
+    with existing(folder(given)) as project, _compare(given, project, screen) as comparison:
+        shown = _made_ready(comparison, show_secrets=given.has("show-secrets"))
+        if screen.json:
+            _json(given, shown, screen)
+        else:
+            _show(given, comparison, shown, screen)
     return 0
+
+
+def _compare(given: "Arguments", project: "Project", screen: "Screen") -> "Comparison":
+    before, after = _states(given.operands)
+    paths = [os.fsencode(path) for path in given.rest]
+    inside = _inside(project, folder(given))
+    try:
+        return project.compare(before, after, paths, inside=inside, progress=screen.progress)
+    except UnknownReferenceError as problem:
+        files = [word for word in given.operands if os.path.lexists(word)]
+        if not files or given.rest:
+            raise
+        refs = "".join(f"{word} " for word in given.operands if word not in files)
+        meant = f"takeback diff {refs}-- {' '.join(files)}"
+        raise UnknownReferenceError(str(problem), hint=f"was it a path? `{meant}`") from problem
 
 
 def _made_ready(comparison: "Comparison", *, show_secrets: bool) -> "Iterator[Shown]":
@@ -182,11 +192,14 @@ def _with_words(kind: str, pieces: "list[tuple[bytes, bool]]", screen: "Screen")
     total = sum(len(word) for word, _ in pieces)
     if sum(len(word) for word, is_new in pieces if is_new) * 2 > total:
         return _styled(kind, b"".join(word for word, _ in pieces), screen)
-    said = screen.style(kind, _STYLES[kind])
-    for word, is_new in pieces:
-        text = safe_content(word.removesuffix(b"\n"))
-        styles = (_STYLES[kind], "reverse") if is_new else (_STYLES[kind],)
-        said += screen.style(text, *styles) if text else ""
+    said, colour = "", _STYLES[kind]
+    run, is_marked = kind.encode(), False
+    for word, is_new in [*pieces, (b"", not pieces[-1][1])]:
+        if is_new != is_marked:
+            styles = (colour, "reverse") if is_marked else (colour,)
+            said += screen.style(safe_content(run), *styles) if run else ""
+            run, is_marked = b"", is_new
+        run += word.removesuffix(b"\n")
     return said
 
 

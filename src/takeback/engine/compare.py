@@ -4,9 +4,11 @@ Folders with the same strong hash hold the same, so they are not read: the cost 
 difference. A state is a checkpoint (`Saved`) or the work tree as it is (`engine/now`).
 """
 
+from takeback.errors import TakebackError
 from takeback.model.difference import LARGEST, Difference, judge, with_renames
 from takeback.model.terms import MODE
 from takeback.model.tree import FOLDER, NO_HASH, NO_OBJECT, Entry, Manifest
+from takeback.store.failures import FailingAs
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -87,10 +89,11 @@ class Comparison:
         Unknown is what was left out, is too large to be held, or went away meanwhile.
         """
         origin = found.path if found.origin is None else found.origin
-        return (
-            _content(self._before, origin, found.before),
-            _content(self._after, found.path, found.after),
-        )
+        with FailingAs(TakebackError, "the contents could not be read"):
+            return (
+                _content(self._before, origin, found.before),
+                _content(self._after, found.path, found.after),
+            )
 
     def close(self) -> None:
         """Close both states."""

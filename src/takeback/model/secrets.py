@@ -35,20 +35,23 @@ _WHOLE_ENDINGS = (
 
 _BEGINS, _ENDS = b"-----BEGIN ", b"-----END "
 _PRIVATE = b"PRIVATE KEY"
+_RUNS = rb"[0-9A-Za-z_.-]{16,}+"
+"""What a token can be made of. Such a run is searched by itself, so that no text takes long."""
+_LONG_RUN = 1000
 _TOKENS = rb"""(?x)
     (?<![0-9A-Za-z])
     (?:
       (?P<aws>A(?:KI|SI)A)[0-9A-Z]{16}(?![0-9A-Za-z])
-    | (?P<github>gh[opsru]_)[0-9A-Za-z]{30,}
-    | (?P<fine>github_pat_)[0-9A-Za-z_]{20,}
-    | (?P<gitlab>glpat-)[0-9A-Za-z_-]{20,}
-    | (?P<stripe>[rs]k_(?:live|test)_)[0-9A-Za-z]{16,}
-    | (?P<sk>sk-)(?=[A-Za-z_-]*[0-9])[0-9A-Za-z_-]{16,}
-    | (?P<slack>xox[a-z]-)[0-9A-Za-z-]{10,}
-    | (?P<npm>npm_)[0-9A-Za-z]{30,}
-    | (?P<pypi>pypi-)[0-9A-Za-z_-]{50,}
-    | (?P<google>AIza)[0-9A-Za-z_-]{30,}
-    | (?P<jwt>eyJ)[0-9A-Za-z_-]{6,}\.[0-9A-Za-z_-]{6,}\.[0-9A-Za-z_-]*
+    | (?P<github>gh[opsru]_)[0-9A-Za-z]{30,}+
+    | (?P<fine>github_pat_)[0-9A-Za-z_]{20,}+
+    | (?P<gitlab>glpat-)[0-9A-Za-z_-]{20,}+
+    | (?P<stripe>[rs]k_(?:live|test)_)[0-9A-Za-z]{16,}+
+    | (?P<sk>sk-)(?=[A-Za-z_-]{0,100}+[0-9])[0-9A-Za-z_-]{16,}+
+    | (?P<slack>xox[a-z]-)[0-9A-Za-z-]{10,}+
+    | (?P<npm>npm_)[0-9A-Za-z]{30,}+
+    | (?P<pypi>pypi-)[0-9A-Za-z_-]{50,}+
+    | (?P<google>AIza)[0-9A-Za-z_-]{30,}+
+    | (?P<jwt>eyJ)[0-9A-Za-z_-]{6,}+\.[0-9A-Za-z_-]{6,}+\.[0-9A-Za-z_-]*+
     )
 """
 _NAME = rb"""(?xs)
@@ -121,7 +124,17 @@ class Mask:
             return line
         import re
 
-        shown, hidden = re.subn(_TOKENS, lambda found: found[found.lastgroup or 0] + MASK, line)
+        return re.sub(_RUNS, lambda run: self._without_token(run[0]), line)
+
+    def _without_token(self, run: bytes) -> bytes:
+        import re
+
+        # A long run is no token that has others in it: it is one itself, or none.
+        most = 1 if len(run) > _LONG_RUN else 0
+        tokens = re.compile(_TOKENS)
+        if most and not tokens.match(run):
+            return run
+        shown, hidden = tokens.subn(lambda found: found[found.lastgroup or 0] + MASK, run, most)
         self.count += hidden
         return shown
 

@@ -22,6 +22,8 @@ HEAD, HUNK, SAME, OLD, NEW, NOTE = "head", "hunk", " ", "-", "+", "note"
 """What a line of a diff is."""
 
 CONTEXT = 3
+MOST_LINES = 1_000_000
+"""Files with more lines than this together are only said to differ."""
 _NO_NEWLINE = b"\\ No newline at end of file\n"
 _KIND_OF_FILES = {"large": b"Large files ", "binary": b"Binary files ", "gone": b"Files "}
 _KINDS = {FOLDER: "folder", LINK: "link", REGULAR: "file"}
@@ -59,6 +61,8 @@ class Shown:
             return ""
         if old is None or new is None:
             return "large" if self.difference.is_large else "gone"
+        if old.count(b"\n") + new.count(b"\n") > MOST_LINES:
+            return "large"
         counted = lines.count(old, new)
         if counted is None:
             return "binary"
