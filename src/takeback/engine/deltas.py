@@ -123,7 +123,10 @@ def find(root: "Folder", before: "Before") -> "list[Delta]":
             was = before.entries(key)
         prefix = folder.path() + b"/" if folder.parent is not None else b""
         for name in was.keys() | folder.nodes.keys():
-            path, old, node = prefix + name, was.get(name), folder.nodes.get(name)
+            old, node = was.get(name), folder.nodes.get(name)
+            if old is not None and node is not None and _is_same(old, node):
+                continue
+            path = prefix + name
             found += _compare(path, folder, old, node, unknown=unknown)
             child = folder.children.get(name)
             inner = before.below(key, name) if _needs_key(key, old, node, child) else None  # type: ignore[arg-type]
@@ -135,6 +138,12 @@ def find(root: "Folder", before: "Before") -> "list[Delta]":
     _find_renames(found)
     found.sort(key=lambda delta: delta.path)
     return found
+
+
+def _is_same(old: "State", node: "Node") -> bool:
+    """Whether nothing happened to an entry, nor to anything below it."""
+    same = old[2] == node.strong and old[0] == node.mode
+    return same and not (old[1] | node.flags) & REASON
 
 
 def facts(found: "Sequence[Delta]", authors: "Sequence[Author]") -> "dict[str, Json]":

@@ -34,6 +34,8 @@ _SPECIAL_SHORT_NAMES = (
     b"gitmod", b"gi7eba", b"gitatt", b"gi7d29", b"gitign", b"gi250a", b"mailma", b"maba30",
 )  # fmt: skip
 """What NTFS makes of `.gitmodules` and its kin: these six letters or fewer, `~`, digits."""
+_PLAIN = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-. +@()"
+"""What most names are made of; a name of nothing else is shown as it is, unless it is hidden."""
 _DOT, _FIRST_HIGH = 0x2E, 0x80
 
 
@@ -54,13 +56,13 @@ def object_id(kind: int, data: "Data") -> bytes:
 
 def encode_tree(entries: "Iterable[tuple[int, bytes, bytes]]") -> bytes:
     """Return the content of a tree with the given (mode, escaped name, id) entries."""
-    ordered = sorted(entries, key=_tree_order)
-    return b"".join([b"%o %s\0%s" % entry for entry in ordered])
-
-
-def _tree_order(entry: tuple[int, bytes, bytes]) -> bytes:
-    mode, name, _ = entry
-    return name + b"/" if mode == MODE_TREE else name
+    # Git sorts a folder as if its name ended in a slash; names are unique, so no tie is broken.
+    ordered = [
+        (name + b"/" if mode == MODE_TREE else name, b"%o %s\0%s" % (mode, name, oid))
+        for mode, name, oid in entries
+    ]
+    ordered.sort()
+    return b"".join([line for _, line in ordered])
 
 
 def encode_commit(
@@ -118,6 +120,8 @@ def escape_name(raw: bytes) -> bytes:
     """Return the name in the view for an entry called `raw` in the work tree."""
     if not raw:
         raise ValueError("an entry has a name")
+    if raw[0] != _DOT and not raw.translate(None, _PLAIN):
+        return raw
     name = raw.replace(b"%", b"%25") if b"%" in raw else raw
     if b"\\" in name:
         name = name.replace(b"\\", b"%5C")
