@@ -2,7 +2,7 @@
 
     TakebackError                      1  failed, nothing changed
     ├── UsageError                     2  the call itself makes no sense
-    │   └── UnknownReferenceError      2  no checkpoint is called that, or several are
+    │   └── UnknownReferenceError      2  nothing is called that, or several things are
     ├── DecisionNeededError            3  somebody has to choose; nothing changed
     │   └── ProjectIdentityError       3  this folder may or may not be the one we know
     ├── RefusedError                   1  Takeback will not work on this folder or store
@@ -38,7 +38,7 @@ class UsageError(TakebackError):
 
 
 class UnknownReferenceError(UsageError):
-    """No checkpoint is called that, or several are."""
+    """Nothing is called that, or several things are."""
 
 
 class DecisionNeededError(TakebackError):

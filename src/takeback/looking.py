@@ -2,6 +2,7 @@
 
 import _thread
 import os
+import time
 
 from takeback.engine import capture
 from takeback.errors import TakebackError
@@ -17,13 +18,14 @@ if TYPE_CHECKING:
     from typing import Self
 
     from takeback.engine.compare import Comparison, State
-    from takeback.model.history import RecordedTurn
+    from takeback.model.history import Log, RecordedCheckpoint, RecordedSession, RecordedTurn
     from takeback.model.values import Checkpoint, Status, Usage
     from takeback.ports import Progress
     from takeback.store.home import Home, Root
     from takeback.store.ledger import Ledger
     from takeback.store.rows import CheckpointRow
 
+_UNREADABLE = "the store could not be read"
 _left_alone: "list[Store]" = []
 """Stores of the process that this one was forked from; never closed here."""
 
@@ -73,11 +75,70 @@ class Looking:
 
     # -- the log ---------------------------------------------------------------------------
 
-    def turn(self, ref: str) -> "RecordedTurn":
-        """What the log says of a turn."""
-        from takeback.engine import timeline
+    def log(
+        self,
+        limit: int = 20,
+        *,
+        session: "str | None" = None,
+        since: "str | float | None" = None,
+        all: bool = False,
+        changes: bool = True,
+    ) -> "Log":
+        """The newest turns, newest first.
 
-        return timeline.turn(self.ledger, ref)
+        `session` is a session's id or the beginning of it; `since` a time as in references, or
+        seconds since 1970; `all` lifts the limit. Without `changes` the turns have only their
+        numbers of files and lines, which is all that a list of them needs.
+        """
+        from takeback.engine.timeline import Timeline
+
+        now = time.time()
+        with FailingAs(TakebackError, _UNREADABLE), self.ledger.snapshot() as ledger:
+            return Timeline(ledger, now).log(
+                limit=None if all else max(limit, 0),
+                session=session,
+                since=_moment(since, now),
+                changes=changes,
+            )
+
+    def turn(self, ref: str) -> "RecordedTurn":
+        """What the log says of a turn: its changes, its steps, what it shares, git around it."""
+        from takeback.engine import references
+        from takeback.engine.timeline import Timeline
+
+        now = time.time()
+        with FailingAs(TakebackError, _UNREADABLE), self.ledger.snapshot() as ledger:
+            return Timeline(ledger, now).turn(references.turn(ledger, ref, now))
+
+    def sessions(self, limit: int = 20, *, all: bool = False) -> "tuple[RecordedSession, ...]":
+        """The sessions of the project, the one that was seen last first."""
+        from takeback.engine.timeline import Timeline
+
+        with FailingAs(TakebackError, _UNREADABLE), self.ledger.snapshot() as ledger:
+            return Timeline(ledger, time.time()).sessions(None if all else max(limit, 0))
+
+    def recorded(self, ref: str) -> "RecordedTurn | RecordedCheckpoint":
+        """The turn that a reference means, or else the checkpoint."""
+        from takeback.engine import references
+        from takeback.engine.naming import STEP, TURN
+        from takeback.engine.timeline import Timeline
+
+        now = time.time()
+        with FailingAs(TakebackError, _UNREADABLE), self.ledger.snapshot() as ledger:
+            meant = references.find(ledger, ref, now)
+            number = references.turn_of(ledger, meant) if meant.kind in (TURN, STEP) else None
+            if number is not None:
+                return Timeline(ledger, now).turn(number)
+            return self._recorded(ledger, references.state_of(ledger, meant, now))
+
+    def _recorded(self, ledger: "Ledger", row: "CheckpointRow") -> "RecordedCheckpoint":
+        from takeback.engine import details
+        from takeback.engine.request import Place
+        from takeback.model.history import RecordedCheckpoint
+
+        place = Place(*details.place(ledger, row))
+        value = capture.as_value(row, new=False, told=self._told(row), place=place)
+        return RecordedCheckpoint(value, details.of_checkpoint(ledger, row))
 
     def examine(self) -> "tuple[tuple[str, ...], int]":
         """What is wrong with the log, in words, and how many events it has."""
@@ -93,7 +154,7 @@ class Looking:
         """Where we are: the newest checkpoint and what is not covered."""
         from takeback.model.values import Status
 
-        with FailingAs(TakebackError, "the store could not be read"):
+        with FailingAs(TakebackError, _UNREADABLE):
             row = self._store.ledger.newest()
             told = self._told(row) if row else []
             newest = capture.as_value(row, new=False, told=told) if row else None
@@ -109,7 +170,7 @@ class Looking:
 
     def checkpoints(self) -> "Iterator[Checkpoint]":
         """All checkpoints, newest first."""
-        with FailingAs(TakebackError, "the store could not be read"):
+        with FailingAs(TakebackError, _UNREADABLE):
             for row in self._store.ledger.checkpoints():
                 yield capture.as_value(row, new=False)
 
@@ -118,7 +179,7 @@ class Looking:
         from takeback.model.values import Usage
 
         ledger = self._store.ledger
-        with FailingAs(TakebackError, "the store could not be read"):
+        with FailingAs(TakebackError, _UNREADABLE):
             return Usage(
                 packs=len(ledger.packs()),
                 objects=self._store.packs_size(),
@@ -183,8 +244,6 @@ class Looking:
             from takeback.engine.compare import Saved
 
             return Saved(self._store.reader(), self._resolve(ref))
-        import time
-
         from takeback.engine.now import Now
 
         request = self._around.request(time.time_ns(), progress=progress)
@@ -195,7 +254,8 @@ class Looking:
         """The checkpoint that a reference means."""
         from takeback.engine import references
 
-        return references.resolve(self.ledger, ref)
+        with self.ledger.snapshot() as ledger:
+            return references.state(ledger, ref, time.time())
 
     @property
     def _store(self) -> Store:
@@ -222,3 +282,17 @@ class Looking:
             return list(told(objects, row))
         finally:
             objects.close()
+
+
+def _moment(since: "str | float | None", now: float) -> "float | None":
+    if since is None or not isinstance(since, str):
+        return since
+    from takeback.engine import moments
+    from takeback.errors import UsageError
+
+    found = moments.parse(since, now)
+    if found is None:
+        raise UsageError(
+            f"`{since}` is no time", hint="`10m`, `2h`, `3d`, `14:05`, `yesterday 15:00` are"
+        )
+    return found

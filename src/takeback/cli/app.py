@@ -24,7 +24,10 @@ if TYPE_CHECKING:
 COMMANDS = (
     "checkpoint",
     "run",
+    "log",
+    "show",
     "diff",
+    "sessions",
     "extract",
     "verify",
     "usage",

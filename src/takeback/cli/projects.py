@@ -21,3 +21,9 @@ def existing(path: bytes) -> Project:
             f"`{where}` is not in a project yet", hint="`takeback checkpoint` makes it one"
         )
     return project
+
+
+def inside(project: Project, here: bytes) -> bytes:
+    """The current folder, counted from the project's root."""
+    way = os.path.relpath(os.path.realpath(here), project.root)
+    return b"" if way == b"." or way.startswith(b"..") else way

@@ -66,6 +66,14 @@ class Screen:
         except (OSError, ValueError):
             return 80
 
+    def can_show(self, text: str) -> bool:
+        """Whether the encoding of the results has all characters of a text."""
+        try:
+            text.encode(getattr(self._results, "encoding", None) or "ascii")
+        except UnicodeEncodeError:
+            return False
+        return True
+
     def data(self, value: "Mapping[str, Json]") -> None:
         """Print the result as JSON."""
         self._end_progress()

@@ -3,6 +3,7 @@
 import os
 import time
 
+from takeback.cli import timeline
 from takeback.cli.app import folder
 from takeback.cli.arguments import Command
 from takeback.cli.checkpoint import as_json
@@ -20,11 +21,12 @@ if TYPE_CHECKING:
 
 COMMAND = Command(
     "",
-    "where you are: the project, its newest checkpoint, what is not covered",
+    "where you are: the project, its last turns, what is not covered",
     examples=(("takeback", "at a glance"), ("takeback --json", "for programs")),
 )
 
 _SHOWN = 20
+_TURNS = 5
 _WHY = {word: reasons.EXPLAINED[code] for code, word in reasons.WORDS.items()}
 
 
@@ -80,11 +82,20 @@ def _show(project: "Project", status: "Status", screen: "Screen") -> None:
     made = count(status.checkpoints, "checkpoint")
     rows.append(("History", f"{made}, {size(project.usage().total)} in {_text(status.store)}"))
     screen.table(rows, indent="")
+    _show_turns(project, screen)
     _show_left_out(status.left_out, screen)
     if newest is not None:
         screen.note(f"`takeback extract {newest.id[:6]} DIR` writes the newest into a folder")
     else:
         screen.note("`takeback checkpoint` makes the first checkpoint")
+
+
+def _show_turns(project: "Project", screen: "Screen") -> None:
+    log = project.log(_TURNS, changes=False)
+    if log.turns:
+        more = "; `takeback log` shows more" if log.more else ""
+        screen.say(f"Last turns{more}")
+        timeline.show_turns(log, screen, time.time())
 
 
 def _show_left_out(left_out: "tuple[LeftOut, ...]", screen: "Screen") -> None:

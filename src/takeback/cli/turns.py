@@ -1,16 +1,18 @@
 """A recorded turn, in words and as JSON."""
 
+from takeback.cli.layout import Marks, columns, pad
 from takeback.cli.render import count, path_fields, safe_line, timestamp
 from takeback.model.safetext import safe
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from takeback.model.history import Change, RecordedTurn
     from takeback.model.jsontext import Json
 
-_MINUS = "\N{MINUS SIGN}"
+    Told = Callable[[Change], str]
+
 _WIDEST_PATH = 60
 
 
@@ -19,7 +21,9 @@ def headline(turn: "RecordedTurn") -> str:
     if not turn.files:
         amount = "nothing changed"
     else:
-        amount = f"{count(turn.files, 'file')}  {_lines(turn.added, turn.removed)}"
+        amount = (
+            f"{count(turn.files, 'file')}  {_lines(turn.added, turn.removed, Marks(plain=False))}"
+        )
         if turn.uncounted:
             amount += f"  {turn.uncounted:,} without lines"
     if turn.ended is not None:
@@ -27,13 +31,24 @@ def headline(turn: "RecordedTurn") -> str:
     return f'turn {turn.id[:6]}  "{safe_line(turn.label)}"  {amount}'
 
 
-def change_lines(changes: "Iterable[Change]", most: int) -> "Iterator[str]":
-    """A line for each change, and one that counts those not shown."""
+def change_lines(
+    changes: "Iterable[Change]",
+    most: int,
+    told: "Told | None" = None,
+    marks: "Marks | None" = None,
+) -> "Iterator[str]":
+    """A line for each change, and one that counts those not shown; `told` adds a remark."""
     listed = list(changes)
-    rows = [(change.verb, _named(change), change) for change in listed[:most]]
-    width = min(max((len(name) for _, name, _ in rows), default=0), _WIDEST_PATH)
-    for verb, name, change in rows:
-        yield f"  {verb:<6}  {name:<{width}}  {_lines(change.added, change.removed)}".rstrip()
+    marks = marks or Marks(plain=False)
+    rows = [(change, named(change, marks)) for change in listed[:most]]
+    width = min(max((columns(name) for _, name in rows), default=0), _WIDEST_PATH)
+    counts = [_lines(change.added, change.removed, marks) for change, _ in rows]
+    wide = max(map(len, counts), default=0)
+    for (change, name), counted in zip(rows, counts, strict=True):
+        remark = told(change) if told is not None else ""
+        parts = [change.verb.ljust(6), pad(name, width)]
+        parts += [counted.ljust(wide)] if wide else []
+        yield f"  {'  '.join([*parts, remark])}".rstrip()
     if len(listed) > most:
         yield f"  and {len(listed) - most:,} more"
 
@@ -46,34 +61,54 @@ def as_json(turn: "RecordedTurn") -> "dict[str, Json]":
         "agent": turn.agent,
         "label": turn.label,
         "status": turn.status,
-        "started": timestamp(turn.started),
-        "ended": timestamp(turn.ended) if turn.ended is not None else None,
-        "before": turn.before,
-        "after": turn.after,
+        "started": when(turn.started),
+        "ended": when(turn.ended),
+        "before": turn.before or None,
+        "after": turn.after or None,
         "files": turn.files,
         "added": turn.added,
         "removed": turn.removed,
         "uncounted": turn.uncounted,
-        "changes": [_change(change) for change in turn.changes],
-        "shared": [_change(change) for change in turn.shared],
+        "changes": [change_json(change) for change in turn.changes],
+        "shared": [change_json(change) for change in turn.shared],
         "left_out": [{**path_fields(x.path), "reason": x.reason} for x in turn.left_out],
+        "authors": _authors((*turn.changes, *turn.shared)),
+        "check": None,
+        "effects": [],
     }
 
 
-def _change(change: "Change") -> "dict[str, Json]":
+def _authors(changes: "Iterable[Change]") -> "list[Json]":
+    """Whose the changes are and how that is known, each with the number of paths."""
+    paths: dict[tuple[str, str], int] = {}
+    for change in changes:
+        key = (change.author.who, change.author.how)
+        paths[key] = paths.get(key, 0) + 1
+    return [{"who": who, "how": how or None, "paths": n} for (who, how), n in paths.items()]
+
+
+def change_json(change: "Change") -> "dict[str, Json]":
+    """A change as documented in docs/json.md."""
     return {
         **path_fields(change.path),
         "verb": change.verb,
         "added": change.added,
         "removed": change.removed,
+        "how": change.author.how or None,
         "origin": path_fields(change.origin) if change.origin is not None else None,
     }
 
 
-def _named(change: "Change") -> str:
+def when(seconds: "float | None") -> "str | None":
+    """A time for JSON; null if there is none yet."""
+    return None if seconds is None else timestamp(seconds)
+
+
+def named(change: "Change", marks: "Marks") -> str:
+    """The path of a change, and before it the one that a renamed file had."""
     name = safe(change.path)
-    return f"{safe(change.origin)} → {name}" if change.origin is not None else name
+    return f"{safe(change.origin)} {marks.arrow} {name}" if change.origin is not None else name
 
 
-def _lines(added: "int | None", removed: "int | None") -> str:
-    return "" if added is None or removed is None else f"+{added:,} {_MINUS}{removed:,}"
+def _lines(added: "int | None", removed: "int | None", marks: "Marks") -> str:
+    return "" if added is None or removed is None else f"+{added:,} {marks.minus}{removed:,}"

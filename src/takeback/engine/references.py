@@ -1,6 +1,16 @@
-"""Find the checkpoint that somebody means."""
+"""Find what somebody means: a state of the tree, or a turn.
 
-from takeback.errors import UnknownReferenceError
+@           now: the newest checkpoint
+@~N         the state N turns back, of those that changed something; see `_back`
+ID          a checkpoint, a turn or a step, by its id or the unique beginning of it
+ID-         the state before that
+10m, 14:05  a time: the newest state at that time
+words       of the prompt, when they are in just one
+"""
+
+from takeback.engine import moments
+from takeback.engine.naming import CHECKPOINT, MOST_LISTED, SESSION, STEP, TURN, candidates, quoted
+from takeback.errors import DamagedStoreError, UnknownReferenceError
 from takeback.model import ids
 
 TYPE_CHECKING = False
@@ -8,26 +18,304 @@ if TYPE_CHECKING:
     from takeback.store.ledger import Ledger
     from takeback.store.rows import CheckpointRow
 
+_LONGEST = 500
+_PAGE = 500
+_LAST_TURN = 1 << 62
+_HINT = "`takeback log` shows turns and their ids; `@` is now, `@~1` one turn back, `10m` a time"
 
-def resolve(ledger: "Ledger", ref: str) -> "CheckpointRow":
-    """The checkpoint that a reference means: `@`, `@~N`, an id or its unique beginning."""
-    if ref == "@" or ref.startswith("@~"):
-        back = ref[2:] or "0"
-        known = back.isascii() and back.isdigit() and len(back) < 10
-        row = ledger.newest(int(back)) if known else None
-        if row is not None:
-            return row
-    elif ids.is_prefix(ref):
-        rows = ledger.with_prefix(ref)
-        if len(rows) == 1:
-            return rows[0]
-        if rows:
-            listed = ", ".join(f"`{row.id}`" for row in rows)
+_EVENT = {
+    True: "SELECT opened FROM steps WHERE number = ?",
+    False: "SELECT closed FROM steps WHERE number = ?",
+}
+
+MOMENT = "moment"
+
+
+class Meaning:
+    """What a reference means: a row of the ledger, or a time in nanoseconds.
+
+    `before` asks for the state before it instead of the one it left.
+    """
+
+    __slots__ = ("before", "kind", "number", "ref")
+
+    def __init__(self, ref: str, kind: str, number: int, *, before: bool = False) -> None:
+        self.ref = ref
+        self.kind = kind
+        self.number = number
+        self.before = before
+
+
+def find(ledger: "Ledger", ref: str, now: float) -> Meaning:
+    """What a reference means; an error that helps if it means nothing, or several things."""
+    text = _checked(ref)
+    is_quoted = len(text) > 2 and text[0] == text[-1] == '"'
+    if not is_quoted:
+        before = len(text) > 1 and text.endswith("-")
+        name = text[:-1] if before else text
+        found = _back(ledger, name) or _with_id(ledger, name, now)
+        if found is not None:
+            found.before = found.before or before
+            found.ref = text
+            return found
+        moment = moments.parse(text, now)
+        if moment is not None:
+            return _at(text, moment, now)
+    found = _with_words(ledger, text.strip('"'), now)
+    if found is None:
+        raise UnknownReferenceError(
+            f"nothing is called `{quoted(text)}`, and no prompt says so", hint=_HINT
+        )
+    return found
+
+
+def state(ledger: "Ledger", ref: str, now: float) -> "CheckpointRow":
+    """The checkpoint that holds the state which a reference means."""
+    return state_of(ledger, find(ledger, ref, now), now)
+
+
+def state_of(ledger: "Ledger", meant: Meaning, now: float) -> "CheckpointRow":
+    """The checkpoint that holds the state which was meant."""
+    if meant.kind == SESSION:
+        raise _no_state(ledger, meant, now)
+    if meant.kind == MOMENT:
+        number = last_by(ledger, "checkpoints", "created", meant.number)
+        if number is None:
             raise UnknownReferenceError(
-                f"`{ref}` is the beginning of several checkpoints",
-                hint=f"one of these was meant: {listed}",
+                f"there is no checkpoint as old as `{meant.ref}`",
+                hint="`takeback log --all` shows where the history begins",
             )
+    elif meant.kind == CHECKPOINT:
+        number = meant.number - 1 if meant.before else meant.number
+        if not number:
+            raise UnknownReferenceError(
+                f"there is nothing before `{meant.ref.rstrip('-')}`, the first checkpoint"
+            )
+    else:
+        number = _before_or_after(ledger, meant)
+    row = ledger.checkpoint(number) if number is not None else ledger.newest()
+    if row is None:
+        raise DamagedStoreError(
+            f"the checkpoint that `{meant.ref}` means is not in the ledger",
+            hint="run `takeback verify` to see what is damaged",
+        )
+    return row
+
+
+def turn(ledger: "Ledger", ref: str, now: float) -> int:
+    """The number of the turn that a reference means."""
+    meant = find(ledger, ref, now)
+    number = turn_of(ledger, meant)
+    if number is not None:
+        return number
+    if meant.kind == SESSION:
+        raise _no_state(ledger, meant, now)
     raise UnknownReferenceError(
-        f"no checkpoint is called `{ref}`",
-        hint="`@` is the newest, `@~1` the one before; `takeback` shows ids",
+        f"`{quoted(meant.ref)}` means no turn",
+        hint="`takeback log` shows turns and their ids; `@~0` is the newest that changed something",
     )
+
+
+def turn_of(ledger: "Ledger", meant: Meaning) -> "int | None":
+    """The number of the turn that was meant; None if something else was."""
+    if meant.kind == MOMENT:
+        return last_by(ledger, "turns", "started", meant.number)
+    if meant.before:
+        return None
+    if meant.kind == STEP:
+        return _number(ledger, "SELECT turn FROM steps WHERE number = ?", (meant.number,))
+    return meant.number if meant.kind == TURN else None
+
+
+def session(ledger: "Ledger", ref: str, now: float) -> int:
+    """The number of the session that a reference means: its own, or that of a turn or step."""
+    text = _checked(ref)
+    meant = _with_id(ledger, text, now)
+    if meant is not None and meant.kind == SESSION:
+        return meant.number
+    number = turn_of(ledger, meant) if meant is not None else None
+    if number is None:
+        raise UnknownReferenceError(
+            f"no session is called `{quoted(text)}`", hint="`takeback sessions` lists them"
+        )
+    found = _number(ledger, "SELECT session FROM turns WHERE number = ?", (number,))
+    assert found is not None, "a turn has a session"
+    return found
+
+
+def last_by(ledger: "Ledger", table: str, column: str, moment: int) -> "int | None":
+    """The newest row that is not younger than a moment, found by halving.
+
+    Rows are in the order in which things happened, and so are their times, unless somebody sets
+    the clock; then one of the moments at which it showed this time is found.
+    """
+    newest = f"SELECT number, {column} FROM {table} WHERE number <= ? ORDER BY number DESC LIMIT 1"  # noqa: S608 - our own names
+    low, high = 0, _number(ledger, f"SELECT coalesce(max(number), 0) FROM {table}") or 0  # noqa: S608
+    while low < high:
+        middle = (low + high + 1) // 2
+        for number, at in ledger.rows(newest, (middle,)):
+            if int(at) <= moment:
+                low = middle
+            else:
+                high = int(number) - 1
+            break
+        else:
+            high = middle - 1
+    for number, _ in ledger.rows(newest, (low,)):
+        return int(number)
+    return None
+
+
+def _checked(ref: str) -> str:
+    """A reference as one line; an error if nobody could mean it."""
+    text = " ".join(ref.split())
+    if not text:
+        raise UnknownReferenceError("a reference cannot be empty", hint=_HINT)
+    if len(text) > _LONGEST:
+        raise UnknownReferenceError(
+            f"a reference cannot be longer than {_LONGEST} characters; this one has {len(text):,}",
+            hint=_HINT,
+        )
+    if not text.isprintable():
+        raise UnknownReferenceError(
+            f"a reference cannot hold control characters: `{quoted(text)}`", hint=_HINT
+        )
+    return text
+
+
+def _back(ledger: "Ledger", text: str) -> "Meaning | None":
+    """`@` and `@~N`.
+
+    N counts turns that changed something: `@~0` is what the newest of them left, `@~1` what the
+    one before it left, and so on; with N as many as there are, it is what was before the first.
+    In a project without such turns N counts checkpoints, and `@~0` is the newest.
+    """
+    if text == "@":
+        newest = ledger.newest()
+        if newest is None:
+            raise UnknownReferenceError(
+                "there is no checkpoint yet", hint="`takeback checkpoint` makes the first one"
+            )
+        return Meaning(text, CHECKPOINT, newest.number)
+    if not text.startswith("@"):
+        return None
+    digits = text[2:]
+    if not (text[1] == "~" and digits.isascii() and digits.isdigit()):
+        raise UnknownReferenceError(
+            f"`{quoted(text)}` is no reference",
+            hint="`@` is now; `@~1` is one turn back, `@~2` two",
+        )
+    # SQLite counts to 2^63, Python may want to count further.
+    back = int(digits) if len(digits) < 10 else 10**9
+    return _turns_back(ledger, text, back) or _checkpoints_back(ledger, text, back)
+
+
+def _turns_back(ledger: "Ledger", text: str, back: int) -> "Meaning | None":
+    live = "FROM turns WHERE paths > 0 "
+    query = f"SELECT number {live}ORDER BY number DESC LIMIT 1 OFFSET ?"
+    number = _number(ledger, query, (back,))
+    if number is not None:
+        return Meaning(text, TURN, number)
+    count = _number(ledger, f"SELECT count(*) {live}") or 0
+    if not count:
+        return None
+    if back == count:
+        first = _number(ledger, f"SELECT number {live}ORDER BY number LIMIT 1")
+        assert first is not None, "there are such turns"
+        return Meaning(text, TURN, first, before=True)
+    turns = "1 turn" if count == 1 else f"{count:,} turns"
+    raise UnknownReferenceError(
+        f"`{quoted(text)}` is further back than the log: {turns} changed something",
+        hint=f"`@~{count}` is the state before the first of them",
+    )
+
+
+def _checkpoints_back(ledger: "Ledger", text: str, back: int) -> Meaning:
+    row = ledger.newest(back)
+    if row is None:
+        count = ledger.count()
+        made = "1 checkpoint" if count == 1 else f"{count:,} checkpoints"
+        raise UnknownReferenceError(
+            f"`{quoted(text)}` is further back than the history, which has {made}",
+            hint=f"`@~{count - 1}` is the oldest" if count else "`takeback checkpoint` makes one",
+        )
+    return Meaning(text, CHECKPOINT, row.number)
+
+
+def _with_id(ledger: "Ledger", text: str, now: float) -> "Meaning | None":
+    if not ids.is_prefix(text):
+        return None
+    found = candidates(ledger, text, now)
+    if len(found) > 1:
+        listed = "; ".join(candidate.text for candidate in found[:MOST_LISTED])
+        more = "; …" if len(found) > MOST_LISTED else ""
+        raise UnknownReferenceError(
+            f"`{text}` is the beginning of several ids",
+            hint=f"one of these was meant: {listed}{more}",
+        )
+    return Meaning(text, found[0].kind, found[0].number) if found else None
+
+
+def _at(text: str, moment: float, now: float) -> Meaning:
+    if moment > now + 1:
+        raise UnknownReferenceError(
+            f"`{quoted(text)}` is still to come", hint="a reference is about what was"
+        )
+    return Meaning(text, MOMENT, int(moment * 1_000_000_000))
+
+
+def _with_words(ledger: "Ledger", text: str, now: float) -> "Meaning | None":
+    wanted = " ".join(text.split()).casefold()
+    if not any(char.isalnum() for char in wanted):
+        return None
+    found: list[int] = []
+    before = _LAST_TURN
+    query = "SELECT number, label FROM turns WHERE number < ? ORDER BY number DESC LIMIT ?"
+    while len(found) <= MOST_LISTED:
+        page = ledger.rows(query, (before, _PAGE))
+        found += [n for n, label in page if wanted in " ".join(str(label).split()).casefold()]
+        if len(page) < _PAGE:
+            break
+        before = int(page[-1][0])
+    if len(found) > 1:
+        from takeback.engine.naming import described
+
+        listed = "; ".join(described(ledger, TURN, number, now) for number in found[:MOST_LISTED])
+        more = "; …" if len(found) > MOST_LISTED else ""
+        raise UnknownReferenceError(
+            f"several prompts say `{quoted(text)}`",
+            hint=f"one of these was meant: {listed}{more}",
+        )
+    return Meaning(text, TURN, found[0]) if found else None
+
+
+def _before_or_after(ledger: "Ledger", meant: Meaning) -> "int | None":
+    """The checkpoint before or after a turn or a step; None if that is the newest."""
+    if meant.kind == TURN:
+        query = f"SELECT {'before' if meant.before else 'after'} FROM turns WHERE number = ?"  # noqa: S608
+        return _number(ledger, query, (meant.number,))
+    event = _number(ledger, _EVENT[meant.before], (meant.number,))
+    if event is None:
+        return None
+    look = "SELECT checkpoint FROM coordinates WHERE cursor <= ? ORDER BY cursor DESC LIMIT 1"
+    return _number(ledger, look, (event,))
+
+
+def _no_state(ledger: "Ledger", meant: Meaning, now: float) -> UnknownReferenceError:
+    """A session is a conversation, not a moment; but its turns are."""
+    from takeback.engine.naming import described
+
+    query = "SELECT number FROM turns WHERE session = ? ORDER BY number DESC LIMIT ?"
+    turns = [int(n) for (n,) in ledger.rows(query, (meant.number, MOST_LISTED))]
+    listed = "; ".join(described(ledger, TURN, number, now) for number in turns)
+    return UnknownReferenceError(
+        f"`{meant.ref}` is a session, which has many states",
+        hint=f"name one of its turns: {listed}" if turns else "it has no turns yet",
+    )
+
+
+def _number(ledger: "Ledger", query: str, values: "tuple[int | str, ...]" = ()) -> "int | None":
+    """The one number that a query gives; None if it gives none."""
+    for (value,) in ledger.rows(query, values):
+        return None if value is None else int(value)
+    return None

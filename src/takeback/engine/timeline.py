@@ -1,63 +1,170 @@
-"""What the log says, as values: turns, newest first."""
+"""What the log says, as values: turns and sessions, newest first.
 
-from takeback.errors import UnknownReferenceError
-from takeback.model.history import Author, Change, GitState, RecordedTurn
-from takeback.model.terms import STEP
+Everything here reads one moment of the ledger and costs what it shows: rows are found by their
+keys or by an index, never by looking at all of them.
+"""
+
+from takeback.engine import details, naming, references
+from takeback.errors import DamagedStoreError
+from takeback.model.history import Log, RecordedSession, RecordedTurn
+from takeback.model.terms import INTERRUPTED, MKDIR, RMDIR, RUNNING
+from takeback.store import processes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
+    from takeback.model.history import Change
     from takeback.store.ledger import Ledger
 
-_TURN = (
-    "SELECT t.number, t.id, z.id, z.agent, t.label, t.status, t.started, t.ended, b.id, a.id,"
-    " t.files, t.added, t.removed, t.uncounted, t.git_before, t.git_after"
+    Row = tuple[Any, ...]
+
+TURNS = (
+    "SELECT t.number, t.id, t.label, t.status, t.started, t.ended, b.id, a.id, t.before, t.after,"
+    " t.files, t.added, t.removed, t.uncounted, t.git_before, t.git_after,"
+    " z.id, z.agent, z.author, z.holder, z.ended"
     " FROM turns t JOIN sessions z ON z.number = t.session"
     " LEFT JOIN checkpoints b ON b.number = t.before LEFT JOIN checkpoints a ON a.number = t.after "
 )
+NEWEST = "WHERE t.number BETWEEN ? AND ? ORDER BY t.number DESC LIMIT ?"
+OF_SESSION = (
+    "WHERE t.session = ? AND t.number BETWEEN ? AND ?"
+    " ORDER BY t.session DESC, t.number DESC LIMIT ?"
+)
+SESSIONS = (
+    "SELECT z.id, z.agent, z.own_id, z.title, z.author, z.started, z.seen, z.ended, z.turns,"
+    " z.holder, (SELECT label FROM turns WHERE session = z.number ORDER BY number DESC LIMIT 1)"
+    " FROM (SELECT * FROM sessions ORDER BY seen DESC, number DESC LIMIT ?) z"
+    " ORDER BY z.seen DESC, z.number DESC"
+)
+YOURS = "SELECT count(DISTINCT path) FROM deltas WHERE checkpoint > ? AND who = 'you'"
+
+_ALL = 1 << 62
 
 
-def turn(ledger: "Ledger", id: str) -> RecordedTurn:
-    """One turn with its changes."""
-    for row in ledger.rows(_TURN + "WHERE t.id = ?", (id,)):
-        return _as_turn(ledger, row)
-    raise UnknownReferenceError(f"no turn is called `{id}`")
+class Timeline:
+    """Reads the log of one project, at one moment."""
+
+    def __init__(self, ledger: "Ledger", now: float) -> None:
+        self._ledger = ledger
+        self._now = now
+        self._alive: dict[str, bool] = {}
+
+    def log(
+        self,
+        *,
+        limit: "int | None",
+        session: "str | None",
+        since: "float | None",
+        changes: bool,
+    ) -> Log:
+        """The newest turns: of a session, since a time; with their changes if those are wanted."""
+        ledger = self._ledger
+        first = 0
+        if since is not None:
+            first = 1 + (references.last_by(ledger, "turns", "started", int(since * 1e9) - 1) or 0)
+        asked = _ALL if limit is None else limit + 1
+        if session is None:
+            rows = ledger.rows(TURNS + NEWEST, (first, _ALL, asked))
+        else:
+            number = references.session(ledger, session, self._now)
+            rows = ledger.rows(TURNS + OF_SESSION, (number, first, _ALL, asked))
+        turns = tuple(self._turn(row, changes=changes) for row in rows[:limit])
+        newest = ledger.newest()
+        return Log(
+            newest.id if newest is not None else "",
+            turns,
+            more=limit is not None and len(rows) > limit,
+            made=newest.created / 1e9 if newest is not None else None,
+            yours=self._yours(),
+            short=naming.shortened(ledger, [turn.id for turn in turns]),
+        )
+
+    def turn(self, number: int) -> RecordedTurn:
+        """One turn with everything that is known of it."""
+        for row in self._ledger.rows(TURNS + "WHERE t.number = ?", (number,)):
+            return self._turn(row, changes=True, steps=True)
+        raise DamagedStoreError(
+            "the ledger names a turn that it does not have",
+            hint="`takeback doctor` shows what is wrong",
+        )
+
+    def sessions(self, limit: "int | None") -> "tuple[RecordedSession, ...]":
+        """Sessions, the one that was seen last first."""
+        found = self._ledger.rows(SESSIONS, (_ALL if limit is None else limit,))
+        return tuple(self._session(row) for row in found)
+
+    def _session(self, row: "Row") -> RecordedSession:
+        id, agent, own_id, title, author, started, seen, ended, turns, holder, label = row
+        return RecordedSession(
+            id=id,
+            agent=agent,
+            own_id=own_id,
+            title=title,
+            author=author,
+            started=started / 1e9,
+            seen=seen / 1e9,
+            ended=_seconds(ended),
+            turns=turns,
+            running=ended is None and not self._is_dead(holder),
+            label=label or "",
+        )
+
+    def _turn(self, row: "Row", *, changes: bool, steps: bool = False) -> RecordedTurn:
+        (number, id, label, status, started, ended, before, after, first, last, *rest) = row
+        files, added, removed, uncounted, git_before, git_after = rest[:6]
+        session, agent, account, holder, session_ended = rest[6:]
+        is_running = status == RUNNING
+        if is_running and session_ended is None and self._is_dead(holder):
+            status = INTERRUPTED
+        told = details.Turn(self._ledger, number, id, session)
+        own: tuple[Change, ...] = ()
+        if is_running:
+            # What it changed is folded when it ends; until then its deltas have to do.
+            own = told.so_far()
+            files = sum(1 for change in own if change.verb not in (MKDIR, RMDIR))
+            uncounted = files
+        elif changes:
+            own = told.changes()
+        return RecordedTurn(
+            id=id,
+            session=session,
+            agent=agent,
+            account=account,
+            label=label,
+            status=status,
+            started=started / 1e9,
+            ended=_seconds(ended),
+            before=before or "",
+            after=after or "",
+            files=files,
+            added=added if not is_running else 0,
+            removed=removed if not is_running else 0,
+            uncounted=uncounted,
+            changes=own,
+            shared=told.shared(first or 0, last),
+            left_out=told.left_out(),
+            git_before=details.git(git_before) if changes else None,
+            git_after=details.git(git_after) if changes else None,
+            steps=told.steps(interrupted=status == INTERRUPTED) if steps else (),
+        )
+
+    def _yours(self) -> int:
+        """How many paths you changed since the newest turn began or ended."""
+        begun = self._ledger.rows("SELECT before FROM turns ORDER BY number DESC LIMIT 1")
+        over = self._ledger.rows("SELECT after FROM turns ORDER BY closed DESC LIMIT 1")
+        known = [int(number) for (number,) in (*begun, *over) if number is not None]
+        if not known:
+            return 0
+        return int(self._ledger.rows(YOURS, (max(known),))[0][0])
+
+    def _is_dead(self, holder: str) -> bool:
+        if not holder:
+            return False
+        if holder not in self._alive:
+            self._alive[holder] = processes.is_alive(holder) is not False
+        return not self._alive[holder]
 
 
-def _as_turn(ledger: "Ledger", row: "tuple[object, ...]") -> RecordedTurn:
-    number, id, session, agent, label, status, started, ended, before, after = row[:10]
-    files, added, removed, uncounted = (int(str(value)) for value in row[10:14])
-    return RecordedTurn(
-        id=str(id),
-        session=str(session),
-        agent=str(agent),
-        label=str(label),
-        status=str(status),
-        started=int(str(started)) / 1e9,
-        ended=None if ended is None else int(str(ended)) / 1e9,
-        before=str(before or ""),
-        after=str(after or ""),
-        files=files,
-        added=added,
-        removed=removed,
-        uncounted=uncounted,
-        changes=_changes(ledger, int(str(number)), str(session), str(id)),
-        git_before=_git(row[14]),
-        git_after=_git(row[15]),
-    )
-
-
-def _changes(ledger: "Ledger", number: int, session: str, id: str) -> "tuple[Change, ...]":
-    query = "SELECT path, verb, origin, added, removed, how FROM changes WHERE turn = ?"
-    found = []
-    for path, verb, origin, added, removed, how in ledger.rows(query, (number,)):
-        author = Author(STEP, session=session, turn=id, how=how)
-        found.append(Change(path, verb, author=author, added=added, removed=removed, origin=origin))
-    return tuple(found)
-
-
-def _git(text: object) -> "GitState | None":
-    if text is None:
-        return None
-    import json
-
-    return GitState(*json.loads(str(text)))
+def _seconds(nanoseconds: "int | None") -> "float | None":
+    return None if nanoseconds is None else nanoseconds / 1e9

@@ -2,7 +2,7 @@
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from takeback.model.values import LeftOut
+    from takeback.model.values import Checkpoint, LeftOut
 
 
 class Author:
@@ -97,13 +97,17 @@ class GitState:
 
 
 class RecordedSession:
-    """One agent's conversation in a project. Times are seconds since 1970."""
+    """One agent's conversation in a project. Times are seconds since 1970.
+
+    `label` is that of its newest turn. One that neither runs nor has ended was interrupted.
+    """
 
     __slots__ = (
         "agent",
         "author",
         "ended",
         "id",
+        "label",
         "own_id",
         "running",
         "seen",
@@ -125,8 +129,10 @@ class RecordedSession:
         ended: "float | None",
         turns: int,
         running: bool,
+        label: str = "",
     ) -> None:
         self.id = id
+        self.label = label
         self.agent = agent
         self.own_id = own_id
         self.title = title
@@ -196,9 +202,11 @@ class RecordedTurn:
     them. `shared` may be its own or another session's. `files`, `added` and `removed` sum up
     `changes`; `uncounted` tells of how many files the lines were not counted. `left_out` is
     what appeared in the turn and is not covered. `before` and `after` are checkpoint ids.
+    `account` is who started the agent, as `ana@laptop`.
     """
 
     __slots__ = (
+        "account",
         "added",
         "after",
         "agent",
@@ -242,8 +250,10 @@ class RecordedTurn:
         git_before: "GitState | None" = None,
         git_after: "GitState | None" = None,
         steps: "tuple[RecordedStep, ...]" = (),
+        account: str = "",
     ) -> None:
         self.id = id
+        self.account = account
         self.session = session
         self.agent = agent
         self.label = label
@@ -267,12 +277,42 @@ class RecordedTurn:
         return f"RecordedTurn({self.id!r}, {self.label!r}, {self.status!r})"
 
 
+class RecordedCheckpoint:
+    """A checkpoint, what changed with it and who did that; for what it was taken is in it."""
+
+    __slots__ = ("changes", "checkpoint")
+
+    def __init__(self, checkpoint: "Checkpoint", changes: "tuple[Change, ...]") -> None:
+        self.checkpoint = checkpoint
+        self.changes = changes
+
+    def __repr__(self) -> str:
+        return f"RecordedCheckpoint({self.checkpoint!r})"
+
+
 class Log:
-    """Turns, newest first, and where one is: the newest checkpoint's id."""
+    """Turns, newest first, and where one is: the newest checkpoint's id, and when it was made.
 
-    __slots__ = ("here", "more", "turns")
+    `yours` counts the paths that you changed since the newest turn, as far as a checkpoint saw
+    it. `short` has the beginning of each turn's id that means nothing else. `more` tells that
+    there are older turns.
+    """
 
-    def __init__(self, here: str, turns: "tuple[RecordedTurn, ...]", *, more: bool) -> None:
+    __slots__ = ("here", "made", "more", "short", "turns", "yours")
+
+    def __init__(
+        self,
+        here: str,
+        turns: "tuple[RecordedTurn, ...]",
+        *,
+        more: bool,
+        made: "float | None" = None,
+        yours: int = 0,
+        short: "dict[str, str] | None" = None,
+    ) -> None:
         self.here = here
         self.turns = turns
         self.more = more
+        self.made = made
+        self.yours = yours
+        self.short = short or {}

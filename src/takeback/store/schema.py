@@ -65,6 +65,8 @@ CREATE TABLE deltas (
     who TEXT NOT NULL, how TEXT NOT NULL, session INTEGER, turn INTEGER, step INTEGER,
     sessions TEXT NOT NULL, PRIMARY KEY (checkpoint, path)) WITHOUT ROWID;
 CREATE INDEX deltas_of_turn ON deltas (turn, checkpoint) WHERE turn IS NOT NULL;
+CREATE INDEX deltas_left_out ON deltas (turn) WHERE verb = 'omit';
+CREATE INDEX deltas_shared ON deltas (checkpoint) WHERE who = 'shared';
 CREATE TABLE changes (
     turn INTEGER NOT NULL, path BLOB NOT NULL, verb TEXT NOT NULL, origin BLOB,
     added INTEGER, removed INTEGER, how TEXT NOT NULL, PRIMARY KEY (turn, path)) WITHOUT ROWID;

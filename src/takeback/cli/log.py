@@ -1,0 +1,88 @@
+"""`takeback log`: the timeline, by prompt."""
+
+import time
+
+from takeback.cli import timeline, turns
+from takeback.cli.app import folder
+from takeback.cli.arguments import Command, Option
+from takeback.cli.projects import existing
+from takeback.cli.render import safe_line
+from takeback.errors import UsageError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from takeback.cli.arguments import Arguments
+    from takeback.cli.render import Screen
+    from takeback.model.history import Log
+
+_USUAL = 20
+
+COMMAND = Command(
+    "log",
+    "what was asked for and what it changed, newest first",
+    text=(
+        "One line per turn: how it ended, its id, when it was, which agent, what was asked for,\n"
+        "lines added and removed, files. ○ is done, ✗ failed, ! interrupted, ▶ still running.\n"
+        "The letters shown of an id are enough wherever a REF is asked for. TIME is `10m`, `2h`,\n"
+        "`3d`, `14:05`, `yesterday 15:00` or `2026-11-15 14:05`. Nothing is written."
+    ),
+    options=(
+        Option(("--limit",), f"how many turns at most (default: {_USUAL})", "N"),
+        Option(("--all",), "all turns"),
+        Option(("--session",), "only those of a session", "SESSION"),
+        Option(("--since",), "only those that began since then", "TIME"),
+    ),
+    examples=(
+        ("takeback log", "the last turns"),
+        ("takeback log --since yesterday", "since yesterday morning"),
+        ("takeback log --session mvkr --all", "everything in one conversation"),
+    ),
+)
+
+
+def run(given: "Arguments", screen: "Screen") -> int:
+    """Show the log; makes nothing."""
+    limit = _limit(given)
+    with existing(folder(given)) as project:
+        log = project.log(
+            limit,
+            session=given.get("session") or None,
+            since=given.get("since") or None,
+            all=given.has("all"),
+            changes=screen.json,
+        )
+    if screen.json:
+        here = log.here or None
+        screen.data({"here": here, "turns": [turns.as_json(turn) for turn in log.turns]})
+        return 0
+    timeline.show(log, screen, time.time())
+    _notes(log, given, limit, screen)
+    return 0
+
+
+def _limit(given: "Arguments") -> int:
+    text = given.get("limit", str(_USUAL))
+    if not (text.isascii() and text.isdigit() and len(text) < 10 and int(text)):
+        raise UsageError(f"`--limit` takes a number, not `{text}`", hint="takeback log --limit 50")
+    return int(text)
+
+
+def _notes(log: "Log", given: "Arguments", limit: int, screen: "Screen") -> None:
+    if not log.turns:
+        asked = given.has("session") or given.has("since")
+        screen.say("   no turns there" if asked else "   no turns yet")
+        if not asked:
+            screen.note("`takeback run -- COMMAND` makes one of a command")
+        return
+    screen.note(f"`takeback show {log.short[log.turns[0].id]}` shows a turn in full")
+    if log.more:
+        narrowed = "".join(
+            f" --{name} {_word(given.get(name))}"
+            for name in ("session", "since")
+            if given.has(name)
+        )
+        screen.note(f"`takeback log{narrowed} --limit {limit * 2}` shows more")
+
+
+def _word(text: str) -> str:
+    return f"'{safe_line(text)}'" if " " in text else safe_line(text)

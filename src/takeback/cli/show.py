@@ -1,0 +1,135 @@
+"""`takeback show`: one turn in full, a checkpoint, or a file as it was."""
+
+import os
+import time
+
+from takeback.cli import described, turns
+from takeback.cli.app import folder
+from takeback.cli.arguments import Command
+from takeback.cli.checkpoint import as_json
+from takeback.cli.projects import existing, inside
+from takeback.cli.render import path_fields
+from takeback.model.history import RecordedTurn
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from takeback.cli.arguments import Arguments
+    from takeback.cli.render import Screen
+    from takeback.model.history import Author, Change, GitState, RecordedCheckpoint, RecordedStep
+    from takeback.model.jsontext import Json
+
+COMMAND = Command(
+    "show",
+    "one turn in full, a checkpoint, or a file as it was",
+    text=(
+        "REF is the id of a turn, step or checkpoint or its beginning, `@` (now), `@~N` (N turns\n"
+        "back), `ID-` (before that), a time (`10m`, `14:05`, `yesterday 15:00`) or words of a\n"
+        "prompt. With PATH the file is printed as it was then, byte for byte, and nothing else."
+    ),
+    operands=("REF", "[PATH]"),
+    examples=(
+        ("takeback show mvkr", "what a turn did, step by step"),
+        ('takeback show "payment validation"', "the same, by its prompt"),
+        ("takeback show mvkr- src/pay.py", "a file as it was before the turn"),
+        ("takeback show 10m src/pay.py > then.py", "as it was ten minutes ago"),
+    ),
+)
+
+
+def run(given: "Arguments", screen: "Screen") -> int:
+    """Show what was asked for; makes nothing."""
+    ref, *paths = given.operands
+    with existing(folder(given)) as project:
+        if paths:
+            path = os.fsencode(paths[0])
+            pieces = project.read(ref, path, inside=inside(project, folder(given)))
+            _file(path, pieces, screen)
+            return 0
+        found = project.recorded(ref)
+    if screen.json:
+        screen.data(_json(found))
+    elif isinstance(found, RecordedTurn):
+        described.turn(found, screen, time.time())
+    else:
+        described.checkpoint(found, screen, time.time())
+    return 0
+
+
+def _file(path: bytes, pieces: "Iterator[bytes]", screen: "Screen") -> None:
+    if not screen.json:
+        for piece in pieces:
+            screen.raw(piece)
+        return
+    from binascii import b2a_base64
+
+    content = b2a_base64(b"".join(pieces), newline=False).decode()
+    file: dict[str, Json] = {**path_fields(path), "content_b64": content}
+    screen.data({"turn": None, "checkpoint": None, "file": file})
+
+
+def _json(found: "RecordedTurn | RecordedCheckpoint") -> "dict[str, Json]":
+    if isinstance(found, RecordedTurn):
+        return {"turn": _turn(found), "checkpoint": None, "file": None}
+    made: dict[str, Json] = {
+        **as_json(found.checkpoint),
+        "changes": [
+            {**turns.change_json(change), "author": _author(change.author)}
+            for change in found.changes
+        ],
+    }
+    return {"turn": None, "checkpoint": made, "file": None}
+
+
+def _turn(turn: RecordedTurn) -> "dict[str, Json]":
+    return {
+        **turns.as_json(turn),
+        "account": turn.account,
+        "git_before": _git(turn.git_before),
+        "git_after": _git(turn.git_after),
+        "steps": [_step(step) for step in turn.steps],
+    }
+
+
+def _step(step: "RecordedStep") -> "dict[str, Json]":
+    return {
+        "id": step.id,
+        "parent": step.parent or None,
+        "tool": step.tool,
+        "kind": step.kind,
+        "summary": step.summary,
+        "status": step.status,
+        "background": step.background,
+        "started": turns.when(step.started),
+        "ended": turns.when(step.ended),
+        "names": [path_fields(path) for path in step.paths],
+        "changes": [_brief(change) for change in step.changes],
+    }
+
+
+def _brief(change: "Change") -> "dict[str, Json]":
+    """A change of a step; lines are counted for the whole turn only."""
+    origin = path_fields(change.origin) if change.origin is not None else None
+    return {
+        **path_fields(change.path),
+        "verb": change.verb,
+        "how": change.author.how or None,
+        "origin": origin,
+    }
+
+
+def _author(author: "Author") -> "dict[str, Json]":
+    return {
+        "who": author.who,
+        "session": author.session or None,
+        "turn": author.turn or None,
+        "step": author.step or None,
+        "sessions": list(author.sessions),
+    }
+
+
+def _git(state: "GitState | None") -> "Json":
+    if state is None:
+        return None
+    return {"branch": state.branch, "head": state.head, "index": state.index}
