@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from takeback.model.jsontext import Json
     from takeback.safepoints import Host
-    from takeback.store.history import SessionRow
+    from takeback.store.history import SessionRow, StepRow
 
 BY_TURN, BY_STEP, BY_CALL = "turn", "step", "call"
 SAFE_POINTS = (BY_TURN, BY_STEP, BY_CALL)
@@ -97,10 +97,9 @@ class Recorder(SafePoints):
             if row.ended is not None or known is not None:
                 return
             self._awaken(row)
-            running = rows.running_turns(self._ledger, row.number)
             place = Place(session, parents=(row.opened,), title=f"end of session {session}")
             seen = self._look(place, {session: at}, at)
-            facts = self._turns_ended(running, terms.INTERRUPTED, at, seen, at)
+            facts = self._all_ended(row, at, seen, at)
             said: dict[str, Json] = {"session": session, "ended": at, **facts_of(seen, at)}
             parents = (row.opened, seen.cursor)
             over = NewEvent(events.SESSION_ENDED, said, at, parents=parents, request=request)
@@ -131,18 +130,20 @@ class Recorder(SafePoints):
             self._awaken(row)
             running = rows.running_turns(self._ledger, row.number)
             over = min(interrupted, at) if interrupted is not None else at
-            closing = {old.id: over for old in running}
+            late = rows.late_steps(self._ledger, row.number)
+            closing = {old.id: over for old in running} | {old.id: over for old in late}
             turn = _new_id()
             place = Place(session, parents=(row.opened,), title=f"before turn {turn}")
             seen = self._look(place, closing, at)
-            facts = self._turns_ended(running, terms.INTERRUPTED, over, seen, at)
+            ending, git = self._ending(over, seen, at), self._host.git_state()
+            facts = ending.of_turns(running, terms.INTERRUPTED, git) + ending.of_steps(late)
             said: dict[str, Json] = {
                 "turn": turn,
                 "session": session,
                 "label": _label(label),
                 "whole": whole,
                 **facts_of(seen, at),
-                "git": self._host.git_state(),
+                "git": git,
             }
             parents = (row.opened, seen.cursor)
             now = time.time_ns()
@@ -183,7 +184,8 @@ class Recorder(SafePoints):
             self._awaken(rows.session_of(self._ledger, row))
             place = Place(turn=turn, parents=(row.opened,), title=f"after turn {turn}")
             seen = self._look(place, {turn: over}, at)
-            self._ledger.record(*self._turns_ended([row], status, over, seen, at, request))
+            ending, git = self._ending(over, seen, at), self._host.git_state()
+            self._ledger.record(*ending.of_turns([row], status, git, request))
 
     # -- steps -----------------------------------------------------------------------------
 
@@ -232,40 +234,51 @@ class Recorder(SafePoints):
 
     def detach_step(self, step: str, *, request: "str | None" = None) -> None:
         """The tool returned, but what it started goes on in the background."""
-        self._close_step(step, events.STEP_DETACHED, {"step": step}, {}, request)
+        at = time.time_ns()
+        with _SAFELY, self._host.held():
+            row = self._to_close(step, events.STEP_DETACHED, request)
+            if row is None:
+                return
+            inside = rows.open_inside(self._ledger, row)
+            said: dict[str, Json] = {"step": step, "inside": [each.id for each in inside]}
+            parents = [row.opened]
+            if self._is_safe_point(row.kind):
+                seen = self._look(_after(row), {}, at)
+                said |= facts_of(seen, at)
+                parents.append(seen.cursor)
+            self._record(events.STEP_DETACHED, said, tuple(parents), request)
 
     def end_step(
         self, step: str, status: str, *, ended: "int | None" = None, request: "str | None" = None
     ) -> None:
-        """The tool is done. A step that is over already stays as it is."""
+        """The tool is done, and with it the steps inside it that were not detached.
+
+        A step that is over already stays as it is.
+        """
         _require_end(status)
         at = time.time_ns()
         over = min(ended, at) if ended is not None else at
-        said: dict[str, Json] = {"step": step, "status": status, "ended": over}
-        self._close_step(step, events.STEP_ENDED, said, {step: over}, request)
-
-    def _close_step(
-        self,
-        step: str,
-        kind: str,
-        said: "dict[str, Json]",
-        closing: "dict[str, int]",
-        request: "str | None",
-    ) -> None:
-        at = time.time_ns()
         with _SAFELY, self._host.held():
-            row = rows.get_step(self._ledger, step)
-            known = rows.requested(self._ledger, request, kind, step=step)
-            if row.closed is not None or known is not None:
+            row = self._to_close(step, events.STEP_ENDED, request)
+            if row is None:
                 return
-            self._awaken(rows.session_of(self._ledger, row))
-            parents = [row.opened]
-            if self._is_safe_point(row.kind):
-                title = f"after {row.tool}, step {step}"
-                seen = self._look(Place(None, None, step, (row.opened,), title), closing, at)
-                said |= facts_of(seen, at)
-                parents.append(seen.cursor)
-            self._record(kind, said, tuple(parents), request)
+            inside, seen = rows.open_inside(self._ledger, row), None
+            # Once its turn is over, nobody else looks for what it did.
+            if self._is_safe_point(row.kind) or rows.is_over(self._ledger, row.turn):
+                closing = {each.id: over for each in (row, *inside)}
+                seen = self._look(_after(row), closing, at)
+            ending = self._ending(over, seen, at)
+            own = ending.of_steps([row], status, request)
+            self._ledger.record(*ending.of_steps(inside), *own)
+
+    def _to_close(self, step: str, kind: str, request: "str | None") -> "StepRow | None":
+        """The step, if it is still open and this is no retry."""
+        row = rows.get_step(self._ledger, step)
+        known = rows.requested(self._ledger, request, kind, step=step)
+        if row.closed is not None or known is not None:
+            return None
+        self._awaken(rows.session_of(self._ledger, row))
+        return row
 
     def _is_safe_point(self, kind: str) -> bool:
         if self._safe_points == BY_TURN:
@@ -273,17 +286,22 @@ class Recorder(SafePoints):
         return self._safe_points == BY_CALL or kind != terms.READ
 
     def _inside(self, paths: "Iterable[bytes]", cwd: "bytes | None") -> "list[str]":
-        """The named paths as the tree has them; a link on the way leads where the tool writes."""
+        """The named paths as the tree has them, and where links in them lead a tool that writes."""
         root = self._host.root
         found: dict[bytes, None] = {}
         for path in paths:
             whole = os.path.join(cwd or root, path)
             real = os.path.join(os.path.realpath(os.path.dirname(whole)), os.path.basename(whole))
-            for way in (whole, real):
+            for way in (whole, real, os.path.realpath(whole)):
                 inner = tools.inside(root, root, way)
                 if inner is not None:
                     found[inner] = None
         return [path.decode("utf-8", "surrogateescape") for path in found]
+
+
+def _after(row: "StepRow") -> Place:
+    title = f"after {row.tool}, step {row.id}"
+    return Place(None, None, row.id, (row.opened,), title)
 
 
 def _new_id() -> str:

@@ -6,7 +6,8 @@ both are committed.
 
 import time
 
-from takeback.engine import changes, windows
+from takeback.engine import windows
+from takeback.engine.endings import Ending
 from takeback.model import terms
 from takeback.store import events, processes
 from takeback.store import history as rows
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from takeback.engine.request import Place
     from takeback.model.jsontext import Json
     from takeback.model.values import Checkpoint
-    from takeback.store.history import SessionRow, TurnRow
+    from takeback.store.history import SessionRow
     from takeback.store.ledger import Ledger
     from takeback.store.lock import Held
     from takeback.store.objects import Objects
@@ -77,8 +78,7 @@ class SafePoints:
     def bury(self, dead: "list[tuple[SessionRow, int]]", seen: "Checkpoint", at: int) -> None:
         """Close what dead sessions left open, as interrupted."""
         for row, ended in dead:
-            running = rows.running_turns(self._ledger, row.number)
-            facts = self._turns_ended(running, terms.INTERRUPTED, ended, seen, at)
+            facts = self._all_ended(row, ended, seen, at)
             said: dict[str, Json] = {"session": row.id, "ended": ended}
             parents = (row.opened,)
             over = NewEvent(events.SESSION_ENDED, said, time.time_ns(), parents=parents)
@@ -90,31 +90,18 @@ class SafePoints:
         now = time.time_ns()
         self._ledger.record(NewEvent(kind, said, now, parents=parents, request=request))
 
-    def _turns_ended(
-        self,
-        running: "list[TurnRow]",
-        status: str,
-        ended: int,
-        seen: "Checkpoint",
-        at: int,
-        request: "str | None" = None,
+    def _ending(self, ended: int, seen: "Checkpoint | None", at: int) -> Ending:
+        return Ending(self._ledger, self._host.objects, ended=ended, seen=seen, at=at)
+
+    def _all_ended(
+        self, session: "SessionRow", ended: int, seen: "Checkpoint", at: int
     ) -> "list[NewEvent]":
-        """What is recorded of turns that end; their last changes are in the ledger by now."""
-        facts = []
-        for row in running:
-            said: dict[str, Json] = {
-                "turn": row.id,
-                "status": status,
-                "ended": ended,
-                **facts_of(seen, at),
-                "git": self._host.git_state(),
-                "changes": changes.of_turn(self._ledger, self._host.objects, row.number),
-            }
-            parents = (row.opened, seen.cursor)
-            facts.append(
-                NewEvent(events.TURN_ENDED, said, time.time_ns(), parents=parents, request=request)
-            )
-        return facts
+        """What is recorded of all that a session leaves open when it ends."""
+        ending = self._ending(ended, seen, at)
+        running = rows.running_turns(self._ledger, session.number)
+        late = rows.late_steps(self._ledger, session.number, background=True)
+        turns = ending.of_turns(running, terms.INTERRUPTED, self._host.git_state())
+        return turns + ending.of_steps(late)
 
 
 def facts_of(seen: "Checkpoint", at: int) -> "dict[str, Json]":

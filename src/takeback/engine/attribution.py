@@ -20,8 +20,10 @@ from takeback.model.terms import (
     BY_TURN,
     EDIT,
     MKDIR,
+    MODE,
     NAMED,
     OTHER,
+    RMDIR,
     SHARED,
     SHELL,
     STEP,
@@ -34,11 +36,15 @@ if TYPE_CHECKING:
 
     from takeback.engine.deltas import Delta
 
+    Span = tuple[int | None, int | None]
+
 TURN = "turn"
 """The kind of the window that a turn without steps is."""
 _CLAIMS_ANYTHING = (SHELL, OTHER, TURN)
 _MAY_WRITE = (EDIT, *_CLAIMS_ANYTHING)
 _NOBODY = Author(YOU)
+_TICKS = 20_000_000
+"""How far the stamps of a file system with fine ones lag behind the clock."""
 
 
 class Window:
@@ -102,22 +108,30 @@ class Interval:
         self.now = now
         self.slack = slack
 
-    def moment(self, stamps: "tuple[int, int] | None") -> "int | None":
-        """When something with these stamps (mtime, ctime) was last changed, if they tell.
+    def is_after(self, window: Window) -> bool:
+        """Whether a window was over before: at an interrupt mark, or given up long ago.
 
-        The time of the last write counts; but anybody can set that one to anything, and then
-        the time of the last change to the entry itself, which only the kernel sets.
+        The order of events does not tell that. Of a clock that was set back nothing follows.
         """
-        if stamps is None or self.slack is None:
-            return None
-        first, last = self.since - self.slack, self.now + self.slack
-        mtime, ctime = stamps
-        if first <= mtime <= ctime <= last:
-            return mtime
-        return ctime if first <= ctime <= last else None
+        return window.ended is not None and window.ended < self.since <= self.now
 
-    def bound(self, stamp: "int | None") -> "int | None":
-        """By when something was over, if a stamp that says so can be believed."""
+    def span(self, delta: "Delta") -> "Span":
+        """Between which moments something was changed, each None if the stamps do not tell."""
+        if delta.time is None:
+            return None, self._believed(delta.latest)
+        mtime, ctime = delta.time
+        if delta.verb == MODE and mtime == ctime:
+            # A folder, stamped by what was put into it since.
+            return None, self._believed(ctime)
+        moment = self._believed(ctime)
+        # The time of the last write counts, unless it is not about this change: anybody can
+        # set it to anything, and what is moved keeps it. Only the kernel sets the other.
+        if delta.verb != MODE and not _is_moved(delta) and mtime <= ctime:
+            written = self._believed(mtime)
+            moment = written if written is not None else moment
+        return moment, moment
+
+    def _believed(self, stamp: "int | None") -> "int | None":
         if stamp is None or self.slack is None:
             return None
         return stamp if self.since - self.slack <= stamp <= self.now + self.slack else None
@@ -127,60 +141,96 @@ def attribute(
     deltas: "Sequence[Delta]", windows: "Sequence[Window]", interval: Interval
 ) -> "list[Author]":
     """The author of each delta, in their order."""
+    windows = [window for window in windows if not interval.is_after(window)]
     if not windows:
         return [_NOBODY] * len(deltas)
-    moments = _moments(deltas, interval)
-    return [
-        _author(delta, _possible(windows, *moments[delta.path], interval.slack or 0))
-        for delta in deltas
-    ]
+    spans = _spans(deltas, interval)
+    slack = interval.slack or 0
+    return [_author(delta, _possible(windows, spans[delta.path], slack)) for delta in deltas]
 
 
-def _moments(
-    deltas: "Sequence[Delta]", interval: Interval
-) -> "dict[bytes, tuple[int | None, int | None]]":
-    """For each path when it was changed, and by when it must have been."""
-    told: dict[bytes, tuple[int | None, int | None]] = {}
+def _spans(deltas: "Sequence[Delta]", interval: Interval) -> "dict[bytes, Span]":
+    """For each path, sorted as the deltas are, between which moments it was changed."""
+    spans = {delta.path: interval.span(delta) for delta in deltas}
+    _let_folders_be_first(deltas, spans)
+    _let_contents_be_later(deltas, spans, interval.since)
+    for delta in deltas:
+        if delta.origin is not None and delta.origin in spans:
+            # What was moved went from there when it came here.
+            spans[delta.origin] = spans[delta.path]
+    _let_folders_go_last(deltas, spans)
+    return spans
+
+
+def _let_folders_be_first(deltas: "Sequence[Delta]", spans: "dict[bytes, Span]") -> None:
+    """A folder is stamped by what is put into it: it was made before the first of that."""
     earliest: dict[bytes, int] = {}
-    # A folder is stamped by what is put into it; it was made before the first of that. What
-    # was moved here with its folder has old stamps: then the folder's own tell.
     for delta in reversed(deltas):
-        moment = interval.moment(delta.time)
-        if delta.verb == MKDIR:
+        moment = spans[delta.path][0]
+        if delta.verb == MKDIR and not _is_moved(delta):
             known = [m for m in (moment, earliest.get(delta.path)) if m is not None]
             moment = min(known, default=None)
-        told[delta.path] = (moment, interval.bound(delta.latest))
-        folder = delta.path.rpartition(b"/")[0]
+            spans[delta.path] = (moment, moment)
         if moment is not None:
+            folder = _above(delta.path)
             earliest[folder] = min(moment, earliest.get(folder, moment))
+
+
+def _let_contents_be_later(
+    deltas: "Sequence[Delta]", spans: "dict[bytes, Span]", since: int
+) -> None:
+    """What was moved here with its folder keeps its stamps: it came when the folder did."""
+    new = {delta.path for delta in deltas if delta.verb == MKDIR}
     for delta in deltas:
-        moment, latest = told[delta.path]
-        if moment is None and delta.time is not None:
-            above = told.get(delta.path.rpartition(b"/")[0])
-            if above is not None:
-                told[delta.path] = (above[0], latest)
-    return told
+        folder = _above(delta.path)
+        if folder in new and delta.time is not None:
+            moment = spans[delta.path][0]
+            if moment is None or moment < since or delta.origin is not None:
+                moment = _latest(moment, spans[folder][0])
+                spans[delta.path] = (moment, moment)
 
 
-def _possible(
-    windows: "Sequence[Window]", moment: "int | None", latest: "int | None", slack: int
-) -> "list[Window]":
-    """The windows in which a change can have happened."""
-    if moment is not None:
-        return [w for w in windows if w.started - slack <= moment and _open_at(w, moment, slack)]
-    if latest is not None:
-        return [w for w in windows if w.started - slack <= latest]
-    return list(windows)
+def _let_folders_go_last(deltas: "Sequence[Delta]", spans: "dict[bytes, Span]") -> None:
+    """A folder that is gone went after what was in it."""
+    gone = {delta.path for delta in deltas if delta.verb == RMDIR}
+    for delta in reversed(deltas):
+        folder = _above(delta.path)
+        if folder in gone:
+            first, last = spans[folder]
+            spans[folder] = (_latest(first, spans[delta.path][0]), last)
 
 
-def _open_at(window: Window, moment: int, slack: int) -> bool:
-    # Stamps lag behind the clock and never run ahead of it, so the end needs slack only where
-    # they are coarse.
-    return window.ended is None or moment <= window.ended + (slack if slack > _TICKS else 0)
+def _is_moved(delta: "Delta") -> bool:
+    """Whether it looks as if it had been moved here: a file, or a folder that was not just made.
+
+    A new folder is stamped by what is put into it; only when it is moved (or its permissions are
+    changed) is its entry younger than its contents.
+    """
+    if delta.verb != MKDIR or delta.time is None:
+        return delta.origin is not None
+    return delta.time[1] - delta.time[0] > _TICKS
 
 
-_TICKS = 20_000_000
-"""How far the stamps of a file system with fine ones lag behind the clock."""
+def _above(path: bytes) -> bytes:
+    return path.rpartition(b"/")[0]
+
+
+def _latest(one: "int | None", other: "int | None") -> "int | None":
+    return max((moment for moment in (one, other) if moment is not None), default=None)
+
+
+def _possible(windows: "Sequence[Window]", span: "Span", slack: int) -> "list[Window]":
+    """The windows that were open at some moment between first and last, where these are known."""
+    first, last = span
+    # Stamps lag behind the clock and never run ahead of it, so the end of a window needs slack
+    # only where they are coarse.
+    late = slack if slack > _TICKS else 0
+    return [
+        window
+        for window in windows
+        if (last is None or window.started - slack <= last)
+        and (first is None or window.ended is None or first <= window.ended + late)
+    ]
 
 
 def _author(delta: "Delta", windows: "list[Window]") -> Author:

@@ -1,6 +1,7 @@
 """Rows of sessions, turns and steps, as recording needs them."""
 
 from takeback.errors import UnknownReferenceError, UsageError
+from takeback.store.schema import DETACHED
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -11,7 +12,7 @@ if TYPE_CHECKING:
 
 _SESSION = "SELECT number, id, opened, ended, holder, seen FROM sessions "
 _TURN = "SELECT number, id, session, status, whole, opened, steps FROM turns "
-_STEP = "SELECT number, id, turn, tool, kind, opened, closed FROM steps "
+_STEP = "SELECT number, id, turn, parent, tool, kind, background, opened, closed FROM steps "
 
 
 class SessionRow:
@@ -50,23 +51,37 @@ class TurnRow:
 class StepRow:
     """What the ledger holds of a step; `closed` is None while its window is open."""
 
-    __slots__ = ("closed", "id", "kind", "number", "opened", "tool", "turn")
+    __slots__ = (
+        "background",
+        "closed",
+        "id",
+        "kind",
+        "number",
+        "opened",
+        "parent",
+        "tool",
+        "turn",
+    )
 
     def __init__(
         self,
         number: int,
         id: str,
         turn: int,
+        parent: "int | None",
         tool: str,
         kind: str,
+        background: int,
         opened: int,
         closed: "int | None",
     ) -> None:
         self.number = number
         self.id = id
         self.turn = turn
+        self.parent = parent
         self.tool = tool
         self.kind = kind
+        self.background = background
         self.opened = opened
         self.closed = closed
 
@@ -149,3 +164,32 @@ def requested(
             hint="give each request an id of its own",
         )
     return said
+
+
+def is_over(ledger: "Ledger", turn: int) -> bool:
+    """Whether a turn has ended."""
+    return bool(ledger.rows("SELECT 1 FROM turns WHERE number = ? AND closed NOT NULL", (turn,)))
+
+
+def late_steps(ledger: "Ledger", session: int, *, background: bool = False) -> "list[StepRow]":
+    """The open steps of a session whose turn is over; with those in the background, or without."""
+    query = (
+        "WHERE closed IS NULL AND (? OR NOT background) AND turn IN"
+        " (SELECT number FROM turns WHERE session = ? AND closed IS NOT NULL)"
+    )
+    return [StepRow(*row) for row in ledger.rows(_STEP + query, (background, session))]
+
+
+def open_inside(ledger: "Ledger", step: StepRow) -> "list[StepRow]":
+    """The steps inside a step that are open and end with it: not what was detached, nor in that."""
+    rows = ledger.rows(_STEP + "WHERE closed IS NULL AND turn = ?", (step.turn,))
+    found = [StepRow(*row) for row in rows]
+    return [each for each in found if _is_inside(ledger, each, step.number)]
+
+
+def _is_inside(ledger: "Ledger", step: StepRow, above: int) -> bool:
+    while step.parent is not None and not (step.background == DETACHED and step.closed is None):
+        if step.parent == above:
+            return True
+        step = StepRow(*ledger.rows(_STEP + "WHERE number = ?", (step.parent,))[0])
+    return False

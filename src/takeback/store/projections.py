@@ -8,6 +8,7 @@ live tables and rebuilt ones can be compared byte for byte.
 from takeback.model.terms import DONE, INTERRUPTED, MKDIR, RMDIR, RUNNING
 from takeback.store import events, fsops
 from takeback.store.rows import row_from
+from takeback.store.schema import DETACHED, WITH_ITS_PARENT
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -179,20 +180,18 @@ def _turn_ended(db: "Connection", event: "Event", said: "Said") -> None:
     )
     fsops.sql(db, close, (left, ended, event.seq, turn))  # type: ignore[arg-type]
     after = _observed(db, event, said)
-    sums = _replace_changes(db, turn, _list(said.get("changes")))
     change = (
-        "UPDATE turns SET status = ?, ended = ?, closed = ?, after = ?, paths = ?, files = ?,"
-        " added = ?, removed = ?, uncounted = ?, git_after = ? WHERE number = ?"
+        "UPDATE turns SET status = ?, ended = ?, closed = ?, after = ?, git_after = ?"
+        " WHERE number = ?"
     )
-    values = (status, ended, event.seq, after, *sums, _text(said.get("git")), turn)
+    values = (status, ended, event.seq, after, _text(said.get("git")), turn)
     fsops.sql(db, change, values)  # type: ignore[arg-type]
+    _replace_changes(db, turn, _list(said.get("changes")))
     _seen(db, _above(db, "session", "turns", turn), event.at)
 
 
-def _replace_changes(
-    db: "Connection", turn: "int | None", changes: "list[object]"
-) -> "tuple[int, ...]":
-    """The changes of a turn as its end tells them; a turn that went on tells them again."""
+def _replace_changes(db: "Connection", turn: "int | None", changes: "list[object]") -> None:
+    """The changes of a turn as its end tells them; one that goes on, or whose step does, again."""
     fsops.sql(db, "DELETE FROM changes WHERE turn = ?", (turn,))
     rows = []
     for change in changes:
@@ -205,7 +204,12 @@ def _replace_changes(
     added_lines = sum(row[4] for row in rows if isinstance(row[4], int))
     removed_lines = sum(row[5] for row in rows if isinstance(row[5], int))
     uncounted = sum(1 for row in files if row[4] is None)
-    return len(rows), len(files), added_lines, removed_lines, uncounted
+    change = (
+        "UPDATE turns SET paths = ?, files = ?, added = ?, removed = ?, uncounted = ?"
+        " WHERE number = ?"
+    )
+    sums = (len(rows), len(files), added_lines, removed_lines, uncounted)
+    fsops.sql(db, change, (*sums, turn))
 
 
 # -- steps ---------------------------------------------------------------------------------
@@ -216,18 +220,27 @@ def _step_started(db: "Connection", event: "Event", said: "Said") -> None:
     names = (str(said.get("step")), turn, _number(db, "steps", said.get("parent")))
     what = [str(said.get(name, "")) for name in ("tool", "kind", "summary")]
     paths = _text(said.get("paths", []))
-    times = (RUNNING, 0, event.at, None, event.seq, None)
+    times = (RUNNING, _inherited(db, names[2]), event.at, None, event.seq, None)
     fsops.sql(db, _STEP, (_next(db, "steps"), *names, *what, paths, *times))
     fsops.sql(db, "UPDATE turns SET steps = steps + 1 WHERE number = ?", (turn,))
     _observed(db, event, said)
     _seen(db, _above(db, "session", "turns", turn), event.at)
 
 
+def _inherited(db: "Connection", parent: "int | None") -> int:
+    """Whether a step is in the background because the one around it is."""
+    query = "SELECT 1 FROM steps WHERE number = ? AND background AND closed IS NULL"
+    return WITH_ITS_PARENT if db.execute(query, (parent,)).fetchone() else 0
+
+
 def _step_detached(db: "Connection", event: "Event", said: "Said") -> None:
     step = _number(db, "steps", said.get("step"))
-    fsops.sql(db, "UPDATE steps SET background = 1 WHERE number = ?", (step,))
-    _observed(db, event, said)
     turn = _above(db, "turn", "steps", step)
+    fsops.sql(db, "UPDATE steps SET background = ? WHERE number = ?", (DETACHED, step))
+    change = "UPDATE steps SET background = ? WHERE id = ? AND NOT background"
+    for inner in _list(said.get("inside")):
+        fsops.sql(db, change, (WITH_ITS_PARENT, str(inner)))
+    _observed(db, event, said)
     _seen(db, _above(db, "session", "turns", turn), event.at)
 
 
@@ -238,6 +251,8 @@ def _step_ended(db: "Connection", event: "Event", said: "Said") -> None:
     fsops.sql(db, change, values)  # type: ignore[arg-type]
     _observed(db, event, said)
     turn = _above(db, "turn", "steps", step)
+    if "changes" in said:
+        _replace_changes(db, turn, _list(said["changes"]))
     _seen(db, _above(db, "session", "turns", turn), event.at)
 
 

@@ -76,6 +76,9 @@ TABLES = (
 )  # fmt: skip
 """The projections, in the order in which they are made."""
 
+DETACHED, WITH_ITS_PARENT = 1, 2
+"""Why a step is in the background: its tool said so, or a step around it is there."""
+
 
 def prepare(db: "Connection", writable: bool) -> None:
     """Make a new ledger, bring an older one up to date, or refuse one that cannot be used."""
