@@ -15,6 +15,7 @@ from faults.children import Tell, in_child
 from faults.report import FULL, SECONDS, noted, stage
 from faults.rot import Examination, Injury, Patient, files_of, injuries, open_project, tables_of
 from takeback.errors import DamagedStoreError, ProjectIdentityError
+from takeback.project import Project
 
 COUNT = 200 if FULL else 13
 """For each of the stores and shares; 2,400 or 156 in all."""
@@ -40,7 +41,7 @@ def _made(folder: Path, end: str) -> Patient:
     for number in range(CHECKPOINTS):
         _edit(tree, number)
         last = number == CHECKPOINTS - 1
-        id = _checkpoint(tree, home, closed=not (last and end == "wal"))
+        id = _checkpoint(tree, home, closed=not (last and end == "wal"), by_agent=number % 3 == 1)
         pictures[id] = oracle.picture(tree)
     if end == "named":
         _checkpoint(tree, home, closed=False)
@@ -61,10 +62,10 @@ def _edit(tree: Path, number: int) -> None:
         (tree / f"sub/own-{number - 3}").unlink()
 
 
-def _checkpoint(tree: Path, home: Path, *, closed: bool) -> str:
+def _checkpoint(tree: Path, home: Path, *, closed: bool, by_agent: bool = False) -> str:
     def play(tell: Tell) -> None:
         project = open_project(tree, home)
-        tell({"id": project.checkpoint().id})
+        tell({"id": _made_by_agent(project) if by_agent else project.checkpoint().id})
         if closed:
             project.close()
         else:
@@ -72,6 +73,15 @@ def _checkpoint(tree: Path, home: Path, *, closed: bool) -> str:
             os._exit(0)
 
     return str(in_child(play).last("id"))
+
+
+def _made_by_agent(project: Project) -> str:
+    """A checkpoint that the beginning of a turn made, so that the log holds more than those."""
+    session = project.session("claude", id="own", held=False)
+    turn = session.turn("go on")
+    turn.step("Bash", {"command": "make"}).end()
+    turn.end()
+    return turn.before
 
 
 def _packs(home: Path) -> tuple[str, ...]:

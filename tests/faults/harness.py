@@ -11,8 +11,8 @@ import oracle
 from faults import injection
 from faults.children import Child, Ended, Tell, in_child
 from faults.injection import Strike
-from faults.judge import Before, judge
-from faults.scenarios import Scenario, named
+from faults.judge import Before, Court, judge
+from faults.scenarios import Scenario
 from takeback.errors import TakebackError
 from takeback.project import Project
 from takeback.store import fsops
@@ -70,11 +70,19 @@ class Theatre:
             make(self.tree)
             settle(folder)
             earlier[self._checkpoint(self._prepared)] = oracle.picture(self.tree)
+        self.prepare(self._prepared)
         scenario.edit(self.tree)
         self.before = Before(earlier, oracle.picture(self.tree))
 
+    def prepare(self, home: Path) -> None:
+        """What else happened in a store before the fault; for those who need more."""
+
+    def act(self, project: Project, label: str) -> Iterator[str]:
+        """What the fault strikes; each part of it that was acknowledged, in words."""
+        yield project.checkpoint(label).id
+
     def steps(self, *, cache: bool = True) -> list[str]:
-        """The steps of the checkpoint when nothing goes wrong, by name."""
+        """The steps of what is done when nothing goes wrong, by name."""
         if cache in self._steps:
             return self._steps[cache]
         self.reset(cache=cache)
@@ -82,12 +90,13 @@ class Theatre:
 
         def play(tell: Tell) -> None:
             fsops.hook = recorder
-            with _open(self.tree, self.home) as project:
-                project.checkpoint("counted")
+            with open_project(self.tree, self.home) as project:
+                for _ in self.act(project, "counted"):
+                    pass
             tell({"steps": [step for step, _ in recorder.steps]})
 
         steps = in_child(play).last("steps")
-        assert isinstance(steps, list), "a checkpoint without any fault failed"
+        assert isinstance(steps, list), "without any fault it failed"
         self._steps[cache] = steps
         return steps
 
@@ -119,7 +128,11 @@ class Theatre:
     def judged(self, attempts: list[Ended], kind: str) -> list[str]:
         """What is wrong with the store after these attempts; nothing if all is well."""
         with _changing_later(self.tree, self.scenario) as change:
-            return judge(self.tree, self.home, self.before, attempts, kind, change)
+            return judge(attempts, kind, change, self.court())
+
+    def court(self) -> Court:
+        """Who judges what is left."""
+        return Court(self.tree, self.home, self.before)
 
     # -- the faulty checkpoint -------------------------------------------------------------
 
@@ -186,7 +199,7 @@ class Theatre:
 
     def _checkpoint(self, home: Path) -> str:
         def play(tell: Tell) -> None:
-            with _open(self.tree, home) as project:
+            with open_project(self.tree, home) as project:
                 tell({"id": project.checkpoint().id})
 
         made = in_child(play)
@@ -237,16 +250,12 @@ def settle(folder: Path) -> None:
     probe.unlink()
 
 
-def play_alone(fault: Fault, folder: Path) -> list[str]:
-    """Play one fault on a stage of its own."""
-    return Theatre(named(fault.scenario), folder).play(fault)
-
-
 def _no_moment(_step: int) -> None:
     return
 
 
-def _open(tree: Path, home: Path) -> Project:
+def open_project(tree: Path, home: Path) -> Project:
+    """The project of a tree."""
     return Project.open(os.fsencode(tree), home=os.fsencode(home))
 
 
@@ -255,8 +264,9 @@ def _try_checkpoint(
 ) -> Project | None:
     """Make a checkpoint and tell how that ended; `after` the fault it has to succeed."""
     try:
-        project = project or _open(stage.tree, stage.home)
-        tell({"acked": project.checkpoint("again" if after else "faulty").id})
+        project = project or open_project(stage.tree, stage.home)
+        for done in stage.act(project, "again" if after else "faulty"):
+            tell({"acked": done})
     except (TakebackError, KeyboardInterrupt) as problem:
         word = "broken" if after else "refused"
         tell({word: f"{type(problem).__name__}: {problem}"})

@@ -31,17 +31,14 @@ class Before(NamedTuple):
 
 
 def judge(
-    tree: Path,
-    home: Path,
-    before: Before,
     attempts: Collection[Ended],
     kind: str,
     change: Callable[[], None],
+    court: "Court",
 ) -> list[str]:
     """Everything that is wrong after a fault of this kind; nothing if all is well."""
     acked = {id for attempt in attempts for id in attempt.every("acked")}
     wrong = [what for attempt in attempts for what in _heard(attempt, kind)]
-    court = _Court(tree, home, before)
 
     def play(tell: Tell) -> None:
         for what in court.hold(acked, kind, attempts, change):
@@ -66,7 +63,7 @@ def _heard(attempt: Ended, kind: str) -> Iterator[str]:
         yield "the call neither succeeded nor failed"
 
 
-class _Court:
+class Court:
     """One store after one fault."""
 
     def __init__(self, tree: Path, home: Path, before: Before) -> None:
@@ -91,7 +88,7 @@ class _Court:
             present = [checkpoint.id for checkpoint in project.checkpoints()]
             yield from self._compare(present, acked, kind, attempts)
             yield from self._extract_all(project, present)
-            yield from _verified(project, "right after the fault")
+            yield from verified(project, "right after the fault")
             yield from self._go_on(project, present, change)
         yield from self._locked()
         yield from self._events()
@@ -149,7 +146,7 @@ class _Court:
         if not later.new:
             yield "a later change was not seen"
         yield from self._extract(project, later.id, oracle.picture(self._tree))
-        yield from _verified(project, "after going on")
+        yield from verified(project, "after going on")
         yield from self._litter(project)
 
     def _litter(self, project: Project) -> Iterator[str]:
@@ -198,9 +195,12 @@ class _Court:
                 yield f"the events have gaps: {numbers}"
 
 
-def _verified(project: Project, when: str) -> Iterator[str]:
+def verified(project: Project, when: str) -> Iterator[str]:
+    """What `verify` and `doctor` find."""
     for damage in project.verify().damage[:3]:
         yield f"verify, {when}: {damage.what}"
+    for what in project.examine()[0][:3]:
+        yield f"doctor, {when}: {what}"
 
 
 def fsck(home: Path) -> list[str]:

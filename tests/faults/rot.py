@@ -200,8 +200,10 @@ def tables_of(home: Path) -> str:
     for ledger in sorted(home.glob("projects/*/ledger.db")):
         db = sqlite3.connect(ledger)
         try:
-            for table in ("meta", "events", "packs", "checkpoints"):
-                said += [repr(row) for row in db.execute(f"SELECT * FROM {table} ORDER BY 1")]
+            query = "SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name"
+            for (table,) in db.execute(query).fetchall():
+                rows = map(repr, db.execute(f'SELECT * FROM "{table}"'))
+                said += [str(table), *sorted(rows)]
         except sqlite3.DatabaseError as problem:
             said.append(str(problem))
         finally:

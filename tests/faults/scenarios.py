@@ -126,8 +126,3 @@ WAITING = SMALL._replace(name="second-process-waiting")
 FILLING = SMALL._replace(name="disk-filling")
 
 SCENARIOS = (FIRST, NO_CHANGE, SMALL, THOUSAND, DELETES, RENAMES, WAITING, FILLING, LARGE)
-
-
-def named(name: str) -> Scenario:
-    """The scenario of that name."""
-    return next(scenario for scenario in SCENARIOS if scenario.name == name)

@@ -1,0 +1,153 @@
+"""Whatever breaks while something is recorded: no event is lost, none is there twice.
+
+A share of the faults that is always the same; `scripts/faults` tries every one of them.
+"""
+
+import os
+import sqlite3
+from collections.abc import Callable
+from functools import partial
+from itertools import count
+from pathlib import Path
+
+import pytest
+
+from faults import injection, judge
+from faults.acts import ACTS, DEAD_SESSION, INTERRUPTED_TURN, TURN_END, Act
+from faults.harness import Fault, Theatre, every_nth, parse
+from faults.logbook import Logbook
+from faults.migration import Migration
+from faults.report import FULL, SECONDS, noted, stage
+from takeback.store import fsops, projections, schema
+from takeback.store.events import Event
+from takeback.store.ledger import Ledger
+
+FEW = 2
+EVERYWHERE = ("kill",)
+"""The kinds of fault that `./check` tries at every second step."""
+MAKERS: dict[str, Callable[[Path], Theatre]] = {
+    **{act.scenario.name: partial(Logbook, act) for act in ACTS},
+    "migration": Migration,
+}
+
+
+@pytest.mark.timeout(SECONDS)
+@pytest.mark.parametrize("sync", [True, False], ids=["sync", "nosync"])
+@pytest.mark.parametrize("name", MAKERS)
+def test_recorded_once_or_not_at_all(name: str, sync: bool) -> None:
+    """After a fault at any step each request has one event or none, and trying again completes."""
+    wrong: list[str] = []
+    with stage() as folder:
+        theatre = MAKERS[name](folder)
+        for kind in injection.ALL:
+            if kind != "full":
+                wrong += _play_all(theatre, kind, sync=sync)
+    assert not wrong, "\n".join(wrong)
+
+
+def _play_all(theatre: Theatre, kind: str, *, sync: bool) -> list[str]:
+    wrong = []
+    name = theatre.scenario.name
+    faults = theatre.faults(kind, sync=sync, cache=True)
+    chosen = faults if FULL else _share(kind, faults)
+    with noted(scenario=name, fault=kind, sync=sync, cache=True) as note:
+        note["steps"], note["faults"] = len(faults), len(chosen)
+        for number, fault in enumerate(chosen):
+            found = theatre.play(fault)
+            if FULL and not number % 5:
+                found += judge.fsck(theatre.home)
+            wrong += [f"{fault.replay}\n    {what}" for what in found]
+        note["wrong"] = len(wrong)
+    return wrong
+
+
+def _share(kind: str, faults: list[Fault]) -> list[Fault]:
+    """The faults for `./check`: kills at every second step synced and at the others not."""
+    if kind in EVERYWHERE:
+        return [fault for fault in faults if fault.step % 4 == fault.sync]
+    return list(every_nth(faults, FEW if faults[:1] and faults[0].sync else 1))
+
+
+@pytest.mark.timeout(SECONDS)
+@pytest.mark.parametrize(
+    "act", [TURN_END, INTERRUPTED_TURN, DEAD_SESSION], ids=lambda act: act.scenario.name
+)
+def test_killed_twice(act: Act) -> None:
+    """Also the start that tries again may be killed at any of its steps."""
+    wrong = []
+    with stage() as folder, noted(killed_twice=act.scenario.name) as note:
+        theatre = Logbook(act, folder)
+        faults = theatre.faults("kill", sync=True, cache=True)
+        played = 0
+        for fault in every_nth(faults, 16 if FULL else 2):
+            for step in count(1, 1 if FULL else len(faults) // 3):
+                found = theatre.play_twice(fault, step)
+                if found is None:
+                    break
+                played += 1
+                wrong += [f"{fault}, then killed at step {step}: {what}" for what in found]
+        note["faults"] = played
+    assert not wrong, "\n".join(wrong)
+
+
+def test_replay(tmp_path: Path) -> None:
+    """One fault, named in the environment as a failure prints it, or a fixed one."""
+    fault = parse(os.environ.get("FAULT", "turn-end:kill:30:sync:cache"))
+    if fault.scenario in MAKERS:
+        assert MAKERS[fault.scenario](tmp_path).play(fault) == []
+
+
+# -- does the harness see anything? ----------------------------------------------------------
+
+
+def _forgets_to_commit(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Ledger, "_commit", lambda _self: None)
+
+
+def _knows_no_requests(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Ledger, "requested", lambda _self, _request: None)
+
+
+def _writes_tables_later(patch: pytest.MonkeyPatch) -> None:
+    """The tables are not written in the transaction of the event."""
+    apply = projections.apply
+    waiting: list[Event] = []
+
+    def later(db: sqlite3.Connection, event: Event) -> None:
+        waiting.append(event)
+        while len(waiting) > 1:
+            apply(db, waiting.pop(0))
+
+    patch.setattr(projections, "apply", later)
+
+
+@pytest.mark.parametrize(
+    "break_it",
+    [_forgets_to_commit, _knows_no_requests, _writes_tables_later],
+    ids=lambda way: way.__name__.strip("_"),
+)
+def test_sabotage_is_seen(
+    break_it: Callable[[pytest.MonkeyPatch], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A product that breaks one rule of the log does not pass the harness."""
+    with stage() as folder:
+        theatre = Logbook(INTERRUPTED_TURN, folder)
+        faults = theatre.faults("kill", sync=True, cache=True)
+        break_it(monkeypatch)
+        assert any(theatre.play(fault) for fault in reversed(faults))
+
+
+def test_a_migration_in_two_transactions_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    """If the old tables were dropped before the new ones are sure, the harness would notice."""
+    make = schema.make
+
+    def make_and_commit(db: sqlite3.Connection, tables: str) -> None:
+        make(db, tables)
+        fsops.sql(db, "COMMIT")
+        fsops.sql(db, "BEGIN IMMEDIATE")
+
+    with stage() as folder:
+        theatre = Migration(folder)
+        monkeypatch.setattr(schema, "make", make_and_commit)
+        faults = theatre.faults("kill", sync=True, cache=True)
+        assert any(theatre.play(fault) for fault in faults)
