@@ -113,10 +113,10 @@ def _writes_tables_later(patch: pytest.MonkeyPatch) -> None:
     apply = projections.apply
     waiting: list[Event] = []
 
-    def later(db: sqlite3.Connection, event: Event) -> None:
+    def later(tables: projections.Tables, event: Event) -> None:
         waiting.append(event)
         while len(waiting) > 1:
-            apply(db, waiting.pop(0))
+            apply(tables, waiting.pop(0))
 
     patch.setattr(projections, "apply", later)
 

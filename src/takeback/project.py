@@ -81,7 +81,7 @@ class Project(Looking):
             if turn is not None:
                 self.recorder().go_on(turn)
             at = time.time_ns()
-            dead = self.recorder().dead_sessions(at) if self.ledger.has_held_sessions() else []
+            dead = self.recorder().dead_sessions(at) if self.ledger.has_open_sessions() else []
             closing = {row.id: ended for row, ended in dead}
             made = self._capture(
                 Place(turn=turn),

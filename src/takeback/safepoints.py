@@ -51,6 +51,10 @@ if TYPE_CHECKING:
             """What the user's git looks like."""
 
 
+_GIVEN_UP = 24 * 3600 * 1_000_000_000
+_AT_A_TIME = 20
+
+
 class SafePoints:
     """Looks at the tree of one project, and closes what somebody left open."""
 
@@ -70,9 +74,14 @@ class SafePoints:
         return seen
 
     def dead_sessions(self, at: int) -> "list[tuple[SessionRow, int]]":
-        """Sessions whose process is gone, each with the time at which it is taken to have ended."""
+        """Sessions that somebody left, each with the time at which it is taken to have ended.
+
+        The process of a held one is gone. One that no process holds, of an agent that was killed
+        or never says goodbye, is given up after a day, a few at a time; it can be resumed.
+        """
         held = rows.held_sessions(self._ledger)
         gone = [row for row in held if processes.is_alive(row.holder) is False]
+        gone += rows.silent_sessions(self._ledger, at - _GIVEN_UP, _AT_A_TIME)
         return [(row, min(at, row.seen + windows.LONGEST_SILENCE)) for row in gone]
 
     def bury(self, dead: "list[tuple[SessionRow, int]]", seen: "Checkpoint", at: int) -> None:

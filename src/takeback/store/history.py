@@ -95,7 +95,9 @@ def get_session(ledger: "Ledger", id: str) -> SessionRow:
 
 def find_session(ledger: "Ledger", agent: str, own_id: str) -> "SessionRow | None":
     """The session that an agent knows by an id of its own."""
-    for row in ledger.rows(_SESSION + "WHERE agent = ? AND own_id = ?", (agent, own_id)):
+    for row in ledger.rows(
+        _SESSION + "WHERE agent = ? AND own_id = ? AND own_id <> ''", (agent, own_id)
+    ):
         return SessionRow(*row)
     return None
 
@@ -104,6 +106,12 @@ def held_sessions(ledger: "Ledger") -> "list[SessionRow]":
     """The sessions that go on as long as a process lives."""
     found = ledger.rows(_SESSION + "WHERE ended IS NULL AND holder <> ''")
     return [SessionRow(*row) for row in found]
+
+
+def silent_sessions(ledger: "Ledger", before: int, limit: int) -> "list[SessionRow]":
+    """Sessions that no process holds and that gave no sign of life since a moment."""
+    query = _SESSION + "WHERE ended IS NULL AND seen < ? AND holder = '' ORDER BY seen LIMIT ?"
+    return [SessionRow(*row) for row in ledger.rows(query, (before, limit))]
 
 
 def get_turn(ledger: "Ledger", id: str) -> TurnRow:
@@ -174,8 +182,8 @@ def is_over(ledger: "Ledger", turn: int) -> bool:
 def late_steps(ledger: "Ledger", session: int, *, background: bool = False) -> "list[StepRow]":
     """The open steps of a session whose turn is over; with those in the background, or without."""
     query = (
-        "WHERE closed IS NULL AND (? OR NOT background) AND turn IN"
-        " (SELECT number FROM turns WHERE session = ? AND closed IS NOT NULL)"
+        "WHERE closed IS NULL AND (? OR NOT background) AND EXISTS (SELECT 1 FROM turns t"
+        " WHERE t.number = steps.turn AND t.session = ? AND t.closed IS NOT NULL)"
     )
     return [StepRow(*row) for row in ledger.rows(_STEP + query, (background, session))]
 

@@ -91,10 +91,9 @@ class Ledger:
         """The checkpoint with this number."""
         return next(iter(self._checkpoints("WHERE number = ?", (number,))), None)
 
-    def has_held_sessions(self) -> bool:
-        """Whether any session goes on only as long as some process lives."""
-        query = "SELECT 1 FROM sessions WHERE ended IS NULL AND holder <> '' LIMIT 1"
-        return bool(self.rows(query))
+    def has_open_sessions(self) -> bool:
+        """Whether any session has not ended, so that it may have been left by somebody."""
+        return bool(self.rows("SELECT 1 FROM sessions WHERE ended IS NULL LIMIT 1"))
 
     def count(self) -> int:
         """How many checkpoints there are."""
@@ -216,7 +215,7 @@ class Ledger:
         event = Event(
             seq, fact.kind, fact.at, self._author(), fact.request, fact.parents, fact.payload
         )
-        projections.apply(self._db, event)
+        projections.apply(projections.Tables(self._db), event)
         self._appended = (seq, link)
         return seq
 
