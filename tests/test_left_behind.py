@@ -26,9 +26,9 @@ def leave_behind(project: Project, count: int, age: float) -> None:
         session, turn, step = f"kkkkkk{name}", f"llllll{name}", f"mmmmmm{name}"
         said = {"session": session, "agent": "hook", "own_id": name, "title": "", "holder": ""}
         facts.append(NewEvent("SessionStarted", said, at))
-        begun: "dict[str, Json]" = {"turn": turn, "session": session, "checkpoint": newest.id}
+        begun: dict[str, Json] = {"turn": turn, "session": session, "checkpoint": newest.id}
         facts.append(NewEvent("TurnStarted", {**begun, "label": "x", "looked": at}, at))
-        tool: "dict[str, Json]" = {"step": step, "turn": turn, "tool": "Bash", "kind": "shell"}
+        tool: dict[str, Json] = {"step": step, "turn": turn, "tool": "Bash", "kind": "shell"}
         facts.append(NewEvent("StepStarted", tool, at))
     project.ledger.record(*facts)
 
