@@ -8,11 +8,13 @@ from takeback.model.terms import DONE, FAILED, RUNNING
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from takeback.cli.layout import Marks
     from takeback.cli.render import Screen
     from takeback.model.history import Log, RecordedTurn
+
+    Short = Mapping[str, str]
 
 _AGENT = 12
 _LABEL = 24
@@ -20,18 +22,18 @@ _LABEL = 24
 _STYLES = {FAILED: "red", RUNNING: "green"}
 
 
-def show(log: "Log", screen: "Screen", now: float) -> None:
-    """Print where one is, and then the turns."""
+def show(log: "Log", short: "Short", screen: "Screen", now: float) -> None:
+    """Print where one is, and then the turns; `short` has what is shown of each id."""
     marks, room = layout.marks(screen), layout.width(screen)
     said = layout.cut(f"@  now  {_here(log, now)}", room, marks.cut)
     screen.say(screen.style(said[:6], "bold") + said[6:])
-    show_turns(log, screen, now)
+    show_turns(log, short, screen, now)
 
 
-def show_turns(log: "Log", screen: "Screen", now: float) -> None:
+def show_turns(log: "Log", short: "Short", screen: "Screen", now: float) -> None:
     """Print the turns, a line or two for each."""
     marks, room = layout.marks(screen), layout.width(screen)
-    rows = [_Row(turn, log.short[turn.id], marks, now) for turn in log.turns]
+    rows = [_Row(turn, short[turn.id], marks, now) for turn in log.turns]
     sizes = _Sizes(rows, room)
     day = time.localtime(now)[:3]
     for row in rows:
