@@ -378,10 +378,9 @@ def test_the_log_is_of_one_moment(story: Story) -> None:
 def test_a_damaged_ledger_is_said_so(story: Story, damage: str) -> None:
     """Tables that make no sense give an error of ours, or are shown as far as they can be."""
     story.sql(damage)
-    words = (["log"], ["log", "--json"], ["show", "login"], ["show", "@"], ["sessions"])
-    said = [command(story.tree, *each) for each in words]
-    assert {one.code for one in said} in ({0, 4}, {4})
-    assert [one.err for one in said if "Traceback" in one.err] == []
+    words = ("log", "log --json", "show login", "show @", "sessions")
+    codes = {app.main(["-C", str(story.tree), *each.split()]) for each in words}
+    assert codes in ({0, 4}, {4})
 
 
 def test_the_library_refuses_what_is_no_time(story: Story) -> None:
@@ -408,8 +407,8 @@ def grow(story: Story, turns: int) -> None:
         " 5, 5, 0, NULL, NULL",
         "steps": "{id}, n + 100, NULL, 'Bash', 'shell', 'make', '[]', 'done', 0, n, n + 1, n,"
         " n + 1",
-        "deltas": "'a' || n, 'write', NULL, 'step', 'shell', 1, n + 100, n + 100, ''",
-        "changes": "'a' || n, 'write', NULL, 5, 5, 'shell'",
+        "deltas": "CAST('a' || n AS BLOB), 'write', NULL, 'step', 'shell', 1, n + 100, n + 100, ''",
+        "changes": "CAST('a' || n AS BLOB), 'write', NULL, 5, 5, 'shell'",
     }
     for salt, (table, values) in enumerate(fill.items()):
         id = "'" + "klmno"[salt] + "' || substr(" + ID.format(salt) + ", 2)"
