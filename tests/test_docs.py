@@ -355,6 +355,24 @@ def _run(cli: Cli, _shop: Path, _home: Path) -> dict[str, object]:
     return said
 
 
+def _log(cli: Cli, _shop: Path, _home: Path) -> dict[str, object]:
+    cli("run", "--", "sh", "-c", "mv src/pay.py src/paid.py; mkfifo pipe")
+    return cli("log", "--json").json()
+
+
+def _show(cli: Cli, _shop: Path, _home: Path) -> dict[str, object]:
+    inner = (sys.executable, "-I", "-m", "takeback", "run", "--", "mv", "src/pay.py", "src/paid.py")
+    cli("run", "-m", "a step inside", "--", *inner)
+    for ref in (("@",), ("@", ".env")):
+        assert list(cli("show", *ref, "--json").json()) == ["turn", "checkpoint", "file"]
+    return cli("show", "a step inside", "--json").json()
+
+
+def _sessions(cli: Cli, _shop: Path, _home: Path) -> dict[str, object]:
+    cli("run", "--", "true")
+    return cli("sessions", "--json").json()
+
+
 def _diff(cli: Cli, shop: Path, _home: Path) -> dict[str, object]:
     cli("checkpoint")
     write(shop / "src/other.py", "other\n")
@@ -413,7 +431,10 @@ ANSWERS: dict[str, Callable[[Cli, Path, Path], dict[str, object]]] = {
     "takeback": _status,
     "takeback checkpoint": _checkpoint,
     "takeback run": _run,
+    "takeback log": _log,
+    "takeback show": _show,
     "takeback diff": _diff,
+    "takeback sessions": _sessions,
     "takeback extract": _extract,
     "takeback verify": _verify,
     "takeback usage": _usage,

@@ -117,6 +117,13 @@ class Looking:
         with FailingAs(TakebackError, _UNREADABLE), self.ledger.snapshot() as ledger:
             return Timeline(ledger, time.time()).sessions(None if all else max(limit, 0))
 
+    def shortened(self, names: "Iterable[str]") -> "dict[str, str]":
+        """For each id the shortest beginning, of at least four letters, that means nothing else."""
+        from takeback.engine import naming
+
+        with FailingAs(TakebackError, _UNREADABLE), self.ledger.snapshot() as ledger:
+            return naming.shortened(ledger, names)
+
     def recorded(self, ref: str) -> "RecordedTurn | RecordedCheckpoint":
         """The turn that a reference means, or else the checkpoint."""
         from takeback.engine import references

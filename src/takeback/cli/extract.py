@@ -16,7 +16,8 @@ COMMAND = Command(
     "extract",
     "write a checkpoint's tree into a new or empty folder",
     text=(
-        "REF is `@` (the newest checkpoint), `@~N` (N before it), or an id or its beginning.\n"
+        "REF is `@` (the newest checkpoint), `@~N` (N turns back), an id or its beginning, `ID-`\n"
+        "(before that), a time (`10m`, `14:05`) or words of a prompt.\n"
         "DIR must not exist yet or be empty; nothing is ever written over."
     ),
     operands=("REF", "DIR"),

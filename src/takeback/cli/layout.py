@@ -34,9 +34,8 @@ def marks(screen: "Screen") -> Marks:
 
 
 def _is_posix() -> bool:
-    """Whether the user asked for the POSIX locale; Python writes UTF-8 there all the same."""
-    names = (os.environ.get(name) for name in ("LC_ALL", "LC_CTYPE", "LANG"))
-    return next(filter(None, names), "") in ("C", "POSIX")
+    """Whether the user insists on the POSIX locale; Python writes UTF-8 there all the same."""
+    return os.environ.get("LC_ALL") in ("C", "POSIX")
 
 
 def width(screen: "Screen") -> int:

@@ -51,11 +51,15 @@ def run(given: "Arguments", screen: "Screen") -> int:
             all=given.has("all"),
             changes=screen.json,
         )
+        shown = () if screen.json else log.turns
+        short = project.shortened(turn.id for turn in shown)
     if screen.json:
         here = log.here or None
         screen.data({"here": here, "turns": [turns.as_json(turn) for turn in log.turns]})
         return 0
-    timeline.show(log, screen, time.time())
+    timeline.show(log, short, screen, time.time())
+    if log.turns:
+        screen.note(f"`takeback show {short[log.turns[0].id]}` shows a turn in full")
     _notes(log, given, limit, screen)
     return 0
 
@@ -74,7 +78,6 @@ def _notes(log: "Log", given: "Arguments", limit: int, screen: "Screen") -> None
         if not asked:
             screen.note("`takeback run -- COMMAND` makes one of a command")
         return
-    screen.note(f"`takeback show {log.short[log.turns[0].id]}` shows a turn in full")
     if log.more:
         narrowed = "".join(
             f" --{name} {_word(given.get(name))}"

@@ -95,7 +95,8 @@ def _show_turns(project: "Project", screen: "Screen") -> None:
     if log.turns:
         more = "; `takeback log` shows more" if log.more else ""
         screen.say(f"Last turns{more}")
-        timeline.show_turns(log, screen, time.time())
+        short = project.shortened(turn.id for turn in log.turns)
+        timeline.show_turns(log, short, screen, time.time())
 
 
 def _show_left_out(left_out: "tuple[LeftOut, ...]", screen: "Screen") -> None:

@@ -8,11 +8,13 @@ from takeback.model.terms import DONE, FAILED, RUNNING
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from takeback.cli.layout import Marks
     from takeback.cli.render import Screen
     from takeback.model.history import Log, RecordedTurn
+
+    Short = Mapping[str, str]
 
 _AGENT = 12
 _LABEL = 24
@@ -20,18 +22,18 @@ _LABEL = 24
 _STYLES = {FAILED: "red", RUNNING: "green"}
 
 
-def show(log: "Log", screen: "Screen", now: float) -> None:
-    """Print where one is, and then the turns."""
+def show(log: "Log", short: "Short", screen: "Screen", now: float) -> None:
+    """Print where one is, and then the turns; `short` has what is shown of each id."""
     marks, room = layout.marks(screen), layout.width(screen)
     said = layout.cut(f"@  now  {_here(log, now)}", room, marks.cut)
     screen.say(screen.style(said[:6], "bold") + said[6:])
-    show_turns(log, screen, now)
+    show_turns(log, short, screen, now)
 
 
-def show_turns(log: "Log", screen: "Screen", now: float) -> None:
+def show_turns(log: "Log", short: "Short", screen: "Screen", now: float) -> None:
     """Print the turns, a line or two for each."""
     marks, room = layout.marks(screen), layout.width(screen)
-    rows = [_Row(turn, log.short[turn.id], marks, now) for turn in log.turns]
+    rows = [_Row(turn, short[turn.id], marks, now) for turn in log.turns]
     sizes = _Sizes(rows, room)
     day = time.localtime(now)[:3]
     for row in rows:
@@ -44,7 +46,7 @@ def show_turns(log: "Log", screen: "Screen", now: float) -> None:
 
 def title(label: str) -> str:
     """What a turn is called on one line: the first one that says anything."""
-    first = next((line for line in label.splitlines() if line.strip()), "")
+    first = next((line for line in label.splitlines() if line.strip()), "(no prompt)")
     return safe_content(" ".join(first.split()).encode("utf-8", "surrogateescape"))
 
 
@@ -105,6 +107,7 @@ class _Row:
         self.when = age(turn.started, now) if today else time.strftime("%H:%M", when)
         self.agent = layout.cut(safe_content(turn.agent.encode()), _AGENT, marks.cut)
         self.lines_changed, self.files = amount(turn, marks)
+        self.numbers = f"{self.lines_changed}  {self.files}".strip()
         self.status = "" if turn.status == DONE else f" ({turn.status})"
 
     def lines(self, sizes: "_Sizes", screen: "Screen") -> "Iterator[str]":
@@ -115,14 +118,15 @@ class _Row:
         mark = self.marks.of(turn.status)
         head = screen.style(mark, style) if style else mark
         head += f"  {screen.style(layout.pad(self.short, sizes.short), 'bold')}"
-        head += f"  {self.when:>{sizes.when}}  {layout.pad(self.agent, sizes.agent)}"
-        numbers = f"{self.lines_changed:>{sizes.lines}}  {self.files}".rstrip()
+        agent = layout.cut(self.agent, sizes.agent, self.marks.cut)
+        head += f"  {self.when:>{sizes.when}}  {layout.pad(agent, sizes.agent)}"
         label = layout.cut(title(turn.label), sizes.label - len(self.status), self.marks.cut)
         said = label + self.status
         if sizes.is_narrow:
-            yield f"{head}  {numbers.strip()}".rstrip()
+            yield f"{head}  {self.numbers}"
             yield screen.style(f"   {said}", "dim") if is_dim else f"   {said}"
         else:
+            numbers = f"{self.lines_changed:>{sizes.lines}}  {self.files}"
             rest = f"{layout.pad(said, sizes.label)}  {numbers}"
             yield f"{head}  {screen.style(rest, 'dim') if is_dim else rest}".rstrip()
         extra = ", ".join(remarks(turn))
@@ -142,7 +146,11 @@ class _Sizes:
         self.lines = max((len(row.lines_changed) for row in rows), default=0)
         files = max((len(row.files) for row in rows), default=0)
         self.left = 3 + self.short + 2 + self.when + 2 + self.agent + 2
-        label = room - self.left - 2 - self.lines - 2 - files
-        self.is_narrow = label < _LABEL
+        right = 2 + self.lines + 2 + files
+        self.is_narrow = room - self.left - right < _LABEL
+        if self.is_narrow:
+            longest = max((len(row.numbers) for row in rows), default=0)
+            self.agent = max(0, min(self.agent, room - (self.left - self.agent) - longest))
+        label = room - self.left - right
         wanted = (layout.columns(title(row.turn.label)) + len(row.status) for row in rows)
         self.label = room - 3 if self.is_narrow else min(label, max(wanted, default=0))

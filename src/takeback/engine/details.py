@@ -1,5 +1,6 @@
 """What one turn or one checkpoint consists of: changes with their authors, steps, left out."""
 
+from takeback.errors import DamagedStoreError
 from takeback.model import terms
 from takeback.model.history import Author, Change, GitState, RecordedStep
 from takeback.model.values import LeftOut
@@ -40,6 +41,22 @@ PLACE = (
 _NEWEST = 1 << 62
 
 
+class Sound:
+    """Turns what goes wrong with values of the wrong kind into damage: a flipped bit makes them."""
+
+    __slots__ = ()
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, problem: object, trace: object) -> None:
+        if isinstance(problem, TypeError | ValueError | AttributeError):
+            raise DamagedStoreError(
+                f"a row of the log holds values of the wrong kind: {problem}",
+                hint="`takeback doctor` tells more, and `takeback doctor --rebuild` may mend it",
+            ) from problem
+
+
 class Turn:
     """Looks up what belongs to one turn."""
 
@@ -52,9 +69,7 @@ class Turn:
     def changes(self) -> "tuple[Change, ...]":
         """Its own changes, as its end told them."""
         return tuple(
-            Change(
-                path, verb, author=self._author(how), added=added, removed=removed, origin=origin
-            )
+            _change(path, verb, origin, self._author(how), added=added, removed=removed)
             for path, verb, origin, added, removed, how in self._ledger.rows(
                 CHANGES, (self._number,)
             )
@@ -64,20 +79,14 @@ class Turn:
         """Its own changes while it runs; nobody has counted lines yet."""
         rows = self._ledger.rows(DELTAS, (self._number,))
         return fold(
-            Change(path, verb, author=self._author(how), origin=origin)
-            for _, path, verb, origin, how in rows
+            _change(path, verb, origin, self._author(how)) for _, path, verb, origin, how in rows
         )
 
     def shared(self, before: int, after: "int | None") -> "tuple[Change, ...]":
         """What changed while it ran and may be its own or another session's."""
         rows = self._ledger.rows(SHARED, (before, _NEWEST if after is None else after))
         return fold(
-            Change(
-                path,
-                verb,
-                author=Author(terms.SHARED, sessions=tuple(sessions.split())),
-                origin=origin,
-            )
+            _change(path, verb, origin, Author(terms.SHARED, sessions=tuple(sessions.split())))
             for path, verb, origin, sessions in rows
             if self._session in sessions.split()
         )
@@ -85,14 +94,14 @@ class Turn:
     def left_out(self) -> "tuple[LeftOut, ...]":
         """What appeared by its doing and is not covered."""
         rows = self._ledger.rows(LEFT_OUT, (self._number,))
-        found = {path: LeftOut(path, _text(reason)) for path, reason in rows}
+        found = {path: LeftOut(_path(path), _text(reason)) for path, reason in rows}
         return tuple(found.values())
 
     def steps(self, *, interrupted: bool) -> "tuple[RecordedStep, ...]":
         """Its steps in their order, each with its own changes."""
         found: dict[int | None, list[Change]] = {}
         for step, path, verb, origin, how in self._ledger.rows(DELTAS, (self._number,)):
-            change = Change(path, verb, author=self._author(how), origin=origin)
+            change = _change(path, verb, origin, self._author(how))
             found.setdefault(step, []).append(change)
         return tuple(
             RecordedStep(
@@ -129,20 +138,32 @@ class Turn:
 
 def of_checkpoint(ledger: "Ledger", row: "CheckpointRow") -> "tuple[Change, ...]":
     """What changed between a checkpoint and the one before, and who did it."""
-    found = []
-    for path, verb, origin, who, how, session, turn, step, sessions in ledger.rows(
-        OF_CHECKPOINT, (row.number,)
-    ):
-        author = Author(
-            who,
-            session=session or "",
-            turn=turn or "",
-            step=step or "",
-            how=how,
-            sessions=tuple(sessions.split()),
+    with Sound():
+        return tuple(
+            _of_checkpoint(*values) for values in ledger.rows(OF_CHECKPOINT, (row.number,))
         )
-        found.append(Change(path, verb, author=author, origin=origin))
-    return tuple(found)
+
+
+def _of_checkpoint(
+    path: object,
+    verb: object,
+    origin: object,
+    who: str,
+    how: str,
+    session: "str | None",
+    turn: "str | None",
+    step: "str | None",
+    sessions: str,
+) -> Change:
+    author = Author(
+        who,
+        session=session or "",
+        turn=turn or "",
+        step=step or "",
+        how=how,
+        sessions=tuple(sessions.split()),
+    )
+    return _change(path, verb, origin, author)
 
 
 def place(ledger: "Ledger", row: "CheckpointRow") -> "tuple[str | None, str | None, str | None]":
@@ -184,6 +205,25 @@ def _joined(first: str, second: str) -> str:
     if first in _GONE and second == terms.CREATE:
         return terms.WRITE
     return terms.WRITE if (first, second) == (terms.WRITE, terms.MODE) else second
+
+
+def _change(
+    path: object,
+    verb: object,
+    origin: object,
+    author: Author,
+    *,
+    added: "int | None" = None,
+    removed: "int | None" = None,
+) -> Change:
+    came = None if origin is None else _path(origin)
+    return Change(_path(path), str(verb), author=author, added=added, removed=removed, origin=came)
+
+
+def _path(value: object) -> bytes:
+    if not isinstance(value, bytes):
+        raise TypeError("a path is not made of bytes")
+    return value
 
 
 def git(text: "str | None") -> "GitState | None":

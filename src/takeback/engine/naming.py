@@ -11,6 +11,11 @@ if TYPE_CHECKING:
 CHECKPOINT, TURN, STEP, SESSION = "checkpoint", "turn", "step", "session"
 _TABLES = {TURN: "turns", CHECKPOINT: "checkpoints", STEP: "steps", SESSION: "sessions"}
 
+NEIGHBOURS = (
+    "SELECT max(id) FROM {table} WHERE id < ?",
+    "SELECT min(id) FROM {table} WHERE id > ?",
+)
+
 MOST_LISTED = 10
 _SHORTEST = 4
 """Shown at least: two letters may be unique today, and are not next week."""
@@ -66,11 +71,8 @@ def _needed(ledger: "Ledger", id: str) -> int:
     """How many letters tell an id from its neighbours, in the order of ids, of each table."""
     needed = 1
     for table in _TABLES.values():
-        for beside in (
-            f"SELECT max(id) FROM {table} WHERE id < ?",  # noqa: S608 - our own names
-            f"SELECT min(id) FROM {table} WHERE id > ?",  # noqa: S608
-        ):
-            for (other,) in ledger.rows(beside, (id,)):
+        for beside in NEIGHBOURS:
+            for (other,) in ledger.rows(beside.format(table=table), (id,)):
                 if other is not None:
                     needed = max(needed, _common(id, str(other)) + 1)
     return min(needed, ids.LENGTH)

@@ -4,7 +4,7 @@ Everything here reads one moment of the ledger and costs what it shows: rows are
 keys or by an index, never by looking at all of them.
 """
 
-from takeback.engine import details, naming, references
+from takeback.engine import details, references
 from takeback.errors import DamagedStoreError
 from takeback.model.history import Log, RecordedSession, RecordedTurn
 from takeback.model.terms import INTERRUPTED, MKDIR, RMDIR, RUNNING
@@ -69,7 +69,8 @@ class Timeline:
         else:
             number = references.session(ledger, session, self._now)
             rows = ledger.rows(TURNS + OF_SESSION, (number, first, _ALL, asked))
-        turns = tuple(self._turn(row, changes=changes) for row in rows[:limit])
+        with details.Sound():
+            turns = tuple(self._turn(row, changes=changes) for row in rows[:limit])
         newest = ledger.newest()
         return Log(
             newest.id if newest is not None else "",
@@ -77,13 +78,13 @@ class Timeline:
             more=limit is not None and len(rows) > limit,
             made=newest.created / 1e9 if newest is not None else None,
             yours=self._yours(),
-            short=naming.shortened(ledger, [turn.id for turn in turns]),
         )
 
     def turn(self, number: int) -> RecordedTurn:
         """One turn with everything that is known of it."""
         for row in self._ledger.rows(TURNS + "WHERE t.number = ?", (number,)):
-            return self._turn(row, changes=True, steps=True)
+            with details.Sound():
+                return self._turn(row, changes=True, steps=True)
         raise DamagedStoreError(
             "the ledger names a turn that it does not have",
             hint="`takeback doctor` shows what is wrong",
@@ -92,7 +93,8 @@ class Timeline:
     def sessions(self, limit: "int | None") -> "tuple[RecordedSession, ...]":
         """Sessions, the one that was seen last first."""
         found = self._ledger.rows(SESSIONS, (_ALL if limit is None else limit,))
-        return tuple(self._session(row) for row in found)
+        with details.Sound():
+            return tuple(self._session(row) for row in found)
 
     def _session(self, row: "Row") -> RecordedSession:
         id, agent, own_id, title, author, started, seen, ended, turns, holder, label = row
@@ -129,9 +131,9 @@ class Timeline:
         return RecordedTurn(
             id=id,
             session=session,
-            agent=agent,
-            account=account,
-            label=label,
+            agent=str(agent),
+            account=str(account),
+            label=str(label),
             status=status,
             started=started / 1e9,
             ended=_seconds(ended),

@@ -294,11 +294,10 @@ class Log:
     """Turns, newest first, and where one is: the newest checkpoint's id, and when it was made.
 
     `yours` counts the paths that you changed since the newest turn, as far as a checkpoint saw
-    it. `short` has the beginning of each turn's id that means nothing else. `more` tells that
-    there are older turns.
+    it. `more` tells that there are older turns.
     """
 
-    __slots__ = ("here", "made", "more", "short", "turns", "yours")
+    __slots__ = ("here", "made", "more", "turns", "yours")
 
     def __init__(
         self,
@@ -308,11 +307,9 @@ class Log:
         more: bool,
         made: "float | None" = None,
         yours: int = 0,
-        short: "dict[str, str] | None" = None,
     ) -> None:
         self.here = here
         self.turns = turns
         self.more = more
         self.made = made
         self.yours = yours
-        self.short = short or {}
