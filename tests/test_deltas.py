@@ -23,14 +23,8 @@ from takeback.session import Turn
 from takeback.store import fsops, statloop
 from test_random_trees import Edit, creations, edits
 
-Found = dict[bytes, tuple[str, bytes | None]]
-"""Verb and origin of each path."""
-
 MANY = int(os.environ.get("TAKEBACK_TEST_EXAMPLES", "0"))
 """How many examples to try instead of the few that `./check` has time for."""
-
-_VERSION_CONTROL = (b".git", b".jj", b".hg", b".svn")
-_CAPTURED = ("file", "folder", "link")
 
 
 # -- deltas ----------------------------------------------------------------------------------------
@@ -103,7 +97,7 @@ def _checking(root: bytes, base: Path) -> Iterator[Callable[[], None]]:
 
     def check() -> None:
         now = oracle.picture(root)
-        expected = _expected(before[-1], now) if before else {}
+        expected = oracle.deltas(before[-1], now) if before else {}
         for index in homes[1].glob("projects/*/index"):
             index.unlink()
         with takeback.open(root, home=homes[1]) as cold:
@@ -117,77 +111,17 @@ def _checking(root: bytes, base: Path) -> Iterator[Callable[[], None]]:
         yield check
 
 
-def _covered(found: Found) -> int:
+def _covered(found: oracle.Deltas) -> int:
     return sum(verb != "omit" for verb, _ in found.values())
 
 
-def _deltas(project: takeback.Project) -> Found:
+def _deltas(project: takeback.Project) -> oracle.Deltas:
     rows = project.ledger.rows(
         "SELECT path, verb, origin FROM deltas"
         " WHERE checkpoint = (SELECT max(number) FROM checkpoints)"
     )
     omitted = {path: (verb, None) for path, verb, _ in rows if verb == "omit"}
     return omitted | {path: (verb, came) for path, verb, came in rows if verb != "omit"}
-
-
-def _expected(before: oracle.Picture, after: oracle.Picture) -> Found:
-    """What changed between two pictures; what is not covered is unknown, not absent."""
-    was, now = _states(before), _states(after)
-    verbs = {path: _verb(path, was, now) for path in (was.keys() | now.keys()) - {b""}}
-    found = {path: verb for path, verb in verbs.items() if verb}
-    return {path: (verb, _origin(path, found, was, now)) for path, verb in found.items()}
-
-
-def _states(picture: oracle.Picture) -> oracle.Picture:
-    """The picture without what is below uncovered folders; these and special files are `other`."""
-    states: oracle.Picture = {}
-    for path, entry in sorted(picture.items()):
-        above = path.rpartition(b"/")[0]
-        if path and above and states.get(above, ("other",))[0] == "other":
-            continue
-        is_covered = entry[0] in _CAPTURED and os.path.basename(path) not in _VERSION_CONTROL
-        states[path] = entry if is_covered else ("other",)
-    return states
-
-
-def _verb(path: bytes, was: oracle.Picture, now: oracle.Picture) -> str:
-    old, new = was.get(path, ("absent",)), now.get(path, ("absent",))
-    if new[0] == "absent":
-        return {"folder": "rmdir", "file": "delete", "link": "delete"}.get(str(old[0]), "")
-    if new[0] == "other":
-        return "" if old[0] == "other" else "omit"
-    if old[0] == new[0]:
-        content, mode = old[2:] != new[2:] if new[0] == "file" else False, old[1] != new[1]
-        if new[0] == "link":
-            return "link" if mode else ""
-        return "write" if content else "mode" if mode else ""
-    if new[0] != "file":
-        return {"folder": "mkdir", "link": "link"}[str(new[0])]
-    is_new = old[0] == "absent" and not _was_unknown(path, was)
-    return "create" if is_new else "write"
-
-
-def _was_unknown(path: bytes, was: oracle.Picture) -> bool:
-    above = path.rpartition(b"/")[0]
-    while above:
-        if was.get(above, ("absent",))[0] == "other":
-            return True
-        above = above.rpartition(b"/")[0]
-    return False
-
-
-def _origin(
-    path: bytes, found: dict[bytes, str], was: oracle.Picture, now: oracle.Picture
-) -> bytes | None:
-    """The only file that went with the bytes of the only new file that has them."""
-    content = now.get(path, ())[2:]
-    if found[path] != "create" or content[0] == 0:
-        return None
-    gone = [
-        p for p in found if found[p] == "delete" and was[p][0] == "file" and was[p][2:] == content
-    ]
-    come = [p for p in found if found[p] == "create" and now[p][2:] == content]
-    return gone[0] if len(gone) == len(come) == 1 else None
 
 
 # -- what a turn changed ---------------------------------------------------------------------------
@@ -291,11 +225,11 @@ def _sum(counts: Iterator[int | None]) -> int | None:
 
 def _numstat(pairs: list[Pair], base: Path) -> Iterator[tuple[int | None, int | None]]:
     """Lines added and removed between the contents of each pair, as git says."""
-    for name, contents in (("old", [p[0] for p in pairs]), ("new", [p[1] for p in pairs])):
-        (base / name).mkdir()
+    for side, contents in (("old", [p[0] for p in pairs]), ("new", [p[1] for p in pairs])):
+        (base / side).mkdir()
         for number, content in enumerate(contents):
             if content is not None:
-                (base / name / f"{number}").write_bytes(content)
+                (base / side / f"{number}").write_bytes(content)
     git = [
         "git",
         "diff",
@@ -313,11 +247,10 @@ def _numstat(pairs: list[Pair], base: Path) -> Iterator[tuple[int | None, int | 
     for counted in filter(None, fields):
         added, removed, _ = counted.split("\t")
         names = (next(fields), next(fields))
-        number = next(name for name in names if name != "/dev/null").rpartition("/")[2]
-        is_text = added != "-"
-        counts[int(number)] = (int(added), int(removed)) if is_text else (None, None)
-    for place in range(len(pairs)):
-        yield counts.get(place, (0, 0))
+        name = next(name for name in names if name != "/dev/null").rpartition("/")[2]
+        counts[int(name)] = (None, None) if added == "-" else (int(added), int(removed))
+    for number in range(len(pairs)):
+        yield counts.get(number, (0, 0))
 
 
 def _told(turn: Turn) -> list[tuple[str, str, int | None, int | None, str]]:
