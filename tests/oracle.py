@@ -14,11 +14,15 @@ from pathlib import Path
 
 Entry = tuple[str | int | bytes, ...]
 Picture = dict[bytes, Entry]
+Deltas = dict[bytes, tuple[str, bytes | None]]
+"""What happened to each path, and where it was before if it was moved."""
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _PIECE = 1 << 20
 _ZEROS = bytes(_PIECE)
+_CAPTURED = ("file", "folder", "link")
+_VERSION_CONTROL = (b".git", b".jj", b".hg", b".svn")
 _SPECIAL = {
     stat.S_IFIFO: "fifo",
     stat.S_IFSOCK: "socket",
@@ -47,6 +51,64 @@ def differences(
         if old != new and not _covered(path, ignoring):
             found.append(f"{_shown(path)}: {old or 'absent'} became {new or 'absent'}")
     return found
+
+
+def deltas(before: Picture, after: Picture) -> Deltas:
+    """What changed between two pictures; what is not covered is unknown, not absent."""
+    was, now = _states(before), _states(after)
+    verbs = {path: _verb(path, was, now) for path in (was.keys() | now.keys()) - {b""}}
+    found = {path: verb for path, verb in verbs.items() if verb}
+    return {path: (verb, _origin(path, found, was, now)) for path, verb in found.items()}
+
+
+def _states(picture: Picture) -> Picture:
+    """The picture without what is below uncovered folders; these and special files are `other`."""
+    states: Picture = {}
+    for path, entry in sorted(picture.items()):
+        above = path.rpartition(b"/")[0]
+        if path and above and states.get(above, ("other",))[0] == "other":
+            continue
+        is_covered = entry[0] in _CAPTURED and os.path.basename(path) not in _VERSION_CONTROL
+        states[path] = entry if is_covered else ("other",)
+    return states
+
+
+def _verb(path: bytes, was: Picture, now: Picture) -> str:
+    old, new = was.get(path, ("absent",)), now.get(path, ("absent",))
+    if new[0] == "absent":
+        return {"folder": "rmdir", "file": "delete", "link": "delete"}.get(str(old[0]), "")
+    if new[0] == "other":
+        return "" if old[0] == "other" else "omit"
+    if old[0] == new[0]:
+        content, mode = old[2:] != new[2:], old[1] != new[1]
+        if new[0] == "link":
+            return "link" if mode else ""
+        return "write" if content else "mode" if mode else ""
+    if new[0] != "file":
+        return {"folder": "mkdir", "link": "link"}[str(new[0])]
+    is_new = old[0] == "absent" and not _was_unknown(path, was)
+    return "create" if is_new else "write"
+
+
+def _was_unknown(path: bytes, was: Picture) -> bool:
+    above = path.rpartition(b"/")[0]
+    while above:
+        if was.get(above, ("absent",))[0] == "other":
+            return True
+        above = above.rpartition(b"/")[0]
+    return False
+
+
+def _origin(path: bytes, found: dict[bytes, str], was: Picture, now: Picture) -> bytes | None:
+    """The only file that went with the bytes of the only new file that has them."""
+    content = now.get(path, ())[2:]
+    if found[path] != "create" or content[0] == 0:
+        return None
+    gone = [
+        p for p in found if found[p] == "delete" and was[p][0] == "file" and was[p][2:] == content
+    ]
+    come = [p for p in found if found[p] == "create" and now[p][2:] == content]
+    return gone[0] if len(gone) == len(come) == 1 else None
 
 
 def _covered(path: bytes, ignoring: Collection[bytes]) -> bool:

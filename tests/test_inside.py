@@ -43,6 +43,24 @@ def test_a_silent_inner_session_takes_nothing_away(tree: Path, home: Path) -> No
         assert author_of(project, b"made") == ("step", outer.id)
 
 
+def test_what_follows_the_inner_session_is_the_outer_ones(tree: Path, home: Path) -> None:
+    """A command goes on after the agent in it has ended: what it does then is its own."""
+    with takeback.open(tree, home=home) as project:
+        outer = project.session("run").turn("claude && make", whole=False)
+        outer.step("run", {"command": "claude && make"}, kind="shell")
+        inner = project.session("claude-code", id="abc", inside=outer.id)
+        with inner.turn("Fix it", whole=False) as turn:
+            (tree / "typed").write_text("by hand, while the model thinks")
+            with turn.step("Bash", {"command": "true"}):
+                (tree / "fixed").write_text("x")
+        inner.end()
+        (tree / "made").write_text("x")
+        outer.end()
+        assert author_of(project, b"typed") == ("you", None)
+        assert author_of(project, b"fixed") == ("step", turn.id)
+        assert author_of(project, b"made") == ("step", outer.id)
+
+
 def test_new_folders_belong_to_who_names_a_file_in_them(tree: Path, home: Path) -> None:
     """An edit tool that makes the folders of its file on the way has made them."""
     with takeback.open(tree, home=home) as project:

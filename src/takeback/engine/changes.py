@@ -149,7 +149,9 @@ def verb_between(before: "Entry | None", after: "Entry | None") -> str:
 def _joined(first: "list[Json]", second: "list[Json]") -> "list[Json]":
     """Two runs of one path with somebody else's change between them."""
     counts = [_sum(first[at], second[at]) for at in (2, 3)]
-    return [first[0], second[1], *counts, second[4], *first[5:]]
+    came = first[1] in (terms.CREATE, terms.RENAME) and second[1] in (terms.WRITE, terms.MODE)
+    told, origin = (first, first[5:]) if came else (second, second[5:])
+    return [first[0], told[1], *counts, second[4], *origin]
 
 
 def _sum(one: "Json", other: "Json") -> "int | None":

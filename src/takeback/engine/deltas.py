@@ -5,7 +5,7 @@ scan found. Only folders that the scan looked at are compared.
 """
 
 from takeback.model import reasons, terms
-from takeback.model.tree import FOLDER, KIND, LINK, REASON
+from takeback.model.tree import FOLDER, KIND, LINK, REASON, REGULAR
 from takeback.store import layout, records
 
 TYPE_CHECKING = False
@@ -187,8 +187,7 @@ def _compare(
     captured_before = old is not None and not old[1] & REASON
     if node is None:
         if captured_before and old is not None:
-            verb = terms.RMDIR if old[0] & KIND == FOLDER else terms.DELETE
-            yield Delta(path, verb, strong=old[2], latest=folder.mtime)
+            yield _gone(path, old, folder.mtime)
         return
     verb = _verb(old if captured_before else None, node, unknown=unknown or old is not None)
     if node.reason and (old is None or captured_before):
@@ -223,16 +222,21 @@ def _all_gone(path: bytes, key: "Key", before: "Before", latest: int) -> "Iterat
     stack = [(path, key)]
     while stack:
         above, key = stack.pop()
-        for name, (mode, flags, strong) in before.entries(key).items():
+        for name, old in before.entries(key).items():
             below = above + b"/" + name
-            if flags & REASON:
+            if old[1] & REASON:
                 continue
-            is_folder = mode & KIND == FOLDER
-            verb = terms.RMDIR if is_folder else terms.DELETE
-            yield Delta(below, verb, strong=strong, latest=latest)
-            inner = before.below(key, name) if is_folder else None
+            yield _gone(below, old, latest)
+            inner = before.below(key, name) if old[0] & KIND == FOLDER else None
             if inner is not None:
                 stack.append((below, inner))
+
+
+def _gone(path: bytes, old: "State", latest: int) -> Delta:
+    kind = old[0] & KIND
+    verb = terms.RMDIR if kind == FOLDER else terms.DELETE
+    # Only files are taken for moved: what a link said may stand in a file by chance.
+    return Delta(path, verb, strong=old[2] if kind == REGULAR else b"", latest=latest)
 
 
 def _find_renames(found: "list[Delta]") -> None:
