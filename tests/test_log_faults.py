@@ -4,6 +4,7 @@ A share of the faults that is always the same; `scripts/faults` tries every one 
 """
 
 import os
+import shutil
 import sqlite3
 from collections.abc import Callable
 from functools import partial
@@ -14,10 +15,12 @@ import pytest
 
 from faults import injection, judge
 from faults.acts import ACTS, DEAD_SESSION, INTERRUPTED_TURN, TURN_END, Act
-from faults.harness import Fault, Theatre, every_nth, parse
+from faults.children import Child, Tell
+from faults.harness import Fault, Theatre, every_nth, open_project, parse
 from faults.logbook import Logbook
-from faults.migration import Migration
+from faults.migration import Migration, rows_of, unpack
 from faults.report import FULL, SECONDS, noted, stage
+from faults.scenarios import SMALL
 from takeback.store import fsops, projections, schema
 from takeback.store.events import Event
 from takeback.store.ledger import Ledger
@@ -95,6 +98,38 @@ def test_replay(tmp_path: Path) -> None:
     fault = parse(os.environ.get("FAULT", "turn-end:kill:30:sync:cache"))
     if fault.scenario in MAKERS:
         assert MAKERS[fault.scenario](tmp_path).play(fault) == []
+
+
+def test_many_open_an_old_store_at_once(tmp_path: Path) -> None:
+    """Eight processes of the new program come upon a store of format 1 at the same moment."""
+    tree = tmp_path / "tree"
+    tree.mkdir()
+    for make in SMALL.history:
+        make(tree)
+    home = unpack(tmp_path, tree)
+    old = rows_of(_copy(home))["events"]
+    start, go = os.pipe()
+
+    def play(tell: Tell) -> None:
+        os.close(go)
+        os.read(start, 1)
+        with open_project(tree, home) as project, project.session("claude") as session:
+            tell({"turn": session.turn("go").id})
+
+    crowd = [Child(play) for _ in range(8)]
+    os.close(go)
+    os.close(start)
+    for ended in [child.end() for child in crowd]:
+        assert ended.status == 0, ended
+    with open_project(tree, home) as project:
+        assert project.examine()[0] == ()
+        assert project.verify().ok
+        assert project.status().checkpoints == 2
+    assert rows_of(home)["events"][: len(old)] == old
+
+
+def _copy(home: Path) -> Path:
+    return Path(shutil.copytree(home, home.with_name("copy")))
 
 
 # -- does the harness see anything? ----------------------------------------------------------
