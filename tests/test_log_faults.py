@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from faults import injection, judge
+from faults import injection, judge, syscalls
 from faults.acts import ACTS, DEAD_SESSION, INTERRUPTED_TURN, TURN_END, Act
 from faults.children import Child, Tell
 from faults.harness import Fault, Theatre, every_nth, open_project, parse
@@ -90,6 +90,22 @@ def test_killed_twice(act: Act) -> None:
                 played += 1
                 wrong += [f"{fault}, then killed at step {step}: {what}" for what in found]
         note["faults"] = played
+    assert not wrong, "\n".join(wrong)
+
+
+@pytest.mark.timeout(SECONDS)
+@pytest.mark.skipif(not syscalls.TRACER, reason="needs strace")
+@pytest.mark.parametrize("name", ["turn-end", "dead-session", "migration"])
+def test_every_system_call(name: str) -> None:
+    """Killed at any system call, or with any of them failing: once or not at all."""
+    wrong = []
+    with stage() as folder, noted(system_calls=name, closed=False) as note:
+        theatre = MAKERS[name](folder)
+        every = list(syscalls.calls(theatre))
+        chosen = every if FULL else every[:: len(every) // 2]
+        for call in chosen:
+            wrong += [f"{call}: {what}" for what in syscalls.play(theatre, call, close=False)]
+        note["faults"] = len(chosen)
     assert not wrong, "\n".join(wrong)
 
 
