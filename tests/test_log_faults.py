@@ -4,6 +4,7 @@ A share of the faults that is always the same; `scripts/faults` tries every one 
 """
 
 import os
+import shutil
 import sqlite3
 from collections.abc import Callable
 from functools import partial
@@ -12,12 +13,14 @@ from pathlib import Path
 
 import pytest
 
-from faults import injection, judge
+from faults import injection, judge, syscalls
 from faults.acts import ACTS, DEAD_SESSION, INTERRUPTED_TURN, TURN_END, Act
-from faults.harness import Fault, Theatre, every_nth, parse
+from faults.children import Child, Tell
+from faults.harness import Fault, Theatre, every_nth, open_project, parse
 from faults.logbook import Logbook
-from faults.migration import Migration
+from faults.migration import Migration, rows_of, unpack
 from faults.report import FULL, SECONDS, noted, stage
+from faults.scenarios import SMALL
 from takeback.store import fsops, projections, schema
 from takeback.store.events import Event
 from takeback.store.ledger import Ledger
@@ -90,11 +93,59 @@ def test_killed_twice(act: Act) -> None:
     assert not wrong, "\n".join(wrong)
 
 
+@pytest.mark.timeout(SECONDS)
+@pytest.mark.skipif(not syscalls.TRACER, reason="needs strace")
+@pytest.mark.parametrize("name", ["turn-end", "dead-session", "migration"])
+def test_every_system_call(name: str) -> None:
+    """Killed at any system call, or with any of them failing: once or not at all."""
+    wrong = []
+    with stage() as folder, noted(system_calls=name, closed=False) as note:
+        theatre = MAKERS[name](folder)
+        every = list(syscalls.calls(theatre))
+        chosen = every if FULL else every[:: len(every) // 2]
+        for call in chosen:
+            wrong += [f"{call}: {what}" for what in syscalls.play(theatre, call, close=False)]
+        note["faults"] = len(chosen)
+    assert not wrong, "\n".join(wrong)
+
+
 def test_replay(tmp_path: Path) -> None:
     """One fault, named in the environment as a failure prints it, or a fixed one."""
     fault = parse(os.environ.get("FAULT", "turn-end:kill:30:sync:cache"))
     if fault.scenario in MAKERS:
         assert MAKERS[fault.scenario](tmp_path).play(fault) == []
+
+
+def test_many_open_an_old_store_at_once(tmp_path: Path) -> None:
+    """Eight processes of the new program come upon a store of format 1 at the same moment."""
+    tree = tmp_path / "tree"
+    tree.mkdir()
+    for make in SMALL.history:
+        make(tree)
+    home = unpack(tmp_path, tree)
+    old = rows_of(_copy(home))["events"]
+    start, go = os.pipe()
+
+    def play(tell: Tell) -> None:
+        os.close(go)
+        os.read(start, 1)
+        with open_project(tree, home) as project, project.session("claude") as session:
+            tell({"turn": session.turn("go").id})
+
+    crowd = [Child(play) for _ in range(8)]
+    os.close(go)
+    os.close(start)
+    for ended in [child.end() for child in crowd]:
+        assert ended.status == 0, ended
+    with open_project(tree, home) as project:
+        assert project.examine()[0] == ()
+        assert project.verify().ok
+        assert project.status().checkpoints == 2
+    assert rows_of(home)["events"][: len(old)] == old
+
+
+def _copy(home: Path) -> Path:
+    return Path(shutil.copytree(home, home.with_name("copy")))
 
 
 # -- does the harness see anything? ----------------------------------------------------------

@@ -22,6 +22,10 @@ from takeback.store.lock import Lock
 
 THREADS, EACH = 8, 20
 
+needs_proc = pytest.mark.skipif(
+    not os.path.exists("/proc/self/ns/pid"), reason="only Linux tells when a process started"
+)
+
 
 @pytest.fixture
 def project(tree: Path, home: Path) -> Iterator[Project]:
@@ -433,6 +437,7 @@ def test_nobody_sweeps_what_nobody_holds(project: Project, tree: Path, home: Pat
     assert _open_windows(project) == 3
 
 
+@needs_proc
 def test_another_process_with_the_same_number(project: Project, tree: Path, home: Path) -> None:
     """A living process that only has the number of a dead one does not keep its session open."""
     with project.session("claude") as session:
@@ -454,6 +459,22 @@ def test_a_process_of_another_host_is_not_judged(project: Project, tree: Path, h
     turn = session.turn("go")
     with _opened(tree, home) as other:
         _set_holder(home, session.id, "elsewhere 1 1")
+        other.checkpoint()
+        assert other.turn(turn.id).status == "running"
+    _set_holder(home, session.id, processes.holder())
+    session.end()
+
+
+@needs_proc
+def test_a_container_counts_its_own_processes(project: Project, tree: Path, home: Path) -> None:
+    """A container with the name of its host shares the store: nobody outside can call it dead."""
+    session = project.session("claude")
+    turn = session.turn("go")
+    place, pid, started = processes.holder().rsplit(" ", 2)
+    host, _, inside = place.rpartition(":")
+    assert host == os.uname().nodename
+    _set_holder(home, session.id, f"{host}:{int(inside) + 1} {pid} {started}")
+    with _opened(tree, home) as other:
         other.checkpoint()
         assert other.turn(turn.id).status == "running"
     _set_holder(home, session.id, processes.holder())

@@ -118,3 +118,10 @@ ACTS = (
     SESSION_START, TURN_START, TURN_RESUME, STEP_START, STEP_END, TURN_END, SESSION_END,
     INTERRUPTED_TURN, DEAD_SESSION,
 )  # fmt: skip
+
+
+def perform(name: str, project: Project, ids: Ids, tell: Callable[..., None]) -> None:
+    """Play the act of that name and tell each request with its result."""
+    act = next(act for act in ACTS if act.scenario.name == name)
+    for request, result in act.play(project, ids):
+        tell(acked=f"{request} {result}")

@@ -81,6 +81,11 @@ class Theatre:
         """What the fault strikes; each part of it that was acknowledged, in words."""
         yield project.checkpoint(label).id
 
+    @property
+    def work(self) -> str:
+        """The same in one line of a program, which has a `project` and can `tell`."""
+        return 'tell(acked=project.checkpoint("traced").id)'
+
     def steps(self, *, cache: bool = True) -> list[str]:
         """The steps of what is done when nothing goes wrong, by name."""
         if cache in self._steps:

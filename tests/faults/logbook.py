@@ -51,6 +51,12 @@ class Logbook(Theatre):
         for request, result in self._act.play(project, self._ids):
             yield f"{request} {result}"
 
+    @property
+    def work(self) -> str:
+        """The act in one line of a program."""
+        name = self.scenario.name
+        return f"from faults.acts import perform; perform({name!r}, project, {self._ids!r}, tell)"
+
     def court(self) -> Court:
         """The judge of logs."""
         return _LogCourt(self.tree, self.home, self.before, self.act, self._shape)

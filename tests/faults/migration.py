@@ -90,6 +90,11 @@ class Migration(Theatre):
         del label
         yield project.status().project
 
+    @property
+    def work(self) -> str:
+        """The same in one line of a program."""
+        return "tell(acked=project.id)"
+
     def court(self) -> Court:
         """The judge of a migration."""
         before = Before(self._earlier, self.before.tree)

@@ -87,6 +87,7 @@ def summary(lines: list[Facts]) -> Iterator[str]:
         ("system_calls", "system calls of", "faults"),
         ("full_disk", "fillings of a small disk,", "fillings"),
         ("concurrency", "processes at once, acked checkpoints with", "acked"),
+        ("events", "processes at once, acked requests with", "acked"),
         ("damage", "damage,", "injuries"),
     )
     yield from _table(
@@ -119,6 +120,8 @@ def _rest(lines: list[Facts]) -> str:
     if any("killed" in line for line in lines):
         longest = max(int(line["longest_wait_ms"]) for line in lines)
         told += [f"{_sum(lines, 'killed')} killed", f"longest wait {longest} ms"]
+    for figure in ("written", "retried", "per_second"):
+        told += [f"{line[figure]} {figure.replace('_', ' ')}" for line in lines if figure in line]
     return ", ".join(told)
 
 

@@ -37,7 +37,7 @@ FAILING = {
 
 _PROGRAM = """
 import json, os, sys
-sys.path[:0] = [{source!r}]
+sys.path[:0] = [{source!r}, {tests!r}]
 from takeback.errors import TakebackError
 from takeback.project import Project
 
@@ -49,7 +49,7 @@ def tell(**word):
 
 try:
     project = Project.open({tree!r}, home={home!r})
-    tell(acked=project.checkpoint("traced").id)
+    {work}
     if {close}:
         project.close()
 except TakebackError as problem:
@@ -79,7 +79,7 @@ class Call(NamedTuple):
 
 
 def calls(theatre: Theatre) -> Iterator[Call]:
-    """Every system call of a checkpoint that changes something, with each of its fates."""
+    """Every system call that changes something, with each of its fates."""
     counted = _count(theatre)
     for name in KILLED_AT:
         for number in range(1, counted[name] + 1):
@@ -115,7 +115,8 @@ def _count(theatre: Theatre) -> Counter[str]:
 def _run(theatre: Theatre, trace: list[str], *, close: bool) -> subprocess.CompletedProcess[str]:
     source = str(Path(takeback.__file__).parent.parent)
     home, tree = os.fsencode(theatre.home), os.fsencode(theatre.tree)
-    program = _PROGRAM.format(source=source, tree=tree, home=home, close=close)
+    given = {"source": source, "tests": str(Path(__file__).parent.parent), "work": theatre.work}
+    program = _PROGRAM.format(**given, tree=tree, home=home, close=close)
     assert TRACER
     command = [TRACER, "-f", "-qq", *trace, os.path.realpath(sys.executable), "-I", "-S", "-B"]
     return subprocess.run([*command, "-c", program], capture_output=True, text=True, check=False)

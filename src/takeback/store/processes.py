@@ -20,15 +20,15 @@ def account() -> str:
 
 
 def holder(pid: "int | None" = None) -> str:
-    """A process by host, number and start: a later one may get the same number."""
+    """A process by place, number and start: a later one may get the same number."""
     pid = os.getpid() if pid is None else pid
-    return f"{os.uname().nodename} {pid} {_started(pid)}"
+    return f"{_place()} {pid} {_started(pid)}"
 
 
 def is_alive(holder: str) -> "bool | None":
     """Whether that process is still there; None if nobody can tell from here."""
-    host, *rest = holder.rsplit(" ", 2)
-    if len(rest) != 2 or host != os.uname().nodename or not rest[0].isdecimal():
+    place, *rest = holder.rsplit(" ", 2)
+    if len(rest) != 2 or place != _place() or not rest[0].isdecimal():
         return None
     pid, started = int(rest[0]), rest[1]
     try:
@@ -37,6 +37,18 @@ def is_alive(holder: str) -> "bool | None":
         # Gone; or somebody else's by now, which ours never was.
         return False
     return _started(pid) == started
+
+
+def _place() -> str:
+    """Where the numbers of processes mean what they mean here: the host, and the container.
+
+    A container may have the name of its host, and the same store, but counts its own processes.
+    """
+    try:
+        inside = os.stat("/proc/self/ns/pid").st_ino
+    except OSError:
+        return os.uname().nodename
+    return f"{os.uname().nodename}:{inside}"
 
 
 def _started(pid: int) -> str:
