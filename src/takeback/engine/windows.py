@@ -71,11 +71,11 @@ def _with_sessions_inside(ledger: "Ledger") -> "frozenset[str]":
     """The running turns inside of which another session works and tells its own steps.
 
     `takeback run -- AGENT` is a turn around an agent that may have hooks: what the agent tells
-    of itself is better than what can be told from outside.
+    of itself is better than what can be told from outside, until it is gone.
     """
     query = (
         "SELECT DISTINCT t.id FROM turns t JOIN sessions z ON z.inside = t.number"
-        " WHERE t.closed IS NULL AND z.turns > 0"
+        " WHERE t.closed IS NULL AND z.turns > 0 AND z.ended IS NULL"
     )
     return frozenset(str(id) for (id,) in ledger.rows(query))
 
