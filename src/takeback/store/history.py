@@ -95,7 +95,9 @@ def get_session(ledger: "Ledger", id: str) -> SessionRow:
 
 def find_session(ledger: "Ledger", agent: str, own_id: str) -> "SessionRow | None":
     """The session that an agent knows by an id of its own."""
-    for row in ledger.rows(_SESSION + "WHERE agent = ? AND own_id = ?", (agent, own_id)):
+    # The last condition is that of the index, which SQLite would not see in a parameter.
+    where = "WHERE agent = ? AND own_id = ? AND own_id <> ''"
+    for row in ledger.rows(_SESSION + where, (agent, own_id)):
         return SessionRow(*row)
     return None
 
@@ -104,6 +106,21 @@ def held_sessions(ledger: "Ledger") -> "list[SessionRow]":
     """The sessions that go on as long as a process lives."""
     found = ledger.rows(_SESSION + "WHERE ended IS NULL AND holder <> ''")
     return [SessionRow(*row) for row in found]
+
+
+def silent_sessions(ledger: "Ledger", since: int, most: int) -> "list[SessionRow]":
+    """Some of the sessions that no process holds and that left something open before `since`."""
+    for opened in ("turns t", "steps s JOIN turns t ON t.number = s.turn"):
+        query = (
+            "SELECT DISTINCT z.number, z.id, z.opened, z.ended, z.holder, z.seen"  # noqa: S608
+            f" FROM {opened} JOIN sessions z ON z.number = t.session"
+            f" WHERE {opened[0]}.closed IS NULL AND z.ended IS NULL AND z.holder = ''"
+            " AND z.seen < ? LIMIT ?"
+        )
+        found = ledger.rows(query, (since, most))
+        if found:
+            return [SessionRow(*row) for row in found]
+    return []
 
 
 def get_turn(ledger: "Ledger", id: str) -> TurnRow:
@@ -174,8 +191,8 @@ def is_over(ledger: "Ledger", turn: int) -> bool:
 def late_steps(ledger: "Ledger", session: int, *, background: bool = False) -> "list[StepRow]":
     """The open steps of a session whose turn is over; with those in the background, or without."""
     query = (
-        "WHERE closed IS NULL AND (? OR NOT background) AND turn IN"
-        " (SELECT number FROM turns WHERE session = ? AND closed IS NOT NULL)"
+        "WHERE closed IS NULL AND (? OR NOT background) AND EXISTS (SELECT 1 FROM turns t"
+        " WHERE t.number = turn AND t.session = ? AND t.closed IS NOT NULL)"
     )
     return [StepRow(*row) for row in ledger.rows(_STEP + query, (background, session))]
 

@@ -43,6 +43,7 @@ CREATE TABLE sessions (
     opened INTEGER NOT NULL, turns INTEGER NOT NULL);
 CREATE UNIQUE INDEX sessions_of_agents ON sessions (agent, own_id) WHERE own_id <> '';
 CREATE INDEX sessions_held ON sessions (number) WHERE ended IS NULL AND holder <> '';
+CREATE INDEX sessions_inside ON sessions (inside) WHERE inside IS NOT NULL;
 CREATE TABLE turns (
     number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, session INTEGER NOT NULL,
     label TEXT NOT NULL, status TEXT NOT NULL, whole INTEGER NOT NULL,
@@ -51,7 +52,7 @@ CREATE TABLE turns (
     paths INTEGER NOT NULL, files INTEGER NOT NULL, added INTEGER NOT NULL,
     removed INTEGER NOT NULL, uncounted INTEGER NOT NULL, git_before TEXT, git_after TEXT);
 CREATE INDEX turns_of_session ON turns (session, number);
-CREATE INDEX turns_by_end ON turns (closed);
+CREATE INDEX turns_by_end ON turns (closed, session);
 CREATE INDEX turns_with_changes ON turns (number) WHERE paths > 0;
 CREATE TABLE steps (
     number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, turn INTEGER NOT NULL, parent INTEGER,
