@@ -104,6 +104,7 @@ class Project(Looking):
         title: str = "",
         safe_points: "str | None" = None,
         held: bool = True,
+        beside: bool = False,
         inside: "str | None" = None,
         request: "str | None" = None,
     ) -> "Session":
@@ -111,16 +112,18 @@ class Project(Looking):
 
         `safe_points` says how often checkpoints are made: at each `turn`, around each `step`
         that may write (the default), or around every `call`. A session that is `held` ends with
-        this process; hooks, which are a process each, hold none. `inside` is the turn that this
-        agent was started in, such as one of `takeback run`: what the agent tells of itself then
-        goes before what can be told from outside.
+        this process; hooks, which are a process each, hold none. Another process that begins the
+        same one takes it over, and ends its turn; with `beside` it gets one of its own while
+        the first is alive. `inside` is the turn that this agent was started in, such as one of
+        `takeback run`: until the agent ends the session, what it tells of itself goes before
+        what can be told from outside.
         """
         from takeback.session import Notes, Session
 
         recorder = self.recorder(safe_points)
         with FailingAs(TakebackError, "nothing was recorded"):
             found = recorder.start_session(
-                agent, id, title, held=held, inside=inside, request=request
+                agent, id, title, held=held, beside=beside, inside=inside, request=request
             )
         return Session(Notes(recorder, self.turn, self.checkpoint), found)
 

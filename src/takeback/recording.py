@@ -44,10 +44,14 @@ class Recorder(SafePoints):
         title: str,
         *,
         held: bool,
+        beside: bool = False,
         inside: "str | None" = None,
         request: "str | None" = None,
     ) -> str:
-        """The id of a session: a new one, or the one that the agent's own id means."""
+        """The id of a session: a new one, or the one that the agent's own id means.
+
+        With `beside`, one that another process holds is left to it, and a new one begins.
+        """
         agent, own_id = tools.one_line(agent), tools.one_line(own_id)
         if not agent:
             raise UsageError("a session needs to know which agent it is of", hint="agent='NAME'")
@@ -58,6 +62,8 @@ class Recorder(SafePoints):
             if known is not None:
                 return str(known["session"])
             found = rows.find_session(self._ledger, agent, own_id) if own_id else None
+            if beside and found is not None and _is_held_by_another(found, holder):
+                found, title, own_id = None, title or own_id, ""
             if found is not None:
                 self._resume_session(found, holder, inside, request)
                 return found.id
@@ -297,6 +303,12 @@ class Recorder(SafePoints):
                 if inner is not None:
                     found[inner] = None
         return [path.decode("utf-8", "surrogateescape") for path in found]
+
+
+def _is_held_by_another(row: "SessionRow", holder: str) -> bool:
+    if not holder or row.ended is not None or row.holder in ("", holder):
+        return False
+    return processes.is_alive(row.holder) is True
 
 
 def _after(row: "StepRow") -> Place:

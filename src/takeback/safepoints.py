@@ -51,8 +51,9 @@ if TYPE_CHECKING:
             """What the user's git looks like."""
 
 
-_GIVEN_UP = 24 * 3600 * 1_000_000_000
-_AT_A_TIME = 20
+_FORGOTTEN = 24 * windows.LONGEST_SILENCE
+_MOST_BURIED = 20
+"""After how long a session that nobody holds is given up, and how many are at one look."""
 
 
 class SafePoints:
@@ -74,15 +75,17 @@ class SafePoints:
         return seen
 
     def dead_sessions(self, at: int) -> "list[tuple[SessionRow, int]]":
-        """Sessions that somebody left, each with the time at which it is taken to have ended.
+        """Sessions that nobody will end, each with the time at which it is taken to have ended.
 
-        The process of a held one is gone. One that no process holds, of an agent that was killed
-        or never says goodbye, is given up after a day, a few at a time; it can be resumed.
+        Their process is gone; or nobody can tell, and nothing was heard of them for a day. Hooks
+        end no session whose agent was killed, and each would cost every later look a little.
         """
-        held = rows.held_sessions(self._ledger)
-        gone = [row for row in held if processes.is_alive(row.holder) is False]
-        gone += rows.silent_sessions(self._ledger, at - _GIVEN_UP, _AT_A_TIME)
-        return [(row, min(at, row.seen + windows.LONGEST_SILENCE)) for row in gone]
+        gone = rows.silent_sessions(self._ledger, at - _FORGOTTEN, _MOST_BURIED)
+        for row in rows.held_sessions(self._ledger):
+            is_alive = processes.is_alive(row.holder)
+            if is_alive is False or (is_alive is None and row.seen < at - _FORGOTTEN):
+                gone.append(row)
+        return [(row, min(at, row.seen + windows.LONGEST_SILENCE)) for row in gone[:_MOST_BURIED]]
 
     def bury(self, dead: "list[tuple[SessionRow, int]]", seen: "Checkpoint", at: int) -> None:
         """Close what dead sessions left open, as interrupted."""

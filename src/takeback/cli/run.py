@@ -38,7 +38,11 @@ COMMAND = Command(
     operands=("-- COMMAND…",),
     options=(
         Option(("-m", "--label"), "what to call the turn (default: the command itself)", "LABEL"),
-        Option(("--session",), "put turns of the same NAME into one session", "NAME"),
+        Option(
+            ("--session",),
+            "put turns of the same NAME, one after the other, into one session",
+            "NAME",
+        ),
         Option(("-q", "--quiet"), "do not tell what changed"),
     ),
     examples=(
@@ -96,7 +100,7 @@ class _Wrapped:
             # The first look at a big tree takes its time, and says so.
             project.checkpoint(progress=self._screen.progress)
         # One look before and one after are all there is to see; the step says what ran between.
-        with project.session("run", id=name, safe_points="turn") as session:
+        with project.session("run", id=name, safe_points="turn", beside=True) as session:
             with session.turn(label or self._command, whole=False) as turn:
                 outcome = self._as_step(turn, session.id)
                 turn.end(_status(outcome))

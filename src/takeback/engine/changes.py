@@ -13,7 +13,7 @@ from takeback.model.tree import FOLDER, LINK, REGULAR
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from typing import Any
 
     from takeback.model.jsontext import Json
@@ -33,8 +33,8 @@ _DELTAS = (
     " AND verb <> 'omit' ORDER BY path, checkpoint"
 )
 _OTHERS = (
-    "SELECT 1 FROM deltas WHERE path = ? AND checkpoint > ? AND checkpoint < ?"
-    " AND (turn IS NULL OR turn <> ?) LIMIT 1"
+    "SELECT path, checkpoint FROM deltas WHERE checkpoint > ? AND checkpoint < ?"
+    " AND (turn IS NULL OR turn <> ?)"
 )
 
 
@@ -69,19 +69,40 @@ def of_turn(ledger: "Ledger", objects: "Objects", turn: int) -> "Json":
 
 
 def _runs(ledger: "Ledger", turn: int) -> "Iterator[_Run]":
+    found = ledger.rows(_DELTAS, (turn,))
+    others = _by_others(ledger, turn, found)
     run: _Run | None = None
-    for checkpoint, path, _, how, origin in ledger.rows(_DELTAS, (turn,)):
-        same = run is not None and run.path == path
-        if run is not None and same:
-            between = (path, run.last, checkpoint, turn)
-            if not ledger.rows(_OTHERS, between):
-                run.last, run.how = checkpoint, how
-                continue
+    for checkpoint, path, _, how, origin in found:
+        known = others.get(path, ())
+        if run is not None and run.path == path and not _is_between(known, run.last, checkpoint):
+            run.last, run.how = checkpoint, how
+            continue
         if run is not None:
             yield run
         run = _Run(path, checkpoint, how, origin)
     if run is not None:
         yield run
+
+
+def _by_others(
+    ledger: "Ledger", turn: int, found: "list[tuple[Any, ...]]"
+) -> "dict[bytes, list[int]]":
+    """Where others changed what a turn changed more than once; one walk over its time for all."""
+    from itertools import pairwise
+
+    gaps = [(a, b) for a, b in pairwise(found) if a[1] == b[1] and b[0] - a[0] > 1]
+    if not gaps:
+        return {}
+    others: dict[bytes, list[int]] = {b[1]: [] for _, b in gaps}
+    span = min(a[0] for a, _ in gaps), max(b[0] for _, b in gaps)
+    for path, checkpoint in ledger.rows(_OTHERS, (*span, turn)):
+        if path in others:
+            others[path].append(checkpoint)
+    return others
+
+
+def _is_between(known: "Sequence[int]", first: int, last: int) -> bool:
+    return any(first < checkpoint < last for checkpoint in known)
 
 
 class _Folding:

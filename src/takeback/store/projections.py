@@ -189,7 +189,7 @@ def _session_ended(to: Tables, event: "Event", said: "Said") -> None:
     ended = said.get("ended", event.at)
     close = (
         "UPDATE steps SET status = ?, ended = ?, closed = ? WHERE closed IS NULL"
-        " AND turn IN (SELECT number FROM turns WHERE session = ?)"
+        " AND EXISTS (SELECT 1 FROM turns t WHERE t.number = steps.turn AND t.session = ?)"
     )
     fsops.sql(to.db, close, (INTERRUPTED, ended, event.seq, session))  # type: ignore[arg-type]
     change = "UPDATE sessions SET ended = ?, seen = max(seen, ?) WHERE number = ?"

@@ -44,6 +44,7 @@ CREATE TABLE sessions (
 CREATE UNIQUE INDEX sessions_of_agents ON sessions (agent, own_id) WHERE own_id <> '';
 CREATE INDEX sessions_held ON sessions (number) WHERE ended IS NULL AND holder <> '';
 CREATE INDEX sessions_open ON sessions (seen) WHERE ended IS NULL;
+CREATE INDEX sessions_inside ON sessions (inside) WHERE inside IS NOT NULL;
 CREATE TABLE turns (
     number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, session INTEGER NOT NULL,
     label TEXT NOT NULL, status TEXT NOT NULL, whole INTEGER NOT NULL,

@@ -1,0 +1,149 @@
+"""What a reviewer of the log found: each was a wrong author, a growing cost or a bad surprise."""
+
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import takeback
+from takeback.cli import app
+from takeback.project import Project
+from takeback.store import history
+
+MAIN = Path(app.__file__).parent.parent / "__main__.py"
+HOUR = 3600 * 1_000_000_000
+
+
+def _run(tree: Path, *words: str) -> "subprocess.Popen[bytes]":
+    command = [sys.executable, "-I", str(MAIN), *words]
+    return subprocess.Popen(command, cwd=tree, stderr=subprocess.PIPE)
+
+
+def _turn_that_changed(project: Project, path: bytes) -> str:
+    """The label of the turn that a path belongs to; `you` if to none."""
+    (row,) = project.ledger.rows(
+        "SELECT coalesce(t.label, d.who) FROM deltas d LEFT JOIN turns t ON t.number = d.turn"
+        " WHERE d.path = ? ORDER BY d.checkpoint DESC LIMIT 1",
+        (path,),
+    )
+    return str(row[0])
+
+
+def _plan(project: Project, ask: str, *values: object) -> str:
+    found = project.ledger.rows("EXPLAIN QUERY PLAN " + ask, values)  # type: ignore[arg-type]
+    return "; ".join(str(row[3]) for row in found)
+
+
+# -- authors -------------------------------------------------------------------------------
+
+
+def test_what_follows_an_agent_inside_a_run_is_the_runs(tree: Path, home: Path) -> None:
+    """`takeback run -- sh -c 'agent; make'`: once the agent is gone, make is the run's."""
+    with takeback.open(tree, home=home) as project:
+        outer = project.session("run", safe_points="turn").turn("agent; make", whole=False)
+        shell = outer.step("run", {"command": "sh"}, kind="shell")
+        with project.session("claude", id="c", held=False, inside=outer.id) as inner:
+            turn = inner.turn("Fix it", whole=False)
+            with turn.step("Write", {"file_path": "fixed"}):
+                (tree / "fixed").write_text("x")
+            turn.end()
+        (tree / "made").write_text("x")
+        shell.end()
+        outer.end()
+        assert _turn_that_changed(project, b"fixed") == "Fix it"
+        assert _turn_that_changed(project, b"made") == "agent; make"
+
+
+def test_two_runs_of_one_session_name_keep_apart(tree: Path, home: Path) -> None:
+    """A run that begins while another of the same name goes on ends neither it nor its session."""
+    with takeback.open(tree, home=home) as project:
+        project.checkpoint()
+        wait = "until [ -e {} ]; do sleep 0.02; done; echo > {}"
+        named = ("run", "--session", "nightly", "-m")
+        first = _run(tree, *named, "first", "--", "sh", "-c", wait.format("go-1", "by-first"))
+        while not project.ledger.rows("SELECT 1 FROM steps"):
+            time.sleep(0.02)
+        second = _run(tree, *named, "second", "--", "sh", "-c", wait.format("go-2", "by-second"))
+        while len(project.ledger.rows("SELECT 1 FROM steps")) < 2:
+            time.sleep(0.02)
+        # The first one is over while the second still runs.
+        for name, process in (("go-1", first), ("go-2", second)):
+            (tree / name).touch()
+            process.communicate(timeout=20)
+        found = project.ledger.rows("SELECT label, status FROM turns ORDER BY number")
+        assert found == [("first", "done"), ("second", "done")]
+        assert _turn_that_changed(project, b"by-second") == "second"
+
+
+# -- costs ---------------------------------------------------------------------------------
+
+
+def test_forgotten_sessions_of_hooks_are_buried(
+    tree: Path, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Hook sessions that were killed and silent for a day leave nothing open, some at each look."""
+    real = time.time_ns
+    with takeback.open(tree, home=home) as project:
+        for number in range(30):
+            left = project.session("claude", id=str(number), held=False)
+            left.turn("killed", whole=False).step("Bash", {"command": "make"})
+        monkeypatch.setattr(time, "time_ns", lambda: real() + 25 * HOUR)
+        session = project.session("claude", id="new", held=False)
+        session.turn("one").end()
+        session.turn("two").end()
+        left_open = "SELECT count(*) FROM {} WHERE closed IS NULL"
+        for table in ("turns", "steps"):
+            assert project.ledger.rows(left_open.format(table)) == [(0,)]
+        # One of them comes back, as if nothing had been.
+        again = project.session("claude", id="7", held=False)
+        again.turn("again").end()
+        assert project.examine()[0] == ()
+
+
+def test_the_end_of_a_turn_costs_what_it_changed(tree: Path, home: Path) -> None:
+    """Files changed twice, with a big change of others between, are not each compared with it."""
+    with takeback.open(tree, home=home) as project:
+        turn = project.session("x").turn("big", whole=False)
+        for text in ("one", "two"):
+            with turn.step("Bash"):
+                for number in range(1000):
+                    (tree / f"twice-{number}").write_text(text)
+            if text == "one":
+                for number in range(4000):
+                    (tree / f"between-{number}").touch()
+                project.checkpoint()
+        worked = 0
+
+        def count() -> int:
+            nonlocal worked
+            worked += 1
+            return 0
+
+        project.ledger._db.set_progress_handler(count, 1000)
+        turn.end()
+        assert len(turn.recorded().changes) == 1000
+        assert worked < 2000, "each file was compared with everything that others changed"
+
+
+def test_no_question_of_a_safe_point_walks_a_table(tree: Path, home: Path) -> None:
+    """What a safe point asks is found by an index, however long the history is."""
+    with takeback.open(tree, home=home) as project:
+        asked: list[str] = []
+        project.ledger._db.set_trace_callback(asked.append)
+        session = project.session("x", id="own", held=False)
+        turn = session.turn("one")
+        with turn.step("Bash"):
+            (tree / "a").write_text("x")
+        turn.end()
+        session.end()
+        project.ledger._db.set_trace_callback(None)
+        plans = {q: _plan(project, q) for q in asked if q.startswith(("SELECT", "UPDATE"))}
+        assert history.find_session(project.ledger, "x", "own") is not None
+        for question, plan in plans.items():
+            newest = question.endswith(("LIMIT 1", "LIMIT 1 OFFSET 0"))
+            for step in plan.split("; "):
+                is_walk = step.startswith("SCAN") and "sessions_held" not in step
+                assert newest or not is_walk, f"{question}: {step}"
+                assert "turns_of_session (session=?)" not in step, f"{question}: {step}"
