@@ -14,6 +14,7 @@ from pathlib import Path
 
 import takeback
 from takeback.session import Session, Turn
+from takeback.store import processes
 
 MORNING = 1_793_606_400_000_000_000
 """2026-11-02 08:00 UTC, in nanoseconds."""
@@ -59,13 +60,14 @@ class Clock:
 @contextmanager
 def replaced(chance: random.Random, clock: Clock) -> Iterator[None]:
     """The clock and the chance of this process, while the day is played or looked at."""
-    saved = time.time_ns, time.time, os.urandom
+    saved = time.time_ns, time.time, os.urandom, processes.account
     time.time_ns, time.time = clock.time_ns, clock.time
     os.urandom = chance.randbytes
+    processes.account = lambda: "ana@laptop"
     try:
         yield
     finally:
-        time.time_ns, time.time, os.urandom = saved
+        time.time_ns, time.time, os.urandom, processes.account = saved
 
 
 class Day:
@@ -180,7 +182,7 @@ class Day:
 
     def _edit_step(self, turn: Turn) -> None:
         path = self._some_file()
-        step = turn.step("Edit", {"file_path": str(path)})
+        step = turn.step("Edit", {"file_path": str(path.relative_to(self.root))})
         self._settle()
         self.clock.pass_by(2)
         self._edit(path, turn.id)
@@ -193,7 +195,7 @@ class Day:
         with turn.step("Task", {"description": "look into it"}) as task:
             self._settle()
             path = self._some_file()
-            step = task.step("Write", {"file_path": str(path)})
+            step = task.step("Write", {"file_path": str(path.relative_to(self.root))})
             self._settle()
             self._edit(path, turn.id)
             step.end()
