@@ -81,12 +81,16 @@ class Session:
         _close(problem, self.end)
 
 
-class Turn:
-    """One prompt and everything it causes, until the agent stops."""
+class _Work:
+    """What a turn and a step have in common: steps inside, and an end."""
 
     def __init__(self, notes: Notes, id: str) -> None:
         self._notes = notes
         self.id = id
+
+    def _inside(self) -> "tuple[str, str | None]":
+        """The turn and the step, if any, that a step begun here belongs to."""
+        raise NotImplementedError
 
     def step(
         self,
@@ -101,11 +105,46 @@ class Turn:
         """A tool is about to be called with what is `given`; it may start when this returns.
 
         Its kind and the paths it names are found out from the tool's name and input, unless
-        they are told. Relative paths begin at `cwd`, by default the root of the project.
+        they are told. Relative paths begin at `cwd`, by default the root of the project. A step
+        inside a step is a sub-agent's, for instance.
         """
-        return _start_step(
-            self._notes, self.id, tool, given, kind, paths, cwd, parent=None, request=request
+        from os import fsencode
+
+        turn, parent = self._inside()
+        id = self._notes.recorder.start_step(
+            turn,
+            tool,
+            given or {},
+            kind=kind,
+            paths=None if paths is None else [fsencode(path) for path in paths],
+            cwd=None if cwd is None else fsencode(cwd),
+            parent=parent,
+            request=request,
         )
+        return Step(self._notes, id, turn)
+
+    def end(
+        self,
+        status: str = DONE,
+        *,
+        ended_at: "float | None" = None,
+        request: "str | None" = None,
+    ) -> None:
+        """It is over: `done`, `failed` or `interrupted`, now or some time ago."""
+        raise NotImplementedError
+
+    def __enter__(self) -> "Self":
+        return self
+
+    def __exit__(self, kind: object, problem: "BaseException | None", trace: object) -> None:
+        _close(problem, lambda: self.end(_status(problem)))
+
+
+class Turn(_Work):
+    """One prompt and everything it causes, until the agent stops."""
+
+    def _inside(self) -> "tuple[str, str | None]":
+        return self.id, None
 
     def checkpoint(self, label: str = "", *, request: "str | None" = None) -> "Checkpoint":
         """Make a checkpoint in the middle of the turn."""
@@ -136,35 +175,16 @@ class Turn:
         """The checkpoint that holds the tree as the turn left it; empty while it runs."""
         return self.recorded().after
 
-    def __enter__(self) -> "Self":
-        return self
 
-    def __exit__(self, kind: object, problem: "BaseException | None", trace: object) -> None:
-        _close(problem, lambda: self.end(_status(problem)))
-
-
-class Step:
+class Step(_Work):
     """One tool call or one phase inside a turn."""
 
     def __init__(self, notes: Notes, id: str, turn: str) -> None:
-        self._notes = notes
+        super().__init__(notes, id)
         self._turn = turn
-        self.id = id
 
-    def step(
-        self,
-        tool: str,
-        given: "Mapping[str, object] | None" = None,
-        *,
-        kind: "str | None" = None,
-        paths: "Iterable[AnyPath] | None" = None,
-        cwd: "AnyPath | None" = None,
-        request: "str | None" = None,
-    ) -> "Step":
-        """A step inside this one, such as a sub-agent's."""
-        return _start_step(
-            self._notes, self._turn, tool, given, kind, paths, cwd, parent=self.id, request=request
-        )
+    def _inside(self) -> "tuple[str, str | None]":
+        return self._turn, self.id
 
     def detach(self, *, request: "str | None" = None) -> None:
         """The tool returned, but what it started goes on until `end` is called."""
@@ -180,39 +200,6 @@ class Step:
         """The tool is done: `done`, `failed` or `interrupted`."""
         ended = _nanoseconds(ended_at)
         self._notes.recorder.end_step(self.id, status, ended=ended, request=request)
-
-    def __enter__(self) -> "Self":
-        return self
-
-    def __exit__(self, kind: object, problem: "BaseException | None", trace: object) -> None:
-        _close(problem, lambda: self.end(_status(problem)))
-
-
-def _start_step(
-    notes: Notes,
-    turn: str,
-    tool: str,
-    given: "Mapping[str, object] | None",
-    kind: "str | None",
-    paths: "Iterable[AnyPath] | None",
-    cwd: "AnyPath | None",
-    *,
-    parent: "str | None",
-    request: "str | None",
-) -> Step:
-    from os import fsencode
-
-    id = notes.recorder.start_step(
-        turn,
-        tool,
-        given or {},
-        kind=kind,
-        paths=None if paths is None else [fsencode(path) for path in paths],
-        cwd=None if cwd is None else fsencode(cwd),
-        parent=parent,
-        request=request,
-    )
-    return Step(notes, id, turn)
 
 
 def _status(problem: "BaseException | None") -> str:

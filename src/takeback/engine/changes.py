@@ -9,7 +9,8 @@ What was made and removed again within a run, or put back, is no change.
 
 from takeback.engine.trees import Trees
 from takeback.model import lines, terms
-from takeback.model.tree import FOLDER, LINK, REGULAR
+from takeback.model.difference import judge
+from takeback.model.tree import REGULAR
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -118,9 +119,10 @@ class _Folding:
         """One run as a change; None if the path ended as it began."""
         before = self._entry(run.first - 1, run.path)
         after = self._entry(run.last, run.path)
-        verb = verb_between(before, after)
-        if not verb:
+        difference = judge(run.path, before, after)
+        if difference is None:
             return None
+        verb = difference.verb
         source = before
         if run.origin is not None and before is None:
             source = self._entry(run.first - 1, run.origin)
@@ -151,20 +153,6 @@ class _Folding:
             return 0, 0
         old, new = (self._trees.content(e) if e is not None else b"" for e in (before, after))
         return lines.count(old, new)
-
-
-def verb_between(before: "Entry | None", after: "Entry | None") -> str:
-    """What makes the one state of a path of the other; empty if they are the same."""
-    if after is None:
-        if before is None:
-            return ""
-        return terms.RMDIR if before.kind == FOLDER else terms.DELETE
-    if before is None or before.kind != after.kind:
-        new = terms.CREATE if before is None else terms.WRITE
-        return {FOLDER: terms.MKDIR, LINK: terms.LINK}.get(after.kind, new)
-    if after.kind != FOLDER and before.strong != after.strong:
-        return terms.LINK if after.kind == LINK else terms.WRITE
-    return terms.MODE if (before.mode ^ after.mode) & 0o7777 else ""
 
 
 def _joined(first: "list[Json]", second: "list[Json]") -> "list[Json]":
