@@ -15,6 +15,7 @@ import time
 from pathlib import Path
 
 import footprint
+import log
 import report
 import speed
 import trees
@@ -74,6 +75,8 @@ def measure(work: Path, *, quick: bool) -> Results:
         results.speeds.append(speed.measure(tree, work / "stores", lister, plan))
         if files == 1_000:
             measure_start(results, tree, work)
+            say("the log")
+            results.log = log.measure(tree, work / "log", 9 if quick else 21)
         if files == 100_000:
             measure_memory(results, tree, work)
         shutil.rmtree(tree.path)

@@ -6,6 +6,7 @@ import platform
 import subprocess
 from pathlib import Path
 
+from log import FEW, MANY, LogTimes
 from results import GIT, Results, verdicts
 from speed import Speed
 from timing import Series, Times
@@ -28,6 +29,10 @@ TURNS = """\
 Disk that {} turns of an agent added to the stores; in each turn a few lines changed in files of
 together 22 KiB."""
 
+LOG = """\
+Safe points of an agent in a warm process, each a look at the tree and what is recorded with it;
+and whole processes that look at a log of few and of many turns."""
+
 
 def render(results: Results, command: str, seconds: float) -> str:
     """The whole page."""
@@ -37,6 +42,8 @@ def render(results: Results, command: str, seconds: float) -> str:
         parts += speed_parts(speed)
     if results.cold is not None:
         parts += ["## Start of a process, 1,000 files", cold_table(results)]
+    if results.log is not None:
+        parts += ["## The log, 1,000 files", LOG, *log_tables(results.log)]
     return "\n\n".join(parts) + "\n"
 
 
@@ -152,3 +159,15 @@ def cold_table(results: Results) -> str:
     ]
     rows.append(["the stat loop alone, in a warm process", ms(results.cold_scan)])
     return table(["process", "ms"], rows)
+
+
+def log_tables(log: LogTimes) -> list[str]:
+    """Safe points, and looks at the log."""
+    points = [[what, f"{ms(s.median)} ({ms(s.p90)})"] for what, s in log.safe_points.items()]
+    looks = [
+        [f"`{command}`", *(f"{ms(s.median)} ({ms(s.p90)})" for s in by_turns.values())]
+        for command, by_turns in log.looks.items()
+    ]
+    rebuilt = f"`takeback doctor --rebuild` with {MANY:,} turns took {log.rebuild:.1f} s."
+    heads = [f"{turns:,} turns" for turns in (FEW, MANY)]
+    return [table(["safe point", "ms"], points), table(["process", *heads], looks), rebuilt]

@@ -3,6 +3,7 @@
 import statistics
 
 from footprint import ColdStart, Memory
+from log import FEW, MANY, LogTimes
 from speed import Speed
 from timing import Times
 
@@ -23,6 +24,7 @@ class Results:
         self.cold: ColdStart | None = None
         self.cold_scan = 0.0
         self.growth: list[dict[str, int]] = []
+        self.log: LogTimes | None = None
 
 
 class Verdict:
@@ -55,6 +57,8 @@ def verdicts(results: Results) -> list[Verdict]:
     found += memory_verdicts(results.memory)
     if results.cold is not None:
         found.append(cold_verdict(results))
+    if results.log is not None:
+        found += log_verdicts(results.log)
     if results.growth:
         found += growth_verdicts(results.growth)
     return found
@@ -112,6 +116,17 @@ def cold_verdict(results: Results) -> Verdict:
     return Verdict(promise, f"{1e3 * value:.1f} ms, bound {1e3 * bound:.1f}", holds=value <= bound)
 
 
+def log_verdicts(log: LogTimes) -> list[Verdict]:
+    """What is promised of looking at the log."""
+    few, many = (log.looks["takeback log"][turns].median for turns in (FEW, MANY))
+    cold = f"cold `takeback log` with {MANY:,} turns: ≤ 150 ms"
+    same = f"`takeback log` with {MANY:,} turns: as with {FEW}, ≤ 1.2 x"
+    return [
+        Verdict(cold, f"{1e3 * many:.0f} ms", holds=many <= 0.150),
+        at_most(same, many / few, 1.2),
+    ]
+
+
 def growth_verdicts(growth: list[dict[str, int]]) -> list[Verdict]:
     """What is promised of a long row of checkpoints; see `tests/test_growth.py`."""
     names = {
@@ -123,7 +138,7 @@ def growth_verdicts(growth: list[dict[str, int]]) -> list[Verdict]:
     found = []
     for key, name in names.items():
         early, late = (
-            statistics.median(row[key] for row in rows) for rows in (growth[5:14], growth[-9:])
+            statistics.median(row[key] for row in rows) for rows in (growth[10:60], growth[-50:])
         )
         change = late / early - 1
         promise = f"{name} of checkpoint {len(growth):,}: as of number 10, ± 2 %"
