@@ -3,6 +3,7 @@
 import json
 import os
 import subprocess
+import sys
 from base64 import b64decode
 from collections.abc import Iterator
 from pathlib import Path
@@ -190,6 +191,23 @@ def test_a_file_as_it_was(story: Story) -> None:
     assert command(story.tree, "show", story.ids["form"] + "-", "a.py").out == "a\nb\n"
     file_json = json.loads(command(story.tree, "show", "@", "sub/data", "--json").out)["file"]
     assert (file_json["path"], b64decode(file_json["content_b64"])) == ("sub/data", BYTES)
+
+
+def test_a_file_on_a_terminal_does_nothing(story: Story) -> None:
+    """Bytes that would act on a terminal are shown as escapes there; lines stay lines."""
+    (story.tree / "evil.txt").write_bytes(b"one\n\x1b[2J two\\\xff\nthree")
+    story.project.checkpoint()
+    ours, theirs = os.openpty()
+    done = subprocess.run(
+        [sys.executable, "-I", "-m", "takeback", "show", "@", "evil.txt"],
+        cwd=story.tree,
+        stdout=theirs,
+        check=True,
+    )
+    os.close(theirs)
+    with open(ours, "rb", buffering=0) as screen:
+        assert screen.read(1000) == b"one\r\n\\x1b[2J two\\\\xff\r\nthree\r\n"
+    assert done.returncode == 0
 
 
 @pytest.mark.parametrize(

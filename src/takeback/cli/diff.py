@@ -4,7 +4,7 @@ import os
 
 from takeback.cli.app import folder
 from takeback.cli.arguments import Command, Option
-from takeback.cli.projects import existing
+from takeback.cli.projects import existing, inside
 from takeback.cli.render import count, path_fields, safe_content
 from takeback.errors import UnknownReferenceError
 from takeback.model import jsontext, reasons
@@ -68,9 +68,9 @@ def run(given: "Arguments", screen: "Screen") -> int:
 def _compare(given: "Arguments", project: "Project", screen: "Screen") -> "Comparison":
     before, after = _states(given.operands)
     paths = [os.fsencode(path) for path in given.rest]
-    inside = _inside(project, folder(given))
+    here = inside(project, folder(given))
     try:
-        return project.compare(before, after, paths, inside=inside, progress=screen.progress)
+        return project.compare(before, after, paths, inside=here, progress=screen.progress)
     except UnknownReferenceError as problem:
         files = [word for word in given.operands if os.path.lexists(word)]
         if not files or given.rest:
@@ -94,12 +94,6 @@ def _states(operands: "list[str]") -> "tuple[str | None, str | None]":
         return (operands or ["@"])[0], None
     before, after = (None if word == "@" else word for word in operands)
     return before, after
-
-
-def _inside(project: "Project", here: bytes) -> bytes:
-    """The current folder, counted from the project's root."""
-    way = os.path.relpath(os.path.realpath(here), project.root)
-    return b"" if way == b"." or way.startswith(b"..") else way
 
 
 def _show(

@@ -8,7 +8,7 @@ from takeback.cli.app import folder
 from takeback.cli.arguments import Command
 from takeback.cli.checkpoint import as_json
 from takeback.cli.projects import existing, inside
-from takeback.cli.render import path_fields
+from takeback.cli.render import path_fields, safe_content
 from takeback.model.history import RecordedTurn
 
 TYPE_CHECKING = False
@@ -26,7 +26,8 @@ COMMAND = Command(
     text=(
         "REF is the id of a turn, step or checkpoint or its beginning, `@` (now), `@~N` (N turns\n"
         "back), `ID-` (before that), a time (`10m`, `14:05`, `yesterday 15:00`) or words of a\n"
-        "prompt. With PATH the file is printed as it was then, byte for byte, and nothing else."
+        "prompt. With PATH the file is printed as it was then, byte for byte, and nothing else;\n"
+        "on a terminal, what could act on it is shown as an escape."
     ),
     operands=("REF", "[PATH]"),
     examples=(
@@ -58,6 +59,10 @@ def run(given: "Arguments", screen: "Screen") -> int:
 
 
 def _file(path: bytes, pieces: "Iterator[bytes]", screen: "Screen") -> None:
+    if not screen.json and screen.is_terminal:
+        for line in _lines(pieces):
+            screen.say(safe_content(line))
+        return
     if not screen.json:
         for piece in pieces:
             screen.raw(piece)
@@ -67,6 +72,16 @@ def _file(path: bytes, pieces: "Iterator[bytes]", screen: "Screen") -> None:
     content = b2a_base64(b"".join(pieces), newline=False).decode()
     file: dict[str, Json] = {**path_fields(path), "content_b64": content}
     screen.data({"turn": None, "checkpoint": None, "file": file})
+
+
+def _lines(pieces: "Iterator[bytes]") -> "Iterator[bytes]":
+    """The lines of a text that comes in pieces, without their ends."""
+    left = b""
+    for piece in pieces:
+        *whole, left = (left + piece).split(b"\n")
+        yield from whole
+    if left:
+        yield left
 
 
 def _json(found: "RecordedTurn | RecordedCheckpoint") -> "dict[str, Json]":

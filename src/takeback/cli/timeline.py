@@ -4,7 +4,7 @@ import time
 
 from takeback.cli import layout
 from takeback.cli.render import count, safe_content
-from takeback.model.terms import DONE, FAILED, RUNNING
+from takeback.model.terms import DONE, FAILED, INTERRUPTED, RUNNING
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _AGENT = 12
 _LABEL = 24
 """With fewer columns left for what a turn is called, it gets a line of its own."""
-_STYLES = {FAILED: "red", RUNNING: "green"}
+_STYLES = {FAILED: "red", INTERRUPTED: "yellow", RUNNING: "green"}
 
 
 def show(log: "Log", short: "Short", screen: "Screen", now: float) -> None:
