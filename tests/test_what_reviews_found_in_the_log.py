@@ -1,5 +1,6 @@
 """What a reviewer of the log found: each was a wrong author, a growing cost or a bad surprise."""
 
+import os
 import subprocess
 import sys
 import time
@@ -276,3 +277,63 @@ def test_sections_are_shown() -> None:
 def test_copies_and_variants_are_as_secret(name: bytes, how: str) -> None:
     """A copy of a secret file, or one of several like it, is masked as the usual one is."""
     assert how_secret(name) == how
+
+
+TOKEN = "ghp_" + "a1B2" * 9
+
+
+def test_tokens_in_prompts_and_commands_are_not_shown(
+    tree: Path, home: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A token that stands in a prompt or in a command is masked wherever the log is shown."""
+    with takeback.open(tree, home=home) as project:
+        turn = project.session("x").turn(f"use {TOKEN} for it", whole=False)
+        turn.step("Bash", {"command": f"curl -H 'Authorization: {TOKEN}'"}).end()
+        turn.end()
+    monkeypatch.setenv("TAKEBACK_HOME", str(home))
+    for words in (["log"], ["show", turn.id], ["sessions"], []):
+        for more in ([], ["--json"]):
+            assert app.main(["-C", str(tree), *words, *more]) == 0
+            shown = capsys.readouterr()
+            assert TOKEN not in shown.out + shown.err
+
+
+def test_a_full_disk_behind_stdout_is_one_sentence(tree: Path, home: Path) -> None:
+    """What cannot be written is said on stderr, with exit code 1 and no traceback."""
+    takeback.open(tree, home=home).checkpoint()
+    with open("/dev/full", "wb") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "takeback", "-C", str(tree), "log"],
+            env={**os.environ, "TAKEBACK_HOME": str(home)},
+            stdout=full,
+            stderr=subprocess.PIPE,
+            check=False,
+        )
+    assert done.returncode == 1
+    assert b"could not be written" in done.stderr
+    assert b"Traceback" not in done.stderr
+
+
+def test_a_closed_project_says_that_it_is_closed(tree: Path, home: Path) -> None:
+    """Using a project after `close` is a mistake of the caller, not damage."""
+    project = takeback.open(tree, home=home)
+    project.checkpoint()
+    project.close()
+    with pytest.raises(takeback.UsageError, match="closed"):
+        project.status()
+
+
+def test_a_hook_session_moves_into_another_run(tree: Path, home: Path) -> None:
+    """An agent that is resumed under another `takeback run` works inside that one from then on."""
+    with takeback.open(tree, home=home) as project:
+        first = project.session("run").turn("claude", whole=False)
+        project.session("claude-code", id="abc", inside=first.id, held=False)
+        first.end()
+        second = project.session("run").turn("claude --resume", whole=False)
+        second.step("run", {"command": "claude"}, kind="shell")
+        inner = project.session("claude-code", id="abc", inside=second.id, held=False)
+        turn = inner.turn("Fix it", whole=False)
+        with turn.step("Bash", {"command": "make"}):
+            (tree / "made").write_text("x")
+        turn.end()
+        assert [change.path for change in turn.recorded().changes] == [b"made"]

@@ -81,7 +81,8 @@ class Recorder(SafePoints):
     def _resume_session(
         self, found: "SessionRow", holder: str, inside: "str | None", request: "str | None"
     ) -> None:
-        if found.ended is not None or (holder and found.holder != holder):
+        moved = inside is not None and rows.get_turn(self._ledger, inside).number != found.inside
+        if found.ended is not None or (holder and found.holder != holder) or moved:
             said: dict[str, Json] = {"session": found.id, "holder": holder, "inside": inside}
             self._record(events.SESSION_RESUMED, said, (found.opened,), request)
 

@@ -6,6 +6,7 @@ from takeback.cli import layout, timeline, turns
 from takeback.cli.render import ago, count, safe_content
 from takeback.model import reasons
 from takeback.model.safetext import safe
+from takeback.model.secrets import without_tokens
 from takeback.model.terms import BY_SHELL, BY_TURN, OMIT, SHARED, STEP
 
 TYPE_CHECKING = False
@@ -202,4 +203,6 @@ def _reason(word: str) -> str:
 
 
 def _text(text: str) -> str:
-    return safe_content(text.encode("utf-8", "surrogateescape")).replace("\t", "    ")
+    return safe_content(without_tokens(text).encode("utf-8", "surrogateescape")).replace(
+        "\t", "    "
+    )

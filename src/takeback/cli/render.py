@@ -4,6 +4,7 @@ import os
 import sys
 import time
 
+from takeback.errors import TakebackError
 from takeback.model import jsontext
 from takeback.model.safetext import safe
 
@@ -12,7 +13,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from typing import TextIO
 
-    from takeback.errors import TakebackError
     from takeback.model.jsontext import Json
 
 _STYLES = {"bold": "1", "dim": "2", "reverse": "7"}
@@ -230,8 +230,18 @@ def _put(stream: "TextIO | None", text: str) -> None:
         return
     # The encoding of the terminal may lack a character; that must never fail a command.
     try:
-        stream.write(text)
-    except UnicodeEncodeError:
-        encoding = stream.encoding or "ascii"
-        stream.write(text.encode(encoding, "backslashreplace").decode(encoding))
-    stream.flush()
+        try:
+            stream.write(text)
+        except UnicodeEncodeError:
+            encoding = stream.encoding or "ascii"
+            stream.write(text.encode(encoding, "backslashreplace").decode(encoding))
+        stream.flush()
+    except BrokenPipeError:
+        raise
+    except OSError as problem:
+        if stream is sys.stderr:
+            return  # there is nowhere left to say so
+        raise TakebackError(
+            f"the answer could not be written: {problem.strerror}",
+            hint="what was asked for may be done all the same; `takeback` shows where you are",
+        ) from None

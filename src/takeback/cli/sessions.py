@@ -7,6 +7,7 @@ from takeback.cli.app import folder
 from takeback.cli.arguments import Command, Option
 from takeback.cli.projects import existing
 from takeback.cli.render import count, safe_content, timestamp
+from takeback.model.secrets import without_tokens
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -58,7 +59,7 @@ def as_json(session: "RecordedSession") -> "dict[str, Json]":
         "agent": session.agent,
         "own_id": session.own_id,
         "title": session.title,
-        "label": session.label,
+        "label": without_tokens(session.label),
         "account": session.author,
         "started": timestamp(session.started),
         "seen": timestamp(session.seen),

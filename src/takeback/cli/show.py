@@ -10,6 +10,7 @@ from takeback.cli.checkpoint import as_json
 from takeback.cli.projects import existing, inside
 from takeback.cli.render import path_fields, safe_content
 from takeback.model.history import RecordedTurn
+from takeback.model.secrets import without_tokens
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -113,7 +114,7 @@ def _step(step: "RecordedStep") -> "dict[str, Json]":
         "parent": step.parent or None,
         "tool": step.tool,
         "kind": step.kind,
-        "summary": step.summary,
+        "summary": without_tokens(step.summary),
         "status": step.status,
         "background": step.background,
         "started": turns.when(step.started),

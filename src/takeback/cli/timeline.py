@@ -4,6 +4,7 @@ import time
 
 from takeback.cli import layout
 from takeback.cli.render import count, safe_content
+from takeback.model.secrets import without_tokens
 from takeback.model.terms import DONE, FAILED, INTERRUPTED, RUNNING
 
 TYPE_CHECKING = False
@@ -47,7 +48,7 @@ def show_turns(log: "Log", short: "Short", screen: "Screen", now: float) -> None
 def title(label: str) -> str:
     """What a turn is called on one line: the first one that says anything."""
     first = next((line for line in label.splitlines() if line.strip()), "(no prompt)")
-    return safe_content(" ".join(first.split()).encode("utf-8", "surrogateescape"))
+    return safe_content(without_tokens(" ".join(first.split())).encode("utf-8", "surrogateescape"))
 
 
 def age(then: float, now: float) -> str:

@@ -3,6 +3,7 @@
 from takeback.cli.layout import Marks, columns, pad
 from takeback.cli.render import count, path_fields, safe_line, timestamp
 from takeback.model.safetext import safe
+from takeback.model.secrets import without_tokens
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ def headline(turn: "RecordedTurn") -> str:
             amount += f"  {turn.uncounted:,} without lines"
     if turn.ended is not None:
         amount += f"  ({max(turn.ended - turn.started, 0):.1f} s)"
-    return f'turn {turn.id[:6]}  "{safe_line(turn.label)}"  {amount}'
+    return f'turn {turn.id[:6]}  "{safe_line(without_tokens(turn.label))}"  {amount}'
 
 
 def change_lines(
@@ -59,7 +60,7 @@ def as_json(turn: "RecordedTurn") -> "dict[str, Json]":
         "id": turn.id,
         "session": turn.session,
         "agent": turn.agent,
-        "label": turn.label,
+        "label": without_tokens(turn.label),
         "status": turn.status,
         "started": when(turn.started),
         "ended": when(turn.ended),

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 _LARGEST_COUNTED = 1 << 20
 _MOST_COUNTED = 16 << 20
 """Bytes of one file, and of all files of a turn, in which lines are counted at its end."""
+_LEAST_COST = 8 << 10
 
 _DELTAS = (
     "SELECT checkpoint, path, verb, how, origin FROM deltas WHERE turn = ? AND who = 'step'"
@@ -148,7 +149,8 @@ class _Folding:
         size = sum(e.size for e in files)
         if any(e.size > _LARGEST_COUNTED for e in files) or size > self._left:
             return None
-        self._left -= size
+        # Small files cost their time, too: some two thousand are counted.
+        self._left -= max(size, _LEAST_COST)
         if before is not None and after is not None and before.strong == after.strong:
             return 0, 0
         old, new = (self._trees.content(e) if e is not None else b"" for e in (before, after))

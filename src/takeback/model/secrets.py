@@ -97,6 +97,17 @@ def _is_environment(name: bytes) -> bool:
     return is_own or name in (b".env", b".envrc") or name.endswith(b".env")
 
 
+def without_tokens(text: str) -> str:
+    """A prompt or a command as it may be shown: without tokens of well-known kinds."""
+    data = text.encode("utf-8", "surrogateescape")
+    if not _may_hold_token(data):
+        return text
+    lines = data.splitlines(keepends=True)
+    mask = Mask(b"", lines)
+    shown = b"".join(mask.line(number) for number in range(len(lines)))
+    return shown.decode("utf-8", "surrogateescape")
+
+
 class Mask:
     """Shows the lines of one text without its secrets, and counts how many it hid."""
 

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from takeback.model.jsontext import Json
     from takeback.store.ledger import Ledger
 
-_SESSION = "SELECT number, id, opened, ended, holder, seen FROM sessions "
+_SESSION = "SELECT number, id, opened, ended, holder, seen, inside FROM sessions "
 _TURN = "SELECT number, id, session, status, whole, opened, steps FROM turns "
 _STEP = "SELECT number, id, turn, parent, tool, kind, background, opened, closed FROM steps "
 
@@ -18,10 +18,17 @@ _STEP = "SELECT number, id, turn, parent, tool, kind, background, opened, closed
 class SessionRow:
     """What the ledger holds of a session; `ended` is None while it goes on."""
 
-    __slots__ = ("ended", "holder", "id", "number", "opened", "seen")
+    __slots__ = ("ended", "holder", "id", "inside", "number", "opened", "seen")
 
     def __init__(
-        self, number: int, id: str, opened: int, ended: "int | None", holder: str, seen: int
+        self,
+        number: int,
+        id: str,
+        opened: int,
+        ended: "int | None",
+        holder: str,
+        seen: int,
+        inside: "int | None",
     ) -> None:
         self.number = number
         self.id = id
@@ -29,6 +36,7 @@ class SessionRow:
         self.ended = ended
         self.holder = holder
         self.seen = seen
+        self.inside = inside
 
 
 class TurnRow:

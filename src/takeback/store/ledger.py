@@ -352,6 +352,10 @@ class _AsDamage:
         pass
 
     def __exit__(self, kind: object, problem: object, trace: object) -> None:
+        if isinstance(problem, sqlite.ProgrammingError) and "closed" in str(problem):
+            raise UsageError(
+                "the project was closed", hint="open it again with `takeback.open`"
+            ) from None
         if isinstance(problem, sqlite.DatabaseError | UnicodeDecodeError) and _is_damage(problem):
             raise DamagedStoreError(
                 f"the ledger cannot be {self.doing}: {problem}",

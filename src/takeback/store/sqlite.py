@@ -12,6 +12,7 @@ try:
         Cursor,
         DatabaseError,
         OperationalError,
+        ProgrammingError,
         connect,
     )
 except ImportError:
@@ -21,6 +22,7 @@ except ImportError:
         Cursor,
         DatabaseError,
         OperationalError,
+        ProgrammingError,
         connect,
     )
 
@@ -30,5 +32,6 @@ __all__ = (
     "Cursor",
     "DatabaseError",
     "OperationalError",
+    "ProgrammingError",
     "connect",
 )
