@@ -10,7 +10,7 @@ from pathlib import Path
 
 import takeback
 
-ID = re.compile(r"(?<![a-z0-9])[k-z]{12}(?![a-z0-9])|(?<=`)[k-z]{8}(?=[-` ])")
+ID = re.compile(r"(?<![a-z0-9])[k-z]{4,12}(?![a-z0-9])")
 
 
 class Said:
@@ -53,6 +53,24 @@ class Story:
         self._nothing()
         self._failure()
         self._shared()
+        self._tell_apart()
+
+    def _tell_apart(self) -> None:
+        """Let no two ids begin alike, and none like a word, so that chance decides nothing."""
+        new = {}
+        beginnings = (first + second for first in "zx" for second in "klmnopqrstuvwxyz")
+        for table in ("checkpoints", "turns", "steps", "sessions"):
+            for number, id in self.project.ledger.rows(f"SELECT number, id FROM {table}"):
+                new[id] = next(beginnings) + id[2:]
+                self.sql(f"UPDATE {table} SET id = ? WHERE number = ?", new[id], number)
+        for number, path, shared in self.project.ledger.rows(
+            "SELECT checkpoint, path, sessions FROM deltas WHERE who = 'shared'"
+        ):
+            names = " ".join(sorted(new[id] for id in shared.split()))
+            change = "UPDATE deltas SET sessions = ? WHERE checkpoint = ? AND path = ?"
+            self.sql(change, names, number, path)
+        self.ids = {name: new[id] for name, id in self.ids.items()}
+        self.claude.id, self.codex.id = self.ids["claude"], self.ids["codex"]
 
     def _write(self, name: str, text: str) -> None:
         (self.tree / name).write_text(text)
@@ -105,12 +123,16 @@ class Story:
 
     def masked(self, text: str) -> str:
         """Text in which ids are called by their names, of the same length, and times are hidden."""
-        for name, id in self.ids.items():
-            for length in (12, 8, 4):
-                text = text.replace(id[:length], (name.upper() * 4)[:length])
+        text = ID.sub(lambda found: self._called(found[0]), text)
         text = re.sub(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d, [^,\n]*?(?:ago|now)", "<when>", text)
         text = re.sub(r"  \S+@\S+$", "  <account>", text, flags=re.MULTILINE)
-        return re.sub(r"\d+\.\d s", "<took>", ID.sub("<id>", text))
+        return re.sub(r"\d+\.\d s", "<took>", text)
+
+    def _called(self, word: str) -> str:
+        for name, id in self.ids.items():
+            if id.startswith(word):
+                return (name.upper() * 4)[: len(word)]
+        return "<id>" if len(word) in (8, 12) else word
 
 
 def noon() -> str:
