@@ -86,7 +86,7 @@ def test_forgotten_sessions_of_hooks_are_buried(
     """Hook sessions that were killed and silent for a day leave nothing open, some at each look."""
     real = time.time_ns
     with takeback.open(tree, home=home) as project:
-        for number in range(30):
+        for number in range(9):
             left = project.session("claude", id=str(number), held=False)
             left.turn("killed", whole=False).step("Bash", {"command": "make"})
         monkeypatch.setattr(time, "time_ns", lambda: real() + 25 * HOUR)

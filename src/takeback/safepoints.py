@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 
 
 _FORGOTTEN = 24 * windows.LONGEST_SILENCE
-_MOST_BURIED = 20
+_MOST_BURIED = 5
 """After how long a session that nobody holds is given up, and how many are at one look."""
 
 
@@ -85,16 +85,18 @@ class SafePoints:
             is_alive = processes.is_alive(row.holder)
             if is_alive is False or (is_alive is None and row.seen < at - _FORGOTTEN):
                 gone.append(row)
-        return [(row, min(at, row.seen + windows.LONGEST_SILENCE)) for row in gone[:_MOST_BURIED]]
+        return [(row, min(at, row.seen + windows.LONGEST_SILENCE)) for row in gone]
 
     def bury(self, dead: "list[tuple[SessionRow, int]]", seen: "Checkpoint", at: int) -> None:
         """Close what dead sessions left open, as interrupted."""
+        facts = []
         for row, ended in dead:
-            facts = self._all_ended(row, ended, seen, at)
+            facts += self._all_ended(row, ended, seen, at)
             said: dict[str, Json] = {"session": row.id, "ended": ended}
-            parents = (row.opened,)
-            over = NewEvent(events.SESSION_ENDED, said, time.time_ns(), parents=parents)
-            self._ledger.record(*facts, over)
+            over = NewEvent(events.SESSION_ENDED, said, time.time_ns(), parents=(row.opened,))
+            facts.append(over)
+        if facts:
+            self._ledger.record(*facts)
 
     def _record(
         self, kind: str, said: "dict[str, Json]", parents: "tuple[int, ...]", request: "str | None"
