@@ -21,6 +21,7 @@ _VALUE_NAMES = frozenset(
     credentials.yml credentials.yaml secrets.json secrets.toml secrets.yml secrets.yaml
     kubeconfig application_default_credentials.json service-account.json serviceaccount.json
     terraform.tfvars terraform.tfstate accesstokens.json msal_token_cache.json
+    .credentials.json auth.json .vault-token secrets.properties local.settings.json
     """.split()
 )
 _VALUE_PLACES = frozenset(
@@ -63,9 +64,14 @@ _NAME = rb"""(?xs)
 """A name, also as `.npmrc` writes them, the mark after it, and the value."""
 
 
+_COPIES = (b"~", b".bak", b".backup", b".old", b".orig", b".save")
+_SECTION = rb"\[\[?[A-Za-z_][\w .:@/-]{0,99}\]\]?"
+
+
 def how_secret(path: bytes) -> str:
     """How much of a file is secret, by its name."""
     folder, _, name = path.lower().rpartition(b"/")
+    name = _without_copy(name)
     is_ssh_key = name.startswith(b"id_") and b"." not in name
     if is_ssh_key or name.endswith(_WHOLE_ENDINGS):
         return WHOLE
@@ -73,18 +79,32 @@ def how_secret(path: bytes) -> str:
         return PLAIN
     place = folder.rpartition(b"/")[2] + b"/" + name
     is_known = name in _VALUE_NAMES or place in _VALUE_PLACES
-    if is_known or name.startswith(b".env.") or name.endswith(_VALUE_ENDINGS):
+    if is_known or _is_environment(name) or name.endswith(_VALUE_ENDINGS):
         return VALUES
     return PLAIN
+
+
+def _without_copy(name: bytes) -> bytes:
+    """The name of the file that this one is a copy of."""
+    for ending in _COPIES:
+        name = name.removesuffix(ending)
+    return name
+
+
+def _is_environment(name: bytes) -> bool:
+    """`.env` and what goes by its name: `.env.local`, `.env-prod`, `.envrc`, `prod.env`."""
+    is_own = name.startswith(b".env") and not name[4:].isalpha()
+    return is_own or name in (b".env", b".envrc") or name.endswith(b".env")
 
 
 class Mask:
     """Shows the lines of one text without its secrets, and counts how many it hid."""
 
-    __slots__ = ("_how", "_keys", "_lines", "count")
+    __slots__ = ("_has_sections", "_how", "_keys", "_lines", "count")
 
     def __init__(self, path: bytes, lines: "Sequence[bytes]") -> None:
         self._how = how_secret(path)
+        self._has_sections = not _is_environment(_without_copy(path.lower().rpartition(b"/")[2]))
         self._lines = lines
         self._keys = _key_lines(lines)
         self.count = 0
@@ -106,7 +126,7 @@ class Mask:
         import re
 
         text = line.strip()
-        if not text or text.startswith(b"[") or text in _PUNCTUATION:
+        if not text or text in _PUNCTUATION or self._is_section(text):
             return line
         if text.startswith(b"#") and b"=" not in text and b":" not in text:
             return self._without_tokens(line)
@@ -118,6 +138,12 @@ class Mask:
             return line
         self.count += 1
         return bytes(name + MASK + _ending(line))
+
+    def _is_section(self, text: bytes) -> bool:
+        """The head of a section; not a list of values, nor a line in the middle of one."""
+        import re
+
+        return self._has_sections and re.fullmatch(_SECTION, text) is not None
 
     def _without_tokens(self, line: bytes) -> bytes:
         if not _may_hold_token(line):
@@ -157,6 +183,11 @@ def _is_name(name: bytes, value: bytes) -> bool:
     return bool(value.strip(b"=")) or bare.upper() == bare or name.rstrip().endswith(b":")
 
 
+_AROUND = b" \t\r\n\"'`\\n+,;()"
+_SHORT = 3
+"""What may stand after the first line of a key in a program, and how much more is harmless."""
+
+
 def _key_lines(lines: "Sequence[bytes]") -> "set[int]":
     """The lines inside private keys, also where a hunk shows only the middle of one."""
     inside: set[int] = set()
@@ -164,6 +195,8 @@ def _key_lines(lines: "Sequence[bytes]") -> "set[int]":
     for number, line in enumerate(lines):
         if _BEGINS in line and _PRIVATE in line:
             begun = True
+            if len(line.rpartition(b"-----")[2].strip(_AROUND)) > _SHORT:
+                inside.add(number)
             if _ENDS in line:  # the whole key on one line, as JSON writes it
                 inside.add(number)
                 begun = False
