@@ -49,21 +49,22 @@ class Screen:
     def raw(self, data: bytes) -> None:
         """Print bytes of the result just as they are; not meant for a terminal."""
         self._end_progress()
-        sys.stdout.flush()
-        sys.stdout.buffer.write(data)
-        sys.stdout.buffer.flush()
+        if sys.stdout is not None:  # the caller may have closed it
+            sys.stdout.flush()
+            sys.stdout.buffer.write(data)
+            sys.stdout.buffer.flush()
 
     @property
     def is_terminal(self) -> bool:
         """Whether a person looks at the result, so that nothing in it may act on a terminal."""
-        return sys.stdout.isatty()
+        return _is_terminal(sys.stdout)
 
     @property
     def width(self) -> int:
         """How many columns there are."""
         try:
             return os.get_terminal_size(sys.stdout.fileno()).columns or 80
-        except (OSError, ValueError):
+        except (OSError, ValueError, AttributeError):
             return 80
 
     def can_show(self, text: str) -> bool:
