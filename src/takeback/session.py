@@ -1,5 +1,6 @@
 """Session, Turn and Step: what a harness holds while its agent works."""
 
+from takeback.errors import UsageError
 from takeback.model.terms import DONE, FAILED, INTERRUPTED
 
 TYPE_CHECKING = False
@@ -13,6 +14,10 @@ if TYPE_CHECKING:
     from takeback.recording import Recorder
 
     AnyPath = str | bytes | os.PathLike[str] | os.PathLike[bytes]
+
+
+_TOO_LATE = 1 << 33
+"""Seconds: some time in the year 2242, and what the log can hold in nanoseconds."""
 
 
 class Notes:
@@ -219,5 +224,12 @@ def _close(problem: "BaseException | None", end: "Callable[[], None]") -> None:
         problem.add_note(f"and Takeback could not record the end: {trouble}")
 
 
-def _nanoseconds(seconds: "float | None") -> "int | None":
-    return None if seconds is None else int(seconds * 1_000_000_000)
+def _nanoseconds(seconds: object) -> "int | None":
+    """A time as the log has it; what the caller got wrong must not end a turn half."""
+    if seconds is None:
+        return None
+    if not isinstance(seconds, int | float) or not 0 <= seconds < _TOO_LATE:
+        raise UsageError(
+            f"`{str(seconds)[:40]}` is not a time", hint="seconds since 1970, as `time.time()`"
+        )
+    return int(seconds * 1_000_000_000)
