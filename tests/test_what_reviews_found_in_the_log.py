@@ -9,8 +9,9 @@ import pytest
 
 import takeback
 from takeback.cli import app
+from takeback.model.secrets import MASK, PLAIN, VALUES, WHOLE, Mask, how_secret
 from takeback.project import Project
-from takeback.store import history
+from takeback.store import history, schema
 
 MAIN = Path(app.__file__).parent.parent / "__main__.py"
 HOUR = 3600 * 1_000_000_000
@@ -147,3 +148,131 @@ def test_no_question_of_a_safe_point_walks_a_table(tree: Path, home: Path) -> No
                 is_walk = step.startswith("SCAN") and "sessions_held" not in step
                 assert newest or not is_walk, f"{question}: {step}"
                 assert "turns_of_session (session=?)" not in step, f"{question}: {step}"
+
+
+# -- damage and versions -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "payload",
+    [
+        '{"checkpoint":"x"}',
+        "[" * 100_000 + "]" * 100_000,
+        "[]",
+        "7",
+        '{"session":"x","turn":"y","step":"z","ended":1' + "0" * 40 + "}",
+        '{"turn":[1],"changes":[[1]]}',
+    ],
+)
+@pytest.mark.parametrize("kind", ["CheckpointTaken", "TurnEnded", "SessionEnded"])
+def test_events_that_make_no_sense_are_told(
+    tree: Path, home: Path, kind: str, payload: str
+) -> None:
+    """Whatever stands in an event, `doctor` and `verify` name it, and a rebuild changes nothing."""
+    with takeback.open(tree, home=home) as project:
+        with project.session("x") as session, session.turn("one"):
+            (tree / "a").write_text("x")
+        project.ledger._db.execute("UPDATE events SET payload = ? WHERE kind = ?", (payload, kind))
+        before = project.ledger.rows("SELECT * FROM deltas")
+        problems, _ = project.examine()
+        assert any("was changed after it was written" in problem for problem in problems)
+        assert problems[0] in project.verify().problems
+        with pytest.raises(takeback.DamagedStoreError):
+            project.rebuild()
+        assert project.ledger.rows("SELECT * FROM deltas") == before
+
+
+def test_a_program_that_became_old_while_it_ran_writes_no_more(tree: Path, home: Path) -> None:
+    """When a newer program changes the format of an open store, nothing of the old is appended."""
+    with takeback.open(tree, home=home) as project:
+        session = project.session("x", held=False)
+        events = project.ledger.last_event()
+        project.ledger._db.execute(f"PRAGMA user_version = {schema.VERSION + 1}")
+        with pytest.raises(takeback.TakebackError, match="newer Takeback"):
+            session.turn("one")
+        (tree / "a").write_text("x")
+        with pytest.raises(takeback.TakebackError, match="newer Takeback"):
+            project.checkpoint()
+        assert project.ledger.last_event() == events
+
+
+# -- surprises -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("when", [float("nan"), float("inf"), -1e30, -1, 1e30, 10**400, "soon"])
+def test_what_is_no_time_is_refused(tree: Path, home: Path, when: float) -> None:
+    """A time that cannot be is an error of ours, and the turn can be ended after it."""
+    with takeback.open(tree, home=home) as project, project.session("x") as session:
+        turn = session.turn("one")
+        step = turn.step("Bash")
+        for end in (step.end, turn.end):
+            with pytest.raises(takeback.UsageError, match="is not a time"):
+                end(ended_at=when)
+        with pytest.raises(takeback.UsageError, match="is not a time"):
+            session.turn("two", interrupted_at=when)
+        turn.end()
+        assert turn.recorded().status == "done"
+
+
+@pytest.mark.parametrize("word", ["diff", "log", "sessions", "show", "doctor"])
+def test_a_closed_stdout_is_no_surprise(tree: Path, home: Path, word: str) -> None:
+    """A command whose output nobody wants still ends well."""
+    with takeback.open(tree, home=home) as project:
+        project.session("x").turn("one").end()
+        (tree / "a").write_text("x")
+    words = [word, "@"] if word == "show" else [word]
+    command = 'exec "$@" >&-'
+    shell = ["sh", "-c", command, "sh", sys.executable, "-I", str(MAIN), *words]
+    done = subprocess.run(shell, check=False, cwd=tree, stderr=subprocess.PIPE, timeout=30)
+    assert done.returncode == 0, done.stderr
+    assert b"Traceback" not in done.stderr
+
+
+# -- secrets -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("path", "text"),
+    [
+        (b"secrets.json", b'["SECRET"]\n'),
+        (b"secrets.yaml", b'keys: [\n  ["SECRET"],\n]\n'),
+        (b"secrets.yaml", b"text: |\n  [x] SECRET\n"),
+        (b"secrets.toml", b"[part] # SECRET\n"),
+        (b".env", b'KEY="one\n[SECRET]\n"\n'),
+        (b"a.py", b"-----BEGIN PRIVATE KEY-----SECRET\nMORE\n-----END PRIVATE KEY-----\n"),
+    ],
+)
+def test_no_value_passes_for_a_section(path: bytes, text: bytes) -> None:
+    """A list, a line of a longer value and a key on its first line are masked."""
+    mask = Mask(path, text.splitlines(keepends=True))
+    shown = b"".join(map(mask.line, range(text.count(b"\n"))))
+    assert b"SECRET" not in shown
+    assert MASK in shown
+
+
+def test_sections_are_shown() -> None:
+    """What only names a part of the file is no secret."""
+    lines = [b"[default]\n", b"[[tool.keys]]\n", b"key = 1\n"]
+    mask = Mask(b".aws/credentials", lines)
+    assert [mask.line(number) for number in range(2)] == lines[:2]
+
+
+@pytest.mark.parametrize(
+    ("name", "how"),
+    [
+        (b".env~", VALUES),
+        (b".env-prod", VALUES),
+        (b".env_local", VALUES),
+        (b".envrc.bak", VALUES),
+        (b"prod.env.old", VALUES),
+        (b".claude/.credentials.json", VALUES),
+        (b".codex/auth.json", VALUES),
+        (b"id_rsa.bak", WHOLE),
+        (b".env.example", PLAIN),
+        (b".environment", PLAIN),
+        (b"config.env.ts", PLAIN),
+    ],
+)
+def test_copies_and_variants_are_as_secret(name: bytes, how: str) -> None:
+    """A copy of a secret file, or one of several like it, is masked as the usual one is."""
+    assert how_secret(name) == how

@@ -15,7 +15,8 @@ COMMAND = Command(
     "look after the log: compare its tables with its events, make them again",
     text=(
         "Sessions, turns, steps, checkpoints and deltas follow from the events of the log.\n"
-        "Without an option this tells whether they still do; nothing is changed."
+        "Without an option this tells whether they still do; nothing is changed. If the events\n"
+        "themselves are not as they were written, nothing is made from them."
     ),
     options=(Option(("--rebuild",), "make all tables again from the events"),),
     examples=(

@@ -17,7 +17,7 @@ def check(db: "Connection") -> "Iterator[str]":
     """What is wrong, in words."""
     try:
         yield from _check_pages(db)
-        yield from _check_chain(db)
+        yield from check_chain(db)
         yield from differences(db)
     except (sqlite.DatabaseError, DamagedStoreError) as problem:
         yield f"the ledger cannot be read: {problem}"
@@ -31,7 +31,20 @@ def _check_pages(db: "Connection") -> "Iterator[str]":
             yield f"the ledger is damaged: {said}"
 
 
-def _check_chain(db: "Connection") -> "Iterator[str]":
+def refuse_broken_chain(db: "Connection") -> None:
+    """An error if the log is not as it was written: nothing should be made to follow it."""
+    try:
+        problem = next(check_chain(db), "")
+    except (TypeError, ValueError, AttributeError) as trouble:
+        problem = f"the ledger holds values of the wrong kind: {trouble!r}"
+    if problem:
+        raise DamagedStoreError(
+            problem, hint="the tables may tell better than the log does by now, so they stay"
+        )
+
+
+def check_chain(db: "Connection") -> "Iterator[str]":
+    """Whether each event is there, as it was written, and follows from the one before."""
     expected, chain = 1, events.NO_CHAIN
     for seq, kind, at, salt, commitment, link, text, *envelope in db.execute(
         "SELECT seq, kind, at, salt, commitment, chain, payload, author, request, parents"

@@ -140,7 +140,7 @@ def _as_event(row: "tuple[object, ...]") -> Event:
     try:
         above = tuple(map(int, json.loads(str(parents)))) if parents is not None else ()
         said = json.loads(str(payload)) if payload is not None else None
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, RecursionError):
         raise DamagedStoreError(f"event {seq} of the ledger cannot be read") from None
     texts = [None if text is None else str(text) for text in (author, request)]
     return Event(seq, kind, at, texts[0], texts[1], above, said)

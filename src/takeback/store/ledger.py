@@ -227,9 +227,12 @@ class Ledger:
         return self._account
 
     def rebuild(self) -> None:
-        """Make every table but the events again, from the events."""
+        """Make every table but the events again, from the events, if these are as written."""
+        from takeback.store import audit
+
         self._begin()
         try:
+            audit.refuse_broken_chain(self._db)
             for table in reversed(schema.TABLES):
                 fsops.sql(self._db, f"DROP TABLE IF EXISTS {table}")
             schema.make(self._db, schema.PROJECTIONS)
@@ -244,6 +247,12 @@ class Ledger:
 
     def _begin(self) -> None:
         fsops.sql(self._db, "BEGIN IMMEDIATE")
+        try:
+            # A newer program may have brought it up to date since it was opened here.
+            schema.refuse_newer(self._db)
+        except BaseException:
+            self.abandon()
+            raise
 
     def _commit(self) -> None:
         fsops.sql(self._db, "COMMIT")

@@ -5,6 +5,7 @@ nothing else: no clock, no disk, no chance. So replaying the log makes the same 
 live tables and rebuilt ones can be compared byte for byte.
 """
 
+from takeback.errors import DamagedStoreError
 from takeback.model.terms import DONE, INTERRUPTED, MKDIR, RMDIR, RUNNING
 from takeback.store import events, fsops
 from takeback.store.rows import row_from
@@ -94,7 +95,13 @@ def replay(source: "Connection", target: "Connection") -> None:
     """Make all rows from the events of `source` in the empty tables of `target`."""
     tables = Tables(target)
     for event in events.read(source):
-        apply(tables, event)
+        try:
+            apply(tables, event)
+        except (TypeError, ValueError, LookupError, AttributeError, OverflowError) as problem:
+            raise DamagedStoreError(
+                f"event {event.seq} of the ledger cannot be understood: {problem!r}",
+                hint="run `takeback verify` to see what is damaged",
+            ) from problem
 
 
 # -- checkpoints ---------------------------------------------------------------------------

@@ -84,6 +84,16 @@ DETACHED, WITH_ITS_PARENT = 1, 2
 
 def prepare(db: "Connection", writable: bool) -> None:
     """Make a new ledger, bring an older one up to date, or refuse one that cannot be used."""
+    version = refuse_newer(db)
+    application = _number(db, "PRAGMA application_id")
+    if version and application != APPLICATION:
+        raise DamagedStoreError("the ledger is not a Takeback ledger")
+    if version != VERSION and writable:
+        _bring_up_to_date(db)
+
+
+def refuse_newer(db: "Connection") -> int:
+    """An error if a newer program has changed the format; else the format it has."""
     version = _number(db, "PRAGMA user_version")
     if version > VERSION:
         raise NewerStoreError(
@@ -91,11 +101,7 @@ def prepare(db: "Connection", writable: bool) -> None:
             f"one reads up to {VERSION})",
             hint="update Takeback; nothing was changed",
         )
-    application = _number(db, "PRAGMA application_id")
-    if version and application != APPLICATION:
-        raise DamagedStoreError("the ledger is not a Takeback ledger")
-    if version != VERSION and writable:
-        _bring_up_to_date(db)
+    return version
 
 
 def _bring_up_to_date(db: "Connection") -> None:
