@@ -18,24 +18,46 @@ if TYPE_CHECKING:
         UnsafeStoreError,
         UsageError,
     )
+    from takeback.model.history import (
+        Author,
+        Change,
+        GitState,
+        Log,
+        RecordedCheckpoint,
+        RecordedSession,
+        RecordedStep,
+        RecordedTurn,
+    )
     from takeback.model.values import Checkpoint, LeftOut, Status, Usage, Verification
     from takeback.project import Project
+    from takeback.session import Session, Step, Turn
 
     AnyPath = str | bytes | os.PathLike[str] | os.PathLike[bytes]
 
 __all__ = (
+    "Author",
     "BusyError",
     "CaptureError",
+    "Change",
     "Checkpoint",
     "DamagedStoreError",
     "DecisionNeededError",
+    "GitState",
     "LeftOut",
+    "Log",
     "Project",
     "ProjectIdentityError",
+    "RecordedCheckpoint",
+    "RecordedSession",
+    "RecordedStep",
+    "RecordedTurn",
     "RefusedError",
+    "Session",
     "Status",
+    "Step",
     "TakebackError",
     "TargetError",
+    "Turn",
     "UnknownReferenceError",
     "UnsafeRootError",
     "UnsafeStoreError",
@@ -45,6 +67,17 @@ __all__ = (
     "open",
 )
 
+_HANDLES = ("Session", "Step", "Turn")
+_TOLD = (
+    "Author",
+    "Change",
+    "GitState",
+    "Log",
+    "RecordedCheckpoint",
+    "RecordedSession",
+    "RecordedStep",
+    "RecordedTurn",
+)
 _VALUES = ("Checkpoint", "LeftOut", "Status", "Usage", "Verification")
 
 
@@ -72,6 +105,14 @@ def __getattr__(name: str) -> object:
         from takeback.model import values
 
         return getattr(values, name)
+    if name in _TOLD:
+        from takeback.model import history
+
+        return getattr(history, name)
+    if name in _HANDLES:
+        from takeback import session
+
+        return getattr(session, name)
     if name in __all__:
         from takeback import errors
 
