@@ -170,8 +170,7 @@ def _tell(
         if turn.left_out:
             screen.note(f"takeback: {count(len(turn.left_out), 'new path')} not covered")
         if turn.changes:
-            states = f"{turn.before[:6]} {turn.after[:6]}"
-            screen.note(f"takeback: `takeback diff {states}` shows the lines")
+            screen.note(f"takeback: `takeback show {turn.id[:6]}` tells more")
 
 
 def _complain(problem: Exception, screen: "Screen") -> None:
