@@ -8,11 +8,11 @@ import time
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
 import oracle
 from hostile.ground import new_ground
@@ -24,14 +24,9 @@ EXAMPLES = int(os.environ.get("TAKEBACK_TEST_EXAMPLES", "0")) or 25
 PATHS = ("p", "q", "d/r", "d/s", "d/e/t", "new/u")
 KINDS = ("edit", "edit", "shell", "shell", "other", "read", "agent")
 
-agents = st.sampled_from("ab")
-paths = st.sampled_from(PATHS)
-picks = st.integers(0, 1000)
-ways = st.sampled_from(["write", "write", "save", "unpack", "chmod", "remove", "you", "wait"])
-scripts = st.lists(st.tuples(st.booleans(), paths, ways), max_size=4)
-
 Script = list[tuple[bool, str, str]]
 """Changes: of a path that the tool names or of another, and how."""
+Action = tuple[str, dict[str, Any]]
 
 
 class Running:
@@ -49,6 +44,7 @@ class Actor:
         self.agent = agent
         self.safe_points = safe_points
         self.turns = 0
+        self.is_awake = True
         self.is_running = False
         self.is_whole = False
         self.has_steps = False
@@ -60,51 +56,26 @@ class Actor:
         return self.safe_points == "call" or (self.safe_points == "step" and kind != "read")
 
 
-class Schedules(RuleBasedStateMachine):
+class Schedule:
     """Plays a history, and asks after each look who changed what."""
 
-    def __init__(self) -> None:
-        super().__init__()
-        self._patch = pytest.MonkeyPatch()  # undone by `teardown`
-        self._patch.setattr(fsops, "sync", False)
-        self._lent = new_ground()
-        ground = self._lent.__enter__()
-        self.tree = Path(os.fsdecode(ground.root))
-        self.play = Play(self.tree, Path(os.fsdecode(ground.base)) / "home")
+    def __init__(self, play: Play, often: tuple[str, str]) -> None:
+        self.play = play
+        self.tree = play.tree
         self.hands = Hands(self.tree)
         self.truth = Truth()
         self.actors: dict[str, Actor] = {}
         self.mark: int | None = None
-        self.picture: oracle.Picture = {}
         self.checkpoints = 1
-
-    @initialize(often=st.tuples(*[st.sampled_from(["step", "step", "turn", "call"])] * 2))
-    def begin(self, often: tuple[str, str]) -> None:
-        """Make some files, and two agents that look more or less often."""
         self.hands.write(*PATHS[:4])
         for letter, safe_points in zip("ab", often, strict=True):
-            agent = self.play.agent(letter, safe_points=safe_points)
+            agent = play.agent(letter, safe_points=safe_points)
             self.actors[letter] = Actor(agent, safe_points)
-        self.play.look()
+        play.look()
         self.picture = oracle.picture(self.tree)
-
-    def teardown(self) -> None:
-        """Whatever happened, the log is sound, and its tables follow from it byte for byte."""
-        try:
-            project = self.play.project
-            assert project.examine()[0] == ()
-            assert list(audit.differences(project.ledger._db)) == []
-            before = self.play.tables()
-            project.rebuild()
-            assert self.play.tables() == before
-        finally:
-            self.play.close()
-            self._lent.__exit__(None, None, None)
-            self._patch.undo()
 
     # -- agents ----------------------------------------------------------------------------------
 
-    @rule(letter=agents, whole=st.booleans(), marked=st.booleans())
     def prompt(self, letter: str, whole: bool, marked: bool) -> None:
         """A prompt, perhaps after an interrupt that the transcript tells of."""
         actor = self.actors[letter]
@@ -118,11 +89,10 @@ class Schedules(RuleBasedStateMachine):
             actor.agent.prompt(whole=whole, interrupted_at=at)
             call.close(self._of_turns(actor), (mark, mark) if mark is not None else None)
         actor.turns += 1
-        actor.is_running, actor.is_whole, actor.has_steps = True, whole, False
+        actor.is_awake = actor.is_running = True
+        actor.is_whole, actor.has_steps = whole, False
         self._open_turn(actor, call)
 
-    @precondition(lambda self: any(actor.is_running for actor in self.actors.values()))
-    @rule(letter=agents)
     def stop(self, letter: str) -> None:
         """The agent stops, perhaps with tools that never told their end."""
         actor = self.actors[letter]
@@ -133,34 +103,27 @@ class Schedules(RuleBasedStateMachine):
                 call.close(w for w in self._of_turns(actor) if w.turn == turn or w.kind == "turn")
             actor.is_running = False
 
-    @rule(letter=agents)
     def wake(self, letter: str) -> None:
         """A prompt that no human wrote."""
         actor = self.actors[letter]
         if actor.turns:
             with self._looking() as call:
                 actor.agent.session.resume()
+            actor.is_awake = True
             if not actor.is_running:
                 actor.is_running = True
                 self._open_turn(actor, call)
 
-    @rule(letter=agents, rarely=st.integers(0, 3))
-    def leave(self, letter: str, rarely: int) -> None:
+    def leave(self, letter: str) -> None:
         """The session ends; what comes after wakes it."""
         actor = self.actors[letter]
-        if rarely == 0 and actor.turns:
+        if actor.is_awake:
             with self._looking() as call:
                 actor.agent.session.end()
                 whole = [actor.whole] if actor.whole else []
                 call.close([*whole, *(step.window for step in actor.steps)])
-            actor.is_running = False
+            actor.is_running = actor.is_awake = False
 
-    @rule(
-        letter=agents,
-        kind=st.sampled_from(KINDS),
-        names=st.lists(paths, min_size=1, max_size=2, unique=True),
-        inside=st.none() | picks,
-    )
     def start(self, letter: str, kind: str, names: list[str], inside: int | None) -> None:
         """A tool starts, perhaps inside another, perhaps after its turn has ended."""
         actor = self.actors[letter]
@@ -176,7 +139,7 @@ class Schedules(RuleBasedStateMachine):
             # The first step ends the time in which the turn was its own window.
             self.truth.windows.remove(actor.whole)
             actor.whole = None
-        actor.has_steps = True
+        actor.is_awake = actor.has_steps = True
         named = names if kind in {"edit", "other"} else []
         window = Window(self.play.names[tool.step.id], letter, kind, named, call.when)
         window.turn, window.parent = actor.turns, parent.window if parent else None
@@ -191,14 +154,6 @@ class Schedules(RuleBasedStateMachine):
         tools = {"shell": "Bash", "other": "grow", "read": "Read", "agent": "Task"}
         return agent.use(tools[kind], given, inside=around)
 
-    @rule(
-        letter=agents,
-        kind=st.sampled_from(KINDS),
-        names=st.lists(paths, min_size=1, max_size=2, unique=True),
-        inside=st.none() | picks,
-        script=scripts,
-        after=st.sampled_from(["end", "end", "end", "detach", "nothing"]),
-    )
     def work(
         self,
         letter: str,
@@ -222,7 +177,6 @@ class Schedules(RuleBasedStateMachine):
         elif is_new and after == "detach":
             self.detach(letter, len(actor.steps) - 1)
 
-    @rule(script=scripts, wait=st.booleans())
     def you(self, script: "Script", wait: bool) -> None:
         """You do something, at once or after a while."""
         if wait:
@@ -230,7 +184,6 @@ class Schedules(RuleBasedStateMachine):
         for _, path, how in script:
             self.change(0, path, how)
 
-    @rule(letter=agents, pick=picks)
     def end(self, letter: str, pick: int) -> None:
         """A tool is done, and with it what is inside it."""
         actor = self.actors[letter]
@@ -243,7 +196,6 @@ class Schedules(RuleBasedStateMachine):
             inner = [s.window for s in actor.steps if s.window.is_inside(step.window)]
             call.close([step.window, *inner])
 
-    @rule(letter=agents, pick=picks)
     def detach(self, letter: str, pick: int) -> None:
         """A tool returns while what it started goes on."""
         actor = self.actors[letter]
@@ -257,13 +209,11 @@ class Schedules(RuleBasedStateMachine):
                 other.window.background = True
         step.window.detached = step.window.background = True
 
-    @rule()
     def look(self) -> None:
         """Somebody asks for a checkpoint."""
         with self._looking():
             self.play.look()
 
-    @rule()
     def wait(self) -> None:
         """Time goes by; you may have interrupted an agent in the middle of it."""
         time.sleep(APART)
@@ -272,7 +222,6 @@ class Schedules(RuleBasedStateMachine):
 
     # -- files -----------------------------------------------------------------------------------
 
-    @rule(by=picks, path=paths, how=ways)
     def change(self, by: int, path: str, how: str) -> None:
         """You, or a tool, write or remove a file, or set its permissions; or time goes by."""
         if how == "wait":
@@ -289,14 +238,12 @@ class Schedules(RuleBasedStateMachine):
                 known = exists and how not in {"you", "chmod"}
                 getattr(self.hands, how if known else "write")(path)
 
-    @rule(by=picks, path=paths, to=paths)
     def move(self, by: int, path: str, to: str) -> None:
         """You, or a tool, move a file, perhaps over another."""
         if (self.tree / path).exists() and path != to and (self.tree / to).parent.is_dir():
             with self._doing(by, path, to):
                 self.hands.move(path, to)
 
-    @rule(by=picks)
     def move_folder(self, by: int) -> None:
         """You, or a tool, move a folder there, or back."""
         path, to = ("d", "moved") if (self.tree / "d").exists() else ("moved", "d")
@@ -394,10 +341,75 @@ class Call:
             window.close(when or self.when)
 
 
-Schedules.TestCase.settings = settings(
+# -- histories -------------------------------------------------------------------------------------
+
+agents = st.sampled_from("ab")
+paths = st.sampled_from(PATHS)
+picks = st.integers(0, 1000)
+ways = st.sampled_from(["write", "write", "save", "unpack", "chmod", "remove", "you", "wait"])
+scripts = st.lists(st.tuples(st.booleans(), paths, ways), min_size=1, max_size=4)
+names = st.lists(paths, min_size=1, max_size=2, unique=True)
+kinds = st.sampled_from(KINDS)
+often = st.sampled_from(["step", "step", "turn", "call"])
+
+
+def _action(name: str, **given: st.SearchStrategy[Any]) -> st.SearchStrategy[Action]:
+    return st.tuples(st.just(name), st.fixed_dictionaries(given))
+
+
+_work = _action(
+    "work",
+    letter=agents,
+    kind=kinds,
+    names=names,
+    inside=st.none() | picks,
+    script=scripts,
+    after=st.sampled_from(["end", "end", "detach", "nothing"]),
+)
+_you = _action("you", script=scripts, wait=st.booleans())
+actions = st.one_of(
+    _work,
+    _work,
+    _work,
+    _work,
+    _you,
+    _you,
+    _action("prompt", letter=agents, whole=st.booleans(), marked=st.booleans()),
+    _action("stop", letter=agents),
+    _action("wake", letter=agents),
+    _action("leave", letter=agents),
+    _action("start", letter=agents, kind=kinds, names=names, inside=st.none() | picks),
+    _action("end", letter=agents, pick=picks),
+    _action("end", letter=agents, pick=picks),
+    _action("detach", letter=agents, pick=picks),
+    _action("look"),
+    _action("wait"),
+    _action("change", by=picks, path=paths, how=ways),
+    _action("move", by=picks, path=paths, to=paths),
+    _action("move_folder", by=picks),
+)
+
+
+@pytest.mark.timeout(600 if EXAMPLES < 100 else 0)
+@given(looks=st.tuples(often, often), history=st.lists(actions, min_size=10, max_size=30))
+@settings(
     max_examples=EXAMPLES,
-    stateful_step_count=20,
-    deadline=None,
+    # No shrinking: histories take time, and what fails may depend on it.
+    phases=[Phase.explicit, Phase.reuse, Phase.generate],
     suppress_health_check=[HealthCheck.too_slow],
 )
-TestSchedules = pytest.mark.timeout(600 if EXAMPLES < 100 else 0)(Schedules.TestCase)
+def test_no_history_has_a_wrong_author(looks: tuple[str, str], history: list[Action]) -> None:
+    """After each look every path has an author that can be right; afterwards the log is sound."""
+    with pytest.MonkeyPatch.context() as patch, new_ground() as ground:
+        patch.setattr(fsops, "sync", False)
+        home = Path(os.fsdecode(ground.base)) / "home"
+        play = Play(Path(os.fsdecode(ground.root)), home)
+        schedule = Schedule(play, looks)
+        for name, given in history:
+            getattr(schedule, name)(**given)
+        assert play.project.examine()[0] == ()
+        assert list(audit.differences(play.project.ledger._db)) == []
+        before = play.tables()
+        play.project.rebuild()
+        assert play.tables() == before
+        play.close()

@@ -126,7 +126,8 @@ class Interval:
         moment = self._believed(ctime)
         # The time of the last write counts, unless it is not about this change: anybody can
         # set it to anything, and what is moved keeps it. Only the kernel sets the other.
-        if delta.verb != MODE and not _is_moved(delta) and mtime <= ctime:
+        is_older = mtime < self.since <= ctime
+        if delta.verb != MODE and not _is_moved(delta) and mtime <= ctime and not is_older:
             written = self._believed(mtime)
             moment = written if written is not None else moment
         return moment, moment
