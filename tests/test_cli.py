@@ -231,4 +231,5 @@ def test_the_demo_runs_to_its_end() -> None:
     assert done.returncode == 0, done.stderr
     assert "$ takeback checkpoint" in done.stdout
     assert "KEY=very-secret" in done.stdout
-    assert "Sound: 2 checkpoints" in done.stdout
+    assert "Sound: 4 checkpoints" in done.stdout
+    assert "tidy up" in done.stdout.partition("$ takeback log")[2]

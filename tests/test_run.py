@@ -368,7 +368,7 @@ def test_what_changed_is_told(tree: Path) -> None:
     ]
     words = lines[3].split("`")[1].split()
     shown = subprocess.run([*STARTED, *words[1:]], capture_output=True, check=True).stdout
-    assert b"+three\n" in shown
+    assert f"Turn {turn.id}".encode() in shown
 
 
 def test_only_some_of_many_changes_are_told() -> None:
