@@ -12,12 +12,10 @@ PYTHON = str(Path(sys.executable).resolve())
 
 PYTHONS_OWN = frozenset(
     """
-    _collections _collections_abc _functools _hashlib _blake2 _json _operator _sha1 _sha2 _sha256
-    _sha512 _sqlite3 _stat _struct collections errno fcntl functools genericpath hashlib itertools
-    keyword operator os posixpath pwd reprlib stat struct types zlib
+    _collections_abc _functools _hashlib _blake2 _json _sha1 _sha2 _sha256 _sha512 _sqlite3 _stat
+    _struct errno fcntl genericpath hashlib itertools os posixpath pwd stat struct zlib
     """.split()
 )
-"""`_sqlite3` brings functools and collections along."""
 
 ALWAYS = frozenset(
     """
@@ -99,3 +97,14 @@ def test_the_list_names_nothing_that_is_gone(project: Path, home: Path) -> None:
     (project / "part0" / "file0.txt").write_text("changed\n")
     optional = {"takeback.store._statloop"}
     assert imported_by_checkpoint(project, home) | optional >= ALWAYS | TO_STORE
+
+
+def test_nobody_is_left_with_a_stand_in() -> None:
+    """After our SQLite is imported, `functools` is Python's own, and statements work."""
+    program = (
+        "import sys; sys.path.insert(0, sys.argv[1]); import takeback.store.sqlite as s;"
+        "assert 'functools' not in sys.modules; import functools; functools.partial;"
+        "db = s.connect(':memory:'); assert db.execute('SELECT 1').fetchone() == (1,)"
+    )
+    source = str(MAIN.parent.parent)
+    subprocess.run([PYTHON, "-I", "-S", "-c", program, source], check=True)
