@@ -337,3 +337,40 @@ def test_a_hook_session_moves_into_another_run(tree: Path, home: Path) -> None:
             (tree / "made").write_text("x")
         turn.end()
         assert [change.path for change in turn.recorded().changes] == [b"made"]
+
+
+def test_a_request_of_another_session_is_refused(tree: Path, home: Path) -> None:
+    """Who uses an id twice is told so, instead of getting a session or turn of somebody else."""
+    with takeback.open(tree, home=home) as project:
+        first = project.session("x", request="one")
+        first.turn("x")
+        first.resume(request="two")
+        with pytest.raises(takeback.UsageError, match="already used"):
+            project.session("y", request="one")
+        other = project.session("y")
+        other.turn("y")
+        with pytest.raises(takeback.UsageError, match="already used"):
+            other.resume(request="two")
+
+
+def test_the_turn_of_another_project_disturbs_no_hook(tree: Path, home: Path) -> None:
+    """An agent below a `takeback run` of one project that works in another is recorded there."""
+    with takeback.open(tree, home=home) as project:
+        for number in range(3):
+            session = project.session("claude", id="c", held=False, inside="xxxxxxxxxxxx")
+            session.turn(f"turn {number}").end()
+        assert project.ledger.rows("SELECT kind FROM events WHERE kind = 'SessionResumed'") == []
+
+
+def test_a_hook_does_not_let_go_of_a_session_that_is_held(tree: Path, home: Path) -> None:
+    """A session keeps the process that holds it, also when a hook says where it runs."""
+    with takeback.open(tree, home=home) as project:
+        outer = project.session("run").turn("outer", whole=False)
+        project.session("claude", id="c")
+        query = "SELECT holder FROM sessions WHERE own_id = 'c'"
+        before = project.ledger.rows(query)
+        for _ in range(2):
+            project.session("claude", id="c", held=False, inside=outer.id)
+        assert project.ledger.rows(query) == before
+        resumed = project.ledger.rows("SELECT 1 FROM events WHERE kind = 'SessionResumed'")
+        assert len(resumed) == 1, "only the first time is worth a word"
