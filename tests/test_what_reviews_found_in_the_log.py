@@ -79,6 +79,24 @@ def test_two_runs_of_one_session_name_keep_apart(tree: Path, home: Path) -> None
         assert _turn_that_changed(project, b"by-second") == "second"
 
 
+def test_what_was_moved_twice_came_from_where_it_was(tree: Path, home: Path) -> None:
+    """What a turn tells is against the state before it: nothing comes from a path in between."""
+    (tree / "old").write_text("one\ntwo\n")
+    with takeback.open(tree, home=home) as project:
+        turn = project.session("x").turn("move", whole=False)
+        with turn.step("Bash"):
+            (tree / "old").rename(tree / "way")
+            (tree / "draft").write_text("new\n")
+        with turn.step("Bash"):
+            (tree / "way").write_text("one\ntwo\nthree\n")
+        with turn.step("Bash"):
+            (tree / "way").rename(tree / "kept")
+            (tree / "draft").rename(tree / "born")
+        turn.end()
+        told = [(c.path, c.verb, c.origin, c.added) for c in turn.recorded().changes]
+        assert told == [(b"born", "create", None, 1), (b"kept", "rename", b"old", 1)]
+
+
 # -- costs ---------------------------------------------------------------------------------
 
 
