@@ -79,6 +79,24 @@ def test_two_runs_of_one_session_name_keep_apart(tree: Path, home: Path) -> None
         assert _turn_that_changed(project, b"by-second") == "second"
 
 
+def test_what_was_moved_twice_came_from_where_it_was(tree: Path, home: Path) -> None:
+    """What a turn tells is against the state before it: nothing comes from a path in between."""
+    (tree / "old").write_text("one\ntwo\n")
+    with takeback.open(tree, home=home) as project:
+        turn = project.session("x").turn("move", whole=False)
+        with turn.step("Bash"):
+            (tree / "old").rename(tree / "way")
+            (tree / "draft").write_text("new\n")
+        with turn.step("Bash"):
+            (tree / "way").write_text("one\ntwo\nthree\n")
+        with turn.step("Bash"):
+            (tree / "way").rename(tree / "kept")
+            (tree / "draft").rename(tree / "born")
+        turn.end()
+        told = [(c.path, c.verb, c.origin, c.added) for c in turn.recorded().changes]
+        assert told == [(b"born", "create", None, 1), (b"kept", "rename", b"old", 1)]
+
+
 # -- costs ---------------------------------------------------------------------------------
 
 
@@ -337,3 +355,40 @@ def test_a_hook_session_moves_into_another_run(tree: Path, home: Path) -> None:
             (tree / "made").write_text("x")
         turn.end()
         assert [change.path for change in turn.recorded().changes] == [b"made"]
+
+
+def test_a_request_of_another_session_is_refused(tree: Path, home: Path) -> None:
+    """Who uses an id twice is told so, instead of getting a session or turn of somebody else."""
+    with takeback.open(tree, home=home) as project:
+        first = project.session("x", request="one")
+        first.turn("x")
+        first.resume(request="two")
+        with pytest.raises(takeback.UsageError, match="already used"):
+            project.session("y", request="one")
+        other = project.session("y")
+        other.turn("y")
+        with pytest.raises(takeback.UsageError, match="already used"):
+            other.resume(request="two")
+
+
+def test_the_turn_of_another_project_disturbs_no_hook(tree: Path, home: Path) -> None:
+    """An agent below a `takeback run` of one project that works in another is recorded there."""
+    with takeback.open(tree, home=home) as project:
+        for number in range(3):
+            session = project.session("claude", id="c", held=False, inside="xxxxxxxxxxxx")
+            session.turn(f"turn {number}").end()
+        assert project.ledger.rows("SELECT kind FROM events WHERE kind = 'SessionResumed'") == []
+
+
+def test_a_hook_does_not_let_go_of_a_session_that_is_held(tree: Path, home: Path) -> None:
+    """A session keeps the process that holds it, also when a hook says where it runs."""
+    with takeback.open(tree, home=home) as project:
+        outer = project.session("run").turn("outer", whole=False)
+        project.session("claude", id="c")
+        query = "SELECT holder FROM sessions WHERE own_id = 'c'"
+        before = project.ledger.rows(query)
+        for _ in range(2):
+            project.session("claude", id="c", held=False, inside=outer.id)
+        assert project.ledger.rows(query) == before
+        resumed = project.ledger.rows("SELECT 1 FROM events WHERE kind = 'SessionResumed'")
+        assert len(resumed) == 1, "only the first time is worth a word"

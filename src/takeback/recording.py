@@ -60,7 +60,10 @@ class Recorder(SafePoints):
             kinds = (events.SESSION_STARTED, events.SESSION_RESUMED)
             known = rows.requested(self._ledger, request, *kinds)
             if known is not None:
-                return str(known["session"])
+                row = rows.get_session(self._ledger, str(known["session"]))
+                if row.agent != agent:
+                    raise rows.used_elsewhere(request, events.SESSION_STARTED)
+                return row.id
             found = rows.find_session(self._ledger, agent, own_id) if own_id else None
             if beside and found is not None and _is_held_by_another(found, holder):
                 found, title, own_id = None, title or own_id, ""
@@ -81,8 +84,9 @@ class Recorder(SafePoints):
     def _resume_session(
         self, found: "SessionRow", holder: str, inside: "str | None", request: "str | None"
     ) -> None:
-        moved = inside is not None and rows.get_turn(self._ledger, inside).number != found.inside
-        if found.ended is not None or (holder and found.holder != holder) or moved:
+        is_ours = found.ended is None and holder in ("", found.holder)
+        if not is_ours or rows.is_elsewhere(self._ledger, found, inside):
+            holder = found.holder if is_ours else holder
             said: dict[str, Json] = {"session": found.id, "holder": holder, "inside": inside}
             self._record(events.SESSION_RESUMED, said, (found.opened,), request)
 
@@ -163,9 +167,12 @@ class Recorder(SafePoints):
         at = time.time_ns()
         with _SAFELY, self._host.held():
             known = rows.requested(self._ledger, request, events.TURN_RESUMED)
-            if known is not None:
-                return str(known["turn"])
             row = rows.get_session(self._ledger, session)
+            if known is not None:
+                before = rows.get_turn(self._ledger, str(known["turn"]))
+                if before.session != row.number:
+                    raise rows.used_elsewhere(request, events.TURN_RESUMED)
+                return before.id
             turn = rows.newest_turn(self._ledger, row.number)
             if turn is None:
                 return None

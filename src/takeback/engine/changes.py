@@ -41,13 +41,14 @@ _OTHERS = (
 
 
 class _Run:
-    """Consecutive deltas of one path by one turn."""
+    """Consecutive deltas of one path by one turn; `left` is the checkpoint that has its origin."""
 
-    __slots__ = ("first", "how", "last", "origin", "path")
+    __slots__ = ("first", "how", "last", "left", "origin", "path")
 
     def __init__(self, path: bytes, checkpoint: int, how: str, origin: "bytes | None") -> None:
         self.path = path
         self.first = self.last = checkpoint
+        self.left = checkpoint - 1
         self.how = how
         self.origin = origin
 
@@ -56,7 +57,7 @@ def of_turn(ledger: "Ledger", objects: "Objects", turn: int) -> "Json":
     """The changes as the end of a turn tells them: [path, verb, added, removed, how, origin?]."""
     folding = _Folding(ledger, Trees(objects))
     told: dict[bytes, list[Any]] = {}
-    for run in _runs(ledger, turn):
+    for run in folding.with_true_origins(list(_runs(ledger, turn))):
         found = folding.change(run)
         if found is None:
             continue
@@ -116,6 +117,24 @@ class _Folding:
         self._rows: dict[int, CheckpointRow | None] = {}
         self._left = _MOST_COUNTED
 
+    def with_true_origins(self, runs: "list[_Run]") -> "list[_Run]":
+        """The runs; what was moved several times, or made and then moved, came from where it was
+        before the turn, if it was anywhere.
+        """
+        origins = {run.origin for run in runs}
+        passed = {run.path: run for run in runs if run.path in origins and self._is_passing(run)}
+        for run in runs:
+            seen: set[bytes] = set()
+            while run.origin is not None and run.origin in passed and run.origin not in seen:
+                seen.add(run.origin)
+                on_the_way = passed[run.origin]
+                run.origin, run.left = on_the_way.origin, on_the_way.left
+        return runs
+
+    def _is_passing(self, run: _Run) -> bool:
+        """Whether a path was there neither before nor after."""
+        return all(self._entry(at, run.path) is None for at in (run.first - 1, run.last))
+
     def change(self, run: _Run) -> "list[Json] | None":
         """One run as a change; None if the path ended as it began."""
         before = self._entry(run.first - 1, run.path)
@@ -126,7 +145,7 @@ class _Folding:
         verb = difference.verb
         source = before
         if run.origin is not None and before is None:
-            source = self._entry(run.first - 1, run.origin)
+            source = self._entry(run.left, run.origin)
             verb = terms.RENAME if source is not None else verb
         counted = self._count(source, after)
         added, removed = counted if counted is not None else (None, None)

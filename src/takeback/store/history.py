@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from takeback.model.jsontext import Json
     from takeback.store.ledger import Ledger
 
-_SESSION = "SELECT number, id, opened, ended, holder, seen, inside FROM sessions "
+_SESSION = "SELECT number, id, opened, ended, holder, seen, inside, agent FROM sessions "
 _TURN = "SELECT number, id, session, status, whole, opened, steps FROM turns "
 _STEP = "SELECT number, id, turn, parent, tool, kind, background, opened, closed FROM steps "
 
@@ -18,7 +18,7 @@ _STEP = "SELECT number, id, turn, parent, tool, kind, background, opened, closed
 class SessionRow:
     """What the ledger holds of a session; `ended` is None while it goes on."""
 
-    __slots__ = ("ended", "holder", "id", "inside", "number", "opened", "seen")
+    __slots__ = ("agent", "ended", "holder", "id", "inside", "number", "opened", "seen")
 
     def __init__(
         self,
@@ -29,6 +29,7 @@ class SessionRow:
         holder: str,
         seen: int,
         inside: "int | None",
+        agent: str,
     ) -> None:
         self.number = number
         self.id = id
@@ -37,6 +38,7 @@ class SessionRow:
         self.holder = holder
         self.seen = seen
         self.inside = inside
+        self.agent = agent
 
 
 class TurnRow:
@@ -176,11 +178,22 @@ def requested(
         return None
     said = event.payload
     if said is None or event.kind not in kinds or any(said.get(k) != about[k] for k in about):
-        raise UsageError(
-            f"the request `{request}` was already used for something else ({event.kind})",
-            hint="give each request an id of its own",
-        )
+        raise used_elsewhere(request, event.kind)
     return said
+
+
+def used_elsewhere(request: "str | None", kind: str) -> UsageError:
+    """What to tell somebody who uses the id of a request for two things."""
+    return UsageError(
+        f"the request `{request}` was already used for something else ({kind})",
+        hint="give each request an id of its own",
+    )
+
+
+def is_elsewhere(ledger: "Ledger", row: SessionRow, inside: "str | None") -> bool:
+    """Whether a session works inside another turn of this project now than the log says."""
+    found = ledger.rows("SELECT number FROM turns WHERE id = ?", (inside,)) if inside else []
+    return bool(found) and found[0][0] != row.inside
 
 
 def is_over(ledger: "Ledger", turn: int) -> bool:
