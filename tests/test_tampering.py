@@ -134,13 +134,16 @@ def test_tampering_with_events_is_found(original: Original, how: str, tmp_path: 
 
 @pytest.mark.parametrize("count", [1, 2, 3])
 def test_a_removed_end_is_missed(original: Original, count: int, tmp_path: Path) -> None:
-    """Also when the tables are made to fit what is left: the lock file knows how far it went."""
+    """The lock file knows how far the log went, and nothing is rebuilt from what is left of it."""
     home = original.copied(tmp_path)
     _change(home, f"DELETE FROM events WHERE seq > {_LAST} - {count}")
     lock = ledger_of(home).with_name("lock")
     anchor = lock.read_bytes()
     with _opened(original.tree, home) as project:
-        project.rebuild()
+        before = project.ledger.rows("SELECT * FROM checkpoints")
+        with pytest.raises(takeback.DamagedStoreError, match="lost its end"):
+            project.rebuild()
+        assert project.ledger.rows("SELECT * FROM checkpoints") == before
     assert lock.read_bytes() == anchor
     verified, examined = _found(original.tree, home)
     assert any("lost its end" in what for what in verified)

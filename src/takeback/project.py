@@ -6,7 +6,7 @@ import time
 from takeback import opening
 from takeback.engine import capture
 from takeback.engine.request import Place, Request
-from takeback.errors import CaptureError, TakebackError, UsageError
+from takeback.errors import CaptureError, DamagedStoreError, TakebackError, UsageError
 from takeback.looking import Looking
 from takeback.store import identity
 from takeback.store.events import CHECKPOINT_NAMED, CHECKPOINT_TAKEN
@@ -152,6 +152,9 @@ class Project(Looking):
     def rebuild(self) -> None:
         """Make everything that follows from the log again."""
         with FailingAs(TakebackError, "nothing was rebuilt"), self.held():
+            for lost in self._store.check_anchor():
+                # The tables are all that still knows of the events that are gone.
+                raise DamagedStoreError(f"nothing was rebuilt: {lost}")
             self.ledger.rebuild()
 
     # -- what recording and reading need ---------------------------------------------------
