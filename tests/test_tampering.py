@@ -12,7 +12,7 @@ import pytest
 
 from faults.migration import ledger_of, rows_of, unpack, version_of
 from faults.scenarios import SMALL
-from takeback.errors import NewerStoreError
+from takeback.errors import DamagedStoreError, NewerStoreError
 from takeback.project import Project
 from takeback.store import schema
 from takeback.store.events import NewEvent
@@ -141,7 +141,7 @@ def test_a_removed_end_is_missed(original: Original, count: int, tmp_path: Path)
     anchor = lock.read_bytes()
     with _opened(original.tree, home) as project:
         before = project.ledger.rows("SELECT * FROM checkpoints")
-        with pytest.raises(takeback.DamagedStoreError, match="lost its end"):
+        with pytest.raises(DamagedStoreError, match="lost its end"):
             project.rebuild()
         assert project.ledger.rows("SELECT * FROM checkpoints") == before
     assert lock.read_bytes() == anchor
