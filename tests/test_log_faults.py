@@ -25,9 +25,6 @@ from takeback.store import fsops, projections, schema
 from takeback.store.events import Event
 from takeback.store.ledger import Ledger
 
-FEW = 2
-EVERYWHERE = ("kill",)
-"""The kinds of fault that `./check` tries at every second step."""
 MAKERS: dict[str, Callable[[Path], Theatre]] = {
     **{act.scenario.name: partial(Logbook, act) for act in ACTS},
     "migration": Migration,
@@ -65,10 +62,10 @@ def _play_all(theatre: Theatre, kind: str, *, sync: bool) -> list[str]:
 
 
 def _share(kind: str, faults: list[Fault]) -> list[Fault]:
-    """The faults for `./check`: kills at every second step synced and at the others not."""
-    if kind in EVERYWHERE:
-        return [fault for fault in faults if fault.step % 4 == fault.sync]
-    return list(every_nth(faults, FEW if faults[:1] and faults[0].sync else 1))
+    """The faults for `./check`: kills all along the way, other kinds late, where events are."""
+    if kind == "kill":
+        return [fault for fault in faults if fault.step % 6 == 3 * fault.sync]
+    return [fault for fault in faults if fault.step >= faults[-1].step * (3 - fault.sync) // 4][:1]
 
 
 @pytest.mark.timeout(SECONDS)
