@@ -153,7 +153,7 @@ def attribute(
 def _spans(deltas: "Sequence[Delta]", interval: Interval) -> "dict[bytes, Span]":
     """For each path, sorted as the deltas are, between which moments it was changed."""
     spans = {delta.path: interval.span(delta) for delta in deltas}
-    _let_folders_be_first(deltas, spans)
+    _let_folders_be_first(deltas, spans, interval.since)
     _let_contents_be_later(deltas, spans, interval.since)
     for delta in deltas:
         if delta.origin is not None and delta.origin in spans:
@@ -163,7 +163,9 @@ def _spans(deltas: "Sequence[Delta]", interval: Interval) -> "dict[bytes, Span]"
     return spans
 
 
-def _let_folders_be_first(deltas: "Sequence[Delta]", spans: "dict[bytes, Span]") -> None:
+def _let_folders_be_first(
+    deltas: "Sequence[Delta]", spans: "dict[bytes, Span]", since: int
+) -> None:
     """A folder is stamped by what is put into it: it was made before the first of that."""
     earliest: dict[bytes, int] = {}
     for delta in reversed(deltas):
@@ -172,7 +174,8 @@ def _let_folders_be_first(deltas: "Sequence[Delta]", spans: "dict[bytes, Span]")
             known = [m for m in (moment, earliest.get(delta.path)) if m is not None]
             moment = min(known, default=None)
             spans[delta.path] = (moment, moment)
-        if moment is not None:
+        # What is older than the last look was not put here then, but moved here with its folder.
+        if moment is not None and moment >= since:
             folder = _above(delta.path)
             earliest[folder] = min(moment, earliest.get(folder, moment))
 
