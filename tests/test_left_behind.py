@@ -43,7 +43,7 @@ def test_silent_sessions_are_given_up(tree: Path, home: Path) -> None:
     with takeback.open(tree, home=home) as project:
         leave_behind(project, 50, 2 * DAY)
         assert open_steps(project) == 50
-        for number in range(3):
+        for number in range(10):
             (tree / "file").write_text(f"{number}")
             project.checkpoint()
         assert open_steps(project) == 0

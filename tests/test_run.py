@@ -28,6 +28,21 @@ Run = Callable[..., "subprocess.CompletedProcess[bytes]"]
 
 
 @pytest.fixture(autouse=True)
+def signals_as_in_a_terminal() -> Iterator[None]:
+    """What `nohup`, or a shell that starts something in the background, ignores is not ignored."""
+    ignored = [
+        number
+        for number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT)
+        if signal.getsignal(number) is signal.SIG_IGN
+    ]
+    for number in ignored:
+        signal.signal(number, signal.SIG_DFL)
+    yield
+    for number in ignored:
+        signal.signal(number, signal.SIG_IGN)
+
+
+@pytest.fixture(autouse=True)
 def _in_the_tree(tree: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Commands run in a small project, with a store of their own."""
     assert home.is_dir()
