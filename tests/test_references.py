@@ -272,7 +272,7 @@ def test_several_prompts_are_listed(play: Play) -> None:
     """Words that several prompts say list them with id, time and label, the newest first."""
     with pytest.raises(UnknownReferenceError) as refused:
         play.state("payment")
-    first, second = refused.value.hint.partition(": ")[2].split("; ")
+    _, first, second = map(str.strip, refused.value.hint.split("\n"))
     what = rf"`{play.ids['t2']}` turn, [\d :-]*\d\d:\d\d "
     assert re.fullmatch(what + '"Explain what you did to the payments"', first)
     assert second.startswith(f"`{play.ids['t1']}` turn, ")
@@ -286,7 +286,7 @@ def test_at_most_ten_prompts_are_listed(play: Play) -> None:
     with pytest.raises(UnknownReferenceError) as refused:
         play.state("try again")
     assert refused.value.hint.count("turn, ") == 10
-    assert refused.value.hint.endswith("; …")
+    assert refused.value.hint.endswith("\n  …")
 
 
 def test_an_ambiguous_beginning_lists_what_each_is(play: Play) -> None:

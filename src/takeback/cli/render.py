@@ -108,7 +108,8 @@ class Screen:
             mark, hint = _styled(mark, ("red", "bold")), _styled(hint, ("cyan",))
         _put(sys.stderr, f"{mark} {safe_line(str(problem))}\n")
         if problem.hint:
-            _put(sys.stderr, f"\n{hint} {safe_line(problem.hint)}\n")
+            lines = "\n".join(safe_line(line) for line in problem.hint.split("\n"))
+            _put(sys.stderr, f"\n{hint} {lines}\n")
 
     def progress(self, doing: str, done: int, total: int) -> None:
         """Show how far long work has come, on a terminal, once it turns out to be long."""

@@ -15,6 +15,8 @@ from takeback.model import ids
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from takeback.store.ledger import Ledger
     from takeback.store.rows import CheckpointRow
 
@@ -247,11 +249,9 @@ def _with_id(ledger: "Ledger", text: str, now: float) -> "Meaning | None":
         return None
     found = candidates(ledger, text, now)
     if len(found) > 1:
-        listed = "; ".join(candidate.text for candidate in found[:MOST_LISTED])
-        more = "; …" if len(found) > MOST_LISTED else ""
         raise UnknownReferenceError(
             f"`{text}` is the beginning of several ids",
-            hint=f"one of these was meant: {listed}{more}",
+            hint=f"one of these was meant:{_listed(each.text for each in found)}",
         )
     return Meaning(text, found[0].kind, found[0].number) if found else None
 
@@ -280,11 +280,9 @@ def _with_words(ledger: "Ledger", text: str, now: float) -> "Meaning | None":
     if len(found) > 1:
         from takeback.engine.naming import described
 
-        listed = "; ".join(described(ledger, TURN, number, now) for number in found[:MOST_LISTED])
-        more = "; …" if len(found) > MOST_LISTED else ""
+        listed = _listed(described(ledger, TURN, number, now) for number in found)
         raise UnknownReferenceError(
-            f"several prompts say `{quoted(text)}`",
-            hint=f"one of these was meant: {listed}{more}",
+            f"several prompts say `{quoted(text)}`", hint=f"one of these was meant:{listed}"
         )
     return Meaning(text, TURN, found[0]) if found else None
 
@@ -307,11 +305,22 @@ def _no_state(ledger: "Ledger", meant: Meaning, now: float) -> UnknownReferenceE
 
     query = "SELECT number FROM turns WHERE session = ? ORDER BY number DESC LIMIT ?"
     turns = [int(n) for (n,) in ledger.rows(query, (meant.number, MOST_LISTED))]
-    listed = "; ".join(described(ledger, TURN, number, now) for number in turns)
+    listed = _listed(described(ledger, TURN, number, now) for number in turns)
     return UnknownReferenceError(
         f"`{meant.ref}` is a session, which has many states",
-        hint=f"name one of its turns: {listed}" if turns else "it has no turns yet",
+        hint=f"name one of its turns:{listed}" if turns else "it has no turns yet",
     )
+
+
+def _listed(texts: "Iterable[str]") -> str:
+    """The first few of several things, each on a line of its own."""
+    lines: list[str] = []
+    for text in texts:
+        if len(lines) == MOST_LISTED:
+            lines.append("\n  …")
+            break
+        lines.append("\n  " + " ".join(text.split()))
+    return "".join(lines)
 
 
 def _number(ledger: "Ledger", query: str, values: "tuple[int | str, ...]" = ()) -> "int | None":
