@@ -105,7 +105,8 @@ class SafePoints:
         self._ledger.record(NewEvent(kind, said, now, parents=parents, request=request))
 
     def _ending(self, ended: int, seen: "Checkpoint | None", at: int) -> Ending:
-        return Ending(self._ledger, self._host.objects, ended=ended, seen=seen, at=at)
+        objects, now = self._host.objects, time.time_ns()
+        return Ending(self._ledger, objects, ended=ended, seen=seen, at=at, now=now)
 
     def _all_ended(
         self, session: "SessionRow", ended: int, seen: "Checkpoint", at: int

@@ -4,8 +4,6 @@ Their last changes are in the ledger by then. A step may outlive its turn; then 
 changed is told again with the step's end.
 """
 
-import time
-
 from takeback.engine import changes
 from takeback.model.terms import INTERRUPTED
 from takeback.store import events
@@ -26,10 +24,10 @@ if TYPE_CHECKING:
 class Ending:
     """One end of several things: when it was, and the look at the tree that came with it, if any.
 
-    `at` is when that look began.
+    `at` is when that look began, `now` when its end is recorded.
     """
 
-    __slots__ = ("at", "ended", "ledger", "objects", "seen")
+    __slots__ = ("at", "ended", "ledger", "now", "objects", "seen")
 
     def __init__(
         self,
@@ -39,7 +37,9 @@ class Ending:
         ended: int,
         seen: "Checkpoint | None",
         at: int,
+        now: int,
     ) -> None:
+        self.now = now
         self.ledger = ledger
         self.objects = objects
         self.ended = ended
@@ -80,4 +80,4 @@ class Ending:
         if self.seen is not None:
             said |= {"checkpoint": self.seen.id, "looked": self.at}
             parents = (opened, self.seen.cursor)
-        return NewEvent(kind, said, time.time_ns(), parents=parents, request=request)
+        return NewEvent(kind, said, self.now, parents=parents, request=request)
