@@ -7,13 +7,21 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     import os
     from collections.abc import Callable, Iterable, Mapping
-    from typing import Self
+    from typing import Protocol, Self
 
     from takeback.model.history import RecordedTurn
     from takeback.model.values import Checkpoint
     from takeback.recording import Recorder
 
     AnyPath = str | bytes | os.PathLike[str] | os.PathLike[bytes]
+
+    class RecordEnd(Protocol):
+        """How a recorder writes the end of something."""
+
+        def __call__(
+            self, id: str, status: str, /, *, ended: int | None, request: str | None
+        ) -> None:
+            """Record it."""
 
 
 _TOO_LATE = 1 << 33
@@ -87,15 +95,18 @@ class Session:
 
 
 class _Work:
-    """What a turn and a step have in common: steps inside, and an end."""
+    """What a turn and a step have in common: steps inside, and an end.
 
-    def __init__(self, notes: Notes, id: str) -> None:
+    `inside` are the turn and the step, if any, that a step begun here belongs to.
+    """
+
+    def __init__(
+        self, notes: Notes, id: str, inside: "tuple[str, str | None]", record_end: "RecordEnd"
+    ) -> None:
         self._notes = notes
+        self._inside = inside
+        self._record_end = record_end
         self.id = id
-
-    def _inside(self) -> "tuple[str, str | None]":
-        """The turn and the step, if any, that a step begun here belongs to."""
-        raise NotImplementedError
 
     def step(
         self,
@@ -115,7 +126,7 @@ class _Work:
         """
         from os import fsencode
 
-        turn, parent = self._inside()
+        turn, parent = self._inside
         id = self._notes.recorder.start_step(
             turn,
             tool,
@@ -136,7 +147,7 @@ class _Work:
         request: "str | None" = None,
     ) -> None:
         """It is over: `done`, `failed` or `interrupted`, now or some time ago."""
-        raise NotImplementedError
+        self._record_end(self.id, status, ended=_nanoseconds(ended_at), request=request)
 
     def __enter__(self) -> "Self":
         return self
@@ -148,23 +159,12 @@ class _Work:
 class Turn(_Work):
     """One prompt and everything it causes, until the agent stops."""
 
-    def _inside(self) -> "tuple[str, str | None]":
-        return self.id, None
+    def __init__(self, notes: Notes, id: str) -> None:
+        super().__init__(notes, id, (id, None), notes.recorder.end_turn)
 
     def checkpoint(self, label: str = "", *, request: "str | None" = None) -> "Checkpoint":
         """Make a checkpoint in the middle of the turn."""
         return self._notes.checkpoint(label, turn=self.id, request=request)
-
-    def end(
-        self,
-        status: str = DONE,
-        *,
-        ended_at: "float | None" = None,
-        request: "str | None" = None,
-    ) -> None:
-        """The agent stopped: `done`, `failed` or `interrupted`."""
-        ended = _nanoseconds(ended_at)
-        self._notes.recorder.end_turn(self.id, status, ended=ended, request=request)
 
     def recorded(self) -> "RecordedTurn":
         """What the log says of this turn."""
@@ -185,26 +185,11 @@ class Step(_Work):
     """One tool call or one phase inside a turn."""
 
     def __init__(self, notes: Notes, id: str, turn: str) -> None:
-        super().__init__(notes, id)
-        self._turn = turn
-
-    def _inside(self) -> "tuple[str, str | None]":
-        return self._turn, self.id
+        super().__init__(notes, id, (turn, id), notes.recorder.end_step)
 
     def detach(self, *, request: "str | None" = None) -> None:
         """The tool returned, but what it started goes on until `end` is called."""
         self._notes.recorder.detach_step(self.id, request=request)
-
-    def end(
-        self,
-        status: str = DONE,
-        *,
-        ended_at: "float | None" = None,
-        request: "str | None" = None,
-    ) -> None:
-        """The tool is done: `done`, `failed` or `interrupted`."""
-        ended = _nanoseconds(ended_at)
-        self._notes.recorder.end_step(self.id, status, ended=ended, request=request)
 
 
 def _status(problem: "BaseException | None") -> str:
