@@ -18,8 +18,6 @@ from takeback.store import schema
 from takeback.store.events import NewEvent
 
 ROOT = Path(__file__).parent.parent
-FORMAT_1 = "9412c2f"
-"""The last commit whose program writes stores of format 1."""
 
 
 def _opened(tree: Path, home: Path) -> Project:
@@ -273,16 +271,32 @@ def test_a_newer_store_is_refused(original: Original, tmp_path: Path) -> None:
     assert _bytes_of(home) == before
 
 
+_GIT = ("git", "-C", str(ROOT))
+
+
 @pytest.fixture(scope="module")
 def old_program(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The sources of the program that wrote format 1."""
     folder = tmp_path_factory.mktemp("old")
-    git = ["git", "-C", str(ROOT), "archive", FORMAT_1, "src"]
-    archive = subprocess.run(git, capture_output=True, check=False)
-    if archive.returncode:
-        pytest.skip(f"the commit {FORMAT_1} is not in this checkout")
+    commit = _newest_of_format_1()
+    if commit is None:
+        pytest.skip("no commit of a program of format 1 is in this checkout (a shallow clone?)")
+    archive = subprocess.run([*_GIT, "archive", commit, "src"], capture_output=True, check=True)
     subprocess.run(["tar", "-x", "-C", str(folder)], input=archive.stdout, check=True)
     return folder / "src"
+
+
+def _newest_of_format_1() -> str | None:
+    """The newest commit whose program writes format 1, found by what it holds."""
+    schema_file = "src/takeback/store/schema.py"
+    log = [*_GIT, "log", "--format=%H", "--", schema_file]
+    known = subprocess.run(log, capture_output=True, text=True, check=False).stdout.split()
+    for commit in known:
+        shown = [*_GIT, "show", f"{commit}:{schema_file}"]
+        text = subprocess.run(shown, capture_output=True, text=True, check=False).stdout
+        if "\nVERSION = 1\n" in text:
+            return commit
+    return None
 
 
 _OLD = """
