@@ -369,7 +369,8 @@ def test_huge_inputs_are_bounded(value: Mapping[str, object]) -> None:
     for tool in ("apply_patch", "Bash", "unheard_of"):
         assert len(tools.claim_of(tool, value)[1]) <= tools.MOST_PATHS
         assert len(tools.summary_of(tool, value)) <= tools.LONGEST_SUMMARY
-    assert time.process_time() - before < 2
+    # Only what grows faster than the input takes minutes; a busy machine takes seconds.
+    assert time.process_time() - before < 20
 
 
 @pytest.mark.parametrize(
