@@ -5,12 +5,16 @@ if TYPE_CHECKING:
     import os
 
     from takeback.errors import (
+        BlockedError,
         BusyError,
         CaptureError,
+        ConflictError,
         DamagedStoreError,
         DecisionNeededError,
+        NothingToTakeBackError,
         ProjectIdentityError,
         RefusedError,
+        StalePlanError,
         TakebackError,
         TargetError,
         UnknownReferenceError,
@@ -28,6 +32,7 @@ if TYPE_CHECKING:
         RecordedStep,
         RecordedTurn,
     )
+    from takeback.model.plan import Plan, PlannedChange, Remark, Report
     from takeback.model.values import Checkpoint, LeftOut, Status, Usage, Verification
     from takeback.project import Project
     from takeback.session import Session, Step, Turn
@@ -36,15 +41,20 @@ if TYPE_CHECKING:
 
 __all__ = (
     "Author",
+    "BlockedError",
     "BusyError",
     "CaptureError",
     "Change",
     "Checkpoint",
+    "ConflictError",
     "DamagedStoreError",
     "DecisionNeededError",
     "GitState",
     "LeftOut",
     "Log",
+    "NothingToTakeBackError",
+    "Plan",
+    "PlannedChange",
     "Project",
     "ProjectIdentityError",
     "RecordedCheckpoint",
@@ -52,7 +62,10 @@ __all__ = (
     "RecordedStep",
     "RecordedTurn",
     "RefusedError",
+    "Remark",
+    "Report",
     "Session",
+    "StalePlanError",
     "Status",
     "Step",
     "TakebackError",
@@ -78,6 +91,7 @@ _TOLD = (
     "RecordedStep",
     "RecordedTurn",
 )
+_PLANS = ("Plan", "PlannedChange", "Remark", "Report")
 _VALUES = ("Checkpoint", "LeftOut", "Status", "Usage", "Verification")
 
 
@@ -105,6 +119,10 @@ def __getattr__(name: str) -> object:
         from takeback.model import values
 
         return getattr(values, name)
+    if name in _PLANS:
+        from takeback.model import plan
+
+        return getattr(plan, name)
     if name in _TOLD:
         from takeback.model import history
 

@@ -4,6 +4,8 @@
     ├── UsageError                     2  the call itself makes no sense
     │   └── UnknownReferenceError      2  nothing is called that, or several things are
     ├── DecisionNeededError            3  somebody has to choose; nothing changed
+    │   ├── StalePlanError             3  the tree is not the one that the plan was made for
+    │   ├── ConflictError              3  others changed what would be taken back
     │   └── ProjectIdentityError       3  this folder may or may not be the one we know
     ├── RefusedError                   1  Takeback will not work on this folder or store
     │   ├── UnsafeRootError            1  `/`, the home folder, the store itself
@@ -11,6 +13,8 @@
     │   └── NewerStoreError            1  written by a newer Takeback
     ├── BusyError                      1  another process holds the project's lock
     ├── CaptureError                   1  a checkpoint could not be made; there is none
+    ├── BlockedError                   1  something is in the way of a restore; nothing changed
+    ├── NothingToTakeBackError         1  there is nothing to undo or redo
     ├── TargetError                    1  the folder to extract into cannot be used
     └── DamagedStoreError              4  bytes in the store are not what they were
 
@@ -51,6 +55,20 @@ class ProjectIdentityError(DecisionNeededError):
     """This folder may or may not be the one whose history we hold."""
 
 
+class StalePlanError(DecisionNeededError):
+    """The tree is not the one that the plan was made for."""
+
+
+class ConflictError(DecisionNeededError):
+    """Others changed what would be taken back; `conflicts` are the paths, each with the reason."""
+
+    def __init__(
+        self, message: str, *, hint: str = "", conflicts: "tuple[tuple[bytes, str], ...]" = ()
+    ) -> None:
+        super().__init__(message, hint=hint)
+        self.conflicts = conflicts
+
+
 class RefusedError(TakebackError):
     """Takeback will not work on this folder or with this store."""
 
@@ -73,6 +91,14 @@ class BusyError(TakebackError):
 
 class CaptureError(TakebackError):
     """A checkpoint could not be made, so there is none."""
+
+
+class BlockedError(TakebackError):
+    """Something is in the way of a restore; nothing was changed."""
+
+
+class NothingToTakeBackError(TakebackError):
+    """There is nothing to undo, or nothing to redo."""
 
 
 class TargetError(TakebackError):

@@ -1,0 +1,173 @@
+"""A plan: what a restore would do, as a value one can look at first; and the report of one."""
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from takeback.model.tree import Entry
+
+UNDO, REDO, ROLLBACK = "undo", "redo", "rollback"
+
+
+class PlannedChange:
+    """What would be done at one path; `before` is what is there, `after` what shall be.
+
+    `whose` tells whose change goes with it, `how` how that is known, as with `Author`.
+    """
+
+    __slots__ = ("after", "before", "how", "path", "verb", "whose")
+
+    def __init__(
+        self,
+        path: bytes,
+        verb: str,
+        before: "Entry | None",
+        after: "Entry | None",
+        *,
+        whose: "tuple[str, ...]" = (),
+        how: str = "",
+    ) -> None:
+        self.path = path
+        self.verb = verb
+        self.before = before
+        self.after = after
+        self.whose = whose
+        self.how = how
+
+    def __repr__(self) -> str:
+        return f"PlannedChange({self.path!r}, {self.verb!r})"
+
+
+class Remark:
+    """A path and what is to be said of it: why it conflicts, stays, or is left alone."""
+
+    __slots__ = ("path", "reason")
+
+    def __init__(self, path: bytes, reason: str) -> None:
+        self.path = path
+        self.reason = reason
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Remark):
+            return NotImplemented
+        return (self.path, self.reason) == (other.path, other.reason)
+
+    def __hash__(self) -> int:
+        return hash((self.path, self.reason))
+
+    def __repr__(self) -> str:
+        return f"Remark({self.path!r}, {self.reason!r})"
+
+
+class Plan:
+    """What a restore would do, and the tree it was made for: applied to another it is refused.
+
+    `entry` is the turn or restore that is taken back, or empty for a rollback; `is_newest` tells
+    that it is the one that a bare `undo` or `redo` means. `conflicts` are paths that others
+    changed since: nothing is done until somebody decides. `kept` stay because they are not part
+    of what is taken back, `skipped` because nobody knows what they held, `shared` because they
+    may be somebody else's. `doubts` need consent; `stays` is what no restore takes back.
+    """
+
+    __slots__ = (
+        "agent",
+        "base",
+        "changes",
+        "conflicts",
+        "covers",
+        "doubts",
+        "entry",
+        "is_newest",
+        "kept",
+        "passed_over",
+        "paths",
+        "session",
+        "shared",
+        "skipped",
+        "stays",
+        "target",
+        "title",
+        "verb",
+    )
+
+    def __init__(
+        self,
+        verb: str,
+        *,
+        base: str,
+        target: str,
+        title: str,
+        changes: "tuple[PlannedChange, ...]",
+        entry: str = "",
+        is_newest: bool = False,
+        conflicts: "tuple[Remark, ...]" = (),
+        kept: "tuple[Remark, ...]" = (),
+        skipped: "tuple[Remark, ...]" = (),
+        shared: "tuple[Remark, ...]" = (),
+        doubts: "tuple[str, ...]" = (),
+        stays: "tuple[str, ...]" = (),
+        covers: "tuple[str, ...]" = (),
+        passed_over: int = 0,
+        paths: "tuple[bytes, ...]" = (),
+        session: str = "",
+        agent: str = "",
+    ) -> None:
+        self.verb = verb
+        self.base = base
+        self.target = target
+        self.title = title
+        self.changes = changes
+        self.entry = entry
+        self.is_newest = is_newest
+        self.conflicts = conflicts
+        self.kept = kept
+        self.skipped = skipped
+        self.shared = shared
+        self.doubts = doubts
+        self.stays = stays
+        self.covers = covers
+        self.passed_over = passed_over
+        self.paths = paths
+        self.session = session
+        self.agent = agent
+
+    @property
+    def is_clean(self) -> bool:
+        """Whether nobody has to decide anything."""
+        return not self.conflicts and not self.doubts
+
+    def __repr__(self) -> str:
+        return f"Plan({self.verb!r}, {self.title!r}, {len(self.changes)} changes)"
+
+
+class Report:
+    """A plan that was applied.
+
+    `before` and `after` are the checkpoints around it. `kept` are paths where somebody saved
+    while it ran: the newest save stays. `rescued` are saves that are in the store only. `undo` is
+    the command that reverses it. `id` is empty when there was nothing to do.
+    """
+
+    __slots__ = ("after", "because", "before", "id", "kept", "plan", "rescued", "undo")
+
+    def __init__(
+        self,
+        plan: Plan,
+        *,
+        id: str,
+        before: str,
+        after: str,
+        kept: "tuple[Remark, ...]" = (),
+        rescued: "tuple[Remark, ...]" = (),
+        undo: str = "",
+        because: str = "",
+    ) -> None:
+        self.plan = plan
+        self.id = id
+        self.before = before
+        self.after = after
+        self.kept = kept
+        self.rescued = rescued
+        self.undo = undo
+        self.because = because
+
+    def __repr__(self) -> str:
+        return f"Report({self.id!r}, {self.plan!r})"
