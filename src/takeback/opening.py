@@ -96,7 +96,7 @@ def _begin_anew(place: Home, here: bytes) -> Root:
 
 
 def _held_home(place: Home) -> Held:
-    return Held(Lock(place.lock_path), recover=place.clean_up)
+    return Held(Lock(place.lock_path), recover=lambda died: place.clean_up() if died else None)
 
 
 def _record(place: Home, root: Root) -> None:

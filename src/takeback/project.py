@@ -1,37 +1,52 @@
-"""Project: wires the layers together, takes the lock, and speaks the verbs."""
+"""Project: speaks the verbs."""
 
 import os
 import time
 
 from takeback import opening
+from takeback.capturing import Capturing
 from takeback.engine import capture
-from takeback.engine.request import Place, Request
+from takeback.engine.request import Place
 from takeback.errors import CaptureError, DamagedStoreError, TakebackError, UsageError
-from takeback.looking import Looking
 from takeback.store import identity
 from takeback.store.events import CHECKPOINT_NAMED, CHECKPOINT_TAKEN
 from takeback.store.failures import FailingAs
-from takeback.store.lock import Held
-from takeback.store.statcache import StatCache
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from typing import Self
+    from collections.abc import Callable, Iterable
+    from typing import Protocol, Self, TypedDict, Unpack
 
-    from takeback.engine.deltas import Delta
-    from takeback.engine.request import Attribute
-    from takeback.model.history import Author
-    from takeback.model.jsontext import Json
+    from takeback.engine.planning import Planner
+    from takeback.model.plan import Plan, Report
     from takeback.model.values import Checkpoint, Verification
     from takeback.ports import Progress
-    from takeback.recording import Recorder
     from takeback.session import Session
     from takeback.store.events import Event
-    from takeback.store.objects import Objects
+
+    Make = Callable[[Planner], Plan]
+    AnyPath = str | bytes | os.PathLike[str] | os.PathLike[bytes]
+    Paths = Iterable[AnyPath]
+
+    class WithId(Protocol):
+        """A turn, a checkpoint, a report: whatever has an id."""
+
+        @property
+        def id(self) -> str:
+            """Its id."""
+
+    Named = str | WithId
+
+    class Options(TypedDict, total=False):
+        """How a restore is done."""
+
+        because: str
+        keep_mtime: bool
+        yes: bool
+        request: str | None
 
 
-class Project(Looking):
+class Project(Capturing):
     """A work tree and its store."""
 
     # -- opening ---------------------------------------------------------------------------
@@ -40,14 +55,20 @@ class Project(Looking):
     def open(cls, path: bytes, *, home: bytes, user_home: bytes = b"") -> "Self":
         """The project that `path` is in, made on first use."""
         with FailingAs(TakebackError, "the project could not be opened"):
-            return cls(*opening.open(path, home=home, user_home=user_home))
+            project = cls(*opening.open(path, home=home, user_home=user_home))
+        project.recover_early()
+        return project
 
     @classmethod
     def find(cls, path: bytes, *, home: bytes) -> "Self | None":
         """The project that `path` is in, or None; makes nothing."""
         with FailingAs(TakebackError, "the project could not be opened"):
             found = opening.find(path, home=home)
-            return cls(*found) if found is not None else None
+        if found is None:
+            return None
+        project = cls(*found)
+        project.recover_early()
+        return project
 
     @classmethod
     def relocate(
@@ -142,6 +163,107 @@ class Project(Looking):
             identity.refuse_inside_store(target, self._home)
             return extract(self._store, self._resolve(ref), target, progress)
 
+    # -- taking back -----------------------------------------------------------------------
+
+    def plan_undo(
+        self,
+        turn: "Named | None" = None,
+        *,
+        session: "str | None" = None,
+        paths: "Paths" = (),
+        inside: bytes = b"",
+    ) -> "Plan":
+        """What `undo` would do. The tree is looked at, and nothing in it is written."""
+        return self._plan(lambda p: p.undo(_name(turn), session, _paths(paths)), inside)
+
+    def plan_redo(
+        self,
+        turn: "Named | None" = None,
+        *,
+        session: "str | None" = None,
+        paths: "Paths" = (),
+        inside: bytes = b"",
+    ) -> "Plan":
+        """What `redo` would do. The tree is looked at, and nothing in it is written."""
+        return self._plan(lambda p: p.redo(_name(turn), session, _paths(paths)), inside)
+
+    def plan_rollback(self, ref: "Named", *, paths: "Paths" = (), inside: bytes = b"") -> "Plan":
+        """What `rollback` would do. The tree is looked at, and nothing in it is written."""
+        return self._plan(lambda p: p.rollback(_named(ref), _paths(paths)), inside)
+
+    def apply(self, plan: "Plan", **options: "Unpack[Options]") -> "Report":
+        """Do what a plan says, if the tree is still the one that it was made for.
+
+        `because` is kept with the event. Restored files get the present time, or with
+        `keep_mtime` the one they had. `yes` consents to what the plan calls doubts; conflicts
+        it does not resolve. A second call with the same `request` returns what the first did.
+        """
+        return self._restore(lambda _: plan, b"", plan.base, options)
+
+    def undo(
+        self,
+        turn: "Named | None" = None,
+        *,
+        session: "str | None" = None,
+        paths: "Paths" = (),
+        inside: bytes = b"",
+        **options: "Unpack[Options]",
+    ) -> "Report":
+        """Take back what a turn did and keep what others did: the newest turn, or the one named.
+
+        What others changed since at the same paths is a conflict, and nothing is written.
+        """
+        return self._restore(
+            lambda p: p.undo(_name(turn), session, _paths(paths)), inside, None, options
+        )
+
+    def redo(
+        self,
+        turn: "Named | None" = None,
+        *,
+        session: "str | None" = None,
+        paths: "Paths" = (),
+        inside: bytes = b"",
+        **options: "Unpack[Options]",
+    ) -> "Report":
+        """Put back what was undone last, or the turn that is named."""
+        return self._restore(
+            lambda p: p.redo(_name(turn), session, _paths(paths)), inside, None, options
+        )
+
+    def rollback(
+        self,
+        ref: "Named",
+        *,
+        paths: "Paths" = (),
+        inside: bytes = b"",
+        **options: "Unpack[Options]",
+    ) -> "Report":
+        """Bring everything, or some paths, back to a state, exactly, whoever changed it since."""
+        return self._restore(
+            lambda p: p.rollback(_named(ref), _paths(paths)), inside, None, options
+        )
+
+    def on_restore(self, listener: "Callable[[Report], None]") -> None:
+        """Call `listener` after each restore that this project makes, without the lock."""
+        self._listeners.append(listener)
+
+    def _plan(self, make: "Make", inside: bytes) -> "Plan":
+        with FailingAs(TakebackError, "nothing was planned"), self.held():
+            return self.restorer(inside).plan(make)
+
+    def _restore(
+        self, make: "Make", inside: bytes, base: "str | None", options: "Options"
+    ) -> "Report":
+        with FailingAs(TakebackError, "nothing was changed"), self.held():
+            report = self.restorer(inside).carry_out(make, base=base, **options)
+        if report.id:
+            for listener in self._listeners:
+                listener(report)
+        return report
+
+    # -- the store -------------------------------------------------------------------------
+
     def verify(self, *, progress: "Progress | None" = None) -> "Verification":
         """Re-hash everything in the store; damage is returned, not raised."""
         from takeback.engine.verify import verify
@@ -157,74 +279,6 @@ class Project(Looking):
                 raise DamagedStoreError(f"nothing was rebuilt: {lost}")
             self.ledger.rebuild()
 
-    # -- what recording and reading need ---------------------------------------------------
-
-    @property
-    def objects(self) -> "Objects":
-        """What the project's packs hold; only with the lock held."""
-        return self._store.objects
-
-    def held(self) -> Held:
-        """The lock of the project, for a `with` block."""
-        return Held(self._store.lock, self._mutex, self._store.recover, self._store.anchor)
-
-    def look(self, place: Place, closing: "Mapping[str, int]", at: int) -> "Checkpoint":
-        """Look at the tree, and make a checkpoint if it changed. With the lock held."""
-        with FailingAs(CaptureError, "no checkpoint was made"):
-            return self._capture(place, closing, at, silent=True)
-
-    def git_state(self) -> "Json":
-        """What the user's git looks like; None without one."""
-        return self._around.git_state()
-
-    def recorder(self, safe_points: "str | None" = None) -> "Recorder":
-        """What writes sessions, turns and steps into the log."""
-        from takeback.recording import Recorder
-
-        return Recorder(
-            self, safe_points or str(self._around.setting("recording", "safe_points", "step"))
-        )
-
-    # -- wiring ----------------------------------------------------------------------------
-
-    def _capture(
-        self,
-        place: Place,
-        closing: "Mapping[str, int]",
-        at: int,
-        *,
-        label: str = "",
-        silent: bool = False,
-        rehash: bool = False,
-        progress: "Progress | None" = None,
-        request: "str | None" = None,
-    ) -> "Checkpoint":
-        wanted = self._around.request(
-            at,
-            label=label,
-            attribute=self._attributor(closing),
-            place=place,
-            silent=silent,
-            request=request,
-            rehash=rehash,
-            progress=progress,
-        )
-        try:
-            return capture.take(self._store, self._stat_cache(wanted), wanted)
-        finally:
-            os.close(wanted.root)
-
-    def _attributor(self, closing: "Mapping[str, int]") -> "Attribute":
-        def attribute(deltas: "list[Delta]", slack: int) -> "list[Author]":
-            # Imported only when something changed.
-            from takeback.engine import windows
-
-            return windows.authors(
-                self.ledger, deltas, closing, time.time_ns(), slack, self._around.is_remote
-            )
-
-        return attribute
-
     def _made_before(self, event: "Event") -> "Checkpoint":
         """What an earlier call with the same request returned."""
         said = event.payload or {}
@@ -237,13 +291,22 @@ class Project(Looking):
         new = event.kind == CHECKPOINT_TAKEN
         return capture.as_value(rows[0], new=new, cursor=event.seq, told=self._told(rows[0]))
 
-    def _stat_cache(self, request: Request) -> StatCache:
-        mark = self._around.mark(request)
-        if self._cache is None or self._cache.identity != mark:
-            self._cache = StatCache(self._store.index_path, mark)
-        return self._cache
-
 
 def _clean(label: str) -> str:
     """A label as text that can be stored and shown; the command line may hold any bytes."""
     return "".join("\N{REPLACEMENT CHARACTER}" if "\ud800" <= c <= "\udfff" else c for c in label)
+
+
+def _named(what: "Named") -> str:
+    """A reference, or the id of what was given instead of one."""
+    return what if isinstance(what, str) else what.id
+
+
+def _name(what: "Named | None") -> "str | None":
+    return None if what is None else _named(what)
+
+
+def _paths(paths: "Paths") -> "tuple[bytes, ...]":
+    if isinstance(paths, str | bytes):
+        raise UsageError("`paths` takes several paths", hint="write paths=[PATH] for a single one")
+    return tuple(map(os.fsencode, paths))

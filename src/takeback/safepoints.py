@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from typing import Protocol
 
     from takeback.engine.request import Place
+    from takeback.engine.restore import Finish
     from takeback.model.jsontext import Json
     from takeback.model.values import Checkpoint
     from takeback.store.history import SessionRow
@@ -44,8 +45,20 @@ if TYPE_CHECKING:
         def held(self) -> Held:
             """The project's lock."""
 
-        def look(self, place: Place, closing: "Mapping[str, int]", at: int) -> Checkpoint:
+        def look(
+            self,
+            place: Place,
+            closing: "Mapping[str, int]",
+            at: int,
+            *,
+            rehash: bool = False,
+            wanted: frozenset[bytes] = frozenset(),
+            finish: Finish | None = None,
+        ) -> Checkpoint:
             """Look at the tree, and make a checkpoint if it changed."""
+
+        def open_root(self) -> int:
+            """The project's folder, open."""
 
         def git_state(self) -> "Json":
             """What the user's git looks like."""

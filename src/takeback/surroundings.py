@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from takeback.engine.request import Attribute
+    from takeback.engine.restore import Finish
     from takeback.model.jsontext import Json
     from takeback.ports import Progress, Rules
     from takeback.store.home import Home, Root
@@ -41,9 +42,11 @@ class Surroundings:
         request: "str | None" = None,
         rehash: bool = False,
         progress: "Progress | None" = None,
+        wanted: "frozenset[bytes]" = frozenset(),
+        finish: "Finish | None" = None,
     ) -> Request:
         """Everything for one look at the tree; the root is open and is the caller's to close."""
-        root = self._open_root()
+        root = self.open_root()
         try:
             return Request(
                 root=root,
@@ -60,12 +63,15 @@ class Surroundings:
                 request=request,
                 rehash=rehash,
                 progress=progress,
+                wanted=wanted,
+                finish=finish,
             )
         except BaseException:
             os.close(root)
             raise
 
-    def _open_root(self) -> int:
+    def open_root(self) -> int:
+        """The project's folder, open; it is the caller's to close."""
         fd = os.open(self._root.path, _DIRECTORY)
         if not self._root.is_folder(os.fstat(fd)):
             os.close(fd)

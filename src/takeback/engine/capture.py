@@ -58,14 +58,16 @@ class _Capture:
         self._previous = None if self._incremental else _previous(store, newest)
         self._clock = fsclock.read(store.clock_path, request.device)
         self._scan = self._new_scan()
-        self._known: dict[bytes, int] | None = None
+        self._known = request.finish.known if request.finish is not None else None
         self._pieces: Pieces | None = None
         if not self._incremental:
             cache.forget()
 
     def _new_scan(self) -> Scan:
         request = self._request
-        rules = request.rules(self._previous.was_captured if self._previous else _never)
+        known = self._previous.was_captured if self._previous else _never
+        wanted = request.wanted
+        rules = request.rules((lambda path: path in wanted or known(path)) if wanted else known)
         return Scan(request.root, rules, request.strangers, request.mounts)
 
     def close(self) -> None:
@@ -134,7 +136,7 @@ class _Capture:
         pending = self._scan.pending
         if self._previous is not None:
             self._known = self._previous.objects()
-        elif len(pending) > _MANY:
+        elif self._known is None and len(pending) > _MANY:
             self._known = records.objects(self._cache.records)
         reading = Reading(
             self._scan,
@@ -195,6 +197,7 @@ class _Capture:
             told,
             parents=(*parents, *request.place.parents),
             request=request.request,
+            finish=request.finish,
         )
 
     def _deltas(self, root: "Folder") -> "list[Delta] | None":
@@ -234,6 +237,11 @@ class _Capture:
 
     def _name_again(self, row: CheckpointRow) -> Checkpoint:
         request = self._request
+        if request.finish is not None:
+            finish = request.finish
+            over = finish.event(row.id, row.event)
+            (cursor,) = self._store.ledger.record(over, closing=finish.journal, late=finish.late)
+            return self._as_value(row, new=False, cursor=cursor)
         if request.silent:
             return self._as_value(row, new=False)
         said: dict[str, Json] = {"checkpoint": row.id, "label": request.label}

@@ -40,7 +40,7 @@ _OTHERS = (
 )
 
 
-class _Run:
+class Run:
     """Consecutive deltas of one path by one turn; `left` is the checkpoint that has its origin."""
 
     __slots__ = ("first", "how", "last", "left", "origin", "path")
@@ -57,7 +57,7 @@ def of_turn(ledger: "Ledger", objects: "Objects", turn: int) -> "Json":
     """The changes as the end of a turn tells them: [path, verb, added, removed, how, origin?]."""
     folding = _Folding(ledger, Trees(objects))
     told: dict[bytes, list[Any]] = {}
-    for run in folding.with_true_origins(list(_runs(ledger, turn))):
+    for run in folding.with_true_origins(list(runs(ledger, turn))):
         found = folding.change(run)
         if found is None:
             continue
@@ -71,10 +71,11 @@ def of_turn(ledger: "Ledger", objects: "Objects", turn: int) -> "Json":
     return list(told.values())
 
 
-def _runs(ledger: "Ledger", turn: int) -> "Iterator[_Run]":
+def runs(ledger: "Ledger", turn: int) -> "Iterator[Run]":
+    """The runs of a turn, by path and in the order in which they were made."""
     found = ledger.rows(_DELTAS, (turn,))
     others = _by_others(ledger, turn, found)
-    run: _Run | None = None
+    run: Run | None = None
     for checkpoint, path, _, how, origin in found:
         known = others.get(path, ())
         if run is not None and run.path == path and not _is_between(known, run.last, checkpoint):
@@ -82,7 +83,7 @@ def _runs(ledger: "Ledger", turn: int) -> "Iterator[_Run]":
             continue
         if run is not None:
             yield run
-        run = _Run(path, checkpoint, how, origin)
+        run = Run(path, checkpoint, how, origin)
     if run is not None:
         yield run
 
@@ -117,7 +118,7 @@ class _Folding:
         self._rows: dict[int, CheckpointRow | None] = {}
         self._left = _MOST_COUNTED
 
-    def with_true_origins(self, runs: "list[_Run]") -> "list[_Run]":
+    def with_true_origins(self, runs: "list[Run]") -> "list[Run]":
         """The runs; what was moved several times, or made and then moved, came from where it was
         before the turn, if it was anywhere.
         """
@@ -131,11 +132,11 @@ class _Folding:
                 run.origin, run.left = on_the_way.origin, on_the_way.left
         return runs
 
-    def _is_passing(self, run: _Run) -> bool:
+    def _is_passing(self, run: Run) -> bool:
         """Whether a path was there neither before nor after."""
         return all(self._entry(at, run.path) is None for at in (run.first - 1, run.last))
 
-    def change(self, run: _Run) -> "list[Json] | None":
+    def change(self, run: Run) -> "list[Json] | None":
         """One run as a change; None if the path ended as it began."""
         before = self._entry(run.first - 1, run.path)
         after = self._entry(run.last, run.path)

@@ -179,17 +179,17 @@ def as_entry(root: Manifest) -> Entry:
 class Chosen:
     """Some paths, each with everything below it; or everything."""
 
-    __slots__ = ("_paths",)
+    __slots__ = ("paths",)
 
     def __init__(self, paths: "tuple[bytes, ...]") -> None:
-        self._paths = paths
+        self.paths = paths
 
     def cover(self, path: bytes) -> bool:
         """Whether a path is one of these or lies below one."""
-        return not self._paths or any(
-            not chosen or path == chosen or path.startswith(chosen + b"/") for chosen in self._paths
+        return not self.paths or any(
+            not chosen or path == chosen or path.startswith(chosen + b"/") for chosen in self.paths
         )
 
     def concern(self, path: bytes) -> bool:
         """Whether a path, or something below it, is covered."""
-        return self.cover(path) or any(p.startswith(path + b"/") for p in self._paths)
+        return self.cover(path) or any(p.startswith(path + b"/") for p in self.paths)

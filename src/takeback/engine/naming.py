@@ -8,8 +8,14 @@ if TYPE_CHECKING:
 
     from takeback.store.ledger import Ledger
 
-CHECKPOINT, TURN, STEP, SESSION = "checkpoint", "turn", "step", "session"
-_TABLES = {TURN: "turns", CHECKPOINT: "checkpoints", STEP: "steps", SESSION: "sessions"}
+CHECKPOINT, TURN, STEP, SESSION, RESTORE = "checkpoint", "turn", "step", "session", "restore"
+_TABLES = {
+    TURN: "turns",
+    CHECKPOINT: "checkpoints",
+    STEP: "steps",
+    SESSION: "sessions",
+    RESTORE: "restores",
+}
 
 NEIGHBOURS = (
     "SELECT max(id) FROM {table} WHERE id < ?",
@@ -54,6 +60,7 @@ def described(ledger: "Ledger", kind: str, number: int, now: float) -> str:
         TURN: "id, 'turn', started, label",
         STEP: "id, 'step ' || tool, started, summary",
         SESSION: "id, 'session of ' || agent, started, title",
+        RESTORE: "id, verb, at, title",
     }
     query = f"SELECT {columns[kind]} FROM {_TABLES[kind]} WHERE number = ?"  # noqa: S608 - our own names
     for id, what, at, label in ledger.rows(query, (number,)):

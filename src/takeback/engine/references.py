@@ -1,15 +1,24 @@
 """Find what somebody means: a state of the tree, or a turn.
 
 @           now: the newest checkpoint
-@~N         the state N turns back, of those that changed something; see `_back`
-ID          a checkpoint, a turn or a step, by its id or the unique beginning of it
+@~N         the state N entries of the current line back; see `_back`
+ID          a checkpoint, a turn, a step or a restore, by its id or the unique beginning of it
 ID-         the state before that
 10m, 14:05  a time: the newest state at that time
 words       of the prompt, when they are in just one
 """
 
 from takeback.engine import moments
-from takeback.engine.naming import CHECKPOINT, MOST_LISTED, SESSION, STEP, TURN, candidates, quoted
+from takeback.engine.naming import (
+    CHECKPOINT,
+    MOST_LISTED,
+    RESTORE,
+    SESSION,
+    STEP,
+    TURN,
+    candidates,
+    quoted,
+)
 from takeback.errors import DamagedStoreError, UnknownReferenceError
 from takeback.model import ids
 
@@ -25,6 +34,13 @@ _PAGE = 500
 _LAST_TURN = 1 << 62
 _HINT = "`takeback log` shows turns and their ids; `@` is now, `@~1` one turn back, `10m` a time"
 
+_LINE = (
+    "SELECT kind, number FROM (SELECT 'turn' AS kind, number, opened FROM turns"
+    " WHERE paths > 0 AND undone IS NULL AND covered IS NULL"
+    " UNION ALL SELECT 'restore', number, event FROM restores"
+    " WHERE verb = 'rollback' AND undone IS NULL AND covered IS NULL)"
+)
+"""The current line: what is live."""
 _EVENT = {
     True: "SELECT opened FROM steps WHERE number = ?",
     False: "SELECT closed FROM steps WHERE number = ?",
@@ -188,9 +204,10 @@ def _checked(ref: str) -> str:
 def _back(ledger: "Ledger", text: str) -> "Meaning | None":
     """`@` and `@~N`.
 
-    N counts turns that changed something: `@~0` is what the newest of them left, `@~1` what the
-    one before it left, and so on; with N as many as there are, it is what was before the first.
-    In a project without such turns N counts checkpoints, and `@~0` is the newest.
+    N counts the current line: turns that changed something and rollbacks, those not undone.
+    `@~0` is what the newest of them left, `@~1` what the one before it left, and so on; with N as
+    many as there are, it is what was before the first. In a project without any, N counts
+    checkpoints, and `@~0` is the newest.
     """
     if text == "@":
         newest = ledger.newest()
@@ -213,18 +230,14 @@ def _back(ledger: "Ledger", text: str) -> "Meaning | None":
 
 
 def _turns_back(ledger: "Ledger", text: str, back: int) -> "Meaning | None":
-    live = "FROM turns WHERE paths > 0 "
-    query = f"SELECT number {live}ORDER BY number DESC LIMIT 1 OFFSET ?"
-    number = _number(ledger, query, (back,))
-    if number is not None:
-        return Meaning(text, TURN, number)
-    count = _number(ledger, f"SELECT count(*) {live}") or 0
+    for kind, number in ledger.rows(f"{_LINE} ORDER BY opened DESC LIMIT 1 OFFSET ?", (back,)):
+        return Meaning(text, kind, int(number))
+    count = _number(ledger, f"SELECT count(*) FROM ({_LINE})") or 0  # noqa: S608 - our own text
     if not count:
         return None
     if back == count:
-        first = _number(ledger, f"SELECT number {live}ORDER BY number LIMIT 1")
-        assert first is not None, "there are such turns"
-        return Meaning(text, TURN, first, before=True)
+        for kind, number in ledger.rows(f"{_LINE} ORDER BY opened LIMIT 1"):
+            return Meaning(text, kind, int(number), before=True)
     turns = "1 turn" if count == 1 else f"{count:,} turns"
     raise UnknownReferenceError(
         f"`{quoted(text)}` is further back than the log: {turns} changed something",
@@ -289,14 +302,27 @@ def _with_words(ledger: "Ledger", text: str, now: float) -> "Meaning | None":
 
 def _before_or_after(ledger: "Ledger", meant: Meaning) -> "int | None":
     """The checkpoint before or after a turn or a step; None if that is the newest."""
-    if meant.kind == TURN:
-        query = f"SELECT {'before' if meant.before else 'after'} FROM turns WHERE number = ?"  # noqa: S608
+    if meant.kind in (TURN, RESTORE):
+        table = "turns" if meant.kind == TURN else "restores"
+        query = f"SELECT {'before' if meant.before else 'after'} FROM {table} WHERE number = ?"  # noqa: S608
         return _number(ledger, query, (meant.number,))
     event = _number(ledger, _EVENT[meant.before], (meant.number,))
     if event is None:
         return None
     look = "SELECT checkpoint FROM coordinates WHERE cursor <= ? ORDER BY cursor DESC LIMIT 1"
     return _number(ledger, look, (event,))
+
+
+def in_words(ledger: "Ledger", meant: Meaning, row: "CheckpointRow") -> str:
+    """A state as somebody may call it: before or after a prompt, or by its own label."""
+    side = "before" if meant.before else "after"
+    if meant.kind in (TURN, RESTORE):
+        name = "label FROM turns" if meant.kind == TURN else "title FROM restores"
+        for (label,) in ledger.rows(f"SELECT {name} WHERE number = ?", (meant.number,)):
+            return f'{side} "{quoted(str(label))}"'
+    if meant.kind == STEP:
+        return f"{side} the step `{meant.ref.rstrip('-')}`"
+    return f'"{quoted(row.label)}"' if row.label else f"checkpoint `{row.id}`"
 
 
 def _no_state(ledger: "Ledger", meant: Meaning, now: float) -> UnknownReferenceError:

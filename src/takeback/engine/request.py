@@ -5,6 +5,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from takeback.engine.deltas import Delta
+    from takeback.engine.restore import Finish
     from takeback.model.history import Author
     from takeback.model.jsontext import Json
     from takeback.ports import Progress, Rules
@@ -40,13 +41,15 @@ class Request:
     """What a checkpoint is taken of, when, where in the log, and what it will be called.
 
     `attribute` tells the authors of what changed. A `silent` one leaves no event when nothing
-    changed: whoever asked for it records what it was for.
+    changed: whoever asked for it records what it was for. `wanted` are files that are captured
+    whatever their size. `finish` is the restore that is committed with the checkpoint.
     """
 
     __slots__ = (
         "at",
         "attribute",
         "device",
+        "finish",
         "id",
         "label",
         "mounts",
@@ -58,6 +61,7 @@ class Request:
         "rules",
         "silent",
         "strangers",
+        "wanted",
     )
 
     def __init__(
@@ -77,6 +81,8 @@ class Request:
         request: "str | None" = None,
         rehash: bool = False,
         progress: "Progress | None" = None,
+        wanted: "frozenset[bytes]" = frozenset(),
+        finish: "Finish | None" = None,
     ) -> None:
         self.root = root
         self.device = device
@@ -92,6 +98,8 @@ class Request:
         self.request = request
         self.rehash = rehash
         self.progress = progress
+        self.wanted = wanted
+        self.finish = finish
 
     def coordinate(self) -> "dict[str, Json]":
         """Where in the log this is, as events say it."""

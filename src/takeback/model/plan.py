@@ -60,8 +60,9 @@ class Remark:
 class Plan:
     """What a restore would do, and the tree it was made for: applied to another it is refused.
 
-    `entry` is the turn or restore that is taken back, or empty for a rollback; `is_newest` tells
-    that it is the one that a bare `undo` or `redo` means. `conflicts` are paths that others
+    `turn` is the turn that is taken back or put back, `restore` the rollback that is taken back
+    or the undo that is; a rollback has neither. `is_newest` tells that it is the one that a bare
+    `undo` or `redo` means. `conflicts` are paths that others
     changed since: nothing is done until somebody decides. `kept` stay because they are not part
     of what is taken back, `skipped` because nobody knows what they held, `shared` because they
     may be somebody else's. `doubts` need consent; `stays` is what no restore takes back.
@@ -74,17 +75,18 @@ class Plan:
         "conflicts",
         "covers",
         "doubts",
-        "entry",
         "is_newest",
         "kept",
         "passed_over",
         "paths",
+        "restore",
         "session",
         "shared",
         "skipped",
         "stays",
         "target",
         "title",
+        "turn",
         "verb",
     )
 
@@ -96,7 +98,8 @@ class Plan:
         target: str,
         title: str,
         changes: "tuple[PlannedChange, ...]",
-        entry: str = "",
+        turn: str = "",
+        restore: str = "",
         is_newest: bool = False,
         conflicts: "tuple[Remark, ...]" = (),
         kept: "tuple[Remark, ...]" = (),
@@ -115,7 +118,8 @@ class Plan:
         self.target = target
         self.title = title
         self.changes = changes
-        self.entry = entry
+        self.turn = turn
+        self.restore = restore
         self.is_newest = is_newest
         self.conflicts = conflicts
         self.kept = kept
@@ -128,6 +132,11 @@ class Plan:
         self.paths = paths
         self.session = session
         self.agent = agent
+
+    @property
+    def entry(self) -> str:
+        """The id of what is taken back or put back; empty for a rollback."""
+        return self.turn or self.restore
 
     @property
     def is_clean(self) -> bool:

@@ -7,7 +7,7 @@ EDIT, SHELL, READ, AGENT, OTHER = "edit", "shell", "read", "agent", "other"
 KINDS = (EDIT, SHELL, READ, AGENT, OTHER)
 """What a step may claim depends on its kind: see `engine/attribution`."""
 
-STEP, YOU, SHARED = "step", "you", "shared"
+STEP, YOU, SHARED, RESTORE = "step", "you", "shared", "restore"
 NAMED, BY_SHELL, BY_TURN = "named", "shell", "turn"
 
 WRITE, CREATE, DELETE, MODE = "write", "create", "delete", "mode"

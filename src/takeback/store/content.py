@@ -135,7 +135,7 @@ class Content:
         else:
             self._lease = _NO_LEASES
             if self._clock.is_unsettled(now.st_mtime_ns, now.st_ctime_ns):
-                self.held_open = _is_held_open(self._fd)
+                self.held_open = is_held_open(self._fd)
 
     def _read_all(self) -> bytes:
         size = self.stat.st_size
@@ -212,7 +212,8 @@ def _ask_for_lease(fd: int) -> int:
     return _GRANTED
 
 
-def _is_held_open(fd: int) -> bool:
+def is_held_open(fd: int) -> bool:
+    """Whether some process has a file open for writing, as far as the system tells."""
     answer = _ask_for_lease(fd)
     if answer == _GRANTED:
         _end_lease(fd)

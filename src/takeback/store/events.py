@@ -30,6 +30,9 @@ TURN_ENDED = "TurnEnded"
 STEP_STARTED = "StepStarted"
 STEP_DETACHED = "StepDetached"
 STEP_ENDED = "StepEnded"
+RESTORE_APPLIED = "RestoreApplied"
+RESTORE_TAKEN_BACK = "RestoreTakenBack"
+SAVES_RESCUED = "SavesRescued"
 
 NO_CHAIN = bytes(32)
 _INSERT = "INSERT INTO events VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"

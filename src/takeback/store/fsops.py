@@ -10,6 +10,7 @@ process (a crash), or, for `write`, return a number of bytes: then only so many 
 by the first system call, as a kernel is allowed to do.
 """
 
+import errno
 import fcntl
 import os
 
@@ -82,6 +83,15 @@ def fsync(fd: int) -> None:
         os.fsync(fd)
 
 
+def syncfs(fd: int) -> None:
+    """Make everything on the disk that an open file is on durable."""
+    from takeback.store import renames
+
+    _announce("syncfs", fd)
+    if sync:
+        renames.syncfs(fd)
+
+
 def fsync_dir(path: "Path", *, dir_fd: "int | None" = None) -> None:
     """Make the names in a directory durable."""
     fd = os.open(path, _DIRECTORY, dir_fd=dir_fd)
@@ -121,6 +131,51 @@ def rename(source: "Path", target: "Path", *, dir_fd: "int | None" = None) -> No
     """Give a file of the store its final name, replacing what had that name."""
     _announce("rename", source, target)
     os.rename(source, target, src_dir_fd=dir_fd, dst_dir_fd=dir_fd)
+
+
+def exchange(source_dir: int, source: bytes, target_dir: int, target: bytes) -> None:
+    """Let two entries change places in one instant; neither is lost."""
+    from takeback.store import renames
+
+    _announce("exchange", source, target)
+    renames.exchange(source_dir, source, target_dir, target)
+
+
+def move(source_dir: int, source: bytes, target_dir: int, target: bytes) -> None:
+    """Give an entry another name, in another folder too; never over one that is there."""
+    from takeback.store import renames
+
+    _announce("move", source, target)
+    renames.move(source_dir, source, target_dir, target)
+
+
+def chmod_file(dir_fd: int, name: bytes, mode: int) -> None:
+    """Set all permission bits of a regular file, never of what a link leads to."""
+    _announce("chmod_file", name, mode)
+    fd = _stand_for(dir_fd, name)
+    try:
+        if os.fstat(fd).st_mode & 0o170000 != 0o100000:
+            raise OSError(errno.ELOOP, "not a regular file any more", name)
+        try:
+            os.fchmod(fd, mode)
+        except OSError as problem:
+            if problem.errno != errno.EBADF:
+                raise
+            # A descriptor that only stands for the file cannot be asked directly.
+            os.chmod(f"/proc/self/fd/{fd}", mode)
+    finally:
+        os.close(fd)
+
+
+def _stand_for(dir_fd: int, name: bytes) -> int:
+    """A descriptor of a file, also of one that forbids its owner to open it."""
+    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    try:
+        return os.open(name, flags, dir_fd=dir_fd)
+    except PermissionError:
+        if not hasattr(os, "O_PATH"):
+            raise
+        return os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=dir_fd)
 
 
 def unlink(path: "Path", *, dir_fd: "int | None" = None) -> None:

@@ -16,10 +16,25 @@ from takeback.store.rows import CheckpointRow, pack_facts, row_facts
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
-    from typing import Any
+    from typing import Any, Protocol
 
     from takeback.model.jsontext import Json
     from takeback.store.packwrite import SealedPack
+
+    class Finish(Protocol):
+        """What is committed together with a checkpoint."""
+
+        @property
+        def journal(self) -> str:
+            """The row of the journal that goes with it."""
+
+        @property
+        def late(self) -> bool:
+            """Whether that row stays, for something that somebody still writes to."""
+
+        def event(self, checkpoint: str, cursor: int) -> NewEvent:
+            """The event, given the checkpoint's id and the number of its own event."""
+
 
 _MOST_PASSED_OVER = 100
 _SELECT = (
@@ -179,15 +194,14 @@ class Ledger:
 
     # -- writing ---------------------------------------------------------------------------
 
-    def record(self, *facts: NewEvent) -> "list[int]":
-        """Commit events, all or none; return their numbers."""
-        self._begin()
-        try:
+    def record(self, *facts: NewEvent, closing: str = "", late: bool = False) -> "list[int]":
+        """Commit events, all or none; return their numbers.
+
+        `closing` is the row of the journal that goes with them, or stays as `late`.
+        """
+        with self.transaction():
             numbers = [self._append(fact) for fact in facts]
-            self._commit()
-        except BaseException:
-            self.abandon()
-            raise
+            self._close_journal(closing, late=late)
         return numbers
 
     def add_checkpoint(
@@ -198,17 +212,34 @@ class Ledger:
         *,
         parents: "tuple[int, ...]" = (),
         request: "str | None" = None,
+        finish: "Finish | None" = None,
     ) -> CheckpointRow:
-        """Commit a checkpoint with its packs, its deltas and its event. After this it exists."""
+        """Commit a checkpoint with its packs, its deltas and its event. After this it exists.
+
+        `finish` is what becomes true with it: the restore that made the tree what it is.
+        """
         self.commit_sent = False
         self._begin()
         payload = {**row_facts(row), "packs": pack_facts(packs), **told}
         taken = NewEvent(CHECKPOINT_TAKEN, payload, row.created, parents=parents, request=request)
         row.event = self._append(taken)
         row.number = self._number("SELECT max(number) FROM checkpoints")
+        if finish is not None:
+            self._append(finish.event(row.id, row.event))
+            self._close_journal(finish.journal, late=finish.late)
         self.commit_sent = True
         self._commit()
         return row
+
+    def _close_journal(self, id: str, *, late: bool) -> None:
+        if id and late:
+            fsops.sql(self._db, "UPDATE journal SET phase = 'late' WHERE id = ?", (id,))
+        elif id:
+            fsops.sql(self._db, "DELETE FROM journal WHERE id = ?", (id,))
+
+    def transaction(self) -> "Transaction":
+        """All of a `with` block, or nothing of it."""
+        return Transaction(self)
 
     def _append(self, fact: NewEvent) -> int:
         seq, link = events.append(self._db, fact, self._author())
@@ -230,17 +261,12 @@ class Ledger:
         """Make every table but the events again, from the events, if these are as written."""
         from takeback.store import audit
 
-        self._begin()
-        try:
+        with self.transaction():
             audit.refuse_broken_chain(self._db)
             for table in reversed(schema.TABLES):
                 fsops.sql(self._db, f"DROP TABLE IF EXISTS {table}")
             schema.make(self._db, schema.PROJECTIONS)
             projections.replay(self._db, self._db)
-            self._commit()
-        except BaseException:
-            self.abandon()
-            raise
 
     def _begin_reading(self) -> None:
         fsops.sql(self._db, "BEGIN")
@@ -282,6 +308,29 @@ class Ledger:
     def _number(self, query: str) -> int:
         with _AsDamage("read"):
             return int(self._db.execute(query).fetchone()[0])
+
+
+class Transaction:
+    """Commits what a `with` block did to the ledger, or none of it."""
+
+    __slots__ = ("_ledger",)
+
+    def __init__(self, ledger: Ledger) -> None:
+        self._ledger = ledger
+
+    def __enter__(self) -> sqlite.Connection:
+        self._ledger._begin()
+        return self._ledger._db
+
+    def __exit__(self, kind: object, *_: object) -> None:
+        if kind is None:
+            try:
+                self._ledger._commit()
+            except BaseException:
+                self._ledger.abandon()
+                raise
+        else:
+            self._ledger.abandon()
 
 
 class Snapshot:

@@ -28,6 +28,11 @@ class Lock:
         self._depth = 0
         self._unclean = False
 
+    @property
+    def is_held(self) -> bool:
+        """Whether this process holds it."""
+        return self._depth > 0
+
     def acquire(self, patience: float = PATIENCE) -> bool:
         """Take the lock, waiting at most `patience` seconds; may be nested.
 
@@ -99,38 +104,43 @@ class Lock:
 
 
 class Held:
-    """The lock, held for the length of a `with` block; cleans up after a holder that died."""
+    """The lock, held for the length of a `with` block.
 
-    __slots__ = ("_anchor", "_lock", "_mutex", "_recover")
+    `recover` is called when it was taken, with whether its last holder died.
+    """
+
+    __slots__ = ("_anchor", "_lock", "_mutex", "_patience", "_recover")
 
     def __init__(
         self,
         lock: Lock,
         mutex: "_thread.RLock | None" = None,
-        recover: "Callable[[], None] | None" = None,
+        recover: "Callable[[bool], None] | None" = None,
         anchor: "Callable[[], bytes] | None" = None,
+        patience: float = PATIENCE,
     ) -> None:
         self._lock = lock
         self._anchor = anchor
         self._mutex = mutex
         self._recover = recover
+        self._patience = patience
 
     def __enter__(self) -> None:
         if self._mutex is not None:
             self._mutex.acquire()
         try:
-            if self._lock.acquire():
-                self._clean_up()
+            is_first = not self._lock.is_held
+            died = self._lock.acquire(self._patience)
+            if is_first and self._recover is not None:
+                self._clean_up(self._recover, died)
         except BaseException:
             if self._mutex is not None:
                 self._mutex.release()
             raise
 
-    def _clean_up(self) -> None:
-        if self._recover is None:
-            return
+    def _clean_up(self, recover: "Callable[[bool], None]", died: bool) -> None:
         try:
-            self._recover()
+            recover(died)
         except BaseException:
             self._lock.leave_unclean()
             self._lock.release()

@@ -7,7 +7,7 @@ live tables and rebuilt ones can be compared byte for byte.
 
 from takeback.errors import DamagedStoreError
 from takeback.model.terms import DONE, INTERRUPTED, MKDIR, RMDIR, RUNNING
-from takeback.store import events, fsops
+from takeback.store import events, fsops, restores
 from takeback.store.rows import row_from
 from takeback.store.schema import DETACHED, WITH_ITS_PARENT
 
@@ -24,7 +24,13 @@ if TYPE_CHECKING:
 _ROW = "INSERT INTO checkpoints VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 _DELTA = "INSERT INTO deltas VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 _CHANGE = "INSERT INTO changes VALUES (?, ?, ?, ?, ?, ?, ?)"
-_TURN = "INSERT INTO turns VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+_TURN = (
+    "INSERT INTO turns VALUES"
+    " (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, NULL, NULL)"
+)
+_RESTORE = (
+    "INSERT INTO restores VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, NULL, NULL, NULL)"
+)
 _STEP = "INSERT INTO steps VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 _SESSION = "INSERT INTO sessions VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 
@@ -108,8 +114,7 @@ def replay(source: "Connection", target: "Connection") -> None:
 
 
 def _checkpoint_taken(to: Tables, event: "Event", said: "Said") -> None:
-    for pack in _list(said.get("packs")):
-        fsops.sql(to.db, "INSERT INTO packs VALUES (?, ?, ?, ?)", tuple(_list(pack)))  # type: ignore[arg-type]
+    _add_packs(to, said)
     row = row_from(to.next("checkpoints"), event.seq, event.at, said)  # type: ignore[arg-type]
     fsops.sql(to.db, _ROW, row.values())
     place = _coordinate(to, event, said, row.number)
@@ -117,7 +122,13 @@ def _checkpoint_taken(to: Tables, event: "Event", said: "Said") -> None:
     rows = [_delta(row.number, _list(delta), authors) for delta in _list(said.get("deltas"))]
     if rows:
         fsops.sql_many(to.db, _DELTA, rows)
+        restores.go_on(to.db, {row[7] for row in rows if row[7] is not None})
     _seen(to, place, event.at)
+
+
+def _add_packs(to: Tables, said: "Said") -> None:
+    for pack in _list(said.get("packs")):
+        fsops.sql(to.db, "INSERT INTO packs VALUES (?, ?, ?, ?)", tuple(_list(pack)))  # type: ignore[arg-type]
 
 
 def _delta(
@@ -319,6 +330,38 @@ def _step_ended(to: Tables, event: "Event", said: "Said") -> None:
     _seen(to, to.session_of(turn), event.at)
 
 
+# -- restores ------------------------------------------------------------------------------
+
+
+def _restore_applied(to: Tables, event: "Event", said: "Said") -> None:
+    """What is taken back is not live any more; what is put back is."""
+    number = to.next("restores")
+    verb, partial = str(said.get("verb")), bool(said.get("partial"))
+    turn, entry = to.number("turns", said.get("turn")), to.number("restores", said.get("entry"))
+    target = to.number("checkpoints", said.get("target"))
+    states = [to.number("checkpoints", said.get(name)) for name in ("before", "after")]
+    words = [str(said.get(name, "")) for name in ("title", "because")]
+    session = to.number("sessions", said.get("session"))
+    names = (number, str(said.get("restore")), event.seq, event.at, verb)
+    what = (turn, entry, target, *states, partial, *words, session)
+    fsops.sql(to.db, _RESTORE, (*names, *what))
+    _add_packs(to, said)
+    _observed(to, event, {"checkpoint": said.get("after"), "looked": said.get("looked", event.at)})
+    if turn is None or not _goes_on(to, turn, states[1]):
+        restores.follow(to.db, number, verb, turn, entry, target if not partial else None, partial)
+
+
+def _goes_on(to: Tables, turn: int, after: "int | None") -> bool:
+    """Whether a turn changed something while it was being taken back."""
+    query = "SELECT 1 FROM deltas WHERE checkpoint = ? AND turn = ? LIMIT 1"
+    return to.db.execute(query, (after, turn)).fetchone() is not None
+
+
+def _saves_rescued(to: Tables, event: "Event", said: "Said") -> None:
+    del event
+    _add_packs(to, said)
+
+
 # -- small pieces --------------------------------------------------------------------------
 
 
@@ -348,4 +391,6 @@ _APPLY: "dict[str, Apply]" = {
     events.STEP_STARTED: _step_started,
     events.STEP_DETACHED: _step_detached,
     events.STEP_ENDED: _step_ended,
+    events.RESTORE_APPLIED: _restore_applied,
+    events.SAVES_RESCUED: _saves_rescued,
 }

@@ -9,6 +9,7 @@ import errno
 import os
 
 from takeback.model import reasons
+from takeback.model.staging import is_stage
 from takeback.model.tree import FOLDER, KIND, LINK, REGULAR
 from takeback.store import statloop
 from takeback.store.descent import Descent
@@ -353,6 +354,8 @@ class Scan:
             # Stamps first: what changes after this will be seen next time.
             folder.stamp(os.fstat(fd))
             listed = sorted(map(os.fsencode, os.listdir(fd)))
+            if folder.parent is None:
+                listed = [name for name in listed if not is_stage(name)]
         except OSError as problem:
             self._cannot_enter(folder, problem)
             return None

@@ -1,7 +1,8 @@
 """The ledger's tables, and how an older ledger becomes a newer one.
 
-`events` is the truth. All other tables are projections: they follow from the events alone (see
-`projections`) and are written in the same transaction.
+`events` is the truth. All other tables but `journal` are projections: they follow from the events
+alone (see `projections`) and are written in the same transaction. `journal` has a row while a
+restore is under way.
 """
 
 from takeback.errors import DamagedStoreError, NewerStoreError
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
 
 APPLICATION = 0x544B4231
 """`TKB1`: marks the file as ours."""
-VERSION = 2
+VERSION = 3
 
 EVENTS = """
 CREATE TABLE events (
@@ -21,6 +22,9 @@ CREATE TABLE events (
     salt BLOB NOT NULL, commitment BLOB NOT NULL, chain BLOB NOT NULL, payload TEXT,
     author TEXT, request TEXT, parents TEXT);
 CREATE UNIQUE INDEX requests ON events (request) WHERE request IS NOT NULL;
+"""
+JOURNAL = """
+CREATE TABLE journal (id TEXT PRIMARY KEY, phase TEXT NOT NULL, said TEXT NOT NULL);
 """
 PROJECTIONS = """
 CREATE TABLE packs (
@@ -51,10 +55,12 @@ CREATE TABLE turns (
     started INTEGER NOT NULL, ended INTEGER, opened INTEGER NOT NULL, closed INTEGER,
     before INTEGER NOT NULL, after INTEGER, steps INTEGER NOT NULL,
     paths INTEGER NOT NULL, files INTEGER NOT NULL, added INTEGER NOT NULL,
-    removed INTEGER NOT NULL, uncounted INTEGER NOT NULL, git_before TEXT, git_after TEXT);
+    removed INTEGER NOT NULL, uncounted INTEGER NOT NULL, git_before TEXT, git_after TEXT,
+    undone INTEGER, covered INTEGER);
 CREATE INDEX turns_of_session ON turns (session, number);
 CREATE INDEX turns_by_end ON turns (closed, session);
 CREATE INDEX turns_with_changes ON turns (number) WHERE paths > 0;
+CREATE INDEX turns_covered ON turns (covered) WHERE covered IS NOT NULL;
 CREATE TABLE steps (
     number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, turn INTEGER NOT NULL, parent INTEGER,
     tool TEXT NOT NULL, kind TEXT NOT NULL, summary TEXT NOT NULL, paths TEXT NOT NULL,
@@ -72,9 +78,18 @@ CREATE INDEX deltas_shared ON deltas (checkpoint) WHERE who = 'shared';
 CREATE TABLE changes (
     turn INTEGER NOT NULL, path BLOB NOT NULL, verb TEXT NOT NULL, origin BLOB,
     added INTEGER, removed INTEGER, how TEXT NOT NULL, PRIMARY KEY (turn, path)) WITHOUT ROWID;
+CREATE TABLE restores (
+    number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, event INTEGER NOT NULL,
+    at INTEGER NOT NULL, verb TEXT NOT NULL, turn INTEGER, entry INTEGER, target INTEGER,
+    before INTEGER NOT NULL, after INTEGER NOT NULL, partial INTEGER NOT NULL,
+    title TEXT NOT NULL, because TEXT NOT NULL, session INTEGER,
+    undone INTEGER, covered INTEGER, reversed INTEGER);
+CREATE INDEX restores_of_turn ON restores (turn) WHERE turn IS NOT NULL;
+CREATE INDEX restores_covered ON restores (covered) WHERE covered IS NOT NULL;
 """
 TABLES = (
-    "packs", "checkpoints", "coordinates", "sessions", "turns", "steps", "deltas", "changes"
+    "packs", "checkpoints", "coordinates", "sessions", "turns", "steps", "deltas", "changes",
+    "restores",
 )  # fmt: skip
 """The projections, in the order in which they are made."""
 
@@ -110,10 +125,10 @@ def _bring_up_to_date(db: "Connection") -> None:
         # Another process may have done it while this one waited.
         version = _number(db, "PRAGMA user_version")
         if version == 0:
-            make(db, EVENTS + PROJECTIONS)
+            make(db, EVENTS + JOURNAL + PROJECTIONS)
             fsops.sql(db, f"PRAGMA application_id = {APPLICATION}")
-        elif version == 1:
-            _from_1_to_2(db)
+        elif version < VERSION:
+            _follow_anew(db, version)
         fsops.sql(db, f"PRAGMA user_version = {VERSION}")
         fsops.sql(db, "COMMIT")
     except BaseException:
@@ -122,16 +137,20 @@ def _bring_up_to_date(db: "Connection") -> None:
         raise
 
 
-def _from_1_to_2(db: "Connection") -> None:
-    """Format 1 knew checkpoints only. Its events stay as they are, and so do their links."""
+def _follow_anew(db: "Connection", version: int) -> None:
+    """Make the tables of this format from the events, which stay as they are, with their links.
+
+    Format 1 knew checkpoints only, format 2 no restores.
+    """
     from takeback.store import projections
 
-    for column in ("author", "request", "parents"):
-        fsops.sql(db, f"ALTER TABLE events ADD COLUMN {column} TEXT")
-    make(db, EVENTS.partition(");\n")[2])
-    for table in ("packs", "checkpoints"):
-        fsops.sql(db, f"DROP TABLE {table}")
-    make(db, PROJECTIONS)
+    if version == 1:
+        for column in ("author", "request", "parents"):
+            fsops.sql(db, f"ALTER TABLE events ADD COLUMN {column} TEXT")
+        make(db, EVENTS.partition(");\n")[2])
+    for table in TABLES:
+        fsops.sql(db, f"DROP TABLE IF EXISTS {table}")
+    make(db, JOURNAL + PROJECTIONS)
     projections.replay(db, db)
 
 

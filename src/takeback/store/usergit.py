@@ -7,6 +7,7 @@ is "unknown" (None, or empty), never an exception.
 
 import os
 import stat
+import zlib
 
 from takeback.store import gitindex
 
@@ -14,6 +15,7 @@ _SMALL_FILE = 64 << 10
 _LARGEST_PACKED_REFS = 256 << 20
 _CHUNK = 1 << 20
 _LONGEST_REF = 4096
+_MOST_COUNTED = 1000
 _MOST_HOPS = 5
 _HEADS = b"refs/heads/"
 _REFS_OF_ONE_WORKTREE = (b"refs/bisect/", b"refs/worktree/", b"refs/rewritten/")
@@ -112,6 +114,31 @@ class Repository:
         name = b"sharedindex." + checksum.encode()
         fd = open_regular(self.git_dir, name)
         return fd if fd is not None else open_regular(self.common_dir, name)
+
+    def count_commits(self, older: str, newer: str) -> int | None:
+        """How many commits lie between two of one line; None if that cannot be told easily.
+
+        Fresh commits are files of their own. What git has packed is not looked into.
+        """
+        count, commit = 0, newer
+        while commit != older:
+            parent = self._parent_of(commit)
+            if parent is None or count >= _MOST_COUNTED:
+                return None
+            count, commit = count + 1, parent
+        return count
+
+    def _parent_of(self, commit: str) -> str | None:
+        name = b"objects/%s/%s" % (commit[:2].encode(), commit[2:].encode())
+        data = read_regular(self.common_dir, name)
+        if data is None:
+            return None
+        try:
+            text = zlib.decompressobj().decompress(data, _SMALL_FILE)
+        except zlib.error:
+            return None
+        head, _, rest = text.partition(b"\nparent ")
+        return _commit_id(rest[:40]) if head.startswith(b"commit ") and rest else None
 
     def _resolve(self, name: bytes) -> str | None:
         for _ in range(_MOST_HOPS):

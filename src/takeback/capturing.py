@@ -1,0 +1,165 @@
+"""A project as one works with it: takes the lock, looks at the tree, recovers what was left."""
+
+import os
+import time
+
+from takeback.engine import capture
+from takeback.engine.request import Place, Request
+from takeback.errors import CaptureError
+from takeback.looking import Looking
+from takeback.store import journal
+from takeback.store.failures import FailingAs
+from takeback.store.lock import PATIENCE, Held
+from takeback.store.statcache import StatCache
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from takeback.engine.deltas import Delta
+    from takeback.engine.request import Attribute
+    from takeback.engine.restore import Finish
+    from takeback.model.history import Author
+    from takeback.model.jsontext import Json
+    from takeback.model.plan import Report
+    from takeback.model.values import Checkpoint
+    from takeback.ports import Progress
+    from takeback.recording import Recorder
+    from takeback.store.home import Home, Root
+    from takeback.store.objects import Objects
+    from takeback.takingback import Restorer
+
+
+class Capturing(Looking):
+    """A work tree and its store, with the lock. `recovered` tells what was mended, in words."""
+
+    def __init__(self, root: "Root", home: "Home") -> None:
+        super().__init__(root, home)
+        self.recovered: tuple[str, ...] = ()
+        self._listeners: list[Callable[[Report], None]] = []
+
+    @property
+    def objects(self) -> "Objects":
+        """What the project's packs hold; only with the lock held."""
+        return self._store.objects
+
+    def held(self, patience: float = PATIENCE) -> Held:
+        """The lock of the project, for a `with` block."""
+        store = self._store
+        return Held(store.lock, self._mutex, self._recover, store.anchor, patience)
+
+    def look(
+        self,
+        place: Place,
+        closing: "Mapping[str, int]",
+        at: int,
+        *,
+        rehash: bool = False,
+        wanted: "frozenset[bytes]" = frozenset(),
+        finish: "Finish | None" = None,
+    ) -> "Checkpoint":
+        """Look at the tree, and make a checkpoint if it changed. With the lock held."""
+        with FailingAs(CaptureError, "no checkpoint was made"):
+            return self._capture(
+                place, closing, at, silent=True, rehash=rehash, wanted=wanted, finish=finish
+            )
+
+    def open_root(self) -> int:
+        """The project's folder, open; it is the caller's to close."""
+        return self._around.open_root()
+
+    def git_state(self) -> "Json":
+        """What the user's git looks like; None without one."""
+        return self._around.git_state()
+
+    def recorder(self, safe_points: "str | None" = None) -> "Recorder":
+        """What writes sessions, turns and steps into the log."""
+        from takeback.recording import Recorder
+
+        return Recorder(
+            self, safe_points or str(self._around.setting("recording", "safe_points", "step"))
+        )
+
+    def restorer(self, inside: bytes = b"") -> "Restorer":
+        """What plans restores and carries them out; paths are counted from `inside`."""
+        from takeback.engine.lookup import Place as Folder
+        from takeback.takingback import Restorer
+
+        return Restorer(self, self._store, Folder(self.root, inside))
+
+    def recover_early(self) -> None:
+        """Take back a restore that somebody left unfinished, unless somebody is at it.
+
+        Who only wants to look should not fail because that does: the next one to write will.
+        """
+        from takeback.errors import BusyError, TakebackError
+
+        try:
+            with FailingAs(TakebackError, "it could not be taken back yet"):
+                if journal.is_open(self.ledger):
+                    with self.held(patience=0):
+                        pass
+        except BusyError:
+            return
+        except TakebackError as problem:
+            self.recovered += (f"a restore was interrupted, and {problem}",)
+
+    # -- wiring ----------------------------------------------------------------------------
+
+    def _capture(
+        self,
+        place: Place,
+        closing: "Mapping[str, int]",
+        at: int,
+        *,
+        label: str = "",
+        silent: bool = False,
+        rehash: bool = False,
+        progress: "Progress | None" = None,
+        request: "str | None" = None,
+        wanted: "frozenset[bytes]" = frozenset(),
+        finish: "Finish | None" = None,
+    ) -> "Checkpoint":
+        asked = self._around.request(
+            at,
+            label=label,
+            attribute=self._attributor(closing, finish),
+            place=place,
+            silent=silent,
+            request=request,
+            rehash=rehash,
+            progress=progress,
+            wanted=wanted,
+            finish=finish,
+        )
+        try:
+            return capture.take(self._store, self._stat_cache(asked), asked)
+        finally:
+            os.close(asked.root)
+
+    def _attributor(self, closing: "Mapping[str, int]", finish: "Finish | None") -> "Attribute":
+        def attribute(deltas: "list[Delta]", slack: int) -> "list[Author]":
+            # Imported only when something changed.
+            from takeback.engine import windows
+
+            found = windows.authors(
+                self.ledger, deltas, closing, time.time_ns(), slack, self._around.is_remote
+            )
+            if finish is None:
+                return found
+            return [finish.author(delta, by) for delta, by in zip(deltas, found, strict=True)]
+
+        return attribute
+
+    def _stat_cache(self, request: Request) -> StatCache:
+        mark = self._around.mark(request)
+        if self._cache is None or self._cache.identity != mark:
+            self._cache = StatCache(self._store.index_path, mark)
+        return self._cache
+
+    def _recover(self, died: bool) -> None:
+        """Mend what the last holder of the lock left, if it died."""
+        if died:
+            self._store.recover()
+        if died or journal.is_open(self.ledger):
+            self.recovered += tuple(self.restorer().recover(died=died))

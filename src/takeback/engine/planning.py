@@ -1,0 +1,312 @@
+"""Make plans: find what is meant, what it changed, and what the tree is now; `plans` decides."""
+
+import json
+
+from takeback.engine import lookup, references, reverts, stack, userwork
+from takeback.engine.compare import Chosen, Saved, as_entry, differences
+from takeback.engine.naming import CHECKPOINT, RESTORE, TURN
+from takeback.engine.plans import Draft, remarks
+from takeback.engine.reverts import Reverts
+from takeback.engine.trees import Trees
+from takeback.errors import DecisionNeededError, NothingToTakeBackError, UnknownReferenceError
+from takeback.model.plan import REDO, ROLLBACK, UNDO, Plan, PlannedChange, Remark, Report
+from takeback.store import restores
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from takeback.engine.lookup import Place
+    from takeback.engine.reverts import Taken
+    from takeback.engine.stack import Item
+    from takeback.model.jsontext import Json
+    from takeback.model.tree import Entry
+    from takeback.store.ledger import Ledger
+    from takeback.store.objects import Objects
+    from takeback.store.restores import RestoreRow
+    from takeback.store.rows import CheckpointRow
+
+
+class View:
+    """The tree of one checkpoint, path by path; the root has the empty path."""
+
+    __slots__ = ("_row", "_trees")
+
+    def __init__(self, trees: Trees, row: "CheckpointRow") -> None:
+        self._trees = trees
+        self._row = row
+
+    def at(self, path: bytes) -> "Entry | None":
+        """What is at a path; an entry with a reason if nobody knows."""
+        return self._trees.at(self._row, path) if path else as_entry(self._trees.root(self._row))
+
+    def below(self, path: bytes) -> "list[Entry]":
+        """What a folder holds."""
+        return self._trees.below(self._row, path)
+
+
+class Planner:
+    """Makes plans for the tree of one checkpoint, which holds what the tree is now."""
+
+    def __init__(
+        self,
+        ledger: "Ledger",
+        objects: "Objects",
+        now: "CheckpointRow",
+        place: "Place",
+        time: float,
+        git: "Json",
+    ) -> None:
+        self._ledger = ledger
+        self._objects = objects
+        self._row = now
+        self._place = place
+        self._time = time
+        self._git = git
+        self._trees = Trees(objects)
+        self._reverts = Reverts(ledger, self._trees)
+        self.now = View(self._trees, now)
+
+    # -- undo ------------------------------------------------------------------------------
+
+    def undo(self, ref: "str | None", session: "str | None", paths: "Iterable[bytes]" = ()) -> Plan:
+        """Take back a turn or a rollback: the newest live one, or the one that is named."""
+        within = self._session(session)
+        newest = stack.newest(self._ledger, within)
+        item = self._item(ref) if ref is not None else newest
+        if item is None:
+            raise NothingToTakeBackError(
+                self._nothing("undo", session),
+                hint="`takeback log` shows turns; `takeback rollback REF` goes back to any state",
+            )
+        self._require_live(item)
+        is_newest = newest is not None and newest.opened == item.opened
+        passed = stack.passed_over(self._ledger, item, within) if ref is None else 0
+        if item.restore is not None:
+            taken = self._reverts.of_restore(item.before, item.after or item.before)
+        else:
+            taken = self._reverts.of_turn(item.number)
+        return self._revert(UNDO, item, taken, tuple(paths), is_newest=is_newest, passed=passed)
+
+    def _require_live(self, item: "Item") -> None:
+        if item.undone is not None:
+            raise NothingToTakeBackError(
+                f"`{item.id}` is undone already", hint=f"`takeback redo {item.id}` puts it back"
+            )
+        if item.covered is not None:
+            over = restores.find(self._ledger, "WHERE number = ?", (item.covered,))
+            name = over.id if over is not None else ""
+            raise NothingToTakeBackError(
+                f"the rollback `{name}` went back over `{item.id}`: nothing of it is left",
+                hint=f"`takeback undo {name}` takes the rollback back",
+            )
+
+    # -- redo ------------------------------------------------------------------------------
+
+    def redo(self, ref: "str | None", session: "str | None", paths: "Iterable[bytes]" = ()) -> Plan:
+        """Put back what an undo took: the newest undo, or that of what is named."""
+        newest = stack.newest_undo(self._ledger, self._session(session))
+        undo = newest if ref is None else stack.undo_of(self._ledger, self._item(ref))
+        if undo is None:
+            what = f"`{ref}` is not undone" if ref is not None else self._nothing("redo", session)
+            raise NothingToTakeBackError(what, hint="`takeback log --all` shows what was undone")
+        if ref is None:
+            self._require_unblocked(undo)
+        item = stack.undone_by(self._ledger, undo)
+        taken = self._reverts.of_restore(undo.before, undo.after)
+        is_newest = newest is not None and newest.number == undo.number
+        plan = self._revert(REDO, item, taken, tuple(paths), is_newest=is_newest, passed=0)
+        plan.restore = undo.id
+        return plan
+
+    def _require_unblocked(self, undo: "RestoreRow") -> None:
+        """After an undo and new work, putting it back is a decision, not a reflex."""
+        newest = stack.newest(self._ledger)
+        if newest is None or newest.opened < undo.event:
+            return
+        item = stack.undone_by(self._ledger, undo)
+        what = "the rollback" if newest.restore is not None else f"*{newest.title}*"
+        raise DecisionNeededError(
+            f"{what} (`{newest.id}`) came after the undo of *{item.title}*",
+            hint=f"`takeback redo {item.id}` puts it back all the same",
+        )
+
+    # -- both ------------------------------------------------------------------------------
+
+    def _revert(
+        self,
+        verb: str,
+        item: "Item",
+        taken: "list[Taken]",
+        paths: "tuple[bytes, ...]",
+        *,
+        is_newest: bool,
+        passed: int,
+    ) -> Plan:
+        chosen = self._choose(paths, [each.path for each in taken], item)
+        draft = Draft(self.now)
+        since = reverts.changed_since(self._ledger, min((t.last for t in taken), default=0))
+        for each in taken:
+            if chosen.cover(each.path):
+                folder_at = lambda path, each=each: self._reverts.before(each, path)  # noqa: E731
+                draft.revert(each, folder_at, since.get(each.path, []))
+        if item.restore is None and verb == UNDO:
+            for path in filter(chosen.cover, self._reverts.left_out(item.number)):
+                draft.skipped.setdefault(path, "not covered, so it stays")
+        draft.finish()
+        shared = self._shared(item) if verb == UNDO else ()
+        doubts, stays = userwork.around(item, self._git, self._place.root, undone=verb == UNDO)
+        whose = (item.agent,) if item.agent else ()
+        return Plan(
+            verb,
+            base=self._row.tree.hex(),
+            target=item.id,
+            title=item.title,
+            changes=draft.changes(lambda _: whose),
+            turn=item.id if item.restore is None else "",
+            restore=item.id if item.restore is not None else "",
+            is_newest=is_newest,
+            conflicts=remarks(draft.conflicts),
+            kept=remarks(draft.kept),
+            skipped=remarks(draft.skipped),
+            shared=tuple(remark for remark in shared if chosen.cover(remark.path)),
+            doubts=doubts,
+            stays=stays,
+            passed_over=passed,
+            paths=chosen.paths,
+            session=item.session,
+            agent=item.agent,
+        )
+
+    def _shared(self, item: "Item") -> "tuple[Remark, ...]":
+        if item.restore is not None:
+            return ()
+        found = self._reverts.shared(item.session, item.before, item.after)
+        return tuple(Remark(path, "shared with another session, so it stays") for path in found)
+
+    # -- rollback --------------------------------------------------------------------------
+
+    def rollback(self, ref: str, paths: "Iterable[bytes]" = ()) -> Plan:
+        """Bring everything, or some paths, back to a state, exactly."""
+        meant = references.find(self._ledger, ref, self._time)
+        row = references.state_of(self._ledger, meant, self._time)
+        then, now = Saved(self._objects, row), Saved(self._objects, self._row)
+        chosen = Chosen(lookup.choose((now, then), paths, self._place))
+        view, draft = View(self._trees, row), Draft(self.now)
+        for found in differences(now, then, chosen.paths):
+            draft.exactly(found, view.at)
+        draft.finish()
+        since = reverts.changed_since(self._ledger, row.number)
+        covers = () if chosen.paths else tuple(stack.covered_by(self._ledger, row.number))
+        return Plan(
+            ROLLBACK,
+            base=self._row.tree.hex(),
+            target=row.id,
+            title=references.in_words(self._ledger, meant, row),
+            changes=draft.changes(lambda path: tuple(since.get(path, ()))),
+            conflicts=remarks(draft.conflicts),
+            skipped=remarks(draft.skipped),
+            kept=remarks(draft.kept),
+            stays=userwork.commits_since(self._ledger, covers, self._git, self._place.root),
+            covers=covers,
+            paths=chosen.paths,
+        )
+
+    def require_current(self, plan: Plan) -> None:
+        """An error if what a plan takes back, or puts back, is so by now."""
+        if plan.verb == UNDO:
+            self._require_live(self._item(plan.entry))
+        elif plan.verb == REDO:
+            undo = restores.find(self._ledger, "WHERE id = ?", (plan.restore,))
+            if undo is None or undo.reversed is not None:
+                raise NothingToTakeBackError(f"`{plan.entry}` was put back already")
+
+    # -- what is meant ---------------------------------------------------------------------
+
+    def parents(self, plan: Plan) -> "tuple[int, ...]":
+        """The event of what a plan goes back to, or takes back."""
+        if plan.verb == ROLLBACK:
+            return (self._ledger.with_prefix(plan.target)[0].event,)
+        if plan.restore:
+            row = restores.find(self._ledger, "WHERE id = ?", (plan.restore,))
+            return (row.event,) if row is not None else ()
+        query = "SELECT opened FROM turns WHERE id = ?"
+        return tuple(int(opened) for (opened,) in self._ledger.rows(query, (plan.turn,)))
+
+    def _item(self, ref: str) -> "Item":
+        meant = references.find(self._ledger, ref, self._time)
+        if meant.kind == TURN and not meant.before:
+            return stack.turn(self._ledger, meant.number)
+        if meant.kind == RESTORE and not meant.before:
+            row = restores.find(self._ledger, "WHERE number = ?", (meant.number,))
+            if row is not None and row.verb == ROLLBACK:
+                return stack.rollback(row)
+            if row is not None:
+                return stack.undone_by(self._ledger, row if row.verb == UNDO else self._undo(row))
+        hint = "`takeback log` shows turns and their ids"
+        if meant.kind == CHECKPOINT or meant.before:
+            hint = f"`takeback rollback {meant.ref}` goes back to that state"
+        raise UnknownReferenceError(f"`{meant.ref}` means no turn and no rollback", hint=hint)
+
+    def _undo(self, redo: "RestoreRow") -> "RestoreRow":
+        row = restores.find(self._ledger, "WHERE number = ?", (redo.entry or 0,))
+        assert row is not None, "a redo names the undo that it put back"
+        return row
+
+    def _session(self, session: "str | None") -> "int | None":
+        if session is None:
+            return None
+        return references.session(self._ledger, session, self._time)
+
+    def _nothing(self, verb: str, session: "str | None") -> str:
+        where = f" in the session `{session}`" if session is not None else ""
+        return f"there is nothing to {verb}{where}"
+
+    def _choose(self, paths: "tuple[bytes, ...]", taken: "list[bytes]", item: "Item") -> Chosen:
+        """The paths that are meant, of those that are taken back."""
+        chosen = []
+        for path in paths:
+            meant = [
+                candidate
+                for candidate in self._place.candidates(path)
+                if any(Chosen((candidate,)).cover(each) for each in taken)
+            ]
+            if not meant:
+                shown = path.decode("utf-8", "replace")
+                raise UnknownReferenceError(
+                    f"*{item.title}* changed nothing at `{shown}`",
+                    hint=f"`takeback show {item.id}` lists what it changed",
+                )
+            chosen.append(meant[0])
+        return Chosen(tuple(chosen))
+
+
+def reported(ledger: "Ledger", said: "Mapping[str, Json]") -> Report:
+    """The report of a restore that was done before, from what its event says."""
+    rows = [ledger.with_prefix(str(said[name]))[0] for name in ("before", "after")]
+    query = "SELECT path, verb FROM deltas WHERE checkpoint = ? AND who = 'restore' ORDER BY path"
+    found = ledger.rows(query, (rows[1].number,)) if rows[0].id != rows[1].id else []
+    plan = Plan(
+        str(said["verb"]),
+        base=rows[0].tree.hex(),
+        target=str(said["target"]),
+        title=str(said["title"]),
+        changes=tuple(PlannedChange(path, str(verb), None, None) for path, verb in found),
+        turn=str(said["turn"] or ""),
+        restore=str(said["entry"] or ""),
+        is_newest=True,
+        session=str(said["session"] or ""),
+    )
+    kept = json.loads(json.dumps(said.get("kept", [])))
+    return Report(
+        plan,
+        id=str(said["restore"]),
+        before=rows[0].id,
+        after=rows[1].id,
+        kept=tuple(Remark(_bytes(path), str(reason)) for path, reason in kept),
+        because=str(said["because"]),
+    )
+
+
+def _bytes(path: str) -> bytes:
+    return path.encode("utf-8", "surrogateescape")

@@ -1,0 +1,239 @@
+"""Plan a restore. Pure: states in, a draft out; nothing is read from disk and nothing written.
+
+Taking back what a turn did folds its changes path by path, the newest first:
+
+    now is as the change left it       → as it was before
+    now is as it was before            → nothing to do
+    now is something else              → somebody changed it since: a conflict
+
+A rollback is simpler: every path becomes what it was, whoever changed it. For both, a folder
+goes only if nothing stays in it, and what a state left out is unknown, which is not absent.
+"""
+
+import os
+
+from takeback.model import reasons, terms
+from takeback.model.difference import judge
+from takeback.model.plan import PlannedChange, Remark
+from takeback.model.tree import FOLDER, LINK, REGULAR
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from typing import Protocol
+
+    from takeback.engine.reverts import Taken
+    from takeback.model.difference import Difference
+    from takeback.model.tree import Entry
+
+    class View(Protocol):
+        """A state of the tree, path by path."""
+
+        def at(self, path: bytes) -> Entry | None:
+            """What is at a path; an entry with a reason if nobody knows."""
+
+        def below(self, path: bytes) -> list[Entry]:
+            """What a folder holds."""
+
+    FolderAt = Callable[[bytes], Entry | None]
+
+
+class Wish:
+    """What a path shall become, where its folder would come from, and whose change that is."""
+
+    __slots__ = ("folder_at", "how", "target")
+
+    def __init__(
+        self, target: "Entry | None", folder_at: "FolderAt | None" = None, how: str = ""
+    ) -> None:
+        self.target = target
+        self.folder_at = folder_at
+        self.how = how
+
+
+class Draft:
+    """A plan in the making: what shall be done at which path, and what is said of others."""
+
+    def __init__(self, now: "View") -> None:
+        self._now = now
+        self.wishes: dict[bytes, Wish] = {}
+        self.conflicts: dict[bytes, str] = {}
+        self.kept: dict[bytes, str] = {}
+        self.skipped: dict[bytes, str] = {}
+
+    # -- what shall be ---------------------------------------------------------------------
+
+    def revert(self, taken: "Taken", folder_at: "FolderAt", since: "list[str]") -> None:
+        """Take back what was changed at one path, if it is still as it was left."""
+        now = state = self._now.at(taken.path)
+        for before, after in taken.runs:
+            if _is_unknown(before) or _is_unknown(after):
+                self.skipped[taken.path] = _not_covered(before if _is_unknown(before) else after)
+                return
+            if is_same(state, after) or _goes(state, after, before):
+                state = before
+            elif not is_same(state, before):
+                self.conflicts[taken.path] = _why(now, since)
+                return
+        if is_same(now, state):
+            self.kept[taken.path] = "already as it was"
+        else:
+            self.wishes[taken.path] = Wish(state, folder_at, taken.how)
+
+    def exactly(self, found: "Difference", folder_at: "FolderAt") -> None:
+        """Let a path become what it was, whoever changed it."""
+        now, then = found.before, found.after
+        if then is not None and then.reason:
+            self.skipped[found.path] = f"not covered then ({reasons.word(then.reason)})"
+        elif now is None or not now.reason or _can_be_captured(now, then):
+            self.wishes[found.path] = Wish(then, folder_at)
+        elif then is None or (now.kind in (FOLDER, 0) and then.kind == FOLDER):
+            self.skipped[found.path] = f"not covered ({reasons.word(now.reason)})"
+        else:
+            word = reasons.word(now.reason)
+            self.conflicts[found.path] = f"in the way, and not covered ({word}): move it away"
+
+    # -- what follows from it --------------------------------------------------------------
+
+    def finish(self) -> None:
+        """See that folders are there for what is put into them, and empty when they go."""
+        for path in sorted(self.wishes):
+            self._require_folders(path)
+        for path in sorted(self.wishes, reverse=True):
+            self._require_empty(path)
+
+    def _require_folders(self, path: bytes) -> None:
+        wish = self.wishes.get(path)
+        if wish is None or wish.target is None:
+            return
+        for above in _above(path):
+            problem = self._require_folder(above, wish)
+            if problem:
+                del self.wishes[path]
+                self.conflicts[path] = problem
+                return
+
+    def _require_folder(self, path: bytes, wish: Wish) -> str:
+        """Let a folder be there, in which something shall be; why it cannot, if so."""
+        shown = os.fsdecode(path)
+        if path in self.conflicts:
+            return f"its folder `{shown}` conflicts"
+        wanted = self.wishes.get(path)
+        if wanted is not None and wanted.target is not None:
+            return "" if wanted.target.kind == FOLDER else f"`{shown}` will be no folder"
+        now = self._now.at(path)
+        if now is not None and now.kind == FOLDER and not now.reason:
+            self.wishes.pop(path, None)
+            return ""
+        if now is not None and (wanted is None or now.reason):
+            return f"`{shown}` is {_no_folder(now)}"
+        folder = wish.folder_at(path) if wish.folder_at is not None else None
+        if folder is None or folder.kind != FOLDER or folder.reason:
+            return f"its folder `{shown}` is gone"
+        self.wishes[path] = Wish(folder, wish.folder_at, wish.how)
+        return ""
+
+    def _require_empty(self, path: bytes) -> None:
+        """A folder goes, or becomes something else, only if nothing stays in it."""
+        wish, now = self.wishes.get(path), self._now.at(path)
+        if wish is None or now is None or now.kind != FOLDER or now.reason:
+            return
+        if wish.target is not None and wish.target.kind == FOLDER:
+            return
+        stays = [e for e in self._now.below(path) if not self._goes(_join(path, e.name))]
+        if not stays:
+            return
+        del self.wishes[path]
+        if wish.target is None:
+            self.kept[path] = f"not empty: it holds {_named(stays)}"
+        else:
+            self.conflicts[path] = f"it holds {_named(stays)}, which would have to go: move it away"
+
+    def _goes(self, path: bytes) -> bool:
+        wish = self.wishes.get(path)
+        return wish is not None and wish.target is None
+
+    # -- what comes of it ------------------------------------------------------------------
+
+    def changes(self, whose: "Callable[[bytes], tuple[str, ...]]") -> "tuple[PlannedChange, ...]":
+        """What would be done, in the order of the paths."""
+        found = []
+        for path in sorted(self.wishes):
+            wish, now = self.wishes[path], self._now.at(path)
+            verb = _verb(path, now, wish.target)
+            if verb:
+                change = PlannedChange(
+                    path, verb, now, wish.target, whose=whose(path), how=wish.how
+                )
+                found.append(change)
+        return tuple(found)
+
+
+def remarks(said: "dict[bytes, str]") -> "tuple[Remark, ...]":
+    """What is said of paths, in their order."""
+    return tuple(Remark(path, said[path]) for path in sorted(said))
+
+
+def is_same(one: "Entry | None", other: "Entry | None") -> bool:
+    """Whether two entries say the same; of a folder only itself counts, not what is in it."""
+    if one is None or other is None:
+        return one is other
+    if one.reason or other.reason or one.kind != other.kind:
+        return False
+    if one.kind != FOLDER and one.strong != other.strong:
+        return False
+    return one.kind == LINK or (one.mode ^ other.mode) & 0o7777 == 0
+
+
+def _goes(state: "Entry | None", after: "Entry | None", before: "Entry | None") -> bool:
+    """Whether a folder that was made shall go: then its mode does not matter any more."""
+    if before is not None or state is None or after is None or state.reason:
+        return False
+    return state.kind == after.kind == FOLDER
+
+
+def _is_unknown(entry: "Entry | None") -> bool:
+    return entry is not None and entry.reason != 0
+
+
+def _not_covered(entry: "Entry | None") -> str:
+    return f"not covered ({reasons.word(entry.reason if entry is not None else 0)})"
+
+
+def _no_folder(entry: "Entry") -> str:
+    return _not_covered(entry) if entry.reason else "no folder any more"
+
+
+def _can_be_captured(now: "Entry", then: "Entry | None") -> bool:
+    """Whether something that was left out is captured when it is to be replaced."""
+    return now.reason == reasons.TOO_LARGE and now.kind == REGULAR and then is not None
+
+
+def _why(now: "Entry | None", since: "list[str]") -> str:
+    if now is not None and now.reason:
+        return f"not covered any more ({reasons.word(now.reason)})"
+    what = "deleted" if now is None else "changed"
+    return f"{what} since by {' and '.join(since)}" if since else f"{what} since"
+
+
+def _verb(path: bytes, now: "Entry | None", target: "Entry | None") -> str:
+    if now is not None and now.reason:
+        return terms.WRITE if target is not None and target.kind == REGULAR else terms.LINK
+    difference = judge(path, now, target)
+    return difference.verb if difference is not None else ""
+
+
+def _above(path: bytes) -> "Iterable[bytes]":
+    """The folders on the way to a path, from the top."""
+    parts = path.split(b"/")
+    return (b"/".join(parts[:end]) for end in range(1, len(parts)))
+
+
+def _join(path: bytes, name: bytes) -> bytes:
+    return path + b"/" + name if path else name
+
+
+def _named(entries: "list[Entry]") -> str:
+    first = f"`{os.fsdecode(min(entries, key=lambda entry: entry.name).name)}`"
+    more = len(entries) - 1
+    return f"{first} and {more:,} more" if more else first

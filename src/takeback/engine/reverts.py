@@ -1,0 +1,133 @@
+"""What a turn or a restore changed, as it is needed to take it back: states, path by path.
+
+Each path comes with the runs of changes that are to be reverted, the newest first. Between two
+runs somebody else changed the path.
+"""
+
+from takeback.engine import changes
+from takeback.engine.changes import Run
+from takeback.engine.trees import Trees
+from takeback.errors import DamagedStoreError
+from takeback.model import terms
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from takeback.model.tree import Entry
+    from takeback.store.ledger import Ledger
+    from takeback.store.rows import CheckpointRow
+
+    Known = Entry | None
+    Fold = list[tuple[Known, Known]]
+
+_RESTORED = "SELECT path FROM deltas WHERE checkpoint = ? AND who = ? ORDER BY path"
+_LEFT_OUT = "SELECT path FROM deltas WHERE verb = 'omit' AND turn = ? ORDER BY path"
+_SHARED = (
+    "SELECT DISTINCT path FROM deltas WHERE who = 'shared' AND verb <> 'omit'"
+    " AND checkpoint > ? AND checkpoint <= ? AND instr(' ' || sessions || ' ', ?)"
+)
+_SINCE = (
+    "SELECT d.path, d.who, z.agent, t.label FROM deltas d"
+    " LEFT JOIN sessions z ON z.number = d.session LEFT JOIN turns t ON t.number = d.turn"
+    " WHERE d.checkpoint > ? AND d.checkpoint <= ? ORDER BY d.checkpoint"
+)
+_NEWEST = 1 << 62
+
+
+class Taken:
+    """One path of what is taken back.
+
+    `runs` are (before, after), the newest first; `first` is the checkpoint with which the oldest
+    of them begins, `last` the one with which the newest ends.
+    """
+
+    __slots__ = ("first", "how", "last", "path", "runs")
+
+    def __init__(self, run: Run, states: "tuple[Known, Known]") -> None:
+        self.path = run.path
+        self.how = run.how
+        self.first = run.first
+        self.last = run.last
+        self.runs: Fold = [states]
+
+
+class Reverts:
+    """Looks up what is to be reverted, in the trees of the checkpoints around it."""
+
+    def __init__(self, ledger: "Ledger", trees: Trees) -> None:
+        self._ledger = ledger
+        self._trees = trees
+        self._rows: dict[int, CheckpointRow] = {}
+
+    def of_turn(self, turn: int) -> "list[Taken]":
+        """What a turn changed."""
+        return list(self._taken(changes.runs(self._ledger, turn)))
+
+    def of_restore(self, before: int, after: int) -> "list[Taken]":
+        """What a restore changed; nothing, if it made no checkpoint."""
+        if before == after:
+            return []
+        rows = self._ledger.rows(_RESTORED, (after, terms.RESTORE))
+        return list(self._taken(Run(path, after, "", None) for (path,) in rows))
+
+    def left_out(self, turn: int) -> "list[bytes]":
+        """What a turn made that is not covered."""
+        return [path for (path,) in self._ledger.rows(_LEFT_OUT, (turn,))]
+
+    def shared(self, session: str, before: int, after: "int | None") -> "list[bytes]":
+        """What may be a turn's, or another session's."""
+        span = (before, _NEWEST if after is None else after)
+        return [path for (path,) in self._ledger.rows(_SHARED, (*span, f" {session} "))]
+
+    def before(self, taken: Taken, path: bytes) -> "Known":
+        """What a folder on the way to a path was before the oldest run."""
+        return self._trees.at(self._row(taken.first - 1), path)
+
+    def _taken(self, runs: "Iterable[Run]") -> "Iterator[Taken]":
+        found: Taken | None = None
+        for run in runs:
+            states = self._at(run.first - 1, run.path), self._at(run.last, run.path)
+            if found is not None and found.path == run.path:
+                found.runs.insert(0, states)
+                found.last = run.last
+                continue
+            if found is not None:
+                yield found
+            found = Taken(run, states)
+        if found is not None:
+            yield found
+
+    def _at(self, checkpoint: int, path: bytes) -> "Known":
+        return self._trees.at(self._row(checkpoint), path)
+
+    def _row(self, number: int) -> "CheckpointRow":
+        row = self._rows.get(number) or self._ledger.checkpoint(number)
+        if row is None:
+            raise DamagedStoreError(
+                f"checkpoint {number} is not in the ledger",
+                hint="run `takeback verify` to see what is damaged",
+            )
+        self._rows[number] = row
+        return row
+
+
+def changed_since(ledger: "Ledger", checkpoint: int) -> "dict[bytes, list[str]]":
+    """Who changed each path after a checkpoint, in words, the newest last."""
+    found: dict[bytes, list[str]] = {}
+    for path, who, agent, label in ledger.rows(_SINCE, (checkpoint, _NEWEST)):
+        names = found.setdefault(path, [])
+        name = _name(str(who), agent, label)
+        if name not in names:
+            names.append(name)
+    return found
+
+
+def _name(who: str, agent: "str | None", label: "str | None") -> str:
+    from takeback.engine.naming import quoted
+
+    if who == terms.STEP:
+        return f"*{quoted(str(label))}* ({agent})" if label else str(agent)
+    return {terms.YOU: "you", terms.SHARED: "several sessions", terms.RESTORE: "a restore"}.get(
+        who, who
+    )

@@ -1,0 +1,82 @@
+"""What the user's git has to do with a restore: it is never written, and it is told about.
+
+Another branch than when the turn ended is a doubt; commits that the turn made stay, and the
+command that would take them back is told.
+"""
+
+from takeback.engine import details
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from takeback.engine.stack import Item
+    from takeback.model.history import GitState
+    from takeback.model.jsontext import Json
+    from takeback.store.ledger import Ledger
+
+_SHORT = 10
+
+
+def around(
+    item: "Item", git: "Json", root: bytes, *, undone: bool
+) -> "tuple[tuple[str, ...], tuple[str, ...]]":
+    """What needs consent, and what stays, when a turn is taken back or put back."""
+    now, then = _state(git), details.git(item.git_after or item.git_before)
+    if now is None or then is None:
+        return (), ()
+    doubts: tuple[str, ...] = ()
+    if now.branch != then.branch:
+        doubts = (
+            f"*{item.title}* ended on {_branch(then)}, and {_branch(now)} is checked out now",
+        )
+    before = details.git(item.git_before)
+    stays = _stays(root, before, then, now) if undone and before is not None else ""
+    return doubts, (stays,) if stays else ()
+
+
+def commits_since(
+    ledger: "Ledger", turns: "tuple[str, ...]", git: "Json", root: bytes
+) -> "tuple[str, ...]":
+    """The commits since the oldest of the turns that a rollback goes back over; they stay."""
+    if not turns:
+        return ()
+    for (told,) in ledger.rows("SELECT git_before FROM turns WHERE id = ?", (turns[-1],)):
+        before, now = details.git(told), _state(git)
+        if before is not None and now is not None:
+            said = _stays(root, before, now, now)
+            return (said,) if said else ()
+    return ()
+
+
+def _stays(root: bytes, before: "GitState", after: "GitState", now: "GitState") -> str:
+    """The commits between two moments in words, with the command that takes them back."""
+    if before.head == after.head or after.head is None:
+        return ""
+    from takeback.store import usergit
+
+    repository = usergit.find_repository(root)
+    count = None
+    if repository is not None and before.head is not None:
+        count = repository.count_commits(before.head, after.head)
+    if count is None and before.head is not None:
+        return f"HEAD stays at {after.head[:_SHORT]}; it was {before.head[:_SHORT]} before"
+    commits = "1 commit stays" if count == 1 else f"{count or 'some'} commits stay"
+    if before.head is None:
+        return f"{commits}, up to {after.head[:_SHORT]}"
+    if now.head == after.head:
+        return f"{commits}: `git reset --soft {before.head[:_SHORT]}` takes {_them(count)} back"
+    revert = f"git revert --no-commit {before.head[:_SHORT]}..{after.head[:_SHORT]}"
+    return f"{commits}: `{revert}` takes {_them(count)} back"
+
+
+def _them(count: "int | None") -> str:
+    return "it" if count == 1 else "them"
+
+
+def _branch(state: "GitState") -> str:
+    return f"the branch `{state.branch}`" if state.branch else "no branch"
+
+
+def _state(git: "Json") -> "GitState | None":
+    from takeback.model import jsontext
+
+    return None if git is None else details.git(jsontext.dumps(git))

@@ -1,0 +1,386 @@
+"""Bring paths of the work tree to one of their two states, each in an instant.
+
+Removals come first, the deepest at the beginning: what goes is renamed into our folder. Then
+folders are made and staged entries change places with what is there; the modes of folders come
+last. What is displaced is looked at after the fact: if it is neither of the two states, then
+somebody saved meanwhile, and the newest save goes back to its path.
+
+Never through a link, never over an entry, never a folder by renaming it. The same code goes
+forward, and back when a restore failed or its process died.
+"""
+
+import errno
+import os
+
+from takeback.errors import BlockedError
+from takeback.model.tree import FOLDER, REGULAR
+from takeback.store import fsops, renames
+from takeback.store.descent import Descent
+from takeback.store.stage import SYNC_EACH, Stage
+from takeback.store.states import GONE, is_state, look_at
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from takeback.model.tree import Entry
+    from takeback.store.objects import Objects
+    from takeback.store.states import Op, State
+
+_NOT_EMPTY = (errno.ENOTEMPTY, errno.EEXIST)
+_SAVED = "saved while the restore ran"
+_MOVED = "its folder is not what it was any more"
+
+
+class Restoring:
+    """One restore in the work tree. `kept` are the paths where somebody's newer work stays."""
+
+    def __init__(self, root: int, objects: "Objects", stage: bytes, ops: "Iterable[Op]") -> None:
+        self._root = root
+        self._descent = Descent(root)
+        self.stage = Stage(root, stage, objects)
+        self.ops = sorted(ops, key=lambda op: op.path)
+        self.kept: dict[bytes, str] = {}
+
+    def close(self) -> None:
+        """Close every descriptor but the root's."""
+        self._descent.close()
+        self.stage.close()
+
+    # -- stage -----------------------------------------------------------------------------
+
+    def stage_all(self, *, forward: bool, keep_mtime: bool) -> "dict[bytes, bytes]":
+        """Write and sync everything that is to appear; the staged name of each path.
+
+        On the way back, what was displaced is still there in most cases, and needs no room.
+        """
+        self.stage.open()
+        staged = {} if forward else self._displaced()
+        todo = [
+            (number, op.path, wanted)
+            for number, op in enumerate(self.ops)
+            for wanted, other in [op.sides(forward=forward)]
+            if op.path not in staged and _needs_staging(wanted, other)
+            if forward or not is_state(self.look(op), wanted)
+        ]
+        letter, few = b"n" if forward else b"r", len(todo) <= SYNC_EACH
+        for number, path, wanted in todo:
+            assert wanted is not None, "nothing is staged for what goes"
+            staged[path] = b"%s%d" % (letter, number)
+            self.stage.write(staged[path], wanted, sync=few, keep_mtime=keep_mtime)
+        if not few:
+            fsops.syncfs(self.stage.fd)
+        if todo:
+            fsops.fsync(self.stage.fd)
+        return staged
+
+    def _displaced(self) -> "dict[bytes, bytes]":
+        """What was displaced and shall come back, by path."""
+        return {
+            self.ops[number].path: name
+            for number, name, state in self.stage.held()
+            if number < len(self.ops) and is_state(state, self.ops[number].before)
+        }
+
+    # -- apply -----------------------------------------------------------------------------
+
+    def apply(self, staged: "dict[bytes, bytes]", *, forward: bool) -> None:
+        """Bring every path to its side; what somebody changed meanwhile stays."""
+        self._descent.close()
+        for op in self.ops:
+            self._open_up(op)
+        for number, op in reversed(list(enumerate(self.ops))):
+            self._do(op, self._remove, number, op, forward)
+        for number, op in enumerate(self.ops):
+            wanted, _ = op.sides(forward=forward)
+            if op.path in self.kept or wanted is None:
+                continue
+            if wanted.kind == FOLDER:
+                self._do(op, self._make_folder, op)
+            elif op.path in staged:
+                self._do(op, self._place, number, op, wanted, staged[op.path])
+            else:
+                self._do(op, self._set_mode, op, wanted)
+        for op in reversed(self.ops):
+            self._do(op, self._set_folder_mode, op, forward)
+        self._sync()
+
+    def _do(self, op: "Op", what: "object", *args: object) -> None:
+        """Do something at a path; if its folder was moved away meanwhile, it stays as it is."""
+        try:
+            what(*args)  # type: ignore[operator]
+        except OSError as problem:
+            if problem.errno not in GONE:
+                raise
+            self.kept.setdefault(op.path, _MOVED)
+
+    def _open_up(self, op: "Op") -> None:
+        """Let us change what is in a folder that forbids it; its mode comes back at the end."""
+        modes = [entry.mode for entry in (op.before, op.after) if entry and entry.kind == FOLDER]
+        if all(mode & 0o700 == 0o700 for mode in modes):
+            return
+        try:
+            fd = self._folder(op)
+        except OSError as problem:
+            if problem.errno in GONE:
+                return
+            raise
+        mode = os.fstat(fd).st_mode & 0o7777
+        if mode & 0o700 != 0o700:
+            fsops.fchmod(fd, mode | 0o700)
+
+    def _remove(self, number: int, op: "Op", forward: bool) -> None:
+        """Take away what must not be there, or is of another kind than it shall be."""
+        wanted, other = op.sides(forward=forward)
+        found = self.look(op)
+        if found is None or (wanted is not None and found.kind == wanted.kind):
+            return
+        if wanted is not None and FOLDER not in (found.kind, wanted.kind):
+            return  # a file and a link change places
+        if found.kind == FOLDER:
+            self._remove_folder(op, other)
+            return
+        if not is_state(found, other):
+            self.kept[op.path] = "changed since"
+            return
+        quarantined = b"q%d" % number
+        self._free(quarantined)
+        fsops.move(self._parent(op), op.name, self.stage.fd, quarantined)
+        if op.knows(look_at(self.stage.fd, quarantined)):
+            return
+        self.kept[op.path] = _SAVED
+        try:
+            fsops.move(self.stage.fd, quarantined, self._parent(op), op.name)
+        except FileExistsError:
+            # Saved once more: the newer save has the path, this one is rescued.
+            return
+
+    def _free(self, name: bytes) -> None:
+        """Let a name in our folder be free; what an earlier try left there is kept."""
+        if look_at(self.stage.fd, name) is None:
+            return
+        again = 1
+        while look_at(self.stage.fd, b"%s.%d" % (name, again)) is not None:
+            again += 1
+        fsops.move(self.stage.fd, name, self.stage.fd, b"%s.%d" % (name, again))
+
+    def _remove_folder(self, op: "Op", other: "Entry | None") -> None:
+        if other is None or other.kind != FOLDER:
+            self.kept[op.path] = "a folder by now"
+            return
+        try:
+            fsops.rmdir(op.name, dir_fd=self._parent(op))
+        except OSError as problem:
+            if problem.errno not in _NOT_EMPTY:
+                raise
+            self.kept[op.path] = "not empty any more"
+
+    def _make_folder(self, op: "Op") -> None:
+        if not op.path:
+            return
+        try:
+            fsops.mkdir(op.name, dir_fd=self._parent(op))
+        except FileExistsError:
+            found = self.look(op)
+            if found is None or found.kind != FOLDER:
+                self.kept[op.path] = "something else is there by now"
+
+    def _place(self, number: int, op: "Op", wanted: "Entry", name: bytes) -> None:
+        """Let a staged entry appear at its path."""
+        found = self.look(op)
+        if is_state(found, wanted):
+            return  # already right: its time stays
+        if found is None:
+            try:
+                fsops.move(self.stage.fd, name, self._parent(op), op.name)
+            except FileExistsError:
+                self.kept[op.path] = "made by somebody meanwhile"
+            return
+        if not op.knows(found):
+            self.kept[op.path] = "changed since"
+            return
+        self._exchange(number, op, name)
+
+    def _exchange(self, number: int, op: "Op", name: bytes) -> None:
+        parent = self._parent(op)
+        try:
+            fsops.exchange(self.stage.fd, name, parent, op.name)
+        except OSError as problem:
+            if problem.errno not in renames.CANNOT:
+                raise
+            # No exchange on this file system: for a moment nothing is there.
+            old = b"q%d" % number
+            self._free(old)
+            fsops.move(parent, op.name, self.stage.fd, old)
+            fsops.move(self.stage.fd, name, parent, op.name)
+            name = old
+        self._settle(op, name)
+
+    def _settle(self, op: "Op", name: bytes) -> None:
+        """See that what was displaced is known; else the newest save goes back to the path.
+
+        Somebody may save once more meanwhile: then that one comes out, and goes back in turn.
+        """
+        seen: set[bytes] = set()
+        displaced = look_at(self.stage.fd, name)
+        while displaced is not None and not op.knows(displaced) and displaced.strong not in seen:
+            self.kept[op.path] = _SAVED
+            seen.add(displaced.strong)
+            fsops.exchange(self.stage.fd, name, self._parent(op), op.name)
+            displaced = look_at(self.stage.fd, name)
+
+    def _set_mode(self, op: "Op", wanted: "Entry") -> None:
+        """Only the mode differs: the content is not touched."""
+        found = self.look(op)
+        if is_state(found, wanted):
+            return
+        if found is None or found.kind != REGULAR or not op.knows(found):
+            self.kept[op.path] = "changed since"
+        else:
+            fsops.chmod_file(self._parent(op), op.name, wanted.mode & 0o7777)
+
+    def _set_folder_mode(self, op: "Op", forward: bool) -> None:
+        wanted, other = op.sides(forward=forward)
+        entry = wanted if op.path not in self.kept else other
+        if entry is None or entry.kind != FOLDER:
+            return
+        fd = self._folder(op)
+        if os.fstat(fd).st_mode & 0o7777 != entry.mode & 0o7777:
+            fsops.fchmod(fd, entry.mode & 0o7777)
+
+    def _sync(self) -> None:
+        ways = sorted({op.way for op in self.ops})
+        if len(ways) > SYNC_EACH:
+            fsops.syncfs(self._root)
+            return
+        for way in ways:
+            try:
+                fsops.fsync(self._descent.open(way))
+            except OSError as problem:
+                if problem.errno not in GONE:
+                    raise
+        fsops.fsync(self.stage.fd)
+
+    # -- what came in between --------------------------------------------------------------
+
+    def give_back(self) -> None:
+        """Put saves back that were displaced when the process died, and not looked at yet."""
+        self._descent.close()
+        for op, name, state in self.strangers():
+            if state.kind == FOLDER or op.path in self.kept:
+                continue
+            found = self.look(op)
+            try:
+                if found is None:
+                    fsops.move(self.stage.fd, name, self._parent(op), op.name)
+                elif op.knows(found) and found.kind != FOLDER:
+                    fsops.exchange(self.stage.fd, name, self._parent(op), op.name)
+                else:
+                    continue
+            except OSError as problem:
+                if problem.errno not in (*GONE, errno.EEXIST, *renames.CANNOT):
+                    raise
+                continue
+            self.kept[op.path] = _SAVED
+
+    def strangers(self) -> "Iterator[tuple[Op, bytes, State]]":
+        """What lies in our folder and is no state that we know: somebody's save."""
+        for number, name, state in list(self.stage.held()):
+            if number < len(self.ops) and not self.ops[number].knows(state):
+                yield self.ops[number], name, state
+
+    def still_written(self) -> "list[tuple[Op, bytes]]":
+        """What lies in our folder while some process has it open for writing."""
+        return [
+            (self.ops[number], name)
+            for number, name, state in self.stage.held()
+            if state.kind == REGULAR
+            and number < len(self.ops)
+            and self.stage.is_being_written(name)
+        ]
+
+    # -- before and after ------------------------------------------------------------------
+
+    def require_possible(self) -> None:
+        """An error unless everything that is planned can be done, as far as one can see."""
+        self._require_room()
+        device = os.fstat(self._root).st_dev
+        for op in self.ops:
+            self._require_writable(op, device)
+
+    def _require_room(self) -> None:
+        size = sum(op.after.size for op in self.ops if op.after and op.after.kind != FOLDER)
+        disk = os.fstatvfs(self._root)
+        if disk.f_bavail * disk.f_frsize < size + size // 20:
+            raise BlockedError(
+                f"there is not enough room: {size:,} bytes are needed",
+                hint="free some space and try again; nothing was changed",
+            )
+
+    def _require_writable(self, op: "Op", device: int) -> None:
+        """An error unless the nearest folder that is there can be changed, on this disk."""
+        fd, way = self._nearest(op.way)
+        found, shown = os.fstat(fd), os.fsdecode(b"/".join(way) or b".")
+        if found.st_dev != device:
+            raise BlockedError(f"`{shown}` is on another disk", hint="unmount it, and try again")
+        if os.geteuid() not in (0, found.st_uid) and not os.access(b".", os.W_OK, dir_fd=fd):
+            raise BlockedError(
+                f"the folder `{shown}` is somebody else's and forbids to change what is in it",
+                hint="ask its owner, or take back other paths only: `-- PATH`",
+            )
+
+    def _nearest(self, way: "tuple[bytes, ...]") -> "tuple[int, tuple[bytes, ...]]":
+        """The deepest folder on a way that is there, open, and the way to it."""
+        while way:
+            try:
+                return self._descent.open(way), way
+            except OSError as problem:
+                if problem.errno not in GONE:
+                    raise
+                way = way[:-1]
+        return self._root, way
+
+    def unfinished(self, *, forward: bool) -> "list[bytes]":
+        """The paths that are not on their side, of those where nobody's newer work stays."""
+        self._descent.close()
+        return [op.path for op in self.ops if not self._is_done(op, forward=forward)]
+
+    def _is_done(self, op: "Op", *, forward: bool) -> bool:
+        if op.path in self.kept:
+            return True
+        wanted, _ = op.sides(forward=forward)
+        found = self.look(op)
+        if not is_state(found, wanted):
+            return False
+        is_folder = wanted is not None and wanted.kind == FOLDER and found is not None
+        return not is_folder or found.mode == wanted.mode & 0o7777  # type: ignore[union-attr]
+
+    def changed(self) -> "list[bytes]":
+        """The paths that are not as they were when the restore was planned."""
+        return [op.path for op in self.ops if not is_state(self.look(op), op.before)]
+
+    def look(self, op: "Op") -> "State | None":
+        """What is at a path now."""
+        try:
+            if not op.path:
+                return look_at(self._root, b".")
+            return look_at(self._parent(op), op.name)
+        except OSError as problem:
+            if problem.errno in GONE:
+                return None
+            raise
+
+    def _parent(self, op: "Op") -> int:
+        return self._descent.open(op.way)
+
+    def _folder(self, op: "Op") -> int:
+        return self._descent.open((*op.way, op.name) if op.path else ())
+
+
+def _needs_staging(wanted: "Entry | None", other: "Entry | None") -> bool:
+    """Whether a file or a link is to appear; a file that only changes its mode stays in place."""
+    if wanted is None or wanted.kind == FOLDER:
+        return False
+    if other is None or other.kind != REGULAR or wanted.kind != REGULAR:
+        return True
+    return other.strong != wanted.strong

@@ -1,0 +1,134 @@
+"""Our folder in the work tree while a restore runs.
+
+Here is written what is to appear, and here comes what is displaced, so that every path of the
+tree changes by a rename on its own disk. The names say of which path something is:
+
+    n12   what path 12 shall hold; after the exchange, what it held
+    q12   what was at path 12 and has to go
+    r12   as n12, when a restore is taken back
+"""
+
+import os
+
+from takeback.model.tree import LINK
+from takeback.store import fsops
+from takeback.store.content import LARGE, is_held_open
+from takeback.store.states import look_at
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from takeback.model.tree import Entry
+    from takeback.store.objects import Objects
+    from takeback.store.states import State
+
+SYNC_EACH = 32
+"""Up to so many files or folders are synced one by one; more of them with the whole disk."""
+
+_IGNORE = b".gitignore"
+_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+
+
+class Stage:
+    """The folder of one restore, in the root of the work tree."""
+
+    def __init__(self, root: int, name: bytes, objects: "Objects") -> None:
+        self._root = root
+        self._objects = objects
+        self.name = name
+        self.fd = -1
+
+    def open(self) -> None:
+        """Make the folder, or open the one that is there."""
+        if self.fd >= 0:
+            return
+        if look_at(self._root, self.name) is None:
+            fsops.mkdir(self.name, dir_fd=self._root)
+        self.fd = os.open(self.name, _DIRECTORY, dir_fd=self._root)
+        if look_at(self.fd, _IGNORE) is None:
+            file = fsops.create(_IGNORE, dir_fd=self.fd)
+            try:
+                fsops.write(file, b"*\n")
+            finally:
+                os.close(file)
+
+    def close(self) -> None:
+        """Close the folder."""
+        if self.fd >= 0:
+            os.close(self.fd)
+            self.fd = -1
+
+    def write(self, name: bytes, entry: "Entry", *, sync: bool, keep_mtime: bool) -> None:
+        """Write what an entry says; every byte is checked. 0600 until all of it is there."""
+        if look_at(self.fd, name) is not None:
+            fsops.unlink(name, dir_fd=self.fd)
+        if entry.kind == LINK:
+            fsops.symlink(self._objects.content(entry), name, dir_fd=self.fd)
+        else:
+            self._write_file(name, entry, sync=sync)
+        if keep_mtime:
+            fsops.set_mtime(name, entry.mtime, dir_fd=self.fd)
+
+    def _write_file(self, name: bytes, entry: "Entry", *, sync: bool) -> None:
+        file = fsops.create(name, dir_fd=self.fd)
+        try:
+            if entry.size > LARGE:
+                for chunk in self._objects.stream(entry):
+                    fsops.write(file, chunk)
+            else:
+                fsops.write(file, self._objects.content(entry))
+            fsops.fchmod(file, entry.mode & 0o7777)
+            if sync:
+                fsops.fsync(file)
+        finally:
+            os.close(file)
+
+    def held(self) -> "Iterator[tuple[int, bytes, State]]":
+        """What the folder holds: the number of its path, its name here, and what it is."""
+        for name in sorted(map(os.fsencode, os.listdir(self.fd))):
+            number = name[1:].partition(b".")[0]
+            state = look_at(self.fd, name)
+            if name[:1] in (b"n", b"q", b"r") and number.isdigit() and state is not None:
+                yield int(number), name, state
+
+    def is_being_written(self, name: bytes) -> bool:
+        """Whether some process still has a file open for writing."""
+        try:
+            file = os.open(name, _FILE, dir_fd=self.fd)
+        except OSError:
+            return False
+        try:
+            return is_held_open(file)
+        finally:
+            os.close(file)
+
+    def size(self, name: bytes) -> int:
+        """How large a file of the folder is now."""
+        return os.stat(name, dir_fd=self.fd, follow_symlinks=False).st_size
+
+    def read(self, name: bytes) -> "Iterator[bytes]":
+        """What a file of the folder holds, or where a link leads."""
+        if os.stat(name, dir_fd=self.fd, follow_symlinks=False).st_mode & 0o170000 == LINK:
+            yield os.readlink(name, dir_fd=self.fd)
+            return
+        file = os.open(name, _FILE, dir_fd=self.fd)
+        try:
+            while chunk := os.read(file, 1 << 20):
+                yield chunk
+        finally:
+            os.close(file)
+
+    def discard(self, name: bytes) -> None:
+        """Remove one entry; the store holds what was in it."""
+        fsops.unlink(name, dir_fd=self.fd)
+
+    def remove(self) -> None:
+        """Remove the folder with all that is in it."""
+        if self.fd < 0:
+            return
+        for name in map(os.fsencode, os.listdir(self.fd)):
+            fsops.unlink(name, dir_fd=self.fd)
+        self.close()
+        fsops.rmdir(self.name, dir_fd=self._root)

@@ -1,0 +1,108 @@
+"""What is at a path of the work tree at this moment: kind, mode, and the hash of what it holds."""
+
+import errno
+import hashlib
+import os
+
+from takeback.model.tree import FOLDER, KIND, LINK, REGULAR
+from takeback.store import fsops
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from takeback.model.tree import Entry
+
+GONE = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
+"""What the system says of a path that leads nowhere, or through something that is no folder."""
+
+_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_CHUNK = 1 << 20
+
+
+class State:
+    """What is there; `strong` is empty for what has no content of its own."""
+
+    __slots__ = ("kind", "mode", "size", "strong")
+
+    def __init__(self, kind: int, mode: int, strong: bytes, size: int = 0) -> None:
+        self.kind = kind
+        self.mode = mode
+        self.strong = strong
+        self.size = size
+
+
+class Op:
+    """One path, as it was when the restore was planned and as it shall be."""
+
+    __slots__ = ("after", "before", "path")
+
+    def __init__(self, path: bytes, before: "Entry | None", after: "Entry | None") -> None:
+        self.path = path
+        self.before = before
+        self.after = after
+
+    @property
+    def way(self) -> "tuple[bytes, ...]":
+        """The folders that lead to it."""
+        return tuple(self.path.split(b"/")[:-1])
+
+    @property
+    def name(self) -> bytes:
+        """Its name in the last of them."""
+        return self.path.rpartition(b"/")[2]
+
+    def sides(self, *, forward: bool) -> "tuple[Entry | None, Entry | None]":
+        """What is wanted, and what it is wanted instead of."""
+        return (self.after, self.before) if forward else (self.before, self.after)
+
+    def knows(self, found: "State | None") -> bool:
+        """Whether what is found at the path is one of its two states."""
+        return is_state(found, self.before) or is_state(found, self.after)
+
+
+def is_state(found: "State | None", entry: "Entry | None") -> bool:
+    """Whether what is there is what an entry says; the mode of a folder is not asked for."""
+    if found is None or entry is None:
+        return found is None and entry is None
+    if found.kind != entry.kind:
+        return False
+    if found.kind == FOLDER:
+        return True
+    same_mode = found.kind == LINK or found.mode == entry.mode & 0o7777
+    return same_mode and found.strong == entry.strong
+
+
+def look_at(dir_fd: int, name: bytes) -> "State | None":
+    """What an entry of an open folder is; None if there is none."""
+    try:
+        found = os.stat(name, dir_fd=dir_fd, follow_symlinks=False)
+        kind = found.st_mode & KIND
+        if kind == LINK:
+            target = os.readlink(name, dir_fd=dir_fd)
+            return State(LINK, 0, hashlib.sha256(target).digest(), len(target))
+        if kind != REGULAR:
+            return State(kind, found.st_mode & 0o7777, b"")
+        strong = _hash_of(dir_fd, name, found.st_mode)
+    except OSError as problem:
+        if problem.errno in GONE:
+            return None
+        raise
+    return State(REGULAR, found.st_mode & 0o7777, strong, found.st_size)
+
+
+def _hash_of(dir_fd: int, name: bytes, mode: int) -> bytes:
+    """The hash of a file's content, also of one that forbids its owner to read it."""
+    closed = not mode & 0o400 and os.geteuid() != 0
+    if closed:
+        fsops.chmod_file(dir_fd, name, mode & 0o7777 | 0o400)
+    try:
+        fd = os.open(name, _FILE, dir_fd=dir_fd)
+        try:
+            strong = hashlib.sha256()
+            while chunk := os.read(fd, _CHUNK):
+                strong.update(chunk)
+            return strong.digest()
+        finally:
+            os.close(fd)
+    finally:
+        if closed:
+            fsops.chmod_file(dir_fd, name, mode & 0o7777)

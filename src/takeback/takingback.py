@@ -1,0 +1,254 @@
+"""Take back: plan what would be done, and do it. One look at the tree stands before each.
+
+Everything happens under the lock of the project. The look makes a checkpoint if anything
+changed, so what a plan speaks of is in the store before it is touched: that is the safety
+checkpoint, and the way back.
+"""
+
+import os
+import time
+
+from takeback.engine import planning, restore
+from takeback.engine.request import Place
+from takeback.engine.restore import Finish, MovedError
+from takeback.errors import (
+    BlockedError,
+    ConflictError,
+    DecisionNeededError,
+    StalePlanError,
+    UsageError,
+)
+from takeback.model import ids
+from takeback.model.plan import REDO, Plan, Remark, Report
+from takeback.model.tree import FOLDER
+from takeback.safepoints import SafePoints
+from takeback.store import events
+from takeback.store.journal import Journal
+from takeback.store.states import Op
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from takeback.engine.lookup import Place as Folder
+    from takeback.model.jsontext import Json
+    from takeback.model.values import Checkpoint
+    from takeback.safepoints import Host
+    from takeback.store.events import Event
+    from takeback.store.rows import CheckpointRow
+    from takeback.store.store import Store
+
+    Make = Callable[[planning.Planner], Plan]
+
+_TRIES = 3
+_LONGEST_REASON = 2000
+
+
+class Restorer(SafePoints):
+    """Plans restores of one project and carries them out. With the lock held."""
+
+    def __init__(self, host: "Host", store: "Store", folder: "Folder") -> None:
+        super().__init__(host)
+        self._store = store
+        self._folder = folder
+
+    def plan(self, make: "Make") -> Plan:
+        """Look at the tree, then plan."""
+        return make(self._planner(self._safety()))
+
+    def carry_out(
+        self,
+        make: "Make",
+        *,
+        base: "str | None" = None,
+        because: str = "",
+        keep_mtime: bool = False,
+        yes: bool = False,
+        request: "str | None" = None,
+    ) -> Report:
+        """Look at the tree, plan, and do it; with `base`, only if the tree is that one."""
+        known = self._ledger.requested(request)
+        if known is not None:
+            return self._done_before(known)
+        rehash = False
+        for _ in range(_TRIES):
+            now = self._safety(rehash=rehash)
+            if base is not None and now.tree.hex() != base:
+                raise StalePlanError(
+                    "the files are not as they were when this was planned",
+                    hint="make the plan again, look at it, and apply that",
+                )
+            planner = self._planner(now)
+            plan = make(planner)
+            planner.require_current(plan)
+            _require_decided(plan, yes=yes)
+            now = self._capture_left_out(plan, now)
+            try:
+                return self._apply(plan, now, because, keep_mtime=keep_mtime, request=request)
+            except MovedError:
+                # A save between the look and now; or bytes that changed without any stamp.
+                rehash = True
+        raise BlockedError(
+            "somebody keeps writing to the files that are to be restored",
+            hint="wait until that is over, or stop it, and try again; nothing was changed",
+        )
+
+    # -- the pieces ------------------------------------------------------------------------
+
+    def _safety(
+        self, *, rehash: bool = False, wanted: "frozenset[bytes]" = frozenset()
+    ) -> "CheckpointRow":
+        at = time.time_ns()
+        dead = self.dead_sessions(at)
+        closing = {row.id: ended for row, ended in dead}
+        place = Place(title="before a restore")
+        seen = self._host.look(place, closing, at, rehash=rehash, wanted=wanted)
+        self.bury(dead, seen, at)
+        return self._row(seen)
+
+    def _row(self, seen: "Checkpoint") -> "CheckpointRow":
+        return self._ledger.with_prefix(seen.id)[0]
+
+    def _planner(self, now: "CheckpointRow") -> "planning.Planner":
+        return planning.Planner(
+            self._ledger, self._host.objects, now, self._folder, time.time(), self._host.git_state()
+        )
+
+    def _capture_left_out(self, plan: Plan, now: "CheckpointRow") -> "CheckpointRow":
+        """What a plan touches is captured first, whatever its size."""
+        wanted = frozenset(c.path for c in plan.changes if c.before is not None and c.before.reason)
+        return self._safety(rehash=True, wanted=wanted) if wanted else now
+
+    def _apply(
+        self,
+        plan: Plan,
+        now: "CheckpointRow",
+        because: str,
+        *,
+        keep_mtime: bool,
+        request: "str | None",
+    ) -> Report:
+        if not plan.changes and not plan.entry:
+            return Report(plan, id="", before=now.id, after=now.id)
+        id = ids.from_entropy(os.urandom(8))
+        at = time.time_ns()
+        said = _said(plan, id, now, because.strip()[:_LONGEST_REASON], at)
+        planner = self._planner(now)
+        root = self._host.open_root()
+        try:
+            here = os.fstat(root)
+            ops = _with_closed_folders(_ops(plan, planner), planner)
+            parents = (now.event, *planner.parents(plan))
+            row = Journal(id, plan.verb, plan.title, (here.st_dev, here.st_ino), ops, parents)
+            finish = Finish(row, said, at, request)
+            made: list[Checkpoint] = []
+            place = Place(title=f"after {plan.verb} {id}")
+            restore.carry_out(
+                self._store,
+                root,
+                row,
+                finish,
+                lambda: made.append(self._host.look(place, {}, time.time_ns(), finish=finish)),
+                keep_mtime=keep_mtime,
+                now=at,
+            )
+        finally:
+            os.close(root)
+        after = made[0].id if made else str(getattr(self._ledger.newest(), "id", ""))
+        return Report(
+            plan,
+            id=id,
+            before=now.id,
+            after=after,
+            kept=tuple(Remark(path, finish.kept[path]) for path in sorted(finish.kept)),
+            rescued=tuple(finish.rescued),
+            undo=reverse_of(plan),
+            because=str(said["because"]),
+        )
+
+    def _done_before(self, event: "Event") -> Report:
+        """What an earlier call with the same request reported."""
+        said = event.payload or {}
+        if event.kind != events.RESTORE_APPLIED:
+            raise UsageError(
+                f"the request `{event.request}` was already used for something else",
+                hint="give each request an id of its own",
+            )
+        return planning.reported(self._ledger, said)
+
+    # -- after a crash ---------------------------------------------------------------------
+
+    def recover(self, *, died: bool) -> "list[str]":
+        """Take back what was interrupted, and remove what was left of it; in words."""
+        root = self._host.open_root()
+        try:
+            told = restore.recover(self._store, root, time.time_ns())
+            if died:
+                restore.sweep(self._store, root)
+            return told
+        finally:
+            os.close(root)
+
+
+def _require_decided(plan: Plan, *, yes: bool) -> None:
+    if plan.conflicts:
+        raise ConflictError(
+            _conflicts_in_words(plan),
+            hint="`-- PATH…` takes back only the paths that you name",
+            conflicts=tuple((remark.path, remark.reason) for remark in plan.conflicts),
+        )
+    if plan.doubts and not yes:
+        raise DecisionNeededError(plan.doubts[0], hint="`--yes` goes on all the same")
+
+
+def _conflicts_in_words(plan: Plan) -> str:
+    first = plan.conflicts[0]
+    more = len(plan.conflicts) - 1
+    others = f" (and {more:,} more)" if more else ""
+    said = f"`{os.fsdecode(first.path)}` cannot be taken back: {first.reason}{others}"
+    return f"{said}; nothing was changed"
+
+
+def reverse_of(plan: Plan) -> str:
+    """The command that reverses a plan that was applied."""
+    if plan.verb == REDO:
+        return "takeback undo" if plan.is_newest else f"takeback undo {plan.target}"
+    return "takeback undo" if plan.verb == "rollback" else "takeback redo"
+
+
+def _ops(plan: Plan, planner: "planning.Planner") -> "list[Op]":
+    """What is to be done; `before` as the safety checkpoint has it."""
+    return [Op(c.path, planner.now.at(c.path), c.after) for c in plan.changes]
+
+
+def _with_closed_folders(ops: "list[Op]", planner: "planning.Planner") -> "list[Op]":
+    """With the folders that forbid to change what is in them: they are opened, and closed again."""
+    known = {op.path for op in ops}
+    closed: dict[bytes, Op] = {}
+    for op in ops:
+        above = op.path.rpartition(b"/")[0]
+        while op.path and above not in known and above not in closed:
+            entry = planner.now.at(above)
+            if entry is not None and entry.kind == FOLDER and entry.mode & 0o300 != 0o300:
+                closed[above] = Op(above, entry, entry)
+            if not above:
+                break
+            above = above.rpartition(b"/")[0]
+    return [*ops, *closed.values()]
+
+
+def _said(plan: Plan, id: str, now: "CheckpointRow", because: str, at: int) -> "dict[str, Json]":
+    """What the event of a restore says of it; what became of it is added when it is done."""
+    return {
+        "restore": id,
+        "verb": plan.verb,
+        "turn": plan.turn or None,
+        "entry": plan.restore or None,
+        "target": plan.target,
+        "before": now.id,
+        "partial": bool(plan.paths),
+        "title": plan.title,
+        "because": because,
+        "session": plan.session or None,
+        "looked": at,
+    }
