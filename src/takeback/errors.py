@@ -14,6 +14,7 @@
     ├── BusyError                      1  another process holds the project's lock
     ├── CaptureError                   1  a checkpoint could not be made; there is none
     ├── BlockedError                   1  something is in the way of a restore; nothing changed
+    ├── UnfinishedError                1  a restore is half done; the next start takes it back
     ├── NothingToTakeBackError         1  there is nothing to undo or redo
     ├── TargetError                    1  the folder to extract into cannot be used
     └── DamagedStoreError              4  bytes in the store are not what they were
@@ -95,6 +96,10 @@ class CaptureError(TakebackError):
 
 class BlockedError(TakebackError):
     """Something is in the way of a restore; nothing was changed."""
+
+
+class UnfinishedError(TakebackError):
+    """A restore failed and could not be taken back yet; the next start of anything does."""
 
 
 class NothingToTakeBackError(TakebackError):

@@ -45,6 +45,21 @@ class View:
         return self._trees.below(self._row, path)
 
 
+class _Since:
+    """Who changed a path after it was left; looked up when somebody did."""
+
+    def __init__(self, ledger: "Ledger", taken: "list[Taken]") -> None:
+        self._ledger = ledger
+        self._last = min((each.last for each in taken), default=0)
+        self._found: dict[bytes, list[str]] | None = None
+
+    def of(self, path: bytes) -> "list[str]":
+        """Who changed it, in words."""
+        if self._found is None:
+            self._found = reverts.changed_since(self._ledger, self._last)
+        return self._found.get(path, [])
+
+
 class Planner:
     """Makes plans for the tree of one checkpoint, which holds what the tree is now."""
 
@@ -145,11 +160,11 @@ class Planner:
     ) -> Plan:
         chosen = self._choose(paths, [each.path for each in taken], item)
         draft = Draft(self.now)
-        since = reverts.changed_since(self._ledger, min((t.last for t in taken), default=0))
+        since = _Since(self._ledger, taken)
         for each in taken:
             if chosen.cover(each.path):
                 folder_at = lambda path, each=each: self._reverts.before(each, path)  # noqa: E731
-                draft.revert(each, folder_at, since.get(each.path, []))
+                draft.revert(each, folder_at, since.of)
         if item.restore is None and verb == UNDO:
             for path in filter(chosen.cover, self._reverts.left_out(item.number)):
                 draft.skipped.setdefault(path, "not covered, so it stays")

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
         def below(self, path: bytes) -> list[Entry]:
             """What a folder holds."""
 
+    Since = Callable[[bytes], list[str]]
     FolderAt = Callable[[bytes], Entry | None]
 
 
@@ -63,7 +64,7 @@ class Draft:
 
     # -- what shall be ---------------------------------------------------------------------
 
-    def revert(self, taken: "Taken", folder_at: "FolderAt", since: "list[str]") -> None:
+    def revert(self, taken: "Taken", folder_at: "FolderAt", since: "Since") -> None:
         """Take back what was changed at one path, if it is still as it was left."""
         now = state = self._now.at(taken.path)
         for before, after in taken.runs:
@@ -73,7 +74,7 @@ class Draft:
             if is_same(state, after) or _goes(state, after, before):
                 state = before
             elif not is_same(state, before):
-                self.conflicts[taken.path] = _why(now, since)
+                self.conflicts[taken.path] = _why(now, since(taken.path))
                 return
         if is_same(now, state):
             self.kept[taken.path] = "already as it was"

@@ -17,7 +17,7 @@ code with the sides changed, so it can itself be interrupted at any step and tak
 import os
 
 from takeback.engine import rescue
-from takeback.errors import BlockedError, DamagedStoreError, TakebackError
+from takeback.errors import BlockedError, DamagedStoreError, TakebackError, UnfinishedError
 from takeback.model import terms
 from takeback.model.staging import is_stage
 from takeback.model.tree import FOLDER
@@ -103,6 +103,9 @@ def carry_out(
     now: int,
 ) -> None:
     """Bring every path to where it shall be. `commit` makes the checkpoint with its event."""
+    if not row.ops:
+        commit()
+        return
     restoring = Restoring(root, store.objects, row.stage, row.ops)
     try:
         _preflight(store, restoring)
@@ -243,9 +246,14 @@ def _bring_back(
         said |= {"why": why, "kept": kept}
         over = NewEvent(events.RESTORE_TAKEN_BACK, said, now, parents=row.parents)
         store.ledger.record(over, closing=row.id, late=late)
-    except BaseException:
+    except BaseException as problem:
         store.ledger.abandon()
         store.lock.leave_unclean()
+        if isinstance(problem, OSError):
+            raise UnfinishedError(
+                f"{row.verb} failed ({why}), and could not be taken back yet: {problem.strerror}",
+                hint="the next `takeback` command tries again; free some space, or see to the disk",
+            ) from problem
         raise
     _clean(store, restoring, late=late)
     return restoring.kept

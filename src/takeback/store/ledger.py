@@ -5,11 +5,9 @@ is committed. Each event is chained to the one before over a *commitment* to its
 that a payload can be forgotten later without breaking the chain.
 """
 
-import os
-import stat
-
-from takeback.errors import DamagedStoreError, UnsafeStoreError, UsageError
-from takeback.store import events, fsops, projections, schema, sqlite
+from takeback.errors import DamagedStoreError, UsageError
+from takeback.store import events, fsops, projections, schema
+from takeback.store.database import AsDamage, connect, require_file
 from takeback.store.events import CHECKPOINT_TAKEN, Event, NewEvent
 from takeback.store.rows import CheckpointRow, pack_facts, row_facts
 
@@ -20,6 +18,7 @@ if TYPE_CHECKING:
 
     from takeback.model.jsontext import Json
     from takeback.store.packwrite import SealedPack
+    from takeback.store.sqlite import Connection
 
     class Finish(Protocol):
         """What is committed together with a checkpoint."""
@@ -49,8 +48,8 @@ class Ledger:
     def __init__(self, path: bytes, *, writable: bool = True) -> None:
         self.path = path
         self._writable = writable
-        _require_file(path, create=writable)
-        self._db = _connect(path)
+        require_file(path, create=writable)
+        self._db = connect(path)
         self._account = ""
         self._appended: tuple[int, bytes] | None = None
         self.end: tuple[int, bytes] | None = None
@@ -58,7 +57,7 @@ class Ledger:
         self.commit_sent = False
         """Whether the last checkpoint's COMMIT was sent: from then on it may exist."""
         try:
-            with _AsDamage("opened"):
+            with AsDamage("opened"):
                 if writable:
                     fsops.sql(self._db, "PRAGMA journal_mode = WAL")
                 schema.prepare(self._db, writable)
@@ -116,7 +115,7 @@ class Ledger:
 
     def packs(self) -> "dict[int, str]":
         """The name of each pack by its number."""
-        with _AsDamage("read"):
+        with AsDamage("read"):
             rows = self._db.execute("SELECT number, name FROM packs").fetchall()
         if not all(isinstance(number, int) and isinstance(name, str) for number, name in rows):
             raise DamagedStoreError("a row of the ledger holds values of the wrong kind")
@@ -124,7 +123,7 @@ class Ledger:
 
     def pack_name(self, number: int) -> "str | None":
         """The name of one pack."""
-        with _AsDamage("read"):
+        with AsDamage("read"):
             row = self._db.execute("SELECT name FROM packs WHERE number = ?", (number,)).fetchone()
         if row is not None and not isinstance(row[0], str):
             raise DamagedStoreError("a row of the ledger holds values of the wrong kind")
@@ -134,7 +133,7 @@ class Ledger:
         """The checkpoint that a pack was written for."""
         import json
 
-        with _AsDamage("read"):
+        with AsDamage("read"):
             query = "SELECT payload FROM events WHERE kind = ?"
             for (text,) in self._db.execute(query, (CHECKPOINT_TAKEN,)):
                 try:
@@ -152,13 +151,13 @@ class Ledger:
 
     def link_of(self, seq: int) -> "bytes | None":
         """The link of one event; None if there is no such event."""
-        with _AsDamage("read"):
+        with AsDamage("read"):
             row = self._db.execute("SELECT chain FROM events WHERE seq = ?", (seq,)).fetchone()
         return events.as_link(row[0]) if row else None
 
     def knows_commit(self, commit: bytes) -> bool:
         """Whether a commit of the git view belongs to a checkpoint."""
-        with _AsDamage("read"):
+        with AsDamage("read"):
             query = "SELECT 1 FROM checkpoints WHERE view = ?1 OR keep = ?1 LIMIT 1"
             return self._db.execute(query, (commit,)).fetchone() is not None
 
@@ -166,14 +165,14 @@ class Ledger:
         self, query: str, values: "tuple[bytes | str | int | None, ...]" = ()
     ) -> "list[tuple[Any, ...]]":
         """What a query gives; for the modules that read projections."""
-        with _AsDamage("read"):
+        with AsDamage("read"):
             return self._db.execute(query, values).fetchall()
 
     def events(
         self, where: str = "ORDER BY seq", values: "tuple[str | int, ...]" = ()
     ) -> "Iterator[Event]":
         """The events of the log."""
-        with _AsDamage("read"):
+        with AsDamage("read"):
             yield from events.read(self._db, where, values)
 
     def requested(self, request: "str | None") -> "Event | None":
@@ -185,7 +184,7 @@ class Ledger:
                 "the id of a request must be some printable text",
                 hint="such as the id that the agent gave its call",
             )
-        with _AsDamage("read"):
+        with AsDamage("read"):
             return events.with_request(self._db, request)
 
     def last_event(self) -> int:
@@ -302,11 +301,11 @@ class Ledger:
     # -- small pieces ----------------------------------------------------------------------
 
     def _checkpoints(self, where: str, values: "tuple[str | int, ...]") -> "list[CheckpointRow]":
-        with _AsDamage("read"):
+        with AsDamage("read"):
             return [CheckpointRow.checked(row) for row in self._db.execute(_SELECT + where, values)]
 
     def _number(self, query: str) -> int:
-        with _AsDamage("read"):
+        with AsDamage("read"):
             return int(self._db.execute(query).fetchone()[0])
 
 
@@ -318,7 +317,7 @@ class Transaction:
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
 
-    def __enter__(self) -> sqlite.Connection:
+    def __enter__(self) -> "Connection":
         self._ledger._begin()
         return self._ledger._db
 
@@ -347,75 +346,3 @@ class Snapshot:
 
     def __exit__(self, *_: object) -> None:
         self._ledger.close()
-
-
-def _require_file(path: bytes, *, create: bool) -> None:
-    """An error unless the ledger is a plain file of ours; made here when it is not there yet.
-
-    It is made by us so that SQLite never makes it readable to others. One that exists is only
-    looked at: closing any descriptor of it would drop the locks that another connection of this
-    process holds, and the next process would then remove the log it is writing to.
-    """
-    try:
-        found = os.lstat(path)
-    except FileNotFoundError:
-        if create:
-            try:
-                os.close(fsops.create(path))
-            except FileExistsError:
-                # Another first use was quicker.
-                return
-        return
-    if not stat.S_ISREG(found.st_mode) or found.st_uid != os.geteuid():
-        raise UnsafeStoreError(
-            f"the ledger `{os.fsdecode(path)}` is not a plain file of yours",
-            hint="look at it before anything else; a ledger is never a link",
-        )
-
-
-def _connect(path: bytes) -> sqlite.Connection:
-    with _AsDamage("opened"):
-        db = sqlite.connect(
-            os.fsdecode(path), timeout=10, isolation_level=None, check_same_thread=False
-        )
-        for setting in (
-            "synchronous = FULL",
-            "foreign_keys = ON",
-            "secure_delete = ON",
-            "trusted_schema = OFF",
-            "cell_size_check = ON",
-        ):
-            db.execute(f"PRAGMA {setting}")
-        return db
-
-
-class _AsDamage:
-    """Turns SQLite's complaints about a broken file into ours."""
-
-    __slots__ = ("doing",)
-
-    def __init__(self, doing: str) -> None:
-        self.doing = doing
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, kind: object, problem: object, trace: object) -> None:
-        if isinstance(problem, sqlite.ProgrammingError) and "closed" in str(problem):
-            raise UsageError(
-                "the project was closed", hint="open it again with `takeback.open`"
-            ) from None
-        if isinstance(problem, sqlite.DatabaseError | UnicodeDecodeError) and _is_damage(problem):
-            raise DamagedStoreError(
-                f"the ledger cannot be {self.doing}: {problem}",
-                hint="run `takeback verify` to see what is damaged",
-            ) from None
-
-
-def _is_damage(problem: "sqlite.DatabaseError | UnicodeDecodeError") -> bool:
-    # SQLITE_ERROR comes from a schema that no longer fits our statements, and a text that is no
-    # UTF-8 from a flipped bit; SQLite's own message may quote it.
-    if isinstance(problem, sqlite.OperationalError):
-        code = getattr(problem, "sqlite_errorcode", 0)
-        return code == sqlite.SQLITE_ERROR or "decode" in str(problem)
-    return True

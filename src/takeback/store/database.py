@@ -1,0 +1,80 @@
+"""The file that the ledger is in: opened safely, and its complaints put into our words."""
+
+import os
+import stat
+
+from takeback.errors import DamagedStoreError, UnsafeStoreError, UsageError
+from takeback.store import fsops, sqlite
+
+
+def require_file(path: bytes, *, create: bool) -> None:
+    """An error unless the ledger is a plain file of ours; made here when it is not there yet.
+
+    It is made by us so that SQLite never makes it readable to others. One that exists is only
+    looked at: closing any descriptor of it would drop the locks that another connection of this
+    process holds, and the next process would then remove the log it is writing to.
+    """
+    try:
+        found = os.lstat(path)
+    except FileNotFoundError:
+        if create:
+            try:
+                os.close(fsops.create(path))
+            except FileExistsError:
+                # Another first use was quicker.
+                return
+        return
+    if not stat.S_ISREG(found.st_mode) or found.st_uid != os.geteuid():
+        raise UnsafeStoreError(
+            f"the ledger `{os.fsdecode(path)}` is not a plain file of yours",
+            hint="look at it before anything else; a ledger is never a link",
+        )
+
+
+def connect(path: bytes) -> sqlite.Connection:
+    """The database at a path, set up so that what is committed is durable."""
+    with AsDamage("opened"):
+        db = sqlite.connect(
+            os.fsdecode(path), timeout=10, isolation_level=None, check_same_thread=False
+        )
+        for setting in (
+            "synchronous = FULL",
+            "foreign_keys = ON",
+            "secure_delete = ON",
+            "trusted_schema = OFF",
+            "cell_size_check = ON",
+        ):
+            db.execute(f"PRAGMA {setting}")
+        return db
+
+
+class AsDamage:
+    """Turns SQLite's complaints about a broken file into ours."""
+
+    __slots__ = ("doing",)
+
+    def __init__(self, doing: str) -> None:
+        self.doing = doing
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, problem: object, trace: object) -> None:
+        if isinstance(problem, sqlite.ProgrammingError) and "closed" in str(problem):
+            raise UsageError(
+                "the project was closed", hint="open it again with `takeback.open`"
+            ) from None
+        if isinstance(problem, sqlite.DatabaseError | UnicodeDecodeError) and _is_damage(problem):
+            raise DamagedStoreError(
+                f"the ledger cannot be {self.doing}: {problem}",
+                hint="run `takeback verify` to see what is damaged",
+            ) from None
+
+
+def _is_damage(problem: "sqlite.DatabaseError | UnicodeDecodeError") -> bool:
+    # SQLITE_ERROR comes from a schema that no longer fits our statements, and a text that is no
+    # UTF-8 from a flipped bit; SQLite's own message may quote it.
+    if isinstance(problem, sqlite.OperationalError):
+        code = getattr(problem, "sqlite_errorcode", 0)
+        return code == sqlite.SQLITE_ERROR or "decode" in str(problem)
+    return True
