@@ -13,12 +13,13 @@ _WIDEST = 500
 class Marks:
     """The signs that we use; plain ones where the others cannot be shown."""
 
-    __slots__ = ("_plain", "arrow", "cut", "line", "minus")
+    __slots__ = ("_plain", "arrow", "back", "cut", "line", "minus")
 
     def __init__(self, *, plain: bool) -> None:
         self._plain = plain
         self.minus = "-" if plain else "\N{MINUS SIGN}"
         self.arrow = "->" if plain else "→"
+        self.back = "<" if plain else "↶"
         self.cut = "..." if plain else "…"
         self.line = "--" if plain else "──"
 
@@ -30,7 +31,7 @@ class Marks:
 
 def marks(screen: "Screen") -> Marks:
     """The signs for a screen: plain ones if its encoding or its locale knows only ASCII."""
-    return Marks(plain=not screen.can_show("○✗▶→…─\N{MINUS SIGN}") or _is_posix())
+    return Marks(plain=not screen.can_show("○✗▶→…─↶\N{MINUS SIGN}") or _is_posix())
 
 
 def _is_posix() -> bool:

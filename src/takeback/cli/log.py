@@ -22,13 +22,14 @@ COMMAND = Command(
     "what was asked for and what it changed, newest first",
     text=(
         "One line per turn: how it ended, its id, when it was, which agent, what was asked for,\n"
-        "lines added and removed, files. ○ is done, ✗ failed, ! interrupted, ▶ still running.\n"
+        "lines added and removed, files. ○ is done, ✗ failed, ! interrupted, ▶ still running,\n"
+        "↶ a rollback. Turns that were undone, or that a rollback went back over, are left out.\n"
         "The letters shown of an id are enough wherever a REF is asked for. TIME is `10m`, `2h`,\n"
         "`3d`, `14:05`, `yesterday 15:00` or `2026-11-15 14:05`. Nothing is written."
     ),
     options=(
         Option(("--limit",), f"how many turns at most (default: {_USUAL})", "N"),
-        Option(("--all",), "all turns"),
+        Option(("--all",), "all turns, also those that were undone, and all restores"),
         Option(("--session",), "only those of a session", "SESSION"),
         Option(("--since",), "only those that began since then", "TIME"),
     ),
@@ -51,11 +52,17 @@ def run(given: "Arguments", screen: "Screen") -> int:
             all=given.has("all"),
             changes=screen.json,
         )
-        shown = () if screen.json else log.turns
-        short = project.shortened(turn.id for turn in shown)
+        named = [turn.id for turn in log.turns] + [restore.id for restore in log.restores]
+        short = project.shortened(() if screen.json else named)
     if screen.json:
         here = log.here or None
-        screen.data({"here": here, "turns": [turns.as_json(turn) for turn in log.turns]})
+        screen.data(
+            {
+                "here": here,
+                "turns": [turns.as_json(turn) for turn in log.turns],
+                "restores": [turns.restore_json(restore) for restore in log.restores],
+            }
+        )
         return 0
     timeline.show(log, short, screen, time.time())
     if log.turns:
@@ -78,6 +85,8 @@ def _notes(log: "Log", given: "Arguments", limit: int, screen: "Screen") -> None
         if not asked:
             screen.note("`takeback run -- COMMAND` makes one of a command")
         return
+    if log.undone:
+        screen.note(f"{_were(log.undone)} undone; `takeback log --all` shows them, too")
     if log.more:
         narrowed = "".join(
             f" --{name} {_word(given.get(name))}"
@@ -85,6 +94,10 @@ def _notes(log: "Log", given: "Arguments", limit: int, screen: "Screen") -> None
             if given.has(name)
         )
         screen.note(f"`takeback log{narrowed} --limit {limit * 2}` shows more")
+
+
+def _were(undone: int) -> str:
+    return "1 turn was" if undone == 1 else f"{undone:,} turns were"
 
 
 def _word(text: str) -> str:

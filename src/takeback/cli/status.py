@@ -95,7 +95,8 @@ def _show_turns(project: "Project", screen: "Screen") -> None:
     if log.turns:
         more = "; `takeback log` shows more" if log.more else ""
         screen.say(f"Last turns{more}")
-        short = project.shortened(turn.id for turn in log.turns)
+        named = [turn.id for turn in log.turns] + [restore.id for restore in log.restores]
+        short = project.shortened(named)
         timeline.show_turns(log, short, screen, time.time())
 
 

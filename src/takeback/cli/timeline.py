@@ -4,6 +4,7 @@ import time
 
 from takeback.cli import layout
 from takeback.cli.render import count, safe_content
+from takeback.model.plan import REDO, ROLLBACK
 from takeback.model.secrets import without_tokens
 from takeback.model.terms import DONE, FAILED, INTERRUPTED, RUNNING
 
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
 
     from takeback.cli.layout import Marks
     from takeback.cli.render import Screen
-    from takeback.model.history import Log, RecordedTurn
+    from takeback.model.history import Log, RecordedRestore, RecordedTurn
 
     Short = Mapping[str, str]
 
@@ -37,12 +38,34 @@ def show_turns(log: "Log", short: "Short", screen: "Screen", now: float) -> None
     rows = [_Row(turn, short[turn.id], marks, now) for turn in log.turns]
     sizes = _Sizes(rows, room)
     day = time.localtime(now)[:3]
+    restores = list(log.restores)
     for row in rows:
+        while restores and restores[0].at >= row.turn.started:
+            screen.say(_restore(restores.pop(0), short, sizes, screen, now))
         if row.day != day:
             day = row.day
             screen.say(screen.style(f"{marks.line} {_day(row.turn.started, now)}", "dim"))
         for line in row.lines(sizes, screen):
             screen.say(line)
+    for restore in restores:
+        screen.say(_restore(restore, short, sizes, screen, now))
+
+
+def _restore(
+    restore: "RecordedRestore", short: "Short", sizes: "_Sizes", screen: "Screen", now: float
+) -> str:
+    """An undo, a redo or a rollback on one line."""
+    marks, room = layout.marks(screen), layout.width(screen)
+    is_today = time.localtime(restore.at)[:3] == time.localtime(now)[:3]
+    clock = time.strftime("%H:%M", time.localtime(restore.at))
+    when = age(restore.at, now) if is_today else clock
+    what = f"{restore.verb} to {title(restore.title)}" if restore.verb == ROLLBACK else ""
+    said = what or f"{restore.verb} of {title(restore.title)}"
+    said += " (some paths)" if restore.partial else ""
+    said += " (undone)" if restore.undone and restore.verb != REDO else ""
+    head = f"{layout.pad(short[restore.id], sizes.short)}  {when:>{sizes.when}}"
+    line = f"{marks.back}  {head}  {said}"
+    return screen.style(layout.cut(line, room, marks.cut), "dim" if restore.undone else "")
 
 
 def title(label: str) -> str:
@@ -109,12 +132,13 @@ class _Row:
         self.agent = layout.cut(safe_content(turn.agent.encode()), _AGENT, marks.cut)
         self.lines_changed, self.files = amount(turn, marks)
         self.numbers = f"{self.lines_changed}  {self.files}".strip()
-        self.status = "" if turn.status == DONE else f" ({turn.status})"
+        status = "undone" if turn.undone else turn.status
+        self.status = "" if status == DONE else f" ({status})"
 
     def lines(self, sizes: "_Sizes", screen: "Screen") -> "Iterator[str]":
         """The turn on one line, or two where there is not much room."""
         turn = self.turn
-        is_dim = not turn.files and turn.status != RUNNING
+        is_dim = bool(turn.undone) or (not turn.files and turn.status != RUNNING)
         style = _STYLES.get(turn.status, "dim" if is_dim else "")
         mark = self.marks.of(turn.status)
         head = screen.style(mark, style) if style else mark

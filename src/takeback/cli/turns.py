@@ -9,7 +9,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from takeback.model.history import Change, RecordedTurn
+    from takeback.model.history import Change, RecordedRestore, RecordedTurn
     from takeback.model.jsontext import Json
 
     Told = Callable[[Change], str]
@@ -62,6 +62,7 @@ def as_json(turn: "RecordedTurn") -> "dict[str, Json]":
         "agent": turn.agent,
         "label": without_tokens(turn.label),
         "status": turn.status,
+        "undone": turn.undone or None,
         "started": when(turn.started),
         "ended": when(turn.ended),
         "before": turn.before or None,
@@ -76,6 +77,22 @@ def as_json(turn: "RecordedTurn") -> "dict[str, Json]":
         "authors": _authors((*turn.changes, *turn.shared)),
         "check": None,
         "effects": [],
+    }
+
+
+def restore_json(restore: "RecordedRestore") -> "dict[str, Json]":
+    """A restore in the log as documented in docs/json.md."""
+    return {
+        "id": restore.id,
+        "verb": restore.verb,
+        "title": without_tokens(restore.title),
+        "at": when(restore.at),
+        "turn": restore.turn or None,
+        "before": restore.before,
+        "after": restore.after,
+        "partial": restore.partial,
+        "because": without_tokens(restore.because) or None,
+        "undone": restore.undone or None,
     }
 
 

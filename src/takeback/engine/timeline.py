@@ -6,7 +6,7 @@ keys or by an index, never by looking at all of them.
 
 from takeback.engine import details, references
 from takeback.errors import DamagedStoreError
-from takeback.model.history import Log, RecordedSession, RecordedTurn
+from takeback.model.history import Log, RecordedRestore, RecordedSession, RecordedTurn
 from takeback.model.terms import INTERRUPTED, MKDIR, RMDIR, RUNNING
 from takeback.store import processes
 
@@ -22,15 +22,29 @@ if TYPE_CHECKING:
 TURNS = (
     "SELECT t.number, t.id, t.label, t.status, t.started, t.ended, b.id, a.id, t.before, t.after,"
     " t.files, t.added, t.removed, t.uncounted, t.git_before, t.git_after,"
-    " z.id, z.agent, z.author, z.holder, z.ended"
+    " z.id, z.agent, z.author, z.holder, z.ended, r.id"
     " FROM turns t JOIN sessions z ON z.number = t.session"
+    " LEFT JOIN restores r ON r.number = coalesce(t.undone, t.covered)"
     " LEFT JOIN checkpoints b ON b.number = t.before LEFT JOIN checkpoints a ON a.number = t.after "
 )
-NEWEST = "WHERE t.number BETWEEN ? AND ? ORDER BY t.number DESC LIMIT ?"
+NEWEST = "WHERE t.number BETWEEN ? AND ? {live}ORDER BY t.number DESC LIMIT ?"
 OF_SESSION = (
-    "WHERE t.session = ? AND t.number BETWEEN ? AND ?"
+    "WHERE t.session = ? AND t.number BETWEEN ? AND ? {live}"
     " ORDER BY t.session DESC, t.number DESC LIMIT ?"
 )
+LIVE = "AND t.undone IS NULL AND t.covered IS NULL "
+UNDONE = (
+    "SELECT (SELECT count(*) FROM turns WHERE undone IS NOT NULL)"
+    " + (SELECT count(*) FROM turns WHERE covered IS NOT NULL AND undone IS NULL)"
+)
+RESTORES = (
+    "SELECT r.id, r.verb, r.title, r.at, t.id, b.id, a.id, r.partial, r.because, u.id"
+    " FROM restores r LEFT JOIN turns t ON t.number = r.turn"
+    " LEFT JOIN checkpoints b ON b.number = r.before"
+    " LEFT JOIN checkpoints a ON a.number = r.after"
+    " LEFT JOIN restores u ON u.number = coalesce(r.undone, r.covered, r.reversed) "
+)
+ROLLBACKS = "WHERE r.verb = 'rollback' AND r.undone IS NULL AND r.covered IS NULL AND r.at >= ? "
 SESSIONS = (
     "SELECT z.id, z.agent, z.own_id, z.title, z.author, z.started, z.seen, z.ended, z.turns,"
     " z.holder, (SELECT label FROM turns WHERE session = z.number ORDER BY number DESC LIMIT 1)"
@@ -63,12 +77,13 @@ class Timeline:
         first = 0
         if since is not None:
             first = 1 + (references.last_by(ledger, "turns", "started", int(since * 1e9) - 1) or 0)
-        asked = _ALL if limit is None else limit + 1
+        asked, live = (_ALL, "") if limit is None else (limit + 1, LIVE)
         if session is None:
-            rows = ledger.rows(TURNS + NEWEST, (first, _ALL, asked))
+            rows = ledger.rows(TURNS + NEWEST.format(live=live), (first, _ALL, asked))
         else:
             number = references.session(ledger, session, self._now)
-            rows = ledger.rows(TURNS + OF_SESSION, (number, first, _ALL, asked))
+            query = TURNS + OF_SESSION.format(live=live)
+            rows = ledger.rows(query, (number, first, _ALL, asked))
         with details.Sound():
             turns = tuple(self._turn(row, changes=changes) for row in rows[:limit])
         newest = ledger.newest()
@@ -78,6 +93,34 @@ class Timeline:
             more=limit is not None and len(rows) > limit,
             made=newest.created / 1e9 if newest is not None else None,
             yours=self._yours(),
+            restores=self._restores(turns, all=limit is None) if session is None else (),
+            undone=0 if limit is None else int(ledger.rows(UNDONE)[0][0]),
+        )
+
+    def _restores(
+        self, turns: "tuple[RecordedTurn, ...]", *, all: bool
+    ) -> "tuple[RecordedRestore, ...]":
+        """The rollbacks that belong between the turns, or everything."""
+        order = "ORDER BY r.number DESC"
+        if all:
+            rows = self._ledger.rows(RESTORES + order)
+        else:
+            oldest = int(min((turn.started for turn in turns), default=0) * 1e9)
+            rows = self._ledger.rows(RESTORES + ROLLBACKS + order, (oldest,))
+        return tuple(
+            RecordedRestore(
+                id=id,
+                verb=verb,
+                title=title,
+                at=at / 1e9,
+                turn=turn or "",
+                before=before or "",
+                after=after or "",
+                partial=bool(partial),
+                because=because,
+                undone=undone or "",
+            )
+            for id, verb, title, at, turn, before, after, partial, because, undone in rows
         )
 
     def turn(self, number: int) -> RecordedTurn:
@@ -115,7 +158,7 @@ class Timeline:
     def _turn(self, row: "Row", *, changes: bool, steps: bool = False) -> RecordedTurn:
         (number, id, label, status, started, ended, before, after, first, last, *rest) = row
         files, added, removed, uncounted, git_before, git_after = rest[:6]
-        session, agent, account, holder, session_ended = rest[6:]
+        session, agent, account, holder, session_ended, undone = rest[6:]
         is_running = status == RUNNING
         if is_running and session_ended is None and self._is_dead(holder):
             status = INTERRUPTED
@@ -134,6 +177,7 @@ class Timeline:
             agent=str(agent),
             account=str(account),
             label=str(label),
+            undone=undone or "",
             status=status,
             started=started / 1e9,
             ended=_seconds(ended),

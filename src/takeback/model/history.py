@@ -202,7 +202,8 @@ class RecordedTurn:
     them. `shared` may be its own or another session's. `files`, `added` and `removed` sum up
     `changes`; `uncounted` tells of how many files the lines were not counted. `left_out` is
     what appeared in the turn and is not covered. `before` and `after` are checkpoint ids.
-    `account` is who started the agent, as `ana@laptop`.
+    `account` is who started the agent, as `ana@laptop`. `undone` is the restore that took the
+    turn back or went back over it; empty while it is live.
     """
 
     __slots__ = (
@@ -226,6 +227,7 @@ class RecordedTurn:
         "status",
         "steps",
         "uncounted",
+        "undone",
     )
 
     def __init__(
@@ -251,9 +253,11 @@ class RecordedTurn:
         git_after: "GitState | None" = None,
         steps: "tuple[RecordedStep, ...]" = (),
         account: str = "",
+        undone: str = "",
     ) -> None:
         self.id = id
         self.account = account
+        self.undone = undone
         self.session = session
         self.agent = agent
         self.label = label
@@ -290,14 +294,65 @@ class RecordedCheckpoint:
         return f"RecordedCheckpoint({self.checkpoint!r})"
 
 
+class RecordedRestore:
+    """A restore that was done: an undo, a redo or a rollback. `at` is seconds since 1970.
+
+    `title` says what it was about, `turn` which turn it took back or put back, `because` why.
+    `before` and `after` are checkpoint ids. `undone` is the restore that reversed it.
+    """
+
+    __slots__ = (
+        "after",
+        "at",
+        "because",
+        "before",
+        "id",
+        "partial",
+        "title",
+        "turn",
+        "undone",
+        "verb",
+    )
+
+    def __init__(
+        self,
+        *,
+        id: str,
+        verb: str,
+        title: str,
+        at: float,
+        turn: str,
+        before: str,
+        after: str,
+        partial: bool,
+        because: str,
+        undone: str,
+    ) -> None:
+        self.id = id
+        self.verb = verb
+        self.title = title
+        self.at = at
+        self.turn = turn
+        self.before = before
+        self.after = after
+        self.partial = partial
+        self.because = because
+        self.undone = undone
+
+    def __repr__(self) -> str:
+        return f"RecordedRestore({self.id!r}, {self.verb!r}, {self.title!r})"
+
+
 class Log:
     """Turns, newest first, and where one is: the newest checkpoint's id, and when it was made.
 
     `yours` counts the paths that you changed since the newest turn, as far as a checkpoint saw
-    it. `more` tells that there are older turns.
+    it. `more` tells that there are older turns. `restores` are the live rollbacks since the
+    oldest turn that is listed, newest first, or all restores. `undone` counts the turns that
+    are not listed because they were taken back.
     """
 
-    __slots__ = ("here", "made", "more", "turns", "yours")
+    __slots__ = ("here", "made", "more", "restores", "turns", "undone", "yours")
 
     def __init__(
         self,
@@ -307,9 +362,13 @@ class Log:
         more: bool,
         made: "float | None" = None,
         yours: int = 0,
+        restores: "tuple[RecordedRestore, ...]" = (),
+        undone: int = 0,
     ) -> None:
         self.here = here
         self.turns = turns
         self.more = more
         self.made = made
         self.yours = yours
+        self.restores = restores
+        self.undone = undone

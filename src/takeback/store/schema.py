@@ -61,6 +61,7 @@ CREATE INDEX turns_of_session ON turns (session, number);
 CREATE INDEX turns_by_end ON turns (closed, session);
 CREATE INDEX turns_with_changes ON turns (number) WHERE paths > 0;
 CREATE INDEX turns_covered ON turns (covered) WHERE covered IS NOT NULL;
+CREATE INDEX turns_undone ON turns (undone) WHERE undone IS NOT NULL;
 CREATE TABLE steps (
     number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, turn INTEGER NOT NULL, parent INTEGER,
     tool TEXT NOT NULL, kind TEXT NOT NULL, summary TEXT NOT NULL, paths TEXT NOT NULL,
