@@ -90,19 +90,23 @@ class Capturing(Looking):
     def recover_early(self) -> None:
         """Take back a restore that somebody left unfinished, unless somebody is at it.
 
+        Also after one that never began, or had ended: its folder may be left in the tree.
         Who only wants to look should not fail because that does: the next one to write will.
         """
         from takeback.errors import BusyError, TakebackError
 
+        is_open = True
         try:
             with FailingAs(TakebackError, "it could not be taken back yet"):
-                if journal.is_open(self.ledger):
+                is_open = journal.is_open(self.ledger)
+                if is_open or self._store.lock.is_marked:
                     with self.held(patience=0):
                         pass
         except BusyError:
             return
         except TakebackError as problem:
-            self.recovered += (f"a restore was interrupted, and {problem}",)
+            if is_open:
+                self.recovered += (f"a restore was interrupted, and {problem}",)
 
     # -- wiring ----------------------------------------------------------------------------
 

@@ -279,8 +279,8 @@ def _clean(store: "Store", restoring: Restoring, *, late: bool) -> None:
             for _, name, _ in restoring.stage.held():
                 if name not in written:
                     restoring.stage.discard(name)
-        except OSError:
-            store.lock.leave_unclean()
+        except BaseException as problem:
+            _leave(store, problem)
         return
     _discard(store, restoring)
 
@@ -289,8 +289,15 @@ def _discard(store: "Store", restoring: Restoring) -> None:
     """Remove our folder, as far as that can be done; else the next start does."""
     try:
         restoring.stage.remove()
-    except OSError:
-        store.lock.leave_unclean()
+    except BaseException as problem:
+        _leave(store, problem)
+
+
+def _leave(store: "Store", problem: BaseException) -> None:
+    """Let the next start tidy up; nothing depends on it. Only a control-C is passed on."""
+    store.lock.leave_unclean()
+    if not isinstance(problem, OSError):
+        raise problem
 
 
 def _clean_late(store: "Store", restoring: Restoring, row: "Journal", now: int) -> "list[str]":

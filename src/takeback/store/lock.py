@@ -33,6 +33,18 @@ class Lock:
         """Whether this process holds it."""
         return self._depth > 0
 
+    @property
+    def is_marked(self) -> bool:
+        """Whether somebody holds it, or died while he did."""
+        try:
+            fd = os.open(self.path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        except OSError:
+            return False
+        try:
+            return _holder(fd) != ""
+        finally:
+            os.close(fd)
+
     def acquire(self, patience: float = PATIENCE) -> bool:
         """Take the lock, waiting at most `patience` seconds; may be nested.
 
