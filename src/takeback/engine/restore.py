@@ -28,7 +28,7 @@ from takeback.store.stage import Stage
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Collection, Sequence
 
     from takeback.engine.deltas import Delta
     from takeback.model.history import Author
@@ -110,12 +110,15 @@ def carry_out(
     try:
         _preflight(store, restoring)
         staged = _stage(store, restoring, row, keep_mtime=keep_mtime)
+        late: list[bytes] = []
         try:
             restoring.apply(staged, forward=True)
             _require_done(restoring, forward=True)
             finish.kept = restoring.kept
+            # What nobody writes to any more is final, and only then is it looked at.
+            late = restoring.still_written()
             finish.rescued = rescue.into_store(store, restoring, row, now)
-            finish.late = bool(restoring.still_written())
+            finish.late = bool(late)
             commit()
         except BaseException as problem:
             store.ledger.abandon()
@@ -123,7 +126,7 @@ def carry_out(
                 _bring_back(store, restoring, row, now, str(problem) or type(problem).__name__)
                 raise
             # It was committed, and only what follows the commit failed.
-        _clean(store, restoring, late=finish.late)
+        _clean(store, restoring, late)
     finally:
         restoring.close()
 
@@ -239,13 +242,13 @@ def _bring_back(
         staged = restoring.stage_all(forward=False, keep_mtime=True)
         restoring.apply(staged, forward=False)
         _require_done(restoring, forward=False)
+        late = restoring.still_written()
         rescue.into_store(store, restoring, row, now)
-        late = bool(restoring.still_written())
         kept = [[_text(path), reason] for path, reason in sorted(restoring.kept.items())]
         said: dict[str, Json] = {"restore": row.id, "verb": row.verb, "title": row.title}
         said |= {"why": why, "kept": kept}
         over = NewEvent(events.RESTORE_TAKEN_BACK, said, now, parents=row.parents)
-        store.ledger.record(over, closing=row.id, late=late)
+        store.ledger.record(over, closing=row.id, late=bool(late))
     except BaseException as problem:
         store.ledger.abandon()
         store.lock.leave_unclean()
@@ -255,7 +258,7 @@ def _bring_back(
                 hint="the next `takeback` command tries again; free some space, or see to the disk",
             ) from problem
         raise
-    _clean(store, restoring, late=late)
+    _clean(store, restoring, late)
     return restoring.kept
 
 
@@ -271,13 +274,12 @@ def _in_words(row: "Journal", kept: "dict[bytes, str]") -> str:
 # -- afterwards ----------------------------------------------------------------------------
 
 
-def _clean(store: "Store", restoring: Restoring, *, late: bool) -> None:
-    """Remove our folder; what is still being written to stays until it is not."""
+def _clean(store: "Store", restoring: Restoring, late: "Collection[bytes]") -> None:
+    """Remove our folder; what was still being written to stays until it is not."""
     if late:
         try:
-            written = {name for _, name in restoring.still_written()}
             for _, name, _ in restoring.stage.held():
-                if name not in written:
+                if name not in late:
                     restoring.stage.discard(name)
         except BaseException as problem:
             _leave(store, problem)

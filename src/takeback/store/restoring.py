@@ -289,10 +289,10 @@ class Restoring:
             if number < len(self.ops) and not self.ops[number].knows(state):
                 yield self.ops[number], name, state
 
-    def still_written(self) -> "list[tuple[Op, bytes]]":
+    def still_written(self) -> "list[bytes]":
         """What lies in our folder while some process has it open for writing."""
         return [
-            (self.ops[number], name)
+            name
             for number, name, state in self.stage.held()
             if state.kind == REGULAR
             and number < len(self.ops)
@@ -341,19 +341,27 @@ class Restoring:
         return self._root, way
 
     def unfinished(self, *, forward: bool) -> "list[bytes]":
-        """The paths that are not on their side, of those where nobody's newer work stays."""
+        """The paths that are not on their side, of those where nobody's newer work stays.
+
+        Somebody may have saved after the path was brought there: that stays.
+        """
         self._descent.close()
         return [op.path for op in self.ops if not self._is_done(op, forward=forward)]
 
     def _is_done(self, op: "Op", *, forward: bool) -> bool:
+        wanted, other = op.sides(forward=forward)
+        found = self.look(op)
+        if not op.knows(found):
+            self.kept.setdefault(op.path, _SAVED)
         if op.path in self.kept:
             return True
-        wanted, _ = op.sides(forward=forward)
-        found = self.look(op)
         if not is_state(found, wanted):
             return False
-        is_folder = wanted is not None and wanted.kind == FOLDER and found is not None
-        return not is_folder or found.mode == wanted.mode & 0o7777  # type: ignore[union-attr]
+        if wanted is None or found is None or wanted.kind != FOLDER:
+            return True
+        if found.mode not in _modes(wanted, other):
+            self.kept[op.path] = "its mode was changed meanwhile"
+        return found.mode == wanted.mode & 0o7777 or op.path in self.kept
 
     def changed(self) -> "list[bytes]":
         """The paths that are not as they were when the restore was planned."""
@@ -384,3 +392,9 @@ def _needs_staging(wanted: "Entry | None", other: "Entry | None") -> bool:
     if other is None or other.kind != REGULAR or wanted.kind != REGULAR:
         return True
     return other.strong != wanted.strong
+
+
+def _modes(*entries: "Entry | None") -> "set[int]":
+    """The modes that a folder may have from us, also while we have it open for changes."""
+    modes = {entry.mode & 0o7777 for entry in entries if entry is not None}
+    return modes | {mode | 0o700 for mode in modes}
