@@ -140,10 +140,9 @@ class Planner:
         if newest is None or newest.opened < undo.event:
             return
         item = stack.undone_by(self._ledger, undo)
-        what = "the rollback" if newest.restore is not None else f"*{newest.title}*"
         raise DecisionNeededError(
-            f"{what} (`{newest.id}`) came after the undo of *{item.title}*",
-            hint=f"`takeback redo {item.id}` puts it back all the same",
+            f"{newest.called} (`{newest.id[:8]}`) came after the undo of {item.called}",
+            hint=f"`takeback redo {item.id[:8]}` puts it back all the same",
         )
 
     # -- both ------------------------------------------------------------------------------
@@ -289,7 +288,7 @@ class Planner:
             if not meant:
                 shown = path.decode("utf-8", "replace")
                 raise UnknownReferenceError(
-                    f"*{item.title}* changed nothing at `{shown}`",
+                    f"{item.called} changed nothing at `{shown}`",
                     hint=f"`takeback show {item.id}` lists what it changed",
                 )
             chosen.append(meant[0])

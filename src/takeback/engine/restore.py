@@ -19,6 +19,7 @@ import os
 from takeback.engine import rescue
 from takeback.errors import BlockedError, DamagedStoreError, TakebackError, UnfinishedError
 from takeback.model import terms
+from takeback.model.plan import ROLLBACK
 from takeback.model.staging import is_stage
 from takeback.model.tree import FOLDER
 from takeback.store import events, journal
@@ -263,8 +264,8 @@ def _bring_back(
 
 
 def _in_words(row: "Journal", kept: "dict[bytes, str]") -> str:
-    what = f"{row.verb} of *{row.title}*" if row.title else row.verb
-    said = f"the {what} was interrupted: took it back, everything is as it was before"
+    what = f"the {row.verb} {'to' if row.verb == ROLLBACK else 'of'} {row.title}"
+    said = f"{what} was interrupted; it was taken back, and everything is as it was before"
     if kept:
         shown = ", ".join(f"`{os.fsdecode(path)}` ({kept[path]})" for path in sorted(kept)[:3])
         said += f"; left as found: {shown}"

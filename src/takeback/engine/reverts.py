@@ -33,6 +33,7 @@ _SINCE = (
     " WHERE d.checkpoint > ? AND d.checkpoint <= ? ORDER BY d.checkpoint"
 )
 _NEWEST = 1 << 62
+_RESTORED_BY = "a restore"
 
 
 class Taken:
@@ -120,14 +121,15 @@ def changed_since(ledger: "Ledger", checkpoint: int) -> "dict[bytes, list[str]]"
         name = _name(str(who), agent, label)
         if name not in names:
             names.append(name)
-    return found
+    # What a restore did is known by what it took back or put back; the names are enough.
+    return {path: [n for n in names if n != _RESTORED_BY] or names for path, names in found.items()}
 
 
 def _name(who: str, agent: "str | None", label: "str | None") -> str:
     from takeback.engine.naming import quoted
 
     if who == terms.STEP:
-        return f"*{quoted(str(label))}* ({agent})" if label else str(agent)
-    return {terms.YOU: "you", terms.SHARED: "several sessions", terms.RESTORE: "a restore"}.get(
+        return f'"{quoted(str(label))}" ({agent})' if label else str(agent)
+    return {terms.YOU: "you", terms.SHARED: "several sessions", terms.RESTORE: _RESTORED_BY}.get(
         who, who
     )

@@ -5,6 +5,7 @@ rollback are live, and make up the current line. Undo and redo are never entries
 neither is what you do by hand.
 """
 
+from takeback.model import plan
 from takeback.model.plan import ROLLBACK, UNDO
 from takeback.store import restores
 
@@ -70,6 +71,11 @@ class Item:
         self.before: int = row[11]
         self.after: int | None = row[12]
         self.restore = restore
+
+    @property
+    def called(self) -> str:
+        """What one calls it in a sentence."""
+        return plan.called(self.title, is_turn=self.restore is None)
 
     @property
     def is_live(self) -> bool:

@@ -25,9 +25,7 @@ def around(
         return (), ()
     doubts: tuple[str, ...] = ()
     if now.branch != then.branch:
-        doubts = (
-            f"*{item.title}* ended on {_branch(then)}, and {_branch(now)} is checked out now",
-        )
+        doubts = (f"{item.called} ended on {_branch(then)}, and {_branch(now)} is checked out now",)
     before = details.git(item.git_before)
     stays = _stays(root, before, then, now) if undone and before is not None else ""
     return doubts, (stays,) if stays else ()

@@ -6,6 +6,16 @@ if TYPE_CHECKING:
 
 UNDO, REDO, ROLLBACK = "undo", "redo", "rollback"
 
+_LONGEST = 60
+
+
+def called(title: str, *, is_turn: bool) -> str:
+    """A turn by its prompt, on one line; or a rollback by where it went."""
+    line = " ".join(title[: _LONGEST * 8].split())
+    if len(line) > _LONGEST:
+        line = line[: _LONGEST - 1] + "…"
+    return f'"{line}"' if is_turn else f"the rollback to {line}"
+
 
 class PlannedChange:
     """What would be done at one path; `before` is what is there, `after` what shall be.
@@ -137,6 +147,11 @@ class Plan:
     def entry(self) -> str:
         """The id of what is taken back or put back; empty for a rollback."""
         return self.turn or self.restore
+
+    @property
+    def called(self) -> str:
+        """What is taken back, put back or gone back to, as one calls it in a sentence."""
+        return self.title if self.verb == ROLLBACK else called(self.title, is_turn=bool(self.turn))
 
     @property
     def is_clean(self) -> bool:
