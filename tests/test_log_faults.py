@@ -27,7 +27,8 @@ from takeback.store.ledger import Ledger
 
 MAKERS: dict[str, Callable[[Path], Theatre]] = {
     **{act.scenario.name: partial(Logbook, act) for act in ACTS},
-    "migration": Migration,
+    "migration-1": Migration,
+    "migration-2": partial(Migration, old=2),
 }
 
 
@@ -92,7 +93,7 @@ def test_killed_twice(act: Act) -> None:
 
 @pytest.mark.timeout(SECONDS)
 @pytest.mark.skipif(not syscalls.TRACER, reason="needs strace")
-@pytest.mark.parametrize("name", ["turn-end", "dead-session", "migration"])
+@pytest.mark.parametrize("name", ["turn-end", "dead-session", "migration-1"])
 def test_every_system_call(name: str) -> None:
     """Killed at any system call, or with any of them failing: once or not at all."""
     wrong = []

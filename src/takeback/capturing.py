@@ -7,7 +7,6 @@ from takeback.engine import capture
 from takeback.engine.request import Place, Request
 from takeback.errors import CaptureError
 from takeback.looking import Looking
-from takeback.store import journal
 from takeback.store.failures import FailingAs
 from takeback.store.lock import PATIENCE, Held
 from takeback.store.statcache import StatCache
@@ -98,7 +97,7 @@ class Capturing(Looking):
         is_open = True
         try:
             with FailingAs(TakebackError, "it could not be taken back yet"):
-                is_open = journal.is_open(self.ledger)
+                is_open = self.ledger.has_journal()
                 if is_open or self._store.lock.is_marked:
                     with self.held(patience=0):
                         pass
@@ -165,5 +164,5 @@ class Capturing(Looking):
         """Mend what the last holder of the lock left, if it died."""
         if died:
             self._store.recover()
-        if died or journal.is_open(self.ledger):
+        if died or self.ledger.has_journal():
             self.recovered += tuple(self.restorer().recover(died=died))

@@ -19,7 +19,8 @@ from takeback.errors import (
     UsageError,
 )
 from takeback.model import ids
-from takeback.model.plan import REDO, Plan, Remark, Report
+from takeback.model.plan import Plan, Remark, Report
+from takeback.model.terms import REDO
 from takeback.model.tree import FOLDER
 from takeback.safepoints import SafePoints
 from takeback.store import events

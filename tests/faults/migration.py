@@ -1,4 +1,4 @@
-"""A store of format 1, written by the program of that time, and faults while it is opened."""
+"""Stores of older formats, written by the programs of their time, and faults while opened."""
 
 import os
 import shutil
@@ -13,8 +13,9 @@ from faults.harness import Theatre
 from faults.judge import Before, Court, verified
 from faults.scenarios import SMALL
 from takeback.project import Project
+from takeback.store import schema
 
-FIXTURE = Path(__file__).parent.parent / "fixtures" / "format-1.tar.gz"
+FIXTURES = Path(__file__).parent.parent / "fixtures"
 SCENARIO = SMALL._replace(name="migration", history=())
 TABLES = ("events", "packs", "checkpoints")
 OF_FORMAT_1 = "seq, kind, at, salt, commitment, chain, payload"
@@ -22,9 +23,9 @@ OF_FORMAT_1 = "seq, kind, at, salt, commitment, chain, payload"
 Rows = dict[str, list[str]]
 
 
-def unpack(folder: Path, tree: Path) -> Path:
-    """A home folder with the old store, as the store of `tree`; a process that used it died."""
-    with tarfile.open(FIXTURE) as tar:
+def unpack(folder: Path, tree: Path, old: int = 1) -> Path:
+    """A home folder with an old store, as the store of `tree`; a process that used it died."""
+    with tarfile.open(FIXTURES / f"format-{old}.tar.gz") as tar:
         tar.extractall(folder, filter=_ours)
     (store,) = (folder / "home/projects").iterdir()
     here = tree.stat()
@@ -66,8 +67,9 @@ def rows_of(home: Path) -> Rows:
 class Migration(Theatre):
     """The tree of the old store, changed since, and the store."""
 
-    def __init__(self, folder: Path) -> None:
-        super().__init__(SCENARIO, folder)
+    def __init__(self, folder: Path, old: int = 1) -> None:
+        self._old = old
+        super().__init__(SCENARIO._replace(name=f"migration-{old}"), folder)
         copy = folder / "copy"
         copy.mkdir()
         shutil.copytree(self._prepared, copy / "home")
@@ -76,11 +78,12 @@ class Migration(Theatre):
 
     def prepare(self, home: Path) -> None:
         """Put the tree through the states that the old store holds, and the store in its place."""
-        pictures = []
+        # In format 2 the first turn began in an empty tree.
+        pictures = [oracle.picture(self.tree)] if self._old > 1 else []
         for make in SMALL.history:
             make(self.tree)
             pictures.append(oracle.picture(self.tree))
-        unpack(home.parent, self.tree).rename(home)
+        unpack(home.parent, self.tree, self._old).rename(home)
         ids = [row.split("'")[1] for row in rows_of(_copied(home))["checkpoints"]]
         shutil.rmtree(home.parent / "read")
         self._earlier = dict(zip(ids, pictures, strict=True))
@@ -98,7 +101,7 @@ class Migration(Theatre):
     def court(self) -> Court:
         """The judge of a migration."""
         before = Before(self._earlier, self.before.tree)
-        return _MigrationCourt(self.tree, self.home, before, self._rows)
+        return _MigrationCourt(self.tree, self.home, before, self._rows, self._old)
 
 
 def _copied(home: Path) -> Path:
@@ -111,9 +114,10 @@ def _copied(home: Path) -> Path:
 class _MigrationCourt(Court):
     """One store after a fault while it was brought up to date."""
 
-    def __init__(self, tree: Path, home: Path, before: Before, rows: Rows) -> None:
+    def __init__(self, tree: Path, home: Path, before: Before, rows: Rows, old: int) -> None:
         super().__init__(tree, home, before)
         self._rows = rows
+        self._old = old
 
     def hold(
         self,
@@ -126,7 +130,7 @@ class _MigrationCourt(Court):
         copy = _copied(self._home)
         version, rows = version_of(copy), rows_of(copy)
         shutil.rmtree(copy)
-        if version not in (1, 2) or (acked and version != 2):
+        if version not in (self._old, schema.VERSION) or (acked and version != schema.VERSION):
             yield f"the ledger is of format {version}"
         for table in TABLES:
             if rows[table] != self._rows[table]:
@@ -140,7 +144,7 @@ class _MigrationCourt(Court):
         if set(present) != self._before.checkpoints.keys():
             yield f"there are other checkpoints: {present}"
         copy = _copied(self._home)
-        if version_of(copy) != 2:
+        if version_of(copy) != schema.VERSION:
             yield "opening did not bring the ledger up to date"
         shutil.rmtree(copy)
 

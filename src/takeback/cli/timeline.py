@@ -4,9 +4,8 @@ import time
 
 from takeback.cli import layout
 from takeback.cli.render import count, safe_content
-from takeback.model.plan import REDO, ROLLBACK
 from takeback.model.secrets import without_tokens
-from takeback.model.terms import DONE, FAILED, INTERRUPTED, RUNNING
+from takeback.model.terms import DONE, FAILED, INTERRUPTED, REDO, ROLLBACK, RUNNING
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

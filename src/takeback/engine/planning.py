@@ -1,7 +1,5 @@
 """Make plans: find what is meant, what it changed, and what the tree is now; `plans` decides."""
 
-import json
-
 from takeback.engine import lookup, references, reverts, stack, userwork
 from takeback.engine.compare import Chosen, Saved, as_entry, differences
 from takeback.engine.naming import CHECKPOINT, RESTORE, TURN
@@ -9,12 +7,14 @@ from takeback.engine.plans import Draft, remarks
 from takeback.engine.reverts import Reverts
 from takeback.engine.trees import Trees
 from takeback.errors import DecisionNeededError, NothingToTakeBackError, UnknownReferenceError
-from takeback.model.plan import REDO, ROLLBACK, UNDO, Plan, PlannedChange, Remark, Report
+from takeback.model.plan import Plan, PlannedChange, Remark, Report
+from takeback.model.terms import REDO, ROLLBACK, UNDO
 from takeback.store import restores
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
+    from typing import Any
 
     from takeback.engine.lookup import Place
     from takeback.engine.reverts import Taken
@@ -311,13 +311,13 @@ def reported(ledger: "Ledger", said: "Mapping[str, Json]") -> Report:
         is_newest=True,
         session=str(said["session"] or ""),
     )
-    kept = json.loads(json.dumps(said.get("kept", [])))
+    kept: Any = said.get("kept") or ()
     return Report(
         plan,
         id=str(said["restore"]),
         before=rows[0].id,
         after=rows[1].id,
-        kept=tuple(Remark(_bytes(path), str(reason)) for path, reason in kept),
+        kept=tuple(Remark(_bytes(str(path)), str(reason)) for path, reason in kept),
         because=str(said["because"]),
     )
 

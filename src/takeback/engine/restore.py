@@ -19,8 +19,8 @@ import os
 from takeback.engine import rescue
 from takeback.errors import BlockedError, DamagedStoreError, TakebackError, UnfinishedError
 from takeback.model import terms
-from takeback.model.plan import ROLLBACK
 from takeback.model.staging import is_stage
+from takeback.model.terms import ROLLBACK
 from takeback.model.tree import FOLDER
 from takeback.store import events, journal
 from takeback.store.events import NewEvent
@@ -282,7 +282,7 @@ def _clean(store: "Store", restoring: Restoring, late: "Collection[bytes]") -> N
             for _, name, _ in restoring.stage.held():
                 if name not in late:
                     restoring.stage.discard(name)
-        except BaseException as problem:
+        except BaseException as problem:  # noqa: BLE001 - raised again, unless it is harmless
             _leave(store, problem)
         return
     _discard(store, restoring)
@@ -292,7 +292,7 @@ def _discard(store: "Store", restoring: Restoring) -> None:
     """Remove our folder, as far as that can be done; else the next start does."""
     try:
         restoring.stage.remove()
-    except BaseException as problem:
+    except BaseException as problem:  # noqa: BLE001 - raised again, unless it is harmless
         _leave(store, problem)
 
 

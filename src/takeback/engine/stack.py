@@ -6,7 +6,7 @@ neither is what you do by hand.
 """
 
 from takeback.model import plan
-from takeback.model.plan import ROLLBACK, UNDO
+from takeback.model.terms import ROLLBACK, UNDO
 from takeback.store import restores
 
 TYPE_CHECKING = False

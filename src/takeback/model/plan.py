@@ -1,10 +1,11 @@
 """A plan: what a restore would do, as a value one can look at first; and the report of one."""
 
+from takeback.model.terms import ROLLBACK
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from takeback.model.tree import Entry
 
-UNDO, REDO, ROLLBACK = "undo", "redo", "rollback"
 
 _LONGEST = 60
 

@@ -12,5 +12,7 @@ NAMED, BY_SHELL, BY_TURN = "named", "shell", "turn"
 
 WRITE, CREATE, DELETE, MODE = "write", "create", "delete", "mode"
 LINK, MKDIR, RMDIR, RENAME = "link", "mkdir", "rmdir", "rename"
+UNDO, REDO, ROLLBACK = "undo", "redo", "rollback"
+"""What a restore is."""
 OMIT = "omit"
 """A path that appeared and is not covered, so that it cannot be taken back."""

@@ -29,6 +29,8 @@ hook: "Callable[[str, tuple[object, ...]], int | None] | None" = None
 sync = True
 """Whether `fsync*` reach the disk. The product never turns it off; the fault harness runs both."""
 
+CANNOT = (errno.EINVAL, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP)
+"""What the system says of a way to rename that it does not know."""
 _CREATE = os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 

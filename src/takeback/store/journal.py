@@ -48,11 +48,6 @@ class Journal:
         self.stage = staging.name_of(id)
 
 
-def is_open(ledger: "Ledger") -> bool:
-    """Whether a restore is under way, or was when its process died."""
-    return bool(ledger.rows("SELECT 1 FROM journal LIMIT 1"))
-
-
 def write(ledger: "Ledger", journal: Journal) -> None:
     """Commit the row: from here on recovery acts."""
     text = jsontext.dumps(

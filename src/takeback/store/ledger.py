@@ -109,6 +109,10 @@ class Ledger:
         """Whether any session has not ended, so that it may have been left by somebody."""
         return bool(self.rows("SELECT 1 FROM sessions WHERE ended IS NULL LIMIT 1"))
 
+    def has_journal(self) -> bool:
+        """Whether a restore is under way, or was when its process died."""
+        return bool(self.rows("SELECT 1 FROM journal LIMIT 1"))
+
     def count(self) -> int:
         """How many checkpoints there are."""
         return self._number("SELECT count(*) FROM checkpoints")

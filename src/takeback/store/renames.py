@@ -15,8 +15,7 @@ if TYPE_CHECKING:
 
 _LINUX_NOREPLACE, _LINUX_EXCHANGE = 1, 2
 _MACOS_EXCHANGE, _MACOS_NOREPLACE = 2, 4
-CANNOT = (errno.EINVAL, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP)
-"""What the system says of a way to rename that it does not know."""
+_CANNOT = (errno.EINVAL, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP)
 
 _functions: "dict[str, Callable[..., int]]" = {}
 
@@ -32,7 +31,7 @@ def move(source_dir: int, source: bytes, target_dir: int, target: bytes) -> None
     try:
         _rename(source_dir, source, target_dir, target, flag)
     except OSError as problem:
-        if problem.errno not in CANNOT:
+        if problem.errno not in _CANNOT:
             raise
         os.link(source, target, src_dir_fd=source_dir, dst_dir_fd=target_dir, follow_symlinks=False)
         os.unlink(source, dir_fd=source_dir)

@@ -13,7 +13,7 @@
 `reversed`, of an undo, the redo that put back what it had taken.
 """
 
-from takeback.model.plan import REDO, ROLLBACK, UNDO
+from takeback.model.terms import REDO, ROLLBACK, UNDO
 from takeback.store import fsops
 
 TYPE_CHECKING = False

@@ -14,7 +14,7 @@ import os
 
 from takeback.errors import BlockedError
 from takeback.model.tree import FOLDER, REGULAR
-from takeback.store import fsops, renames
+from takeback.store import fsops
 from takeback.store.descent import Descent
 from takeback.store.stage import SYNC_EACH, Stage
 from takeback.store.states import GONE, is_state, look_at
@@ -206,7 +206,7 @@ class Restoring:
         try:
             fsops.exchange(self.stage.fd, name, parent, op.name)
         except OSError as problem:
-            if problem.errno not in renames.CANNOT:
+            if problem.errno not in fsops.CANNOT:
                 raise
             # No exchange on this file system: for a moment nothing is there.
             old = b"q%d" % number
@@ -278,7 +278,7 @@ class Restoring:
                 else:
                     continue
             except OSError as problem:
-                if problem.errno not in (*GONE, errno.EEXIST, *renames.CANNOT):
+                if problem.errno not in (*GONE, errno.EEXIST, *fsops.CANNOT):
                     raise
                 continue
             self.kept[op.path] = _SAVED
