@@ -3,7 +3,8 @@
 import takeback
 from takeback.cli.app import folder
 from takeback.cli.arguments import Command, Option
-from takeback.cli.render import count, path_fields, safe_line, timestamp
+from takeback.cli.render import count, safe_line, timestamp
+from takeback.model.jsontext import path_fields
 from takeback.model.safetext import safe
 
 TYPE_CHECKING = False

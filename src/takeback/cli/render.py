@@ -164,17 +164,6 @@ def safe_content(line: bytes) -> str:
     return "\t".join("\\".join(map(safe, part)) for part in parts)
 
 
-def path_fields(path: bytes) -> "dict[str, Json]":
-    """A path for JSON: readable, and exact where it is not UTF-8."""
-    try:
-        return {"path": path.decode()}
-    except UnicodeDecodeError:
-        from binascii import b2a_base64
-
-        exact = b2a_base64(path, newline=False).decode()
-        return {"path": path.decode("utf-8", "replace"), "path_b64": exact}
-
-
 def count(number: int, one: str, many: str = "") -> str:
     """`1 entry`, `2 entries`."""
     return f"{number:,} {one if number == 1 else many or one + 's'}"

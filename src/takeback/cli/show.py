@@ -8,8 +8,9 @@ from takeback.cli.app import folder
 from takeback.cli.arguments import Command
 from takeback.cli.checkpoint import as_json
 from takeback.cli.projects import existing, inside
-from takeback.cli.render import path_fields, safe_content
+from takeback.cli.render import safe_content
 from takeback.model.history import RecordedTurn
+from takeback.model.jsontext import path_fields
 from takeback.model.secrets import without_tokens
 
 TYPE_CHECKING = False

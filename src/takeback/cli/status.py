@@ -8,8 +8,9 @@ from takeback.cli.app import folder
 from takeback.cli.arguments import Command
 from takeback.cli.checkpoint import as_json
 from takeback.cli.projects import find
-from takeback.cli.render import ago, count, path_fields, safe_line, size
+from takeback.cli.render import ago, count, safe_line, size
 from takeback.model import reasons
+from takeback.model.jsontext import path_fields
 from takeback.model.safetext import safe
 
 TYPE_CHECKING = False

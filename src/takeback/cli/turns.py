@@ -1,7 +1,8 @@
 """A recorded turn, in words and as JSON."""
 
 from takeback.cli.layout import Marks, columns, pad
-from takeback.cli.render import count, path_fields, safe_line, timestamp
+from takeback.cli.render import count, safe_line, timestamp
+from takeback.model.jsontext import path_fields
 from takeback.model.safetext import safe
 from takeback.model.secrets import without_tokens
 

@@ -26,3 +26,14 @@ def dumps(value: "Json") -> str:
     if hasattr(value, "items"):
         return "{" + ",".join(f"{_quoted(k)}:{dumps(v)}" for k, v in value.items()) + "}"
     return "[" + ",".join(dumps(item) for item in value) + "]"
+
+
+def path_fields(path: bytes) -> "dict[str, Json]":
+    """A path for JSON: readable, and exact where it is not UTF-8."""
+    try:
+        return {"path": path.decode()}
+    except UnicodeDecodeError:
+        from binascii import b2a_base64
+
+        exact = b2a_base64(path, newline=False).decode()
+        return {"path": path.decode("utf-8", "replace"), "path_b64": exact}

@@ -1,0 +1,133 @@
+"""Tells programs of the user's own that files changed under them: an index, a build, an editor.
+
+They are named in the user's settings, never in the work tree, run when the lock is free again, and
+each is given one JSON object on its stdin. What a listener does wrong is told and harms nobody.
+"""
+
+import os
+import signal
+
+from takeback.model import jsontext
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from subprocess import Popen
+
+    from takeback.model.plan import Report
+
+LONGEST = 10
+"""Seconds that one listener may take."""
+_FORM = 'listeners = [["reindex", "--changed"]] is a list of commands, each a list of words'
+
+
+def tell(
+    commands: object, report: "Report", root: bytes, *, longest: float = LONGEST
+) -> "list[str]":
+    """Run the listeners one after the other; return what went wrong, a sentence each.
+
+    `commands` is the setting as it was read, so that it may be anything.
+    """
+    known, problems = _checked(commands)
+    if not report.id or not known:
+        return problems
+    said = _message(report, root)
+    for words in known:
+        try:
+            problem = _run(words, said, root, longest)
+        except KeyboardInterrupt:
+            # The restore is done. Whoever is tired of waiting shall not be told that it failed.
+            problems.append(f"the listener `{words[0]}` was interrupted, and nobody else was told")
+            break
+        if problem:
+            problems.append(f"the listener `{words[0]}` {problem}")
+    return problems
+
+
+def _checked(commands: object) -> "tuple[list[list[str]], list[str]]":
+    """The commands of a setting, and what is wrong with it."""
+    if not isinstance(commands, list):
+        return [], [f"`listeners` in the settings is not understood: {_FORM}"]
+    known = [words for words in commands if _is_command(words)]
+    wrong = len(commands) - len(known)
+    problem = f"{wrong} of `listeners` in the settings cannot be understood: {_FORM}"
+    return known, [problem] if wrong else []
+
+
+def _is_command(words: object) -> bool:
+    return (
+        isinstance(words, list)
+        and bool(words)
+        and bool(words[0])
+        and all(isinstance(word, str) and "\0" not in word for word in words)
+    )
+
+
+def _message(report: "Report", root: bytes) -> bytes:
+    """What a listener reads: which restore it was, and which paths changed."""
+    changed = [jsontext.path_fields(change.path) for change in report.plan.changes]
+    said: dict[str, jsontext.Json] = {
+        "event": "restore",
+        "verb": report.plan.verb,
+        "restore": report.id,
+        "root": jsontext.path_fields(root),
+        "paths": changed,
+        "before": report.before,
+        "after": report.after,
+    }
+    return f"{jsontext.dumps(said)}\n".encode()
+
+
+def _run(words: "list[str]", said: bytes, root: bytes, longest: float) -> str:
+    """Run one listener to its end; return what went wrong, or nothing."""
+    from subprocess import DEVNULL, PIPE, Popen, TimeoutExpired
+
+    program = _program(words[0])
+    if program is None:
+        return "is not there; name a command of your PATH, or a whole path"
+    try:
+        # A group of its own, so that it can be stopped with all that it started.
+        process = Popen(  # noqa: S603 -- the user's own settings name it
+            [program, *words[1:]],
+            cwd=root,
+            stdin=PIPE,
+            stdout=DEVNULL,
+            stderr=DEVNULL,
+            start_new_session=True,
+        )
+    except OSError as problem:
+        return f"could not be started: {problem.strerror}"
+    try:
+        process.communicate(said, timeout=longest)
+    except TimeoutExpired:
+        _stop(process)
+        return f"did not end within {longest:g} seconds and was stopped"
+    except BaseException:
+        _stop(process)
+        raise
+    return "" if process.returncode == 0 else f"failed: {_ending(process.returncode)}"
+
+
+def _program(name: str) -> "str | None":
+    """The file that a command means. Never one that is found from the work tree."""
+    if "/" in name:
+        return name if os.path.isabs(name) and os.path.isfile(name) else None
+    for folder in os.get_exec_path():
+        path = os.path.join(folder, name)
+        # The listener starts in the project, where `.` in the PATH would mean an agent's files.
+        if os.path.isabs(folder) and os.path.isfile(path) and os.access(path, os.X_OK):
+            return path
+    return None
+
+
+def _stop(process: "Popen[bytes]") -> None:
+    """End a listener and what it started."""
+    if process.poll() is None:
+        # It is not reaped yet, so the number of the group is still its own.
+        os.killpg(process.pid, signal.SIGKILL)
+    if process.stdin is not None:
+        process.stdin.close()
+    process.wait()
+
+
+def _ending(code: int) -> str:
+    return f"exit code {code}" if code > 0 else f"ended by signal {-code}"
