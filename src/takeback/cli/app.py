@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 COMMANDS = (
     "checkpoint",
     "run",
+    "undo",
+    "redo",
+    "rollback",
     "log",
     "show",
     "diff",
@@ -107,7 +110,9 @@ def _run(words: "list[str]", screen: Screen) -> int:
 
         manual.show(module.COMMAND, screen)
         return 0
-    return module.run(given, screen)
+    code = module.run(given, screen)
+    screen.finish()
+    return code
 
 
 def load(name: str) -> "Module":

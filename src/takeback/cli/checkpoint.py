@@ -1,8 +1,8 @@
 """`takeback checkpoint`: make a checkpoint of the tree as it is now."""
 
-import takeback
 from takeback.cli.app import folder
 from takeback.cli.arguments import Command, Option
+from takeback.cli.projects import opened
 from takeback.cli.render import count, safe_line, timestamp
 from takeback.model.jsontext import path_fields
 from takeback.model.safetext import safe
@@ -34,7 +34,7 @@ COMMAND = Command(
 
 def run(given: "Arguments", screen: "Screen") -> int:
     """Make it and show it."""
-    with takeback.open(folder(given)) as project:
+    with opened(folder(given), screen) as project:
         made = project.checkpoint(
             given.get("label"), rehash=given.has("rehash"), progress=screen.progress
         )

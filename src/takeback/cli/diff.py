@@ -57,7 +57,7 @@ _HELD_UP_TO = 16 << 20
 
 def run(given: "Arguments", screen: "Screen") -> int:
     """Compare and show; makes nothing."""
-    with existing(folder(given)) as project, _compare(given, project, screen) as comparison:
+    with existing(folder(given), screen) as project, _compare(given, project, screen) as comparison:
         shown = _made_ready(comparison, show_secrets=given.has("show-secrets"))
         if screen.json:
             _json(given, shown, screen)

@@ -30,7 +30,7 @@ _DAMAGED = 4
 
 def run(given: "Arguments", screen: "Screen") -> int:
     """Examine, or rebuild and examine."""
-    with existing(folder(given)) as project:
+    with existing(folder(given), screen) as project:
         if given.has("rebuild"):
             project.rebuild()
         problems, events = project.examine()

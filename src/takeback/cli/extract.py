@@ -32,7 +32,7 @@ COMMAND = Command(
 def run(given: "Arguments", screen: "Screen") -> int:
     """Extract and say what was written."""
     ref, directory = given.operands
-    with existing(folder(given)) as project:
+    with existing(folder(given), screen) as project:
         target = os.path.abspath(directory)
         written = project.extract(ref, target, progress=screen.progress)
     if screen.json:

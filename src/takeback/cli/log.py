@@ -44,7 +44,7 @@ COMMAND = Command(
 def run(given: "Arguments", screen: "Screen") -> int:
     """Show the log; makes nothing."""
     limit = _limit(given)
-    with existing(folder(given)) as project:
+    with existing(folder(given), screen) as project:
         log = project.log(
             limit,
             session=given.get("session") or None,

@@ -1,20 +1,33 @@
-"""How the commands get at a project."""
+"""How the commands get at a project; what recovery did there is told once, whatever the command."""
 
 import os
 
+import takeback
 from takeback import environment
 from takeback.errors import UsageError
-from takeback.project import Project
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from takeback.cli.render import Screen
+    from takeback.project import Project
 
 
-def find(path: bytes) -> "Project | None":
+def opened(path: bytes, screen: "Screen") -> "Project":
+    """The project that `path` is in, made on first use."""
+    return heard(takeback.open(path), screen)
+
+
+def find(path: bytes, screen: "Screen") -> "Project | None":
     """The project that `path` is in, or None."""
-    return Project.find(path, home=environment.default_home())
+    from takeback.project import Project
+
+    found = Project.find(path, home=environment.default_home())
+    return heard(found, screen) if found is not None else None
 
 
-def existing(path: bytes) -> Project:
+def existing(path: bytes, screen: "Screen") -> "Project":
     """The project that `path` is in, which must exist."""
-    project = find(path)
+    project = find(path, screen)
     if project is None:
         where = os.fsdecode(os.path.realpath(path))
         raise UsageError(
@@ -23,7 +36,13 @@ def existing(path: bytes) -> Project:
     return project
 
 
-def inside(project: Project, here: bytes) -> bytes:
+def heard(project: "Project", screen: "Screen") -> "Project":
+    """A project whose recovery is told when it happens: when it is opened, or later locked."""
+    screen.listen(lambda: getattr(project, "recovered", ()))
+    return project
+
+
+def inside(project: "Project", here: bytes) -> bytes:
     """The current folder, counted from the project's root."""
     way = os.path.relpath(os.path.realpath(here), project.root)
     return b"" if way == b"." or way.startswith(b"..") else way

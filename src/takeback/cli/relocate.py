@@ -5,6 +5,7 @@ import os
 from takeback import environment
 from takeback.cli.app import folder
 from takeback.cli.arguments import Command, Option
+from takeback.cli.projects import heard
 from takeback.cli.render import safe_line
 from takeback.errors import UsageError
 from takeback.project import Project
@@ -44,7 +45,7 @@ def run(given: "Arguments", screen: "Screen") -> int:
         user_home=environment.user_home(),
         join=given.get("join") or None,
     )
-    with project:
+    with heard(project, screen):
         if screen.json:
             screen.data({"project": project.id})
         else:

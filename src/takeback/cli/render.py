@@ -10,7 +10,7 @@ from takeback.model.safetext import safe
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from typing import TextIO
 
     from takeback.model.jsontext import Json
@@ -30,6 +30,16 @@ class Screen:
         self._colour_error = _wants_colour(sys.stderr)
         self._progress = _Progress() if _is_terminal(sys.stderr) and not json else None
         self._is_aside = False
+        self._told: Callable[[], Sequence[str]] | None = None
+        self._heard = 0
+
+    def listen(self, told: "Callable[[], Sequence[str]]") -> None:
+        """Note whatever this has to tell, each sentence once, before anything else is printed."""
+        self._told, self._heard = told, 0
+
+    def finish(self) -> None:
+        """There is nothing more to print."""
+        self._make_way()
 
     def step_aside(self) -> None:
         """Leave stdout to somebody else: from now on results go to stderr, too."""
@@ -38,17 +48,17 @@ class Screen:
 
     def say(self, line: str = "") -> None:
         """Print a line of the result."""
-        self._end_progress()
+        self._make_way()
         _put(self._results, line + "\n")
 
     def note(self, line: str) -> None:
         """Print a line that is not part of the result."""
-        self._end_progress()
+        self._make_way()
         _put(sys.stderr, line + "\n")
 
     def raw(self, data: bytes) -> None:
         """Print bytes of the result just as they are; not meant for a terminal."""
-        self._end_progress()
+        self._make_way()
         if sys.stdout is not None:  # the caller may have closed it
             sys.stdout.flush()
             sys.stdout.buffer.write(data)
@@ -58,6 +68,24 @@ class Screen:
     def is_terminal(self) -> bool:
         """Whether a person looks at the result, so that nothing in it may act on a terminal."""
         return _is_terminal(sys.stdout)
+
+    @property
+    def can_ask(self) -> bool:
+        """Whether somebody sees what is shown and can answer."""
+        streams = (sys.stdin, sys.stdout, sys.stderr)
+        return not self.json and all(_is_terminal(stream) for stream in streams)
+
+    def ask(self, question: str) -> bool:
+        """Ask, and wait for the answer; anything but a clear yes is a no."""
+        self._make_way()
+        _put(sys.stderr, f"{self._mark(question, 'bold')} [y/N] ")
+        try:
+            answer = sys.stdin.readline()
+        except (OSError, UnicodeDecodeError):
+            return False
+        if not answer.endswith("\n"):
+            _put(sys.stderr, "\n")
+        return answer.strip().lower() in ("y", "yes")
 
     @property
     def width(self) -> int:
@@ -77,7 +105,7 @@ class Screen:
 
     def data(self, value: "Mapping[str, Json]") -> None:
         """Print the result as JSON."""
-        self._end_progress()
+        self._make_way()
         _put(self._results, jsontext.dumps(value) + "\n")
 
     def style(self, text: str, *names: str) -> str:
@@ -91,9 +119,9 @@ class Screen:
         for left, right in listed:
             self.say(f"{indent}{left:<{width}}  {right}".rstrip())
 
-    def error(self, problem: "TakebackError") -> None:
-        """Show what went wrong and what to do next."""
-        self._end_progress()
+    def error(self, problem: "TakebackError", more: "Mapping[str, Json] | None" = None) -> None:
+        """Show what went wrong and what to do next; `more` is for programs only."""
+        self._make_way()
         if self.json:
             said: dict[str, Json] = {
                 "error": type(problem).__name__,
@@ -101,15 +129,13 @@ class Screen:
                 "hint": _as_unicode(problem.hint),
                 "exit_code": problem.exit_code,
             }
-            self.data(said)
+            self.data({**said, **(more or {})})
             return
-        mark, hint = "error:", "hint:"
-        if self._colour_error:
-            mark, hint = _styled(mark, ("red", "bold")), _styled(hint, ("cyan",))
+        mark = self._mark("error:", "red", "bold")
         _put(sys.stderr, f"{mark} {safe_line(str(problem))}\n")
         if problem.hint:
             lines = "\n".join(safe_line(line) for line in problem.hint.split("\n"))
-            _put(sys.stderr, f"\n{hint} {lines}\n")
+            _put(sys.stderr, f"\n{self._mark('hint:', 'cyan')} {lines}\n")
 
     def progress(self, doing: str, done: int, total: int) -> None:
         """Show how far long work has come, on a terminal, once it turns out to be long."""
@@ -120,9 +146,19 @@ class Screen:
     def _results(self) -> "TextIO | None":
         return sys.stderr if self._is_aside else sys.stdout
 
-    def _end_progress(self) -> None:
+    def _make_way(self) -> None:
+        """Remove the line of progress, and tell what has to be told first."""
         if self._progress is not None:
             self._progress.clear()
+        if self._told is not None:
+            news = self._told()[self._heard :]
+            self._heard += len(news)
+            for sentence in news:
+                _put(sys.stderr, f"{self._mark('note:', 'yellow')} {safe_line(sentence)}\n")
+
+    def _mark(self, word: str, *names: str) -> str:
+        """What begins a line on stderr."""
+        return _styled(word, names) if self._colour_error else word
 
 
 class _Progress:

@@ -7,10 +7,10 @@ its alone. What we have to say goes to stderr, after it is over.
 import contextlib
 import os
 
-import takeback
 from takeback.cli import child, turns
 from takeback.cli.app import folder
 from takeback.cli.arguments import Command, Option
+from takeback.cli.projects import opened
 from takeback.cli.render import count
 from takeback.errors import TakebackError, UnknownReferenceError
 from takeback.model import terms, tools
@@ -60,7 +60,7 @@ def run(given: "Arguments", screen: "Screen") -> int:
     """Run the command, tell what changed, end as it ended."""
     with child.Undisturbed() as quiet:
         wrapped = _Wrapped(given, screen, quiet)
-        with takeback.open(folder(given)) as project:
+        with opened(folder(given), screen) as project:
             outcome = wrapped.run_in(project)
     if outcome.signal:
         child.die_of(outcome.signal)

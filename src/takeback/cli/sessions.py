@@ -38,7 +38,7 @@ COMMAND = Command(
 
 def run(given: "Arguments", screen: "Screen") -> int:
     """List them; makes nothing."""
-    with existing(folder(given)) as project:
+    with existing(folder(given), screen) as project:
         found = project.sessions(_USUAL + 1, all=given.has("all"))
     shown = found if given.has("all") else found[:_USUAL]
     if screen.json:

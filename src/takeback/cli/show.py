@@ -44,7 +44,7 @@ COMMAND = Command(
 def run(given: "Arguments", screen: "Screen") -> int:
     """Show what was asked for; makes nothing."""
     ref, *paths = given.operands
-    with existing(folder(given)) as project:
+    with existing(folder(given), screen) as project:
         if paths:
             path = os.fsencode(paths[0])
             pieces = project.read(ref, path, inside=inside(project, folder(given)))

@@ -34,7 +34,7 @@ _WHY = {word: reasons.EXPLAINED[code] for code, word in reasons.WORDS.items()}
 def run(given: "Arguments", screen: "Screen") -> int:
     """Show the status; makes nothing."""
     path = folder(given)
-    project = find(path)
+    project = find(path, screen)
     if project is None:
         return _no_project(path, screen)
     with project:

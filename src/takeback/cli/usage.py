@@ -19,7 +19,7 @@ COMMAND = Command(
 
 def run(given: "Arguments", screen: "Screen") -> int:
     """Add it up and show it."""
-    with existing(folder(given)) as project:
+    with existing(folder(given), screen) as project:
         used = project.usage()
     if screen.json:
         screen.data(

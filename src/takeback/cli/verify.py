@@ -27,7 +27,7 @@ _DAMAGED = 4
 
 def run(given: "Arguments", screen: "Screen") -> int:
     """Verify and report."""
-    with existing(folder(given)) as project:
+    with existing(folder(given), screen) as project:
         found = project.verify(progress=screen.progress)
     if screen.json:
         screen.data(

@@ -1,0 +1,74 @@
+"""A terminal with a process on it, for tests that type."""
+
+import contextlib
+import fcntl
+import os
+import pty
+import select
+import signal
+import struct
+import termios
+import time
+
+import pytest
+
+PATIENCE = 30
+"""Seconds that something may take which must come soon."""
+
+
+class Terminal:
+    """A terminal with a process on it, as a person would sit at."""
+
+    def __init__(self, words: list[str], rows: int = 33, columns: int = 77) -> None:
+        self.seen = b""
+        self.process, self._fd = pty.fork()
+        if not self.process:
+            os.execv(words[0], words)
+        fcntl.ioctl(self._fd, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+
+    def type(self, keys: bytes) -> None:
+        """Press keys."""
+        os.write(self._fd, keys)
+
+    def resize(self, rows: int, columns: int) -> None:
+        """Make the window another size."""
+        fcntl.ioctl(self._fd, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+
+    def expect(self, text: bytes) -> bytes:
+        """Wait until something new is on the screen; what was there before it."""
+        end = time.monotonic() + PATIENCE
+        while text not in self.seen:
+            assert time.monotonic() < end, (text, self.seen)
+            if select.select([self._fd], [], [], 0.1)[0]:
+                try:
+                    self.seen += os.read(self._fd, 4096)
+                except OSError:  # the last process on it is gone
+                    assert text in self.seen, self.seen
+        before, self.seen = self.seen.split(text, 1)
+        return before
+
+    def status(self) -> int:
+        """Wait for the end; negative for a signal."""
+        end = time.monotonic() + PATIENCE
+        while time.monotonic() < end:
+            found, status = os.waitpid(self.process, os.WNOHANG)
+            if found:
+                self.process = 0
+                return os.waitstatus_to_exitcode(status)
+            if select.select([self._fd], [], [], 0.01)[0]:
+                with contextlib.suppress(OSError):
+                    self.seen += os.read(self._fd, 4096)
+        pytest.fail(f"it does not end: {self.seen!r}")
+
+    def hang_up(self) -> None:
+        """Close the window."""
+        os.close(self._fd)
+        self._fd = -1
+
+    def close(self) -> None:
+        """Leave nothing running."""
+        if self.process:
+            os.kill(self.process, signal.SIGKILL)
+            os.waitpid(self.process, 0)
+        if self._fd >= 0:
+            self.hang_up()
