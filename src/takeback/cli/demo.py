@@ -37,11 +37,14 @@ _STORY = (
     ("The log knows who did what, prompt by prompt:", "takeback log"),
     ("", "takeback show 'tidy up'"),
     ("What did that turn do to the files? Secrets are masked:", "takeback diff @~1- @~1"),
-    ("Everything is still there, to the byte, the mode and the empty folder:", ""),
-    ("", "takeback extract @~1- ../before"),
-    ("", "cd ../before && ls -lAR | cat -v && cat .env src/pay.py"),
     ("Is the store itself sound? And what is not covered?", "takeback verify"),
     ("", "takeback"),
+    ("So take that turn back. What you and the script did later stays:", ""),
+    ("", "takeback undo 'tidy up' --dry-run"),
+    ("", "takeback undo 'tidy up' --yes --because 'it deleted the sources'"),
+    ("Everything is there again, to the byte, the mode and the empty folder:", ""),
+    ("", "ls -lAR | cat -v && cat .env src/pay.py todo.txt version"),
+    ("Changed your mind? An undo is taken back like anything else:", "takeback redo"),
 )
 
 

@@ -1,0 +1,277 @@
+"""A plan before it is applied and the report after it: in the same words, and as JSON."""
+
+from takeback.cli import layout, timeline
+from takeback.cli.render import count, safe_line
+from takeback.model.jsontext import path_fields
+from takeback.model.plan import REDO, ROLLBACK, UNDO
+from takeback.model.safetext import safe
+from takeback.model.terms import BY_SHELL, CREATE, DELETE, MKDIR, RMDIR, YOU
+from takeback.model.tree import FOLDER
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from takeback.cli.render import Screen
+    from takeback.model.jsontext import Json
+    from takeback.model.plan import Plan, PlannedChange, Remark, Report
+
+_MOST_PREVIEWED = 200
+_MOST_REPORTED = 20
+_LONGEST_TITLE = 60
+_WIDEST_PATH = 60
+_CONFLICT = "conflict"
+_DOING = {UNDO: "take back", REDO: "put back", ROLLBACK: "roll back to"}
+_DONE = {UNDO: "Took back", REDO: "Put back", ROLLBACK: "Rolled back to"}
+_REVERSES = {UNDO: "puts it back", REDO: "takes it back again", ROLLBACK: "takes this back"}
+_STYLES = {CREATE: "green", MKDIR: "green", DELETE: "red", RMDIR: "red", _CONFLICT: "red"}
+
+
+def preview(plan: "Plan", screen: "Screen") -> None:
+    """What a plan would do: what is in the way first, then path by path, then what stays."""
+    page = _Page(plan, screen)
+    screen.say(page.would())
+    page.whence()
+    page.changes(_MOST_PREVIEWED)
+    page.what_stays(plan.kept)
+    page.doubts()
+    for text in (*plan.stays, *page.notes()):
+        screen.say(safe_line(text))
+
+
+def report(made: "Report", screen: "Screen", *, was_previewed: bool) -> None:
+    """What was done; what a preview has shown already is not said again."""
+    page = _Page(made.plan, screen)
+    if not made.id:
+        screen.say(f"Nothing to do: {page.already()}")
+        return
+    kept = (*made.plan.kept, *made.kept)
+    screen.say(page.did(kept))
+    if was_previewed:
+        page.part("Kept, because somebody saved it meanwhile", made.kept)
+    else:
+        page.changes(_MOST_REPORTED)
+        page.what_stays(kept if len(kept) > 1 else ())
+    page.part("Saved while this ran", made.rescued)
+    if not was_previewed:
+        page.doubts()
+        for text in (*made.plan.stays, *page.notes()):
+            screen.note(safe_line(text))
+    if made.undo:
+        screen.note(f"`{safe_line(made.undo)}` {_REVERSES[made.plan.verb]}")
+
+
+class _Page:
+    """A plan on a screen."""
+
+    def __init__(self, plan: "Plan", screen: "Screen") -> None:
+        self.plan = plan
+        self.screen = screen
+        self.marks = layout.marks(screen)
+
+    # -- the first line ----------------------------------------------------------------------
+
+    def would(self) -> str:
+        """In one sentence what would be done, and to how much."""
+        plan = self.plan
+        doing = f"Would {_DOING[plan.verb]} {self._titled()}"
+        if plan.conflicts:
+            return f"{doing}, but {in_conflict(plan)}"
+        covered = f"; goes back over {count(len(plan.covers), 'turn')}" if plan.covers else ""
+        return f"{doing}: {amount(plan, done=False)}{covered}"
+
+    def did(self, kept: "Sequence[Remark]") -> str:
+        """In one sentence what was done, to how much, and what stays."""
+        parts = [amount(self.plan, done=True)]
+        if len(kept) == 1:
+            parts.append(f"kept {safe(kept[0].path)} ({safe_line(kept[0].reason)})")
+        elif kept:
+            parts.append(f"kept {count(len(kept), 'path')}")
+        parts += [_first_words(text) for text in self.plan.stays]
+        return f"{_DONE[self.plan.verb]} {self._titled()}: {'; '.join(parts)}"
+
+    def whence(self) -> None:
+        """Whose turn it is."""
+        plan = self.plan
+        if plan.session:
+            line = f"turn {plan.entry[:8]} of session {plan.session[:8]}"
+            self.screen.say(self.screen.style(f"  {line}", "dim"))
+
+    def already(self) -> str:
+        """What to say of a plan that changes nothing."""
+        if self.plan.verb == ROLLBACK:
+            return f"everything is as it was at {self._title()}"
+        if self.plan.verb == REDO:
+            return f"everything is as {self._title()} left it"
+        return f"everything is as it was before {self._title()}"
+
+    def _titled(self) -> str:
+        agent = self.plan.agent
+        of = f" of {safe_line(agent)}" if agent and agent != "run" else ""
+        return f"{self._title()}{of}"
+
+    def _title(self) -> str:
+        """What is taken back or gone back to, as one calls it."""
+        called = layout.cut(timeline.title(self.plan.title), _LONGEST_TITLE, self.marks.cut)
+        return f'"{called}"' if self.plan.agent else called
+
+    # -- path by path ------------------------------------------------------------------------
+
+    def changes(self, most: int) -> None:
+        """The conflicts, and then the changes, a line each."""
+        rows = [(_CONFLICT, c.path, c.reason) for c in self.plan.conflicts]
+        rows += [(c.verb, c.path, self._of(c)) for c in self.plan.changes]
+        self._rows(rows, most)
+
+    def _rows(self, rows: "list[tuple[str, bytes, str]]", most: int) -> None:
+        shown = [(verb, safe(path), safe_line(said)) for verb, path, said in rows[:most]]
+        widest = min(max((layout.columns(path) for _, path, _ in shown), default=0), _WIDEST_PATH)
+        verbs = max((len(verb) for verb, _, _ in shown), default=0)
+        for verb, path, said in shown:
+            word = verb.ljust(max(verbs, 6))
+            style = _STYLES.get(verb)
+            word = self.screen.style(word, style) if style else word
+            self.screen.say(f"  {word}  {layout.pad(path, widest)}  {said}".rstrip())
+        if len(rows) > most:
+            self.screen.say(f"  and {len(rows) - most:,} more")
+
+    def _of(self, change: "PlannedChange") -> str:
+        """Whose change it is, where that is not said by the first line."""
+        if self.plan.verb != ROLLBACK:
+            return "by shell" if change.how == BY_SHELL else ""
+        names = [name for name in change.whose if name]
+        if not names:
+            return ""
+        by = f"by {' and '.join(names)}"
+        return f"{by} (by shell)" if change.how == BY_SHELL and names != [YOU] else by
+
+    # -- what stays --------------------------------------------------------------------------
+
+    def what_stays(self, kept: "Iterable[Remark]") -> None:
+        """What is not touched, and why."""
+        self.part("Kept", kept)
+        self.part("May be another session's, so it stays", self.plan.shared)
+        self.part("Not touched, because nobody knows what it held", self.plan.skipped)
+
+    def part(self, head: str, remarks: "Iterable[Remark]") -> None:
+        """Paths with a reason each, below a heading."""
+        listed = list(remarks)
+        if not listed:
+            return
+        self.screen.say(self.screen.style(head, "bold"))
+        shown = [(safe(each.path), safe_line(each.reason)) for each in listed[:_MOST_REPORTED]]
+        self.screen.table(shown)
+        if len(listed) > _MOST_REPORTED:
+            self.screen.say(f"  and {len(listed) - _MOST_REPORTED:,} more")
+
+    def doubts(self) -> None:
+        """What one should think about before one says yes."""
+        said = [safe_line(text) for text in self.plan.doubts]
+        yours = sum(YOU in change.whose for change in self.plan.changes)
+        if self.plan.verb == ROLLBACK and yours:
+            said.append(f"{count(yours, 'change')} of your own; the checkpoint before keeps them")
+        for text in said:
+            self.screen.say(self.screen.style(f"! {text}", "yellow"))
+
+    def notes(self) -> "list[str]":
+        """What else there is to know."""
+        passed = self.plan.passed_over
+        turns = "1 newer turn" if passed == 1 else f"{passed:,} newer turns"
+        return [f"passed over {turns} that changed nothing"] if passed else []
+
+
+def in_conflict(plan: "Plan") -> str:
+    """How many paths somebody has to decide about, or which one and why."""
+    if len(plan.conflicts) > 1:
+        return f"{len(plan.conflicts):,} paths are in conflict"
+    return "1 path is in conflict"
+
+
+def amount(plan: "Plan", *, done: bool) -> str:
+    """How much a plan does: `restored 3 files, removed 1`."""
+    made = [change for change in plan.changes if change.after is not None]
+    gone = [change for change in plan.changes if change.after is None]
+    word = "change" if plan.verb == REDO else "restore"
+    parts = []
+    if made:
+        parts.append(f"{word}{'d' if done else ''} {_things(made)}")
+    if gone:
+        of_one_kind = made and not any(map(_is_folder, (*made, *gone)))
+        things = f"{len(gone):,}" if of_one_kind else _things(gone)
+        parts.append(f"remove{'d' if done else ''} {things}")
+    return ", ".join(parts) or ("changed nothing" if done else "change nothing")
+
+
+def _things(changes: "list[PlannedChange]") -> str:
+    folders = sum(map(_is_folder, changes))
+    files = len(changes) - folders
+    parts = [count(files, "file")] if files else []
+    parts += [count(folders, "folder")] if folders else []
+    return " and ".join(parts)
+
+
+def _is_folder(change: "PlannedChange") -> bool:
+    entry = change.after or change.before
+    return entry is not None and entry.kind == FOLDER
+
+
+def _first_words(text: str) -> str:
+    """What stays, without how to get rid of it."""
+    return safe_line(text.split(":", maxsplit=1)[0].split(";", maxsplit=1)[0])
+
+
+# -- JSON --------------------------------------------------------------------------------------
+
+
+def plan_json(plan: "Plan") -> "dict[str, Json]":
+    """A plan as documented in docs/json.md."""
+    return _json(plan, None)
+
+
+def report_json(made: "Report") -> "dict[str, Json]":
+    """A report as documented in docs/json.md: the plan, and what became of it."""
+    return _json(made.plan, made)
+
+
+def _json(plan: "Plan", made: "Report | None") -> "dict[str, Json]":
+    return {
+        "verb": plan.verb,
+        "target": plan.target or None,
+        "base": plan.base,
+        "entry": plan.entry or None,
+        "title": plan.title,
+        "session": plan.session or None,
+        "agent": plan.agent or None,
+        "newest": plan.is_newest,
+        "changes": [_change(change) for change in plan.changes],
+        "conflicts": _remarks(plan.conflicts),
+        "kept": _remarks((*plan.kept, *(made.kept if made else ()))),
+        "skipped": _remarks(plan.skipped),
+        "shared": _remarks(plan.shared),
+        "rescued": _remarks(made.rescued if made else ()),
+        "doubts": list(plan.doubts),
+        "stays": list(plan.stays),
+        "covers": list(plan.covers),
+        "passed_over": plan.passed_over,
+        "effects": [],
+        "dependents": [],
+        "done": made is not None and bool(made.id),
+        "id": (made.id or None) if made else None,
+        "before": (made.before or None) if made else None,
+        "after": (made.after or None) if made else None,
+        "because": (made.because or None) if made else None,
+        "undo": (made.undo or None) if made else None,
+    }
+
+
+def _change(change: "PlannedChange") -> "dict[str, Json]":
+    return {
+        **path_fields(change.path),
+        "verb": change.verb,
+        "whose": list(change.whose),
+        "how": change.how or None,
+    }
+
+
+def _remarks(remarks: "Iterable[Remark]") -> "list[Json]":
+    return [{**path_fields(each.path), "reason": each.reason} for each in remarks]

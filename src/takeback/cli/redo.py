@@ -1,0 +1,42 @@
+"""`takeback redo`: put back what an undo took back."""
+
+from takeback.cli.app import folder
+from takeback.cli.arguments import Command
+from takeback.cli.projects import existing
+from takeback.cli.restoring import OPTIONS, SESSION, Restoring
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from takeback.cli.arguments import Arguments
+    from takeback.cli.render import Screen
+
+COMMAND = Command(
+    "redo",
+    "put back what was taken back last",
+    text=(
+        "Without TURN what `takeback undo` took back last; once more puts back the one before.\n"
+        "After a new turn there is no last one any more; a TURN by its id can be put back at any\n"
+        "time, unless you or others changed the same files since: that is a conflict, and nothing\n"
+        "is done."
+    ),
+    operands=("[TURN]", "[-- PATH…]"),
+    options=(*OPTIONS, SESSION),
+    examples=(
+        ("takeback redo", "changed your mind about the last undo"),
+        ("takeback redo mvkr", "put back a certain turn"),
+    ),
+)
+
+
+def run(given: "Arguments", screen: "Screen") -> int:
+    """Put it back."""
+    with existing(folder(given), screen) as project:
+        this = Restoring("redo", given, screen, project)
+        code = this.at_once(
+            lambda: project.redo(because=this.because, keep_mtime=this.keep_mtime, yes=this.agreed)
+        )
+        if code is not None:
+            return code
+        return this.planned(
+            project.plan_redo(this.ref, session=this.session, paths=this.paths, inside=this.inside)
+        )

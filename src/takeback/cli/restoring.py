@@ -1,0 +1,196 @@
+"""What `undo`, `redo` and `rollback` have in common: options, the preview, the question."""
+
+import os
+import shlex
+
+from takeback.cli import previewed
+from takeback.cli.app import folder
+from takeback.cli.arguments import Option
+from takeback.cli.projects import inside
+from takeback.errors import ConflictError, DecisionNeededError
+from takeback.model.plan import REDO, ROLLBACK, UNDO
+from takeback.model.tree import FOLDER
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from takeback.cli.arguments import Arguments
+    from takeback.cli.render import Screen
+    from takeback.errors import TakebackError
+    from takeback.model.plan import Plan, PlannedChange, Report
+    from takeback.project import Project
+
+SESSION = Option(("--session",), "only what this session did", "SESSION")
+OPTIONS = (
+    Option(("-n", "--dry-run"), "show what would be done, and do nothing"),
+    Option(("-y", "--yes"), "go ahead with what the preview shows, without a question"),
+    Option(("--because",), "why; the log keeps it", "TEXT"),
+    Option(("--keep-mtime",), "give files the modification times that they had, too"),
+)
+
+_INTERRUPTED = 130
+_MOST_NAMED = 4
+_DOES = {UNDO: "taken back", REDO: "put back", ROLLBACK: "changed"}
+
+
+class Restoring:
+    """One command, from the plan to the report."""
+
+    def __init__(self, name: str, given: "Arguments", screen: "Screen", project: "Project") -> None:
+        self._name = name
+        self._given = given
+        self._screen = screen
+        self._project = project
+        self._is_trial = given.has("dry-run")
+        self.agreed = given.has("yes")
+        self.because = given.get("because")
+        self.keep_mtime = given.has("keep-mtime")
+        self.ref = given.operands[0] if given.operands else None
+        self.session = given.get("session") or None
+        self.paths = [os.fsencode(path) for path in given.rest]
+        self.inside = inside(project, folder(given))
+
+    def at_once(self, do: "Callable[[], Report]") -> "int | None":
+        """Do what needs no question; None if there is one after all, or more was asked for."""
+        if self._is_trial or self.ref is not None or self.session is not None or self.paths:
+            return None
+        try:
+            made = do()
+        except DecisionNeededError:
+            return None  # the plan shows what is to be decided
+        return self._report(made)
+
+    def planned(self, plan: "Plan") -> int:
+        """Show, ask where somebody has to decide, do it, report; return the exit code."""
+        if self._is_trial:
+            return self._dry_run(plan)
+        if plan.conflicts:
+            return self._refuse(plan, self._conflict(plan))
+        if self.agreed or not _needs_consent(plan):
+            return self._apply(plan)
+        if not self._screen.can_ask:
+            return self._refuse(plan, self._unasked(plan))
+        previewed.preview(plan, self._screen)
+        return self._ask() or self._apply(plan, was_previewed=True)
+
+    # -- what comes of it --------------------------------------------------------------------
+
+    def _dry_run(self, plan: "Plan") -> int:
+        if plan.conflicts and not self._screen.json:
+            return self._refuse(plan, self._conflict(plan))
+        if self._screen.json:
+            self._screen.data(previewed.plan_json(plan))
+            return ConflictError.exit_code if plan.conflicts else 0
+        previewed.preview(plan, self._screen)
+        self._screen.note(f"nothing was changed; `{self._again()}` does it")
+        return 0
+
+    def _ask(self) -> int:
+        """Ask whether to go on: 0 if so, else the exit code."""
+        question = "Put this back?" if self._name == REDO else "Take this back?"
+        try:
+            if self._screen.ask(question):
+                return 0
+        except KeyboardInterrupt:
+            self._screen.note("\nnothing was changed")
+            return _INTERRUPTED
+        self._screen.note("nothing was changed")
+        return DecisionNeededError.exit_code
+
+    def _apply(self, plan: "Plan", *, was_previewed: bool = False) -> int:
+        made = self._project.apply(
+            plan,
+            because=self.because,
+            keep_mtime=self.keep_mtime,
+            yes=self.agreed or was_previewed,
+        )
+        return self._report(made, was_previewed=was_previewed)
+
+    def _report(self, made: "Report", *, was_previewed: bool = False) -> int:
+        if self._screen.json:
+            self._screen.data(previewed.report_json(made))
+        else:
+            previewed.report(made, self._screen, was_previewed=was_previewed)
+        return 0
+
+    def _refuse(self, plan: "Plan", problem: "TakebackError") -> int:
+        """Show the plan, and why it is not carried out."""
+        if not self._screen.json:
+            previewed.preview(plan, self._screen)
+        self._screen.error(problem, {"plan": previewed.plan_json(plan)})
+        return problem.exit_code
+
+    # -- why not -----------------------------------------------------------------------------
+
+    def _unasked(self, plan: "Plan") -> DecisionNeededError:
+        if plan.doubts:
+            why = plan.doubts[0]
+        elif plan.verb == ROLLBACK:
+            why = "a rollback needs your consent"
+        else:
+            why = f"this is not the newest that can be {_DOES[plan.verb]}"
+        return DecisionNeededError(
+            f"nothing was changed: {why}, and nobody is there to ask",
+            hint=f"`{self._again('--yes')}` goes ahead with what the preview shows",
+        )
+
+    def _conflict(self, plan: "Plan") -> ConflictError:
+        first, several = plan.conflicts[0], len(plan.conflicts) > 1
+        hints = []
+        others = [change for change in plan.changes if not _is_folder(change)]
+        if others:
+            which = "them" if several else "it"
+            hints.append(f"`{self._again(paths=self._named(others))}` leaves {which} alone")
+        if plan.verb == UNDO and plan.agent:
+            path = self._words(first.path)
+            hints.append(f"`takeback diff {plan.entry[:8]} @ -- {path}` shows what changed since")
+        return ConflictError(
+            f"nothing was {_DOES[plan.verb]}: {previewed.in_conflict(plan)}",
+            hint="\n      ".join(hints),
+            conflicts=tuple((each.path, each.reason) for each in plan.conflicts),
+        )
+
+    def _named(self, changes: "list[PlannedChange]") -> "list[str]":
+        """How one would name these paths on the command line; vaguely, if they are many."""
+        if len(changes) > _MOST_NAMED or not all(_can_be_typed(each.path) for each in changes):
+            return ["PATH…"]
+        return [self._words(change.path) for change in changes]
+
+    def _words(self, path: bytes) -> str:
+        """A path as one would type it here."""
+        here = os.path.relpath(b"/" + path, b"/" + self.inside)
+        return shlex.quote(os.fsdecode(here))
+
+    def _again(self, *flags: str, paths: "list[str] | None" = None) -> str:
+        """The same command once more, as one would type it, with something added."""
+        given = self._given
+        options = [
+            f"--{name} {shlex.quote(given.get(name))}"
+            for name in ("session", "because")
+            if given.has(name)
+        ]
+        kept = ["--keep-mtime"] if given.has("keep-mtime") else []
+        place = [f"-C {shlex.quote(given.get('C'))}"] if given.has("C") else []
+        named = [shlex.quote(word) for word in given.rest] if paths is None else paths
+        words = [*place, self._name, *map(shlex.quote, given.operands), *options, *kept, *flags]
+        return " ".join(["takeback", *words, *(["--", *named] if named else [])])
+
+
+def _needs_consent(plan: "Plan") -> bool:
+    """Whether somebody has to see a plan without conflicts before it is applied."""
+    if plan.doubts:
+        return True
+    return bool(plan.changes) and (plan.verb == ROLLBACK or not plan.is_newest)
+
+
+def _is_folder(change: "PlannedChange") -> bool:
+    entry = change.after or change.before
+    return entry is not None and entry.kind == FOLDER
+
+
+def _can_be_typed(path: bytes) -> bool:
+    try:
+        return path.decode().isprintable()
+    except UnicodeDecodeError:
+        return False

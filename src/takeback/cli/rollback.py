@@ -1,0 +1,40 @@
+"""`takeback rollback`: bring the whole project back to a state, exactly."""
+
+from takeback.cli.app import folder
+from takeback.cli.arguments import Command
+from takeback.cli.projects import existing
+from takeback.cli.restoring import OPTIONS, Restoring
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from takeback.cli.arguments import Arguments
+    from takeback.cli.render import Screen
+
+COMMAND = Command(
+    "rollback",
+    "bring everything back to a state, exactly",
+    text=(
+        "What changed since goes, whoever changed it, also your own edits; a checkpoint keeps\n"
+        "them, and `takeback undo` brings them back. You see first what would be done.\n"
+        "REF is the id of a turn, step or checkpoint or its beginning (a turn means the state it\n"
+        "left), `ID-` (before it), `@~N` (N turns back), a time (`10m`, `14:05`) or words of a\n"
+        "prompt. With PATH only these files and folders go back. Commits stay as they are."
+    ),
+    operands=("REF", "[-- PATH…]"),
+    options=OPTIONS,
+    examples=(
+        ("takeback rollback mvkr-", "to before a turn"),
+        ("takeback rollback 10m", "to ten minutes ago"),
+        ("takeback rollback @ -- src/pay.py", "one file, to the newest checkpoint"),
+        ("takeback rollback @~3 --dry-run", "only show what that would do"),
+    ),
+)
+
+
+def run(given: "Arguments", screen: "Screen") -> int:
+    """Roll back."""
+    with existing(folder(given), screen) as project:
+        this = Restoring("rollback", given, screen, project)
+        return this.planned(
+            project.plan_rollback(given.operands[0], paths=this.paths, inside=this.inside)
+        )
