@@ -303,7 +303,16 @@ def said_by(program: str, folder: Path, home: Path) -> str:
 
 # -- JSON --------------------------------------------------------------------------------------
 
-SECTIONS = ("takeback", *(f"takeback {name}" for name in COMMANDS if name != "demo"), "Errors")
+RESTORES = "takeback undo, redo and rollback"
+SECTIONS = (
+    "takeback",
+    *(
+        RESTORES if name == "undo" else f"takeback {name}"
+        for name in COMMANDS
+        if name not in {"demo", "redo", "rollback"}
+    ),
+    "Errors",
+)
 
 
 @pytest.mark.parametrize("title", SECTIONS)
@@ -353,6 +362,23 @@ def _run(cli: Cli, _shop: Path, _home: Path) -> dict[str, object]:
     assert answer.text == "out\n"
     said: dict[str, object] = json.loads(answer.notes.splitlines()[-1])
     return said
+
+
+def _restores(cli: Cli, shop: Path, _home: Path) -> dict[str, object]:
+    cli("run", "--", "sh", "-c", "echo new > src/new.py; mkdir lib; mkfifo lib/pipe")
+    trial = cli("undo", "--dry-run", "--json").json()
+    undone = cli("undo", "--because", "it was wrong", "--json").json()
+    others = [cli("redo", "--json").json(), cli("rollback", "@~1", "--yes", "--json").json()]
+    assert [list(other) for other in (trial, *others)] == [list(undone)] * 3
+    assert [other["done"] for other in (trial, *others)] == [False, True, True]
+    cli("undo")
+    write(shop / "src/new.py", "mine\n")
+    refused = cli("undo", "--json")
+    assert refused.code == 3
+    plan = refused.json().pop("plan")
+    assert isinstance(plan, dict)
+    assert list(plan) == list(undone)
+    return {**undone, "conflicts": plan["conflicts"]}
 
 
 def _log(cli: Cli, _shop: Path, _home: Path) -> dict[str, object]:
@@ -431,6 +457,7 @@ ANSWERS: dict[str, Callable[[Cli, Path, Path], dict[str, object]]] = {
     "takeback": _status,
     "takeback checkpoint": _checkpoint,
     "takeback run": _run,
+    RESTORES: _restores,
     "takeback log": _log,
     "takeback show": _show,
     "takeback diff": _diff,

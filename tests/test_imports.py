@@ -20,7 +20,8 @@ PYTHONS_OWN = frozenset(
 ALWAYS = frozenset(
     """
     takeback takeback.cli takeback.cli.app takeback.cli.arguments takeback.cli.checkpoint
-    takeback.cli.projects takeback.cli.render takeback.engine takeback.engine.capture takeback.engine.limits
+    takeback.cli.projects takeback.cli.render takeback.engine takeback.engine.capture
+    takeback.engine.limits
     takeback.engine.request takeback.model.terms takeback.opening takeback.store.events
     takeback.store.processes takeback.store.projections takeback.surroundings
     takeback.capturing takeback.environment takeback.errors takeback.looking takeback.model

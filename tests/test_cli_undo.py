@@ -1,0 +1,587 @@
+"""`takeback undo`, `redo` and `rollback` as a person and a program meet them."""
+
+import json
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from history import command
+from oracle import differences
+from shop import LABEL, Shop
+from takeback.cli.render import Screen
+from terminal import Terminal
+
+STARTED = [sys.executable, "-I", "-m", "takeback"]
+
+
+@pytest.fixture
+def shop(tree: Path, home: Path) -> Iterator[Shop]:
+    """A project with nothing to undo yet."""
+    assert home.is_dir()
+    made = Shop(tree)
+    with made.project:
+        yield made
+
+
+@pytest.fixture
+def terminal(shop: Shop) -> Iterator[Callable[..., Terminal]]:
+    """Runs `takeback` on a terminal."""
+    made: list[Terminal] = []
+
+    def start(*words: str) -> Terminal:
+        os.chdir(shop.tree)
+        made.append(Terminal([*STARTED, *words], columns=100))
+        return made[-1]
+
+    here = Path.cwd()
+    yield start
+    os.chdir(here)
+    for one in made:
+        one.close()
+
+
+def masked(text: str) -> str:
+    """Text in which ids are hidden."""
+    return re.sub(r"(?<![a-z])[k-z]{8,12}(?![a-z])", "<id>", text)
+
+
+def seen(screen: Terminal) -> str:
+    """What a command that ends showed, without the terminal's line ends and colours."""
+    text = screen.seen.decode().replace("\r\n", "\n")
+    return re.sub(r"\x1b\[[0-9;]*[mK]", "", text)
+
+
+# -- undo and redo -----------------------------------------------------------------------------
+
+UNDONE = f"""\
+Took back "{LABEL}" of claude-code: restored 3 files, removed 1
+  write   src/cart.py         by shell
+  write   src/pay.py
+  delete  src/validate.py
+  create  tests/test_cart.py  by shell
+"""
+REDONE = f"""\
+Put back "{LABEL}" of claude-code: changed 3 files, removed 1
+  write   src/cart.py         by shell
+  write   src/pay.py
+  create  src/validate.py
+  delete  tests/test_cart.py  by shell
+"""
+
+
+def test_undo_takes_back_the_last_turn(shop: Shop) -> None:
+    """One word, no question: the files are as they were, and the last line says how to go back."""
+    before = shop.picture()
+    shop.validation()
+    said = shop("undo")
+    assert (said.code, said.out) == (0, UNDONE)
+    assert said.err == "`takeback redo` puts it back\n"
+    assert not differences(before, shop.picture())
+
+
+def test_redo_puts_it_back(shop: Shop) -> None:
+    """`redo` mirrors `undo`, and says what it did in the same way."""
+    shop.validation()
+    after = shop.picture()
+    shop("undo")
+    said = shop("redo")
+    assert (said.code, said.out) == (0, REDONE)
+    assert said.err == "`takeback undo` takes it back again\n"
+    assert not differences(after, shop.picture())
+
+
+def test_undo_repeats(shop: Shop) -> None:
+    """Each further `undo` goes one turn back, and each `redo` one forward."""
+    pictures = [shop.picture()]
+    for number in range(3):
+        shop.turn(f"Turn {number}", {f"file{number}": "x\n"})
+        pictures.append(shop.picture())
+    for expected in reversed(pictures[:-1]):
+        assert shop("undo").code == 0
+        assert not differences(expected, shop.picture())
+    assert shop("undo").code == 1
+    for expected in pictures[1:]:
+        assert shop("redo").code == 0
+        assert not differences(expected, shop.picture())
+    assert shop("redo").code == 1
+
+
+@pytest.mark.parametrize("verb", ["undo", "redo"])
+def test_nothing_to_take_back(shop: Shop, verb: str) -> None:
+    """It says so in a sentence, with what one could do instead; the exit code is 1."""
+    said = shop(verb)
+    assert (said.code, said.out) == (1, "")
+    assert said.err.startswith(f"error: there is nothing to {verb}")
+    assert shop.json(verb, code=1)["error"] == "NothingToTakeBackError"
+
+
+def test_turns_that_changed_nothing_are_passed_over(shop: Shop) -> None:
+    """They are counted, and the one before them is taken back."""
+    shop.validation()
+    shop.turn("Explain it", {})
+    said = shop("undo")
+    assert said.out == UNDONE
+    assert "passed over 1 newer turn that changed nothing" in said.err
+
+
+def test_what_you_did_since_stays(shop: Shop) -> None:
+    """Files that the turn did not touch are as you left them."""
+    shop.validation()
+    shop.write({"notes.md": "# Notes\nmine\n", "mine.txt": "mine\n"})
+    assert shop("undo").out == UNDONE
+    assert (shop.tree / "notes.md").read_text() == "# Notes\nmine\n"
+    assert (shop.tree / "mine.txt").read_text() == "mine\n"
+
+
+def test_a_folder_that_is_not_empty_stays(shop: Shop) -> None:
+    """A folder of the turn in which you put something is kept, and the report says why."""
+    shop.turn("New parts", {"lib/part.py": "x\n"})
+    shop.write({"lib/mine.py": "mine\n"})
+    said = shop("undo")
+    assert said.code == 0
+    assert "removed 1 file; kept lib (not empty: it holds `mine.py`)" in said.out
+    assert sorted(os.listdir(shop.tree / "lib")) == ["mine.py"]
+
+
+def test_only_some_paths(shop: Shop) -> None:
+    """`-- PATH` takes back only these; named from a subfolder they are counted from there."""
+    shop.validation()
+    said = command(shop.tree / "src", "undo", "--", "pay.py", "../tests")
+    assert said.code == 0
+    assert "restored 2 files" in said.out
+    assert (shop.tree / "src/pay.py").read_text() == "def pay():\n    return 1\n"
+    assert (shop.tree / "tests/test_cart.py").exists()
+    assert (shop.tree / "src/validate.py").exists()
+    assert shop("undo").code == 0
+    assert not (shop.tree / "src/validate.py").exists()
+
+
+def test_the_project_may_be_named(shop: Shop, tmp_path: Path) -> None:
+    """`-C DIR` works from anywhere."""
+    shop.validation()
+    said = command(tmp_path, "-C", str(shop.tree), "undo")
+    assert (said.code, said.out) == (0, UNDONE)
+
+
+def test_modification_times_can_come_back(shop: Shop) -> None:
+    """A restored file has the present time, with `--keep-mtime` the one it had."""
+    path = shop.tree / "src/pay.py"
+    os.utime(path, (1_000_000_000, 1_000_000_000))
+    shop.project.checkpoint()
+    shop.turn("Edit", {"src/pay.py": "new\n"})
+    shop("undo", "--keep-mtime")
+    assert path.stat().st_mtime == 1_000_000_000
+    shop("redo")
+    shop("undo")
+    assert path.stat().st_mtime > 1_700_000_000
+
+
+def test_why_is_kept(shop: Shop) -> None:
+    """`--because` is in the report, and a plan needs no reason."""
+    shop.validation()
+    assert shop.json("undo", "--dry-run", "--because", "x")["because"] is None
+    assert shop.json("undo", "--because", "tests fail")["because"] == "tests fail"
+
+
+# -- consent -----------------------------------------------------------------------------------
+
+
+def later_turn(shop: Shop) -> str:
+    """Two turns on different files; the id of the first."""
+    first = shop.validation()
+    shop.turn("Write docs", {"docs.md": "docs\n"})
+    return first
+
+
+def test_a_turn_in_the_middle_needs_a_yes(shop: Shop) -> None:
+    """Without a terminal there is the preview, and the call that would do it; nothing is done."""
+    first = later_turn(shop)
+    before = shop.picture()
+    said = shop("undo", first[:8])
+    assert said.code == 3
+    assert said.out.startswith(f'Would take back "{LABEL}" of claude-code: restore 3 files, ')
+    assert said.out.splitlines()[1].startswith(f"  turn {first[:8]} of session ")
+    assert f"hint: `takeback undo {first[:8]} --yes` goes ahead" in said.err
+    assert not differences(before, shop.picture())
+    again = shop(*shlex.split(found_command(said.err)))
+    assert again.code == 0
+    assert again.out.startswith(f'Took back "{LABEL}"')
+    assert (shop.tree / "docs.md").exists()
+
+
+def found_command(text: str) -> str:
+    """The first command of ours that a text names, without its first word."""
+    found = re.search(r"`takeback ([^`]*)`", text)
+    assert found is not None, text
+    return found[1]
+
+
+def test_a_rollback_needs_a_yes(shop: Shop) -> None:
+    """A rollback shows what goes, whose it is, and that your edits are kept; then it waits."""
+    first = shop.validation()
+    shop.write({"notes.md": "mine\n"})
+    before = shop.picture()
+    said = shop("rollback", f"{first[:8]}-")
+    assert said.code == 3
+    assert "Would roll back to " in said.out
+    assert "  write   notes.md            by you\n" in said.out
+    assert "  write   src/cart.py         by claude-code (by shell)\n" in said.out
+    assert "! 1 change of your own; the checkpoint before keeps it" in said.out
+    assert "goes back over 1 turn" in said.out
+    assert f"`takeback rollback {first[:8]}- --yes` goes ahead" in said.err
+    assert not differences(before, shop.picture())
+
+
+def test_a_rollback_with_yes_and_back(shop: Shop) -> None:
+    """With `--yes` everything is as it was then; `undo` brings back what came after, yours too."""
+    start = shop.picture()
+    first = shop.validation()
+    shop.write({"notes.md": "mine\n"})
+    before = shop.picture()
+    said = shop("rollback", f"{first[:8]}-", "--yes")
+    assert said.code == 0
+    assert said.out.startswith("Rolled back to ")
+    assert said.err.endswith("`takeback undo` takes this back\n")
+    assert not differences(start, shop.picture())
+    again = shop("undo")
+    assert again.code == 0
+    assert again.err.endswith("`takeback redo` puts it back\n")
+    assert not differences(before, shop.picture())
+
+
+def test_a_rollback_of_nothing_asks_nothing(shop: Shop) -> None:
+    """Where everything is as it was, it says so, and nobody has to agree."""
+    said = shop("rollback", "@")
+    assert (said.code, said.err) == (0, "")
+    assert said.out.startswith("Nothing to do: everything is as it was at ")
+
+
+@pytest.mark.parametrize("answer", [b"y\r", b"YES\r"])
+def test_a_yes_is_a_yes(shop: Shop, terminal: Callable[..., Terminal], answer: bytes) -> None:
+    """On a terminal the question comes after the preview; a yes does what was shown."""
+    first = later_turn(shop)
+    screen = terminal("undo", first)
+    shown = screen.expect(b"Take this back?")
+    assert b"src/validate.py" in shown
+    screen.type(answer)
+    screen.expect(b"Took back")
+    assert screen.status() == 0
+    assert not (shop.tree / "src/validate.py").exists()
+    # What was shown is not shown again.
+    assert "src/validate.py" not in seen(screen)
+    assert seen(screen).endswith(f"`takeback redo {first[:8]}` puts it back\n")
+
+
+@pytest.mark.parametrize("answer", [b"\r", b"n\r", b"yes please\r", b"\xff\r", b"\x04"])
+def test_anything_else_is_a_no(
+    shop: Shop, terminal: Callable[..., Terminal], answer: bytes
+) -> None:
+    """Enter, Ctrl-D and whatever is not a yes change nothing; the exit code is 3."""
+    first = later_turn(shop)
+    before = shop.picture()
+    screen = terminal("undo", first)
+    screen.expect(b"[y/N] ")
+    screen.type(answer)
+    screen.expect(b"nothing was changed")
+    assert screen.status() == 3
+    assert not differences(before, shop.picture())
+
+
+def test_ctrl_c_at_the_question(shop: Shop, terminal: Callable[..., Terminal]) -> None:
+    """Ctrl-C is a no with exit code 130."""
+    first = later_turn(shop)
+    before = shop.picture()
+    screen = terminal("rollback", f"{first}-")
+    screen.expect(b"[y/N] ")
+    screen.type(b"\x03")
+    screen.expect(b"nothing was changed")
+    assert screen.status() == 130
+    assert not differences(before, shop.picture())
+
+
+def test_what_changes_meanwhile_is_not_overwritten(
+    shop: Shop, terminal: Callable[..., Terminal]
+) -> None:
+    """If a file is saved between the preview and the yes, nothing is done."""
+    first = later_turn(shop)
+    screen = terminal("rollback", f"{first}-")
+    screen.expect(b"[y/N] ")
+    shop.write({"notes.md": "saved meanwhile\n"})
+    before = shop.picture()
+    screen.type(b"y\r")
+    assert screen.status() == 3
+    assert not differences(before, shop.picture())
+
+
+def test_a_clean_undo_asks_nothing_on_a_terminal(
+    shop: Shop, terminal: Callable[..., Terminal]
+) -> None:
+    """The newest turn goes without a question, also where one could be asked."""
+    shop.validation()
+    screen = terminal("undo")
+    assert screen.status() == 0
+    screen.expect(b"puts it back")
+    assert not (shop.tree / "src/validate.py").exists()
+
+
+def test_nobody_is_asked_who_does_not_see_the_preview(shop: Shop) -> None:
+    """With stdout in a file there is no question, although somebody sits at the terminal."""
+    first = later_turn(shop)
+    words = shlex.join([*STARTED, "undo", first])
+    screen = Terminal(["/bin/sh", "-c", f"cd {shlex.quote(str(shop.tree))} && {words} > ../out"])
+    assert screen.status() == 3
+    screen.close()
+    assert "Would take back" in (shop.tree.parent / "out").read_text()
+
+
+# -- conflicts ---------------------------------------------------------------------------------
+
+
+def conflict(shop: Shop) -> None:
+    """You change a file that the last turn changed."""
+    shop.validation()
+    shop.write({"src/pay.py": "mine\n"})
+
+
+@pytest.mark.parametrize("words", [[], ["--yes"], ["--dry-run"]], ids=str)
+def test_a_conflict_is_listed_first_and_nothing_is_done(shop: Shop, words: list[str]) -> None:
+    """Whoever says yes, and whether or not it is a trial: exit code 3, the path and the reason."""
+    conflict(shop)
+    before = shop.picture()
+    said = shop("undo", *words)
+    assert said.code == 3
+    lines = said.out.splitlines()
+    assert lines[0] == f'Would take back "{LABEL}" of claude-code, but 1 path is in conflict'
+    assert lines[2] == "  conflict  src/pay.py          changed since by you"
+    assert said.err.startswith("error: nothing was taken back: 1 path is in conflict\n")
+    assert not differences(before, shop.picture())
+
+
+def test_the_hint_of_a_conflict_works(shop: Shop) -> None:
+    """The command that the hint names takes back the others and leaves your file alone."""
+    conflict(shop)
+    said = command(shop.tree / "src", "undo")
+    assert said.code == 3
+    again = command(shop.tree / "src", *shlex.split(found_command(said.err)))
+    assert again.code == 0, again.err
+    assert (shop.tree / "src/pay.py").read_text() == "mine\n"
+    assert not (shop.tree / "src/validate.py").exists()
+    assert (shop.tree / "tests/test_cart.py").exists()
+
+
+def test_a_conflict_for_programs(shop: Shop) -> None:
+    """With `--json` the error has the plan besides; a trial prints the plan alone."""
+    conflict(shop)
+    error = shop.json("undo", "--yes", code=3)
+    assert (error["error"], error["exit_code"]) == ("ConflictError", 3)
+    plan = shop.json("undo", "--dry-run", code=3)
+    assert plan == error["plan"]
+    assert plan["conflicts"] == [{"path": "src/pay.py", "reason": "changed since by you"}]
+    assert plan["done"] is False
+
+
+# -- looking first -----------------------------------------------------------------------------
+
+
+def test_a_trial_changes_nothing_and_shows_the_outcome(shop: Shop) -> None:
+    """What `--dry-run` lists is what is done then, line by line."""
+    shop.validation()
+    before = shop.picture()
+    trial = shop("undo", "-n")
+    assert trial.code == 0
+    assert trial.err == "nothing was changed; `takeback undo` does it\n"
+    assert not differences(before, shop.picture())
+    done = shop("undo")
+    listed = [line for line in trial.out.splitlines()[1:] if not line.startswith("  turn ")]
+    assert listed == done.out.splitlines()[1:]
+
+
+def test_json_of_a_plan_and_its_report(shop: Shop) -> None:
+    """Both have the same fields; the report says what became of it."""
+    turn = shop.validation()
+    plan = shop.json("undo", "--dry-run")
+    report = shop.json("undo")
+    assert list(plan) == list(report)
+    same = ("verb", "base", "entry", "title", "changes", "conflicts", "newest")
+    assert {key: plan[key] for key in same} == {key: report[key] for key in same}
+    assert (plan["entry"], plan["agent"], plan["newest"]) == (turn, "claude-code", True)
+    assert (plan["done"], plan["id"], report["done"], report["undo"]) == (
+        False,
+        None,
+        True,
+        "takeback redo",
+    )
+    assert report["changes"] == [
+        {"path": "src/cart.py", "verb": "write", "whose": ["claude-code"], "how": "shell"},
+        {"path": "src/pay.py", "verb": "write", "whose": ["claude-code"], "how": "named"},
+        {"path": "src/validate.py", "verb": "delete", "whose": ["claude-code"], "how": "named"},
+        {"path": "tests/test_cart.py", "verb": "create", "whose": ["claude-code"], "how": "shell"},
+    ]
+
+
+def test_consent_for_programs(shop: Shop) -> None:
+    """With `--json` nobody is asked: exit code 3 and the plan, or `--yes`."""
+    first = later_turn(shop)
+    error = shop.json("rollback", f"{first}-", code=3)
+    assert error["error"] == "DecisionNeededError"
+    assert "--yes" in str(error["hint"])
+    assert shop.json("rollback", f"{first}-", "--yes")["done"] is True
+
+
+def test_names_cannot_act(shop: Shop) -> None:
+    """Escape sequences in names, prompts and agents are shown, not obeyed, before and after."""
+    evil = "evil\x1b[2J\n\N{RIGHT-TO-LEFT OVERRIDE}.py"
+    shop.session = shop.project.session("bad\x1b[1magent")
+    shop.turn("clear \x1b[2J\rall\nof it", {evil: "x\n", "ok.py": "x\n"})
+    for words in (["undo", "--dry-run"], ["undo"], ["redo"], ["rollback", "@~1"]):
+        said = shop(*words)
+        text = said.out + said.err
+        assert not {"\x1b", "\r", "\N{RIGHT-TO-LEFT OVERRIDE}"} & set(text)
+        assert r"evil\x1b[2J\x0a\u202e.py" in text
+    shop.write({evil: "mine\n"})
+    said = shop("undo")
+    assert said.code == 3
+    assert "\x1b" not in said.out + said.err
+
+
+@pytest.mark.parametrize(
+    ("surroundings", "coloured"),
+    [({}, True), ({"NO_COLOR": "1"}, False), ({"TERM": "dumb"}, False)],
+)
+def test_colour_is_for_terminals(
+    shop: Shop,
+    terminal: Callable[..., Terminal],
+    monkeypatch: pytest.MonkeyPatch,
+    surroundings: dict[str, str],
+    coloured: bool,
+) -> None:
+    """A terminal has colours unless it is told not to; a pipe never."""
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.setenv("TERM", "xterm")
+    for name, value in surroundings.items():
+        monkeypatch.setenv(name, value)
+    shop.validation()
+    assert "\x1b" not in shop("undo", "--dry-run").out
+    screen = terminal("undo", "--dry-run")
+    assert screen.status() == 0
+    assert (b"\x1b[31mdelete" in screen.seen) is coloured
+
+
+def test_many_paths_are_counted(shop: Shop) -> None:
+    """A long report lists the first and counts the others; JSON has all."""
+    shop.turn("Many", {}, {f"many/{n:03}": "x\n" for n in range(100)})
+    plan = shop.json("undo", "--dry-run")
+    assert isinstance(plan["changes"], list)
+    assert len(plan["changes"]) == 101
+    said = shop("undo")
+    assert said.out.splitlines()[0].endswith("removed 100 files and 1 folder")
+    assert said.out.splitlines()[-1] == "  and 81 more"
+
+
+# -- sessions, branches, commits ---------------------------------------------------------------
+
+
+def test_a_session_can_be_named(shop: Shop) -> None:
+    """`--session` takes back the newest turn of that session, which then needs a yes."""
+    shop.validation()
+    other = shop.project.session("codex")
+    with other.turn("Docs"):
+        shop.write({"docs.md": "x\n"})
+    said = shop("undo", "--session", shop.session.id[:8], "--yes")
+    assert said.code == 0
+    assert said.out.startswith(f'Took back "{LABEL}" of claude-code')
+    assert (shop.tree / "docs.md").exists()
+
+
+git = shutil.which("git")
+
+
+def in_git(tree: Path, *words: str) -> str:
+    """Run git as the user would."""
+    assert git is not None
+    who = [
+        "-c",
+        "user.name=ada",
+        "-c",
+        "user.email=ada@example.org",
+        "-c",
+        "init.defaultBranch=main",
+    ]
+    done = subprocess.run([git, *who, *words], cwd=tree, check=True, capture_output=True, text=True)
+    return done.stdout
+
+
+@pytest.mark.skipif(git is None, reason="needs git")
+def test_another_branch_is_a_doubt(shop: Shop) -> None:
+    """If another branch is checked out than when the turn ended, it asks; `--yes` goes on."""
+    in_git(shop.tree, "init", "-q")
+    in_git(shop.tree, "commit", "-qm", "x", "--allow-empty")
+    shop.validation()
+    in_git(shop.tree, "checkout", "-qb", "other")
+    said = shop("undo")
+    assert said.code == 3
+    assert "other" in said.out
+    assert "`takeback undo --yes` goes ahead" in said.err
+    assert (shop.tree / "src/validate.py").exists()
+    assert shop("undo", "--yes").code == 0
+    assert not (shop.tree / "src/validate.py").exists()
+
+
+@pytest.mark.skipif(git is None, reason="needs git")
+def test_commits_that_stay_are_named(shop: Shop) -> None:
+    """The report counts the commits of the turn and prints the git command that takes them back."""
+    in_git(shop.tree, "init", "-q")
+    in_git(shop.tree, "commit", "-qm", "x", "--allow-empty")
+    with shop.session.turn("Commit it") as turn, turn.step("Bash", {"command": "git commit"}):
+        shop.write({"new.py": "x\n"})
+        in_git(shop.tree, "add", "new.py")
+        in_git(shop.tree, "commit", "-qm", "new")
+    head = in_git(shop.tree, "rev-parse", "HEAD")
+    said = shop("undo")
+    assert said.code == 0
+    assert "1 commit stays" in said.out.splitlines()[0]
+    assert "`git " in said.err
+    assert in_git(shop.tree, "rev-parse", "HEAD") == head
+
+
+# -- listeners and recovery --------------------------------------------------------------------
+
+
+def test_listeners_of_the_settings_are_told(shop: Shop, home: Path, tmp_path: Path) -> None:
+    """A command named in the user's settings hears of undo and redo; one that fails is noted."""
+    listener = tmp_path / "listener"
+    listener.write_text(f'#!/bin/sh\ncat >> "{tmp_path}/heard"\n')
+    listener.chmod(0o700)
+    (home / "config.toml").write_text(f'[restore]\nlisteners = [["{listener}"], ["false"]]\n')
+    shop.validation()
+    said = shop("undo")
+    assert said.code == 0
+    assert "the listener `false` failed: exit code 1" in said.err
+    assert shop("redo").code == 0
+    heard = [json.loads(line) for line in (tmp_path / "heard").read_text().splitlines()]
+    assert [event["verb"] for event in heard] == ["undo", "redo"]
+    assert {"path": "src/pay.py"} in heard[0]["paths"]
+
+
+def test_what_recovery_did_is_told_once_and_first(capsys: pytest.CaptureFixture[str]) -> None:
+    """Each sentence is one note on stderr, before whatever the command prints next."""
+    told: list[str] = ["one"]
+    screen = Screen()
+    screen.listen(lambda: told)
+    screen.say("result")
+    first = capsys.readouterr()
+    assert (first.out, first.err) == ("result\n", "note: one\n")
+    told.append("two\x1b[2J")
+    screen.say("more")
+    assert capsys.readouterr().err == "note: two\\x1b[2J\n"
+    told.append("three")
+    screen.finish()
+    screen.finish()
+    assert capsys.readouterr().err == "note: three\n"
