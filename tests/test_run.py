@@ -376,9 +376,11 @@ def test_what_changed_is_told(tree: Path) -> None:
         ["delete", "gone.txt", "+0", f"{MINUS}1"],
         ["create", "sub/new.txt", "+2", f"{MINUS}0"],
     ]
-    words = lines[3].split("`")[1].split()
-    shown = subprocess.run([*STARTED, *words[1:]], capture_output=True, check=True).stdout
+    undo, show = (named.split()[1:] for named in lines[3].split("`")[1::2])
+    shown = subprocess.run([*STARTED, *show], capture_output=True, check=True).stdout
     assert f"Turn {turn.id}".encode() in shown
+    subprocess.run([*STARTED, *undo], capture_output=True, check=True)
+    assert (tree / "a.txt").read_text() == "one\ntwo\n"
 
 
 def test_only_some_of_many_changes_are_told() -> None:

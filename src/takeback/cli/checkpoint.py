@@ -79,4 +79,4 @@ def show(made: "Checkpoint", screen: "Screen") -> None:
     if others:
         total = count(len(others), "path")
         screen.note(f"{total} not covered; `takeback` lists what and why")
-    screen.note(f"`takeback extract {made.id[:6]} DIR` writes it into a folder")
+    screen.note(f"`takeback rollback {made.id[:6]}` brings everything back to it")

@@ -38,7 +38,7 @@ def existing(path: bytes, screen: "Screen") -> "Project":
 
 def heard(project: "Project", screen: "Screen") -> "Project":
     """A project whose recovery is told when it happens: when it is opened, or later locked."""
-    screen.listen(lambda: getattr(project, "recovered", ()))
+    screen.listen(lambda: project.recovered)
     return project
 
 

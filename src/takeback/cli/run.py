@@ -170,7 +170,8 @@ def _tell(
         if turn.left_out:
             screen.note(f"takeback: {count(len(turn.left_out), 'new path')} not covered")
         if turn.changes:
-            screen.note(f"takeback: `takeback show {turn.id[:6]}` tells more")
+            show = f"`takeback show {turn.id[:6]}` tells more"
+            screen.note(f"takeback: `takeback undo` takes it back, {show}")
 
 
 def _complain(problem: Exception, screen: "Screen") -> None:
