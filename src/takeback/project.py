@@ -258,9 +258,26 @@ class Project(Capturing):
         with FailingAs(TakebackError, "nothing was changed"), self.held():
             report = self.restorer(inside).carry_out(make, base=base, **options)
         if report.id:
-            for listener in self._listeners:
-                listener(report)
+            report.problems = tuple(self._tell(report))
         return report
+
+    def _tell(self, report: "Report") -> "list[str]":
+        """Tell whoever wants to know; what goes wrong there does not undo what was done."""
+        problems = []
+        for listener in self._listeners:
+            try:
+                listener(report)
+            except Exception as problem:  # noqa: BLE001 -- it is the caller's own code
+                problems.append(f"a listener failed: {type(problem).__name__}: {problem}")
+        try:
+            commands = self._around.setting("restore", "listeners", [])
+        except TakebackError as problem:
+            return [*problems, f"nobody else was told: {problem}"]
+        if commands:
+            from takeback import listeners
+
+            problems += listeners.tell(commands, report, self.root)
+        return problems
 
     # -- the store -------------------------------------------------------------------------
 

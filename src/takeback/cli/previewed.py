@@ -57,6 +57,8 @@ def report(made: "Report", screen: "Screen", *, was_previewed: bool) -> None:
         page.doubts()
         for text in (*made.plan.stays, *page.notes()):
             screen.note(safe_line(text))
+    for problem in made.problems:
+        screen.note(f"note: {safe_line(problem)}")
     if made.undo:
         screen.note(f"`{safe_line(made.undo)}` {_REVERSES[made.plan.verb]}")
 
@@ -113,7 +115,9 @@ class _Page:
     def _title(self) -> str:
         """What is taken back or gone back to, as one calls it."""
         called = layout.cut(timeline.title(self.plan.title), _LONGEST_TITLE, self.marks.cut)
-        return f'"{called}"' if self.plan.agent else called
+        if self.plan.verb == ROLLBACK:
+            return called
+        return f'"{called}"' if self.plan.turn else f"the rollback to {called}"
 
     # -- path by path ------------------------------------------------------------------------
 
@@ -169,7 +173,8 @@ class _Page:
         said = [safe_line(text) for text in self.plan.doubts]
         yours = sum(YOU in change.whose for change in self.plan.changes)
         if self.plan.verb == ROLLBACK and yours:
-            said.append(f"{count(yours, 'change')} of your own; the checkpoint before keeps them")
+            them = "it" if yours == 1 else "them"
+            said.append(f"{count(yours, 'change')} of your own; the checkpoint before keeps {them}")
         for text in said:
             self.screen.say(self.screen.style(f"! {text}", "yellow"))
 
@@ -260,6 +265,7 @@ def _json(plan: "Plan", made: "Report | None") -> "dict[str, Json]":
         "before": (made.before or None) if made else None,
         "after": (made.after or None) if made else None,
         "because": (made.because or None) if made else None,
+        "problems": list(made.problems) if made else [],
         "undo": (made.undo or None) if made else None,
     }
 

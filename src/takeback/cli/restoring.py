@@ -142,9 +142,9 @@ class Restoring:
         if others:
             which = "them" if several else "it"
             hints.append(f"`{self._again(paths=self._named(others))}` leaves {which} alone")
-        if plan.verb == UNDO and plan.agent:
+        if plan.verb == UNDO and plan.turn:
             path = self._words(first.path)
-            hints.append(f"`takeback diff {plan.entry[:8]} @ -- {path}` shows what changed since")
+            hints.append(f"`takeback diff {plan.turn[:8]} @ -- {path}` shows what changed since")
         return ConflictError(
             f"nothing was {_DOES[plan.verb]}: {previewed.in_conflict(plan)}",
             hint="\n      ".join(hints),

@@ -168,10 +168,11 @@ class Report:
 
     `before` and `after` are the checkpoints around it. `kept` are paths where somebody saved
     while it ran: the newest save stays. `rescued` are saves that are in the store only. `undo` is
-    the command that reverses it. `id` is empty when there was nothing to do.
+    the command that reverses it. `id` is empty when there was nothing to do. `problems` are
+    listeners that could not be told; the restore is done all the same.
     """
 
-    __slots__ = ("after", "because", "before", "id", "kept", "plan", "rescued", "undo")
+    __slots__ = ("after", "because", "before", "id", "kept", "plan", "problems", "rescued", "undo")
 
     def __init__(
         self,
@@ -193,6 +194,7 @@ class Report:
         self.rescued = rescued
         self.undo = undo
         self.because = because
+        self.problems: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
         return f"Report({self.id!r}, {self.plan!r})"
