@@ -187,9 +187,16 @@ class Project(Capturing):
         """What `redo` would do. The tree is looked at, and nothing in it is written."""
         return self._plan(lambda p: p.redo(_name(turn), session, _paths(paths)), inside)
 
-    def plan_rollback(self, ref: "Named", *, paths: "Paths" = (), inside: bytes = b"") -> "Plan":
+    def plan_rollback(
+        self,
+        ref: "Named",
+        *,
+        session: "str | None" = None,
+        paths: "Paths" = (),
+        inside: bytes = b"",
+    ) -> "Plan":
         """What `rollback` would do. The tree is looked at, and nothing in it is written."""
-        return self._plan(lambda p: p.rollback(_named(ref), _paths(paths)), inside)
+        return self._plan(lambda p: p.rollback(_named(ref), session, _paths(paths)), inside)
 
     def apply(self, plan: "Plan", **options: "Unpack[Options]") -> "Report":
         """Do what a plan says, if the tree is still the one that it was made for.
@@ -235,13 +242,17 @@ class Project(Capturing):
         self,
         ref: "Named",
         *,
+        session: "str | None" = None,
         paths: "Paths" = (),
         inside: bytes = b"",
         **options: "Unpack[Options]",
     ) -> "Report":
-        """Bring everything, or some paths, back to a state, exactly, whoever changed it since."""
+        """Bring everything, or some paths, back to a state, exactly, whoever changed it since.
+
+        With a `session`, `@~N` counts its turns only.
+        """
         return self._restore(
-            lambda p: p.rollback(_named(ref), _paths(paths)), inside, None, options
+            lambda p: p.rollback(_named(ref), session, _paths(paths)), inside, None, options
         )
 
     def on_restore(self, listener: "Callable[[Report], None]") -> None:

@@ -88,7 +88,7 @@ class Planner:
         """Take back a turn or a rollback: the newest live one, or the one that is named."""
         within = self._session(session)
         newest = stack.newest(self._ledger, within)
-        item = self._item(ref) if ref is not None else newest
+        item = self._item(ref, within) if ref is not None else newest
         if item is None:
             raise NothingToTakeBackError(
                 self._nothing("undo", session),
@@ -120,8 +120,9 @@ class Planner:
 
     def redo(self, ref: "str | None", session: "str | None", paths: "Iterable[bytes]" = ()) -> Plan:
         """Put back what an undo took: the newest undo, or that of what is named."""
-        newest = stack.newest_undo(self._ledger, self._session(session))
-        undo = newest if ref is None else stack.undo_of(self._ledger, self._item(ref))
+        within = self._session(session)
+        newest = stack.newest_undo(self._ledger, within)
+        undo = newest if ref is None else stack.undo_of(self._ledger, self._item(ref, within))
         if undo is None:
             what = f"`{ref}` is not undone" if ref is not None else self._nothing("redo", session)
             raise NothingToTakeBackError(what, hint="`takeback log --all` shows what was undone")
@@ -200,9 +201,11 @@ class Planner:
 
     # -- rollback --------------------------------------------------------------------------
 
-    def rollback(self, ref: str, paths: "Iterable[bytes]" = ()) -> Plan:
+    def rollback(
+        self, ref: str, session: "str | None" = None, paths: "Iterable[bytes]" = ()
+    ) -> Plan:
         """Bring everything, or some paths, back to a state, exactly."""
-        meant = references.find(self._ledger, ref, self._time)
+        meant = references.find(self._ledger, ref, self._time, self._session(session))
         row = references.state_of(self._ledger, meant, self._time)
         then, now = Saved(self._objects, row), Saved(self._objects, self._row)
         chosen = Chosen(lookup.choose((now, then), paths, self._place))
@@ -247,8 +250,8 @@ class Planner:
         query = "SELECT opened FROM turns WHERE id = ?"
         return tuple(int(opened) for (opened,) in self._ledger.rows(query, (plan.turn,)))
 
-    def _item(self, ref: str) -> "Item":
-        meant = references.find(self._ledger, ref, self._time)
+    def _item(self, ref: str, session: "int | None" = None) -> "Item":
+        meant = references.find(self._ledger, ref, self._time, session)
         if meant.kind == TURN and not meant.before:
             return stack.turn(self._ledger, meant.number)
         if meant.kind == RESTORE and not meant.before:

@@ -36,11 +36,11 @@ _HINT = "`takeback log` shows turns and their ids; `@` is now, `@~1` one turn ba
 
 _LINE = (
     "SELECT kind, number FROM (SELECT 'turn' AS kind, number, opened FROM turns"
-    " WHERE paths > 0 AND undone IS NULL AND covered IS NULL"
+    " WHERE paths > 0 AND undone IS NULL AND covered IS NULL AND (?1 IS NULL OR session = ?1)"
     " UNION ALL SELECT 'restore', number, event FROM restores"
-    " WHERE verb = 'rollback' AND undone IS NULL AND covered IS NULL)"
+    " WHERE verb = 'rollback' AND undone IS NULL AND covered IS NULL AND ?1 IS NULL)"
 )
-"""The current line: what is live."""
+"""The current line: what is live, in the project or of one session."""
 _EVENT = {
     True: "SELECT opened FROM steps WHERE number = ?",
     False: "SELECT closed FROM steps WHERE number = ?",
@@ -64,14 +64,17 @@ class Meaning:
         self.before = before
 
 
-def find(ledger: "Ledger", ref: str, now: float) -> Meaning:
-    """What a reference means; an error that helps if it means nothing, or several things."""
+def find(ledger: "Ledger", ref: str, now: float, session: "int | None" = None) -> Meaning:
+    """What a reference means; an error that helps if it means nothing, or several things.
+
+    With a session, `@~N` counts its turns only, and words are those of its prompts.
+    """
     text = _checked(ref)
     is_quoted = len(text) > 2 and text[0] == text[-1] == '"'
     if not is_quoted:
         before = len(text) > 1 and text.endswith("-")
         name = text[:-1] if before else text
-        found = _back(ledger, name) or _with_id(ledger, name, now)
+        found = _back(ledger, name, session) or _with_id(ledger, name, now)
         if found is not None:
             found.before = found.before or before
             found.ref = text
@@ -79,7 +82,7 @@ def find(ledger: "Ledger", ref: str, now: float) -> Meaning:
         moment = moments.parse(text, now)
         if moment is not None:
             return _at(text, moment, now)
-    found = _with_words(ledger, text.strip('"'), now)
+    found = _with_words(ledger, text.strip('"'), now, session)
     if found is None:
         raise UnknownReferenceError(
             f"nothing is called `{quoted(text)}`, and no prompt says so", hint=_HINT
@@ -201,7 +204,7 @@ def _checked(ref: str) -> str:
     return text
 
 
-def _back(ledger: "Ledger", text: str) -> "Meaning | None":
+def _back(ledger: "Ledger", text: str, session: "int | None") -> "Meaning | None":
     """`@` and `@~N`.
 
     N counts the current line: turns that changed something and rollbacks, those not undone.
@@ -226,17 +229,23 @@ def _back(ledger: "Ledger", text: str) -> "Meaning | None":
         )
     # SQLite counts to 2^63, Python may want to count further.
     back = int(digits) if len(digits) < 10 else 10**9
-    return _turns_back(ledger, text, back) or _checkpoints_back(ledger, text, back)
+    found = _turns_back(ledger, text, back, session)
+    if found is None and session is not None:
+        raise UnknownReferenceError(
+            "that session has no turn that changed something", hint="`takeback sessions` lists all"
+        )
+    return found or _checkpoints_back(ledger, text, back)
 
 
-def _turns_back(ledger: "Ledger", text: str, back: int) -> "Meaning | None":
-    for kind, number in ledger.rows(f"{_LINE} ORDER BY opened DESC LIMIT 1 OFFSET ?", (back,)):
+def _turns_back(ledger: "Ledger", text: str, back: int, session: "int | None") -> "Meaning | None":
+    nth = f"{_LINE} ORDER BY opened DESC LIMIT 1 OFFSET ?2"
+    for kind, number in ledger.rows(nth, (session, back)):
         return Meaning(text, kind, int(number))
-    count = _number(ledger, f"SELECT count(*) FROM ({_LINE})") or 0  # noqa: S608 - our own text
+    count = _number(ledger, f"SELECT count(*) FROM ({_LINE})", (session,)) or 0  # noqa: S608 - our own text
     if not count:
         return None
     if back == count:
-        for kind, number in ledger.rows(f"{_LINE} ORDER BY opened LIMIT 1"):
+        for kind, number in ledger.rows(f"{_LINE} ORDER BY opened LIMIT 1", (session,)):
             return Meaning(text, kind, int(number), before=True)
     turns = "1 turn" if count == 1 else f"{count:,} turns"
     raise UnknownReferenceError(
@@ -277,16 +286,18 @@ def _at(text: str, moment: float, now: float) -> Meaning:
     return Meaning(text, MOMENT, int(moment * 1_000_000_000))
 
 
-def _with_words(ledger: "Ledger", text: str, now: float) -> "Meaning | None":
+def _with_words(ledger: "Ledger", text: str, now: float, session: "int | None") -> "Meaning | None":
     wanted = " ".join(text.split()).casefold()
     if not any(char.isalnum() for char in wanted):
         return None
     found: list[int] = []
     before = _LAST_TURN
-    query = "SELECT number, label FROM turns WHERE number < ? ORDER BY number DESC LIMIT ?"
+    query = "SELECT number, label, session FROM turns WHERE number < ? ORDER BY number DESC LIMIT ?"
     while len(found) <= MOST_LISTED:
         page = ledger.rows(query, (before, _PAGE))
-        found += [n for n, label in page if wanted in " ".join(str(label).split()).casefold()]
+        for number, label, its in page:
+            if session in (None, its) and wanted in " ".join(str(label).split()).casefold():
+                found.append(int(number))
         if len(page) < _PAGE:
             break
         before = int(page[-1][0])
@@ -349,7 +360,9 @@ def _listed(texts: "Iterable[str]") -> str:
     return "".join(lines)
 
 
-def _number(ledger: "Ledger", query: str, values: "tuple[int | str, ...]" = ()) -> "int | None":
+def _number(
+    ledger: "Ledger", query: str, values: "tuple[int | str | None, ...]" = ()
+) -> "int | None":
     """The one number that a query gives; None if it gives none."""
     for (value,) in ledger.rows(query, values):
         return None if value is None else int(value)
