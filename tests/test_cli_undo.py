@@ -5,6 +5,7 @@ import os
 import re
 import shlex
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -190,6 +191,30 @@ def test_why_is_kept(shop: Shop) -> None:
     assert shop.json("undo", "--because", "tests fail")["because"] == "tests fail"
 
 
+def test_the_last_line_reverses_what_was_done(shop: Shop) -> None:
+    """Also after undo and redo of a turn in the middle: what is named undoes just that."""
+    first = later_turn(shop)
+    pictures = [shop.picture()]
+    said = shop("undo", first, "--yes")
+    pictures.append(shop.picture())
+    for _ in range(4):
+        said = shop(*shlex.split(found_command(said.err)), "--yes")
+        assert said.code == 0, said.err
+        assert not differences(pictures[-2], shop.picture())
+        pictures.append(shop.picture())
+
+
+def test_the_last_line_reverses_a_redo_of_some_paths(shop: Shop) -> None:
+    """A redo puts back the paths that were taken; what is named takes back only these."""
+    shop.validation()
+    shop("undo", "--", "src/pay.py")
+    before = shop.picture()
+    said = shop("redo")
+    assert said.code == 0
+    assert shop(*shlex.split(found_command(said.err)), "--yes").code == 0
+    assert not differences(before, shop.picture())
+
+
 # -- consent -----------------------------------------------------------------------------------
 
 
@@ -216,9 +241,9 @@ def test_a_turn_in_the_middle_needs_a_yes(shop: Shop) -> None:
     assert (shop.tree / "docs.md").exists()
 
 
-def found_command(text: str) -> str:
+def found_command(text: str, verb: str = "") -> str:
     """The first command of ours that a text names, without its first word."""
-    found = re.search(r"`takeback ([^`]*)`", text)
+    found = re.search(rf"`takeback ({verb}[^`]*)`", text)
     assert found is not None, text
     return found[1]
 
@@ -376,6 +401,29 @@ def test_the_hint_of_a_conflict_works(shop: Shop) -> None:
     assert (shop.tree / "tests/test_cart.py").exists()
 
 
+def test_the_hint_of_a_conflict_takes_your_change_back_too(shop: Shop) -> None:
+    """The other command that the hint names brings your file to before the turn, too."""
+    conflict(shop)
+    said = shop("undo")
+    taken = shop("rollback", "--yes", *shlex.split(found_command(said.err, "rollback"))[1:])
+    assert taken.code == 0, taken.err
+    assert (shop.tree / "src/pay.py").read_text() == "def pay():\n    return 1\n"
+    assert shop("undo").code == 0
+    assert (shop.tree / "src/pay.py").read_text() == "mine\n"
+
+
+def test_the_hint_of_a_redo_that_conflicts(shop: Shop) -> None:
+    """What the hint names puts the turn's version back over yours."""
+    shop.validation()
+    shop("undo")
+    shop.write({"src/pay.py": "mine\n"})
+    said = shop("redo", "--yes")
+    assert said.code == 3
+    taken = shop("rollback", "--yes", *shlex.split(found_command(said.err, "rollback"))[1:])
+    assert taken.code == 0, taken.err
+    assert (shop.tree / "src/pay.py").read_text() == "def pay():\n    return 2\n"
+
+
 def test_a_conflict_for_programs(shop: Shop) -> None:
     """With `--json` the error has the plan besides; a trial prints the plan alone."""
     conflict(shop)
@@ -500,6 +548,19 @@ def test_a_session_can_be_named(shop: Shop) -> None:
     assert (shop.tree / "docs.md").exists()
 
 
+def test_a_rollback_counts_the_turns_of_a_session(shop: Shop) -> None:
+    """With `--session`, `@~1` is before the newest turn of that session."""
+    shop.validation()
+    other = shop.project.session("codex")
+    for name in ("docs.md", "more.md"):
+        with other.turn(f"Write {name}"):
+            shop.write({name: "x\n"})
+    said = shop("rollback", "@~1", "--session", shop.session.id[:8], "--yes")
+    assert said.code == 0
+    assert not (shop.tree / "docs.md").exists()
+    assert not (shop.tree / "src/validate.py").exists()
+
+
 git = shutil.which("git")
 
 
@@ -585,3 +646,35 @@ def test_what_recovery_did_is_told_once_and_first(capsys: pytest.CaptureFixture[
     screen.finish()
     screen.finish()
     assert capsys.readouterr().err == "note: three\n"
+
+
+@pytest.mark.parametrize("verb", ["undo", "redo"])
+def test_ctrl_c_ends_before_or_after(shop: Shop, verb: str) -> None:
+    """Whenever Ctrl-C comes, the tree is as before or as after, and what is said of it is so."""
+    shop.turn("Many", {}, {f"many/{n:03}": f"{n}\n" for n in range(300)})
+    after = shop.picture()
+    shop("undo")
+    before = shop.picture()
+    start, goal = (before, after) if verb == "redo" else (after, before)
+    if verb == "undo":
+        shop("redo")
+    endings = set()
+    for moment in range(1, 15):
+        words = [*STARTED, verb]
+        process = subprocess.Popen(
+            words, cwd=shop.tree, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        )
+        try:
+            process.wait(moment * 0.03)
+        except subprocess.TimeoutExpired:
+            process.send_signal(signal.SIGINT)
+        said = process.communicate()[1].decode()
+        now = shop.picture()
+        endings.add(process.returncode)
+        if process.returncode == 0 or "when it was done" in said:
+            assert not differences(goal, now)
+            assert shop("redo" if verb == "undo" else "undo").code == 0
+        else:
+            assert process.returncode in {130, 1, -signal.SIGINT}
+            assert not differences(start, now)
+    assert endings & {130, -signal.SIGINT}

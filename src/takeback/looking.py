@@ -110,6 +110,11 @@ class Looking:
         with FailingAs(TakebackError, _UNREADABLE), self.ledger.snapshot() as ledger:
             return Timeline(ledger, now).turn(references.turn(ledger, ref, now))
 
+    def restored(self) -> int:
+        """How many restores there were."""
+        with FailingAs(TakebackError, _UNREADABLE):
+            return int(self.ledger.rows("SELECT coalesce(max(number), 0) FROM restores")[0][0])
+
     def sessions(self, limit: int = 20, *, all: bool = False) -> "tuple[RecordedSession, ...]":
         """The sessions of the project, the one that was seen last first."""
         from takeback.engine.timeline import Timeline

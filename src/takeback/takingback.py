@@ -8,7 +8,7 @@ checkpoint, and the way back.
 import os
 import time
 
-from takeback.engine import planning, restore
+from takeback.engine import planning, restore, stack
 from takeback.engine.request import Place
 from takeback.engine.restore import Finish, MovedError
 from takeback.errors import (
@@ -20,10 +20,10 @@ from takeback.errors import (
 )
 from takeback.model import ids
 from takeback.model.plan import Plan, Remark, Report
-from takeback.model.terms import REDO
+from takeback.model.terms import REDO, ROLLBACK
 from takeback.model.tree import FOLDER
 from takeback.safepoints import SafePoints
-from takeback.store import events
+from takeback.store import events, restores
 from takeback.store.journal import Journal
 from takeback.store.states import Op
 
@@ -163,9 +163,20 @@ class Restorer(SafePoints):
             after=after,
             kept=tuple(Remark(path, finish.kept[path]) for path in sorted(finish.kept)),
             rescued=tuple(finish.rescued),
-            undo=reverse_of(plan),
+            undo=self._reverse_of(plan, now),
             because=str(said["because"]),
         )
+
+    def _reverse_of(self, plan: Plan, before: "CheckpointRow") -> str:
+        """The command that reverses a plan that was just applied."""
+        if plan.verb != REDO:
+            return "takeback undo" if plan.verb == ROLLBACK else "takeback redo"
+        undo = restores.find(self._ledger, "WHERE id = ?", (plan.restore,))
+        if plan.paths or (undo is not None and undo.partial):
+            return f"takeback rollback {before.id[:8]}"
+        newest = stack.newest(self._ledger)
+        is_newest = newest is not None and newest.id == plan.target
+        return "takeback undo" if is_newest else f"takeback undo {plan.target[:8]}"
 
     def _done_before(self, event: "Event") -> Report:
         """What an earlier call with the same request reported."""
@@ -208,13 +219,6 @@ def _conflicts_in_words(plan: Plan) -> str:
     others = f" (and {more:,} more)" if more else ""
     said = f"`{os.fsdecode(first.path)}` cannot be taken back: {first.reason}{others}"
     return f"{said}; nothing was changed"
-
-
-def reverse_of(plan: Plan) -> str:
-    """The command that reverses a plan that was applied."""
-    if plan.verb == REDO:
-        return "takeback undo" if plan.is_newest else f"takeback undo {plan.target}"
-    return "takeback undo" if plan.verb == "rollback" else "takeback redo"
 
 
 def _ops(plan: Plan, planner: "planning.Planner") -> "list[Op]":

@@ -1,5 +1,6 @@
 """What `undo`, `redo` and `rollback` have in common: options, the preview, the question."""
 
+import contextlib
 import os
 import shlex
 
@@ -7,7 +8,7 @@ from takeback.cli import previewed
 from takeback.cli.app import folder
 from takeback.cli.arguments import Option
 from takeback.cli.projects import inside
-from takeback.errors import ConflictError, DecisionNeededError
+from takeback.errors import ConflictError, DecisionNeededError, TakebackError
 from takeback.model.plan import REDO, ROLLBACK, UNDO
 from takeback.model.tree import FOLDER
 
@@ -17,11 +18,10 @@ if TYPE_CHECKING:
 
     from takeback.cli.arguments import Arguments
     from takeback.cli.render import Screen
-    from takeback.errors import TakebackError
     from takeback.model.plan import Plan, PlannedChange, Report
     from takeback.project import Project
 
-SESSION = Option(("--session",), "only what this session did", "SESSION")
+SESSION = Option(("--session",), "look only among the turns of this session", "SESSION")
 OPTIONS = (
     Option(("-n", "--dry-run"), "show what would be done, and do nothing"),
     Option(("-y", "--yes"), "go ahead with what the preview shows, without a question"),
@@ -31,6 +31,10 @@ OPTIONS = (
 
 _INTERRUPTED = 130
 _MOST_NAMED = 4
+_NOT_NEWEST = {
+    UNDO: "this is not the newest turn",
+    REDO: "this is not what was taken back last",
+}
 _DOES = {UNDO: "taken back", REDO: "put back", ROLLBACK: "changed"}
 
 
@@ -50,6 +54,7 @@ class Restoring:
         self.session = given.get("session") or None
         self.paths = [os.fsencode(path) for path in given.rest]
         self.inside = inside(project, folder(given))
+        self._restored = project.restored()
 
     def at_once(self, do: "Callable[[], Report]") -> "int | None":
         """Do what needs no question; None if there is one after all, or more was asked for."""
@@ -59,6 +64,8 @@ class Restoring:
             made = do()
         except DecisionNeededError:
             return None  # the plan shows what is to be decided
+        except KeyboardInterrupt:
+            return self._interrupted()
         return self._report(made)
 
     def planned(self, plan: "Plan") -> int:
@@ -99,13 +106,26 @@ class Restoring:
         return DecisionNeededError.exit_code
 
     def _apply(self, plan: "Plan", *, was_previewed: bool = False) -> int:
-        made = self._project.apply(
-            plan,
-            because=self.because,
-            keep_mtime=self.keep_mtime,
-            yes=self.agreed or was_previewed,
-        )
+        try:
+            made = self._project.apply(
+                plan,
+                because=self.because,
+                keep_mtime=self.keep_mtime,
+                yes=self.agreed or was_previewed,
+            )
+        except KeyboardInterrupt:
+            return self._interrupted()
         return self._report(made, was_previewed=was_previewed)
+
+    def _interrupted(self) -> int:
+        """Somebody pressed Ctrl-C: it is done, or it is as if it had never begun."""
+        with contextlib.suppress(TakebackError), self._project.held():
+            pass  # who takes the lock next mends what is left, and that may as well be we
+        if self._project.restored() > self._restored:
+            self._screen.note("interrupted when it was done; `takeback log` shows where you are")
+        else:
+            self._screen.note("interrupted; everything is as it was before")
+        return _INTERRUPTED
 
     def _report(self, made: "Report", *, was_previewed: bool = False) -> int:
         if self._screen.json:
@@ -129,33 +149,37 @@ class Restoring:
         elif plan.verb == ROLLBACK:
             why = "a rollback needs your consent"
         else:
-            why = f"this is not the newest that can be {_DOES[plan.verb]}"
+            why = _NOT_NEWEST[plan.verb]
         return DecisionNeededError(
             f"nothing was changed: {why}, and nobody is there to ask",
             hint=f"`{self._again('--yes')}` goes ahead with what the preview shows",
         )
 
     def _conflict(self, plan: "Plan") -> ConflictError:
-        first, several = plan.conflicts[0], len(plan.conflicts) > 1
         hints = []
-        others = [change for change in plan.changes if not _is_folder(change)]
+        several = len(plan.conflicts) > 1
+        others = [change.path for change in plan.changes if not _is_folder(change)]
         if others:
             which = "them" if several else "it"
             hints.append(f"`{self._again(paths=self._named(others))}` leaves {which} alone")
-        if plan.verb == UNDO and plan.turn:
-            path = self._words(first.path)
-            hints.append(f"`takeback diff {plan.turn[:8]} @ -- {path}` shows what changed since")
+        here = self._named([each.path for each in plan.conflicts])
+        turn = plan.turn[:8]
+        if plan.verb == UNDO and turn:
+            hints.append(f"`{self._call('diff', turn, '@', paths=here)}` shows what changed since")
+            hints.append(f"`{self._call('rollback', f'{turn}-', paths=here)}` takes that back, too")
+        elif plan.verb == REDO and turn:
+            hints.append(f"`{self._call('rollback', turn, paths=here)}` puts it back over that")
         return ConflictError(
             f"nothing was {_DOES[plan.verb]}: {previewed.in_conflict(plan)}",
             hint="\n      ".join(hints),
             conflicts=tuple((each.path, each.reason) for each in plan.conflicts),
         )
 
-    def _named(self, changes: "list[PlannedChange]") -> "list[str]":
+    def _named(self, paths: "list[bytes]") -> "list[str]":
         """How one would name these paths on the command line; vaguely, if they are many."""
-        if len(changes) > _MOST_NAMED or not all(_can_be_typed(each.path) for each in changes):
+        if len(paths) > _MOST_NAMED or not all(map(_can_be_typed, paths)):
             return ["PATH…"]
-        return [self._words(change.path) for change in changes]
+        return [self._words(path) for path in paths]
 
     def _words(self, path: bytes) -> str:
         """A path as one would type it here."""
@@ -171,10 +195,14 @@ class Restoring:
             if given.has(name)
         ]
         kept = ["--keep-mtime"] if given.has("keep-mtime") else []
-        place = [f"-C {shlex.quote(given.get('C'))}"] if given.has("C") else []
         named = [shlex.quote(word) for word in given.rest] if paths is None else paths
-        words = [*place, self._name, *map(shlex.quote, given.operands), *options, *kept, *flags]
-        return " ".join(["takeback", *words, *(["--", *named] if named else [])])
+        words = [*map(shlex.quote, given.operands), *options, *kept, *flags]
+        return self._call(self._name, *words, paths=named)
+
+    def _call(self, *words: str, paths: "list[str]") -> str:
+        """A command on the same project, as one would type it."""
+        place = [f"-C {shlex.quote(self._given.get('C'))}"] if self._given.has("C") else []
+        return " ".join(["takeback", *place, *words, *(["--", *paths] if paths else [])])
 
 
 def _needs_consent(plan: "Plan") -> bool:

@@ -3,7 +3,7 @@
 from takeback.cli.app import folder
 from takeback.cli.arguments import Command
 from takeback.cli.projects import existing
-from takeback.cli.restoring import OPTIONS, Restoring
+from takeback.cli.restoring import OPTIONS, SESSION, Restoring
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ COMMAND = Command(
         "prompt. With PATH only these files and folders go back. Commits stay as they are."
     ),
     operands=("REF", "[-- PATH…]"),
-    options=OPTIONS,
+    options=(*OPTIONS, SESSION),
     examples=(
         ("takeback rollback mvkr-", "to before a turn"),
         ("takeback rollback 10m", "to ten minutes ago"),
@@ -36,5 +36,7 @@ def run(given: "Arguments", screen: "Screen") -> int:
     with existing(folder(given), screen) as project:
         this = Restoring("rollback", given, screen, project)
         return this.planned(
-            project.plan_rollback(given.operands[0], paths=this.paths, inside=this.inside)
+            project.plan_rollback(
+                given.operands[0], session=this.session, paths=this.paths, inside=this.inside
+            )
         )
