@@ -3,9 +3,8 @@
 from takeback.cli import layout, timeline
 from takeback.cli.render import count, safe_line
 from takeback.model.jsontext import path_fields
-from takeback.model.plan import REDO, ROLLBACK, UNDO
 from takeback.model.safetext import safe
-from takeback.model.terms import BY_SHELL, CREATE, DELETE, MKDIR, RMDIR, YOU
+from takeback.model.terms import BY_SHELL, CREATE, DELETE, MKDIR, REDO, RMDIR, ROLLBACK, UNDO, YOU
 from takeback.model.tree import FOLDER
 
 TYPE_CHECKING = False

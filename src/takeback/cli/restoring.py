@@ -9,7 +9,7 @@ from takeback.cli.app import folder
 from takeback.cli.arguments import Option
 from takeback.cli.projects import inside
 from takeback.errors import ConflictError, DecisionNeededError, TakebackError
-from takeback.model.plan import REDO, ROLLBACK, UNDO
+from takeback.model.terms import REDO, ROLLBACK, UNDO
 from takeback.model.tree import FOLDER
 
 TYPE_CHECKING = False
