@@ -1,0 +1,418 @@
+"""Whatever is swapped for whatever while a restore runs, nothing outside of the project changes.
+
+The swap is made at an exact moment, before every step and every look of a restore or of its
+recovery. Outside lies a folder with the same names as inside, so that a path that is followed
+through a link finds something to damage. `FAULTS=full` tries every swap at every moment.
+"""
+
+import contextlib
+import itertools
+import os
+import shutil
+import signal
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+import oracle
+import takeback
+from faults.children import Child, Tell, in_child
+from faults.injection import die
+from faults.report import FULL, SECONDS, noted, stage
+from moments import Moments, watched_by
+from takeback.errors import TakebackError
+from takeback.project import Project
+from takeback.store import fsops
+
+VERBS = ("undo", "redo", "rollback")
+INNER = "d/inner"
+
+
+# -- the stage ---------------------------------------------------------------------------------
+
+
+def before_the_turn(folder: Path) -> None:
+    """Files and folders in `d`, one of each kind that a restore treats in another way."""
+    for name in ("written", "gone", "mode", "kind", "lost/in", "inner/deep/written", "inner/gone"):
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f"{name} of {folder.name}, old\n")
+    (folder / "link").symlink_to("written")
+    (folder / "closed").mkdir()
+    (folder / "closed/written").write_text("old\n")
+    (folder / "closed").chmod(0o555)
+    (folder / "lost").chmod(0o750)
+
+
+def change_everything(folder: Path) -> None:
+    """What the turn does."""
+    for name in ("written", "made", "inner/deep/written", "inner/made", "closed/written"):
+        (folder / name).write_text(f"{name} of {folder.name}, new\n")
+    for name in ("gone", "inner/gone", "kind", "link"):
+        (folder / name).unlink()
+    (folder / "mode").chmod(0o600)
+    (folder / "inner").chmod(0o700)
+    shutil.rmtree(folder / "lost")
+    (folder / "new/dir").mkdir(parents=True)
+    (folder / "new/dir/in").write_text("new\n")
+    (folder / "kind").mkdir()
+    (folder / "link").symlink_to("made")
+
+
+def fill_outside(outside: Path) -> None:
+    """The same names as in `d`, in both states at once."""
+    outside.mkdir()
+    before_the_turn(outside)
+    for name in ("made", "inner/made", "new/dir/in"):
+        path = outside / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("outside\n")
+    (outside / "empty").mkdir()
+
+
+class Stage:
+    """A project and, beside it, a folder that must never change."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.tree = folder / "tree"
+        self.away = folder / "tree/away"
+        self.outside = folder / "outside"
+        self.home = folder / "home"
+        self.tree.mkdir()
+        fill_outside(self.outside)
+        self._inventory = oracle.picture(self.outside), oracle.stamps(self.outside)
+
+    def open(self) -> Project:
+        """The project."""
+        return takeback.open(self.tree, home=self.home)
+
+    def escapes(self) -> list[str]:
+        """What changed outside."""
+        now = oracle.picture(self.outside), oracle.stamps(self.outside)
+        return [
+            *oracle.differences(self._inventory[0], now[0]),
+            *oracle.differences(self._inventory[1], now[1]),
+        ]
+
+    def prepare(self, verb: str) -> tuple[str, oracle.Picture, oracle.Picture]:
+        """A turn to be taken back: the state before it, and the tree before and after a restore."""
+        for path in self.tree.iterdir():
+            if path.is_dir() and not path.is_symlink():
+                shutil.rmtree(path)
+            else:
+                path.unlink()
+        (self.tree / "d").mkdir()
+        before_the_turn(self.tree / "d")
+        old = oracle.picture(self.tree)
+        with self.open() as project:
+            target = project.checkpoint().id
+            with project.session("agent") as session, session.turn("everything"):
+                change_everything(self.tree / "d")
+            new = oracle.picture(self.tree)
+            if verb == "redo":
+                project.undo()
+                old, new = new, old
+        return target, new, old
+
+
+def restore(project: Project, verb: str, target: str) -> takeback.Report:
+    """Take back, put back, or go back."""
+    if verb == "rollback":
+        return project.rollback(target, yes=True)
+    return project.undo() if verb == "undo" else project.redo()
+
+
+# -- swaps -------------------------------------------------------------------------------------
+
+
+class Swap:
+    """Puts something else in the place of a folder, and can take that back."""
+
+    def __init__(self, stage: Stage, path: str, put: Callable[[Path, Path], None]) -> None:
+        self._place = stage.tree / path
+        self._away = stage.away
+        self._put = put
+        self._target = stage.outside / path.partition("/")[2]
+
+    def do(self) -> None:
+        """Move the folder away and put something else there."""
+        with contextlib.suppress(FileNotFoundError):
+            self._place.rename(self._away)
+            self._put(self._place, self._target)
+
+    def undo(self) -> None:
+        """Put the folder back; what was put there is removed, unless it is a folder by now."""
+        if not self._away.exists():
+            return
+        if self._place.is_symlink() or self._place.is_file():
+            self._place.unlink()
+        with contextlib.suppress(OSError):
+            self._away.rename(self._place)
+
+
+class SwapFiles:
+    """Puts links to the outside in the place of all files in a folder."""
+
+    def __init__(self, stage: Stage) -> None:
+        self._stage = stage
+
+    def do(self) -> None:
+        """Replace every file that is also outside."""
+        for name in ("written", "made", "mode", "gone", "kind", "inner/deep/written", "new/dir/in"):
+            link = self._stage.folder / "link"
+            with contextlib.suppress(OSError):
+                link.symlink_to(self._stage.outside / name)
+                link.rename(self._stage.tree / "d" / name)
+            link.unlink(missing_ok=True)
+
+    def undo(self) -> None:
+        """Nothing: these links are somebody's work and stay."""
+
+
+class SwapStaged:
+    """Puts a link to the outside in the place of our own folder in the tree."""
+
+    def __init__(self, stage: Stage) -> None:
+        self._stage = stage
+
+    def do(self) -> None:
+        """Replace it, if it is there."""
+        for folder in self._stage.tree.glob(".takeback-*"):
+            folder.rename(self._stage.folder / "stolen")
+            folder.symlink_to(self._stage.outside)
+
+    def undo(self) -> None:
+        """Take the link away; what was stolen stays stolen."""
+        for link in self._stage.tree.glob(".takeback-*"):
+            if link.is_symlink():
+                link.unlink()
+        shutil.rmtree(self._stage.folder / "stolen", ignore_errors=True)
+
+
+def _link(place: Path, target: Path) -> None:
+    place.symlink_to(target)
+
+
+def _file(place: Path, _target: Path) -> None:
+    place.write_text("a file by now\n")
+
+
+def _nothing(_place: Path, _target: Path) -> None:
+    return
+
+
+def _empty_folder(place: Path, _target: Path) -> None:
+    place.mkdir()
+
+
+SWAPS: dict[str, Callable[[Stage], "Swap | SwapFiles | SwapStaged"]] = {
+    "folder for a link": lambda stage: Swap(stage, "d", _link),
+    "folder for a file": lambda stage: Swap(stage, "d", _file),
+    "folder moved": lambda stage: Swap(stage, "d", _nothing),
+    "folder for another": lambda stage: Swap(stage, "d", _empty_folder),
+    "inner folder for a link": lambda stage: Swap(stage, INNER, _link),
+    "files for links": SwapFiles,
+    "our folder for a link": SwapStaged,
+}
+
+
+# -- at an exact moment ------------------------------------------------------------------------
+
+
+class Told(NamedTuple):
+    """Everything that a restore or its recovery said."""
+
+    text: str
+    failed: bool
+
+
+def attempt(act: Callable[[], takeback.Report | None]) -> Told:
+    """Do something that may fail, and collect what it says."""
+    try:
+        report = act()
+    except TakebackError as problem:
+        return Told(f"{problem} {problem.hint}", failed=True)
+    if report is None:
+        return Told("", failed=False)
+    marks = (*report.kept, *report.rescued)
+    return Told(" ".join(os.fsdecode(m.path) + " " + m.reason for m in marks), failed=False)
+
+
+def recovered(stage: Stage) -> str:
+    """Open the project, which recovers; what it says."""
+    with stage.open() as project:
+        said = " ".join(project.recovered)
+        project.checkpoint()
+    return said
+
+
+def judge(stage: Stage, before: oracle.Picture, after: oracle.Picture, told: str) -> list[str]:
+    """What is wrong: something outside changed, or a half state that nobody mentions."""
+    wrong = stage.escapes()
+    now = oracle.picture(stage.tree)
+    half = min(oracle.differences(before, now), oracle.differences(after, now), key=len)
+    silent = [path for path in _paths(before, after, now) if not _is_named(path, told)]
+    if half and silent:
+        wrong += [f"silent about {silent}: {half[:3]}, told {told!r}"]
+    if list(stage.tree.glob(".takeback-*")):
+        wrong.append("our folder is left in the tree")
+    return wrong
+
+
+def _paths(before: oracle.Picture, after: oracle.Picture, now: oracle.Picture) -> list[str]:
+    """The paths that are as in neither state."""
+    return [
+        os.fsdecode(path)
+        for path in before.keys() | after.keys() | now.keys()
+        if now.get(path) not in (before.get(path), after.get(path))
+    ]
+
+
+def _is_named(path: str, told: str) -> bool:
+    return any(str(above) in told for above in (Path(path), *Path(path).parents[:-1]))
+
+
+@pytest.mark.timeout(SECONDS)
+@pytest.mark.parametrize("swap", SWAPS)
+def test_no_swap_at_any_moment_reaches_outside(swap: str) -> None:
+    """A swap before each step and look of undo, redo and rollback changes nothing outside."""
+    with stage() as folder, noted(swaps=swap) as note:
+        place = Stage(folder)
+        tried = 0
+        for number, verb in enumerate(VERBS):
+            by = 1 if FULL else len(VERBS)
+            for at in itertools.count(1 + (0 if FULL else number), by):
+                wrong = swap_at(place, swap, verb, at)
+                if wrong is None:
+                    break
+                assert wrong == [], f"{verb}, {swap}, moment {at}"
+                tried += 1
+        note["tried"] = tried
+        assert tried > 20
+
+
+def swap_at(place: Stage, name: str, verb: str, at: int) -> list[str] | None:
+    """Swap at a moment of a restore; what is wrong, or None if it has fewer moments."""
+    target, before, after = place.prepare(verb)
+    swap = SWAPS[name](place)
+    moments = Moments(at, swap.do)
+    with place.open() as project, watched_by(moments):
+        told = attempt(lambda: restore(project, verb, target))
+    wrong = place.escapes()
+    swap.undo()
+    said = recovered(place)
+    if moments.is_over:
+        return None
+    return [
+        f"{moments.name}: {what}" for what in wrong + judge(place, before, after, told.text + said)
+    ]
+
+
+# -- recovery ----------------------------------------------------------------------------------
+
+CHANGES = ("exchange", "move", "mkdir", "rmdir", "chmod_file", "fchmod")
+
+
+@pytest.mark.timeout(SECONDS)
+@pytest.mark.parametrize("swap", SWAPS)
+def test_no_swap_during_recovery_reaches_outside(swap: str) -> None:
+    """A restore dies half-way; a swap before each step and look of its recovery does no harm."""
+    with stage() as folder, noted(swaps=f"{swap}, recovery") as note:
+        place = Stage(folder)
+        deaths = _deaths(place)
+        chosen = deaths if FULL else deaths[len(deaths) // 2 :: len(deaths)]
+        tried = 0
+        for death in chosen:
+            for at in itertools.count(1, 1 if FULL else 3):
+                wrong = swap_in_recovery(place, swap, death, at)
+                if wrong is None:
+                    break
+                assert wrong == [], f"killed at step {death}, {swap}, moment {at}"
+                tried += 1
+        note["tried"] = tried
+        assert tried > 5
+
+
+def _deaths(place: Stage) -> list[int]:
+    """The steps of an undo after which a part of the tree is changed."""
+    place.prepare("undo")
+    steps: list[str] = []
+    with place.open() as project, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(fsops, "hook", lambda step, _args: steps.append(step))
+        project.undo()
+    return [number for number, step in enumerate(steps, 1) if step in CHANGES][1:]
+
+
+def swap_in_recovery(place: Stage, name: str, death: int, at: int) -> list[str] | None:
+    """Swap at a moment of the recovery of an undo that died at a step."""
+    _, before, after = place.prepare("undo")
+    swap = SWAPS[name](place)
+    in_child(lambda _tell: _undo_and_die(place, death))
+    moments = Moments(at, swap.do)
+    said: list[str] = []
+
+    def recover() -> None:
+        with place.open() as project:
+            said.extend(project.recovered)
+
+    with watched_by(moments):
+        told = attempt(recover)
+    wrong = place.escapes()
+    swap.undo()
+    text = " ".join((told.text, *said, recovered(place)))
+    if moments.is_over:
+        return None
+    return [f"{moments.name}: {what}" for what in wrong + judge(place, before, after, text)]
+
+
+def _undo_and_die(place: Stage, death: int) -> None:
+    moments = Moments(death, die)
+    with place.open() as project:
+        fsops.hook = moments.step
+        project.undo()
+
+
+# -- as fast as it can -------------------------------------------------------------------------
+
+
+@pytest.mark.timeout(SECONDS)
+def test_a_process_that_swaps_all_the_time_gets_nothing_out() -> None:
+    """A folder flips between itself and a link to the outside while restores run."""
+    rounds = 400 if FULL else 25
+    with stage() as folder, noted(swaps="all the time") as note:
+        place = Stage(folder)
+        done = 0
+        for number in range(rounds):
+            done += not _restored_while_it_flips(place, VERBS[number % 3]).failed
+            assert place.escapes() == []
+            SWAPS["folder for a link"](place).undo()
+            recovered(place)
+            assert place.escapes() == []
+        note.update(tried=rounds, done=done)
+
+
+def _restored_while_it_flips(place: Stage, verb: str) -> Told:
+    target, _, _ = place.prepare(verb)
+    flipping = Child(lambda tell: _flip(place, tell))
+    flipping.hear()
+    try:
+        with place.open() as project:
+            return attempt(lambda: restore(project, verb, target))
+    finally:
+        os.kill(flipping.pid, signal.SIGKILL)
+        flipping.end()
+
+
+def _flip(place: Stage, tell: Tell) -> None:
+    folder, link = place.tree / "d", place.folder / "link"
+    for number in itertools.count():
+        folder.rename(place.away)
+        link.symlink_to(place.outside)
+        link.rename(folder)
+        folder.unlink()
+        place.away.rename(folder)
+        if number == 0:
+            tell({"began": True})
