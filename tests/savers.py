@@ -91,7 +91,9 @@ class Editor:
         if path in self._opened:
             return self._append(path, marker)
         if self._how == "truncate":
-            (self._tree / path).write_bytes(marker)
+            flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW
+            with open(os.open(self._tree / path, flags, 0o644), "wb") as file:
+                file.write(marker)
             return marker
         self._aside.write_bytes(marker)
         self._aside.rename(self._tree / path)

@@ -21,6 +21,7 @@ import pytest
 
 import takeback
 from faults.children import Child, Tell
+from faults.harness import settle
 from faults.report import FULL, SECONDS, noted, stage
 from moments import Moments, watched_by
 from savers import AT_ONCE, HOW, Editor, Kept, Save
@@ -107,6 +108,10 @@ class Theatre:
         """Save the victims at a moment of a restore; None if it has fewer moments."""
         with self.open() as project:
             target = self._prepare(project, verb)
+            if how not in AT_ONCE:
+                # A look waits for files that are young and open for writing; these are known.
+                settle(self.folder)
+                project.checkpoint()
             editor = Editor(self.tree, self.folder / "aside", how, victims)
             moments = Moments(at, editor.save_all)
             named, problem = self._restore(project, verb, target, moments)
