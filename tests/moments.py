@@ -9,8 +9,19 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+import takeback
+from takeback.project import Project
 from takeback.store import fsops, restoring, stage
 from takeback.store.states import State, look_at
+
+VERBS = ("undo", "redo", "rollback")
+
+
+def restore(project: Project, verb: str, target: str) -> takeback.Report:
+    """Take back, put back, or go back."""
+    if verb == "rollback":
+        return project.rollback(target, yes=True)
+    return project.undo() if verb == "undo" else project.redo()
 
 
 class Moments:

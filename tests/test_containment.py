@@ -21,12 +21,11 @@ import takeback
 from faults.children import Child, Tell, in_child
 from faults.injection import die
 from faults.report import FULL, SECONDS, noted, stage
-from moments import Moments, watched_by
+from moments import VERBS, Moments, restore, watched_by
 from takeback.errors import TakebackError
 from takeback.project import Project
 from takeback.store import fsops
 
-VERBS = ("undo", "redo", "rollback")
 INNER = "d/inner"
 
 
@@ -116,13 +115,6 @@ class Stage:
                 project.undo()
                 old, new = new, old
         return target, new, old
-
-
-def restore(project: Project, verb: str, target: str) -> takeback.Report:
-    """Take back, put back, or go back."""
-    if verb == "rollback":
-        return project.rollback(target, yes=True)
-    return project.undo() if verb == "undo" else project.redo()
 
 
 # -- swaps -------------------------------------------------------------------------------------

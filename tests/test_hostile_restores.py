@@ -6,6 +6,7 @@ import os
 import sqlite3
 import stat
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,7 @@ import oracle
 import takeback
 from faults.children import Tell, in_child
 from faults.injection import die
-from moments import Moments, watched_by
+from moments import Moments, restore, watched_by
 from takeback.errors import TakebackError
 from takeback.project import Project
 from takeback.store import fsops
@@ -92,10 +93,10 @@ def test_nothing_is_ever_more_readable_than_it_was(tree: Path, home: Path) -> No
     seen: list[str] = []
     steps = 0
 
-    def look(step: str, _args: tuple[object, ...]) -> None:
+    def look(step: str, args: tuple[object, ...]) -> None:
         nonlocal steps
         steps += 1
-        seen.extend(f"before {step}: {what}" for what in exposed(tree))
+        _note_exposed(tree, seen, step, args)
         seen.extend(f"{step}: {path.name}" for path in open_stages(tree))
 
     with takeback.open(tree, home=home) as project, pytest.MonkeyPatch.context() as patch:
@@ -104,12 +105,8 @@ def test_nothing_is_ever_more_readable_than_it_was(tree: Path, home: Path) -> No
             change_everything(tree)
         new = oracle.picture(tree)
         patch.setattr(fsops, "hook", look)
-        for act, expected in (
-            (project.undo, old),
-            (project.redo, new),
-            (lambda: project.rollback(target.id, yes=True), old),
-        ):
-            act()
+        for verb, expected in (("undo", old), ("redo", new), ("rollback", old)):
+            restore(project, verb, target.id)
             assert oracle.differences(expected, oracle.picture(tree)) == []
             seen.extend(exposed(tree))
     assert seen == []
@@ -131,11 +128,11 @@ def test_nothing_is_more_readable_during_recovery(tree: Path, home: Path) -> Non
             change_everything(tree)
     for at in range(1, 400, 7):
         moments = Moments(at, die)
-        ended = in_child(lambda tell, moments=moments: _undo(tree, home, moments, tell))
+        ended = in_child(partial(_undo, tree, home, moments))
         assert list(exposed(tree)) == []
         seen: list[str] = []
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(fsops, "hook", lambda *_, seen=seen: seen.extend(exposed(tree)))
+            patch.setattr(fsops, "hook", partial(_note_exposed, tree, seen))
             with takeback.open(tree, home=home) as project:
                 if ended.last("done"):
                     project.redo()
@@ -143,6 +140,10 @@ def test_nothing_is_more_readable_during_recovery(tree: Path, home: Path) -> Non
         if ended.last("done"):
             return
     raise AssertionError("an undo has more steps than anybody thought")
+
+
+def _note_exposed(tree: Path, seen: list[str], step: str, _args: tuple[object, ...]) -> None:
+    seen.extend(f"before {step}: {what}" for what in exposed(tree))
 
 
 def _undo(tree: Path, home: Path, moments: Moments, tell: Tell) -> None:
