@@ -161,9 +161,8 @@ def sweep(store: "Store", root: int) -> None:
         if not is_stage(name) or name in open_rows:
             continue
         stage = Stage(root, name, store.objects)
-        stage.open()
         try:
-            stage.remove()
+            stage.sweep()
         finally:
             stage.close()
 

@@ -114,7 +114,17 @@ def mkdir(path: "Path", *, mode: int = 0o700, dir_fd: "int | None" = None) -> No
     _announce("mkdir", path)
     os.mkdir(path, mode, dir_fd=dir_fd)
     if os.stat(path, dir_fd=dir_fd, follow_symlinks=False).st_mode & 0o777 != mode:
-        os.chmod(path, mode, dir_fd=dir_fd)
+        _chmod_folder(path, mode, dir_fd)
+
+
+def _chmod_folder(path: "Path", mode: int, dir_fd: "int | None") -> None:
+    """Set the mode of a folder, which the umask may have closed, and of nothing else."""
+    how = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+    fd = os.open(path, how, dir_fd=dir_fd)
+    try:
+        _chmod(fd, mode)
+    finally:
+        os.close(fd)
 
 
 def rmdir(path: "Path", *, dir_fd: "int | None" = None) -> None:
@@ -151,33 +161,35 @@ def move(source_dir: int, source: bytes, target_dir: int, target: bytes) -> None
     renames.move(source_dir, source, target_dir, target)
 
 
-def chmod_file(dir_fd: int, name: bytes, mode: int) -> None:
-    """Set all permission bits of a regular file, never of what a link leads to."""
-    _announce("chmod_file", name, mode)
-    fd = _stand_for(dir_fd, name)
-    try:
-        if os.fstat(fd).st_mode & 0o170000 != 0o100000:
-            raise OSError(errno.ELOOP, "not a regular file any more", name)
-        try:
-            os.fchmod(fd, mode)
-        except OSError as problem:
-            if problem.errno != errno.EBADF:
-                raise
-            # A descriptor that only stands for the file cannot be asked directly.
-            os.chmod(f"/proc/self/fd/{fd}", mode)
-    finally:
-        os.close(fd)
-
-
-def _stand_for(dir_fd: int, name: bytes) -> int:
-    """A descriptor of a file, also of one that forbids its owner to open it."""
+def stand_for(dir_fd: int, name: bytes) -> int:
+    """A descriptor of a regular file, also of one that forbids its owner to open it."""
     flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     try:
-        return os.open(name, flags, dir_fd=dir_fd)
+        fd = os.open(name, flags, dir_fd=dir_fd)
     except PermissionError:
         if not hasattr(os, "O_PATH"):
             raise
-        return os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=dir_fd)
+        fd = os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=dir_fd)
+    if os.fstat(fd).st_mode & 0o170000 != 0o100000:
+        os.close(fd)
+        raise OSError(errno.ELOOP, "not a regular file any more", name)
+    return fd
+
+
+def chmod_file(fd: int, name: bytes, mode: int) -> None:
+    """Set all permission bits of the file that a descriptor stands for, whatever has its name."""
+    _announce("chmod_file", name, mode)
+    _chmod(fd, mode)
+
+
+def _chmod(fd: int, mode: int) -> None:
+    try:
+        os.fchmod(fd, mode)
+    except OSError as problem:
+        if problem.errno != errno.EBADF:
+            raise
+        # A descriptor that only stands for the file cannot be asked directly.
+        os.chmod(f"/proc/self/fd/{fd}", mode)
 
 
 def unlink(path: "Path", *, dir_fd: "int | None" = None) -> None:

@@ -17,7 +17,7 @@ from takeback.model.tree import FOLDER, REGULAR
 from takeback.store import fsops
 from takeback.store.descent import Descent
 from takeback.store.stage import SYNC_EACH, Stage
-from takeback.store.states import GONE, is_state, look_at
+from takeback.store.states import GONE, is_state, look_at, modes_of_folder
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -231,13 +231,18 @@ class Restoring:
 
     def _set_mode(self, op: "Op", wanted: "Entry") -> None:
         """Only the mode differs: the content is not touched."""
-        found = self.look(op)
-        if is_state(found, wanted):
-            return
-        if found is None or found.kind != REGULAR or not op.knows(found):
-            self.kept[op.path] = "changed since"
-        else:
-            fsops.chmod_file(self._parent(op), op.name, wanted.mode & 0o7777)
+        # Opened before it is looked at: a file that somebody puts there now keeps its mode.
+        file = fsops.stand_for(self._parent(op), op.name)
+        try:
+            found = self.look(op)
+            if is_state(found, wanted):
+                return
+            if found is None or not op.knows(found):
+                self.kept[op.path] = "changed since"
+            else:
+                fsops.chmod_file(file, op.name, wanted.mode & 0o7777)
+        finally:
+            os.close(file)
 
     def _set_folder_mode(self, op: "Op", forward: bool) -> None:
         wanted, other = op.sides(forward=forward)
@@ -359,7 +364,7 @@ class Restoring:
             return False
         if wanted is None or found is None or wanted.kind != FOLDER:
             return True
-        if found.mode not in _modes(wanted, other):
+        if found.mode not in modes_of_folder(wanted, other):
             self.kept[op.path] = "its mode was changed meanwhile"
         return found.mode == wanted.mode & 0o7777 or op.path in self.kept
 
@@ -392,9 +397,3 @@ def _needs_staging(wanted: "Entry | None", other: "Entry | None") -> bool:
     if other is None or other.kind != REGULAR or wanted.kind != REGULAR:
         return True
     return other.strong != wanted.strong
-
-
-def _modes(*entries: "Entry | None") -> "set[int]":
-    """The modes that a folder may have from us, also while we have it open for changes."""
-    modes = {entry.mode & 0o7777 for entry in entries if entry is not None}
-    return modes | {mode | 0o700 for mode in modes}

@@ -8,9 +8,11 @@ tree changes by a rename on its own disk. The names say of which path something 
     r12   as n12, when a restore is taken back
 """
 
+import errno
 import os
 
-from takeback.model.tree import LINK
+from takeback.model.staging import PREFIX
+from takeback.model.tree import FOLDER, LINK
 from takeback.store import fsops
 from takeback.store.content import LARGE, is_held_open
 from takeback.store.states import look_at
@@ -27,6 +29,7 @@ SYNC_EACH = 32
 """Up to so many files or folders are synced one by one; more of them with the whole disk."""
 
 _IGNORE = b".gitignore"
+_FOUND = b"takeback-found-"
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
@@ -44,15 +47,28 @@ class Stage:
         """Make the folder, or open the one that is there."""
         if self.fd >= 0:
             return
-        if look_at(self._root, self.name) is None:
+        found = look_at(self._root, self.name)
+        if found is not None and found.kind != FOLDER:
+            self._make_way()
+            found = None
+        if found is None:
             fsops.mkdir(self.name, dir_fd=self._root)
         self.fd = os.open(self.name, _DIRECTORY, dir_fd=self._root)
+        if os.fstat(self.fd).st_mode & 0o077:
+            fsops.fchmod(self.fd, 0o700)
         if look_at(self.fd, _IGNORE) is None:
             file = fsops.create(_IGNORE, dir_fd=self.fd)
             try:
                 fsops.write(file, b"*\n")
             finally:
                 os.close(file)
+
+    def _make_way(self) -> None:
+        """Let our name be free; what somebody put there gets one that everybody can see."""
+        aside = _FOUND + self.name[len(PREFIX) :]
+        while look_at(self._root, aside) is not None:
+            aside += b"~"
+        fsops.move(self._root, self.name, self._root, aside)
 
     def close(self) -> None:
         """Close the folder."""
@@ -88,10 +104,9 @@ class Stage:
     def held(self) -> "Iterator[tuple[int, bytes, State]]":
         """What the folder holds: the number of its path, its name here, and what it is."""
         for name in sorted(map(os.fsencode, os.listdir(self.fd))):
-            number = name[1:].partition(b".")[0]
-            state = look_at(self.fd, name)
-            if name[:1] in (b"n", b"q", b"r") and number.isdigit() and state is not None:
-                yield int(number), name, state
+            number, state = _number(name), look_at(self.fd, name)
+            if number is not None and state is not None:
+                yield number, name, state
 
     def is_being_written(self, name: bytes) -> bool:
         """Whether some process still has a file open for writing."""
@@ -125,10 +140,31 @@ class Stage:
         fsops.unlink(name, dir_fd=self.fd)
 
     def remove(self) -> None:
-        """Remove the folder with all that is in it."""
+        """Remove the folder with all that we or a restore put there; other things stay."""
         if self.fd < 0:
             return
         for name in map(os.fsencode, os.listdir(self.fd)):
-            fsops.unlink(name, dir_fd=self.fd)
+            if (name == _IGNORE or _number(name) is not None) and not self._is_folder(name):
+                fsops.unlink(name, dir_fd=self.fd)
         self.close()
         fsops.rmdir(self.name, dir_fd=self._root)
+
+    def _is_folder(self, name: bytes) -> bool:
+        mode = os.stat(name, dir_fd=self.fd, follow_symlinks=False).st_mode
+        return mode & 0o170000 == FOLDER
+
+    def sweep(self) -> None:
+        """Remove the folder, which a restore left that nobody knows of any more."""
+        try:
+            self.fd = os.open(self.name, _DIRECTORY, dir_fd=self._root)
+            self.remove()
+        except OSError as problem:
+            # It only has the name of one of ours, or holds what is not ours.
+            if problem.errno not in (errno.ENOTDIR, errno.ELOOP, errno.ENOTEMPTY, errno.EEXIST):
+                raise
+
+
+def _number(name: bytes) -> "int | None":
+    """The number of the path that something in our folder is of."""
+    number = name[1:].partition(b".")[0]
+    return int(number) if name[:1] in (b"n", b"q", b"r") and number.isdigit() else None

@@ -71,6 +71,12 @@ def is_state(found: "State | None", entry: "Entry | None") -> bool:
     return same_mode and found.strong == entry.strong
 
 
+def modes_of_folder(*entries: "Entry | None") -> "set[int]":
+    """The modes that a folder may have from us, also while we have it open for changes."""
+    modes = {entry.mode & 0o7777 for entry in entries if entry is not None}
+    return modes | {mode | 0o700 for mode in modes}
+
+
 def look_at(dir_fd: int, name: bytes) -> "State | None":
     """What an entry of an open folder is; None if there is none."""
     try:
@@ -91,18 +97,24 @@ def look_at(dir_fd: int, name: bytes) -> "State | None":
 
 def _hash_of(dir_fd: int, name: bytes, mode: int) -> bytes:
     """The hash of a file's content, also of one that forbids its owner to read it."""
-    closed = not mode & 0o400 and os.geteuid() != 0
-    if closed:
-        fsops.chmod_file(dir_fd, name, mode & 0o7777 | 0o400)
+    if mode & 0o400 or os.geteuid() == 0:
+        return _digest(os.open(name, _FILE, dir_fd=dir_fd))
+    stand_in = fsops.stand_for(dir_fd, name)
     try:
-        fd = os.open(name, _FILE, dir_fd=dir_fd)
+        fsops.chmod_file(stand_in, name, mode & 0o7777 | 0o400)
         try:
-            strong = hashlib.sha256()
-            while chunk := os.read(fd, _CHUNK):
-                strong.update(chunk)
-            return strong.digest()
+            return _digest(os.open(name, _FILE, dir_fd=dir_fd))
         finally:
-            os.close(fd)
+            fsops.chmod_file(stand_in, name, mode & 0o7777)
     finally:
-        if closed:
-            fsops.chmod_file(dir_fd, name, mode & 0o7777)
+        os.close(stand_in)
+
+
+def _digest(fd: int) -> bytes:
+    try:
+        strong = hashlib.sha256()
+        while chunk := os.read(fd, _CHUNK):
+            strong.update(chunk)
+        return strong.digest()
+    finally:
+        os.close(fd)
