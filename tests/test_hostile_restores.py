@@ -16,7 +16,7 @@ import takeback
 from faults.children import Tell, in_child
 from faults.injection import die
 from moments import Moments, restore, watched_by
-from takeback.errors import TakebackError
+from takeback.errors import NothingToTakeBackError, TakebackError
 from takeback.project import Project
 from takeback.store import fsops
 
@@ -133,9 +133,10 @@ def test_nothing_is_more_readable_during_recovery(tree: Path, home: Path) -> Non
         seen: list[str] = []
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(fsops, "hook", partial(_note_exposed, tree, seen))
-            with takeback.open(tree, home=home) as project:
-                if ended.last("done"):
-                    project.redo()
+            # It may have died when everything was done but cleaning up.
+            again = contextlib.suppress(NothingToTakeBackError)
+            with takeback.open(tree, home=home) as project, again:
+                project.redo()
         assert seen == []
         if ended.last("done"):
             return
@@ -210,7 +211,8 @@ def test_a_forged_journal_reaches_nothing(path: str, wanted: str, tree: Path, ho
         project.checkpoint()
     assert oracle.differences(shown, oracle.picture(outside)) == []
     assert oracle.differences(stamps, oracle.stamps(outside)) == []
-    assert oracle.differences(picture, oracle.picture(tree)) == []
+    ours = [path for path in picture if path.startswith(b".takeback-")]
+    assert oracle.differences(picture, oracle.picture(tree), ignoring=ours) == []
 
 
 @pytest.mark.parametrize("id", ["../outside", "x/y", "", ".", "..", "a b"])
