@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from takeback.model.jsontext import Json
     from takeback.model.plan import Remark
     from takeback.store.journal import Journal
+    from takeback.store.lock import Lock
     from takeback.store.states import Op
     from takeback.store.store import Store
 
@@ -276,30 +277,36 @@ def _in_words(row: "Journal", kept: "dict[bytes, str]") -> str:
 
 def _clean(store: "Store", restoring: Restoring, late: "Collection[bytes]") -> None:
     """Remove our folder; what was still being written to stays until it is not."""
-    if late:
-        try:
-            for _, name, _ in restoring.stage.held():
-                if name not in late:
-                    restoring.stage.discard(name)
-        except BaseException as problem:  # noqa: BLE001 - raised again, unless it is harmless
-            _leave(store, problem)
+    if not late:
+        _discard(store, restoring)
         return
-    _discard(store, restoring)
+    with _Tidying(store.lock):
+        for _, name, _ in restoring.stage.held():
+            if name not in late:
+                restoring.stage.discard(name)
 
 
 def _discard(store: "Store", restoring: Restoring) -> None:
     """Remove our folder, as far as that can be done; else the next start does."""
-    try:
+    with _Tidying(store.lock):
         restoring.stage.remove()
-    except BaseException as problem:  # noqa: BLE001 - raised again, unless it is harmless
-        _leave(store, problem)
 
 
-def _leave(store: "Store", problem: BaseException) -> None:
-    """Let the next start tidy up; nothing depends on it. Only a control-C is passed on."""
-    store.lock.leave_unclean()
-    if not isinstance(problem, OSError):
-        raise problem
+class _Tidying:
+    """Leaves to the next start what cannot be tidied up now; nothing depends on it."""
+
+    __slots__ = ("_lock",)
+
+    def __init__(self, lock: "Lock") -> None:
+        self._lock = lock
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, problem: object, trace: object) -> bool:
+        if problem is not None:
+            self._lock.leave_unclean()
+        return isinstance(problem, OSError)
 
 
 def _clean_late(store: "Store", restoring: Restoring, row: "Journal", now: int) -> "list[str]":
