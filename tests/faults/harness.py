@@ -45,7 +45,7 @@ class Fault(NamedTuple):
     @property
     def replay(self) -> str:
         """The command that plays this fault alone."""
-        return f"FAULT={self} pytest tests/test_faults.py -k replay"
+        return f"FAULT={self} pytest tests/test_*faults.py -k replay"
 
 
 def parse(text: str) -> Fault:
@@ -65,14 +65,18 @@ class Theatre:
         self._prepared = folder / "prepared"
         self._steps: dict[bool, list[str]] = {}
         self.tree.mkdir()
+        self.before = self.rehearse()
+
+    def rehearse(self) -> Before:
+        """Make the tree, its history and the store that each fault finds."""
         earlier = {}
-        for make in scenario.history:
+        for make in self.scenario.history:
             make(self.tree)
-            settle(folder)
+            settle(self._folder)
             earlier[self._checkpoint(self._prepared)] = oracle.picture(self.tree)
         self.prepare(self._prepared)
-        scenario.edit(self.tree)
-        self.before = Before(earlier, oracle.picture(self.tree))
+        self.scenario.edit(self.tree)
+        return Before(earlier, oracle.picture(self.tree))
 
     def prepare(self, home: Path) -> None:
         """What else happened in a store before the fault; for those who need more."""
@@ -80,6 +84,9 @@ class Theatre:
     def act(self, project: Project, label: str) -> Iterator[str]:
         """What the fault strikes; each part of it that was acknowledged, in words."""
         yield project.checkpoint(label).id
+
+    def refused(self, tell: Tell) -> None:
+        """Called in the process in which it failed; for those who have more to tell."""
 
     @property
     def work(self) -> str:
@@ -275,6 +282,7 @@ def _try_checkpoint(
     except (TakebackError, KeyboardInterrupt) as problem:
         word = "broken" if after else "refused"
         tell({word: f"{type(problem).__name__}: {problem}"})
+        stage.refused(tell)
     except BaseException as problem:
         tell({"broken": f"not one of our errors: {problem!r}"})
     return project

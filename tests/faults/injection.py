@@ -5,6 +5,7 @@ torn       half of the bytes are written, then SIGKILL
 ENOSPC     the step fails because the disk is full, once
 full       from this step on the disk is full: nothing can grow, everything else works
 EIO        the step fails because the disk is broken, once
+broken     from this step on everything fails, but giving up a transaction
 EACCES     the step is not allowed, once
 half       half of the bytes are written, then ENOSPC
 short      the kernel takes one byte first, which is no error
@@ -27,6 +28,8 @@ KILLS = ("kill", "torn")
 ERRORS = ("ENOSPC", "EIO", "EACCES", "half", "full")
 OTHERS = ("short", "interrupt")
 ALL = (*KILLS, *ERRORS, *OTHERS)
+LASTING = ("full", "broken")
+"""From the step on; what failed cannot be put right by the same process."""
 WRITES_ONLY = ("torn", "half", "short")
 
 _GROWS = ("create", "open_or_create", "write", "truncate", "mkdir", "symlink")
@@ -56,9 +59,15 @@ class Strike:
         if self.steps == self._at and self._fits(step):
             self._tell({"fired": f"{step} {_shown(args)}"})
             return self._strike(step)
-        if self._kind == "full" and self.steps > self._at:
-            self._refuse_growth(step, args)
+        if self.steps > self._at:
+            self._go_on_striking(step, args)
         return None
+
+    def _go_on_striking(self, step: str, args: tuple[object, ...]) -> None:
+        if self._kind == "full":
+            self._refuse_growth(step, args)
+        elif self._kind == "broken" and args[:1] != ("ROLLBACK",):
+            _fail("EIO", step)
 
     def _fits(self, step: str) -> bool:
         return step == "write" if self._kind in WRITES_ONLY else True
@@ -75,7 +84,7 @@ class Strike:
         elif self._kind == "full":
             self._refuse_growth(step, ())
         else:
-            _fail(self._kind, step)
+            _fail("EIO" if self._kind == "broken" else self._kind, step)
         return None
 
     def _refuse_growth(self, step: str, args: tuple[object, ...]) -> None:

@@ -2,7 +2,6 @@
 
 import fcntl
 import os
-import shutil
 import sqlite3
 import subprocess
 import time
@@ -13,6 +12,7 @@ from typing import NamedTuple
 import oracle
 from faults import injection
 from faults.children import Ended, Tell, in_child
+from faults.folders import remove
 from oracle import Picture
 from takeback.project import Project
 
@@ -126,7 +126,7 @@ class Court:
         except Exception as problem:
             yield f"checkpoint {id} cannot be extracted: {problem!r}"
         finally:
-            shutil.rmtree(self._out)
+            remove(self._out)
 
     # -- going on --------------------------------------------------------------------------
 

@@ -24,8 +24,9 @@ from faults.harness import Theatre
 TRACER = shutil.which("strace")
 
 KILLED_AT = (
-    "write pwrite64 fsync fdatasync ftruncate rename unlink mkdir fchmod utimensat flock".split()
-)
+    "write pwrite64 fsync fdatasync ftruncate rename unlink mkdir fchmod utimensat flock "
+    "renameat2 unlinkat mkdirat symlinkat fchmodat syncfs"
+).split()
 FAILING = {
     "write": ("ENOSPC", "EIO"),
     "pwrite64": ("ENOSPC", "EIO"),
@@ -33,6 +34,11 @@ FAILING = {
     "fdatasync": ("EIO",),
     "ftruncate": ("EIO",),
     "rename": ("ENOSPC", "EACCES"),
+    "renameat2": ("ENOSPC", "EACCES"),
+    "unlinkat": ("EIO",),
+    "mkdirat": ("ENOSPC",),
+    "symlinkat": ("ENOSPC",),
+    "syncfs": ("EIO",),
 }
 
 _PROGRAM = """
