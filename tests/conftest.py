@@ -17,6 +17,9 @@ from pathlib import Path
 import hypothesis
 import pytest
 
+from cases import Work
+from takeback.store import fsops
+
 MEMORY = Path("/dev/shm")
 ROOM_NEEDED = 1 << 30
 
@@ -73,3 +76,12 @@ def tree(tmp_path: Path) -> Path:
     folder = tmp_path / "tree"
     folder.mkdir()
     return folder
+
+
+@pytest.fixture
+def work(tree: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Work]:
+    """An empty tree in which an agent can work; nothing waits for the disk."""
+    monkeypatch.setattr(fsops, "sync", False)
+    ours = Work(tree, home)
+    yield ours
+    ours.close()

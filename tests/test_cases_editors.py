@@ -1,0 +1,495 @@
+"""What Zed, VS Code, GitButler, jj and Entire test, and what nobody does, as tests of ours."""
+
+import os
+import signal
+import socket
+import sqlite3
+import stat
+from pathlib import Path
+
+import pytest
+
+import takeback
+from cases import Work, paths_of
+from faults.children import Tell, in_child
+from takeback.store import fsops
+
+# -- Zed -----------------------------------------------------------------------------------
+
+
+def test_zed_creating_overwriting_and_deleting_files(work: Work) -> None:
+    """Made, overwritten after you had edited it, deleted: each is taken back to what you had."""
+    work.write(over_txt="1\n", edited_txt="1\n", deleted_txt="1\n")
+    work.checkpoint()
+    work.write(edited_txt="yours\n")
+    with work.turn():
+        work.write(over_txt="2\n", edited_txt="2\n", made_txt="2\n")
+        work.remove("deleted.txt")
+    work.undo()
+    assert work.text("edited.txt") == "yours\n"
+    assert (work.text("over.txt"), work.text("deleted.txt")) == ("1\n", "1\n")
+    assert work.has_none("made.txt")
+
+
+def test_zed_reject_created_file_with_user_edits(work: Work) -> None:
+    """A file that the agent made and you edited is not deleted: a conflict, and it stays."""
+    with work.turn():
+        work.write(made_txt="agent\n")
+    work.write(made_txt="agent\nand me\n")
+    with pytest.raises(takeback.ConflictError):
+        work.undo()
+    assert work.text("made.txt") == "agent\nand me\n"
+
+
+def test_zed_undo_last_reject(work: Work) -> None:
+    """What was taken back can be put back, and taken back again."""
+    with work.turn():
+        work.write(a_txt="agent\n", d__b_txt="agent\n")
+    after = work.picture()
+    for _ in range(3):
+        work.undo()
+        assert work.has_none("a.txt", "d")
+        work.redo()
+        assert work.picture() == after
+
+
+def test_zed_checkpoint_restores_deletions_and_binaries(work: Work) -> None:
+    """Inverted: later files go, and binary files are restored."""
+    work.put("image", bytes(range(256)) * 20)
+    ref = work.checkpoint()
+    work.put("image", b"\0")
+    work.write(later_txt="x\n")
+    work.rollback(ref)
+    assert (work.tree / "image").read_bytes() == bytes(range(256)) * 20
+    assert work.has_none("later.txt")
+
+
+def test_zed_checkpoint_of_an_empty_repository(work: Work) -> None:
+    """An empty tree is a state like any other."""
+    work.git("init", "-q")
+    ref = work.checkpoint()
+    work.write(a_txt="1\n", d__b_txt="2\n")
+    work.rollback(ref)
+    assert os.listdir(work.tree) == [".git"]
+
+
+# -- VS Code -------------------------------------------------------------------------------
+
+
+def test_vscode_cannot_undo_or_redo_at_first(work: Work) -> None:
+    """At first there is nothing to undo and nothing to redo; after an undo there is."""
+    for verb in (work.undo, work.redo):
+        with pytest.raises(takeback.NothingToTakeBackError):
+            verb()
+    with work.turn():
+        work.write(a_txt="1\n")
+    with pytest.raises(takeback.NothingToTakeBackError):
+        work.redo()
+    work.undo()
+    work.redo()
+    assert work.text("a.txt") == "1\n"
+
+
+def test_vscode_new_operation_after_undo_truncates_future(work: Work) -> None:
+    """Better: after new work a bare redo is refused with the reason, but what was undone stays."""
+    work.write(a_txt="1\n")
+    with work.turn() as undone:
+        work.write(b_txt="undone\n")
+    work.undo()
+    with work.turn():
+        work.write(a_txt="2\n")
+    with pytest.raises(takeback.DecisionNeededError) as refusal:
+        work.redo()
+    assert refusal.value.exit_code == 3
+    assert work.has_none("b.txt")
+    work.redo(turn=undone)
+    assert (work.text("a.txt"), work.text("b.txt")) == ("2\n", "undone\n")
+
+
+def test_vscode_line_endings_and_byte_order_marks_are_preserved(work: Work) -> None:
+    """LF, CRLF, no end of line and byte order marks come back as they were."""
+    contents = {"lf": b"a\nb\n", "crlf": b"a\r\nb\r\n", "none": b"a", "bom": b"\xef\xbb\xbfa\r\n"}
+    for name, content in contents.items():
+        work.put(name, content)
+    with work.turn():
+        for name in contents:
+            work.put(name, "agent\n")
+    work.undo()
+    assert {name: (work.tree / name).read_bytes() for name in contents} == contents
+
+
+def test_vscode_rename_chain_and_re_created_file(work: Work) -> None:
+    """From a to b to c, and a made anew: undone it is where it was, redone where it went."""
+    work.write(a_txt="1\n")
+    before = work.picture()
+    with work.turn():
+        work.move("a.txt", "b.txt")
+    with work.turn():
+        work.move("b.txt", "c.txt")
+        work.write(a_txt="anew\n")
+    after = work.picture()
+    work.undo()
+    work.undo()
+    assert work.picture() == before
+    work.redo()
+    work.redo()
+    assert work.picture() == after
+
+
+def test_vscode_orphaned_operations_never_reappear(work: Work) -> None:
+    """Turns that a rollback went over do not come back by redo, only by undoing the rollback."""
+    work.write(a_txt="0\n")
+    ref = work.checkpoint()
+    with work.turn():
+        work.write(a_txt="1\n")
+    work.rollback(ref)
+    with pytest.raises(takeback.NothingToTakeBackError):
+        work.redo()
+    assert work.text("a.txt") == "0\n"
+    work.undo()
+    assert work.text("a.txt") == "1\n"
+
+
+# -- GitButler and jj ----------------------------------------------------------------------
+
+
+def test_gitbutler_can_undo_repeatedly_and_past_the_end(work: Work) -> None:
+    """Undo walks back over turns and rollbacks to the start, where it is refused."""
+    pictures = []
+    for text in ("1\n", "2\n"):
+        pictures.append(work.picture())
+        with work.turn():
+            work.write(a_txt=text)
+    pictures.append(work.picture())
+    work.rollback("@~1")
+    for picture in reversed(pictures):
+        work.undo()
+        assert work.picture() == picture
+    with pytest.raises(takeback.NothingToTakeBackError):
+        work.undo()
+
+
+def test_gitbutler_can_mix_undo_and_redo(work: Work) -> None:
+    """Any walk of undo and redo over three turns is a walk over their states."""
+    pictures = [work.picture()]
+    for number in (1, 2, 3):
+        with work.turn():
+            work.put("a.txt", f"{number}\n")
+            work.put(f"d{number}/x.txt", "x\n")
+        pictures.append(work.picture())
+    at = 3
+    for step in (-1, -1, 1, -1, -1, 1, 1, -1, 1, 1):
+        at += step
+        work.undo() if step < 0 else work.redo()
+        assert work.picture() == pictures[at]
+    with pytest.raises(takeback.NothingToTakeBackError):
+        work.redo()
+
+
+def test_gitbutler_perform_operation_then_undo_again(work: Work) -> None:
+    """After an undo and a new turn, undo takes the new turn, then what was before it."""
+    for text in ("1\n", "2\n"):
+        with work.turn():
+            work.write(a_txt=text)
+    work.undo()
+    with work.turn():
+        work.write(b_txt="new\n")
+    work.undo()
+    assert work.has_none("b.txt")
+    assert work.text("a.txt") == "1\n"
+    work.undo()
+    assert work.has_none("a.txt")
+
+
+def test_gitbutler_malformed_meta_fails_before_restore_mutates_state(work: Work) -> None:
+    """A ledger that is no database any more is said to be damaged, and the tree is not touched."""
+    work.write(a_txt="1\n")
+    with work.turn():
+        work.write(a_txt="2\n")
+    work.close()
+    (ledger,) = work.home.glob("projects/*/ledger.db")
+    for beside in ledger.parent.glob("ledger.db-*"):
+        beside.unlink()
+    ledger.write_bytes(b"{}" * 5000)
+    with pytest.raises(takeback.TakebackError):
+        work.undo()
+    assert work.text("a.txt") == "2\n"
+
+
+KINDS = ("file", "executable", "link", "folder", "nothing")
+
+
+def become(work: Work, kind: str) -> None:
+    """Let `x` be of a kind, whatever it was."""
+    if work.has("x"):
+        work.remove("x")
+    if kind == "link":
+        (work.tree / "x").symlink_to("nowhere")
+    elif kind == "folder":
+        work.put("x/inner", "in it\n")
+    elif kind != "nothing":
+        work.put("x", "content\n", 0o755 if kind == "executable" else 0o644)
+
+
+@pytest.mark.parametrize("before", KINDS)
+@pytest.mark.parametrize("after", KINDS)
+def test_jj_file_symlink_dir_exec_transitions(work: Work, before: str, after: str) -> None:
+    """From each kind to each other, undone and redone."""
+    if before == after:
+        pytest.skip("nothing changes")
+    become(work, before)
+    first = work.picture()
+    with work.turn():
+        become(work, after)
+    second = work.picture()
+    work.undo()
+    assert work.picture() == first
+    work.redo()
+    assert work.picture() == second
+
+
+def test_jj_checkout_refuses_to_follow_a_directory_symlink_out(work: Work, tmp_path: Path) -> None:
+    """A folder that became a link is not written through, not even to put back what was in it."""
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    work.put("d/a.txt", "1\n")
+    work.checkpoint()
+    with work.turn():
+        work.put("d/a.txt", "2\n")
+    work.remove("d")
+    (work.tree / "d").symlink_to(outside)
+    with pytest.raises(takeback.ConflictError):
+        work.undo()
+    assert list(outside.iterdir()) == []
+    assert (work.tree / "d").is_symlink()
+
+
+def test_jj_special_files_are_left_alone(work: Work) -> None:
+    """A FIFO and a socket survive a rollback to before them, and one in the way refuses it."""
+    work.write(a_txt="1\n")
+    ref = work.checkpoint()
+    work.write(a_txt="2\n")
+    os.mkfifo(work.tree / "pipe")
+    with socket.socket(socket.AF_UNIX) as plug:
+        here = os.getcwd()
+        os.chdir(work.tree)
+        plug.bind("socket")
+        os.chdir(here)
+    work.rollback(ref)
+    assert stat.S_ISFIFO((work.tree / "pipe").stat().st_mode)
+    assert work.has("socket")
+    work.remove("a.txt")
+    os.mkfifo(work.tree / "a.txt")
+    with pytest.raises(takeback.TakebackError):
+        work.rollback(ref)
+    assert stat.S_ISFIFO((work.tree / "a.txt").stat().st_mode)
+
+
+# -- Entire --------------------------------------------------------------------------------
+
+
+def test_entire_rewind_across_sessions(work: Work) -> None:
+    """A rollback goes over the turns of every session, and names them."""
+    work.write(a_txt="0\n")
+    ref = work.checkpoint()
+    turns = []
+    for agent in ("one", "two"):
+        with work.project.session(agent=agent) as session, session.turn(agent) as turn:
+            work.put(f"{agent}.txt", "x\n")
+        turns.append(turn.id)
+    report = work.rollback(ref)
+    assert set(report.plan.covers) == set(turns)
+    assert os.listdir(work.tree) == ["a.txt"]
+
+
+def test_entire_first_checkpoint_captures_user_and_agent_changes(work: Work) -> None:
+    """What you had changed, deleted, renamed and not added before the turn is there after undo."""
+    work.repository(a_txt="1\n", gone_txt="1\n", old_txt="1\n")
+    work.write(a_txt="yours\n", untracked_txt="u\n")
+    work.remove("gone.txt")
+    work.move("old.txt", "renamed to this.txt")
+    before = work.picture()
+    with work.turn():
+        work.write(a_txt="agent\n", gone_txt="agent\n", untracked_txt="agent\n")
+        work.remove("renamed to this.txt")
+    work.undo()
+    assert work.picture() == before
+
+
+# -- what nobody tests ---------------------------------------------------------------------
+
+
+def test_nobody_restore_killed_ends_before_or_after(work: Work) -> None:
+    """Killed at any of some steps, a restore is found undone or done, and the rest is clean."""
+    work.write(a_txt="1\n", b_txt="1\n", d__c_txt="1\n")
+    before, ref = work.picture(), work.checkpoint()
+    work.write(a_txt="2\n", new_txt="x\n")
+    work.remove("d")
+    after = work.picture()
+    work.close()
+    for step in range(0, 140, 9):
+
+        def play(_tell: Tell, dies_at: int = step) -> None:
+            left = iter(range(dies_at))
+            fsops.hook = lambda _step, _given: next(left, None) is None and _die()
+            takeback.open(work.tree, home=work.home).rollback(ref)
+
+        in_child(play)
+        with takeback.open(work.tree, home=work.home) as project:
+            assert work.picture() in (before, after)
+            project.rollback(next(iter(project.checkpoints())).id)
+            if work.picture() == before:
+                project.undo()
+        assert work.picture() == after
+
+
+def _die() -> int:
+    os.kill(os.getpid(), signal.SIGKILL)
+    return 0
+
+
+def test_nobody_missing_snapshot_object_touches_nothing(work: Work) -> None:
+    """A pack that is gone: the restore is refused, and nothing is touched."""
+    work.write(a_txt="1\n", b_txt="1\n")
+    ref = work.checkpoint()
+    work.write(a_txt="2\n")
+    work.remove("b.txt")
+    before = work.picture()
+    work.checkpoint()
+    work.close()
+    packs = sorted(work.home.glob("projects/*/git/objects/pack/*.pack"), key=os.path.getmtime)
+    packs[0].unlink()
+    with pytest.raises(takeback.TakebackError):
+        work.rollback(ref)
+    assert work.picture() == before
+
+
+def test_nobody_middle_turn_undo_keeps_later_turns(work: Work) -> None:
+    """A turn in the middle is taken back if nothing later builds on it; else it is a conflict."""
+    work.write(a_txt="0\n", b_txt="0\n")
+    turns = []
+    for name, text in (("a.txt", "1\n"), ("b.txt", "1\n"), ("b.txt", "2\n")):
+        with work.turn() as turn:
+            work.put(name, text)
+        turns.append(turn)
+    work.undo(turn=turns[0])
+    assert (work.text("a.txt"), work.text("b.txt")) == ("0\n", "2\n")
+    with pytest.raises(takeback.ConflictError):
+        work.undo(turn=turns[1])
+    assert work.text("b.txt") == "2\n"
+
+
+def test_nobody_env_key_and_database_come_back_with_their_modes(work: Work) -> None:
+    """An ignored `.env`, a 0600 key and an ignored SQLite database are as they were."""
+    work.repository(_gitignore=".env\n*.db\nid_key\n")
+    work.put(".env", "KEY=1\n", 0o640)
+    work.put("id_key", "-----BEGIN-----\n", 0o600)
+    with sqlite3.connect(work.tree / "app.db") as db:
+        db.execute("CREATE TABLE t (x)")
+        db.execute("INSERT INTO t VALUES (1)")
+    db.close()
+    before = work.picture()
+    with work.turn():
+        work.put(".env", "KEY=agent\n", 0o644)
+        work.remove("id_key")
+        with sqlite3.connect(work.tree / "app.db") as db:
+            db.execute("DROP TABLE t")
+        db.close()
+    work.undo()
+    assert work.picture() == before
+
+
+def test_nobody_hard_links_and_sparse_files(work: Work) -> None:
+    """Names of one inode get their own bytes back, and a hole reads as zeros again."""
+    work.write(a_txt="1\n")
+    os.link(work.tree / "a.txt", work.tree / "b.txt")
+    with (work.tree / "sparse").open("wb") as file:
+        file.truncate(5 << 20)
+        file.seek(1 << 20)
+        file.write(b"data")
+    before = work.picture()
+    with work.turn():
+        work.write(a_txt="2\n", sparse="full\n")
+    work.undo()
+    assert work.picture() == before
+
+
+def test_nobody_case_only_rename(work: Work) -> None:
+    """A name that changed only in case is back as it was."""
+    work.write(Readme_md="1\n")
+    with work.turn():
+        work.move("Readme.md", "README.md")
+    work.undo()
+    assert os.listdir(work.tree) == ["Readme.md"]
+
+
+def test_nobody_dot_git_is_bit_identical(work: Work) -> None:
+    """After many checkpoints and restores the user's `.git` has not one other stamp or byte."""
+    work.repository(a_txt="0\n")
+    work.git("commit", "-q", "--allow-empty", "-m", "second")
+    work.write(a_txt="stash\n")
+    work.git("stash", "-q")
+    dot_git = work.dot_git()
+    for text in ("1\n", "2\n", "3\n"):
+        with work.turn():
+            work.write(a_txt=text, new_txt=text)
+    work.undo()
+    work.undo()
+    work.redo()
+    work.rollback("@~1")
+    work.undo()
+    assert work.dot_git() == dot_git
+
+
+def test_nobody_gitignore_itself_changed_in_the_turn(work: Work) -> None:
+    """The agent stops ignoring `.env` and overwrites it: both are as they were, neither is lost."""
+    work.repository(_gitignore=".env\n")
+    work.put(".env", "KEY=1\n", 0o600)
+    with work.turn():
+        work.write(_gitignore="", _env="KEY=agent\n")
+    work.undo()
+    assert (work.text(".env"), work.text(".gitignore")) == ("KEY=1\n", ".env\n")
+    assert work.mode(".env") == 0o600
+
+
+def test_nobody_branch_switch_between_checkpoint_and_restore(work: Work) -> None:
+    """On another branch than the turn ended on, undo asks first; with `yes` it goes on."""
+    work.repository(a_txt="1\n")
+    with work.turn():
+        work.write(b_txt="agent\n")
+    work.git("switch", "-q", "-c", "other")
+    before = work.picture()
+    plan = work.project.plan_undo()
+    assert plan.doubts
+    with pytest.raises(takeback.DecisionNeededError):
+        work.undo()
+    assert work.picture() == before
+    work.project.undo(yes=True)
+    assert work.has_none("b.txt")
+    assert work.git("branch", "--show-current") == "other\n"
+
+
+def test_nobody_report_is_exactly_what_happened(work: Work) -> None:
+    """The report names each path that changed, with what was done to it, and no other."""
+    work.write(a_txt="1\n", m_sh="1\n", gone_txt="1\n", same_txt="1\n")
+    (work.tree / "empty").mkdir()
+    before = work.picture()
+    with work.turn():
+        work.write(a_txt="2\n", d__new_txt="x\n")
+        (work.tree / "m.sh").chmod(0o755)
+        work.remove("gone.txt", "empty")
+        (work.tree / "link").symlink_to("a.txt")
+    planned = paths_of(work.project.plan_undo())
+    report = work.undo()
+    assert paths_of(report.plan) == planned
+    assert planned == {
+        "a.txt": "write",
+        "d": "rmdir",
+        "d/new.txt": "delete",
+        "empty": "mkdir",
+        "gone.txt": "create",
+        "link": "delete",
+        "m.sh": "mode",
+    }
+    assert work.picture() == before
+    assert (report.kept, report.rescued) == ((), ())

@@ -1,0 +1,700 @@
+"""What OpenCode and its fork Kilo test of snapshots and reverts, as tests of ours."""
+
+import errno
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import takeback
+from cases import Work, paths_of
+from takeback.store import fsops
+
+# -- snapshot.test.ts ----------------------------------------------------------------------
+
+
+def test_opencode_tracks_deleted_files_correctly(work: Work) -> None:
+    """A deleted tracked file is in the turn's record and in the plan, and comes back."""
+    work.repository(a_txt="1\n", b_txt="2\n")
+    with work.turn() as turn:
+        work.remove("a.txt")
+    assert [(c.path, c.verb) for c in turn.recorded().changes] == [(b"a.txt", "delete")]
+    assert paths_of(work.project.plan_undo()) == {"a.txt": "create"}
+    work.undo()
+    assert work.text("a.txt") == "1\n"
+
+
+def test_opencode_revert_should_remove_new_files(work: Work) -> None:
+    """A new file goes, and what was there stays."""
+    work.repository(a_txt="1\n")
+    with work.turn():
+        work.write(new_txt="NEW\n")
+    assert paths_of(work.undo().plan) == {"new.txt": "delete"}
+    assert sorted(os.listdir(work.tree)) == [".git", "a.txt"]
+
+
+def test_opencode_revert_in_subdirectory(work: Work) -> None:
+    """A new file in a new folder goes, and with it the folder."""
+    work.repository(a_txt="1\n")
+    with work.turn():
+        work.put("sub/deep/file.txt", "SUB\n")
+    work.undo()
+    assert work.has_none("sub")
+
+
+def test_opencode_multiple_file_operations(work: Work) -> None:
+    """A deletion, a creation and a change in one turn are all taken back."""
+    work.repository(a_txt="1\n", b_txt="2\n")
+    before = work.picture()
+    with work.turn():
+        work.remove("a.txt")
+        work.write(b_txt="changed\n", c_txt="new\n", dir__d_txt="new\n")
+    assert paths_of(work.undo().plan) == {
+        "a.txt": "create",
+        "b.txt": "write",
+        "c.txt": "delete",
+        "dir": "rmdir",
+        "dir/d.txt": "delete",
+    }
+    assert work.picture() == before
+
+
+def test_opencode_empty_directory_handling(work: Work) -> None:
+    """Inverted: an empty folder that was made goes, one that was removed comes back."""
+    work.repository(a_txt="1\n")
+    (work.tree / "old").mkdir(mode=0o750)
+    with work.turn():
+        (work.tree / "new" / "inner").mkdir(parents=True)
+        (work.tree / "old").rmdir()
+    assert paths_of(work.undo().plan) == {"new": "rmdir", "new/inner": "rmdir", "old": "mkdir"}
+    assert work.has_none("new")
+    assert work.mode("old") == 0o750
+
+
+def test_opencode_binary_file_handling(work: Work) -> None:
+    """Binary files are removed and restored like others."""
+    work.repository()
+    work.put("old.png", bytes(range(256)))
+    with work.turn():
+        work.put("new.png", b"\x89PNG\r\n\x1a\n")
+        work.put("old.png", b"\0" * 300)
+    work.undo()
+    assert work.has_none("new.png")
+    assert (work.tree / "old.png").read_bytes() == bytes(range(256))
+
+
+def test_opencode_symlink_handling(work: Work) -> None:
+    """A new link goes and not what it leads to; a link that led elsewhere leads back."""
+    work.repository(a_txt="1\n", b_txt="2\n")
+    (work.tree / "old").symlink_to("a.txt")
+    with work.turn():
+        (work.tree / "new").symlink_to("b.txt")
+        work.remove("old")
+        (work.tree / "old").symlink_to("b.txt")
+    work.undo()
+    assert work.has_none("new")
+    assert os.readlink(work.tree / "old") == "a.txt"
+    assert work.text("b.txt") == "2\n"
+
+
+def test_opencode_file_under_size_limit_handling(work: Work) -> None:
+    """An untracked file of a few megabytes is captured, removed and restored."""
+    work.repository()
+    work.put("old.bin", b"x" * (3 << 20))
+    with work.turn():
+        work.put("new.bin", b"y" * (1 << 20))
+        work.remove("old.bin")
+    work.undo()
+    assert work.has_none("new.bin")
+    assert (work.tree / "old.bin").read_bytes() == b"x" * (3 << 20)
+
+
+def test_opencode_large_added_files_are_skipped(work: Work) -> None:
+    """Inverted: a new file above the limit is not silent. It is listed, and undo leaves it."""
+    work.repository(a_txt="1\n")
+    with work.turn():
+        work.write(a_txt="2\n")
+        with (work.tree / "dump.bin").open("wb") as file:
+            file.truncate(17 << 20)
+    assert work.left_out()["dump.bin"] == "too large"
+    report = work.undo()
+    assert work.text("a.txt") == "1\n"
+    assert (work.tree / "dump.bin").stat().st_size == 17 << 20
+    assert [remark.path for remark in report.plan.skipped] == [b"dump.bin"]
+
+
+def test_opencode_nested_directory_revert(work: Work) -> None:
+    """A file deep below new folders goes with all of them."""
+    work.repository(a_txt="1\n")
+    before = work.picture()
+    with work.turn():
+        work.put("l1/l2/l3/l4/l5/deep.txt", "DEEP\n")
+    work.undo()
+    assert work.picture() == before
+
+
+def test_opencode_special_characters_in_filenames(work: Work) -> None:
+    """Names with anything but a slash in them are listed as they are, and taken back."""
+    names = [
+        "with spaces.txt",
+        "a-b.txt",
+        "a_b.txt",
+        'quo"te',
+        "back\\slash",
+        "new\nline",
+        ":(top)",
+    ]
+    work.repository(a_txt="1\n")
+    for name in names[::2]:
+        work.put(name, "old\n")
+    before = work.picture()
+    with work.turn():
+        for name in names:
+            work.put(name, "agent\n")
+    assert paths_of(work.undo().plan).keys() == set(names)
+    assert work.picture() == before
+
+
+def test_opencode_revert_with_empty_patches(work: Work) -> None:
+    """A turn that changed nothing is passed over; taken back by name it changes nothing."""
+    work.write(a_txt="1\n")
+    with work.turn():
+        work.write(a_txt="2\n")
+    with work.turn() as idle:
+        pass
+    before = work.picture()
+    plan = work.project.plan_undo(idle)
+    assert (plan.changes, plan.conflicts) == ((), ())
+    assert work.picture() == before
+    assert work.project.plan_undo().passed_over == 1
+    work.undo()
+    assert work.text("a.txt") == "1\n"
+
+
+def test_opencode_patch_with_invalid_hash(work: Work) -> None:
+    """Inverted: a name that means nothing is an error and not an empty list."""
+    work.write(a_txt="1\n")
+    work.checkpoint()
+    for ref in ("invalid-hash-12345", "zzzzzzzzzzzz", "", "--patch"):
+        with pytest.raises(takeback.UsageError):
+            work.project.plan_rollback(ref)
+    with pytest.raises(takeback.UsageError):
+        work.project.plan_undo("zzzzzzzzzzzz")
+
+
+def test_opencode_revert_non_existent_file(work: Work) -> None:
+    """A new file that you removed yourself is no trouble."""
+    work.write(a_txt="1\n")
+    with work.turn():
+        work.write(a_txt="2\n", new_txt="x\n")
+    work.remove("new.txt")
+    assert paths_of(work.undo().plan) == {"a.txt": "write"}
+    assert work.has_none("new.txt")
+
+
+UNICODE = ("文件.txt", "🚀rocket.txt", "café.txt", "файл.txt", "مرحبا.txt", "cafe\u0301.txt")
+
+
+def test_opencode_unicode_filenames(work: Work) -> None:
+    """New files with names in any script go."""
+    work.repository()
+    with work.turn():
+        for name in UNICODE:
+            work.put(name, name)
+    work.undo()
+    assert os.listdir(work.tree) == [".git"]
+
+
+def test_opencode_unicode_filenames_modification_and_restore(work: Work) -> None:
+    """Changed files with names in any script get their bytes back."""
+    for name in UNICODE:
+        work.put(name, f"old {name}")
+    before = work.picture()
+    with work.turn():
+        for name in UNICODE:
+            work.put(name, "agent")
+    work.undo()
+    assert work.picture() == before
+
+
+def test_opencode_unicode_filenames_in_subdirectories(work: Work) -> None:
+    """Folders with names in any script come back with what was in them."""
+    for name in UNICODE:
+        work.put(f"目录/подпапка/{name}", name)
+    before = work.picture()
+    with work.turn():
+        work.remove("目录")
+    work.undo()
+    assert work.picture() == before
+
+
+def test_opencode_very_long_filenames(work: Work) -> None:
+    """A name as long as a file system takes is as good as any."""
+    longest = "n" * 255
+    work.put("o" * 255, "old\n")
+    with work.turn():
+        work.put(longest, "agent\n")
+        work.remove("o" * 255)
+    work.undo()
+    assert work.has_none(longest)
+    assert work.text("o" * 255) == "old\n"
+
+
+def test_opencode_hidden_files(work: Work) -> None:
+    """Files whose names begin with a dot are taken back, `.gitignore` too."""
+    work.repository(_gitignore="*.log\n")
+    with work.turn():
+        work.write(_hidden="x\n", _gitignore="*\n", _config__app="y\n")
+    work.undo()
+    assert work.has_none(".hidden", ".config")
+    assert work.text(".gitignore") == "*.log\n"
+
+
+def test_opencode_nested_symlinks(work: Work) -> None:
+    """Links to files and folders are taken back as links; nothing is written through them."""
+    work.put("dir/target.txt", "here\n")
+    with work.turn():
+        (work.tree / "dir" / "link").symlink_to("target.txt")
+        (work.tree / "folder-link").symlink_to("dir")
+        work.remove("dir/target.txt")
+    work.undo()
+    assert work.has_none("dir/link", "folder-link")
+    assert work.text("dir/target.txt") == "here\n"
+
+
+def test_opencode_file_permissions_and_ownership_changes(work: Work) -> None:
+    """Every permission bit comes back, and a change that came to nothing is none."""
+    work.put("run.sh", "#!/bin/sh\n", 0o640)
+    with work.turn():
+        (work.tree / "run.sh").chmod(0o755)
+    assert paths_of(work.undo().plan) == {"run.sh": "mode"}
+    assert work.mode("run.sh") == 0o640
+    with work.turn() as turn:
+        (work.tree / "run.sh").chmod(0o755)
+        (work.tree / "run.sh").chmod(0o640)
+    assert turn.recorded().changes == ()
+
+
+def test_opencode_circular_symlinks(work: Work) -> None:
+    """Links in a circle are captured as links, go, and come back."""
+    (work.tree / "a").symlink_to("b")
+    (work.tree / "b").symlink_to("a")
+    with work.turn():
+        work.remove("a", "b")
+        (work.tree / "self").symlink_to("self")
+    work.undo()
+    assert (os.readlink(work.tree / "a"), os.readlink(work.tree / "b")) == ("b", "a")
+    assert work.has_none("self")
+
+
+def test_opencode_source_project_gitignore_is_respected(work: Work) -> None:
+    """Inverted: ignored files are captured, and what the agent did to them is taken back."""
+    work.repository(_gitignore="*.ignored\nbuild/\n")
+    work.write(a_ignored="old\n", build__out_o="old\n")
+    with work.turn():
+        work.write(a_ignored="agent\n", b_ignored="agent\n", build__out_o="agent\n")
+    work.undo()
+    assert (work.text("a.ignored"), work.text("build/out.o")) == ("old\n", "old\n")
+    assert work.has_none("b.ignored")
+
+
+def test_opencode_subdirectory_snapshots_include_scoped_changes_only(work: Work) -> None:
+    """Undo of one folder neither plans nor does anything beside it."""
+    work.write(one__a_txt="1\n", two__a_txt="1\n")
+    with work.turn():
+        work.write(one__a_txt="2\n", two__a_txt="2\n")
+    assert paths_of(work.project.plan_undo(paths=["one"])) == {"one/a.txt": "write"}
+    work.undo("one")
+    assert (work.text("one/a.txt"), work.text("two/a.txt")) == ("1\n", "2\n")
+
+
+@pytest.mark.parametrize(("folder", "other"), [("src*", "srca"), (":src", "src"), ("[a]", "a")])
+def test_opencode_subdirectory_snapshots_treat_wildcard_characters_literally(
+    work: Work, folder: str, other: str
+) -> None:
+    """A path is a path: no pattern and no pathspec magic."""
+    for name in (folder, other):
+        work.put(f"{name}/x.txt", "1\n")
+    with work.turn():
+        for name in (folder, other):
+            work.put(f"{name}/x.txt", "2\n")
+    work.undo(folder)
+    assert (work.text(f"{folder}/x.txt"), work.text(f"{other}/x.txt")) == ("1\n", "2\n")
+
+
+@pytest.mark.parametrize("rules", [".gitignore", ".git/info/exclude"])
+def test_opencode_gitignore_changes(work: Work, rules: str) -> None:
+    """Inverted: rules that come with the turn hide nothing that it does, and go with it."""
+    work.repository(_env="KEY=old\n", a_txt="1\n")
+    before = work.picture()
+    with work.turn():
+        work.put(rules, ".env\nnew.txt\na.txt\n")
+        work.write(_env="KEY=agent\n", new_txt="x\n", a_txt="2\n")
+    work.undo()
+    assert work.picture() == before
+
+
+def test_opencode_concurrent_file_operations_during_patch(work: Work) -> None:
+    """While somebody writes another file all the time, an undo is exact and loses no save."""
+    work.write(a_txt="1\n", busy_txt="")
+    code = (
+        "import os, sys, time\n"
+        "number = 0\n"
+        "while True:\n"
+        "    number += 1\n"
+        "    with open('busy.tmp', 'w') as file: file.write(str(number))\n"
+        "    os.replace('busy.tmp', 'busy.txt')\n"
+        "    print(number, flush=True)\n"
+    )
+    with work.turn():
+        work.write(a_txt="2\n")
+    with subprocess.Popen([sys.executable, "-c", code], cwd=work.tree, stdout=-1) as writer:
+        assert writer.stdout is not None
+        writer.stdout.readline()
+        try:
+            work.undo()
+        finally:
+            writer.kill()
+        last = int(writer.stdout.read().split()[-1])
+    assert work.text("a.txt") == "1\n"
+    assert int(work.text("busy.txt")) >= last
+
+
+def test_opencode_snapshot_state_isolation_between_projects(work: Work, tmp_path: Path) -> None:
+    """An undo in one project leaves another one, with the same names in it, alone."""
+    elsewhere = Work(tmp_path / "elsewhere", work.home)
+    for one in (work, elsewhere):
+        one.put("a.txt", "1\n")
+        with one.turn():
+            one.write(a_txt="2\n")
+    work.undo()
+    assert (work.text("a.txt"), elsewhere.text("a.txt")) == ("1\n", "2\n")
+    elsewhere.undo()
+    assert elsewhere.text("a.txt") == "1\n"
+    elsewhere.close()
+
+
+# -- linked work trees ---------------------------------------------------------------------
+
+
+def linked(work: Work) -> Work:
+    """A linked work tree of the repository, with a project of its own."""
+    work.git("worktree", "add", "-q", "-b", "side", "../side")
+    return Work(work.tree.parent / "side", work.home)
+
+
+def test_opencode_patch_detects_changes_in_secondary_worktree(work: Work) -> None:
+    """In a linked work tree all is recorded and taken back as in the first one."""
+    work.repository(a_txt="1\n")
+    side = linked(work)
+    with side.turn() as turn:
+        side.write(a_txt="2\n", new_txt="x\n")
+    assert [c.path for c in turn.recorded().changes] == [b"a.txt", b"new.txt"]
+    side.undo()
+    assert side.git("status", "--short") == ""
+    side.close()
+
+
+def test_opencode_revert_only_removes_files_in_invoking_worktree(work: Work) -> None:
+    """A file of the same name in the other work tree stays."""
+    work.repository(a_txt="1\n")
+    side = linked(work)
+    with side.turn():
+        side.write(new_txt="side\n")
+    work.write(new_txt="main\n")
+    side.undo()
+    assert side.has_none("new.txt")
+    assert work.text("new.txt") == "main\n"
+    side.close()
+
+
+def test_opencode_diff_reports_worktree_only_edits_and_ignores_primary_only(work: Work) -> None:
+    """What changes in the first work tree is no part of a plan in the other."""
+    work.repository(a_txt="1\n", shared_txt="1\n")
+    side = linked(work)
+    ref = side.checkpoint()
+    work.write(a_txt="main\n", shared_txt="main\n")
+    side.write(shared_txt="side\n")
+    assert paths_of(side.project.plan_rollback(ref)) == {"shared.txt": "write"}
+    side.close()
+
+
+def test_opencode_v2_isolates_snapshots_by_canonical_worktree(work: Work) -> None:
+    """A work tree that is reached through a link is the same project."""
+    work.repository(a_txt="1\n")
+    with work.turn():
+        work.write(a_txt="2\n")
+    (work.tree.parent / "alias").symlink_to(work.tree)
+    alias = Work(work.tree.parent / "alias", work.home)
+    assert alias.project.id == work.project.id
+    alias.undo()
+    assert work.text("a.txt") == "1\n"
+    alias.close()
+
+
+# -- states --------------------------------------------------------------------------------
+
+
+def test_opencode_track_with_no_changes_returns_same_hash(work: Work) -> None:
+    """As long as nothing changes there is one checkpoint, and a plan makes no other."""
+    work.write(a_txt="1\n")
+    first = work.project.checkpoint()
+    second = work.project.checkpoint()
+    assert (second.id, second.tree, second.new) == (first.id, first.tree, False)
+    work.project.plan_rollback(first.id)
+    assert len(list(work.project.checkpoints())) == 1
+
+
+def test_opencode_restore_function(work: Work) -> None:
+    """Inverted: deleted and changed files return, and a new file does not remain."""
+    work.repository(a_txt="1\n", b_txt="2\n")
+    before, ref = work.picture(), work.checkpoint()
+    work.remove("a.txt")
+    work.write(b_txt="changed\n", new_txt="new\n")
+    work.rollback(ref)
+    assert work.picture() == before
+
+
+def test_opencode_revert_removes_a_file_made_again_after_a_snapshot_without_it(work: Work) -> None:
+    """What the state did not hold goes, also if an older state held it."""
+    work.repository(a_txt="1\n")
+    work.remove("a.txt")
+    with work.turn():
+        work.write(a_txt="again\n")
+    work.undo()
+    assert work.has_none("a.txt")
+
+
+def test_opencode_revert_preserves_file_that_existed_when_deleted_then_recreated(
+    work: Work,
+) -> None:
+    """The bytes of before return to a file that was deleted and made again; the new one goes."""
+    work.write(a_txt="original\n")
+    with work.turn():
+        work.remove("a.txt")
+        work.write(a_txt="recreated\n", new_txt="x\n")
+    work.undo()
+    assert work.text("a.txt") == "original\n"
+    assert work.has_none("new.txt")
+
+
+def test_opencode_revert_with_overlapping_files_uses_first_patch(work: Work) -> None:
+    """Several turns wrote one file: taking them all back ends where the first began."""
+    work.write(a_txt="0\n")
+    for text in ("1\n", "2\n", "3\n"):
+        with work.turn():
+            work.write(a_txt=text, b_txt=text)
+    for _ in range(3):
+        work.undo()
+    assert work.text("a.txt") == "0\n"
+    assert work.has_none("b.txt")
+
+
+def test_opencode_revert_preserves_patch_order_when_kinds_swap(work: Work) -> None:
+    """File, folder, file again, link: each undo is exact, and so is each redo."""
+    work.write(x="file\n")
+    pictures = [work.picture()]
+    for step in range(3):
+        with work.turn():
+            work.remove("x")
+            if step == 0:
+                work.put("x/inner.txt", "in a folder\n")
+            elif step == 1:
+                work.put("x", "file again\n")
+            else:
+                (work.tree / "x").symlink_to("nowhere")
+        pictures.append(work.picture())
+    for number in (2, 1, 0):
+        work.undo()
+        assert work.picture() == pictures[number]
+    for number in (1, 2, 3):
+        work.redo()
+        assert work.picture() == pictures[number]
+
+
+def test_opencode_revert_handles_large_mixed_batches(work: Work) -> None:
+    """Hundreds of changed, new and deleted files are all taken back."""
+    for number in range(150):
+        work.put(f"d{number % 7}/old{number}.txt", f"{number}\n")
+    before = work.picture()
+    with work.turn():
+        for number in range(150):
+            work.put(f"d{number % 9}/new{number}.txt", f"{number}\n")
+            if number % 3:
+                work.put(f"d{number % 7}/old{number}.txt", "agent\n")
+            else:
+                work.remove(f"d{number % 7}/old{number}.txt")
+    assert len(work.undo().plan.changes) == 302
+    assert work.picture() == before
+
+
+def test_opencode_v2_captures_and_restores_location_scoped_changes(work: Work) -> None:
+    """A rollback of paths plans and does only these; the rest keeps what it has."""
+    work.write(in__a_txt="1\n", in__b_txt="1\n", out_txt="1\n")
+    ref = work.checkpoint()
+    work.write(in__a_txt="2\n", in__b_txt="2\n", in__new_txt="x\n", out_txt="2\n")
+    assert paths_of(work.rollback(ref, "in").plan) == {
+        "in/a.txt": "write",
+        "in/b.txt": "write",
+        "in/new.txt": "delete",
+    }
+    assert work.text("out.txt") == "2\n"
+
+
+# -- revert and unrevert -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("files", [("a", "b", "c"), ("a", "a", "a")], ids=["several", "the same"])
+def test_opencode_restore_messages_in_sequential_order(
+    work: Work, files: tuple[str, str, str]
+) -> None:
+    """All turns undone, then redone one by one, in one file or in several: exact at each step."""
+    work.write(a="0\n", b="0\n", c="0\n")
+    pictures = [work.picture()]
+    for number, name in enumerate(files, start=1):
+        with work.turn():
+            work.put(name, f"{number}\n")
+        pictures.append(work.picture())
+    for _ in files:
+        work.undo()
+    assert work.picture() == pictures[0]
+    for picture in pictures[1:]:
+        work.redo()
+        assert work.picture() == picture
+    with pytest.raises(takeback.NothingToTakeBackError):
+        work.redo()
+
+
+def test_opencode_snapshot_tool_race(work: Work) -> None:
+    """When a step has begun, what was there is safe: a tool that acts at once is taken back."""
+    work.write(a_txt="1\n")
+    with work.turn() as turn:
+        for text in ("2\n", "3\n"):
+            with turn.step("Bash", {"command": "echo"}):
+                work.write(a_txt=text)
+    assert [step.tool for step in turn.recorded().steps] == ["Bash", "Bash"]
+    work.undo()
+    assert work.text("a.txt") == "1\n"
+
+
+# -- Kilo ----------------------------------------------------------------------------------
+
+
+def failing(name: bytes) -> None:
+    """Let the disk refuse to put anything at a name, once everything else was done."""
+
+    def hook(step: str, given: tuple[object, ...]) -> None:
+        if step in ("exchange", "move") and name in given:
+            raise OSError(errno.EACCES, os.strerror(errno.EACCES), os.fsdecode(name))
+
+    fsops.hook = hook
+
+
+def test_kilo_keeps_the_workspace_unchanged_when_a_checkpoint_cannot_be_fully_restored(
+    work: Work, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One file refuses: nothing changes, the stack neither; undo, redo and rollback alike."""
+    monkeypatch.setattr(fsops, "hook", None)
+    work.write(a_txt="1\n", m_txt="1\n", z_txt="1\n")
+    ref = work.checkpoint()
+    with work.turn():
+        work.write(a_txt="2\n", m_txt="2\n", z_txt="2\n")
+    for verb in (work.undo, lambda: work.rollback(ref), work.redo):
+        before = work.picture()
+        failing(b"m.txt")
+        with pytest.raises(takeback.TakebackError):
+            verb()
+        fsops.hook = None
+        assert work.picture() == before
+        if verb == work.undo:
+            continue
+        work.undo()  # what is there to be taken back is still the turn
+        assert work.text("m.txt") == "1\n"
+
+
+def test_kilo_unreverts_deleted_files_from_a_session_rooted_in_a_subdirectory(work: Work) -> None:
+    """An agent that works in a subfolder: what it did there and above is undone and redone."""
+    work.repository(sub__a_txt="1\n", top_txt="1\n")
+    project = takeback.open(work.tree / "sub", home=work.home)
+    assert project.root == os.fsencode(work.tree)
+    with project.session(agent="x") as session, session.turn("delete"):
+        work.remove("sub/a.txt")
+        work.write(top_txt="2\n")
+    after = work.picture()
+    project.undo()
+    assert (work.text("sub/a.txt"), work.text("top.txt")) == ("1\n", "1\n")
+    project.redo()
+    assert work.picture() == after
+    project.close()
+
+
+def test_kilo_restores_both_paths_after_moving_a_file(work: Work) -> None:
+    """A file moved over another: both have their own bytes again."""
+    work.repository(a_txt="of a\n", b_txt="of b\n")
+    with work.turn():
+        work.move("a.txt", "b.txt")
+    work.undo()
+    assert (work.text("a.txt"), work.text("b.txt")) == ("of a\n", "of b\n")
+
+
+def test_kilo_seed_preserves_line_endings_and_filtered_bytes(work: Work) -> None:
+    """No line ending, keyword, filter or encoding of git touches what comes back."""
+    work.git("init", "-q")
+    work.git("config", "core.autocrlf", "true")
+    work.git("config", "filter.shout.smudge", "tr a-z A-Z")
+    work.git("config", "filter.shout.clean", "tr A-Z a-z")
+    work.write(_gitattributes="*.txt text ident eol=crlf\n*.up filter=shout\n")
+    contents = {"crlf.txt": b"a\r\nb\r\n", "lf.txt": b"$Id$\nb\n", "mixed.txt": b"a\r\nb\n\r"}
+    contents |= {"x.up": b"miXed", "bom.txt": "\ufeffx".encode("utf-16")}
+    for name, content in contents.items():
+        work.put(name, content)
+    with work.turn():
+        for name in contents:
+            work.put(name, "agent\n")
+    work.undo()
+    assert {name: (work.tree / name).read_bytes() for name in contents} == contents
+
+
+def test_kilo_interrupted_seed_removes_borrowed_state_after_source_gc(work: Work) -> None:
+    """Nothing is borrowed from your repository: with all its objects gone, undo is exact."""
+    work.repository(a_txt="1\n", b_txt="2\n")
+    with work.turn():
+        work.write(a_txt="agent\n")
+        work.remove("b.txt")
+    work.remove(".git/objects")
+    work.undo()
+    assert (work.text("a.txt"), work.text("b.txt")) == ("1\n", "2\n")
+
+
+def test_kilo_seed_falls_back_for_unmerged_indexes_and_sparse_checkouts(work: Work) -> None:
+    """In the middle of a merge conflict the tree is taken back, and git's index stays unmerged."""
+    work.repository(a_txt="base\n")
+    work.git("switch", "-q", "-c", "other")
+    work.write(a_txt="other\n")
+    work.git("commit", "-qam", "other")
+    work.git("switch", "-q", "main")
+    work.write(a_txt="main\n")
+    work.git("commit", "-qam", "main")
+    with pytest.raises(subprocess.CalledProcessError):
+        work.git("merge", "-q", "other")
+    before, index = work.picture(), work.dot_git()
+    with work.turn():
+        work.write(a_txt="solved\n")
+    work.undo()
+    assert work.picture() == before
+    assert work.dot_git() == index
+
+
+def test_kilo_revert_is_quick_to_say_what_it_did(work: Work) -> None:
+    """A plan for texts that are hard to compare does not compare them, so it takes no time."""
+    lines = [f"{number * 7919 % 1000}\n" for number in range(20_000)]
+    work.put("hard.txt", "".join(lines))
+    ref = work.checkpoint()
+    work.put("hard.txt", "".join(reversed(lines)))
+    work.checkpoint()
+    start = time.process_time()
+    work.project.plan_rollback(ref)
+    assert time.process_time() - start < 1

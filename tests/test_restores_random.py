@@ -1,0 +1,509 @@
+"""Any history, taken back in any way: the tree is what plain copies of it say, to the byte.
+
+Agents and you change files, turns begin and end, and anything is undone, redone and rolled back:
+whole or in part, here or by another process, which may be killed at any step. `undo_model` tells
+what has to come of it, from whole copies of the tree.
+
+`TAKEBACK_TEST_EXAMPLES=2500` tries so many histories instead of the few of `./check`;
+`--hypothesis-seed=1` makes them the same ones again.
+"""
+
+import os
+import shutil
+import signal
+import sys
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
+import takeback
+from faults.children import Tell, in_child
+from hostile.ground import new_ground
+from takeback import errors
+from takeback.session import Turn
+from takeback.store import audit, fsops, schema
+from undo_model import Act, Model, Refused, Tree, copy_of, differing
+
+EXAMPLES = int(os.environ.get("TAKEBACK_TEST_EXAMPLES", "0")) or 40
+IS_ROOT = os.geteuid() == 0
+
+PATHS = (b"a", b"b", b"d", b"d/a", b"d/b", b"d/e", b"d/e/a", b"f", b"f/a", b"\xff l")
+CONTENTS = (b"", b"1", b"22", b"a line\n" * 300)
+# Only root gets into what it closed to itself, and so can the model.
+FILE_MODES = (0o644, 0o600, 0o755, *((0o000, 0o4711) if IS_ROOT else ()))
+FOLDER_MODES = (0o755, 0o700, 0o2775, *((0o555, 0o000) if IS_ROOT else ()))
+
+Edit = tuple[str, bytes, int]
+Way = tuple[str, int, int]
+"""Here, or in another process: perhaps killed at a step, and its recovery at another."""
+
+
+# -- hands ---------------------------------------------------------------------------------
+
+
+def perform(root: bytes, edit: Edit) -> None:
+    """Let somebody do something to the tree, whatever it holds."""
+    what, path, pick = edit
+    {"write": _write, "remove": _remove, "move": _move, "chmod": _chmod, "link": _link}.get(
+        what, _mkdir
+    )(root, path, pick)
+
+
+def _place(root: bytes, path: bytes) -> bytes:
+    """Make room for an entry: folders above it, and nothing where it shall be."""
+    above = path.rpartition(b"/")[0]
+    if above and not _is_folder(os.path.join(root, above)):
+        os.mkdir(_place(root, above))
+    place = os.path.join(root, path)
+    _clear(place)
+    return place
+
+
+def _is_folder(place: bytes) -> bool:
+    return os.path.isdir(place) and not os.path.islink(place)
+
+
+def _clear(place: bytes) -> None:
+    if _is_folder(place):
+        shutil.rmtree(place)
+    elif os.path.lexists(place):
+        os.unlink(place)
+
+
+def _write(root: bytes, path: bytes, pick: int) -> None:
+    place = os.path.join(root, path)
+    is_file = os.path.isfile(place) and not os.path.islink(place)
+    if pick % 3 or not is_file:
+        place = _place(root, path)
+    with open(place, "wb") as file:
+        file.write(CONTENTS[pick % len(CONTENTS)])
+
+
+def _remove(root: bytes, path: bytes, _pick: int) -> None:
+    _clear(os.path.join(root, path))
+
+
+def _move(root: bytes, path: bytes, pick: int) -> None:
+    to = PATHS[pick % len(PATHS)]
+    is_inside = (to + b"/").startswith(path + b"/") or (path + b"/").startswith(to + b"/")
+    if not is_inside and os.path.lexists(os.path.join(root, path)):
+        aside = root + b"-aside"
+        os.rename(os.path.join(root, path), aside)
+        os.rename(aside, _place(root, to))
+
+
+def _chmod(root: bytes, path: bytes, pick: int) -> None:
+    place = os.path.join(root, path)
+    if os.path.lexists(place) and not os.path.islink(place):
+        modes = FOLDER_MODES if os.path.isdir(place) else FILE_MODES
+        os.chmod(place, modes[pick % len(modes)])
+
+
+def _link(root: bytes, path: bytes, pick: int) -> None:
+    os.symlink((b"a", b"d", b"/nowhere/at all", b"..")[pick % 4], _place(root, path))
+
+
+def _mkdir(root: bytes, path: bytes, _pick: int) -> None:
+    if not _is_folder(os.path.join(root, path)):
+        os.mkdir(_place(root, path))
+
+
+# -- restores ------------------------------------------------------------------------------
+
+
+class Wish:
+    """An undo, a redo or a rollback: of what, of which paths, and how."""
+
+    def __init__(self, verb: str, ref: str | None, scope: list[bytes], keep_mtime: bool) -> None:
+        self.verb = verb
+        self.ref = ref
+        self.scope = scope
+        self.keep_mtime = keep_mtime
+
+    def plan(self, project: takeback.Project) -> "takeback.Plan":
+        """Ask for the plan only."""
+        if self.verb == "rollback":
+            assert self.ref is not None
+            return project.plan_rollback(self.ref, paths=self.scope)
+        ask = project.plan_undo if self.verb == "undo" else project.plan_redo
+        return ask(self.ref, paths=self.scope)
+
+    def fulfil(self, project: takeback.Project) -> "takeback.Report":
+        """Have it done."""
+        if self.verb == "rollback":
+            assert self.ref is not None
+            return project.rollback(self.ref, paths=self.scope, keep_mtime=self.keep_mtime)
+        act = project.undo if self.verb == "undo" else project.redo
+        return act(self.ref, paths=self.scope, keep_mtime=self.keep_mtime)
+
+
+REFUSALS: dict[type[Exception], str] = {
+    errors.ConflictError: "conflict",
+    errors.StalePlanError: "stale",
+    errors.DecisionNeededError: "decision",
+    errors.NothingToTakeBackError: "nothing",
+    errors.UnknownReferenceError: "unknown",
+}
+
+
+def told(act: "Callable[[], takeback.Report]") -> tuple[str, set[bytes]]:
+    """What came of a restore: `done` with the paths it changed, or which error refused it."""
+    try:
+        report = act()
+    except errors.TakebackError as refusal:
+        known = REFUSALS.get(type(refusal))
+        if known is None:
+            raise
+        return known, set()
+    return "done", {change.path for change in report.plan.changes}
+
+
+def dying_at(step: int) -> Callable[[str, tuple[object, ...]], None]:
+    """A hook that kills this process at a step."""
+    left = step
+
+    def hook(_name: str, _given: tuple[object, ...]) -> None:
+        nonlocal left
+        if left == 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+        left -= 1
+
+    return hook
+
+
+# -- the machine ---------------------------------------------------------------------------
+
+picks = st.integers(0, 1000)
+edits = st.tuples(
+    st.sampled_from(["write", "write", "write", "remove", "move", "chmod", "link", "mkdir"]),
+    st.sampled_from(PATHS),
+    picks,
+)
+scripts = st.lists(edits, min_size=1, max_size=4)
+agents = st.sampled_from([0, 0, 1])
+scopes = st.just([]) | st.just([]) | st.lists(st.sampled_from(PATHS), min_size=1, max_size=2)
+ways = st.one_of(
+    st.just(("here", 0, 0)),
+    st.just(("here", 0, 0)),
+    st.just(("child", -1, -1)),
+    st.tuples(st.just("child"), st.integers(0, 120), st.integers(-40, 40)),
+)
+
+
+class Restores(RuleBasedStateMachine):
+    """A project in which anything happens, beside the model of it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.cleanup = ExitStack()
+        patch = self.cleanup.enter_context(pytest.MonkeyPatch.context())
+        patch.setattr(fsops, "sync", False)
+        ground = self.cleanup.enter_context(new_ground())
+        self.root, self.home = ground.root, os.fsdecode(ground.home)
+        self.base = Path(os.fsdecode(ground.base))
+        for path, content in ((b"a", 1), (b"d/a", 2), (b"d/e/a", 3)):
+            perform(self.root, ("write", path, content))
+        # Who records and who restores do not share a process's memory of the tree.
+        self.recording = self._opened()
+        self.project = self._opened()
+        self.sessions = [self.recording.session(agent=name) for name in ("one", "two")]
+        self.running: list[tuple[Act, Turn] | None] = [None, None]
+        self.ended_in: dict[Act, int] = {}
+        self.plan: tuple[Wish, takeback.Plan, Tree, tuple[int, ...]] | None = None
+        self.checkpoints = [self.project.checkpoint().id]
+        self.model = Model(copy_of(self.root))
+
+    def _opened(self) -> takeback.Project:
+        return takeback.open(os.fsdecode(self.root), home=self.home)
+
+    # -- files and turns -------------------------------------------------------------------
+
+    @rule(script=scripts)
+    def somebody_works(self, script: list[Edit]) -> None:
+        """Whoever is at work, or you, change files."""
+        for edit in script:
+            perform(self.root, edit)
+
+    @rule(agent=agents, script=scripts, stays=st.sampled_from([False, False, True]))
+    def turn(self, agent: int, script: list[Edit], stays: bool) -> None:
+        """A prompt, and what the agent does; the turn ends or goes on."""
+        self._begin(agent)
+        self.somebody_works(script)
+        if not stays:
+            self._end(agent)
+
+    @rule(agent=agents)
+    def end(self, agent: int) -> None:
+        """A turn ends, if one runs."""
+        if self.running[agent] is not None:
+            self._end(agent)
+
+    @rule()
+    def look(self) -> None:
+        """Somebody asks for a checkpoint."""
+        self.project.checkpoint()
+        self._looked()
+
+    @rule()
+    def reopen(self) -> None:
+        """Everything that the process knew is forgotten."""
+        self.project.close()
+        self.project = self._opened()
+
+    def _begin(self, agent: int) -> None:
+        turn = self.sessions[agent].turn(f"turn of {agent}")
+        self._looked()
+        before = self.running[agent]
+        if before is not None:
+            self._ended(before[0])
+        self.running[agent] = (self.model.begin(turn.id), turn)
+
+    def _end(self, agent: int) -> None:
+        running = self.running[agent]
+        assert running is not None
+        running[1].end()
+        self._looked()
+        self._ended(running[0])
+        self.running[agent] = None
+
+    def _ended(self, act: Act) -> None:
+        self.model.end(act)
+        self.ended_in[act] = len(self.model.states) - 1
+
+    def _looked(self) -> None:
+        self.model.look(copy_of(self.root))
+        self._same_states()
+
+    def _same_states(self) -> None:
+        """There is a checkpoint for each different tree, and no other."""
+        new = []
+        for checkpoint in self.project.checkpoints():
+            if checkpoint.id == self.checkpoints[-1]:
+                break
+            new.append(checkpoint.id)
+        self.checkpoints += reversed(new)
+        assert len(self.checkpoints) == len(self.model.states)
+
+    # -- taking back -----------------------------------------------------------------------
+
+    @rule(scope=scopes, way=ways, keep=st.booleans())
+    def undo(self, scope: list[bytes], way: Way, keep: bool) -> None:
+        """Take back what is newest."""
+        self._restore(Wish("undo", None, scope, keep), way)
+
+    @rule(scope=scopes, way=ways)
+    def redo(self, scope: list[bytes], way: Way) -> None:
+        """Put back what was undone last."""
+        self._restore(Wish("redo", None, scope, False), way)
+
+    @precondition(lambda self: self.model.turns)
+    @rule(pick=picks, scope=scopes, way=ways)
+    def undo_turn(self, pick: int, scope: list[bytes], way: Way) -> None:
+        """Take back any turn."""
+        self._restore(Wish("undo", self._any_turn(pick), scope, False), way)
+
+    @precondition(lambda self: self.model.turns)
+    @rule(pick=picks, scope=scopes, way=ways)
+    def redo_turn(self, pick: int, scope: list[bytes], way: Way) -> None:
+        """Put back any turn."""
+        self._restore(Wish("redo", self._any_turn(pick), scope, False), way)
+
+    @rule(pick=picks, scope=scopes, way=ways, keep=st.booleans())
+    def rollback(self, pick: int, scope: list[bytes], way: Way, keep: bool) -> None:
+        """Go back to any state there was, by its own name or by that of a turn."""
+        names = [*self.checkpoints, *self._states_of_turns()]
+        self._restore(Wish("rollback", names[pick % len(names)], scope, keep), way)
+
+    @rule(pick=picks, verb=st.sampled_from(["undo", "redo", "rollback"]), scope=scopes)
+    def make_plan(self, pick: int, verb: str, scope: list[bytes]) -> None:
+        """Ask for a plan, which writes nothing in the tree."""
+        ref = self.checkpoints[pick % len(self.checkpoints)] if verb == "rollback" else None
+        wish, now = Wish(verb, ref, scope, False), copy_of(self.root)
+        self.model.look(now)
+        expected, tree = self._predict(wish)
+        if expected not in ("done", "conflict"):
+            with pytest.raises(errors.TakebackError) as refusal:
+                wish.plan(self.project)
+            assert REFUSALS[refusal.type] == expected
+        else:
+            plan = wish.plan(self.project)
+            assert ("conflict" if plan.conflicts else "done") == expected
+            if expected == "done":
+                assert {change.path for change in plan.changes} == differing(now, tree)
+            self.plan = (wish, plan, now, self._version())
+        assert copy_of(self.root) == now
+        self._same_states()
+
+    @precondition(lambda self: self.plan)
+    @rule()
+    def apply_plan(self) -> None:
+        """Apply the plan: it is refused if the tree moved, else it does what it said."""
+        assert self.plan is not None
+        wish, plan, base, version = self.plan
+        now = copy_of(self.root)
+        self.model.look(now)
+        if now == base and version != self._version():
+            return
+        expected, tree = self._predict(wish) if now == base else ("stale", now)
+        outcome, changed = told(lambda: self.project.apply(plan))
+        assert outcome == expected
+        self._judge(wish, now, tree, changed, done=outcome == "done")
+
+    def _version(self) -> tuple[int, ...]:
+        model = self.model
+        return len(model.states), len(model.restores), len(model.turns), len(model.running)
+
+    def _any_turn(self, pick: int) -> str:
+        return self.model.turns[pick % len(self.model.turns)].name
+
+    def _states_of_turns(self) -> dict[str, int]:
+        before = {f"{turn.name}-": turn.began for turn in self.model.turns}
+        return before | {turn.name: state for turn, state in self.ended_in.items()}
+
+    def _act(self, wish: Wish) -> tuple[Act, Tree]:
+        """What the model does with a wish, or `Refused`."""
+        model, ref = self.model, wish.ref
+        if wish.verb == "rollback":
+            state = self._states_of_turns().get(ref or "")
+            state = self.checkpoints.index(ref or "") if state is None else state
+            return model.rollback(state, wish.scope)
+        turn = next((turn for turn in model.turns if turn.name == ref), None)
+        if wish.verb == "undo":
+            entry = model.newest_live() if turn is None else model.undoable(turn)
+            return model.undo(entry, wish.scope)
+        undo = model.newest_undone() if turn is None else model.undo_of(turn)
+        return model.redo(undo, wish.scope)
+
+    def _predict(self, wish: Wish) -> tuple[str, Tree]:
+        try:
+            return "done", self._act(wish)[1]
+        except Refused as refusal:
+            return refusal.why, self.model.tree
+
+    def _restore(self, wish: Wish, way: Way) -> None:
+        now, stamps = copy_of(self.root), self._stamps()
+        self.model.look(now)
+        expected, tree = self._predict(wish)
+        where, dies_at, dies_again_at = way
+        if where == "here":
+            outcome, changed = told(lambda: wish.fulfil(self.project))
+            assert outcome == expected
+        else:
+            said = self._in_child(wish, dies_at)
+            if said is None:
+                found = copy_of(self.root)
+                changed = differing(now, tree)
+                outcome = expected if self._recovered(dies_again_at) else "killed"
+                assert found == now or outcome == "done" or self.project.recovered
+            else:
+                outcome, changed = said
+                assert outcome == expected
+        self._judge(wish, now, tree, changed, done=outcome == "done")
+        kept = {path for path in stamps if now[path] == tree.get(path)}
+        after = self._stamps()
+        assert {path: after[path] for path in kept} == {path: stamps[path] for path in kept}
+
+    def _judge(self, wish: Wish, now: Tree, tree: Tree, changed: set[bytes], *, done: bool) -> None:
+        """The tree is as predicted, or as before; the model goes on from there."""
+        found = copy_of(self.root)
+        if done:
+            assert found == tree
+            assert changed == differing(now, tree)
+            self.model.done(self._act(wish)[0], tree)
+        else:
+            assert found == now
+            self.project.checkpoint()  # a refusal before the first look may not have looked
+        self._same_states()
+
+    def _stamps(self) -> dict[bytes, tuple[int, int]]:
+        """The inode and the time of what is no folder: both stay if nothing has to change."""
+        found = {}
+        for path, entry in copy_of(self.root).items():
+            if entry[0] != "folder":
+                status = os.lstat(os.path.join(self.root, path))
+                found[path] = (status.st_ino, status.st_mtime_ns)
+        return found
+
+    # -- other processes -------------------------------------------------------------------
+
+    def _in_child(self, wish: Wish, dies_at: int) -> tuple[str, set[bytes]] | None:
+        """What came of it in another process; None if it was killed."""
+
+        def play(tell: Tell) -> None:
+            fsops.hook = dying_at(dies_at)
+            with self._opened() as project:
+                outcome, changed = told(lambda: wish.fulfil(project))
+                fsops.hook = None
+                tell({"outcome": outcome, "changed": [path.hex() for path in changed]})
+
+        ended = in_child(play)
+        if os.WIFSIGNALED(ended.status):
+            return None
+        assert ended.status == 0, ended.last("crashed")
+        changed = ended.last("changed")
+        assert isinstance(changed, list)
+        return str(ended.last("outcome")), {bytes.fromhex(path) for path in changed}
+
+    def _recovered(self, dies_at: int) -> bool:
+        """Let the next process find what a killed one left; tell whether the restore was done."""
+
+        def play(_tell: Tell) -> None:
+            fsops.hook = dying_at(dies_at)
+            self._opened().checkpoint()
+
+        if dies_at >= 0:
+            in_child(play)
+        self.reopen()
+        self.project.checkpoint()
+        ((count,),) = self.project.ledger.rows("SELECT count(*) FROM restores")
+        return int(count) > len(self.model.restores)
+
+    # -- what always holds -----------------------------------------------------------------
+
+    @invariant()
+    def nothing_is_left_in_the_tree(self) -> None:
+        """No staging folder outlives its restore."""
+        assert not [path for path in os.listdir(self.root) if path.startswith(b".takeback")]
+
+    def teardown(self) -> None:
+        """The log is sound, the store whole, and every state that was comes out again."""
+        try:
+            if sys.exc_info()[0] is None:
+                self._settle()
+        finally:
+            self.project.close()
+            self.recording.close()
+            self.cleanup.close()
+
+    def _settle(self) -> None:
+        project = self.project
+        assert project.examine()[0] == ()
+        assert list(audit.differences(project.ledger._db)) == []
+        before = self._tables()
+        project.rebuild()
+        assert self._tables() == before
+        assert project.verify().problems == ()
+        for number, (name, tree) in enumerate(
+            zip(self.checkpoints, self.model.states, strict=True)
+        ):
+            folder = self.base / f"state-{number}"
+            project.extract(name, folder)
+            assert copy_of(os.fsencode(folder)) == tree
+
+    def _tables(self) -> dict[str, list[tuple[Any, ...]]]:
+        rows = self.project.ledger.rows
+        return {table: rows(f"SELECT * FROM {table}") for table in schema.TABLES}
+
+
+Restores.TestCase.settings = settings(
+    max_examples=EXAMPLES,
+    stateful_step_count=30,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+TestRestores = Restores.TestCase

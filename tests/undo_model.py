@@ -1,0 +1,315 @@
+"""A plain model of taking back: whole copies of the tree, lists, and nothing of the product.
+
+It keeps what the tree held at each look, who changed which path between two looks, and a stack of
+turns and rollbacks. From these it tells what an undo, a redo or a rollback has to do, or why it
+has to be refused. It is slow and simple on purpose.
+"""
+
+import os
+import stat
+from collections.abc import Callable, Iterable, Iterator
+from itertools import groupby
+
+Entry = tuple[str, int, bytes]
+"""A file with its mode and bytes, a folder with its mode, or a link and where it leads."""
+Tree = dict[bytes, Entry]
+Wanted = dict[bytes, tuple[Entry | None, Tree]]
+"""What paths shall become, and a tree that knows the folders which they need."""
+Run = tuple[Entry | None, Entry | None]
+
+TURN, ROLLBACK, UNDO, REDO = "turn", "rollback", "undo", "redo"
+
+
+def copy_of(root: bytes) -> Tree:
+    """Everything below a folder, with all bytes."""
+    return dict(_below(root, b""))
+
+
+def _below(folder: bytes, above: bytes) -> Iterator[tuple[bytes, Entry]]:
+    for found in sorted(os.scandir(folder), key=lambda entry: entry.name):
+        path, status = above + found.name, found.stat(follow_symlinks=False)
+        mode = stat.S_IMODE(status.st_mode)
+        if found.is_symlink():
+            yield path, ("link", 0, os.readlink(found.path))
+        elif found.is_dir():
+            yield path, ("folder", mode, b"")
+            yield from _below(found.path, path + b"/")
+        else:
+            with open(found.path, "rb") as file:
+                yield path, ("file", mode, file.read())
+
+
+def differing(one: Tree, other: Tree) -> set[bytes]:
+    """The paths at which two trees are not the same."""
+    return {path for path in one.keys() | other.keys() if one.get(path) != other.get(path)}
+
+
+def is_in(path: bytes, scope: Iterable[bytes]) -> bool:
+    """Whether a path is chosen: by its own name or by that of a folder above it."""
+    return any(path == chosen or path.startswith(chosen + b"/") for chosen in scope)
+
+
+class Act:
+    """A turn, or a restore: what changes are by, and what the stack holds."""
+
+    def __init__(self, kind: str, order: int, began: int, name: str = "") -> None:
+        self.kind = kind
+        self.order = order
+        self.began = began
+        """The number of the state in which it began."""
+        self.name = name
+        self.of: Act | None = None
+        """What an undo took back; the undo that a redo put back."""
+        self.to = 0
+        """The state that a rollback went back to."""
+        self.is_partial = False
+        self.undone = False
+        self.covered_by: Act | None = None
+        self.is_put_back = False
+
+    def __repr__(self) -> str:
+        return f"<{self.kind} {self.order} {self.name}>"
+
+    @property
+    def is_live(self) -> bool:
+        """Whether it is on the current line."""
+        return not self.undone and self.covered_by is None
+
+
+class Change:
+    """What one look found at one path, and by whom: None is you, or nobody alone."""
+
+    def __init__(self, path: bytes, was: Tree, became: Tree, by: Act | None) -> None:
+        self.path = path
+        self.was = was
+        self.before = was.get(path)
+        self.after = became.get(path)
+        self.by = by
+
+
+class Refused(Exception):
+    """The restore must not happen; `why` is which error tells so."""
+
+    def __init__(self, why: str) -> None:
+        super().__init__(why)
+        self.why = why
+
+
+class Model:
+    """The history of one tree."""
+
+    def __init__(self, tree: Tree) -> None:
+        self.tree = tree
+        self.states = [tree]
+        self.changes: list[Change] = []
+        self.running: list[Act] = []
+        self.turns: list[Act] = []
+        self.restores: list[Act] = []
+        self._order = 0
+
+    # -- what happens ----------------------------------------------------------------------
+
+    def look(self, tree: Tree) -> None:
+        """Somebody looked: what changed since is by the only turn that runs, or yours."""
+        by = self.running[0] if len(self.running) == 1 else None
+        if self._note(tree, by) and by is not None:
+            by.undone, by.covered_by = False, None
+
+    def begin(self, name: str) -> Act:
+        """A turn begins, right after a look."""
+        turn = self._act(TURN, name)
+        self.turns.append(turn)
+        self.running.append(turn)
+        return turn
+
+    def end(self, turn: Act) -> None:
+        """A turn ends, right after a look."""
+        self.running.remove(turn)
+
+    def done(self, act: Act, tree: Tree) -> None:
+        """A restore happened; going back to where one is does not count."""
+        if act.kind == ROLLBACK and tree == self.tree:
+            return
+        self.restores.append(act)
+        self._note(tree, act)
+        if act.kind == ROLLBACK and not act.is_partial:
+            self._cover(act)
+        elif act.kind == UNDO and not act.is_partial and act.of is not None:
+            act.of.undone = True
+            for other in self._entries():
+                other.covered_by = None if other.covered_by is act.of else other.covered_by
+        elif act.kind == REDO and act.of is not None:
+            self._put_back(act.of)
+
+    def _put_back(self, undo: Act) -> None:
+        undo.is_put_back = True
+        if not undo.is_partial and undo.of is not None:
+            undo.of.undone = False
+            if undo.of.kind == ROLLBACK and not undo.of.is_partial:
+                self._cover(undo.of)
+
+    def _cover(self, rollback: Act) -> None:
+        for other in self._entries():
+            is_later = other.began >= rollback.to and other.order < rollback.order
+            if other.is_live and is_later:
+                other.covered_by = rollback
+
+    def _note(self, tree: Tree, by: Act | None) -> bool:
+        paths = differing(self.tree, tree)
+        for path in sorted(paths):
+            self.changes.append(Change(path, self.tree, tree, by))
+        if paths:
+            self.tree = tree
+            self.states.append(tree)
+        return bool(paths)
+
+    def _act(self, kind: str, name: str = "") -> Act:
+        self._order += 1
+        return Act(kind, self._order, len(self.states) - 1, name)
+
+    def _entries(self) -> list[Act]:
+        return [*self.turns, *(act for act in self.restores if act.kind == ROLLBACK)]
+
+    # -- what is meant ---------------------------------------------------------------------
+
+    def newest_live(self) -> Act:
+        """What a bare undo takes back."""
+        live = [entry for entry in self._entries() if entry.is_live and self.has_changed(entry)]
+        if not live:
+            raise Refused("nothing")
+        return max(live, key=lambda entry: entry.order)
+
+    def newest_undone(self) -> Act:
+        """The undo that a bare redo puts back."""
+        undos = [act for act in self.restores if act.kind == UNDO and not act.is_put_back]
+        if not undos:
+            raise Refused("nothing")
+        newest = max(undos, key=lambda act: act.order)
+        live = [entry for entry in self._entries() if entry.is_live and self.has_changed(entry)]
+        if any(entry.order > newest.order for entry in live):
+            raise Refused("decision")
+        return newest
+
+    def undo_of(self, entry: Act) -> Act:
+        """The undo that took back a certain turn."""
+        undos = [a for a in self.restores if a.kind == UNDO and a.of is entry]
+        undos = [act for act in undos if not act.is_put_back]
+        if not undos:
+            raise Refused("nothing")
+        return max(undos, key=lambda act: act.order)
+
+    def undoable(self, turn: Act) -> Act:
+        """A turn, if it is on the current line."""
+        if not turn.is_live:
+            raise Refused("nothing")
+        return turn
+
+    def has_changed(self, entry: Act) -> bool:
+        """Whether anything is by it: of a turn that is over, more than came to nothing."""
+        if entry.kind == ROLLBACK:
+            return True
+        if entry in self.running:
+            return any(change.by is entry for change in self.changes)
+        paths = {change.path for change in self.changes if change.by is entry}
+        return any(self._runs(path, lambda change: change.by is entry) for path in paths)
+
+    # -- what has to come of it ------------------------------------------------------------
+
+    def undo(self, entry: Act, scope: list[bytes]) -> tuple[Act, Tree]:
+        """Take back a turn or a rollback."""
+        act = self._act(UNDO)
+        act.of, act.is_partial = entry, bool(scope)
+        return act, self._reverted(lambda change: change.by is entry, scope)
+
+    def redo(self, undo: Act, scope: list[bytes]) -> tuple[Act, Tree]:
+        """Put back what an undo took."""
+        act = self._act(REDO)
+        act.of, act.is_partial = undo, bool(scope)
+        return act, self._reverted(lambda change: change.by is undo, scope)
+
+    def rollback(self, state: int, scope: list[bytes]) -> tuple[Act, Tree]:
+        """Go back to a state."""
+        act = self._act(ROLLBACK)
+        act.to, act.is_partial = state, bool(scope)
+        then = self.states[state]
+        if not scope:
+            return act, then
+        _require_known(scope, self.tree.keys() | then.keys())
+        paths = [path for path in differing(self.tree, then) if is_in(path, scope)]
+        return act, settled(self.tree, {path: (then.get(path), then) for path in paths})
+
+    def _reverted(self, is_taken: Callable[[Change], bool], scope: list[bytes]) -> Tree:
+        paths = {change.path for change in self.changes if is_taken(change)}
+        _require_known(scope, paths)
+        wanted: Wanted = {}
+        for path in paths:
+            if not scope or is_in(path, scope):
+                entry = self._before(path, is_taken)
+                if entry != self.tree.get(path):
+                    newest = [c for c in self.changes if c.path == path and is_taken(c)][-1]
+                    wanted[path] = entry, newest.was
+        return settled(self.tree, wanted)
+
+    def _before(self, path: bytes, is_taken: Callable[[Change], bool]) -> Entry | None:
+        """What a path holds without these changes, the newest taken back first."""
+        now = self.tree.get(path)
+        for before, after in self._runs(path, is_taken):
+            # A folder that was made goes, if it is empty, whatever its permissions became.
+            is_folder = now and after and now[0] == after[0] == "folder"
+            if now == after or (is_folder and before is None):
+                now = before
+            elif now != before:
+                raise Refused("conflict")
+        return now
+
+    def _runs(self, path: bytes, is_taken: Callable[[Change], bool]) -> list[Run]:
+        """Changes of a path that follow each other as one, the newest first."""
+        chain = [change for change in self.changes if change.path == path]
+        found: list[Run] = []
+        for taken, run in groupby(reversed(chain), is_taken):
+            newest_first = list(run)
+            before, after = newest_first[-1].before, newest_first[0].after
+            if taken and before != after:
+                found.append((before, after))
+        return found
+
+
+def _require_known(scope: list[bytes], paths: Iterable[bytes]) -> None:
+    known = set(paths)
+    if any(not any(is_in(path, [chosen]) for path in known) for chosen in scope):
+        raise Refused("unknown")
+
+
+def settled(now: Tree, wanted: Wanted) -> Tree:
+    """A tree with some paths as wanted, and with the folders that these need."""
+    result = dict(now)
+    for path in sorted(wanted, key=lambda path: path.count(b"/"), reverse=True):
+        entry = wanted[path][0]
+        if entry is not None:
+            result[path] = entry
+        elif now[path][0] != "folder" or not _is_used(result, path):
+            # A folder in which something stays cannot go.
+            del result[path]
+    for path in sorted(wanted):
+        if wanted[path][0] is not None:
+            _make_folders(result, path, *wanted[path])
+    if any(result[above][0] != "folder" for path in result for above in _above(path)):
+        raise Refused("conflict")
+    return result
+
+
+def _make_folders(result: Tree, path: bytes, _entry: Entry | None, then: Tree) -> None:
+    for above in _above(path):
+        if above not in result:
+            if then.get(above, ("", 0, b""))[0] != "folder":
+                raise Refused("conflict")
+            result[above] = then[above]
+
+
+def _above(path: bytes) -> list[bytes]:
+    parts = path.split(b"/")
+    return [b"/".join(parts[:end]) for end in range(1, len(parts))]
+
+
+def _is_used(tree: Tree, folder: bytes) -> bool:
+    return any(path.startswith(folder + b"/") for path in tree)
