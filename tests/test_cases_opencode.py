@@ -583,36 +583,36 @@ def test_opencode_snapshot_tool_race(work: Work) -> None:
 # -- Kilo ----------------------------------------------------------------------------------
 
 
-def failing(name: bytes) -> None:
-    """Let the disk refuse to put anything at a name, once everything else was done."""
-
-    def hook(step: str, given: tuple[object, ...]) -> None:
-        if step in ("exchange", "move") and name in given:
-            raise OSError(errno.EACCES, os.strerror(errno.EACCES), os.fsdecode(name))
-
-    fsops.hook = hook
-
-
-def test_kilo_keeps_the_workspace_unchanged_when_a_checkpoint_cannot_be_fully_restored(
-    work: Work, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("verb", ["undo", "redo", "rollback"])
+def test_kilo_keeps_everything_unchanged_when_a_checkpoint_cannot_be_fully_restored(
+    work: Work, monkeypatch: pytest.MonkeyPatch, verb: str
 ) -> None:
-    """One file refuses: nothing changes, the stack neither; undo, redo and rollback alike."""
-    monkeypatch.setattr(fsops, "hook", None)
+    """One file of three refuses: nothing changes, neither files nor what can be undone."""
+    names = ("a.txt", "m.txt", "z.txt")
     work.write(a_txt="1\n", m_txt="1\n", z_txt="1\n")
     ref = work.checkpoint()
     with work.turn():
         work.write(a_txt="2\n", m_txt="2\n", z_txt="2\n")
-    for verb in (work.undo, lambda: work.rollback(ref), work.redo):
-        before = work.picture()
-        failing(b"m.txt")
-        with pytest.raises(takeback.TakebackError):
-            verb()
-        fsops.hook = None
-        assert work.picture() == before
-        if verb == work.undo:
-            continue
-        work.undo()  # what is there to be taken back is still the turn
-        assert work.text("m.txt") == "1\n"
+    if verb == "redo":
+        work.undo()
+    before = work.picture()
+    done: list[object] = []
+
+    def refuse_the_second(step: str, given: tuple[object, ...]) -> None:
+        if step in ("exchange", "move"):
+            done.append(given)
+        if len(done) == 2:
+            raise OSError(errno.EACCES, os.strerror(errno.EACCES))
+
+    monkeypatch.setattr(fsops, "hook", refuse_the_second)
+    again = {"undo": work.undo, "redo": work.redo, "rollback": lambda: work.rollback(ref)}[verb]
+    with pytest.raises(takeback.TakebackError):
+        again()
+    monkeypatch.setattr(fsops, "hook", None)
+    assert len(done) > 1, "the first file was put in its place before"
+    assert work.picture() == before
+    again()
+    assert {work.text(name) for name in names} == {"2\n" if verb == "redo" else "1\n"}
 
 
 def test_kilo_unreverts_deleted_files_from_a_session_rooted_in_a_subdirectory(work: Work) -> None:

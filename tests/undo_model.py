@@ -179,11 +179,15 @@ class Model:
             raise Refused("nothing")
         return max(live, key=lambda entry: entry.order)
 
+    def can_redo(self) -> bool:
+        """Whether there is an undo that was not put back."""
+        return any(act.kind == UNDO and not act.is_put_back for act in self.restores)
+
     def newest_undone(self) -> Act:
         """The undo that a bare redo puts back."""
-        undos = [act for act in self.restores if act.kind == UNDO and not act.is_put_back]
-        if not undos:
+        if not self.can_redo():
             raise Refused("nothing")
+        undos = [act for act in self.restores if act.kind == UNDO and not act.is_put_back]
         newest = max(undos, key=lambda act: act.order)
         live = [entry for entry in self._entries() if entry.is_live and self.has_changed(entry)]
         if any(entry.order > newest.order for entry in live):
