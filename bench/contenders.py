@@ -53,6 +53,18 @@ class Takeback:
         """Run the stat loop alone."""
         return self._ask("scan")
 
+    def begin(self) -> float:
+        """Begin a turn of an agent."""
+        return self._ask("begin")
+
+    def end(self) -> float:
+        """End the turn."""
+        return self._ask("end")
+
+    def undo(self) -> float:
+        """Take the newest turn back."""
+        return self._ask("undo")
+
     def close(self) -> None:
         """End the process."""
         self._process.communicate()

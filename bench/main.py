@@ -1,7 +1,8 @@
 """Measures Takeback beside git and the agents.
 
 Everything is made in a temporary folder (TMPDIR chooses the disk, of which about 6 GiB are
-needed) and removed. `--quick` leaves out what takes long and writes to no file unless told.
+needed) and removed. `--quick` leaves out what takes long, `--only` all but one part; both write to
+no file unless told.
 """
 
 import argparse
@@ -12,11 +13,13 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import footprint
 import log
 import report
+import restores
 import speed
 import trees
 from contenders import Takeback
@@ -35,6 +38,11 @@ QUICK = {
     1_000: speed.Plan(rounds=9, firsts=1, changes=(10,)),
     10_000: speed.Plan(rounds=9, firsts=1, changes=(10,), turns=20),
 }
+RESTORES = {1_000: 9, 10_000: 7, 100_000: 5}
+"""Rounds, by the number of files."""
+QUICK_RESTORES = {1_000: 5, 10_000: 5}
+RECOVERIES = 3
+PARTS = ("checkpoints", "log", "memory", "growth", "restores")
 
 
 def main() -> int:
@@ -46,11 +54,12 @@ def main() -> int:
         if shutil.disk_usage(work).free < NEEDED:
             print(f"bench: {work} has less than 6 GiB free; TMPDIR names another place")
             return 1
-        results = measure(work, quick=arguments.quick)
-    command = "bench/run --quick" if arguments.quick else "bench/run"
+        results = measure(work, quick=arguments.quick, parts=arguments.only or PARTS)
+    command = " ".join(["bench/run", *sys.argv[1:]])
     page = report.render(results, command, time.monotonic() - began)
     print(page)
-    output = arguments.output or (None if arguments.quick else PAGE)
+    is_whole = not (arguments.quick or arguments.only)
+    output = arguments.output or (PAGE if is_whole else None)
     if output is not None:
         output.write_text(page)
     return 0
@@ -60,28 +69,47 @@ def parse() -> argparse.Namespace:
     """Read the command line."""
     parser = argparse.ArgumentParser(prog="bench/run", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="1,000 and 10,000 files only")
+    parser.add_argument("--only", action="append", choices=PARTS, help="this part; may be repeated")
     parser.add_argument("--output", type=Path, help="where the page is written")
     return parser.parse_args()
 
 
-def measure(work: Path, *, quick: bool) -> Results:
+def measure(work: Path, *, quick: bool, parts: Sequence[str]) -> Results:
     """Take all measurements."""
     results = Results()
-    lister = compile_lister(work)
     for files, plan in (QUICK if quick else FULL).items():
         say(f"{files:,} files: making the tree")
         tree = trees.make(work / f"tree{files}", files)
-        say(f"{files:,} files: speed")
-        results.speeds.append(speed.measure(tree, work / "stores", lister, plan))
-        if files == 1_000:
-            measure_start(results, tree, work)
+        if "restores" in parts:
+            # First, as they leave the tree as it was.
+            measure_restores(results, tree, work, quick=quick)
+        if "checkpoints" in parts:
+            say(f"{files:,} files: speed")
+            lister = compile_lister(work)
+            results.speeds.append(speed.measure(tree, work / "stores", lister, plan))
+            if files == 1_000:
+                measure_start(results, tree, work)
+        if "log" in parts and files == 1_000:
             say("the log")
             results.log = log.measure(tree, work / "log", 9 if quick else 21)
-        if files == 100_000:
+        if "memory" in parts and files == 100_000:
             measure_memory(results, tree, work)
         shutil.rmtree(tree.path)
-    measure_growth(results, work, 100 if quick else 2000)
+    if "growth" in parts:
+        measure_growth(results, work, 100 if quick else 2000)
     return results
+
+
+def measure_restores(results: Results, tree: trees.Tree, work: Path, *, quick: bool) -> None:
+    """Time the ways back, and what comes after a crash on one of them."""
+    files = len(tree.files)
+    say(f"{files:,} files: taking back")
+    rounds = (QUICK_RESTORES if quick else RESTORES)[files]
+    found = restores.measure(tree, work / "restores", rounds)
+    if files == 10_000:
+        say("recovery")
+        found.recovery = restores.measure_recovery(tree, work / "recovery", RECOVERIES)
+    results.restores.append(found)
 
 
 def measure_start(results: Results, tree: trees.Tree, work: Path) -> None:

@@ -7,6 +7,8 @@ import subprocess
 from pathlib import Path
 
 from log import FEW, MANY, LogTimes
+from restores import GIT as GIT_BACK
+from restores import Restores
 from results import GIT, Results, verdicts
 from speed import Speed
 from timing import Series, Times
@@ -33,6 +35,16 @@ LOG = """\
 Safe points of an agent in a warm process, each a look at the tree and what is recorded with it;
 and whole processes that look at a log of few and of many turns."""
 
+RESTORES = """\
+An agent edits 1, 10 or 1,000 files, and what it did is taken back: only that is timed, and that the
+old content is there again is checked. Takeback's undo is `project.undo()` in a warm process and the
+whole process of `takeback undo`; both scan, leave a checkpoint of what was there, sync, and verify.
+The agents are the git commands of their undo (Codex: `status`, `restore --source`; OpenCode: a
+checkpoint, `ls-tree` and `checkout` of the files, and its `checkout` alone; Cline: `clean`,
+`reset --hard`; Gemini CLI: `restore --source`, `clean`). Scans: it looks at the whole tree, and so
+knows what else changed. Syncs: what it wrote survives a power cut. Git syncs no file of a work
+tree. Claude Code's way, copying back what an edit tool named, is played by a warm Python."""
+
 
 def render(results: Results, command: str, seconds: float) -> str:
     """The whole page."""
@@ -44,6 +56,10 @@ def render(results: Results, command: str, seconds: float) -> str:
         parts += ["## Start of a process, 1,000 files", cold_table(results)]
     if results.log is not None:
         parts += ["## The log, 1,000 files", LOG, *log_tables(results.log)]
+    if results.restores:
+        parts += ["## Taking back", RESTORES]
+    for restores in results.restores:
+        parts += restore_parts(restores)
     return "\n\n".join(parts) + "\n"
 
 
@@ -102,10 +118,10 @@ def speed_parts(speed: Speed) -> list[str]:
     return parts
 
 
-def cell(times: Times, name: str) -> str:
+def cell(times: Times, name: str, git: str = GIT) -> str:
     """One contender in one case."""
     series = times[name]
-    return f"{ms(series.median)} ({ms(series.p90)}) {series.median / times[GIT].median:.2f} x"
+    return f"{ms(series.median)} ({ms(series.p90)}) {series.median / times[git].median:.2f} x"
 
 
 def ms(seconds: float) -> str:
@@ -171,3 +187,35 @@ def log_tables(log: LogTimes) -> list[str]:
     rebuilt = f"`takeback doctor --rebuild` with {MANY:,} turns took {log.rebuild:.1f} s."
     heads = [f"{turns:,} turns" for turns in (FEW, MANY)]
     return [table(["safe point", "ms"], points), table(["process", *heads], looks), rebuilt]
+
+
+def restore_parts(restores: Restores) -> list[str]:
+    """All ways back at one size of tree."""
+    head = ["scans", "syncs"]
+    for count, times in restores.times.items():
+        rounds = len(times[GIT_BACK].seconds)
+        head.append(f"{count:,} file{'s' * (count > 1)} [{rounds}]")
+    rows = [
+        [name, yes(way.scans), yes(way.syncs), *restore_cells(restores, name)]
+        for name, way in restores.ways.items()
+    ]
+    parts = [f"### {restores.files:,} files", table(["", *head], rows)]
+    if restores.recovery.seconds:
+        series = restores.recovery
+        parts.append(
+            f"A process that finds 1,000 files half taken back by one that was killed needs "
+            f"{ms(series.median)} ({ms(max(series.seconds))}) ms to bring back what was before."
+        )
+    return parts
+
+
+def restore_cells(restores: Restores, name: str) -> list[str]:
+    """One contender with each number of files."""
+    return [
+        cell(times, name, GIT_BACK) if name in times else "-" for times in restores.times.values()
+    ]
+
+
+def yes(is_so: bool) -> str:
+    """A word for a table."""
+    return "yes" if is_so else "no"

@@ -4,6 +4,8 @@ import statistics
 
 from footprint import ColdStart, Memory
 from log import FEW, MANY, LogTimes
+from restorers import ColdPreview, Restorer, WarmUndo
+from restores import Restores
 from speed import Speed
 from timing import Times
 
@@ -25,6 +27,7 @@ class Results:
         self.cold_scan = 0.0
         self.growth: list[dict[str, int]] = []
         self.log: LogTimes | None = None
+        self.restores: list[Restores] = []
 
 
 class Verdict:
@@ -61,6 +64,8 @@ def verdicts(results: Results) -> list[Verdict]:
         found += log_verdicts(results.log)
     if results.growth:
         found += growth_verdicts(results.growth)
+    for restores in results.restores:
+        found += restore_verdicts(restores)
     return found
 
 
@@ -144,3 +149,45 @@ def growth_verdicts(growth: list[dict[str, int]]) -> list[Verdict]:
         promise = f"{name} of checkpoint {len(growth):,}: as of number 10, ± 2 %"
         found.append(Verdict(promise, f"{early:,} → {late:,}", holds=abs(change) <= 0.02))
     return found
+
+
+def restore_verdicts(restores: Restores) -> list[Verdict]:
+    """What is promised of going back: ahead of all who look at the tree, near those who do not."""
+    found = []
+    for count, times in restores.times.items():
+        where = f"{restores.files:,} files, {count:,} taken back"
+        peers = {n: times[n].median for n, way in restores.ways.items() if is_peer(way, times)}
+        looking = [name for name in peers if restores.ways[name].scans]
+        best = min(looking, key=lambda name: peers[name])
+        value = times[WarmUndo.name].median
+        promise = f"{where}: faster than {best}, the best that scans"
+        found.append(at_most(promise, value / peers[best], 1.0))
+        found += [
+            at_most(f"{where}: ≤ 2 x {name}, which does not scan", value / peers[name], 2.0)
+            for name in peers
+            if name not in looking
+        ]
+        if (restores.files, count) == (10_000, 10):
+            found.append(preview_verdict(times))
+    if restores.recovery.seconds:
+        found.append(recovery_verdict(restores))
+    return found
+
+
+def is_peer(way: Restorer, times: Times) -> bool:
+    """Whether a way back is an agent's, and was measured."""
+    return not isinstance(way, WarmUndo) and way.name in times and not way.syncs
+
+
+def preview_verdict(times: Times) -> Verdict:
+    """What is promised of a preview."""
+    value = times[ColdPreview.name].median
+    promise = "cold `takeback undo --dry-run` of 10 files, 10,000 files: < 150 ms"
+    return Verdict(promise, f"{1e3 * value:.0f} ms", holds=value < 0.150)
+
+
+def recovery_verdict(restores: Restores) -> Verdict:
+    """What is promised after a crash."""
+    value = max(restores.recovery.seconds)
+    promise = "recovery of 1,000 files, killed half-way, the slowest: ≤ 2 s"
+    return Verdict(promise, f"{value:.2f} s", holds=value <= 2)

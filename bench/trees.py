@@ -44,13 +44,17 @@ class Tree:
         self._chance = random.Random(seed)
         self._edits = 0
 
+    def chosen(self, count: int) -> list[str]:
+        """The files that are edited when so many are."""
+        return random.Random(count).sample(self.files, count)
+
     def edit(self, count: int) -> None:
         """Give `count` files new content of their old size, and let the stamps age.
 
         They are the same random files each time: some agents look at everything that differs
         from the user's last commit, and that shall not become more from round to round.
         """
-        for name in random.Random(count).sample(self.files, count):
+        for name in self.chosen(count):
             target = self.path / name
             self._edits += 1
             size = target.stat().st_size
