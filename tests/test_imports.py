@@ -1,4 +1,4 @@
-"""The start of `takeback checkpoint` is short because it imports little; this is the list."""
+"""The start of `takeback` is short because it imports little; these are the lists."""
 
 import os
 import subprocess
@@ -6,6 +6,8 @@ import sys
 from pathlib import Path
 
 import pytest
+
+import takeback
 
 MAIN = Path(__file__).resolve().parent.parent / "src/takeback/__main__.py"
 PYTHON = str(Path(sys.executable).resolve())
@@ -47,6 +49,16 @@ TO_STORE = frozenset(
 )
 """Needed only when there is something new to store."""
 
+HEAVY = frozenset(
+    """
+    argparse asyncio cffi click concurrent dataclasses datetime decimal difflib email enum http
+    importlib.metadata inspect json logging multiprocessing numpy pathlib pickle pydantic pygit2
+    random re rich shutil socket sqlite3 ssl subprocess tempfile threading tokenize traceback
+    typing unittest urllib xml zipfile
+    """.split()
+)
+"""What costs milliseconds to import, or tens of them, and is not needed to take something back."""
+
 
 @pytest.fixture
 def project(tree: Path, home: Path) -> Path:
@@ -67,6 +79,16 @@ def imported_by_checkpoint(tree: Path, home: Path) -> set[str]:
     """What a checkpoint imports beyond what Python does by itself."""
     checkpoint = [str(MAIN), "-C", str(tree), "checkpoint"]
     return imported(checkpoint, home) - imported(["-c", "pass"], home)
+
+
+def imported_by_undo(tree: Path, home: Path, *options: str) -> set[str]:
+    """What taking back a turn of ten files imports beyond what Python does by itself."""
+    with takeback.open(tree, home=home) as project, project.session("test") as session:
+        with session.turn("edit ten files"):
+            for number in range(10):
+                (tree / f"part{number % 3}" / f"file{number}.txt").write_text("changed\n")
+    undo = [str(MAIN), "-C", str(tree), "undo", *options]
+    return imported(undo, home) - imported(["-c", "pass"], home)
 
 
 def imported(arguments: list[str], home: Path) -> set[str]:
@@ -92,6 +114,31 @@ def test_a_small_checkpoint_imports_little(project: Path, home: Path) -> None:
     for number in range(10):
         (project / f"part{number % 3}" / f"file{number}.txt").write_text("changed\n")
     assert imported_by_checkpoint(project, home) - PYTHONS_OWN <= ALWAYS | TO_STORE
+
+
+@pytest.mark.parametrize("options", [["--dry-run"], []], ids=["preview", "undo"])
+def test_taking_back_imports_nothing_heavy(project: Path, home: Path, options: list[str]) -> None:
+    """Neither a preview nor an undo from a cold start imports pygit2, or anything else heavy."""
+    found = imported_by_undo(project, home, *options)
+    assert "takeback.cli.undo" in found
+    assert not found & HEAVY
+
+
+def test_a_program_that_takes_back_has_nothing_heavy(project: Path, home: Path) -> None:
+    """`plan_undo` and `undo` load no heavy module into the program that calls them."""
+    code = (
+        "import os, sys; sys.path.insert(0, sys.argv[1]); import takeback;"
+        "project = takeback.open(sys.argv[2], home=sys.argv[3]);"
+        "session = project.session('test'); turn = session.turn('edit');"
+        "file = open(os.path.join(sys.argv[2], 'part0', 'file0.txt'), 'w');"
+        "file.write('changed'); file.close(); turn.end();"
+        "assert len(project.plan_undo().changes) == 1; project.undo();"
+        "print(*sys.modules)"
+    )
+    command = [PYTHON, "-I", "-S", "-c", code, str(MAIN.parent.parent), str(project), str(home)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert (project / "part0" / "file0.txt").read_text() == "0\n" * 50
+    assert not set(done.stdout.split()) & HEAVY
 
 
 def test_the_list_names_nothing_that_is_gone(project: Path, home: Path) -> None:
