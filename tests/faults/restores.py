@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from faults.scenarios import write
 from oracle import Picture
-from takeback.model.plan import REDO, ROLLBACK, UNDO, Report
+from takeback.model.terms import REDO, ROLLBACK, UNDO, Report
 from takeback.project import Project
 
 Make = Callable[[Path], None]

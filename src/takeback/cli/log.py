@@ -79,14 +79,16 @@ def _limit(given: "Arguments") -> int:
 
 
 def _notes(log: "Log", given: "Arguments", limit: int, screen: "Screen") -> None:
-    if not log.turns:
+    if log.undone:
+        screen.note(
+            f"{_were(log.undone)} undone; `takeback log --all` shows {_them(log.undone)}, too"
+        )
+    if not log.turns and not log.undone:
         asked = given.has("session") or given.has("since")
         screen.say("   no turns there" if asked else "   no turns yet")
         if not asked:
             screen.note("`takeback run -- COMMAND` makes one of a command")
         return
-    if log.undone:
-        screen.note(f"{_were(log.undone)} undone; `takeback log --all` shows them, too")
     if log.more:
         narrowed = "".join(
             f" --{name} {_word(given.get(name))}"
@@ -96,8 +98,8 @@ def _notes(log: "Log", given: "Arguments", limit: int, screen: "Screen") -> None
         screen.note(f"`takeback log{narrowed} --limit {limit * 2}` shows more")
 
 
-def _were(undone: int) -> str:
-    return "1 turn was" if undone == 1 else f"{undone:,} turns were"
+def _undone(undone: int) -> str:
+    return "1 undone turn is not shown" if undone == 1 else f"{undone:,} undone turns are not shown"
 
 
 def _word(text: str) -> str:

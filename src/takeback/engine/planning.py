@@ -169,6 +169,8 @@ class Planner:
             for path in filter(chosen.cover, self._reverts.left_out(item.number)):
                 draft.skipped.setdefault(path, "not covered, so it stays")
         draft.finish()
+        if not chosen.paths:
+            self._keep_yours(draft, item)
         shared = self._shared(item) if verb == UNDO else ()
         doubts, stays = userwork.around(item, self._git, self._place.root, undone=verb == UNDO)
         whose = (item.agent,) if item.agent else ()
@@ -192,6 +194,12 @@ class Planner:
             session=item.session,
             agent=item.agent,
         )
+
+    def _keep_yours(self, draft: Draft, item: "Item") -> None:
+        """Say that what you did since stays."""
+        for path in self._reverts.yours(item.before, self._row):
+            if not any(path in told for told in (draft.wishes, draft.conflicts, draft.skipped)):
+                draft.kept.setdefault(path, "yours")
 
     def _shared(self, item: "Item") -> "tuple[Remark, ...]":
         if item.restore is not None:

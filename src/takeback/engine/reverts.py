@@ -9,6 +9,7 @@ from takeback.engine.changes import Run
 from takeback.engine.trees import Trees
 from takeback.errors import DamagedStoreError
 from takeback.model import terms
+from takeback.model.difference import judge
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ _SINCE = (
     " LEFT JOIN sessions z ON z.number = d.session LEFT JOIN turns t ON t.number = d.turn"
     " WHERE d.checkpoint > ? AND d.checkpoint <= ? ORDER BY d.checkpoint"
 )
+_YOURS = "SELECT DISTINCT path FROM deltas WHERE checkpoint > ? AND who = 'you' AND verb <> 'omit'"
 _NEWEST = 1 << 62
 _RESTORED_BY = "a restore"
 
@@ -80,6 +82,16 @@ class Reverts:
         """What may be a turn's, or another session's."""
         span = (before, _NEWEST if after is None else after)
         return [path for (path,) in self._ledger.rows(_SHARED, (*span, f" {session} "))]
+
+    def yours(self, before: int, now: "CheckpointRow") -> "list[bytes]":
+        """What you changed since a checkpoint, and is still changed."""
+        then = self._row(before)
+        found = [path for (path,) in self._ledger.rows(_YOURS, (before,))]
+        return [
+            path
+            for path in sorted(found)
+            if judge(path, self._trees.at(then, path), self._trees.at(now, path)) is not None
+        ]
 
     def before(self, taken: Taken, path: bytes) -> "Known":
         """What a folder on the way to a path was before the oldest run."""
