@@ -11,7 +11,8 @@ from typing import NamedTuple
 
 from faults.scenarios import write
 from oracle import Picture
-from takeback.model.terms import REDO, ROLLBACK, UNDO, Report
+from takeback.model.plan import Report
+from takeback.model.terms import REDO, ROLLBACK, UNDO
 from takeback.project import Project
 
 Make = Callable[[Path], None]

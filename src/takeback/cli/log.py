@@ -80,9 +80,7 @@ def _limit(given: "Arguments") -> int:
 
 def _notes(log: "Log", given: "Arguments", limit: int, screen: "Screen") -> None:
     if log.undone:
-        screen.note(
-            f"{_were(log.undone)} undone; `takeback log --all` shows {_them(log.undone)}, too"
-        )
+        screen.note(f"{_undone(log.undone)}: `takeback log --all`")
     if not log.turns and not log.undone:
         asked = given.has("session") or given.has("since")
         screen.say("   no turns there" if asked else "   no turns yet")

@@ -58,8 +58,8 @@ def _restore(
     is_today = time.localtime(restore.at)[:3] == time.localtime(now)[:3]
     clock = time.strftime("%H:%M", time.localtime(restore.at))
     when = age(restore.at, now) if is_today else clock
-    what = f"{restore.verb} to {title(restore.title)}" if restore.verb == ROLLBACK else ""
-    said = what or f"{restore.verb} of {title(restore.title)}"
+    of = "of" if restore.turn else "of the rollback to"
+    said = f"{restore.verb} {'to' if restore.verb == ROLLBACK else of} {title(restore.title)}"
     said += " (some paths)" if restore.partial else ""
     said += " (undone)" if restore.undone and restore.verb != REDO else ""
     head = f"{layout.pad(short[restore.id], sizes.short)}  {when:>{sizes.when}}"
