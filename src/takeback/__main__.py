@@ -13,7 +13,11 @@ if sys.flags.no_site:
     _version = f"python{sys.version_info[0]}.{sys.version_info[1]}"
     sys.path += [_source, f"{_source}/../.venv/lib/{_version}/site-packages"]
 
-from takeback.cli.app import entry
+try:
+    from takeback.cli.app import entry
 
-if __name__ == "__main__":
-    entry()
+    if __name__ == "__main__":
+        entry()
+except KeyboardInterrupt:
+    # So early that nothing was begun.
+    sys.exit(130)

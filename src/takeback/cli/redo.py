@@ -32,11 +32,9 @@ def run(given: "Arguments", screen: "Screen") -> int:
     """Put it back."""
     with existing(folder(given), screen) as project:
         this = Restoring("redo", given, screen, project)
-        code = this.at_once(
-            lambda: project.redo(because=this.because, keep_mtime=this.keep_mtime, yes=this.agreed)
-        )
-        if code is not None:
-            return code
-        return this.planned(
-            project.plan_redo(this.ref, session=this.session, paths=this.paths, inside=this.inside)
+        return this.run(
+            lambda: project.plan_redo(
+                this.ref, session=this.session, paths=this.paths, inside=this.inside
+            ),
+            lambda: project.redo(because=this.because, keep_mtime=this.keep_mtime, yes=this.agreed),
         )

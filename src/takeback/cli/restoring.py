@@ -56,20 +56,22 @@ class Restoring:
         self.inside = inside(project, folder(given))
         self._restored = project.restored()
 
-    def at_once(self, do: "Callable[[], Report]") -> "int | None":
-        """Do what needs no question; None if there is one after all, or more was asked for."""
-        if self._is_trial or self.ref is not None or self.session is not None or self.paths:
-            return None
+    def run(self, make: "Callable[[], Plan]", at_once: "Callable[[], Report] | None" = None) -> int:
+        """Show, ask where somebody has to decide, do it, report; return the exit code.
+
+        `at_once` does what is meant when nothing is named, unless somebody has to decide.
+        """
         try:
-            made = do()
-        except DecisionNeededError:
-            return None  # the plan shows what is to be decided
+            is_bare = self.ref is None and self.session is None and not self.paths
+            if at_once is not None and is_bare and not self._is_trial:
+                # If something is to be decided, the plan shows what.
+                with contextlib.suppress(DecisionNeededError):
+                    return self._report(at_once())
+            return self._carry_out(make())
         except KeyboardInterrupt:
             return self._interrupted()
-        return self._report(made)
 
-    def planned(self, plan: "Plan") -> int:
-        """Show, ask where somebody has to decide, do it, report; return the exit code."""
+    def _carry_out(self, plan: "Plan") -> int:
         if self._is_trial:
             return self._dry_run(plan)
         if plan.conflicts:
@@ -106,15 +108,12 @@ class Restoring:
         return DecisionNeededError.exit_code
 
     def _apply(self, plan: "Plan", *, was_previewed: bool = False) -> int:
-        try:
-            made = self._project.apply(
-                plan,
-                because=self.because,
-                keep_mtime=self.keep_mtime,
-                yes=self.agreed or was_previewed,
-            )
-        except KeyboardInterrupt:
-            return self._interrupted()
+        made = self._project.apply(
+            plan,
+            because=self.because,
+            keep_mtime=self.keep_mtime,
+            yes=self.agreed or was_previewed,
+        )
         return self._report(made, was_previewed=was_previewed)
 
     def _interrupted(self) -> int:

@@ -35,8 +35,8 @@ def run(given: "Arguments", screen: "Screen") -> int:
     """Roll back."""
     with existing(folder(given), screen) as project:
         this = Restoring("rollback", given, screen, project)
-        return this.planned(
-            project.plan_rollback(
+        return this.run(
+            lambda: project.plan_rollback(
                 given.operands[0], session=this.session, paths=this.paths, inside=this.inside
             )
         )
