@@ -231,16 +231,15 @@ class Restoring:
 
     def _set_mode(self, op: "Op", wanted: "Entry") -> None:
         """Only the mode differs: the content is not touched."""
+        if is_state(self.look(op), wanted):
+            return
         # Opened before it is looked at: a file that somebody puts there now keeps its mode.
         file = fsops.stand_for(self._parent(op), op.name)
         try:
-            found = self.look(op)
-            if is_state(found, wanted):
-                return
-            if found is None or not op.knows(found):
-                self.kept[op.path] = "changed since"
-            else:
+            if op.knows(self.look(op)):
                 fsops.chmod_file(file, op.name, wanted.mode & 0o7777)
+            else:
+                self.kept[op.path] = "changed since"
         finally:
             os.close(file)
 
