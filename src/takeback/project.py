@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from takeback.model.plan import Plan, Report
     from takeback.model.values import Checkpoint, Verification
     from takeback.ports import Progress
-    from takeback.session import Session
+    from takeback.recording import Recorder
+    from takeback.session import Notes, Session
     from takeback.store.events import Event
 
     Make = Callable[[Planner], Plan]
@@ -139,14 +140,20 @@ class Project(Capturing):
         `takeback run`: until the agent ends the session, what it tells of itself goes before
         what can be told from outside.
         """
-        from takeback.session import Notes, Session
+        from takeback.session import Session
 
         recorder = self.recorder(safe_points)
         with FailingAs(TakebackError, "nothing was recorded"):
             found = recorder.start_session(
                 agent, id, title, held=held, beside=beside, inside=inside, request=request
             )
-        return Session(Notes(recorder, self.turn, self.checkpoint), found)
+        return Session(self.notes(recorder), found)
+
+    def notes(self, recorder: "Recorder") -> "Notes":
+        """What the handles of sessions, turns and steps need."""
+        from takeback.session import Notes
+
+        return Notes(recorder, self.turn, self.checkpoint, self.undo, self.redo)
 
     def extract(
         self,

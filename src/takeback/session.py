@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from typing import Protocol, Self
 
     from takeback.model.history import RecordedTurn
+    from takeback.model.plan import Report
     from takeback.model.values import Checkpoint
     from takeback.recording import Recorder
 
@@ -31,17 +32,21 @@ _TOO_LATE = 1 << 33
 class Notes:
     """What the handles need of the project that made them."""
 
-    __slots__ = ("checkpoint", "recorder", "turn")
+    __slots__ = ("checkpoint", "recorder", "redo", "turn", "undo")
 
     def __init__(
         self,
         recorder: "Recorder",
         turn: "Callable[[str], RecordedTurn]",
         checkpoint: "Callable[..., Checkpoint]",
+        undo: "Callable[..., Report]",
+        redo: "Callable[..., Report]",
     ) -> None:
         self.recorder = recorder
         self.turn = turn
         self.checkpoint = checkpoint
+        self.undo = undo
+        self.redo = redo
 
 
 class Session:
@@ -77,6 +82,32 @@ class Session:
             request=request,
         )
         return Turn(self._notes, id)
+
+    def undo(
+        self,
+        *,
+        because: str = "",
+        keep_mtime: bool = False,
+        yes: bool = False,
+        request: "str | None" = None,
+    ) -> "Report":
+        """Take back the newest turn of this session; what others do meanwhile is not its own."""
+        return self._notes.undo(
+            session=self.id, because=because, keep_mtime=keep_mtime, yes=yes, request=request
+        )
+
+    def redo(
+        self,
+        *,
+        because: str = "",
+        keep_mtime: bool = False,
+        yes: bool = False,
+        request: "str | None" = None,
+    ) -> "Report":
+        """Put back the turn of this session that was undone last."""
+        return self._notes.redo(
+            session=self.id, because=because, keep_mtime=keep_mtime, yes=yes, request=request
+        )
 
     def resume(self, *, request: "str | None" = None) -> "Turn | None":
         """Go on with the newest turn: a prompt came that no human wrote. None if there is none."""

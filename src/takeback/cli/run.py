@@ -120,14 +120,14 @@ class _Wrapped:
 
 def _enclosing(project: "Project") -> "Turn | None":
     """The turn of this project inside which we run, if there is one that still goes on."""
-    from takeback.session import Notes, Turn
+    from takeback.session import Turn
 
     id = os.environ.get("TAKEBACK_TURN", "")
     try:
         is_running = bool(id) and project.turn(id).status == terms.RUNNING
     except UnknownReferenceError:  # another project's
         return None
-    notes = Notes(project.recorder(), project.turn, project.checkpoint)
+    notes = project.notes(project.recorder())
     return Turn(notes, id) if is_running else None
 
 

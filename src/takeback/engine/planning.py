@@ -127,7 +127,7 @@ class Planner:
             what = f"`{ref}` is not undone" if ref is not None else self._nothing("redo", session)
             raise NothingToTakeBackError(what, hint="`takeback log --all` shows what was undone")
         if ref is None:
-            self._require_unblocked(undo)
+            self._require_unblocked(undo, within)
         item = stack.undone_by(self._ledger, undo)
         taken = self._reverts.of_restore(undo.before, undo.after)
         is_newest = newest is not None and newest.number == undo.number
@@ -135,9 +135,9 @@ class Planner:
         plan.restore = undo.id
         return plan
 
-    def _require_unblocked(self, undo: "RestoreRow") -> None:
+    def _require_unblocked(self, undo: "RestoreRow", within: "int | None") -> None:
         """After an undo and new work, putting it back is a decision, not a reflex."""
-        newest = stack.newest(self._ledger)
+        newest = stack.newest(self._ledger, within)
         if newest is None or newest.opened < undo.event:
             return
         item = stack.undone_by(self._ledger, undo)
