@@ -233,3 +233,6 @@ def test_the_demo_runs_to_its_end() -> None:
     assert "KEY=very-secret" in done.stdout
     assert "Sound: 4 checkpoints" in done.stdout
     assert "tidy up" in done.stdout.partition("$ takeback log")[2]
+    undo = done.stdout.partition("$ takeback undo 'tidy up' --yes")[2]
+    assert 'Took back "tidy up": restored 3 files and 3 folders' in undo
+    assert 'Put back "tidy up"' in undo.partition("$ takeback redo")[2]

@@ -23,7 +23,7 @@ DOCS = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob
 TEST = re.compile(r"`(?:(tests/\w+\.py)::)?(test_\w+)`")
 TEST_FILE = re.compile(r"\btests/[\w/]+\.py")
 LINK = re.compile(r"\]\(([^)\s]+)\)")
-ID = re.compile(r"\b(?:[k-z]{12}|(?<=extract )[k-z]{6})\b")
+ID = re.compile(r"\b(?:[k-z]{12}|(?:(?<=turn )|(?<=session )|(?<=show )|(?<=○  ))[k-z]{4,12})\b")
 
 Cli = Callable[..., "Answer"]
 
@@ -271,7 +271,7 @@ def test_the_session_in_the_readme_is_real(shop: Path, home: Path) -> None:
 
 def masked(text: str) -> str:
     """A session without what differs from run to run."""
-    return re.sub(r"\d+\.\d kB", "SIZE", ID.sub("ID", text))
+    return re.sub(r"\d+\.\d kB|\d+\.\d s\b|\d+ s\b", "SIZE", ID.sub("ID", text))
 
 
 def test_the_python_in_the_readme_works(shop: Path, home: Path) -> None:
@@ -285,6 +285,13 @@ def test_the_python_of_the_log_works(shop: Path, home: Path) -> None:
     (program,) = blocks(text_of("docs/log.md"), "python")
     said = said_by(program, shop, home)
     assert said == "done 2 [('create', b'build.log', 'shell'), ('create', b'login.py', 'named')]\n"
+
+
+def test_the_python_of_undo_works(shop: Path, home: Path) -> None:
+    """What docs/undo.md shows of taking back from Python runs, and leaves what it says."""
+    (program,) = blocks(text_of("docs/undo.md"), "python")
+    assert said_by(program, shop, home) == "delete b'notes.txt'\ntakeback redo\n"
+    assert not (shop / "notes.txt").exists()
 
 
 def said_by(program: str, folder: Path, home: Path) -> str:

@@ -87,12 +87,13 @@ def test_the_pages(story: Story, ref: str, expected: str) -> None:
 def test_a_page_names_what_to_do_next(story: Story) -> None:
     """The commands that the last lines name work as they stand."""
     said = command(story.tree, "show", "login form")
-    diff, show = (line.split("`")[1] for line in said.err.splitlines())
+    diff, show, undo = (line.split("`")[1] for line in said.err.splitlines())
     words = diff.split()
     assert words[:2] == ["takeback", "diff"]
     assert "+x" in command(story.tree, *words[1:]).out
     before = show.replace("PATH", "a.py").split()
     assert command(story.tree, *before[1:]).out == "a\nb\n"
+    assert command(story.tree, *undo.split()[1:], "--dry-run").out.startswith("Would take back ")
 
 
 def test_a_step_means_its_turn(story: Story) -> None:

@@ -55,6 +55,8 @@ def turn(found: "RecordedTurn", screen: "Screen", now: float) -> None:
     if found.changes and found.after:
         screen.note(f"`takeback diff {found.id[:8]}- {found.id[:8]}` shows the lines")
         screen.note(f"`takeback show {found.id[:8]}- PATH` prints a file as it was before")
+        back, it = ("redo", "puts it back") if found.undone else ("undo", "takes it back")
+        screen.note(f"`takeback {back} {found.id[:8]}` {it}")
     else:
         screen.note("`takeback log` shows all turns")
 

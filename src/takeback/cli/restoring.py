@@ -183,24 +183,24 @@ class Restoring:
     def _words(self, path: bytes) -> str:
         """A path as one would type it here."""
         here = os.path.relpath(b"/" + path, b"/" + self.inside)
-        return shlex.quote(os.fsdecode(here))
+        return _typed(os.fsdecode(here))
 
     def _again(self, *flags: str, paths: "list[str] | None" = None) -> str:
         """The same command once more, as one would type it, with something added."""
         given = self._given
         options = [
-            f"--{name} {shlex.quote(given.get(name))}"
+            f"--{name} {_typed(given.get(name))}"
             for name in ("session", "because")
             if given.has(name)
         ]
         kept = ["--keep-mtime"] if given.has("keep-mtime") else []
-        named = [shlex.quote(word) for word in given.rest] if paths is None else paths
-        words = [*map(shlex.quote, given.operands), *options, *kept, *flags]
+        named = [_typed(word) for word in given.rest] if paths is None else paths
+        words = [*map(_typed, given.operands), *options, *kept, *flags]
         return self._call(self._name, *words, paths=named)
 
     def _call(self, *words: str, paths: "list[str]") -> str:
         """A command on the same project, as one would type it."""
-        place = [f"-C {shlex.quote(self._given.get('C'))}"] if self._given.has("C") else []
+        place = [f"-C {_typed(self._given.get('C'))}"] if self._given.has("C") else []
         return " ".join(["takeback", *place, *words, *(["--", *paths] if paths else [])])
 
 
@@ -221,3 +221,9 @@ def _can_be_typed(path: bytes) -> bool:
         return path.decode().isprintable()
     except UnicodeDecodeError:
         return False
+
+
+def _typed(word: str) -> str:
+    """A word as one would type it in a shell; `@~1` needs no quotes."""
+    plain = word.replace("~", "x")
+    return word if word[:1] != "~" and shlex.quote(plain) == plain else shlex.quote(word)

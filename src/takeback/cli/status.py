@@ -17,6 +17,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from takeback.cli.arguments import Arguments
     from takeback.cli.render import Screen
+    from takeback.model.history import Log
     from takeback.model.values import LeftOut, Status
     from takeback.project import Project
 
@@ -83,16 +84,20 @@ def _show(project: "Project", status: "Status", screen: "Screen") -> None:
     made = count(status.checkpoints, "checkpoint")
     rows.append(("History", f"{made}, {size(project.usage().total)} in {_text(status.store)}"))
     screen.table(rows, indent="")
-    _show_turns(project, screen)
+    log = project.log(_TURNS, changes=False)
+    _show_turns(project, log, screen)
     _show_left_out(status.left_out, screen)
-    if newest is not None:
-        screen.note(f"`takeback extract {newest.id[:6]} DIR` writes the newest into a folder")
+    if any(turn.files for turn in log.turns):
+        screen.note("`takeback undo` takes back the last turn that changed something")
+    elif log.undone:
+        screen.note("`takeback log --all` shows what was taken back")
+    elif newest is not None:
+        screen.note(f"`takeback rollback {newest.id[:6]}` brings everything back to the newest")
     else:
         screen.note("`takeback checkpoint` makes the first checkpoint")
 
 
-def _show_turns(project: "Project", screen: "Screen") -> None:
-    log = project.log(_TURNS, changes=False)
+def _show_turns(project: "Project", log: "Log", screen: "Screen") -> None:
     if log.turns:
         more = "; `takeback log` shows more" if log.more else ""
         screen.say(f"Last turns{more}")

@@ -90,10 +90,7 @@ class Planner:
         newest = stack.newest(self._ledger, within)
         item = self._item(ref, within) if ref is not None else newest
         if item is None:
-            raise NothingToTakeBackError(
-                self._nothing("undo", session),
-                hint="`takeback log` shows turns; `takeback rollback REF` goes back to any state",
-            )
+            raise self._nothing_to_undo(session, within)
         self._require_live(item)
         is_newest = newest is not None and newest.opened == item.opened
         passed = stack.passed_over(self._ledger, item, within) if ref is None else 0
@@ -102,6 +99,19 @@ class Planner:
         else:
             taken = self._reverts.of_turn(item.number)
         return self._revert(UNDO, item, taken, tuple(paths), is_newest=is_newest, passed=passed)
+
+    def _nothing_to_undo(
+        self, session: "str | None", within: "int | None"
+    ) -> NothingToTakeBackError:
+        goes_back = "`takeback rollback REF` goes back to any state"
+        if stack.newest_undo(self._ledger, within) is None:
+            return NothingToTakeBackError(
+                self._nothing("undo", session), hint=f"`takeback log` shows turns; {goes_back}"
+            )
+        return NothingToTakeBackError(
+            self._nothing("undo", session).replace("nothing", "nothing left"),
+            hint=f"`takeback redo` puts back what was taken back last; {goes_back}",
+        )
 
     def _require_live(self, item: "Item") -> None:
         if item.undone is not None:
