@@ -13,10 +13,11 @@ from faults.children import Child, Ended, Tell, in_child
 from faults.injection import Strike
 from faults.judge import Before, Court, judge
 from faults.scenarios import Scenario
+from takeback.capturing import Capturing
 from takeback.errors import TakebackError
 from takeback.project import Project
 from takeback.store import fsops
-from takeback.store.lock import Lock
+from takeback.store.lock import Held
 
 _SETTLED = 30_000_000
 _IMPATIENT = 3.0
@@ -150,7 +151,7 @@ class Theatre:
 
     def try_once(self, tell: Tell) -> None:
         """Make the checkpoint, whatever comes, and end without tidying up."""
-        Lock.acquire.__defaults__ = (_IMPATIENT,)
+        impatient()
         _try_checkpoint(tell, self, None)
 
     def _attempt(self, tell: Tell, fault: Fault, gate: "Gate | None" = None) -> None:
@@ -158,7 +159,7 @@ class Theatre:
         moment = gate.pass_through if gate else _no_moment
         fsops.sync = fault.sync
         strike = fsops.hook = Strike(fault.kind, fault.step, tell, moment)
-        Lock.acquire.__defaults__ = (_IMPATIENT,)
+        impatient()
         project = _try_checkpoint(tell, self, None)
         if fault.kind == "full":
             _try_checkpoint(tell, self, project)
@@ -260,6 +261,13 @@ def settle(folder: Path) -> None:
     while probe.stat().st_ctime_ns < start + _SETTLED:
         probe.touch()
     probe.unlink()
+
+
+def impatient(seconds: float = _IMPATIENT) -> None:
+    """Let this process, which is thrown away, wait for locks only for so long."""
+    defaults = Held.__init__.__defaults__ or ()
+    Held.__init__.__defaults__ = (*defaults[:-1], seconds)
+    Capturing.held.__defaults__ = (seconds,)
 
 
 def _no_moment(_step: int) -> None:
