@@ -1,12 +1,31 @@
 """What Codex tested of its undo, as tests of ours. `docs/cases.md` lists where each case is."""
 
 import os
+import re
 from pathlib import Path
 
 import pytest
 
 import takeback
 from cases import Work, paths_of
+
+TESTS = Path(__file__).parent
+ROW = re.compile(r"^\| (.+?) \| (.+) \|$", re.MULTILINE)
+
+
+def test_every_case_has_a_test_or_a_reason() -> None:
+    """Each row of the list names a test or says why there is none, and no test is left out."""
+    text = (TESTS.parent / "docs" / "cases.md").read_text()
+    rows = [(case, ours) for case, ours in ROW.findall(text) if case not in ("case", "---")]
+    assert len(rows) > 200
+    pattern = re.compile(r"`(tests/)?test_\w+(\.py)?`|\bno\b|merge|there are no|\bretention\b")
+    assert [case for case, ours in rows if not pattern.search(ours) and "](#" not in ours] == []
+    named = set(re.findall(r"`(test_\w+)`", text))
+    found: set[str] = set()
+    for file in TESTS.glob("test_cases*.py"):
+        found |= set(re.findall(r"^def (test_\w+)", file.read_text(), re.MULTILINE))
+    assert found - named == {"test_every_case_has_a_test_or_a_reason"}
+
 
 # -- undo.rs -------------------------------------------------------------------------------
 

@@ -605,7 +605,10 @@ def test_kilo_keeps_everything_unchanged_when_a_checkpoint_cannot_be_fully_resto
             raise OSError(errno.EACCES, os.strerror(errno.EACCES))
 
     monkeypatch.setattr(fsops, "hook", refuse_the_second)
-    again = {"undo": work.undo, "redo": work.redo, "rollback": lambda: work.rollback(ref)}[verb]
+
+    def again() -> None:
+        work.rollback(ref) if verb == "rollback" else getattr(work, verb)()
+
     with pytest.raises(takeback.TakebackError):
         again()
     monkeypatch.setattr(fsops, "hook", None)

@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -108,6 +109,7 @@ def test_tests_that_are_named_exist(path: Path) -> None:
     assert (files, functions) == (set(), set())
 
 
+@cache
 def defined_in(file: str) -> set[str]:
     """The test functions of a file, or of all files if none is named."""
     found: set[str] = set()
