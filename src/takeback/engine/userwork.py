@@ -1,7 +1,7 @@
 """What the user's git has to do with a restore: it is never written, and it is told about.
 
 Another branch than when the turn ended is a doubt; commits that the turn made stay, and the
-command that would take them back is told.
+command that would take them back is told. So are commits that came after the turn.
 """
 
 from takeback.engine import details
@@ -27,8 +27,12 @@ def around(
     if now.branch != then.branch:
         doubts = (f"{item.called} ended on {_branch(then)}, and {_branch(now)} is checked out now",)
     before = details.git(item.git_before)
-    stays = _stays(root, before, then, now) if undone and before is not None else ""
-    return doubts, (stays,) if stays else ()
+    if not undone or before is None:
+        return doubts, ()
+    stays = [_stays(root, before, then, now)]
+    if now.branch == then.branch:
+        stays.append(_came_since(root, then, now))
+    return doubts, tuple(filter(None, stays))
 
 
 def commits_since(
@@ -49,21 +53,37 @@ def _stays(root: bytes, before: "GitState", after: "GitState", now: "GitState") 
     """The commits between two moments in words, with the command that takes them back."""
     if before.head == after.head or after.head is None:
         return ""
-    from takeback.store import usergit
-
-    repository = usergit.find_repository(root)
-    count = None
-    if repository is not None and before.head is not None:
-        count = repository.count_commits(before.head, after.head)
+    count = _count(root, before, after)
     if count is None and before.head is not None:
         return f"HEAD stays at {after.head[:_SHORT]}; it was {before.head[:_SHORT]} before"
-    commits = "1 commit stays" if count == 1 else f"{count or 'some'} commits stay"
+    commits = f"1 commit stays ({after.head[:_SHORT]})"
+    if count != 1:
+        commits = f"{count or 'some'} commits stay (up to {after.head[:_SHORT]})"
     if before.head is None:
-        return f"{commits}, up to {after.head[:_SHORT]}"
+        return commits
     if now.head == after.head:
         return f"{commits}: `git reset --soft {before.head[:_SHORT]}` takes {_them(count)} back"
     revert = f"git revert --no-commit {before.head[:_SHORT]}..{after.head[:_SHORT]}"
     return f"{commits}: `{revert}` takes {_them(count)} back"
+
+
+def _came_since(root: bytes, then: "GitState", now: "GitState") -> str:
+    """The commits that somebody made after the turn, in words."""
+    if now.head is None or now.head == then.head:
+        return ""
+    count = _count(root, then, now)
+    if count == 1:
+        return f"1 commit since then stays ({now.head[:_SHORT]})"
+    return f"{count or 'some'} commits since then stay (up to {now.head[:_SHORT]})"
+
+
+def _count(root: bytes, before: "GitState", after: "GitState") -> "int | None":
+    from takeback.store import usergit
+
+    repository = usergit.find_repository(root)
+    if repository is None or before.head is None or after.head is None:
+        return None
+    return repository.count_commits(before.head, after.head)
 
 
 def _them(count: "int | None") -> str:
