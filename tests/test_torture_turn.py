@@ -255,11 +255,11 @@ def test_a_commit_of_the_turn_stays_and_is_named(tmp_path: Path) -> None:
     run(tree, f"echo two > a.txt; {commit_command('agents')}")
     made = git(tree, "rev-parse", "HEAD")
     users = Git(tree)
-    told = takeback(tree, "undo").stdout
+    told = takeback(tree, "undo")
     assert (tree / "a.txt").read_text() == "one\n"
     assert users.changes() == []
-    assert made[:7] in told
-    assert f"git reset --soft {before[:7]}" in told
+    assert made[:7] in told.stdout
+    assert f"git reset --soft {before[:7]}" in told.stderr
 
 
 def test_a_branch_that_the_turn_made_stays(tmp_path: Path) -> None:

@@ -130,7 +130,7 @@ _SPECIAL = {
     "i.bin": BINARY,
     "big.bin": BIG,
     "private": b"for my eyes only\n",
-    "staged.txt": b"one\n",
+    "staged.txt": b"one\nthree\n",
     "sw1": b"1\n",
     "sw2": b"2\n",
     "empty.txt": b"",
