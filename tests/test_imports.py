@@ -83,10 +83,13 @@ def imported_by_checkpoint(tree: Path, home: Path) -> set[str]:
 
 def imported_by_undo(tree: Path, home: Path, *options: str) -> set[str]:
     """What taking back a turn of ten files imports beyond what Python does by itself."""
-    with takeback.open(tree, home=home) as project, project.session("test") as session:
-        with session.turn("edit ten files"):
-            for number in range(10):
-                (tree / f"part{number % 3}" / f"file{number}.txt").write_text("changed\n")
+    with (
+        takeback.open(tree, home=home) as project,
+        project.session("test") as session,
+        session.turn("edit ten files"),
+    ):
+        for number in range(10):
+            (tree / f"part{number % 3}" / f"file{number}.txt").write_text("changed\n")
     undo = [str(MAIN), "-C", str(tree), "undo", *options]
     return imported(undo, home) - imported(["-c", "pass"], home)
 

@@ -11,6 +11,7 @@ import time
 from takeback.engine import planning, restore, stack
 from takeback.engine.request import Place
 from takeback.engine.restore import Finish, MovedError
+from takeback.engine.trees import Trees
 from takeback.errors import (
     BlockedError,
     ConflictError,
@@ -52,6 +53,7 @@ class Restorer(SafePoints):
         super().__init__(host)
         self._store = store
         self._folder = folder
+        self._trees: Trees | None = None
 
     def plan(self, make: "Make") -> Plan:
         """Look at the tree, then plan."""
@@ -111,8 +113,11 @@ class Restorer(SafePoints):
         return self._ledger.with_prefix(seen.id)[0]
 
     def _planner(self, now: "CheckpointRow") -> "planning.Planner":
+        if self._trees is None:
+            # Kept for all plans of this restore: what has one hash is read once.
+            self._trees = Trees(self._host.objects)
         return planning.Planner(
-            self._ledger, self._host.objects, now, self._folder, time.time(), self._host.git_state()
+            self._ledger, self._trees, now, self._folder, time.time(), self._host.git_state()
         )
 
     def _capture_left_out(self, plan: Plan, now: "CheckpointRow") -> "CheckpointRow":
@@ -228,18 +233,19 @@ def _ops(plan: Plan, planner: "planning.Planner") -> "list[Op]":
 
 def _with_closed_folders(ops: "list[Op]", planner: "planning.Planner") -> "list[Op]":
     """With the folders that forbid to change what is in them: they are opened, and closed again."""
-    known = {op.path for op in ops}
-    closed: dict[bytes, Op] = {}
+    seen = {op.path for op in ops}
+    closed = []
     for op in ops:
-        above = op.path.rpartition(b"/")[0]
-        while op.path and above not in known and above not in closed:
+        above = op.path
+        while above:
+            above = above.rpartition(b"/")[0]
+            if above in seen:
+                break
+            seen.add(above)
             entry = planner.now.at(above)
             if entry is not None and entry.kind == FOLDER and entry.mode & 0o300 != 0o300:
-                closed[above] = Op(above, entry, entry)
-            if not above:
-                break
-            above = above.rpartition(b"/")[0]
-    return [*ops, *closed.values()]
+                closed.append(Op(above, entry, entry))
+    return [*ops, *closed]
 
 
 def _said(plan: Plan, id: str, now: "CheckpointRow", because: str, at: int) -> "dict[str, Json]":

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from takeback.model.jsontext import Json
     from takeback.model.tree import Entry
     from takeback.store.ledger import Ledger
-    from takeback.store.objects import Objects
     from takeback.store.restores import RestoreRow
     from takeback.store.rows import CheckpointRow
 
@@ -66,19 +65,18 @@ class Planner:
     def __init__(
         self,
         ledger: "Ledger",
-        objects: "Objects",
+        trees: Trees,
         now: "CheckpointRow",
         place: "Place",
         time: float,
         git: "Json",
     ) -> None:
         self._ledger = ledger
-        self._objects = objects
         self._row = now
         self._place = place
         self._time = time
         self._git = git
-        self._trees = Trees(objects)
+        self._trees = trees
         self._reverts = Reverts(ledger, self._trees)
         self.now = View(self._trees, now)
 
@@ -225,7 +223,8 @@ class Planner:
         """Bring everything, or some paths, back to a state, exactly."""
         meant = references.find(self._ledger, ref, self._time, self._session(session))
         row = references.state_of(self._ledger, meant, self._time)
-        then, now = Saved(self._objects, row), Saved(self._objects, self._row)
+        objects = self._trees.objects
+        then, now = Saved(objects, row), Saved(objects, self._row)
         chosen = Chosen(lookup.choose((now, then), paths, self._place))
         view, draft = View(self._trees, row), Draft(self.now)
         for found in differences(now, then, chosen.paths):

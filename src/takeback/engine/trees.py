@@ -9,16 +9,22 @@ if TYPE_CHECKING:
     from takeback.store.objects import Objects
     from takeback.store.rows import CheckpointRow
 
+    Entries = dict[bytes, Entry]
+
 _BELOW_LEFT_OUT = Entry(b"", 0, reasons.IGNORED, 0, NO_HASH, 0, 0, NO_OBJECT)
 """Stands for everything below a folder that was left out."""
+_LEFT_OUT: "Entries" = {}
+_NOTHING: "Entries" = {}
 
 
 class Trees:
     """The trees of several checkpoints; what they share is read once."""
 
     def __init__(self, objects: "Objects") -> None:
-        self._objects = objects
-        self._manifests: dict[bytes, dict[bytes, Entry]] = {}
+        self.objects = objects
+        self._manifests: dict[tuple[bytes, bytes], Manifest] = {}
+        self._known: dict[tuple[bytes, bytes], Entries] = {}
+        self._folders: dict[tuple[bytes, bytes], Entries] = {}
 
     def find(self, row: "CheckpointRow", path: bytes) -> "Entry | None":
         """What a path was; None if it was not there, or below something left out."""
@@ -30,23 +36,29 @@ class Trees:
 
         Unknown is not absent.
         """
-        oid, number, strong = row.root, row.pack, row.tree
-        entry: Entry | None = None
-        for name in path.split(b"/"):
-            if entry is not None:
-                if entry.reason and entry.kind in (FOLDER, 0):
-                    return _BELOW_LEFT_OUT
-                if entry.kind != FOLDER:
-                    return None
-                oid, number, strong = entry.oid, entry.number, entry.strong
-            entry = self._entries(oid, number, strong).get(name)
+        folder, _, name = path.rpartition(b"/")
+        entries = self._folders.get((row.root, folder))
+        if entries is None:
+            entries = self._folders[row.root, folder] = self._descend(row, folder)
+        return _BELOW_LEFT_OUT if entries is _LEFT_OUT else entries.get(name)
+
+    def _descend(self, row: "CheckpointRow", folder: bytes) -> "Entries":
+        """What a folder held: nothing if it was none, and `_LEFT_OUT` if nobody knows."""
+        entries = self._entries(row.root, row.pack, row.tree)
+        for name in folder.split(b"/") if folder else ():
+            entry = entries.get(name)
             if entry is None:
-                return None
-        return entry
+                return _NOTHING
+            if entry.reason and entry.kind in (FOLDER, 0):
+                return _LEFT_OUT
+            if entry.kind != FOLDER:
+                return _NOTHING
+            entries = self._entries(entry.oid, entry.number, entry.strong)
+        return entries
 
     def root(self, row: "CheckpointRow") -> "Manifest":
         """The folder at the top."""
-        return self._objects.manifest(row.root, row.pack, row.tree)
+        return self._manifest(row.root, row.pack, row.tree)
 
     def below(self, row: "CheckpointRow", path: bytes) -> "list[Entry]":
         """What a captured folder held."""
@@ -57,11 +69,18 @@ class Trees:
 
     def content(self, entry: "Entry") -> bytes:
         """The bytes of a file, or the target of a link."""
-        return self._objects.content(entry)
+        return self.objects.content(entry)
 
-    def _entries(self, oid: bytes, number: int, strong: bytes) -> "dict[bytes, Entry]":
-        known = self._manifests.get(strong)
+    def _entries(self, oid: bytes, number: int, strong: bytes) -> "Entries":
+        known = self._known.get((oid, strong))
         if known is None:
-            manifest: Manifest = self._objects.manifest(oid, number, strong)
-            known = self._manifests[strong] = {entry.name: entry for entry in manifest.entries}
+            manifest = self._manifest(oid, number, strong)
+            known = self._known[oid, strong] = {entry.name: entry for entry in manifest.entries}
+        return known
+
+    def _manifest(self, oid: bytes, number: int, strong: bytes) -> "Manifest":
+        # By both: one strong hash may come with several times of its files.
+        known = self._manifests.get((oid, strong))
+        if known is None:
+            known = self._manifests[oid, strong] = self.objects.manifest(oid, number, strong)
         return known
