@@ -92,8 +92,12 @@ class _Capture:
     def _look(self) -> "Folder | None":
         if not self._incremental:
             return self._scan.whole()
+        finish = self._request.finish
         try:
-            return self._scan.changes(self._cache.records)
+            # A restore was preceded by a look at everything: what somebody changed elsewhere
+            # meanwhile is found by the next one, and is not of the restore.
+            within = finish.folders if finish is not None else None
+            return self._scan.changes(self._cache.records, within)
         except (StrangeRoot, ValueError):
             # What the cache says cannot be about this tree: it is worth nothing, look anew.
             self._cache.forget()

@@ -69,6 +69,11 @@ class Finish:
         wanted = (entry for entry in self._targets.values() if entry is not None)
         return {entry.oid: entry.number for entry in wanted if entry.kind != FOLDER}
 
+    @property
+    def folders(self) -> "set[bytes]":
+        """Where something changed: the folders of all paths, and those among them."""
+        return {path.rpartition(b"/")[0] for path in self._targets} | set(self._targets)
+
     def author(self, delta: "Delta", other: "Author") -> "Author":
         """Who made a change: the restore, or who would have made it without one."""
         from takeback.model.history import Author

@@ -7,7 +7,7 @@ a piece can be cut out or put in anywhere by copying bytes.
 from struct import Struct
 
 from takeback.model.tree import FOLDER, KIND, REASON, UNSTABLE
-from takeback.store import folders
+from takeback.store import folders, statloop
 from takeback.store.layout import ENTRY, RECORD, unpack_record
 
 TYPE_CHECKING = False
@@ -15,9 +15,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from takeback.store.folders import Folder
+    from takeback.store.statloop import Report
 
     Records = bytes | bytearray
     Pieces = list[tuple[int, int, bytes]]
+    Wanted = dict[bytes, "Wanted"]
 
 _HEAD = Struct("<IHHI")
 _HEAD_AND_FLAGS = Struct("<IHHII")
@@ -50,6 +52,47 @@ def subfolders(records: "Records", offset: int) -> "dict[bytes, int]":
     """The records of the direct subfolders of the folder at `offset`, by name."""
     wanted = _HEAD.unpack_from(records, offset)[1] + 1
     return {_name(records, at): at for at, depth, _ in below(records, offset) if depth == wanted}
+
+
+def cut(records: "Records", paths: "Iterable[bytes]") -> "tuple[bytes, dict[int, int]]":
+    """The records of some folders and of those above them; where each of them was.
+
+    They stay in their order and say how deep they are, so they are records of a smaller tree.
+    Paths that are no folders are passed over.
+    """
+    wanted: Wanted = {}
+    for path in paths:
+        at = wanted
+        for name in path.split(b"/") if path else ():
+            at = at.setdefault(name, {})
+    taken: list[bytes] = []
+    places: dict[int, int] = {}
+    view, way, at_new = memoryview(records), [wanted], 0
+    for at_old, depth, _ in below(records, 0):
+        if depth > len(way):
+            continue  # below a folder that is not wanted
+        if depth:
+            del way[depth:]
+            found = way[-1].get(_name(records, at_old))
+            if found is None:
+                continue
+            way.append(found)
+        piece = bytes(view[at_old : at_old + _HEAD.unpack_from(records, at_old)[0]])
+        places[at_new] = at_old
+        taken.append(piece)
+        at_new += len(piece)
+    return b"".join(taken), places
+
+
+def reports(records: "Records", root: int, within: "Iterable[bytes] | None") -> "list[Report]":
+    """What the stat loop says of the records; with `within`, of these folders only."""
+    if within is None:
+        return statloop.scan(records, root)
+    some, places = cut(records, within)
+    return [
+        (places[offset], status, tuple(places[above] for above in ancestors), indices)
+        for offset, status, ancestors, indices in statloop.scan(some, root)
+    ]
 
 
 def is_big(records: "Records", offset: int, limit: int) -> bool:

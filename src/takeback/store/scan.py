@@ -11,12 +11,11 @@ import os
 from takeback.model import reasons
 from takeback.model.staging import is_stage
 from takeback.model.tree import FOLDER, KIND, LINK, REGULAR
-from takeback.store import statloop
 from takeback.store.descent import Descent
 from takeback.store.folders import Folder, Node, load, mark_racy
 from takeback.store.layout import CHANGED, DENIED, GONE
 from takeback.store.mounts import Mounts
-from takeback.store.records import is_big, subfolders
+from takeback.store.records import is_big, reports, subfolders
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,6 +24,8 @@ if TYPE_CHECKING:
     from takeback.ports import Rules
 
     Records = bytes | bytearray
+    Within = Iterable[bytes] | None
+    """Folders to which a look is limited, with those above them; None for all."""
 
 hook: "Callable[[str, bytes], None] | None" = None
 """Called as ("listed", path) after a folder was listed. Set by tests only."""
@@ -83,10 +84,9 @@ class Scan:
 
     # -- what changed ----------------------------------------------------------------------
 
-    def changes(self, records: "Records") -> "Folder | None":
+    def changes(self, records: "Records", within: "Within" = None) -> "Folder | None":
         """Look at what is no longer as `records` say; None if everything is."""
-        reports = statloop.scan(records, self._root)
-        for offset, status, ancestors, indices in reports:
+        for offset, status, ancestors, indices in reports(records, self._root, within):
             above = self._load_chain(records, ancestors)
             if status in (GONE, DENIED):
                 self._replace_folder(above, records, offset)
