@@ -136,9 +136,20 @@ def test_what_you_did_since_stays(shop: Shop) -> None:
     """Files that the turn did not touch are as you left them."""
     shop.validation()
     shop.write({"notes.md": "# Notes\nmine\n", "mine.txt": "mine\n"})
-    assert shop("undo").out == UNDONE
+    said = shop("undo").out.splitlines()
+    assert said[0] == UNDONE.splitlines()[0] + "; kept mine.txt and notes.md (yours)"
+    assert said[1:] == UNDONE.splitlines()[1:]
     assert (shop.tree / "notes.md").read_text() == "# Notes\nmine\n"
     assert (shop.tree / "mine.txt").read_text() == "mine\n"
+
+
+def test_much_that_you_did_since_is_counted(shop: Shop) -> None:
+    """The first line counts it, and only some of it is listed."""
+    shop.validation()
+    shop.write({f"mine{n}": "mine\n" for n in range(9)})
+    said = shop("undo").out.splitlines()
+    assert said[0].endswith("removed 1; kept 9 paths of yours")
+    assert said[5:] == ["Kept", *(f"  mine{n}  yours" for n in range(5)), "  and 4 more of yours"]
 
 
 def test_a_folder_that_is_not_empty_stays(shop: Shop) -> None:
@@ -147,7 +158,7 @@ def test_a_folder_that_is_not_empty_stays(shop: Shop) -> None:
     shop.write({"lib/mine.py": "mine\n"})
     said = shop("undo")
     assert said.code == 0
-    assert "removed 1 file; kept lib (not empty: it holds `mine.py`)" in said.out
+    assert "removed 1 file; kept lib (not empty: it holds `mine.py`); kept lib/mine.py" in said.out
     assert sorted(os.listdir(shop.tree / "lib")) == ["mine.py"]
 
 
@@ -162,6 +173,27 @@ def test_only_some_paths(shop: Shop) -> None:
     assert (shop.tree / "src/validate.py").exists()
     assert shop("undo").code == 0
     assert not (shop.tree / "src/validate.py").exists()
+
+
+def test_paths_that_are_taken_back_already(shop: Shop) -> None:
+    """Taking the same paths back once more does nothing, and leaves nothing to put back."""
+    shop.validation()
+    after = shop.picture()
+    assert shop("undo", "--", "src/pay.py").code == 0
+    said = shop("undo", "--", "src/pay.py")
+    assert said.code == 0
+    assert said.out == f'Nothing to do: that is as it was before "{LABEL}"\n'
+    assert shop("redo").code == 0
+    assert not differences(after, shop.picture())
+    assert shop("redo").code == 1
+
+
+def test_a_path_without_its_mark(shop: Shop) -> None:
+    """Who forgets `--` is told the command with it."""
+    shop.validation()
+    said = shop("undo", "src/pay.py")
+    assert said.code == 2
+    assert found_command(said.err) == "undo -- src/pay.py"
 
 
 def test_the_project_may_be_named(shop: Shop, tmp_path: Path) -> None:
@@ -285,7 +317,7 @@ def test_a_rollback_of_nothing_asks_nothing(shop: Shop) -> None:
     """Where everything is as it was, it says so, and nobody has to agree."""
     said = shop("rollback", "@")
     assert (said.code, said.err) == (0, "")
-    assert said.out.startswith("Nothing to do: everything is as it was at ")
+    assert said.out == 'Nothing to do: everything is as it was at "start"\n'
 
 
 @pytest.mark.parametrize("answer", [b"y\r", b"YES\r"])
@@ -671,7 +703,8 @@ def test_ctrl_c_ends_before_or_after(shop: Shop, verb: str) -> None:
         said = process.communicate()[1].decode()
         now = shop.picture()
         endings.add(process.returncode)
-        assert process.returncode in {0, 130, -signal.SIGINT}, said
+        # Python itself ends with 1 if it is interrupted before it gets to us.
+        assert process.returncode in {0, 1, 130, -signal.SIGINT}, said
         is_done = not differences(goal, now)
         assert is_done or not differences(start, now)
         if process.returncode == 0 or "when it was done" in said:

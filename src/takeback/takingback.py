@@ -134,7 +134,7 @@ class Restorer(SafePoints):
         keep_mtime: bool,
         request: "str | None",
     ) -> Report:
-        if not plan.changes and not plan.entry:
+        if not plan.changes and (plan.paths or not plan.entry):
             return Report(plan, id="", before=now.id, after=now.id)
         id = ids.from_entropy(os.urandom(8))
         at = time.time_ns()

@@ -17,9 +17,12 @@ if TYPE_CHECKING:
 
 _MOST_PREVIEWED = 200
 _MOST_REPORTED = 20
+_MOST_YOURS = 5
+_MOST_NAMED = 2
 _LONGEST_TITLE = 60
 _WIDEST_PATH = 60
 _CONFLICT = "conflict"
+_YOURS = "yours"
 _DOING = {UNDO: "take back", REDO: "put back", ROLLBACK: "roll back to"}
 _DONE = {UNDO: "Took back", REDO: "Put back", ROLLBACK: "Rolled back to"}
 _REVERSES = {UNDO: "puts it back", REDO: "takes it back again", ROLLBACK: "takes this back"}
@@ -50,7 +53,7 @@ def report(made: "Report", screen: "Screen", *, was_previewed: bool) -> None:
         page.part("Kept, because somebody saved it meanwhile", made.kept)
     else:
         page.changes(_MOST_REPORTED)
-        page.what_stays(kept if len(kept) > 1 else ())
+        page.what_stays([each for part in _parted(kept) if not _is_short(part) for each in part])
     page.part("Saved while this ran", made.rescued)
     if not was_previewed:
         page.doubts()
@@ -83,11 +86,7 @@ class _Page:
 
     def did(self, kept: "Sequence[Remark]") -> str:
         """In one sentence what was done, to how much, and what stays."""
-        parts = [amount(self.plan, done=True)]
-        if len(kept) == 1:
-            parts.append(f"kept {safe(kept[0].path)} ({safe_line(kept[0].reason)})")
-        elif kept:
-            parts.append(f"kept {count(len(kept), 'path')}")
+        parts = [amount(self.plan, done=True), *map(_kept, filter(None, _parted(kept)))]
         parts += [_first_words(text) for text in self.plan.stays]
         return f"{_DONE[self.plan.verb]} {self._titled()}: {'; '.join(parts)}"
 
@@ -100,11 +99,13 @@ class _Page:
 
     def already(self) -> str:
         """What to say of a plan that changes nothing."""
-        if self.plan.verb == ROLLBACK:
-            return f"everything is as it was at {self._title()}"
+        what = "that" if self.plan.paths else "everything"
         if self.plan.verb == REDO:
-            return f"everything is as {self._title()} left it"
-        return f"everything is as it was before {self._title()}"
+            return f"{what} is as {self._title()} left it"
+        if self.plan.verb != ROLLBACK:
+            return f"{what} is as it was before {self._title()}"
+        at = "" if self.plan.title.startswith(("before ", "after ")) else "at "
+        return f"{what} is as it was {at}{self._title()}"
 
     def _titled(self) -> str:
         agent = self.plan.agent
@@ -150,9 +151,12 @@ class _Page:
 
     # -- what stays --------------------------------------------------------------------------
 
-    def what_stays(self, kept: "Iterable[Remark]") -> None:
-        """What is not touched, and why."""
-        self.part("Kept", kept)
+    def what_stays(self, kept: "Sequence[Remark]") -> None:
+        """What is not touched, and why; what is plainly yours last, and not all of it."""
+        others, yours = _parted(kept)
+        self.part("Kept", [*others, *yours[:_MOST_YOURS]])
+        if len(yours) > _MOST_YOURS:
+            self.screen.say(f"  and {len(yours) - _MOST_YOURS:,} more of yours")
         self.part("May be another session's, so it stays", self.plan.shared)
         self.part("Not touched, because nobody knows what it held", self.plan.skipped)
 
@@ -217,6 +221,27 @@ def _things(changes: "list[PlannedChange]") -> str:
 def _is_folder(change: "PlannedChange") -> bool:
     entry = change.after or change.before
     return entry is not None and entry.kind == FOLDER
+
+
+def _parted(kept: "Iterable[Remark]") -> "tuple[list[Remark], list[Remark]]":
+    """What stays for a reason of its own, and what is plainly yours."""
+    listed = list(kept)
+    others = [each for each in listed if each.reason != _YOURS]
+    return others, [each for each in listed if each.reason == _YOURS]
+
+
+def _is_short(kept: "list[Remark]") -> bool:
+    """Whether all of it can be said in a few words."""
+    return len(kept) <= _MOST_NAMED and len({each.reason for each in kept}) <= 1
+
+
+def _kept(remarks: "list[Remark]") -> str:
+    """What stays, in a few words."""
+    if _is_short(remarks):
+        names = " and ".join(safe(each.path) for each in remarks)
+        return f"kept {names} ({safe_line(remarks[0].reason)})"
+    of = " of yours" if remarks[0].reason == _YOURS else ""
+    return f"kept {count(len(remarks), 'path')}{of}"
 
 
 def _first_words(text: str) -> str:

@@ -8,7 +8,7 @@ from takeback.cli import previewed
 from takeback.cli.app import folder
 from takeback.cli.arguments import Option
 from takeback.cli.projects import inside
-from takeback.errors import ConflictError, DecisionNeededError, TakebackError
+from takeback.errors import ConflictError, DecisionNeededError, TakebackError, UnknownReferenceError
 from takeback.model.terms import REDO, ROLLBACK, UNDO
 from takeback.model.tree import FOLDER
 
@@ -68,8 +68,18 @@ class Restoring:
                 with contextlib.suppress(DecisionNeededError):
                     return self._report(at_once())
             return self._carry_out(make())
+        except UnknownReferenceError as problem:
+            if self.ref is not None and not self.paths and self._name != ROLLBACK:
+                self._suggest_path(self.ref, problem)
+            raise
         except KeyboardInterrupt:
             return self._interrupted()
+
+    def _suggest_path(self, ref: str, problem: UnknownReferenceError) -> None:
+        """A path in the place of a turn: `--` was forgotten."""
+        if os.path.lexists(os.path.join(folder(self._given), os.fsencode(ref))):
+            call = self._call(self._name, paths=[_typed(ref)])
+            problem.hint = f"`{call}` is for a path; {problem.hint}"
 
     def _carry_out(self, plan: "Plan") -> int:
         if self._is_trial:

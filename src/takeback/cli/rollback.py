@@ -25,7 +25,7 @@ COMMAND = Command(
     examples=(
         ("takeback rollback mvkr-", "to before a turn"),
         ("takeback rollback 10m", "to ten minutes ago"),
-        ("takeback rollback @ -- src/pay.py", "one file, to the newest checkpoint"),
+        ("takeback rollback mvkr- -- src/pay.py", "only one file"),
         ("takeback rollback @~3 --dry-run", "only show what that would do"),
     ),
 )

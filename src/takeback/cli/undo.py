@@ -17,7 +17,7 @@ COMMAND = Command(
         "Without TURN the newest turn that changed something, or the newest rollback; once more\n"
         "takes back the one before, and `takeback redo` puts the last one back. TURN is the id of\n"
         "a turn or its beginning, `@~N`, a time or words of its prompt; the turns after it stay.\n"
-        "A PATH that you or another session changed since is a conflict: it is listed, and\n"
+        "A file that you or another session changed since is a conflict: it is listed, and\n"
         "nothing is done. The newest turn is taken back without a question; for anything else\n"
         "you see first what would be done. A checkpoint keeps everything as it was."
     ),
