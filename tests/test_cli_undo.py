@@ -663,6 +663,39 @@ def test_listeners_of_the_settings_are_told(shop: Shop, home: Path, tmp_path: Pa
     assert {"path": "src/pay.py"} in heard[0]["paths"]
 
 
+DYING = """
+import os, signal
+from takeback.store import journal
+write = journal.write
+def die(*given):
+    write(*given)
+    os.kill(os.getpid(), signal.SIGKILL)
+journal.write = die
+from takeback.cli.app import main
+main(["undo"])
+"""
+
+
+@pytest.mark.parametrize(
+    "words", [["log"], ["log", "--json"], ["checkpoint"], ["undo"], []], ids=str
+)
+def test_whatever_comes_next_recovers_and_says_so(shop: Shop, words: list[str]) -> None:
+    """After a kill in the middle, the next command says what it mended, once, on stderr."""
+    shop.validation()
+    before = shop.picture()
+    died = subprocess.run([sys.executable, "-I", "-c", DYING], cwd=shop.tree, check=False)
+    assert died.returncode == -signal.SIGKILL
+    said = shop(*words)
+    assert said.code == 0
+    first = said.err.splitlines()[0]
+    assert first.startswith(f'note: the undo of "{LABEL}" was interrupted')
+    if words != ["undo"]:
+        assert not differences(before, shop.picture())
+    if "--json" in words:
+        json.loads(said.out)
+    assert "note:" not in shop("log").err
+
+
 def test_what_recovery_did_is_told_once_and_first(capsys: pytest.CaptureFixture[str]) -> None:
     """Each sentence is one note on stderr, before whatever the command prints next."""
     told: list[str] = ["one"]

@@ -246,7 +246,9 @@ def _kept(remarks: "list[Remark]") -> str:
 
 def _first_words(text: str) -> str:
     """What stays, without how to get rid of it."""
-    return safe_line(text.split(":", maxsplit=1)[0].split(";", maxsplit=1)[0])
+    for end in (":", ";", " ("):
+        text = text.partition(end)[0]
+    return safe_line(text)
 
 
 # -- JSON --------------------------------------------------------------------------------------

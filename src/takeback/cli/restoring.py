@@ -160,7 +160,7 @@ class Restoring:
         else:
             why = _NOT_NEWEST[plan.verb]
         return DecisionNeededError(
-            f"nothing was changed: {why}, and nobody is there to ask",
+            f"nothing was changed: {why}; nobody is there to ask",
             hint=f"`{self._again('--yes')}` goes ahead with what the preview shows",
         )
 
@@ -175,7 +175,9 @@ class Restoring:
         turn = plan.turn[:8]
         if plan.verb == UNDO and turn:
             hints.append(f"`{self._call('diff', turn, '@', paths=here)}` shows what changed since")
-            hints.append(f"`{self._call('rollback', f'{turn}-', paths=here)}` takes that back, too")
+            hints.append(
+                f"`{self._call('rollback', f'{turn}-', paths=here)}` takes both changes back"
+            )
         elif plan.verb == REDO and turn:
             hints.append(f"`{self._call('rollback', turn, paths=here)}` puts it back over that")
         return ConflictError(
