@@ -1,8 +1,6 @@
 """What `undo`, `redo` and `rollback` have in common: options, the preview, the question."""
 
-import contextlib
 import os
-import shlex
 
 from takeback.cli import previewed
 from takeback.cli.app import folder
@@ -64,9 +62,9 @@ class Restoring:
         try:
             is_bare = self.ref is None and self.session is None and not self.paths
             if at_once is not None and is_bare and not self._is_trial:
-                # If something is to be decided, the plan shows what.
-                with contextlib.suppress(DecisionNeededError):
-                    return self._report(at_once())
+                made = _unless_undecided(at_once)
+                if made is not None:
+                    return self._report(made)
             return self._carry_out(make())
         except UnknownReferenceError as problem:
             if self.ref is not None and not self.paths and self._name != ROLLBACK:
@@ -128,8 +126,11 @@ class Restoring:
 
     def _interrupted(self) -> int:
         """Somebody pressed Ctrl-C: it is done, or it is as if it had never begun."""
-        with contextlib.suppress(TakebackError), self._project.held():
-            pass  # who takes the lock next mends what is left, and that may as well be we
+        try:
+            with self._project.held():
+                pass  # who takes the lock next mends what is left, and that may as well be we
+        except TakebackError as problem:
+            self._screen.error(problem)
         if self._project.restored() > self._restored:
             self._screen.note("interrupted when it was done; `takeback log` shows where you are")
         else:
@@ -216,6 +217,14 @@ class Restoring:
         return " ".join(["takeback", *place, *words, *(["--", *paths] if paths else [])])
 
 
+def _unless_undecided(do: "Callable[[], Report]") -> "Report | None":
+    """Do it, unless somebody has to decide something first: the plan shows what."""
+    try:
+        return do()
+    except DecisionNeededError:
+        return None
+
+
 def _needs_consent(plan: "Plan") -> bool:
     """Whether somebody has to see a plan without conflicts before it is applied."""
     if plan.doubts:
@@ -237,5 +246,7 @@ def _can_be_typed(path: bytes) -> bool:
 
 def _typed(word: str) -> str:
     """A word as one would type it in a shell; `@~1` needs no quotes."""
+    import shlex
+
     plain = word.replace("~", "x")
     return word if word[:1] != "~" and shlex.quote(plain) == plain else shlex.quote(word)
