@@ -114,6 +114,22 @@ def test_undo_repeats(shop: Shop) -> None:
     assert shop("redo").code == 1
 
 
+def test_a_new_turn_ends_what_a_bare_redo_means(shop: Shop) -> None:
+    """After an undo and a new turn, `redo` says why it waits, and the command that goes on."""
+    shop.validation()
+    shop("undo")
+    shop.turn("Write docs", {"docs.md": "docs\n"})
+    assert shop("redo", "--yes").code == 3
+    said = shop("redo")
+    assert (said.code, said.out) == (3, "")
+    assert '"Write docs"' in said.err
+    assert shop.json("redo", code=3)["error"] == "DecisionNeededError"
+    again = shop(*shlex.split(found_command(said.err)), "--yes")
+    assert again.code == 0, again.err
+    assert (shop.tree / "src/validate.py").exists()
+    assert (shop.tree / "docs.md").exists()
+
+
 @pytest.mark.parametrize("verb", ["undo", "redo"])
 def test_nothing_to_take_back(shop: Shop, verb: str) -> None:
     """It says so in a sentence, with what one could do instead; the exit code is 1."""
@@ -186,6 +202,18 @@ def test_paths_that_are_taken_back_already(shop: Shop) -> None:
     assert shop("redo").code == 0
     assert not differences(after, shop.picture())
     assert shop("redo").code == 1
+
+
+@pytest.mark.parametrize("name", ["it's here.py", "a b$c.py", "~x", "größe.py", 'q"q', "`tick`"])
+def test_names_are_quoted_as_a_shell_wants_them(shop: Shop, name: str) -> None:
+    """What a hint says can be pasted into a shell, whatever the file is called."""
+    shop.turn("Odd names", {name: "x\n", "src/pay.py": "x\n"})
+    shop.write({"src/pay.py": "mine\n"})
+    said = shop("undo")
+    assert said.code == 3
+    call = next(line for line in said.err.splitlines() if line.startswith("hint: "))
+    words = call.removeprefix("hint: `").rpartition("` leaves it alone")[0]
+    assert shlex.split(words) == ["takeback", "undo", "--", name]
 
 
 def test_a_path_without_its_mark(shop: Shop) -> None:
