@@ -104,8 +104,8 @@ def _share(restore: Restore, faults: list[Fault]) -> list[Fault]:
     """The faults for `./check`: with each kind at other steps, more of the kills."""
     if FULL:
         return _spread(faults, 100)
-    few = 2 if restore.heavy else 3
-    return _spread(faults, 4 * few if faults[0].kind == "kill" else few)
+    few = 1 if restore.heavy else 2
+    return _spread(faults, 4 * few if faults[0].kind == "kill" else few)[: 4 * few]
 
 
 def _spread(faults: list[Fault], number: int) -> list[Fault]:
@@ -131,23 +131,23 @@ def test_replay(tmp_path: Path) -> None:
 )
 def test_killed_twice(restore: Restore) -> None:
     """Also recovery may be killed at any of its steps: the next one ends in before or after."""
-    _break_recovery(restore, "kill")
+    _break_recovery(restore, "kill", 12 if FULL else 2)
 
 
 @pytest.mark.timeout(SECONDS)
 @pytest.mark.parametrize("kind", ["ENOSPC", "EIO", "EACCES", "broken", "interrupt"])
 def test_recovery_that_fails(kind: str) -> None:
     """If recovery meets an error it says so, and the next start recovers."""
-    _break_recovery(MIXED, kind)
+    _break_recovery(MIXED, kind, 4 if FULL else 2)
 
 
-def _break_recovery(restore: Restore, kind: str) -> None:
+def _break_recovery(restore: Restore, kind: str, number: int) -> None:
     wrong = []
     with stage() as folder, noted(killed_twice=f"{restore.name}, {kind} in recovery") as note:
         theatre = Rewinding(restore, folder)
         played = 0
-        for first in _some(theatre.interruptions(), 12 if FULL else 2):
-            for step in count(1, 1 if FULL else 11):
+        for first in _some(theatre.interruptions(1 if FULL else 9), number):
+            for step in count(1 if FULL else 4, 1 if FULL else 13):
                 found = theatre.play_recovery(first, kind, step)
                 if found is None:
                     break
@@ -172,8 +172,9 @@ def test_a_thousand_files_recover_within_two_seconds() -> None:
         steps = theatre.steps()
         moves = [n for n, step in enumerate(steps, 1) if step in ("exchange", "move")]
         for step in (moves[0], moves[len(moves) // 2], moves[-1]):
-            best = min(_time_to_recover(theatre, step) for _ in range(3))
-            assert best <= SECONDS_FOR_A_THOUSAND, f"killed at {step} of {len(steps)}: {best:.2f} s"
+            # On a machine that has other things to do, one of three tries may be slow.
+            tries = (_time_to_recover(theatre, step) for _ in range(3))
+            assert any(took <= SECONDS_FOR_A_THOUSAND for took in tries), f"killed at {step}"
 
 
 def _time_to_recover(theatre: Rewinding, step: int) -> float:

@@ -26,6 +26,7 @@ from takeback.takingback import Restorer
 
 if TYPE_CHECKING:
     from takeback.engine.plans import FolderAt
+    from takeback.model.tree import Entry
 
 Break = Callable[[pytest.MonkeyPatch], None]
 
@@ -204,11 +205,11 @@ def _base_is_not_checked(patch: pytest.MonkeyPatch) -> None:
 
 
 def _links_are_followed_at_the_end(patch: pytest.MonkeyPatch) -> None:
-    def follow(dir_fd: int, name: bytes, mode: int) -> None:
-        fsops._announce("chmod_file", name, mode)
-        os.chmod(name, mode, dir_fd=dir_fd)
+    def follow(self: Restoring, op: Op, wanted: "Entry") -> None:
+        fsops._announce("chmod_file", op.name, wanted.mode)
+        os.chmod(op.name, wanted.mode & 0o7777, dir_fd=self._parent(op))
 
-    patch.setattr(fsops, "chmod_file", follow)
+    patch.setattr(Restoring, "_set_mode", follow)
 
 
 def _links_are_followed_on_the_way(patch: pytest.MonkeyPatch) -> None:

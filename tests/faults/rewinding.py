@@ -14,6 +14,7 @@ from faults.folders import put_back
 from faults.harness import Fault, Theatre, open_project, settle
 from faults.injection import Strike
 from faults.judge import Before, Court
+from faults.report import FULL
 from faults.restores import RESTORES, Make, Restore, Verb
 from faults.rewound import REQUEST, Plain, RestoreCourt, places
 from faults.scenarios import SMALL
@@ -37,6 +38,7 @@ class Rewinding(Theatre):
         self.pictures: list[Picture] = []
         """The tree before the fault, then after each verb."""
         self._copy = folder / "copy"
+        self._judged = 0
         super().__init__(SMALL._replace(name=restore.name, history=(), later=()), folder)
 
     # -- before any fault ------------------------------------------------------------------
@@ -111,8 +113,9 @@ class Rewinding(Theatre):
         tell({"left": places(self.tree, self.pictures), "restored": log.restored()})
 
     def court(self) -> Court:
-        """The judge of restores."""
-        return RestoreCourt(self)
+        """The judge of restores. Where everything is tried, it takes its time now and then."""
+        self._judged += 1
+        return RestoreCourt(self, is_thorough=not FULL or self._judged % 4 == 0)
 
     def places(self) -> list[str]:
         """Which of the pictures the tree looks like, by number."""
@@ -120,9 +123,9 @@ class Rewinding(Theatre):
 
     # -- faults in recovery ----------------------------------------------------------------
 
-    def interruptions(self) -> list[Fault]:
-        """The kills that leave a restore to be recovered."""
-        kills = self.faults("kill", sync=True, cache=True)
+    def interruptions(self, every: int = 1) -> list[Fault]:
+        """The kills, or every n-th of them, that leave a restore to be recovered."""
+        kills = self.faults("kill", sync=True, cache=True)[::every]
         return [kill for kill in kills if self.interrupt(kill).every("interrupted")]
 
     def interrupt(self, fault: Fault) -> Ended:
