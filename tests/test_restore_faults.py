@@ -53,10 +53,10 @@ class Tried(NamedTuple):
 @pytest.mark.timeout(SECONDS)
 @pytest.mark.parametrize("sync", [True, False], ids=["sync", "nosync"])
 @pytest.mark.parametrize("restore", RESTORES, ids=lambda restore: restore.name)
-def test_before_or_after(restore: Restore, sync: bool, tmp_path: Path) -> None:
+def test_before_or_after(restore: Restore, sync: bool) -> None:
     """After a fault at any step the tree is before or after, and the log knows which."""
     wrong = []
-    with stage(tmp_path if FULL and sync else None) as folder:
+    with stage() as folder:
         theatre = None if _needs_rights_taken(restore) else Rewinding(restore, folder)
         for kind in (*KINDS, *MORE.get(restore.name, ())):
             with noted(scenario=restore.name, fault=kind, sync=sync) as note:
