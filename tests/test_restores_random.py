@@ -321,6 +321,21 @@ class Restores(RuleBasedStateMachine):
             new.append(checkpoint.id)
         self.checkpoints += reversed(new)
         assert len(self.checkpoints) == len(self.model.states)
+        self._same_authors(len(new))
+
+    def _same_authors(self, count: int) -> None:
+        """What is new is by whom the model says; between two looks nothing is in doubt."""
+        query = (
+            "SELECT d.path, d.who, t.id FROM deltas d LEFT JOIN turns t ON t.number = d.turn"
+            " WHERE d.checkpoint > ? ORDER BY d.checkpoint, d.path"
+        )
+        told = self.project.ledger.rows(query, (len(self.checkpoints) - count,))
+        ours = self.model.changes[-len(told) :] if told else []
+        for (path, who, turn), change in zip(told, ours, strict=True):
+            by = change.by
+            expected = {None: "", "turn": "step"}.get(by.kind if by else None, "restore")
+            assert (path, turn) == (change.path, by.name if expected == "step" and by else None)
+            assert who == expected or (not expected and who in ("you", "shared")), path
 
     # -- taking back -----------------------------------------------------------------------
 
