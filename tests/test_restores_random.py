@@ -32,6 +32,7 @@ from undo_model import Act, Model, Refused, Tree, copy_of, differing
 
 EXAMPLES = int(os.environ.get("TAKEBACK_TEST_EXAMPLES", "0")) or 25
 IS_ROOT = os.geteuid() == 0
+pytestmark = pytest.mark.timeout(600 if EXAMPLES < 100 else 0)
 
 PATHS = (b"a", b"d", b"d/a", b"d/b", b"d/e", b"d/e/a", b"f/a", b"\xff l")
 CONTENTS = (b"", b"1", b"22", b"a line\n" * 300)

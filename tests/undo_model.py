@@ -139,13 +139,14 @@ class Model:
             for other in self._entries():
                 other.covered_by = None if other.covered_by is act.of else other.covered_by
         elif act.kind == REDO and act.of is not None:
-            self._put_back(act.of)
+            self._put_back(act.of, act.is_partial)
 
-    def _put_back(self, undo: Act) -> None:
-        undo.is_put_back = True
+    def _put_back(self, undo: Act, is_partial: bool) -> None:
+        if not is_partial:
+            undo.is_put_back = True
         if not undo.is_partial and undo.of is not None:
             undo.of.undone = False
-            if undo.of.kind == ROLLBACK and not undo.of.is_partial:
+            if undo.of.kind == ROLLBACK and not undo.of.is_partial and not is_partial:
                 self._cover(undo.of)
 
     def _cover(self, rollback: Act) -> None:

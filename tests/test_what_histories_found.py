@@ -1,0 +1,29 @@
+"""What random histories found, each as the smallest story that shows it."""
+
+from cases import Work
+
+
+def test_what_a_turn_put_back_itself_is_no_conflict(work: Work) -> None:
+    """A turn changed a file and changed it back: what you did to it later is nobody's business."""
+    work.write(a_txt="1\n", b_txt="1\n")
+    with work.turn() as turn:
+        work.write(a_txt="2\n", b_txt="2\n")
+        turn.checkpoint()
+        work.write(a_txt="1\n")
+    work.write(a_txt="mine\n")
+    work.undo()
+    assert (work.text("a.txt"), work.text("b.txt")) == ("mine\n", "1\n")
+
+
+def test_after_a_redo_of_some_paths_the_others_can_follow(work: Work) -> None:
+    """Redo of one file leaves the rest to be redone, and all of it to be undone again."""
+    work.write(a_txt="1\n", b_txt="1\n")
+    with work.turn():
+        work.write(a_txt="2\n", b_txt="2\n")
+    work.undo()
+    work.redo("a.txt")
+    assert (work.text("a.txt"), work.text("b.txt")) == ("2\n", "1\n")
+    work.redo()
+    assert (work.text("a.txt"), work.text("b.txt")) == ("2\n", "2\n")
+    work.undo()
+    assert (work.text("a.txt"), work.text("b.txt")) == ("1\n", "1\n")
