@@ -71,6 +71,8 @@ class Draft:
             if _is_unknown(before) or _is_unknown(after):
                 self.skipped[taken.path] = _not_covered(before if _is_unknown(before) else after)
                 return
+            if is_same(before, after):
+                continue  # what was put back again is no change, whatever came later
             if is_same(state, after) or _goes(state, after, before):
                 state = before
             elif not is_same(state, before):

@@ -94,7 +94,7 @@ def follow(
         if entry is not None:
             _uncover(db, entry)
     elif verb == REDO:
-        _put_back(db, number, entry)
+        _put_back(db, number, entry, partial)
 
 
 def _cover(db: "Connection", number: int, target: int) -> None:
@@ -116,17 +116,19 @@ def _uncover(db: "Connection", number: int) -> None:
         fsops.sql(db, f"UPDATE {table} SET covered = NULL WHERE covered = ?", (number,))  # noqa: S608
 
 
-def _put_back(db: "Connection", number: int, undo: "int | None") -> None:
-    """A redo reverses an undo: what that had taken back is live again."""
-    _set(db, "restores", "reversed", number, undo)
-    query = "SELECT turn, entry, partial FROM restores WHERE number = ?"
-    for turn, entry, partial in db.execute(query, (undo,)).fetchall():
-        if partial:
-            return
+def _put_back(db: "Connection", number: int, undo: "int | None", partial: bool) -> None:
+    """A redo reverses an undo: what that had taken back is live again.
+
+    If only some paths were put back, the undo stays, so that the others still can be.
+    """
+    if not partial:
+        _set(db, "restores", "reversed", number, undo)
+    query = "SELECT turn, entry FROM restores WHERE number = ? AND NOT partial"
+    for turn, entry in db.execute(query, (undo,)).fetchall():
         _set(db, "turns", "undone", None, turn)
         _set(db, "restores", "undone", None, entry)
         query = "SELECT target FROM restores WHERE number = ? AND NOT partial"
-        for (target,) in db.execute(query, (entry,)).fetchall():
+        for (target,) in () if partial else db.execute(query, (entry,)).fetchall():
             _cover(db, entry, target)
 
 
