@@ -133,7 +133,8 @@ def test_gemini_files_of_the_user_survive_restore(work: Work) -> None:
     work.write(mine_txt="mine\n", dir__mine_txt="mine\n")
     report = work.undo()
     assert (work.text("mine.txt"), work.text("dir/mine.txt")) == ("mine\n", "mine\n")
-    assert [remark.path for remark in report.plan.kept] == [b"dir"]
+    kept = {remark.path for remark in report.plan.kept}
+    assert kept == {b"dir", b"dir/mine.txt", b"mine.txt"}
     assert work.has_none("dir/agent.txt")
 
 
