@@ -1,6 +1,6 @@
 """Whose change is whose, by stamps alone: what a real tree shows only once in a thousand runs.
 
-Times are milliseconds after the last look, which began at 0; stamps are believed from 20 before.
+Times are milliseconds after the last look, which began at 0; older stamps tell nothing.
 """
 
 from takeback.engine.attribution import Interval, Window, attribute
@@ -50,6 +50,14 @@ def test_a_file_written_before_the_look_and_moved_over_another_after_it() -> Non
     found = [delta("x", "write", -12, 300)]
     assert told(found, window(200, 400)) == {"x": "a"}
     assert told(found, window(0, 100)) == {"x": "you"}
+
+
+def test_a_young_folder_that_is_moved_over_another() -> None:
+    """What is in it keeps stamps from before the look, however young: they do not tell when."""
+    found = [delta("dist/out.js", "write", -12, -12)]
+    assert told(found, window(15)) == {"dist/out.js": "a"}
+    assert told(found, window(200, 400)) == {"dist/out.js": "a"}
+    assert told(found) == {"dist/out.js": "you"}
 
 
 def test_a_young_folder_that_is_moved() -> None:

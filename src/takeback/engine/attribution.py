@@ -133,9 +133,13 @@ class Interval:
         return moment, moment
 
     def _believed(self, stamp: "int | None") -> "int | None":
+        """A stamp, if it can tell when something was changed since the last observation.
+
+        One that is older was carried here, as with a folder that was moved over another.
+        """
         if stamp is None or self.slack is None:
             return None
-        return stamp if self.since - self.slack <= stamp <= self.now + self.slack else None
+        return stamp if self.since <= stamp <= self.now + self.slack else None
 
 
 def attribute(
