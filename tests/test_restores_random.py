@@ -124,9 +124,12 @@ def _mkdir(root: bytes, path: bytes, _pick: int) -> None:
 class Wish:
     """An undo, a redo or a rollback: of what, of which paths, and how."""
 
-    def __init__(self, verb: str, ref: str | None, scope: list[bytes], keep_mtime: bool) -> None:
+    def __init__(
+        self, verb: str, ref: str | None, session: str, scope: list[bytes], keep_mtime: bool
+    ) -> None:
         self.verb = verb
         self.ref = ref
+        self.session = session
         self.scope = scope
         self.keep_mtime = keep_mtime
 
@@ -136,7 +139,7 @@ class Wish:
             assert self.ref is not None
             return project.plan_rollback(self.ref, paths=self.scope)
         ask = project.plan_undo if self.verb == "undo" else project.plan_redo
-        return ask(self.ref, paths=self.scope)
+        return ask(self.ref, session=self.session or None, paths=self.scope)
 
     def fulfil(self, project: takeback.Project) -> "takeback.Report":
         """Have it done."""
@@ -144,7 +147,8 @@ class Wish:
             assert self.ref is not None
             return project.rollback(self.ref, paths=self.scope, keep_mtime=self.keep_mtime)
         act = project.undo if self.verb == "undo" else project.redo
-        return act(self.ref, paths=self.scope, keep_mtime=self.keep_mtime)
+        session = self.session or None
+        return act(self.ref, session=session, paths=self.scope, keep_mtime=self.keep_mtime)
 
 
 REFUSALS: dict[type[Exception], str] = {
@@ -192,7 +196,10 @@ edits = st.tuples(
 )
 scripts = st.lists(edits, min_size=1, max_size=4)
 agents = st.sampled_from([0, 0, 1])
-verbs = ("undo", "undo", "undo", "redo", "redo", "undo turn", "redo turn", "rollback", "rollback")
+verbs = (
+    *("undo", "undo", "undo", "undo", "undo turn", "undo turn", "undo session"),
+    *("redo", "redo", "redo", "redo turn", "redo session", "rollback", "rollback"),
+)
 
 
 def weighted(*choices: tuple[int, st.SearchStrategy[Any]]) -> st.SearchStrategy[Any]:
@@ -295,7 +302,7 @@ class Restores(RuleBasedStateMachine):
         before = self.running[agent]
         if before is not None:
             self._ended(before[0])
-        self.running[agent] = (self.model.begin(turn.id), turn)
+        self.running[agent] = (self.model.begin(turn.id, self.sessions[agent].id), turn)
 
     def _end(self, agent: int) -> None:
         running = self.running[agent]
@@ -391,7 +398,8 @@ class Restores(RuleBasedStateMachine):
         # Sometimes one that the tree never had.
         known = sorted({b"f/a", *self.model.tree, *(c.path for c in self.model.changes)})
         paths = [known[number % len(known)] for number in scope]
-        return Wish(verb.split(maxsplit=1)[0], ref, paths, keep)
+        session = self.sessions[pick % 2].id if verb.endswith("session") else ""
+        return Wish(verb.split(maxsplit=1)[0], ref, session, paths, keep)
 
     def _states_of_turns(self) -> dict[str, int]:
         before = {f"{turn.name}-": turn.began for turn in self.model.turns}
@@ -406,9 +414,9 @@ class Restores(RuleBasedStateMachine):
             return model.rollback(state, wish.scope)
         turn = next((turn for turn in model.turns if turn.name == ref), None)
         if wish.verb == "undo":
-            entry = model.newest_live() if turn is None else model.undoable(turn)
+            entry = model.newest_live(wish.session) if turn is None else model.undoable(turn)
             return model.undo(entry, wish.scope)
-        undo = model.newest_undone() if turn is None else model.undo_of(turn)
+        undo = model.newest_undone(wish.session) if turn is None else model.undo_of(turn)
         return model.redo(undo, wish.scope)
 
     def _predict(self, wish: Wish) -> tuple[str, Tree]:

@@ -58,6 +58,8 @@ class Act:
         self.began = began
         """The number of the state in which it began."""
         self.name = name
+        self.session = ""
+        """Whose turn it is; of an undo or redo, whose turn it is about."""
         self.of: Act | None = None
         """What an undo took back; the undo that a redo put back."""
         self.to = 0
@@ -115,9 +117,10 @@ class Model:
         if self._note(tree, by) and by is not None:
             by.undone, by.covered_by = False, None
 
-    def begin(self, name: str) -> Act:
+    def begin(self, name: str, session: str) -> Act:
         """A turn begins, right after a look."""
         turn = self._act(TURN, name)
+        turn.session = session
         self.turns.append(turn)
         self.running.append(turn)
         return turn
@@ -173,27 +176,31 @@ class Model:
 
     # -- what is meant ---------------------------------------------------------------------
 
-    def newest_live(self) -> Act:
-        """What a bare undo takes back."""
+    def newest_live(self, session: str = "") -> Act:
+        """What a bare undo takes back, of the project or of one session."""
         live = [entry for entry in self._entries() if entry.is_live and self.has_changed(entry)]
+        live = [entry for entry in live if session in ("", entry.session)]
         if not live:
             raise Refused("nothing")
         return max(live, key=lambda entry: entry.order)
 
-    def can_redo(self) -> bool:
+    def can_redo(self, session: str = "") -> bool:
         """Whether there is an undo that was not put back."""
-        return any(act.kind == UNDO and not act.is_put_back for act in self.restores)
+        return bool(self._undos(session))
 
-    def newest_undone(self) -> Act:
-        """The undo that a bare redo puts back."""
-        if not self.can_redo():
+    def newest_undone(self, session: str = "") -> Act:
+        """The undo that a bare redo puts back, of the project or of one session."""
+        if not self.can_redo(session):
             raise Refused("nothing")
-        undos = [act for act in self.restores if act.kind == UNDO and not act.is_put_back]
-        newest = max(undos, key=lambda act: act.order)
+        newest = max(self._undos(session), key=lambda act: act.order)
         live = [entry for entry in self._entries() if entry.is_live and self.has_changed(entry)]
         if any(entry.order > newest.order for entry in live):
             raise Refused("decision")
         return newest
+
+    def _undos(self, session: str) -> list[Act]:
+        undos = [act for act in self.restores if act.kind == UNDO and not act.is_put_back]
+        return [act for act in undos if session in ("", act.session)]
 
     def undo_of(self, entry: Act) -> Act:
         """The undo that took back a certain turn."""
@@ -223,7 +230,7 @@ class Model:
     def undo(self, entry: Act, scope: list[bytes]) -> tuple[Act, Tree]:
         """Take back a turn or a rollback."""
         act = self._act(UNDO)
-        act.of, act.is_partial = entry, bool(scope)
+        act.of, act.is_partial, act.session = entry, bool(scope), entry.session
         return act, self._reverted(lambda change: change.by is entry, scope)
 
     def redo(self, undo: Act, scope: list[bytes]) -> tuple[Act, Tree]:
