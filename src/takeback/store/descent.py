@@ -39,6 +39,17 @@ class Descent:
                 self._close(level - _OPEN_AT_ONCE)
         return self._opened[-1] if way else self.root
 
+    def open_anew(self, way: "tuple[bytes, ...]") -> int:
+        """As `open`, but only through folders that still have these names."""
+        above = self.root
+        for level in range(self._shared(way)):
+            fd = self._opened[level]
+            if fd < 0 or not _is_at(fd, way[level], above):
+                self._leave(0 if fd < 0 else level)
+                break
+            above = fd
+        return self.open(way)
+
     def close(self) -> None:
         """Close everything but the root."""
         self._leave(0)
@@ -63,3 +74,10 @@ class Descent:
         fd, self._opened[level] = self._opened[level], -1
         if fd >= 0:
             os.close(fd)
+
+
+def _is_at(fd: int, name: bytes, above: int) -> bool:
+    """Whether an open folder is what has this name in the folder above."""
+    there = os.stat(name, dir_fd=above, follow_symlinks=False)
+    here = os.fstat(fd)
+    return (there.st_dev, there.st_ino) == (here.st_dev, here.st_ino)

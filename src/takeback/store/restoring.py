@@ -376,17 +376,17 @@ class Restoring:
         try:
             if not op.path:
                 return look_at(self._root, b".")
-            return look_at(self._parent(op), op.name)
+            return look_at(self._descent.open(op.way), op.name)
         except OSError as problem:
             if problem.errno in GONE:
                 return None
             raise
 
     def _parent(self, op: "Op") -> int:
-        return self._descent.open(op.way)
+        return self._descent.open_anew(op.way)
 
     def _folder(self, op: "Op") -> int:
-        return self._descent.open((*op.way, op.name) if op.path else ())
+        return self._descent.open_anew((*op.way, op.name) if op.path else ())
 
 
 def _needs_staging(wanted: "Entry | None", other: "Entry | None") -> bool:
