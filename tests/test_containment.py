@@ -10,7 +10,7 @@ import itertools
 import os
 import shutil
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -308,6 +308,56 @@ def swap_at(place: Stage, name: str, verb: str, at: int) -> list[str] | None:
     return [
         f"{moments.name}: {what}" for what in wrong + judge(place, before, after, told.text + said)
     ]
+
+
+class MoveOut:
+    """Moves a folder out of the project, and remembers what it held then."""
+
+    def __init__(self, stage: Stage) -> None:
+        self._stage = stage
+        self._place = stage.folder / "moved out"
+        self._then: oracle.Picture = {}
+
+    def do(self) -> None:
+        """Move it."""
+        (self._stage.tree / "d").rename(self._place)
+        self._then = oracle.picture(self._place)
+
+    def changes(self) -> list[str]:
+        """What changed in it since."""
+        return oracle.differences(self._then, oracle.picture(self._place)) if self._then else []
+
+    def undo(self) -> None:
+        """Move it back."""
+        if self._place.exists() and not (self._stage.tree / "d").exists():
+            self._place.rename(self._stage.tree / "d")
+        shutil.rmtree(self._place, ignore_errors=True)
+
+
+@pytest.mark.timeout(SECONDS)
+def test_a_folder_that_leaves_the_project_is_left_alone() -> None:
+    """After a folder is moved out, at most the one step that was under way still reaches it."""
+    with stage() as folder, noted(swaps="folder moved out") as note:
+        place = Stage(folder)
+        reached = [len(found) for found in _moved_out(place)]
+        note["tried"] = len(reached)
+        assert len(reached) > 10
+        assert max(reached) <= 1
+
+
+def _moved_out(place: Stage) -> Iterator[list[str]]:
+    for at in itertools.count(1, 1 if FULL else SHARE // 4):
+        place.prepare("undo")
+        out = MoveOut(place)
+        moments = Moments(at, out.do)
+        with place.open() as project, watched_by(moments):
+            attempt(project.undo)
+        if moments.is_over:
+            return
+        assert place.escapes() == []
+        yield out.changes()
+        out.undo()
+        recovered(place)
 
 
 # -- recovery ----------------------------------------------------------------------------------
