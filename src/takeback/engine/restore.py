@@ -19,6 +19,7 @@ import os
 from takeback.engine import rescue
 from takeback.errors import BlockedError, DamagedStoreError, TakebackError, UnfinishedError
 from takeback.model import terms
+from takeback.model.plan import Remark
 from takeback.model.staging import is_stage
 from takeback.model.terms import ROLLBACK
 from takeback.model.tree import FOLDER
@@ -34,11 +35,12 @@ if TYPE_CHECKING:
     from takeback.engine.deltas import Delta
     from takeback.model.history import Author
     from takeback.model.jsontext import Json
-    from takeback.model.plan import Remark
     from takeback.store.journal import Journal
     from takeback.store.lock import Lock
     from takeback.store.states import Op
     from takeback.store.store import Store
+
+_STILL_OPEN = "some program has the old file open: what it writes there goes into the store"
 
 
 class MovedError(Exception):
@@ -117,7 +119,7 @@ def carry_out(
     try:
         _preflight(store, restoring)
         staged = _stage(store, restoring, row, keep_mtime=keep_mtime)
-        late: list[bytes] = []
+        late: dict[bytes, bytes] = {}
         try:
             restoring.apply(staged, forward=True)
             _require_done(restoring, forward=True)
@@ -125,6 +127,7 @@ def carry_out(
             # What nobody writes to any more is final, and only then is it looked at.
             late = restoring.still_written()
             finish.rescued = rescue.into_store(store, restoring, row, now)
+            finish.rescued += [Remark(path, _STILL_OPEN) for path in sorted(set(late.values()))]
             finish.late = bool(late)
             commit()
         except BaseException as problem:

@@ -293,15 +293,15 @@ class Restoring:
             if number < len(self.ops) and not self.ops[number].knows(state):
                 yield self.ops[number], name, state
 
-    def still_written(self) -> "list[bytes]":
-        """What lies in our folder while some process has it open for writing."""
-        return [
-            name
+    def still_written(self) -> "dict[bytes, bytes]":
+        """What lies in our folder while some process has it open for writing, and its path."""
+        return {
+            name: self.ops[number].path
             for number, name, state in self.stage.held()
             if state.kind == REGULAR
             and number < len(self.ops)
             and self.stage.is_being_written(name)
-        ]
+        }
 
     # -- before and after ------------------------------------------------------------------
 
