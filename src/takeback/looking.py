@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from takeback.engine.compare import Comparison, State
     from takeback.model.history import Log, RecordedCheckpoint, RecordedSession, RecordedTurn
+    from takeback.model.tree import Entry
     from takeback.model.values import Checkpoint, Status, Usage
     from takeback.ports import Progress
     from takeback.store.home import Home, Root
@@ -239,6 +240,27 @@ class Looking:
 
         pieces = self._pieces(ref, path, inside)
         return chain([next(pieces, b"")], pieces)
+
+    def rescued(self, restore: str, path: bytes, *, inside: bytes = b"") -> "Iterator[bytes]":
+        """What somebody saved while a restore ran, and is in the store only, piece by piece.
+
+        `restore` is the id of the restore, or the beginning of it. An error about the path comes
+        at once.
+        """
+        from takeback.engine import rescue
+        from takeback.engine.lookup import Place
+
+        with FailingAs(TakebackError, _UNREADABLE):
+            meant = Place(self.root, inside).candidates(path)
+            entry = rescue.find_save(self.ledger, restore, meant)
+        return self._stream(entry)
+
+    def _stream(self, entry: "Entry") -> "Iterator[bytes]":
+        objects = self._store.reader()
+        try:
+            yield from objects.stream(entry)
+        finally:
+            objects.close()
 
     def _pieces(self, ref: "str | None", path: bytes, inside: bytes) -> "Iterator[bytes]":
         from takeback.engine.lookup import Place, read_file

@@ -5,7 +5,7 @@ import time
 
 from takeback.cli import described, turns
 from takeback.cli.app import folder
-from takeback.cli.arguments import Command
+from takeback.cli.arguments import Command, Option
 from takeback.cli.checkpoint import as_json
 from takeback.cli.projects import existing, inside
 from takeback.cli.render import safe_content
@@ -29,9 +29,11 @@ COMMAND = Command(
         "REF is the id of a turn, step or checkpoint or its beginning, `@` (now), `@~N` (N turns\n"
         "back), `ID-` (before that), a time (`10m`, `14:05`, `yesterday 15:00`) or words of a\n"
         "prompt. With PATH the file is printed as it was then, byte for byte, and nothing else;\n"
-        "on a terminal, what could act on it is shown as an escape."
+        "on a terminal, what could act on it is shown as an escape. With --rescued, REF is the id\n"
+        "of a restore, and the file is what somebody saved while it ran."
     ),
     operands=("REF", "[PATH]"),
+    options=(Option(("--rescued",), "a save that came in between a restore", "PATH"),),
     examples=(
         ("takeback show mvkr", "what a turn did, step by step"),
         ('takeback show "payment validation"', "the same, by its prompt"),
@@ -45,6 +47,10 @@ def run(given: "Arguments", screen: "Screen") -> int:
     """Show what was asked for; makes nothing."""
     ref, *paths = given.operands
     with existing(folder(given), screen) as project:
+        if given.has("rescued"):
+            path = os.fsencode(given.get("rescued"))
+            _file(path, project.rescued(ref, path, inside=inside(project, folder(given))), screen)
+            return 0
         if paths:
             path = os.fsencode(paths[0])
             pieces = project.read(ref, path, inside=inside(project, folder(given)))

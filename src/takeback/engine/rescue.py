@@ -9,7 +9,7 @@ import hashlib
 
 from takeback.errors import UnknownReferenceError
 from takeback.model.plan import Remark
-from takeback.model.tree import FOLDER, LINK, REGULAR, Entry
+from takeback.model.tree import LINK, REGULAR, Entry
 from takeback.store import events
 from takeback.store.events import NewEvent
 from takeback.store.gitobjects import BLOB
@@ -18,7 +18,7 @@ from takeback.store.rows import pack_facts
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from takeback.model.jsontext import Json
     from takeback.store.journal import Journal
@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     from takeback.store.restoring import Restoring
     from takeback.store.store import Store
 
-_KEPT = "a save that came in between is kept in the store"
+
+_SHORT = 8
 
 
 def into_store(store: "Store", restoring: "Restoring", row: "Journal", now: int) -> "list[Remark]":
@@ -40,7 +41,7 @@ def into_store(store: "Store", restoring: "Restoring", row: "Journal", now: int)
             if state.kind not in (REGULAR, LINK):
                 continue
             saves.append([_text(op.path), *_keep(writer, restoring, name, state.kind | state.mode)])
-            told.append(Remark(op.path, f"{_KEPT}, {state.size:,} bytes"))
+            told.append(Remark(op.path, _in_words(state.size, row.id)))
         if not saves:
             writer.abort()
             return []
@@ -52,6 +53,11 @@ def into_store(store: "Store", restoring: "Restoring", row: "Journal", now: int)
         writer.abort()
         raise
     return told
+
+
+def _in_words(size: int, restore: str) -> str:
+    read = f"`takeback show {restore[:_SHORT]} --rescued PATH` prints it"
+    return f"a save of {size:,} bytes that came in between is in the store; {read}"
 
 
 def _keep(
@@ -67,39 +73,55 @@ def _keep(
             return mode, len(data), strong.hexdigest(), oid.hex(), number
         size = restoring.stage.size(name)
         try:
-            oid, number = writer.add_large(size, _hashed(restoring.stage.read(name), strong))
+            oid, number = writer.add_large(size, _hashed(restoring.stage.read(name), size, strong))
         except SizeMismatchError:
             continue
         return mode, size, strong.hexdigest(), oid.hex(), number
 
 
-def _hashed(pieces: "Iterator[bytes]", strong: "hashlib._Hash") -> "Iterator[bytes]":
+def _hashed(pieces: "Iterator[bytes]", size: int, strong: "hashlib._Hash") -> "Iterator[bytes]":
+    """So many bytes; what somebody appends meanwhile comes when the file is closed."""
     for piece in pieces:
+        piece = piece[:size]
+        size -= len(piece)
         strong.update(piece)
         yield piece
+        if not size:
+            return
 
 
-def saves_of(ledger: "Ledger", restore: str) -> "list[tuple[bytes, Entry]]":
-    """The saves that came in between a restore, oldest first, as entries that can be read."""
+def saves(ledger: "Ledger", restore: str) -> "list[tuple[bytes, Entry]]":
+    """The saves that came in between a restore, newest first, as entries that can be read.
+
+    `restore` is its id or the beginning of it, also of one that was taken back.
+    """
     found = []
-    for event in ledger.events("WHERE kind = ? ORDER BY seq", (events.SAVES_RESCUED,)):
+    for event in ledger.events("WHERE kind = ? ORDER BY seq DESC", (events.SAVES_RESCUED,)):
         said = event.payload or {}
-        saves = said.get("saves")
-        if said.get("restore") != restore or not isinstance(saves, list):
-            continue
-        for path, mode, size, strong, oid, number in saves:
-            hashes = bytes.fromhex(str(strong)), bytes.fromhex(str(oid))
-            entry = Entry(b"", int(mode), 0, int(size), hashes[0], 0, int(number), hashes[1])
-            found.append((str(path).encode("utf-8", "surrogateescape"), entry))
+        if restore and str(said.get("restore")).startswith(restore):
+            found += [_as_entry(*save) for save in said.get("saves", ())]  # type: ignore[misc, union-attr]
     return found
 
 
-def get_save(ledger: "Ledger", restore: str, path: bytes) -> Entry:
+def _as_entry(
+    path: str, mode: int, size: int, strong: str, oid: str, number: int
+) -> "tuple[bytes, Entry]":
+    hashes = bytes.fromhex(strong), bytes.fromhex(oid)
+    entry = Entry(b"", mode, 0, size, hashes[0], 0, number, hashes[1])
+    return path.encode("utf-8", "surrogateescape"), entry
+
+
+def find_save(ledger: "Ledger", restore: str, paths: "Sequence[bytes]") -> Entry:
     """The newest save of a path that came in between a restore."""
-    for found, entry in reversed(saves_of(ledger, restore)):
-        if found == path and entry.kind != FOLDER:
+    found = saves(ledger, restore)
+    for path, entry in found:
+        if path in paths:
             return entry
-    raise UnknownReferenceError("no save of that file came in between this restore")
+    others = ", ".join(sorted({f"`{path.decode('utf-8', 'replace')}`" for path, _ in found}))
+    raise UnknownReferenceError(
+        f"no save of that file came in between the restore `{restore}`",
+        hint=f"there are saves of {others}" if others else "the report of a restore names them",
+    )
 
 
 def _text(path: bytes) -> str:

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from takeback.store.states import Op
     from takeback.store.store import Store
 
+_MOST_SHOWN = 10
 _STILL_OPEN = "some program has the old file open: what it writes there goes into the store"
 
 
@@ -156,8 +157,9 @@ def recover(store: "Store", root: int, now: int) -> "list[str]":
             if row.phase == journal.LATE:
                 told += _clean_late(store, restoring, row, now)
             else:
-                kept = _bring_back(store, restoring, row, now, "its process died")
-                told.append(_in_words(row, kept))
+                saved = _bring_back(store, restoring, row, now, "its process died")
+                told.append(_in_words(row, restoring.kept))
+                told += [f"`{os.fsdecode(save.path)}`: {save.reason}" for save in saved]
         finally:
             restoring.close()
     return told
@@ -242,8 +244,8 @@ def _require_done(restoring: Restoring, *, forward: bool) -> None:
 
 def _bring_back(
     store: "Store", restoring: Restoring, row: "Journal", now: int, why: str
-) -> "dict[bytes, str]":
-    """Bring every path back; the row goes when all of them are. What stays of others', and why."""
+) -> "list[Remark]":
+    """Bring every path back; the row goes when all of them are. What is in the store only."""
     try:
         restoring.kept = {}
         restoring.stage.open()
@@ -252,7 +254,7 @@ def _bring_back(
         restoring.apply(staged, forward=False)
         _require_done(restoring, forward=False)
         late = restoring.still_written()
-        rescue.into_store(store, restoring, row, now)
+        saved = rescue.into_store(store, restoring, row, now)
         kept = [[_text(path), reason] for path, reason in sorted(restoring.kept.items())]
         said: dict[str, Json] = {"restore": row.id, "verb": row.verb, "title": row.title}
         said |= {"why": why, "kept": kept}
@@ -268,15 +270,16 @@ def _bring_back(
             ) from problem
         raise
     _clean(store, restoring, late)
-    return restoring.kept
+    return saved
 
 
 def _in_words(row: "Journal", kept: "dict[bytes, str]") -> str:
     what = f"the {row.verb} {'to' if row.verb == ROLLBACK else 'of'} {row.title}"
     said = f"{what} was interrupted; it was taken back, and everything is as it was before"
     if kept:
-        shown = ", ".join(f"`{os.fsdecode(path)}` ({kept[path]})" for path in sorted(kept)[:3])
-        said += f"; left as found: {shown}"
+        shown = [f"`{os.fsdecode(path)}` ({kept[path]})" for path in sorted(kept)[:_MOST_SHOWN]]
+        more = [f"{len(kept) - _MOST_SHOWN:,} more"] if len(kept) > _MOST_SHOWN else []
+        said += f"; left as found: {', '.join(shown + more)}"
     return said
 
 

@@ -1,0 +1,99 @@
+"""What somebody saved while a restore ran can be read again, by its name."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import history
+import takeback
+from faults.children import Tell, in_child
+from faults.injection import die
+from moments import Moments
+from takeback.errors import UnknownReferenceError
+from takeback.project import Project
+from takeback.store import fsops
+
+
+@pytest.fixture
+def project(tree: Path, home: Path) -> Iterator[Project]:
+    """A project whose newest turn edited `sub/log`."""
+    (tree / "sub").mkdir()
+    (tree / "sub/log").write_text("old\n")
+    with takeback.open(tree, home=home) as project:
+        project.checkpoint()
+        with project.session("agent") as session, session.turn("edit"):
+            (tree / "sub/log").write_text("new\n")
+        yield project
+
+
+def test_a_late_writer_is_named_and_can_be_read(tree: Path, project: Project) -> None:
+    """The report says that a file is open; what came is told later, and printed by `show`."""
+    with (tree / "sub/log").open("a") as late:
+        report = project.undo()
+        assert [told.path for told in report.rescued] == [b"sub/log"]
+        late.write("late\n")
+    project.checkpoint()
+    assert "sub/log" in " ".join(project.recovered)
+    assert b"".join(project.rescued(report.id, b"sub/log")) == b"new\nlate\n"
+    assert b"".join(project.rescued(report.id[:6], b"log", inside=b"sub")) == b"new\nlate\n"
+    said = history.command(tree / "sub", "show", report.id, "--rescued", "log")
+    assert (said.code, said.out) == (0, "new\nlate\n")
+    with pytest.raises(UnknownReferenceError):
+        project.rescued(report.id, b"other")
+    assert (tree / "sub/log").read_text() == "old\n"
+
+
+def test_an_endless_writer_stops_nobody(tree: Path, project: Project) -> None:
+    """A program that writes all the time, also while its file is read, does not hold us up."""
+    fd = os.open(tree / "sub/log", os.O_RDWR | os.O_APPEND)
+    seen: set[str] = set()
+
+    def write(step: str, _args: tuple[object, ...]) -> None:
+        if "exchange" in seen:
+            os.write(fd, b"more\n")
+        seen.add(step)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(fsops, "hook", write)
+        report = project.undo()
+    written = os.pread(fd, 1 << 20, 0)
+    os.close(fd)
+    project.checkpoint()
+    assert written.endswith(b"more\n")
+    assert b"".join(project.rescued(report.id, b"sub/log")) == written
+    assert (tree / "sub/log").read_text() == "old\n"
+
+
+def test_recovery_names_what_is_in_the_store_only(tree: Path, home: Path) -> None:
+    """Two saves come in between, then the process dies: the newer has the path, both are told."""
+    with takeback.open(tree, home=home) as project:
+        (tree / "log").write_text("old\n")
+        project.checkpoint()
+        with project.session("agent") as session, session.turn("edit"):
+            (tree / "log").write_text("new\n")
+    in_child(lambda tell: _undo_and_die(tree, home, tell))
+    (tree / "log").write_text("the newest\n")
+    with takeback.open(tree, home=home) as project:
+        told = " ".join(project.recovered)
+        assert (tree / "log").read_text() == "the newest\n"
+        (restore,) = project.ledger.rows(
+            "SELECT json_extract(payload, '$.restore') FROM events WHERE kind = 'RestoreTakenBack'"
+        )[0]
+        assert b"".join(project.rescued(restore, b"log")) == b"in between\n"
+        assert f"{restore[:8]} --rescued" in told
+
+
+def _undo_and_die(tree: Path, home: Path, _tell: Tell) -> None:
+    """Save right before the exchange, and die right after it."""
+
+    def strike(step: str, _args: tuple[object, ...]) -> None:
+        if step == "exchange":
+            (tree / "aside").write_text("in between\n")
+            os.rename(tree / "aside", tree / "log")
+            fsops.hook = Moments(1, die).step
+
+    with takeback.open(tree, home=home) as project:
+        fsops.hook = strike
+        project.undo()
