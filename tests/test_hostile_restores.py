@@ -34,6 +34,10 @@ def before_the_turn(tree: Path) -> None:
     _write(tree / "private/deep/open", SECRETS[1], 0o644)
     _write(tree / "private/kind", SECRETS[1], 0o666)
     (tree / "private").chmod(0o700)
+    (tree / "shut").mkdir()
+    _write(tree / "shut/gone", SECRETS[1], 0o644)
+    _write(tree / "shut/stays", b"anybody may read this", 0o644)
+    (tree / "shut").chmod(0o700)
     (tree / "readable").mkdir()
     _write(tree / "readable/own", SECRETS[2], 0o640)
     (tree / "readable/own").chmod(0o600)
@@ -51,6 +55,8 @@ def change_everything(tree: Path) -> None:
     (tree / "readable/own").unlink()
     (tree / "readable/own").mkdir()
     _write(tree / "made", SECRETS[3], 0o600)
+    (tree / "shut/gone").unlink()
+    (tree / "shut").chmod(0o755)
 
 
 def _write(path: Path, content: bytes, mode: int) -> None:

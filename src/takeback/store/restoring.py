@@ -67,6 +67,7 @@ class Restoring:
         for number, path, wanted in todo:
             assert wanted is not None, "nothing is staged for what goes"
             staged[path] = b"%s%d" % (letter, number)
+            self._free(staged[path])
             self.stage.write(staged[path], wanted, sync=few, keep_mtime=keep_mtime)
         if not few:
             fsops.syncfs(self.stage.fd)
@@ -88,7 +89,7 @@ class Restoring:
         """Bring every path to its side; what somebody changed meanwhile stays."""
         self._descent.close()
         for op in self.ops:
-            self._open_up(op)
+            self._open_up(op, forward)
         for number, op in reversed(list(enumerate(self.ops))):
             self._do(op, self._remove, number, op, forward)
         for number, op in enumerate(self.ops):
@@ -114,11 +115,13 @@ class Restoring:
                 raise
             self.kept.setdefault(op.path, _MOVED)
 
-    def _open_up(self, op: "Op") -> None:
-        """Let us change what is in a folder that forbids it; its mode comes back at the end."""
-        modes = [entry.mode for entry in (op.before, op.after) if entry and entry.kind == FOLDER]
-        if all(mode & 0o700 == 0o700 for mode in modes):
+    def _open_up(self, op: "Op", forward: bool) -> None:
+        """Let us change what is in a folder, and nobody see it who shall not, until the end."""
+        wanted, other = op.sides(forward=forward)
+        modes = {entry.mode for entry in (wanted, other) if entry and entry.kind == FOLDER}
+        if len(modes) < 2 and all(mode & 0o700 == 0o700 for mode in modes):
             return
+        shut = ~wanted.mode & 0o077 if wanted and wanted.kind == FOLDER else 0
         try:
             fd = self._folder(op)
         except OSError as problem:
@@ -126,8 +129,8 @@ class Restoring:
                 return
             raise
         mode = os.fstat(fd).st_mode & 0o7777
-        if mode & 0o700 != 0o700:
-            fsops.fchmod(fd, mode | 0o700)
+        if mode & (shut | 0o700) != 0o700:
+            fsops.fchmod(fd, mode & ~shut | 0o700)
 
     def _remove(self, number: int, op: "Op", forward: bool) -> None:
         """Take away what must not be there, or is of another kind than it shall be."""
@@ -214,14 +217,13 @@ class Restoring:
             fsops.move(parent, op.name, self.stage.fd, old)
             fsops.move(self.stage.fd, name, parent, op.name)
             name = old
-        self._settle(op, name)
+        self._settle(op, name, set())
 
-    def _settle(self, op: "Op", name: bytes) -> None:
+    def _settle(self, op: "Op", name: bytes, seen: "set[bytes]") -> None:
         """See that what was displaced is known; else the newest save goes back to the path.
 
         Somebody may save once more meanwhile: then that one comes out, and goes back in turn.
         """
-        seen: set[bytes] = set()
         displaced = look_at(self.stage.fd, name)
         while displaced is not None and not op.knows(displaced) and displaced.strong not in seen:
             self.kept[op.path] = _SAVED
@@ -279,6 +281,7 @@ class Restoring:
                     fsops.move(self.stage.fd, name, self._parent(op), op.name)
                 elif op.knows(found) and found.kind != FOLDER:
                     fsops.exchange(self.stage.fd, name, self._parent(op), op.name)
+                    self._settle(op, name, {state.strong})
                 else:
                     continue
             except OSError as problem:
@@ -345,10 +348,7 @@ class Restoring:
         return self._root, way
 
     def unfinished(self, *, forward: bool) -> "list[bytes]":
-        """The paths that are not on their side, of those where nobody's newer work stays.
-
-        Somebody may have saved after the path was brought there: that stays.
-        """
+        """The paths that are not on their side; what somebody saved there by now stays."""
         self._descent.close()
         return [op.path for op in self.ops if not self._is_done(op, forward=forward)]
 

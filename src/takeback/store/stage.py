@@ -78,8 +78,6 @@ class Stage:
 
     def write(self, name: bytes, entry: "Entry", *, sync: bool, keep_mtime: bool) -> None:
         """Write what an entry says; every byte is checked. 0600 until all of it is there."""
-        if look_at(self.fd, name) is not None:
-            fsops.unlink(name, dir_fd=self.fd)
         if entry.kind == LINK:
             fsops.symlink(self._objects.content(entry), name, dir_fd=self.fd)
         else:
