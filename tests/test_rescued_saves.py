@@ -1,6 +1,7 @@
 """What somebody saved while a restore ran can be read again, by its name."""
 
 import os
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -93,6 +94,65 @@ def _undo_and_die(tree: Path, home: Path, _tell: Tell) -> None:
             (tree / "aside").write_text("in between\n")
             os.rename(tree / "aside", tree / "log")
             fsops.hook = Moments(1, die).step
+
+    with takeback.open(tree, home=home) as project:
+        fsops.hook = strike
+        project.undo()
+
+
+def test_a_project_that_moved_is_not_held_up_by_a_late_writer(tree: Path, home: Path) -> None:
+    """A restore that is done, and waits for a file to be closed, blocks no copy of the project."""
+    (tree / "log").write_text("old\n")
+    with takeback.open(tree, home=home) as project:
+        project.checkpoint()
+        with project.session("agent") as session, session.turn("edit"):
+            (tree / "log").write_text("new\n")
+        late = (tree / "log").open("a")
+        project.undo()
+        known = project.id
+    copy = _copied(tree)
+    late.close()
+    with Project.relocate(os.fsencode(copy), home=os.fsencode(home), join=known) as project:
+        project.checkpoint()
+        project.redo()
+        assert (copy / "log").read_text() == "new\n"
+    assert sorted(path.name for path in copy.iterdir()) == ["log"]
+
+
+def _copied(tree: Path) -> Path:
+    copy = tree.parent / "copy"
+    shutil.copytree(tree, copy)
+    shutil.rmtree(tree)
+    return copy
+
+
+def test_a_copy_of_a_half_restored_project_recovers(tree: Path, home: Path) -> None:
+    """A restore dies, and the project goes on in a copy of its folder: there it is taken back."""
+    for name in ("a", "b"):
+        (tree / name).write_text("old\n")
+    with takeback.open(tree, home=home) as project:
+        project.checkpoint()
+        with project.session("agent") as session, session.turn("edit"):
+            for name in ("a", "b"):
+                (tree / name).write_text("new\n")
+        known = project.id
+    in_child(lambda _tell: _undo_half(tree, home))
+    copy = _copied(tree)
+    with Project.relocate(os.fsencode(copy), home=os.fsencode(home), join=known) as project:
+        project.checkpoint()
+        assert "undo" in " ".join(project.recovered)
+        assert [(copy / name).read_text() for name in ("a", "b")] == ["new\n"] * 2
+    assert sorted(path.name for path in copy.iterdir()) == ["a", "b"]
+
+
+def _undo_half(tree: Path, home: Path) -> None:
+    """Die before the second of two exchanges."""
+    seen: list[str] = []
+
+    def strike(step: str, _args: tuple[object, ...]) -> None:
+        seen.append(step)
+        if seen.count("exchange") == 2:
+            die()
 
     with takeback.open(tree, home=home) as project:
         fsops.hook = strike

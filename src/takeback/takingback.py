@@ -142,10 +142,9 @@ class Restorer(SafePoints):
         planner = self._planner(now)
         root = self._host.open_root()
         try:
-            here = os.fstat(root)
             ops = _with_closed_folders(_ops(plan, planner), planner)
             parents = (now.event, *planner.parents(plan))
-            row = Journal(id, plan.verb, plan.called, (here.st_dev, here.st_ino), ops, parents)
+            row = Journal(id, plan.verb, plan.called, ops, parents)
             finish = Finish(row, said, at, request)
             made: list[Checkpoint] = []
             place = Place(title=f"after {plan.verb} {id}")

@@ -17,7 +17,7 @@ code with the sides changed, so it can itself be interrupted at any step and tak
 import os
 
 from takeback.engine import rescue
-from takeback.errors import BlockedError, DamagedStoreError, TakebackError, UnfinishedError
+from takeback.errors import DamagedStoreError, TakebackError, UnfinishedError
 from takeback.model import terms
 from takeback.model.plan import Remark
 from takeback.model.staging import is_stage
@@ -143,15 +143,12 @@ def carry_out(
 
 
 def recover(store: "Store", root: int, now: int) -> "list[str]":
-    """Take back what a process left that died in the middle of a restore; in words."""
+    """Take back what a process left that died in the middle of a restore; in words.
+
+    `root` is the folder of the project, also if that is a copy by now of what it was then.
+    """
     told = []
-    here = os.fstat(root)
     for row in journal.read(store.ledger):
-        if (here.st_dev, here.st_ino) != row.root:
-            raise BlockedError(
-                "a restore was interrupted in a folder that is not here any more",
-                hint="move the folder back to where it was, then try again",
-            )
         restoring = Restoring(root, store.objects, row.stage, row.ops)
         try:
             if row.phase == journal.LATE:

@@ -26,14 +26,13 @@ APPLYING, LATE = "applying", "late"
 class Journal:
     """What a restore under way is about; `parents` are the events of the states around it."""
 
-    __slots__ = ("id", "ops", "parents", "phase", "root", "stage", "title", "verb")
+    __slots__ = ("id", "ops", "parents", "phase", "stage", "title", "verb")
 
     def __init__(
         self,
         id: str,
         verb: str,
         title: str,
-        root: "tuple[int, int]",
         ops: "Sequence[Op]",
         parents: "tuple[int, ...]",
         phase: str = APPLYING,
@@ -41,7 +40,6 @@ class Journal:
         self.id = id
         self.verb = verb
         self.title = title
-        self.root = root
         self.ops = list(ops)
         self.parents = parents
         self.phase = phase
@@ -54,7 +52,6 @@ def write(ledger: "Ledger", journal: Journal) -> None:
         {
             "verb": journal.verb,
             "title": journal.title,
-            "root": list(journal.root),
             "parents": list(journal.parents),
             "ops": [[_text(op.path), _facts(op.before), _facts(op.after)] for op in journal.ops],
         }
@@ -82,11 +79,10 @@ def read(ledger: "Ledger") -> "list[Journal]":
 
 def _journal(id: str, phase: str, told: "dict[str, Any]") -> Journal:
     ops = [Op(_path(path), _entry(b), _entry(a)) for path, b, a in told["ops"]]
-    root = (int(told["root"][0]), int(told["root"][1]))
     parents = tuple(map(int, told["parents"]))
     if not id.isalpha() or phase not in (APPLYING, LATE):
         raise ValueError(id)
-    return Journal(id, str(told["verb"]), str(told["title"]), root, ops, parents, phase)
+    return Journal(id, str(told["verb"]), str(told["title"]), ops, parents, phase)
 
 
 def _facts(entry: "Entry | None") -> "Json":
