@@ -1,12 +1,13 @@
 """Untrusted names and labels are shown on one line, harmless, and told apart."""
 
 import random
+import shlex
 import unicodedata
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from takeback.model.safetext import safe
+from takeback.model.safetext import safe, shell_word
 
 HIDDEN = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
 
@@ -136,3 +137,15 @@ def test_a_cap_holds_and_cuts_no_escape(text: str, limit: int) -> None:
     else:
         assert capped.endswith("…")
         assert text.startswith(unsafe(capped[:-1]))
+
+
+@given(st.text())
+def test_a_shell_reads_a_word_as_it_was(text: str) -> None:
+    """What is printed for copying is one word to a shell, and that word."""
+    assert shlex.split(shell_word(text)) == [text]
+
+
+@given(st.text(alphabet="abc_@%+=:,./-'\" $\\\n~*ü"))
+def test_a_plain_word_is_not_quoted(text: str) -> None:
+    """Quotes stand only where `shlex.quote` puts them, too."""
+    assert (shell_word(text) == text) == (shlex.quote(text) == text)

@@ -7,6 +7,7 @@ from takeback.cli.app import folder
 from takeback.cli.arguments import Option
 from takeback.cli.projects import inside
 from takeback.errors import ConflictError, DecisionNeededError, TakebackError, UnknownReferenceError
+from takeback.model.safetext import shell_word
 from takeback.model.terms import REDO, ROLLBACK, UNDO
 from takeback.model.tree import FOLDER
 
@@ -76,7 +77,7 @@ class Restoring:
     def _suggest_path(self, ref: str, problem: UnknownReferenceError) -> None:
         """A path in the place of a turn: `--` was forgotten."""
         if os.path.lexists(os.path.join(folder(self._given), os.fsencode(ref))):
-            call = self._call(self._name, paths=[_typed(ref)])
+            call = self._call(self._name, paths=[shell_word(ref)])
             problem.hint = f"`{call}` is for a path; {problem.hint}"
 
     def _carry_out(self, plan: "Plan") -> int:
@@ -196,24 +197,24 @@ class Restoring:
     def _words(self, path: bytes) -> str:
         """A path as one would type it here."""
         here = os.path.relpath(b"/" + path, b"/" + self.inside)
-        return _typed(os.fsdecode(here))
+        return shell_word(os.fsdecode(here))
 
     def _again(self, *flags: str, paths: "list[str] | None" = None) -> str:
         """The same command once more, as one would type it, with something added."""
         given = self._given
         options = [
-            f"--{name} {_typed(given.get(name))}"
+            f"--{name} {shell_word(given.get(name))}"
             for name in ("session", "because")
             if given.has(name)
         ]
         kept = ["--keep-mtime"] if given.has("keep-mtime") else []
-        named = [_typed(word) for word in given.rest] if paths is None else paths
-        words = [*map(_typed, given.operands), *options, *kept, *flags]
+        named = [shell_word(word) for word in given.rest] if paths is None else paths
+        words = [*map(shell_word, given.operands), *options, *kept, *flags]
         return self._call(self._name, *words, paths=named)
 
     def _call(self, *words: str, paths: "list[str]") -> str:
         """A command on the same project, as one would type it."""
-        place = [f"-C {_typed(self._given.get('C'))}"] if self._given.has("C") else []
+        place = [f"-C {shell_word(self._given.get('C'))}"] if self._given.has("C") else []
         return " ".join(["takeback", *place, *words, *(["--", *paths] if paths else [])])
 
 
@@ -237,16 +238,8 @@ def _is_folder(change: "PlannedChange") -> bool:
     return entry is not None and entry.kind == FOLDER
 
 
-def _can_be_typed(path: bytes) -> bool:
+def _can_beshell_word(path: bytes) -> bool:
     try:
         return path.decode().isprintable()
     except UnicodeDecodeError:
         return False
-
-
-def _typed(word: str) -> str:
-    """A word as one would type it in a shell. `shlex` would do, but takes long to import."""
-    plain = all(char.isascii() and (char.isalnum() or char in "@%+=:,./_~-") for char in word)
-    if word and plain and word[0] != "~":
-        return word
-    return "'" + word.replace("'", "'\"'\"'") + "'"

@@ -1,7 +1,7 @@
 """What one turn or one checkpoint consists of: changes with their authors, steps, left out."""
 
 from takeback.errors import DamagedStoreError
-from takeback.model import terms
+from takeback.model import jsontext, terms
 from takeback.model.history import Author, Change, GitState, RecordedStep
 from takeback.model.values import LeftOut
 
@@ -230,17 +230,13 @@ def git(text: "str | None") -> "GitState | None":
     """The user's git as a turn's boundary recorded it."""
     if text is None:
         return None
-    import json
-
-    return GitState(*json.loads(text))
+    return GitState(*jsontext.loads(text))
 
 
 def _names(paths: str) -> "tuple[bytes, ...]":
     if paths == "[]":
         return ()
-    import json
-
-    return tuple(str(path).encode("utf-8", "surrogateescape") for path in json.loads(paths))
+    return tuple(str(path).encode("utf-8", "surrogateescape") for path in jsontext.loads(paths))
 
 
 def _text(reason: "bytes | None") -> str:

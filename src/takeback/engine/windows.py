@@ -1,6 +1,7 @@
 """Which windows are in question for what changed since the last look at the tree."""
 
 from takeback.engine.attribution import Interval, Window, attribute
+from takeback.model import jsontext
 from takeback.store import processes
 
 TYPE_CHECKING = False
@@ -111,6 +112,5 @@ def _given_up(seen: int, holder: str, now: int) -> "int | None":
 def _names(paths: str) -> "frozenset[bytes]":
     if paths == "[]":
         return frozenset()
-    import json
-
-    return frozenset(str(path).encode("utf-8", "surrogateescape") for path in json.loads(paths))
+    said = jsontext.loads(paths)
+    return frozenset(str(path).encode("utf-8", "surrogateescape") for path in said)

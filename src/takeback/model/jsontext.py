@@ -1,14 +1,16 @@
-"""Write JSON without the `json` module, whose import takes as long as a whole checkpoint.
+"""Write and read JSON without the `json` module, whose import takes as long as a checkpoint.
 
-The output is canonical: keys in the order given, ASCII only, no blanks. Reading is rare and
-uses `json`.
+The output is canonical: keys in the order given, ASCII only, no blanks. What is read is what was
+written here, so nothing stands before or after the value.
 """
 
-from _json import encode_basestring_ascii as _quoted  # the C function behind json.dumps
+from _json import encode_basestring_ascii as _quoted  # the C functions behind json.dumps
+from _json import make_scanner as _make_scanner  # and behind json.loads
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from typing import Any
 
     Json = None | bool | int | float | str | Sequence["Json"] | Mapping[str, "Json"]
 
@@ -26,6 +28,28 @@ def dumps(value: "Json") -> str:
     if hasattr(value, "items"):
         return "{" + ",".join(f"{_quoted(k)}:{dumps(v)}" for k, v in value.items()) + "}"
     return "[" + ",".join(dumps(item) for item in value) + "]"
+
+
+class _AsUsual:
+    """What `json.loads` reads things as."""
+
+    strict = True
+    object_hook = object_pairs_hook = None
+    parse_float, parse_int, parse_constant = float, int, float
+
+
+_scan = _make_scanner(_AsUsual)  # type: ignore[arg-type]  # anything with these names will do
+
+
+def loads(text: str) -> "Any":  # noqa: ANN401 - as `json.loads`
+    """What a line that `dumps` wrote says; ValueError or TypeError for anything else."""
+    try:
+        value, end = _scan(text, 0)
+    except StopIteration:
+        raise ValueError("this is no JSON") from None
+    if end != len(text):
+        raise ValueError("something stands behind the JSON")
+    return value
 
 
 def path_fields(path: bytes) -> "dict[str, Json]":

@@ -12,6 +12,8 @@ itself, so that nobody can write a fake escape), `\uNNNN` and `\UNNNNNNNN` for t
 _RAW_BYTES = range(0xDC80, 0xDD00)  # how `surrogateescape` spells the bytes 0x80 to 0xFF
 _SPACES = frozenset("\u00a0\u1680\u202f\u205f\u3000" + "".join(map(chr, range(0x2000, 0x200B))))
 _ELLIPSIS = "…"
+_PLAIN = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_@%+=:,./-")
+"""What means itself to every shell."""
 
 
 def safe(text: str | bytes, limit: int = 0) -> str:
@@ -60,3 +62,13 @@ def _cut(pieces: list[str], length: int, limit: int) -> str:
     while pieces and length > limit - len(_ELLIPSIS):
         length -= len(pieces.pop())
     return "".join(pieces) + _ELLIPSIS
+
+
+def shell_word(text: str) -> str:
+    """Text as one would type it, so that a shell reads it as one word.
+
+    As `shlex.quote`, whose import costs more than a preview of a restore may.
+    """
+    if text and _PLAIN.issuperset(text):
+        return text
+    return "'" + text.replace("'", "'\\''") + "'"

@@ -135,14 +135,12 @@ def read(
 
 
 def _as_event(row: "tuple[object, ...]") -> Event:
-    import json
-
     seq, kind, at, author, request, parents, payload = row
     if not (isinstance(seq, int) and isinstance(kind, str) and isinstance(at, int)):
         raise DamagedStoreError("an event of the ledger holds values of the wrong kind")
     try:
-        above = tuple(map(int, json.loads(str(parents)))) if parents is not None else ()
-        said = json.loads(str(payload)) if payload is not None else None
+        above = tuple(map(int, jsontext.loads(str(parents)))) if parents is not None else ()
+        said = jsontext.loads(str(payload)) if payload is not None else None
     except (TypeError, ValueError, RecursionError):
         raise DamagedStoreError(f"event {seq} of the ledger cannot be read") from None
     texts = [None if text is None else str(text) for text in (author, request)]

@@ -63,12 +63,10 @@ def write(ledger: "Ledger", journal: Journal) -> None:
 
 def read(ledger: "Ledger") -> "list[Journal]":
     """The restores that somebody left under way, those to be taken back first."""
-    import json
-
     found = []
     for id, phase, text in ledger.rows("SELECT id, phase, said FROM journal ORDER BY phase, id"):
         try:
-            found.append(_journal(id, phase, json.loads(text)))
+            found.append(_journal(id, phase, jsontext.loads(text)))
         except (KeyError, TypeError, ValueError, IndexError, AttributeError):
             raise DamagedStoreError(
                 "the journal of a restore that was interrupted cannot be read",

@@ -6,6 +6,7 @@ that a payload can be forgotten later without breaking the chain.
 """
 
 from takeback.errors import DamagedStoreError, UsageError
+from takeback.model import jsontext
 from takeback.store import events, fsops, projections, schema
 from takeback.store.database import AsDamage, connect, require_file
 from takeback.store.events import CHECKPOINT_TAKEN, Event, NewEvent
@@ -135,13 +136,11 @@ class Ledger:
 
     def made_with(self, number: int) -> "tuple[str, ...]":
         """The checkpoint that a pack was written for."""
-        import json
-
         with AsDamage("read"):
             query = "SELECT payload FROM events WHERE kind = ?"
             for (text,) in self._db.execute(query, (CHECKPOINT_TAKEN,)):
                 try:
-                    said = json.loads(text)
+                    said = jsontext.loads(text)
                     if any(pack[0] == number for pack in said["packs"]):
                         return (str(said["checkpoint"]),)
                 except (TypeError, ValueError, KeyError, IndexError):

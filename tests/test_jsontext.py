@@ -1,0 +1,47 @@
+"""JSON is written and read as the `json` module does it, without that module."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from takeback.model import jsontext
+
+TEXTS = st.text(st.characters(exclude_categories=()))
+VALUES = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | TEXTS,
+    lambda inner: st.lists(inner) | st.dictionaries(TEXTS, inner),
+)
+
+
+@given(VALUES)
+def test_what_was_written_is_read(value: "jsontext.Json") -> None:
+    """A value comes back as it was, lone surrogates too, and the `json` module agrees."""
+    text = jsontext.dumps(value)
+    said = jsontext.loads(text)
+    assert said == value == json.loads(text)
+
+
+@given(st.text('[]{}"\\:,019.eE-+ntrufalsx \n') | TEXTS)
+def test_rubbish_is_refused_as_ever(text: str) -> None:
+    """What the `json` module refuses is refused; what it reads is read, but for blanks around."""
+    try:
+        expected = json.loads(text)
+    except ValueError:
+        with pytest.raises(ValueError, match=r"."):
+            jsontext.loads(text)
+        return
+    if text.strip(" \n\r\t") == text:
+        assert json.dumps(jsontext.loads(text)) == json.dumps(expected)
+
+
+def test_what_stands_behind_a_value_is_refused() -> None:
+    """A line holds one value and nothing else."""
+    for text in ("[] []", "1 ", "{}x"):
+        with pytest.raises(ValueError, match="behind"):
+            jsontext.loads(text)
