@@ -238,7 +238,7 @@ def _is_folder(change: "PlannedChange") -> bool:
     return entry is not None and entry.kind == FOLDER
 
 
-def _can_beshell_word(path: bytes) -> bool:
+def _can_be_typed(path: bytes) -> bool:
     try:
         return path.decode().isprintable()
     except UnicodeDecodeError:

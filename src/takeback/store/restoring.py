@@ -17,7 +17,7 @@ from takeback.model.tree import FOLDER, REGULAR
 from takeback.store import fsops
 from takeback.store.descent import Descent
 from takeback.store.stage import SYNC_EACH, Stage
-from takeback.store.states import GONE, is_state, look_at, modes_of_folder
+from takeback.store.states import GONE, is_state, kind_at, look_at, modes_of_folder
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -135,16 +135,19 @@ class Restoring:
     def _remove(self, number: int, op: "Op", forward: bool) -> None:
         """Take away what must not be there, or is of another kind than it shall be."""
         wanted, other = op.sides(forward=forward)
-        found = self.look(op)
-        if found is None or (wanted is not None and found.kind == wanted.kind):
+        folder = self._find_parent(op)
+        kind = kind_at(folder, op.name or b".") if folder is not None else None
+        if kind is None or (wanted is not None and kind == wanted.kind):
             return
-        if wanted is not None and FOLDER not in (found.kind, wanted.kind):
+        if wanted is not None and FOLDER not in (kind, wanted.kind):
             return  # a file and a link change places
-        if found.kind == FOLDER:
+        if kind == FOLDER:
             self._remove_folder(op, other)
             return
+        found = self.look(op)
         if not is_state(found, other):
-            self.kept[op.path] = "changed since"
+            if found is not None:
+                self.kept[op.path] = "changed since"
             return
         quarantined = b"q%d" % number
         self._free(quarantined)
@@ -300,10 +303,8 @@ class Restoring:
         """What lies in our folder while some process has it open for writing, and its path."""
         return {
             name: self.ops[number].path
-            for number, name, state in self.stage.held()
-            if state.kind == REGULAR
-            and number < len(self.ops)
-            and self.stage.is_being_written(name)
+            for number, name in self.stage.names()
+            if number < len(self.ops) and self.stage.is_being_written(name)
         }
 
     # -- before and after ------------------------------------------------------------------
@@ -373,10 +374,12 @@ class Restoring:
 
     def look(self, op: "Op") -> "State | None":
         """What is at a path now."""
+        folder = self._find_parent(op)
+        return look_at(folder, op.name or b".") if folder is not None else None
+
+    def _find_parent(self, op: "Op") -> "int | None":
         try:
-            if not op.path:
-                return look_at(self._root, b".")
-            return look_at(self._descent.open(op.way), op.name)
+            return self._descent.open(op.way)
         except OSError as problem:
             if problem.errno in GONE:
                 return None

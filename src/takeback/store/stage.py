@@ -12,10 +12,10 @@ import errno
 import os
 
 from takeback.model.staging import PREFIX
-from takeback.model.tree import FOLDER, LINK
+from takeback.model.tree import FOLDER, LINK, REGULAR
 from takeback.store import fsops
 from takeback.store.content import LARGE, is_held_open
-from takeback.store.states import look_at
+from takeback.store.states import kind_at, look_at
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -99,15 +99,24 @@ class Stage:
         finally:
             os.close(file)
 
-    def held(self) -> "Iterator[tuple[int, bytes, State]]":
-        """What the folder holds: the number of its path, its name here, and what it is."""
+    def names(self) -> "Iterator[tuple[int, bytes]]":
+        """What the folder holds: the number of its path, and its name here."""
         for name in sorted(map(os.fsencode, os.listdir(self.fd))):
-            number, state = _number(name), look_at(self.fd, name)
-            if number is not None and state is not None:
+            number = _number(name)
+            if number is not None:
+                yield number, name
+
+    def held(self) -> "Iterator[tuple[int, bytes, State]]":
+        """What the folder holds, and what each of it is."""
+        for number, name in self.names():
+            state = look_at(self.fd, name)
+            if state is not None:
                 yield number, name, state
 
     def is_being_written(self, name: bytes) -> bool:
         """Whether some process still has a file open for writing."""
+        if kind_at(self.fd, name) != REGULAR:
+            return False
         try:
             file = os.open(name, _FILE, dir_fd=self.fd)
         except OSError:

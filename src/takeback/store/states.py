@@ -31,24 +31,19 @@ class State:
 
 
 class Op:
-    """One path, as it was when the restore was planned and as it shall be."""
+    """One path, as it was when the restore was planned and as it shall be.
 
-    __slots__ = ("after", "before", "path")
+    `way` are the folders that lead to it, `name` is its name in the last of them.
+    """
+
+    __slots__ = ("after", "before", "name", "path", "way")
 
     def __init__(self, path: bytes, before: "Entry | None", after: "Entry | None") -> None:
         self.path = path
         self.before = before
         self.after = after
-
-    @property
-    def way(self) -> "tuple[bytes, ...]":
-        """The folders that lead to it."""
-        return tuple(self.path.split(b"/")[:-1])
-
-    @property
-    def name(self) -> bytes:
-        """Its name in the last of them."""
-        return self.path.rpartition(b"/")[2]
+        *folders, self.name = path.split(b"/")
+        self.way = tuple(folders)
 
     def sides(self, *, forward: bool) -> "tuple[Entry | None, Entry | None]":
         """What is wanted, and what it is wanted instead of."""
@@ -93,6 +88,16 @@ def look_at(dir_fd: int, name: bytes) -> "State | None":
             return None
         raise
     return State(REGULAR, found.st_mode & 0o7777, strong, found.st_size)
+
+
+def kind_at(dir_fd: int, name: bytes) -> "int | None":
+    """Of which kind an entry of an open folder is; None if there is none."""
+    try:
+        return os.stat(name, dir_fd=dir_fd, follow_symlinks=False).st_mode & KIND
+    except OSError as problem:
+        if problem.errno in GONE:
+            return None
+        raise
 
 
 def _hash_of(dir_fd: int, name: bytes, mode: int) -> bytes:
