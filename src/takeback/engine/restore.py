@@ -25,6 +25,7 @@ from takeback.model.terms import ROLLBACK
 from takeback.model.tree import FOLDER
 from takeback.store import events, journal
 from takeback.store.events import NewEvent
+from takeback.store.preflight import require_possible
 from takeback.store.restoring import Restoring
 from takeback.store.stage import Stage
 
@@ -118,7 +119,7 @@ def carry_out(
         return
     restoring = Restoring(root, store.objects, row.stage, row.ops)
     try:
-        _preflight(store, restoring)
+        _preflight(store, root, restoring)
         staged = _stage(store, restoring, row, keep_mtime=keep_mtime)
         late: dict[bytes, bytes] = {}
         try:
@@ -178,9 +179,9 @@ def sweep(store: "Store", root: int) -> None:
 # -- the way there -------------------------------------------------------------------------
 
 
-def _preflight(store: "Store", restoring: Restoring) -> None:
+def _preflight(store: "Store", root: int, restoring: Restoring) -> None:
     """Refuse, before anything is touched, what cannot be done."""
-    restoring.require_possible()
+    require_possible(root, restoring.ops)
     moved = restoring.changed()
     if moved:
         raise MovedError(moved)

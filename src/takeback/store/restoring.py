@@ -12,7 +12,6 @@ forward, and back when a restore failed or its process died.
 import errno
 import os
 
-from takeback.errors import BlockedError
 from takeback.model.tree import FOLDER, REGULAR
 from takeback.store import fsops
 from takeback.store.descent import Descent
@@ -307,46 +306,7 @@ class Restoring:
             if number < len(self.ops) and self.stage.is_being_written(name)
         }
 
-    # -- before and after ------------------------------------------------------------------
-
-    def require_possible(self) -> None:
-        """An error unless everything that is planned can be done, as far as one can see."""
-        self._require_room()
-        device = os.fstat(self._root).st_dev
-        for op in self.ops:
-            self._require_writable(op, device)
-
-    def _require_room(self) -> None:
-        size = sum(op.after.size for op in self.ops if op.after and op.after.kind != FOLDER)
-        disk = os.fstatvfs(self._root)
-        if disk.f_bavail * disk.f_frsize < size + size // 20:
-            raise BlockedError(
-                f"there is not enough room: {size:,} bytes are needed",
-                hint="free some space and try again; nothing was changed",
-            )
-
-    def _require_writable(self, op: "Op", device: int) -> None:
-        """An error unless the nearest folder that is there can be changed, on this disk."""
-        fd, way = self._nearest(op.way)
-        found, shown = os.fstat(fd), os.fsdecode(b"/".join(way) or b".")
-        if found.st_dev != device:
-            raise BlockedError(f"`{shown}` is on another disk", hint="unmount it, and try again")
-        if os.geteuid() not in (0, found.st_uid) and not os.access(b".", os.W_OK, dir_fd=fd):
-            raise BlockedError(
-                f"the folder `{shown}` is somebody else's and forbids to change what is in it",
-                hint="ask its owner, or take back other paths only: `-- PATH`",
-            )
-
-    def _nearest(self, way: "tuple[bytes, ...]") -> "tuple[int, tuple[bytes, ...]]":
-        """The deepest folder on a way that is there, open, and the way to it."""
-        while way:
-            try:
-                return self._descent.open(way), way
-            except OSError as problem:
-                if problem.errno not in GONE:
-                    raise
-                way = way[:-1]
-        return self._root, way
+    # -- look ------------------------------------------------------------------------------
 
     def unfinished(self, *, forward: bool) -> "list[bytes]":
         """The paths that are not on their side; what somebody saved there by now stays."""
