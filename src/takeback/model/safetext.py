@@ -69,6 +69,7 @@ def shell_word(text: str) -> str:
 
     As `shlex.quote`, whose import costs more than a preview of a restore may.
     """
-    if text and _PLAIN.issuperset(text):
+    # `@~1`, our own word for a state, needs no quotes: a tilde is only special where words begin.
+    if text and _PLAIN.issuperset(text.replace("@~", "@", 1)):
         return text
     return "'" + text.replace("'", "'\\''") + "'"
