@@ -15,6 +15,7 @@ import oracle
 import takeback
 from faults.children import Tell, in_child
 from faults.injection import die
+from faults.report import FULL, SECONDS
 from moments import Moments, restore, watched_by
 from takeback.errors import NothingToTakeBackError, TakebackError
 from takeback.project import Project
@@ -124,6 +125,7 @@ def open_stages(tree: Path) -> list[Path]:
     return [p for p in tree.glob(".takeback-*") if stat.S_IMODE(p.lstat().st_mode) != 0o700]
 
 
+@pytest.mark.timeout(SECONDS)
 @pytest.mark.usefixtures("umask")
 def test_nothing_is_more_readable_during_recovery(tree: Path, home: Path) -> None:
     """A restore that dies at any step, and its recovery, show nothing either."""
@@ -132,7 +134,7 @@ def test_nothing_is_more_readable_during_recovery(tree: Path, home: Path) -> Non
         project.checkpoint()
         with project.session("agent") as session, session.turn("everything"):
             change_everything(tree)
-    for at in range(1, 400, 7):
+    for at in range(1, 400, 1 if FULL else 12):
         moments = Moments(at, die)
         ended = in_child(partial(_undo, tree, home, moments))
         assert list(exposed(tree)) == []
@@ -165,7 +167,7 @@ def test_a_file_saved_privately_meanwhile_stays_private(tree: Path, home: Path) 
     """Only its mode shall change, and right then somebody puts a private file in its place."""
     file = tree / "mode"
     aside = tree.parent / "aside"
-    for at in range(1, 400):
+    for at in range(1, 400, 1 if FULL else 2):
         _write(file, b"for everybody", 0o644)
         with takeback.open(tree, home=home) as project:
             project.checkpoint()
