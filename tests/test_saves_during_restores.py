@@ -197,21 +197,25 @@ def test_no_save_at_any_moment_is_lost(verb: str) -> None:
 @pytest.mark.timeout(SECONDS)
 @pytest.mark.parametrize("victim", VICTIMS if FULL else VICTIMS[:1])
 def test_no_single_save_at_any_moment_is_lost(victim: str) -> None:
-    """The same during an undo, each file alone, so that no save can help another."""
+    """During an undo each file is saved alone, so that no save can help another."""
     with stage() as folder, noted(saves=f"of {victim} alone") as note:
         theatre = Theatre(folder)
-        outcomes = list(_at_each_moment(theatre, "undo", (victim,)))
+        by = len(HOW) if FULL else SHARE
+        outcomes = list(_at_each_moment(theatre, "undo", (victim,), by=by))
         assert_nothing_is_lost(theatre, outcomes)
         note["tried"] = sum(len(outcome.saves) for outcome in outcomes)
 
 
 def _at_each_moment(
-    theatre: Theatre, verb: str, victims: tuple[str, ...], ways: tuple[str, ...] = HOW
+    theatre: Theatre,
+    verb: str,
+    victims: tuple[str, ...],
+    ways: tuple[str, ...] = HOW,
+    by: int = 1 if FULL else SHARE,
 ) -> Iterator[Outcome]:
-    """Restores with saves at each moment; without `FAULTS=full` at a share of them."""
+    """Restores with saves in every way at each moment, or at one of so many."""
     for number, how in enumerate(ways):
-        first, by = (1, 1) if FULL else (1 + number * SHARE // len(ways), SHARE)
-        for at in itertools.count(first, by):
+        for at in itertools.count(1 + number * by // len(ways), by):
             outcome = theatre.play(verb, how, at, victims)
             if outcome is None:
                 break
