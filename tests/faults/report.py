@@ -89,6 +89,8 @@ def summary(lines: list[Facts]) -> Iterator[str]:
         ("concurrency", "processes at once, acked checkpoints with", "acked"),
         ("events", "processes at once, acked requests with", "acked"),
         ("damage", "damage,", "injuries"),
+        ("saves", "saves during restores,", "tried"),
+        ("swaps", "swaps during restores,", "tried"),
     )
     yield from _table(
         ["what", "tried", "seconds", "more"],
@@ -120,7 +122,7 @@ def _rest(lines: list[Facts]) -> str:
     if any("killed" in line for line in lines):
         longest = max(int(line["longest_wait_ms"]) for line in lines)
         told += [f"{_sum(lines, 'killed')} killed", f"longest wait {longest} ms"]
-    for figure in ("written", "retried", "per_second"):
+    for figure in ("written", "retried", "per_second", "restores", "during"):
         told += [f"{line[figure]} {figure.replace('_', ' ')}" for line in lines if figure in line]
     return ", ".join(told)
 
