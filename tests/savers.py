@@ -1,9 +1,10 @@
 """Somebody who saves files while a restore runs, and who remembers what each file holds.
 
-Every save carries a marker that nobody else has. Four ways to save are known: a new file is put
-in the place of the old one; the file is emptied and written again; bytes are appended through a
-descriptor that was opened before; bytes are changed in memory that was mapped before. The last two
-are closed with the save, so that nothing tells any more that there was a writer.
+Every save carries a marker that nobody else has. Some ways to save: a new file is put in the place
+of the old one; the old one is moved aside first, and the path is empty for a moment; the file is
+emptied and written again; bytes are appended through a descriptor that was opened before; bytes
+are changed in memory that was mapped before. The last two are closed with the save, so that nothing
+tells any more that there was a writer.
 """
 
 import contextlib
@@ -16,9 +17,9 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
-HOW = ("rename", "truncate", "append", "mmap", "late")
+HOW = ("rename", "backup", "truncate", "append", "mmap", "late")
 """`late` is an append whose descriptor stays open, and gets more when the restore is over."""
-AT_ONCE = ("rename", "truncate")
+AT_ONCE = ("rename", "backup", "truncate")
 """Ways in which a save goes to whatever the path leads to, and not to a file opened before."""
 
 _markers = itertools.count(1)
@@ -90,7 +91,10 @@ class Editor:
                 return bytes(view)
         if path in self._opened:
             return self._append(path, marker)
-        if self._how == "truncate":
+        if self._how == "backup":
+            with contextlib.suppress(FileNotFoundError):
+                (self._tree / path).rename(self._tree / f"{path}~")
+        if self._how in ("backup", "truncate"):
             flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW
             with open(os.open(self._tree / path, flags, 0o644), "wb") as file:
                 file.write(marker)

@@ -30,7 +30,7 @@ from takeback.errors import TakebackError
 from takeback.project import Project
 from takeback.store import fsops
 
-SHARE = 20
+SHARE = 30
 """Of so many moments, one is tried in `./check` for each way to save."""
 LONG = b"x" * 100 + b"\n"
 
@@ -111,7 +111,7 @@ class Theatre:
     def play(self, verb: str, how: str, at: int, victims: tuple[str, ...]) -> Outcome | None:
         """Save the victims at a moment of a restore; None if it has fewer moments."""
         with self.open() as project:
-            target = self._prepare(project, verb)
+            target = self.prepare(project, verb)
             if how not in AT_ONCE:
                 # A look waits for files that are young and open for writing; these are known.
                 settle(self.folder)
@@ -128,7 +128,8 @@ class Theatre:
         in_place = frozenset(save.path for save in saves if self._holds(save))
         return Outcome(f"{verb}, {how}, {moments.name}", saves, problem, frozenset(named), in_place)
 
-    def _prepare(self, project: Project, verb: str) -> takeback.Checkpoint:
+    def prepare(self, project: Project, verb: str) -> takeback.Checkpoint:
+        """A turn to be taken back, or put back; the state before it."""
         empty(self.tree)
         before_the_turn(self.tree)
         before = project.checkpoint()
@@ -236,6 +237,44 @@ def assert_nothing_is_lost(theatre: Theatre, outcomes: list[Outcome]) -> None:
         if not outcome.moment.startswith("rollback")
     ]
     assert displaced == []
+
+
+class Always(Moments):
+    """Acts at every moment, once an entry of the tree is to be changed."""
+
+    def step(self, step: str, args: tuple[object, ...]) -> None:
+        """Before a change on disk."""
+        if step in ("exchange", "move"):
+            self._at = min(self._at, self.count + 1)
+        super().step(step, args)
+
+    def _pass(self, name: str) -> None:
+        super()._pass(name)
+        self._at = max(self._at, self.count + 1) if self.name else self._at
+
+
+@pytest.mark.parametrize("verb", VERBS)
+@pytest.mark.parametrize("how", AT_ONCE)
+def test_who_never_stops_saving_stops_nobody(verb: str, how: str) -> None:
+    """Files are saved at every single moment: the restore ends, and the newest saves are there."""
+    with stage() as folder:
+        theatre = Theatre(folder)
+        with theatre.open() as project:
+            target = theatre.prepare(project, verb)
+            editor = Editor(theatre.tree, folder / "aside", how, VICTIMS)
+            rounds = 0
+
+            def save_once_more() -> None:
+                nonlocal rounds
+                rounds += 1
+                editor.save_all()
+
+            with watched_by(Always(1 << 30, save_once_more)):
+                report = restore(project, verb, target.id)
+            assert rounds > 40
+            assert report.kept
+            for save in editor.finish():
+                assert (theatre.tree / save.path).read_bytes() == save.content
 
 
 # -- another process ---------------------------------------------------------------------------

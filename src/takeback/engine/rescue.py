@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 
 _SHORT = 8
+_TRIES = 3
 
 
 def into_store(store: "Store", restoring: "Restoring", row: "Journal", now: int) -> "list[Remark]":
@@ -64,19 +65,18 @@ def _keep(
     writer: "PackWriter", restoring: "Restoring", name: bytes, mode: int
 ) -> "tuple[Json, ...]":
     """Put one save into a pack; somebody may still write to it."""
-    while True:
+    for _ in range(_TRIES if mode & 0o170000 == REGULAR else 0):
         strong = hashlib.sha256()
-        data = b"".join(restoring.stage.read(name)) if mode & 0o170000 == LINK else None
-        if data is not None:
-            strong.update(data)
-            oid, number = writer.add(BLOB, data)
-            return mode, len(data), strong.hexdigest(), oid.hex(), number
         size = restoring.stage.size(name)
         try:
             oid, number = writer.add_large(size, _hashed(restoring.stage.read(name), size, strong))
         except SizeMismatchError:
             continue
         return mode, size, strong.hexdigest(), oid.hex(), number
+    # A link, or a file that somebody empties again and again.
+    data = b"".join(restoring.stage.read(name))
+    oid, number = writer.add(BLOB, data)
+    return mode, len(data), hashlib.sha256(data).hexdigest(), oid.hex(), number
 
 
 def _hashed(pieces: "Iterator[bytes]", size: int, strong: "hashlib._Hash") -> "Iterator[bytes]":

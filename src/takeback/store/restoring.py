@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from takeback.store.states import Op, State
 
 _NOT_EMPTY = (errno.ENOTEMPTY, errno.EEXIST)
+_PATIENCE = 20
 _SAVED = "saved while the restore ran"
 _MOVED = "its folder is not what it was any more"
 
@@ -229,6 +230,8 @@ class Restoring:
         displaced = look_at(self.stage.fd, name)
         while displaced is not None and not op.knows(displaced) and displaced.strong not in seen:
             self.kept[op.path] = _SAVED
+            if len(seen) == _PATIENCE:
+                return  # it never stops; this save is rescued, and the next has the path
             seen.add(displaced.strong)
             fsops.exchange(self.stage.fd, name, self._parent(op), op.name)
             displaced = look_at(self.stage.fd, name)
