@@ -1,0 +1,141 @@
+"""What becomes of a path that somebody changed after the turn that is taken back.
+
+    base     as the turn left it
+    theirs   as it was before the turn: where undo wants to go
+    ours     as it is now: what you, or another session, made of it
+
+| the turn        | since then                | undo                                         |
+|-----------------|---------------------------|----------------------------------------------|
+| created it      | changed                   | kept with your text, and said                |
+| edited it       | edited elsewhere          | merged                                       |
+| edited it       | edited in the same place  | conflict                                     |
+| edited it       | deleted                   | stays deleted, and said                      |
+| edited it       | became another kind       | conflict                                     |
+| deleted it      | made anew                 | conflict                                     |
+| changed a mode  | edited                    | your text, the old mode                      |
+| edited it       | mode changed              | the old text, your mode                      |
+| another kind    | changed                   | conflict                                     |
+| a binary, a link| changed                   | conflict                                     |
+
+Line endings, the byte order mark and the end of the last line stay as they are in *ours*.
+"""
+
+from takeback.model.tree import FOLDER, REGULAR, Entry
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    Read = Callable[[Entry], bytes | None]
+    Merge = Callable[[bytes, bytes, bytes], tuple[bytes, bool]]
+
+_BOM = b"\xef\xbb\xbf"
+_LARGEST = 10 << 20
+
+
+class Kept:
+    """The path stays as it is, and why."""
+
+    __slots__ = ("reason",)
+
+    def __init__(self, reason: str) -> None:
+        self.reason = reason
+
+
+class Conflict:
+    """Somebody has to decide; `marked` is the text with both sides in it, if it is a text."""
+
+    __slots__ = ("marked", "reason")
+
+    def __init__(self, reason: str, marked: "bytes | None" = None) -> None:
+        self.reason = reason
+        self.marked = marked
+
+
+class Text:
+    """A text that no state holds yet, and its mode."""
+
+    __slots__ = ("data", "mode")
+
+    def __init__(self, data: bytes, mode: int) -> None:
+        self.data = data
+        self.mode = mode
+
+
+def outcome(
+    base: "Entry | None",
+    theirs: "Entry | None",
+    ours: "Entry | None",
+    read: "Read",
+    merge: "Merge",
+) -> "Entry | Text | Kept | Conflict":
+    """What a path becomes that is neither as the turn left it nor as it was before."""
+    if ours is None:
+        return Kept("deleted since")
+    if theirs is None:
+        return Kept("made by this turn, changed since: kept with the newer text")
+    if base is None:
+        return Conflict("deleted by this turn, made anew since")
+    if not base.kind == theirs.kind == ours.kind:
+        return Conflict("another kind of entry by now")
+    if ours.kind == FOLDER:
+        return Kept("its mode was changed since")
+    if ours.kind != REGULAR:
+        return Conflict("leads elsewhere by now")
+    return _of_files(base, theirs, ours, read, merge)
+
+
+def _of_files(
+    base: Entry, theirs: Entry, ours: Entry, read: "Read", merge: "Merge"
+) -> "Entry | Text | Conflict":
+    mode = theirs.mode if ours.mode == base.mode else ours.mode
+    if ours.strong == base.strong:
+        return _with_mode(theirs, mode)
+    if base.strong == theirs.strong or ours.strong == theirs.strong:
+        return _with_mode(ours, mode)
+    if max(base.size, theirs.size, ours.size) > _LARGEST:
+        return Conflict("changed since, and too large to be merged")
+    texts = [read(entry) for entry in (base, ours, theirs)]
+    if any(text is None or b"\0" in text for text in texts):
+        return Conflict("changed since, and no text that could be merged")
+    data, clean = merge_texts(*(text or b"" for text in texts), merge)
+    return Text(data, mode) if clean else Conflict("changed since in the same place", data)
+
+
+def merge_texts(base: bytes, ours: bytes, theirs: bytes, merge: "Merge") -> "tuple[bytes, bool]":
+    """Merge texts in the manner of *ours*: its line endings, byte order mark and last line."""
+    mark = _BOM if ours.startswith(_BOM) else b""
+    ending = _ending_of(ours)
+    base, ours_plain, theirs = (_plain(text) for text in (base, ours, theirs))
+    data, clean = merge(base, ours_plain, theirs)
+    if not ours.endswith((b"\n", b"\r")) and data.endswith(b"\n"):
+        data = data[:-1]
+    return mark + data.replace(b"\n", ending), clean
+
+
+def _plain(text: bytes) -> bytes:
+    """A text with the endings of lines that all systems know, and one after the last."""
+    text = text.removeprefix(_BOM)
+    if b"\r\n" in text and text.count(b"\r\n") == text.count(b"\n"):
+        text = text.replace(b"\r\n", b"\n")
+    return text if text.endswith(b"\n") or not text else text + b"\n"
+
+
+def _ending_of(text: bytes) -> bytes:
+    lines = text.count(b"\n")
+    return b"\r\n" if lines and text.count(b"\r\n") == lines else b"\n"
+
+
+def _with_mode(entry: Entry, mode: int) -> Entry:
+    if entry.mode == mode:
+        return entry
+    return Entry(
+        entry.name,
+        mode,
+        entry.flags,
+        entry.size,
+        entry.strong,
+        entry.mtime,
+        entry.number,
+        entry.oid,
+    )
