@@ -20,6 +20,7 @@
 Line endings, the byte order mark and the end of the last line stay as they are in *ours*.
 """
 
+from takeback.model.made import Made
 from takeback.model.tree import FOLDER, REGULAR, Entry
 
 TYPE_CHECKING = False
@@ -42,7 +43,7 @@ class Kept:
         self.reason = reason
 
 
-class Conflict:
+class Clash:
     """Somebody has to decide; `marked` is the text with both sides in it, if it is a text."""
 
     __slots__ = ("marked", "reason")
@@ -52,54 +53,44 @@ class Conflict:
         self.marked = marked
 
 
-class Text:
-    """A text that no state holds yet, and its mode."""
-
-    __slots__ = ("data", "mode")
-
-    def __init__(self, data: bytes, mode: int) -> None:
-        self.data = data
-        self.mode = mode
-
-
 def outcome(
     base: "Entry | None",
     theirs: "Entry | None",
     ours: "Entry | None",
     read: "Read",
     merge: "Merge",
-) -> "Entry | Text | Kept | Conflict":
+) -> "Entry | Kept | Clash":
     """What a path becomes that is neither as the turn left it nor as it was before."""
     if ours is None:
         return Kept("deleted since")
     if theirs is None:
         return Kept("made by this turn, changed since: kept with the newer text")
     if base is None:
-        return Conflict("deleted by this turn, made anew since")
+        return Clash("deleted by this turn, made anew since")
     if not base.kind == theirs.kind == ours.kind:
-        return Conflict("another kind of entry by now")
+        return Clash("another kind of entry by now")
     if ours.kind == FOLDER:
         return Kept("its mode was changed since")
     if ours.kind != REGULAR:
-        return Conflict("leads elsewhere by now")
+        return Clash("leads elsewhere by now")
     return _of_files(base, theirs, ours, read, merge)
 
 
 def _of_files(
     base: Entry, theirs: Entry, ours: Entry, read: "Read", merge: "Merge"
-) -> "Entry | Text | Conflict":
+) -> "Entry | Clash":
     mode = theirs.mode if ours.mode == base.mode else ours.mode
     if ours.strong == base.strong:
         return _with_mode(theirs, mode)
     if base.strong == theirs.strong or ours.strong == theirs.strong:
         return _with_mode(ours, mode)
     if max(base.size, theirs.size, ours.size) > _LARGEST:
-        return Conflict("changed since, and too large to be merged")
+        return Clash("changed since, and too large to be merged")
     texts = [read(entry) for entry in (base, ours, theirs)]
     if any(text is None or b"\0" in text for text in texts):
-        return Conflict("changed since, and no text that could be merged")
+        return Clash("changed since, and no text that could be merged")
     data, clean = merge_texts(*(text or b"" for text in texts), merge)
-    return Text(data, mode) if clean else Conflict("changed since in the same place", data)
+    return Made(data, mode) if clean else Clash("changed since in the same place", data)
 
 
 def merge_texts(base: bytes, ours: bytes, theirs: bytes, merge: "Merge") -> "tuple[bytes, bool]":

@@ -68,6 +68,28 @@ class Remark:
         return f"Remark({self.path!r}, {self.reason!r})"
 
 
+class Conflict(Remark):
+    """A path that somebody changed since: as it was left, as it is now, as it was before."""
+
+    __slots__ = ("base", "marked", "ours", "theirs")
+
+    def __init__(
+        self,
+        path: bytes,
+        reason: str,
+        *,
+        base: "Entry | None" = None,
+        ours: "Entry | None" = None,
+        theirs: "Entry | None" = None,
+        marked: "bytes | None" = None,
+    ) -> None:
+        super().__init__(path, reason)
+        self.base = base
+        self.ours = ours
+        self.theirs = theirs
+        self.marked = marked
+
+
 class Plan:
     """What a restore would do, and the tree it was made for: applied to another it is refused.
 

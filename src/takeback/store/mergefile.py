@@ -65,9 +65,7 @@ class Merged:
         self.clean = clean
 
 
-def merge(
-    base: bytes, ours: bytes, theirs: bytes, labels: "tuple[bytes, bytes, bytes]"
-) -> Merged:
+def merge(base: bytes, ours: bytes, theirs: bytes, labels: "tuple[bytes, bytes, bytes]") -> Merged:
     """What becomes of `base` when both changes are made; conflicts are marked as diff3 does.
 
     `labels` name the three sides, in that order. What holds a NUL byte is no text.
