@@ -20,20 +20,25 @@ from takeback.errors import (
     UsageError,
 )
 from takeback.model import ids
+from takeback.model.made import Made
 from takeback.model.plan import Plan, Remark, Report
 from takeback.model.terms import REDO, ROLLBACK
 from takeback.model.tree import FOLDER
 from takeback.safepoints import SafePoints
 from takeback.store import events, restores
+from takeback.store.events import NewEvent
+from takeback.store.gitobjects import BLOB
 from takeback.store.journal import Journal
+from takeback.store.rows import pack_facts
 from takeback.store.states import Op
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from takeback.engine.lookup import Place as Folder
     from takeback.model.jsontext import Json
+    from takeback.model.tree import Entry
     from takeback.model.values import Checkpoint
     from takeback.safepoints import Host
     from takeback.store.events import Event
@@ -142,24 +147,25 @@ class Restorer(SafePoints):
         planner = self._planner(now)
         root = self._host.open_root()
         try:
-            ops = _with_closed_folders(_ops(plan, planner), planner)
+            made = self._store_texts(plan, at)
+            ops = _with_closed_folders(_ops(plan, planner, made), planner)
             parents = (now.event, *planner.parents(plan))
             row = Journal(id, plan.verb, plan.called, ops, parents)
             finish = Finish(row, said, at, request)
-            made: list[Checkpoint] = []
+            looked: list[Checkpoint] = []
             place = Place(title=f"after {plan.verb} {id}")
             restore.carry_out(
                 self._store,
                 root,
                 row,
                 finish,
-                lambda: made.append(self._host.look(place, {}, time.time_ns(), finish=finish)),
+                lambda: looked.append(self._host.look(place, {}, time.time_ns(), finish=finish)),
                 keep_mtime=keep_mtime,
                 now=at,
             )
         finally:
             os.close(root)
-        after = made[0].id if made else str(getattr(self._ledger.newest(), "id", ""))
+        after = looked[0].id if looked else str(getattr(self._ledger.newest(), "id", ""))
         return Report(
             plan,
             id=id,
@@ -170,6 +176,25 @@ class Restorer(SafePoints):
             undo=self._reverse_of(plan, now),
             because=str(said["because"]),
         )
+
+    def _store_texts(self, plan: Plan, at: int) -> "dict[bytes, Entry]":
+        """Store what came of merges: recovery finds both states of every path in the store."""
+        texts = {c.path: c.after for c in plan.changes if isinstance(c.after, Made)}
+        if not texts:
+            return {}
+        writer = self._store.pack_writer()
+        try:
+            stored = {}
+            for path, text in texts.items():
+                oid, number = writer.add(BLOB, text.content)
+                stored[path] = text.stored(oid, number)
+            said: dict[str, Json] = {"packs": pack_facts(writer.finish())}
+            self._ledger.record(NewEvent(events.TEXTS_MERGED, said, at))
+        except BaseException:
+            self._ledger.abandon()
+            writer.abort()
+            raise
+        return stored
 
     def _reverse_of(self, plan: Plan, before: "CheckpointRow") -> str:
         """The command that reverses a plan that was just applied."""
@@ -225,9 +250,9 @@ def _conflicts_in_words(plan: Plan) -> str:
     return f"{said}; nothing was changed"
 
 
-def _ops(plan: Plan, planner: "planning.Planner") -> "list[Op]":
-    """What is to be done; `before` as the safety checkpoint has it."""
-    return [Op(c.path, planner.now.at(c.path), c.after) for c in plan.changes]
+def _ops(plan: Plan, planner: "planning.Planner", made: "Mapping[bytes, Entry]") -> "list[Op]":
+    """What is to be done; `before` as the safety checkpoint has it, `after` as it was stored."""
+    return [Op(c.path, planner.now.at(c.path), made.get(c.path, c.after)) for c in plan.changes]
 
 
 def _with_closed_folders(ops: "list[Op]", planner: "planning.Planner") -> "list[Op]":

@@ -25,11 +25,12 @@ from takeback.model.tree import FOLDER, REGULAR, Entry
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     Read = Callable[[Entry], bytes | None]
     Merge = Callable[[bytes, bytes, bytes], tuple[bytes, bool]]
 
+_LABELS = (b"as the turn left it", b"as it is now", b"before the turn")
 _BOM = b"\xef\xbb\xbf"
 _LARGEST = 10 << 20
 
@@ -64,16 +65,15 @@ def outcome(
     if ours is None:
         return Kept("deleted since")
     if theirs is None:
-        return Kept("made by this turn, changed since: kept with the newer text")
+        return Kept("made by this turn and kept, for it was changed since")
     if base is None:
-        return Clash("deleted by this turn, made anew since")
+        return Clash("deleted by this turn and made anew since")
     if not base.kind == theirs.kind == ours.kind:
-        return Clash("another kind of entry by now")
-    if ours.kind == FOLDER:
-        return Kept("its mode was changed since")
-    if ours.kind != REGULAR:
-        return Clash("leads elsewhere by now")
-    return _of_files(base, theirs, ours, read, merge)
+        return Clash("made another kind of entry since")
+    if ours.kind == REGULAR:
+        return _of_files(base, theirs, ours, read, merge)
+    is_folder = ours.kind == FOLDER
+    return Kept("its mode was changed since") if is_folder else Clash("led elsewhere since")
 
 
 def _of_files(
@@ -82,15 +82,16 @@ def _of_files(
     mode = theirs.mode if ours.mode == base.mode else ours.mode
     if ours.strong == base.strong:
         return _with_mode(theirs, mode)
-    if base.strong == theirs.strong or ours.strong == theirs.strong:
+    if theirs.strong in (base.strong, ours.strong):
         return _with_mode(ours, mode)
     if max(base.size, theirs.size, ours.size) > _LARGEST:
-        return Clash("changed since, and too large to be merged")
+        return Clash("too large to be merged, and changed since")
     texts = [read(entry) for entry in (base, ours, theirs)]
     if any(text is None or b"\0" in text for text in texts):
-        return Clash("changed since, and no text that could be merged")
-    data, clean = merge_texts(*(text or b"" for text in texts), merge)
-    return Made(data, mode) if clean else Clash("changed since in the same place", data)
+        return Clash("no text that could be merged, and changed since")
+    old, mine, wanted = (text or b"" for text in texts)
+    data, clean = merge_texts(old, mine, wanted, merge)
+    return Made(data, mode) if clean else Clash("changed in the same place since", data)
 
 
 def merge_texts(base: bytes, ours: bytes, theirs: bytes, merge: "Merge") -> "tuple[bytes, bool]":
@@ -130,3 +131,33 @@ def _with_mode(entry: Entry, mode: int) -> Entry:
         entry.number,
         entry.oid,
     )
+
+
+class Merging:
+    """Merges what somebody changed since, or finds out that somebody has to decide."""
+
+    def __init__(self, read: "Read", decisions: "Mapping[bytes, str]", otherwise: str = "") -> None:
+        self._read = read
+        self._decisions = decisions
+        self._otherwise = otherwise
+
+    def outcome(
+        self, base: "Entry | None", theirs: "Entry | None", ours: "Entry | None"
+    ) -> "Entry | Kept | Clash":
+        """What a path becomes that is neither as it was left nor as it was before."""
+        return outcome(base, theirs, ours, self._content, _by_libgit2)
+
+    def decision(self, path: bytes) -> str:
+        """What was decided for a path; empty if nothing was."""
+        return self._decisions.get(path, self._otherwise)
+
+    def _content(self, entry: Entry) -> "bytes | None":
+        return entry.content if isinstance(entry, Made) else self._read(entry)
+
+
+def _by_libgit2(base: bytes, ours: bytes, theirs: bytes) -> "tuple[bytes, bool]":
+    # Loaded only when a path really needs a merge.
+    from takeback.store import mergefile
+
+    merged = mergefile.merge(base, ours, theirs, _LABELS)
+    return merged.data, merged.clean

@@ -2,8 +2,9 @@
 
 from takeback.engine import lookup, references, reverts, stack, userwork
 from takeback.engine.compare import Chosen, Saved, as_entry, differences
+from takeback.engine.merging import Merging
 from takeback.engine.naming import CHECKPOINT, RESTORE, TURN
-from takeback.engine.plans import Draft, remarks
+from takeback.engine.plans import Draft, in_order, remarks
 from takeback.engine.reverts import Reverts
 from takeback.engine.trees import Trees
 from takeback.errors import DecisionNeededError, NothingToTakeBackError, UnknownReferenceError
@@ -70,6 +71,8 @@ class Planner:
         place: "Place",
         time: float,
         git: "Json",
+        decision: str = "",
+        decisions: "Mapping[bytes, str] | None" = None,
     ) -> None:
         self._ledger = ledger
         self._row = now
@@ -78,6 +81,7 @@ class Planner:
         self._git = git
         self._trees = trees
         self._reverts = Reverts(ledger, self._trees)
+        self._merging = Merging(trees.content, decisions or {}, decision)
         self.now = View(self._trees, now)
 
     # -- undo ------------------------------------------------------------------------------
@@ -167,7 +171,7 @@ class Planner:
         passed: int,
     ) -> Plan:
         chosen = self._choose(paths, [each.path for each in taken], item)
-        draft = Draft(self.now)
+        draft = Draft(self.now, self._merging)
         since = _Since(self._ledger, taken)
         for each in taken:
             if chosen.cover(each.path):
@@ -191,7 +195,7 @@ class Planner:
             turn=item.id if item.restore is None else "",
             restore=item.id if item.restore is not None else "",
             is_newest=is_newest,
-            conflicts=remarks(draft.conflicts),
+            conflicts=in_order(draft.conflicts),
             kept=remarks(draft.kept),
             skipped=remarks(draft.skipped),
             shared=tuple(remark for remark in shared if chosen.cover(remark.path)),
@@ -226,7 +230,7 @@ class Planner:
         objects = self._trees.objects
         then, now = Saved(objects, row), Saved(objects, self._row)
         chosen = Chosen(lookup.choose((now, then), paths, self._place))
-        view, draft = View(self._trees, row), Draft(self.now)
+        view, draft = View(self._trees, row), Draft(self.now, self._merging)
         for found in differences(now, then, chosen.paths):
             draft.exactly(found, view.at)
         draft.finish()
@@ -238,7 +242,7 @@ class Planner:
             target=row.id,
             title=references.in_words(self._ledger, meant, row),
             changes=draft.changes(lambda path: tuple(since.get(path, ()))),
-            conflicts=remarks(draft.conflicts),
+            conflicts=in_order(draft.conflicts),
             skipped=remarks(draft.skipped),
             kept=remarks(draft.kept),
             stays=userwork.commits_since(self._ledger, covers, self._git, self._place.root),

@@ -12,9 +12,11 @@ goes only if nothing stays in it, and what a state left out is unknown, which is
 
 import os
 
+from takeback.engine.merging import Clash, Kept
 from takeback.model import reasons, terms
 from takeback.model.difference import judge
-from takeback.model.plan import PlannedChange, Remark
+from takeback.model.made import Made
+from takeback.model.plan import Conflict, PlannedChange, Remark
 from takeback.model.tree import FOLDER, LINK, REGULAR
 
 TYPE_CHECKING = False
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from typing import Protocol
 
+    from takeback.engine.merging import Merging
     from takeback.engine.reverts import Taken
     from takeback.model.difference import Difference
     from takeback.model.tree import Entry
@@ -36,6 +39,7 @@ if TYPE_CHECKING:
             """What a folder holds."""
 
     Since = Callable[[bytes], list[str]]
+    Sides = tuple[Entry | None, Entry | None, Entry | None]
     FolderAt = Callable[[bytes], Entry | None]
 
 
@@ -55,33 +59,72 @@ class Wish:
 class Draft:
     """A plan in the making: what shall be done at which path, and what is said of others."""
 
-    def __init__(self, now: "View") -> None:
+    def __init__(self, now: "View", merging: "Merging") -> None:
         self._now = now
+        self._merging = merging
         self.wishes: dict[bytes, Wish] = {}
-        self.conflicts: dict[bytes, str] = {}
+        self.conflicts: dict[bytes, Conflict] = {}
         self.kept: dict[bytes, str] = {}
         self.skipped: dict[bytes, str] = {}
 
     # -- what shall be ---------------------------------------------------------------------
 
     def revert(self, taken: "Taken", folder_at: "FolderAt", since: "Since") -> None:
-        """Take back what was changed at one path, if it is still as it was left."""
+        """Take back what was changed at one path, and keep what others changed since."""
         now = state = self._now.at(taken.path)
         for before, after in taken.runs:
             if _is_unknown(before) or _is_unknown(after):
                 self.skipped[taken.path] = _not_covered(before if _is_unknown(before) else after)
                 return
-            if is_same(before, after):
+            if is_same(before, after) or is_same(state, before):
                 continue  # what was put back again is no change, whatever came later
             if is_same(state, after) or _goes(state, after, before):
                 state = before
-            elif not is_same(state, before):
-                self.conflicts[taken.path] = _why(now, since(taken.path))
+                continue
+            merged = self._merge(taken, (after, state, before), folder_at, since)
+            if merged is None:
                 return
+            state = merged
         if is_same(now, state):
             self.kept[taken.path] = "already as it was"
         else:
             self.wishes[taken.path] = Wish(state, folder_at, taken.how)
+
+    def _merge(
+        self, taken: "Taken", sides: "Sides", folder_at: "FolderAt", since: "Since"
+    ) -> "Entry | None":
+        """What comes of both changes; None if that is said, or decided, elsewhere."""
+        base, ours, theirs = sides
+        if _is_unknown(ours):
+            self._object(taken.path, _not_covered(ours))
+            return None
+        found = self._merging.outcome(base, theirs, ours)
+        if isinstance(found, Kept):
+            self.kept[taken.path] = _why(since(taken.path), found.reason)
+            return None
+        if isinstance(found, Clash):
+            conflict = _conflict(taken.path, found, sides, since)
+            if not self._is_decided(taken, conflict, folder_at):
+                self.conflicts[taken.path] = conflict
+            return None
+        return found
+
+    def _is_decided(self, taken: "Taken", conflict: Conflict, folder_at: "FolderAt") -> bool:
+        """Do what was decided for a conflict, if something was."""
+        path, decision = taken.path, self._merging.decision(taken.path)
+        if decision == terms.KEEP_MINE:
+            self.kept[path] = f"{conflict.reason}; stays, as decided"
+        elif decision == terms.SKIP:
+            self.skipped[path] = f"{conflict.reason}; left as it is"
+        elif decision == terms.TAKE_BACK:
+            self.wishes[path] = Wish(taken.runs[-1][0], folder_at, taken.how)
+        elif decision == terms.MARKERS and conflict.marked is not None:
+            ours = conflict.ours
+            mode = ours.mode if ours is not None else REGULAR | 0o644
+            self.wishes[path] = Wish(Made(conflict.marked, mode), folder_at, taken.how)
+        else:
+            return False
+        return True
 
     def exactly(self, found: "Difference", folder_at: "FolderAt") -> None:
         """Let a path become what it was, whoever changed it."""
@@ -94,7 +137,7 @@ class Draft:
             self.skipped[found.path] = f"not covered ({reasons.word(now.reason)})"
         else:
             word = reasons.word(now.reason)
-            self.conflicts[found.path] = f"in the way, and not covered ({word}): move it away"
+            self._object(found.path, f"in the way, and not covered ({word}): move it away")
 
     # -- what follows from it --------------------------------------------------------------
 
@@ -113,7 +156,7 @@ class Draft:
             problem = self._require_folder(above, wish)
             if problem:
                 del self.wishes[path]
-                self.conflicts[path] = problem
+                self._object(path, problem)
                 return
 
     def _require_folder(self, path: bytes, wish: Wish) -> str:
@@ -150,11 +193,14 @@ class Draft:
         if wish.target is None:
             self.kept[path] = f"not empty: it holds {_named(stays)}"
         else:
-            self.conflicts[path] = f"it holds {_named(stays)}, which would have to go: move it away"
+            self._object(path, f"it holds {_named(stays)}, which would have to go: move it away")
 
     def _goes(self, path: bytes) -> bool:
         wish = self.wishes.get(path)
         return wish is not None and wish.target is None
+
+    def _object(self, path: bytes, reason: str) -> None:
+        self.conflicts[path] = Conflict(path, reason)
 
     # -- what comes of it ------------------------------------------------------------------
 
@@ -170,6 +216,11 @@ class Draft:
                 )
                 found.append(change)
         return tuple(found)
+
+
+def in_order(conflicts: "dict[bytes, Conflict]") -> "tuple[Conflict, ...]":
+    """Conflicts in the order of their paths."""
+    return tuple(conflicts[path] for path in sorted(conflicts))
 
 
 def remarks(said: "dict[bytes, str]") -> "tuple[Remark, ...]":
@@ -212,16 +263,26 @@ def _can_be_captured(now: "Entry", then: "Entry | None") -> bool:
     return now.reason == reasons.TOO_LARGE and now.kind == REGULAR and then is not None
 
 
-def _why(now: "Entry | None", since: "list[str]") -> str:
-    if now is not None and now.reason:
-        return f"not covered any more ({reasons.word(now.reason)})"
-    what = "deleted" if now is None else "changed"
-    return f"{what} since by {' and '.join(since)}" if since else f"{what} since"
+def _conflict(
+    path: bytes,
+    clash: Clash,
+    sides: "Sides",
+    since: "Since",
+) -> Conflict:
+    base, ours, theirs = sides
+    reason = _why(since(path), clash.reason)
+    return Conflict(path, reason, base=base, ours=ours, theirs=theirs, marked=clash.marked)
+
+
+def _why(since: "list[str]", reason: str) -> str:
+    return f"{reason} by {' and '.join(since)}" if since else reason
 
 
 def _verb(path: bytes, now: "Entry | None", target: "Entry | None") -> str:
     if now is not None and now.reason:
         return terms.WRITE if target is not None and target.kind == REGULAR else terms.LINK
+    if isinstance(target, Made):
+        return terms.MERGE
     difference = judge(path, now, target)
     return difference.verb if difference is not None else ""
 

@@ -14,3 +14,7 @@ class Made(Entry):
         strong = hashlib.sha256(content).digest()
         super().__init__(b"", mode, 0, len(content), strong, 0, 0, NO_OBJECT)
         self.content = content
+
+    def stored(self, oid: bytes, number: int) -> Entry:
+        """The same, once its content is in a pack."""
+        return Entry(b"", self.mode, 0, self.size, self.strong, 0, number, oid)

@@ -134,7 +134,7 @@ class Plan:
         turn: str = "",
         restore: str = "",
         is_newest: bool = False,
-        conflicts: "tuple[Remark, ...]" = (),
+        conflicts: "tuple[Conflict, ...]" = (),
         kept: "tuple[Remark, ...]" = (),
         skipped: "tuple[Remark, ...]" = (),
         shared: "tuple[Remark, ...]" = (),

@@ -33,6 +33,7 @@ STEP_ENDED = "StepEnded"
 RESTORE_APPLIED = "RestoreApplied"
 RESTORE_TAKEN_BACK = "RestoreTakenBack"
 SAVES_RESCUED = "SavesRescued"
+TEXTS_MERGED = "TextsMerged"
 
 NO_CHAIN = bytes(32)
 _INSERT = "INSERT INTO events VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"

@@ -393,4 +393,5 @@ _APPLY: "dict[str, Apply]" = {
     events.STEP_ENDED: _step_ended,
     events.RESTORE_APPLIED: _restore_applied,
     events.SAVES_RESCUED: _saves_rescued,
+    events.TEXTS_MERGED: _saves_rescued,
 }
