@@ -73,6 +73,22 @@ def fill_outside(outside: Path) -> None:
     (outside / "empty").mkdir()
 
 
+def open_up(folder: Path) -> None:
+    """Let everything below a folder be removed."""
+    for inner, _, _ in os.walk(folder):
+        os.chmod(inner, 0o700)
+
+
+@contextlib.contextmanager
+def a_stage() -> "Iterator[Stage]":
+    """A project beside a folder that must not change; all of it is removed afterwards."""
+    with stage() as folder:
+        try:
+            yield Stage(folder)
+        finally:
+            open_up(folder)
+
+
 class Stage:
     """A project and, beside it, a folder that must never change."""
 
@@ -100,6 +116,7 @@ class Stage:
 
     def prepare(self, verb: str) -> tuple[str, oracle.Picture, oracle.Picture]:
         """A turn to be taken back: the state before it, and the tree before and after a restore."""
+        open_up(self.tree)
         for path in self.tree.iterdir():
             if path.is_dir() and not path.is_symlink():
                 shutil.rmtree(path)
@@ -278,8 +295,7 @@ def _is_named(path: str, told: str) -> bool:
 @pytest.mark.parametrize("swap", SWAPS)
 def test_no_swap_at_any_moment_reaches_outside(swap: str) -> None:
     """A swap before each step and look of undo, redo and rollback changes nothing outside."""
-    with stage() as folder, noted(swaps=swap) as note:
-        place = Stage(folder)
+    with a_stage() as place, noted(swaps=swap) as note:
         tried = 0
         for number, verb in enumerate(VERBS):
             first, by = (1, 1) if FULL else (1 + number * SHARE // len(VERBS), SHARE)
@@ -337,8 +353,7 @@ class MoveOut:
 @pytest.mark.timeout(SECONDS)
 def test_a_folder_that_leaves_the_project_is_left_alone() -> None:
     """After a folder is moved out, at most the one step that was under way still reaches it."""
-    with stage() as folder, noted(swaps="folder moved out") as note:
-        place = Stage(folder)
+    with a_stage() as place, noted(swaps="folder moved out") as note:
         reached = [len(found) for found in _moved_out(place)]
         note["tried"] = len(reached)
         assert len(reached) > 10
@@ -369,8 +384,7 @@ CHANGES = ("exchange", "move", "mkdir", "rmdir", "chmod_file", "fchmod")
 @pytest.mark.parametrize("swap", SWAPS)
 def test_no_swap_during_recovery_reaches_outside(swap: str) -> None:
     """A restore dies half-way; a swap before each step and look of its recovery does no harm."""
-    with stage() as folder, noted(swaps=f"{swap}, recovery") as note:
-        place = Stage(folder)
+    with a_stage() as place, noted(swaps=f"{swap}, recovery") as note:
         deaths = _deaths(place)
         chosen = deaths[::4] if FULL else deaths[len(deaths) // 2 :: len(deaths)]
         tried = 0
@@ -434,8 +448,7 @@ def _undo_and_die(place: Stage, death: int) -> None:
 def test_a_process_that_swaps_all_the_time_gets_nothing_out() -> None:
     """A folder flips between itself and a link to the outside while restores run."""
     rounds = 400 if FULL else 25
-    with stage() as folder, noted(swaps="all the time") as note:
-        place = Stage(folder)
+    with a_stage() as place, noted(swaps="all the time") as note:
         done = 0
         for number in range(rounds):
             done += not _restored_while_it_flips(place, VERBS[number % 3]).failed

@@ -120,8 +120,16 @@ def test_a_small_checkpoint_imports_little(project: Path, home: Path) -> None:
 
 
 @pytest.mark.parametrize("options", [["--dry-run"], []], ids=["preview", "undo"])
-def test_taking_back_imports_nothing_heavy(project: Path, home: Path, options: list[str]) -> None:
+@pytest.mark.parametrize("place", ["in git", "no git"])
+def test_taking_back_imports_nothing_heavy(
+    project: Path, home: Path, options: list[str], place: str
+) -> None:
     """Neither a preview nor an undo from a cold start imports pygit2, or anything else heavy."""
+    if place == "in git":
+        who = ("-c", "user.name=me", "-c", "user.email=me@localhost")
+        subprocess.run(["git", "init", "-q"], cwd=project, check=True)
+        subprocess.run(["git", "add", "."], cwd=project, check=True)
+        subprocess.run(["git", *who, "commit", "-q", "-m", "all"], cwd=project, check=True)
     found = imported_by_undo(project, home, *options)
     assert "takeback.cli.undo" in found
     assert not found & HEAVY

@@ -178,11 +178,14 @@ class Model:
 
     def newest_live(self, session: str = "") -> Act:
         """What a bare undo takes back, of the project or of one session."""
-        live = [entry for entry in self._entries() if entry.is_live and self.has_changed(entry)]
-        live = [entry for entry in live if session in ("", entry.session)]
+        live = self._live(session)
         if not live:
             raise Refused("nothing")
         return max(live, key=lambda entry: entry.order)
+
+    def _live(self, session: str) -> list[Act]:
+        live = [entry for entry in self._entries() if entry.is_live and self.has_changed(entry)]
+        return [entry for entry in live if session in ("", entry.session)]
 
     def can_redo(self, session: str = "") -> bool:
         """Whether there is an undo that was not put back."""
@@ -193,8 +196,7 @@ class Model:
         if not self.can_redo(session):
             raise Refused("nothing")
         newest = max(self._undos(session), key=lambda act: act.order)
-        live = [entry for entry in self._entries() if entry.is_live and self.has_changed(entry)]
-        if any(entry.order > newest.order for entry in live):
+        if any(entry.order > newest.order for entry in self._live(session)):
             raise Refused("decision")
         return newest
 

@@ -59,6 +59,7 @@ class Restorer(SafePoints):
         self._store = store
         self._folder = folder
         self._trees: Trees | None = None
+        self._git: Json = None
 
     def plan(self, make: "Make") -> Plan:
         """Look at the tree, then plan."""
@@ -121,8 +122,9 @@ class Restorer(SafePoints):
         if self._trees is None:
             # Kept for all plans of this restore: what has one hash is read once.
             self._trees = Trees(self._host.objects)
+            self._git = self._host.git_state()
         return planning.Planner(
-            self._ledger, self._trees, now, self._folder, time.time(), self._host.git_state()
+            self._ledger, self._trees, now, self._folder, time.time(), self._git
         )
 
     def _capture_left_out(self, plan: Plan, now: "CheckpointRow") -> "CheckpointRow":

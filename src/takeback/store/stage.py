@@ -25,8 +25,12 @@ if TYPE_CHECKING:
     from takeback.store.objects import Objects
     from takeback.store.states import State
 
-SYNC_EACH = 32
-"""Up to so many files or folders are synced one by one; more of them with the whole disk."""
+SYNC_EACH = 4
+"""Up to so many files or folders are synced one by one; more of them with the whole disk.
+
+Each sync makes the disk flush its cache, which is what takes the time: once for all is faster than
+once for each, unless others have much to write to the same disk.
+"""
 
 _IGNORE = b".gitignore"
 _FOUND = b"takeback-found-"
