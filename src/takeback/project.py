@@ -14,7 +14,7 @@ from takeback.store.failures import FailingAs
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Mapping
     from typing import Protocol, Self, TypedDict, Unpack
 
     from takeback.engine.planning import Planner
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     Make = Callable[[Planner], Plan]
     AnyPath = str | bytes | os.PathLike[str] | os.PathLike[bytes]
     Paths = Iterable[AnyPath]
+    Decide = str | Mapping[bytes, str]
 
     class WithId(Protocol):
         """A turn, a checkpoint, a report: whatever has an id."""
@@ -178,10 +179,13 @@ class Project(Capturing):
         *,
         session: "str | None" = None,
         paths: "Paths" = (),
+        decide: "Decide" = "",
         inside: bytes = b"",
     ) -> "Plan":
         """What `undo` would do. The tree is looked at, and nothing in it is written."""
-        return self._plan(lambda p: p.undo(_name(turn), session, _paths(paths)), inside)
+        return self._plan(
+            lambda p: p.deciding(decide).undo(_name(turn), session, _paths(paths)), inside
+        )
 
     def plan_redo(
         self,
@@ -189,10 +193,13 @@ class Project(Capturing):
         *,
         session: "str | None" = None,
         paths: "Paths" = (),
+        decide: "Decide" = "",
         inside: bytes = b"",
     ) -> "Plan":
         """What `redo` would do. The tree is looked at, and nothing in it is written."""
-        return self._plan(lambda p: p.redo(_name(turn), session, _paths(paths)), inside)
+        return self._plan(
+            lambda p: p.deciding(decide).redo(_name(turn), session, _paths(paths)), inside
+        )
 
     def plan_rollback(
         self,
@@ -220,6 +227,7 @@ class Project(Capturing):
         *,
         session: "str | None" = None,
         paths: "Paths" = (),
+        decide: "Decide" = "",
         inside: bytes = b"",
         **options: "Unpack[Options]",
     ) -> "Report":
@@ -228,7 +236,10 @@ class Project(Capturing):
         What others changed since at the same paths is a conflict, and nothing is written.
         """
         return self._restore(
-            lambda p: p.undo(_name(turn), session, _paths(paths)), inside, None, options
+            lambda p: p.deciding(decide).undo(_name(turn), session, _paths(paths)),
+            inside,
+            None,
+            options,
         )
 
     def redo(
@@ -237,12 +248,16 @@ class Project(Capturing):
         *,
         session: "str | None" = None,
         paths: "Paths" = (),
+        decide: "Decide" = "",
         inside: bytes = b"",
         **options: "Unpack[Options]",
     ) -> "Report":
         """Put back what was undone last, or the turn that is named."""
         return self._restore(
-            lambda p: p.redo(_name(turn), session, _paths(paths)), inside, None, options
+            lambda p: p.deciding(decide).redo(_name(turn), session, _paths(paths)),
+            inside,
+            None,
+            options,
         )
 
     def rollback(

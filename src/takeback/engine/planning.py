@@ -7,15 +7,20 @@ from takeback.engine.naming import CHECKPOINT, RESTORE, TURN
 from takeback.engine.plans import Draft, in_order, remarks
 from takeback.engine.reverts import Reverts
 from takeback.engine.trees import Trees
-from takeback.errors import DecisionNeededError, NothingToTakeBackError, UnknownReferenceError
+from takeback.errors import (
+    DecisionNeededError,
+    NothingToTakeBackError,
+    UnknownReferenceError,
+    UsageError,
+)
 from takeback.model.plan import Plan, PlannedChange, Remark, Report
-from takeback.model.terms import REDO, ROLLBACK, UNDO
+from takeback.model.terms import DECISIONS, REDO, ROLLBACK, UNDO
 from takeback.store import restores
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
-    from typing import Any
+    from typing import Any, Self
 
     from takeback.engine.lookup import Place
     from takeback.engine.reverts import Taken
@@ -71,8 +76,6 @@ class Planner:
         place: "Place",
         time: float,
         git: "Json",
-        decision: str = "",
-        decisions: "Mapping[bytes, str] | None" = None,
     ) -> None:
         self._ledger = ledger
         self._row = now
@@ -81,8 +84,20 @@ class Planner:
         self._git = git
         self._trees = trees
         self._reverts = Reverts(ledger, self._trees)
-        self._merging = Merging(trees.content, decisions or {}, decision)
+        self._merging = Merging(trees.content, {})
         self.now = View(self._trees, now)
+
+    def deciding(self, decide: "str | Mapping[bytes, str]") -> "Self":
+        """The same, with what was decided about conflicts: for all of them, or path by path."""
+        every = decide if isinstance(decide, str) else ""
+        chosen = {} if isinstance(decide, str) else decide
+        for decision in (every, *chosen.values()):
+            if decision and decision not in DECISIONS:
+                raise UsageError(
+                    f"`{decision}` decides nothing", hint=f"one of: {', '.join(DECISIONS)}"
+                )
+        self._merging = Merging(self._trees.content, chosen, every)
+        return self
 
     # -- undo ------------------------------------------------------------------------------
 
