@@ -241,6 +241,10 @@ def _staged_without_sync(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Stage, "write", unsynced)
 
 
+def _disk_is_not_synced(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(fsops, "syncfs", lambda _fd: None)
+
+
 def _objects_are_not_verified(patch: pytest.MonkeyPatch) -> None:
     def unchecked(self, entry):  # type: ignore[no-untyped-def] # noqa: ANN001, ANN202
         try:
@@ -285,6 +289,8 @@ SABOTAGE = (
     Sabotage("journal is checked", _journal_is_believed,
              rules.test_a_forged_journal_leads_nowhere),
     Sabotage("synced", _staged_without_sync,
+             rules.test_what_is_staged_is_synced_before_the_journal),
+    Sabotage("synced, if many", _disk_is_not_synced,
              rules.test_what_is_staged_is_synced_before_the_journal),
     Sabotage("objects are checked", _objects_are_not_verified,
              rules.test_damage_is_found_before_the_first_change),
