@@ -12,6 +12,7 @@ forward, and back when a restore failed or its process died.
 import errno
 import os
 
+from takeback.errors import BlockedError
 from takeback.model.tree import FOLDER, REGULAR
 from takeback.store import fsops
 from takeback.store.descent import Descent
@@ -91,29 +92,45 @@ class Restoring:
         for op in self.ops:
             self._open_up(op, forward)
         for number, op in reversed(list(enumerate(self.ops))):
-            self._do(op, self._remove, number, op, forward)
+            self._do(op, forward, self._remove, number, op, forward)
         for number, op in enumerate(self.ops):
             wanted, _ = op.sides(forward=forward)
             if op.path in self.kept or wanted is None:
                 continue
             if wanted.kind == FOLDER:
-                self._do(op, self._make_folder, op)
+                self._do(op, forward, self._make_folder, op)
             elif op.path in staged:
-                self._do(op, self._place, number, op, wanted, staged[op.path])
+                self._do(op, forward, self._place, number, op, wanted, staged[op.path])
             else:
-                self._do(op, self._set_mode, op, wanted)
+                self._do(op, forward, self._set_mode, op, wanted)
         for op in reversed(self.ops):
-            self._do(op, self._set_folder_mode, op, forward)
+            self._do(op, forward, self._set_folder_mode, op, forward)
         self._sync()
 
-    def _do(self, op: "Op", what: "object", *args: object) -> None:
+    def _do(self, op: "Op", forward: bool, what: "object", *args: object) -> None:
         """Do something at a path; if its folder was moved away meanwhile, it stays as it is."""
         try:
             what(*args)  # type: ignore[operator]
         except OSError as problem:
             if problem.errno not in GONE:
                 raise
+            if self._is_untouched(op, forward):
+                raise BlockedError(
+                    f"somebody removed what was in `{os.fsdecode(self.stage.name)}`",
+                    hint="a restore needs that folder while it runs; try again",
+                ) from problem
             self.kept.setdefault(op.path, _MOVED)
+
+    def _is_untouched(self, op: "Op", forward: bool) -> bool:
+        """Whether nobody was at a path: then somebody was in our own folder."""
+        self._descent.close()
+        try:
+            found = look_at(self._descent.open(op.way), op.name)
+        except OSError as problem:
+            if problem.errno in GONE:
+                return False
+            raise
+        return is_state(found, op.sides(forward=forward)[1])
 
     def _open_up(self, op: "Op", forward: bool) -> None:
         """Let us change what is in a folder, and nobody see it who shall not, until the end."""
