@@ -203,6 +203,30 @@ class SwapStaged:
         shutil.rmtree(self._stage.folder / "stolen", ignore_errors=True)
 
 
+class RemoveStaged:
+    """Removes our own folder in the tree, as a clean-up does that knows nothing of it."""
+
+    def __init__(self, stage: Stage) -> None:
+        self._stage = stage
+
+    def do(self) -> None:
+        """Remove it, if it is there."""
+        for folder in self._stage.tree.glob(".takeback-*"):
+            shutil.rmtree(folder)
+
+    def undo(self) -> None:
+        """Nothing: it is gone."""
+
+
+class EmptyStaged(RemoveStaged):
+    """Removes what is in our own folder."""
+
+    def do(self) -> None:
+        """Remove every file in it."""
+        for file in self._stage.tree.glob(".takeback-*/*"):
+            file.unlink()
+
+
 def _link(place: Path, target: Path) -> None:
     place.symlink_to(target)
 
@@ -219,7 +243,7 @@ def _empty_folder(place: Path, _target: Path) -> None:
     place.mkdir()
 
 
-SWAPS: dict[str, Callable[[Stage], "Swap | SwapFiles | SwapStaged"]] = {
+SWAPS: dict[str, Callable[[Stage], "Swap | SwapFiles | SwapStaged | RemoveStaged"]] = {
     "folder for a link": lambda stage: Swap(stage, "d", _link),
     "folder for a file": lambda stage: Swap(stage, "d", _file),
     "folder moved": lambda stage: Swap(stage, "d", _nothing),
@@ -227,6 +251,8 @@ SWAPS: dict[str, Callable[[Stage], "Swap | SwapFiles | SwapStaged"]] = {
     "inner folder for a link": lambda stage: Swap(stage, INNER, _link),
     "files for links": SwapFiles,
     "our folder for a link": SwapStaged,
+    "our folder removed": RemoveStaged,
+    "our folder emptied": EmptyStaged,
 }
 
 
@@ -271,6 +297,11 @@ def judge(stage: Stage, before: oracle.Picture, after: oracle.Picture, told: str
     if list(stage.tree.glob(".takeback-*")):
         wrong.append("our folder is left in the tree")
     return wrong
+
+
+def judge_strictly(before: oracle.Picture, after: oracle.Picture, now: oracle.Picture) -> list[str]:
+    """What is wrong when nobody touched a path that is restored: a half state, told or not."""
+    return min(oracle.differences(before, now), oracle.differences(after, now), key=len)
 
 
 def _paths(before: oracle.Picture, after: oracle.Picture, now: oracle.Picture) -> list[str]:
@@ -318,12 +349,13 @@ def swap_at(place: Stage, name: str, verb: str, at: int) -> list[str] | None:
         told = attempt(lambda: restore(project, verb, target))
     wrong = place.escapes()
     swap.undo()
-    said = recovered(place)
+    text = told.text + recovered(place)
     if moments.is_over:
         return None
-    return [
-        f"{moments.name}: {what}" for what in wrong + judge(place, before, after, told.text + said)
-    ]
+    wrong += judge(place, before, after, text)
+    if isinstance(swap, RemoveStaged):
+        wrong += judge_strictly(before, after, oracle.picture(place.tree))
+    return [f"{moments.name}: {what}" for what in wrong]
 
 
 class MoveOut:
@@ -431,7 +463,10 @@ def swap_in_recovery(place: Stage, name: str, death: int, at: int) -> list[str] 
     text = " ".join((told.text, *said, recovered(place)))
     if moments.is_over:
         return None
-    return [f"{moments.name}: {what}" for what in wrong + judge(place, before, after, text)]
+    wrong += judge(place, before, after, text)
+    if isinstance(swap, RemoveStaged):
+        wrong += judge_strictly(before, after, oracle.picture(place.tree))
+    return [f"{moments.name}: {what}" for what in wrong]
 
 
 def _undo_and_die(place: Stage, death: int) -> None:
