@@ -203,6 +203,26 @@ class SwapStaged:
         shutil.rmtree(self._stage.folder / "stolen", ignore_errors=True)
 
 
+class SwapRoot:
+    """Puts a link to the outside in the place of the whole project."""
+
+    def __init__(self, stage: Stage) -> None:
+        self._tree = stage.tree
+        self._away = stage.folder / "the whole project"
+        self._outside = stage.outside
+
+    def do(self) -> None:
+        """Move the project away."""
+        self._tree.rename(self._away)
+        self._tree.symlink_to(self._outside)
+
+    def undo(self) -> None:
+        """Move it back."""
+        if self._away.exists():
+            self._tree.unlink()
+            self._away.rename(self._tree)
+
+
 class RemoveStaged:
     """Removes our own folder in the tree, as a clean-up does that knows nothing of it."""
 
@@ -243,13 +263,15 @@ def _empty_folder(place: Path, _target: Path) -> None:
     place.mkdir()
 
 
-SWAPS: dict[str, Callable[[Stage], "Swap | SwapFiles | SwapStaged | RemoveStaged"]] = {
+Swapping = Swap | SwapFiles | SwapStaged | SwapRoot | RemoveStaged
+SWAPS: dict[str, Callable[[Stage], Swapping]] = {
     "folder for a link": lambda stage: Swap(stage, "d", _link),
     "folder for a file": lambda stage: Swap(stage, "d", _file),
     "folder moved": lambda stage: Swap(stage, "d", _nothing),
     "folder for another": lambda stage: Swap(stage, "d", _empty_folder),
     "inner folder for a link": lambda stage: Swap(stage, INNER, _link),
     "files for links": SwapFiles,
+    "project for a link": SwapRoot,
     "our folder for a link": SwapStaged,
     "our folder removed": RemoveStaged,
     "our folder emptied": EmptyStaged,
