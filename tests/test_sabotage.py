@@ -96,7 +96,10 @@ def _no_safety_checkpoint(patch: pytest.MonkeyPatch) -> None:
 
 
 def _displaced_is_not_hashed(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Restoring, "_settle", lambda *_: None)
+    def swap(self: Restoring, op: Op, name: bytes, _seen: set[bytes]) -> None:
+        self._swap(op, name)
+
+    patch.setattr(Restoring, "_exchange", swap)
 
 
 def _rename_over(patch: pytest.MonkeyPatch) -> None:
@@ -165,7 +168,7 @@ def _folders_are_renamed(patch: pytest.MonkeyPatch) -> None:
 
 
 def _overwrite_in_place(patch: pytest.MonkeyPatch) -> None:
-    def overwrite(self: Restoring, _number: int, op: Op, name: bytes) -> None:
+    def overwrite(self: Restoring, op: Op, name: bytes, _seen: set[bytes]) -> None:
         file = os.open(op.name, os.O_WRONLY | os.O_TRUNC, dir_fd=self._parent(op))
         for piece in self.stage.read(name):
             fsops.write(file, piece)
