@@ -74,6 +74,24 @@ def test_a_retry_tells_how_to_reverse_what_was_done(work: Work) -> None:
     assert first.undo
 
 
+# -- which turn ----------------------------------------------------------------------------
+
+
+def test_what_a_step_in_the_background_did_is_taken_back(work: Work) -> None:
+    """A turn that ended while a step of it still writes is the newest that changed something."""
+    work.write(a="0")
+    with work.turn("before"):
+        work.write(a="1")
+    first = work.checkpoint()
+    turn = work.session.turn("serve", whole=False)
+    turn.step("Bash", {"command": "serve &"}, kind="shell").detach()
+    turn.end()
+    work.write(log="written by the server")
+    plan = work.project.plan_undo()
+    assert (plan.turn, plan.passed_over, paths_of(plan)) == (turn.id, 0, {"log": "delete"})
+    assert work.project.plan_rollback(first).covers == (turn.id,)
+
+
 # -- plans ---------------------------------------------------------------------------------
 
 
