@@ -152,6 +152,7 @@ actions = weighted(
     (1, _action("make_plan", **_wish)),
     (1, _action("apply_plan")),
     (2, _action("end", agent=agents)),
+    (1, _action("go_on", agent=agents)),
     (1, _action("look")),
     (1, _action("reopen")),
 )
@@ -207,6 +208,16 @@ class Restores(RuleBasedStateMachine):
         """A turn ends, if one runs."""
         if self.running[agent] is not None:
             self._end(agent)
+
+    def go_on(self, agent: int) -> None:
+        """The newest turn of an agent goes on without a new prompt."""
+        turn = self.sessions[agent].resume()
+        self._looked()
+        if turn is not None and self.running[agent] is None:
+            act = next(act for act in self.model.turns if act.name == turn.id)
+            self.model.go_on(act)
+            self.running[agent] = (act, turn)
+            del self.ended_in[act]
 
     def look(self) -> None:
         """Somebody asks for a checkpoint."""
