@@ -12,7 +12,7 @@ from cases import Work, paths_of
 from faults.report import stage
 from hostile.ground import PLAIN_USER
 from hostile.stage import in_child as in_own_world
-from takeback.errors import BlockedError, DecisionNeededError, TakebackError
+from takeback.errors import BlockedError, ConflictError, DecisionNeededError, TakebackError
 from takeback.store import fsops, renames
 
 
@@ -90,6 +90,45 @@ def test_what_a_step_in_the_background_did_is_taken_back(work: Work) -> None:
     plan = work.project.plan_undo()
     assert (plan.turn, plan.passed_over, paths_of(plan)) == (turn.id, 0, {"log": "delete"})
     assert work.project.plan_rollback(first).covers == (turn.id,)
+
+
+def test_a_file_that_became_a_pipe_is_not_passed_over(work: Work) -> None:
+    """A turn that put a FIFO in the place of a file has deleted that; the FIFO is in the way."""
+    work.write(a="0", d__b="0")
+    with work.turn("before"):
+        work.write(c="0")
+    with work.turn() as turn:
+        work.remove("a", "d")
+        os.mkfifo(work.tree / "a")
+        os.mkfifo(work.tree / "d")
+    with pytest.raises(ConflictError, match="move it away"):
+        work.undo()
+    work.remove("a", "d")
+    report = work.undo()
+    assert report.plan.turn == turn.id
+    assert (work.text("a"), work.text("d/b"), work.text("c")) == ("0", "0", "0")
+
+
+def test_what_was_shut_is_not_passed_over() -> None:
+    """A turn that took away the right to read has changed something, and what to do is told."""
+
+    def play(work: Work) -> None:
+        work.write(a="0", d__b="0")
+        with work.turn("before"):
+            work.write(c="0")
+        with work.turn() as turn:
+            (work.tree / "a").chmod(0)
+            (work.tree / "d").chmod(0)
+        changes = {change.path: change.verb for change in work.project.turn(turn.id).changes}
+        assert changes == {b"a": "mode", b"d": "mode"}, "what cannot be seen is not deleted"
+        with pytest.raises(ConflictError, match="chmod u"):
+            work.undo()
+        (work.tree / "a").chmod(0o600)
+        (work.tree / "d").chmod(0o700)
+        assert work.undo().plan.turn == turn.id
+        assert (work.mode("a"), work.mode("d")) == (0o644, 0o755)
+
+    as_plain_user(play, lambda _: None)
 
 
 # -- plans ---------------------------------------------------------------------------------

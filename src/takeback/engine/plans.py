@@ -39,6 +39,13 @@ if TYPE_CHECKING:
     FolderAt = Callable[[bytes], Entry | None]
 
 
+_WAY_OUT = {
+    reasons.SPECIAL: ": move it away",
+    reasons.UNREADABLE: ": `chmod u+rwX` it",
+    reasons.OTHER_MOUNT: ": unmount it",
+}
+
+
 class Wish:
     """What a path shall become, where its folder would come from, and whose change that is."""
 
@@ -68,9 +75,12 @@ class Draft:
         """Take back what was changed at one path, if it is still as it was left."""
         now = state = self._now.at(taken.path)
         for before, after in taken.runs:
-            if _is_unknown(before) or _is_unknown(after):
-                self.skipped[taken.path] = _not_covered(before if _is_unknown(before) else after)
+            if _is_unknown(before):
+                self.skipped[taken.path] = _not_covered(before)
                 return
+            if _is_unknown(after) and _can_return(state, before):
+                state = before
+                continue
             if is_same(before, after):
                 continue  # what was put back again is no change, whatever came later
             if is_same(state, after) or _goes(state, after, before):
@@ -188,6 +198,13 @@ def is_same(one: "Entry | None", other: "Entry | None") -> bool:
     return one.kind == LINK or (one.mode ^ other.mode) & 0o7777 == 0
 
 
+def _can_return(state: "Entry | None", before: "Entry | None") -> bool:
+    """Whether what was left as something unknown is out of the way, or back but for its mode."""
+    if state is None or before is None or state.reason:
+        return state is None
+    return state.kind == before.kind and (state.kind == FOLDER or state.strong == before.strong)
+
+
 def _goes(state: "Entry | None", after: "Entry | None", before: "Entry | None") -> bool:
     """Whether a folder that was made shall go: then its mode does not matter any more."""
     if before is not None or state is None or after is None or state.reason:
@@ -214,7 +231,7 @@ def _can_be_captured(now: "Entry", then: "Entry | None") -> bool:
 
 def _why(now: "Entry | None", since: "list[str]") -> str:
     if now is not None and now.reason:
-        return f"not covered any more ({reasons.word(now.reason)})"
+        return f"not covered any more ({reasons.word(now.reason)}){_WAY_OUT.get(now.reason, '')}"
     what = "deleted" if now is None else "changed"
     return f"{what} since by {' and '.join(since)}" if since else f"{what} since"
 
