@@ -251,6 +251,18 @@ def test_why_is_kept(shop: Shop) -> None:
     assert shop.json("undo", "--because", "tests fail")["because"] == "tests fail"
 
 
+def test_show_tells_of_a_restore(shop: Shop) -> None:
+    """A restore can be shown by its id: what it took back, and why."""
+    shop.validation()
+    made = shop.json("undo", "--because", "it broke the cart")
+    said = shop("show", str(made["id"])).out
+    assert "Add payment validation" in said
+    assert "it broke the cart" in said
+    shown = shop.json("show", str(made["id"]))["checkpoint"]
+    assert isinstance(shown, dict)
+    assert (shown["restore"]["verb"], shown["restore"]["because"]) == ("undo", "it broke the cart")
+
+
 def test_the_last_line_reverses_what_was_done(shop: Shop) -> None:
     """Also after undo and redo of a turn in the middle: what is named undoes just that."""
     first = later_turn(shop)

@@ -131,14 +131,14 @@ def test_replay(tmp_path: Path) -> None:
 )
 def test_killed_twice(restore: Restore) -> None:
     """Also recovery may be killed at any of its steps: the next one ends in before or after."""
-    _break_recovery(restore, "kill", 12 if FULL else 2)
+    _break_recovery(restore, "kill", 8 if FULL else 2)
 
 
 @pytest.mark.timeout(SECONDS)
 @pytest.mark.parametrize("kind", ["ENOSPC", "EIO", "EACCES", "broken", "interrupt"])
 def test_recovery_that_fails(kind: str) -> None:
     """If recovery meets an error it says so, and the next start recovers."""
-    _break_recovery(MIXED, kind, 4 if FULL else 2)
+    _break_recovery(MIXED, kind, 3 if FULL else 2)
 
 
 def _break_recovery(restore: Restore, kind: str, number: int) -> None:

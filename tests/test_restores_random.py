@@ -9,7 +9,6 @@ what has to come of it, from whole copies of the tree.
 """
 
 import os
-import shutil
 import signal
 import sys
 from collections.abc import Callable
@@ -28,94 +27,17 @@ from hostile.ground import new_ground
 from takeback import errors
 from takeback.session import Turn
 from takeback.store import audit, fsops, schema
+from tree_edits import PATHS, Edit, perform
 from undo_model import Act, Model, Refused, Tree, copy_of, differing
 
 EXAMPLES = int(os.environ.get("TAKEBACK_TEST_EXAMPLES", "0")) or 25
-IS_ROOT = os.geteuid() == 0
 pytestmark = pytest.mark.timeout(600 if EXAMPLES < 100 else 0)
-
-PATHS = (b"a", b"d", b"d/a", b"d/b", b"d/e", b"d/e/a", b"f/a", b"\xff l")
-CONTENTS = (b"", b"1", b"22", b"a line\n" * 300)
-# Only root gets into what it closed to itself, and so can the model.
-FILE_MODES = (0o644, 0o600, 0o755, *((0o000, 0o4711) if IS_ROOT else ()))
-FOLDER_MODES = (0o755, 0o700, 0o2775, *((0o555, 0o000) if IS_ROOT else ()))
 
 STAGE = b".takeback-stage-"
 
-Edit = tuple[str, bytes, int]
 Action = tuple[str, dict[str, Any]]
 Way = tuple[str, int, int]
 """Here, or in another process: perhaps killed at a step, and its recovery at another."""
-
-
-# -- hands ---------------------------------------------------------------------------------
-
-
-def perform(root: bytes, edit: Edit) -> None:
-    """Let somebody do something to the tree, whatever it holds."""
-    what, path, pick = edit
-    {"write": _write, "remove": _remove, "move": _move, "chmod": _chmod, "link": _link}.get(
-        what, _mkdir
-    )(root, path, pick)
-
-
-def _place(root: bytes, path: bytes) -> bytes:
-    """Make room for an entry: folders above it, and nothing where it shall be."""
-    above = path.rpartition(b"/")[0]
-    if above and not _is_folder(os.path.join(root, above)):
-        os.mkdir(_place(root, above))
-    place = os.path.join(root, path)
-    _clear(place)
-    return place
-
-
-def _is_folder(place: bytes) -> bool:
-    return os.path.isdir(place) and not os.path.islink(place)
-
-
-def _clear(place: bytes) -> None:
-    if _is_folder(place):
-        shutil.rmtree(place)
-    elif os.path.lexists(place):
-        os.unlink(place)
-
-
-def _write(root: bytes, path: bytes, pick: int) -> None:
-    place = os.path.join(root, path)
-    is_file = os.path.isfile(place) and not os.path.islink(place)
-    if pick % 3 or not is_file:
-        place = _place(root, path)
-    with open(place, "wb") as file:
-        file.write(CONTENTS[pick % len(CONTENTS)])
-
-
-def _remove(root: bytes, path: bytes, _pick: int) -> None:
-    _clear(os.path.join(root, path))
-
-
-def _move(root: bytes, path: bytes, pick: int) -> None:
-    to = PATHS[pick % len(PATHS)]
-    is_inside = (to + b"/").startswith(path + b"/") or (path + b"/").startswith(to + b"/")
-    if not is_inside and os.path.lexists(os.path.join(root, path)):
-        aside = root + b"-aside"
-        os.rename(os.path.join(root, path), aside)
-        os.rename(aside, _place(root, to))
-
-
-def _chmod(root: bytes, path: bytes, pick: int) -> None:
-    place = os.path.join(root, path)
-    if os.path.lexists(place) and not os.path.islink(place):
-        modes = FOLDER_MODES if os.path.isdir(place) else FILE_MODES
-        os.chmod(place, modes[pick % len(modes)])
-
-
-def _link(root: bytes, path: bytes, pick: int) -> None:
-    os.symlink((b"a", b"d", b"/nowhere/at all", b"..")[pick % 4], _place(root, path))
-
-
-def _mkdir(root: bytes, path: bytes, _pick: int) -> None:
-    if not _is_folder(os.path.join(root, path)):
-        os.mkdir(_place(root, path))
 
 
 # -- restores ------------------------------------------------------------------------------
@@ -230,6 +152,7 @@ actions = weighted(
     (1, _action("make_plan", **_wish)),
     (1, _action("apply_plan")),
     (2, _action("end", agent=agents)),
+    (1, _action("go_on", agent=agents)),
     (1, _action("look")),
     (1, _action("reopen")),
 )
@@ -285,6 +208,16 @@ class Restores(RuleBasedStateMachine):
         """A turn ends, if one runs."""
         if self.running[agent] is not None:
             self._end(agent)
+
+    def go_on(self, agent: int) -> None:
+        """The newest turn of an agent goes on without a new prompt."""
+        turn = self.sessions[agent].resume()
+        self._looked()
+        if turn is not None and self.running[agent] is None:
+            act = next(act for act in self.model.turns if act.name == turn.id)
+            self.model.go_on(act)
+            self.running[agent] = (act, turn)
+            del self.ended_in[act]
 
     def look(self) -> None:
         """Somebody asks for a checkpoint."""

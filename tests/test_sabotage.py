@@ -96,7 +96,10 @@ def _no_safety_checkpoint(patch: pytest.MonkeyPatch) -> None:
 
 
 def _displaced_is_not_hashed(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Restoring, "_settle", lambda *_: None)
+    def swap(self: Restoring, op: Op, name: bytes, _seen: set[bytes]) -> None:
+        self._swap(op, name)
+
+    patch.setattr(Restoring, "_exchange", swap)
 
 
 def _rename_over(patch: pytest.MonkeyPatch) -> None:
@@ -165,7 +168,7 @@ def _folders_are_renamed(patch: pytest.MonkeyPatch) -> None:
 
 
 def _overwrite_in_place(patch: pytest.MonkeyPatch) -> None:
-    def overwrite(self: Restoring, _number: int, op: Op, name: bytes) -> None:
+    def overwrite(self: Restoring, op: Op, name: bytes, _seen: set[bytes]) -> None:
         file = os.open(op.name, os.O_WRONLY | os.O_TRUNC, dir_fd=self._parent(op))
         for piece in self.stage.read(name):
             fsops.write(file, piece)
@@ -241,6 +244,10 @@ def _staged_without_sync(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Stage, "write", unsynced)
 
 
+def _disk_is_not_synced(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(fsops, "syncfs", lambda _fd: None)
+
+
 def _objects_are_not_verified(patch: pytest.MonkeyPatch) -> None:
     def unchecked(self, entry):  # type: ignore[no-untyped-def] # noqa: ANN001, ANN202
         try:
@@ -285,6 +292,8 @@ SABOTAGE = (
     Sabotage("journal is checked", _journal_is_believed,
              rules.test_a_forged_journal_leads_nowhere),
     Sabotage("synced", _staged_without_sync,
+             rules.test_what_is_staged_is_synced_before_the_journal),
+    Sabotage("synced, if many", _disk_is_not_synced,
              rules.test_what_is_staged_is_synced_before_the_journal),
     Sabotage("objects are checked", _objects_are_not_verified,
              rules.test_damage_is_found_before_the_first_change),

@@ -125,13 +125,17 @@ class Model:
         self.running.append(turn)
         return turn
 
+    def go_on(self, turn: Act) -> None:
+        """A turn that had ended goes on, right after a look."""
+        self.running.append(turn)
+
     def end(self, turn: Act) -> None:
         """A turn ends, right after a look."""
         self.running.remove(turn)
 
     def done(self, act: Act, tree: Tree) -> None:
-        """A restore happened; going back to where one is does not count."""
-        if act.kind == ROLLBACK and tree == self.tree:
+        """A restore happened; one that changes nothing counts only if it takes back an entry."""
+        if tree == self.tree and (act.kind == ROLLBACK or act.is_partial):
             return
         self.restores.append(act)
         self._note(tree, act)

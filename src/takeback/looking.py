@@ -147,11 +147,13 @@ class Looking:
     def _recorded(self, ledger: "Ledger", row: "CheckpointRow") -> "RecordedCheckpoint":
         from takeback.engine import details
         from takeback.engine.request import Place
+        from takeback.engine.timeline import Timeline
         from takeback.model.history import RecordedCheckpoint
 
         place = Place(*details.place(ledger, row))
         value = capture.as_value(row, new=False, told=self._told(row), place=place)
-        return RecordedCheckpoint(value, details.of_checkpoint(ledger, row))
+        restore = Timeline(ledger, time.time()).restore(row.number)
+        return RecordedCheckpoint(value, details.of_checkpoint(ledger, row), restore)
 
     def examine(self) -> "tuple[tuple[str, ...], int]":
         """What is wrong with the log, in words, and how many events it has."""

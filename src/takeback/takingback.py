@@ -146,6 +146,7 @@ class Restorer(SafePoints):
         id = ids.from_entropy(os.urandom(8))
         at = time.time_ns()
         said = _said(plan, id, now, because.strip()[:_LONGEST_REASON], at)
+        said["undo"] = self._reverse_of(plan, now)
         planner = self._planner(now)
         root = self._host.open_root()
         try:
@@ -175,7 +176,7 @@ class Restorer(SafePoints):
             after=after,
             kept=tuple(Remark(path, finish.kept[path]) for path in sorted(finish.kept)),
             rescued=tuple(finish.rescued),
-            undo=self._reverse_of(plan, now),
+            undo=str(said["undo"]),
             because=str(said["because"]),
         )
 
@@ -199,15 +200,17 @@ class Restorer(SafePoints):
         return stored
 
     def _reverse_of(self, plan: Plan, before: "CheckpointRow") -> str:
-        """The command that reverses a plan that was just applied."""
+        """The command that reverses a plan that is about to be applied."""
         if plan.verb != REDO:
             return "takeback undo" if plan.verb == ROLLBACK else "takeback redo"
         undo = restores.find(self._ledger, "WHERE id = ?", (plan.restore,))
-        if plan.paths or (undo is not None and undo.partial):
+        item = stack.undone_by(self._ledger, undo) if undo is not None else None
+        if undo is None or item is None or plan.paths or item.undone != undo.number:
+            # Not all of what it takes to be live comes back with it.
             return f"takeback rollback {before.id[:8]}"
         newest = stack.newest(self._ledger)
-        is_newest = newest is not None and newest.id == plan.target
-        return "takeback undo" if is_newest else f"takeback undo {plan.target[:8]}"
+        is_newest = newest is None or newest.opened < item.opened
+        return "takeback undo" if is_newest else f"takeback undo {item.id[:8]}"
 
     def _done_before(self, event: "Event") -> Report:
         """What an earlier call with the same request reported."""

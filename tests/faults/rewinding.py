@@ -113,9 +113,10 @@ class Rewinding(Theatre):
         tell({"left": places(self.tree, self.pictures), "restored": log.restored()})
 
     def court(self) -> Court:
-        """The judge of restores. Where everything is tried, it takes its time now and then."""
+        """The judge of restores. Where everything is tried, it asks for more now and then."""
         self._judged += 1
-        return RestoreCourt(self, is_thorough=not FULL or self._judged % 4 == 0)
+        goes_on, is_thorough = (not FULL or self._judged % often == 0 for often in (2, 4))
+        return RestoreCourt(self, goes_on=goes_on, is_thorough=is_thorough)
 
     def places(self) -> list[str]:
         """Which of the pictures the tree looks like, by number."""

@@ -32,9 +32,10 @@ _PHRASES = {
 class RestoreCourt(Court):
     """One tree and its store after one fault."""
 
-    def __init__(self, play: "Rewinding", *, is_thorough: bool) -> None:
+    def __init__(self, play: "Rewinding", *, goes_on: bool, is_thorough: bool) -> None:
         super().__init__(play.tree, play.home, play.before)
         self._play = play
+        self._goes_on = goes_on
         self._is_thorough = is_thorough
         self._pictures = play.pictures
         self._plain = Plain(play.home, is_open=True)
@@ -62,7 +63,8 @@ class RestoreCourt(Court):
             if self._is_thorough:
                 yield from self._checkpoints_are_whole(project)
                 yield from self._follows_from_events(project)
-            yield from self._go_on(project, sorted(acked), _nothing_else)
+            if self._goes_on:
+                yield from self._go_on(project, sorted(acked), _nothing_else)
         yield from self._locked()
         yield from self._events()
 

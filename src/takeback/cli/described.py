@@ -20,6 +20,7 @@ if TYPE_CHECKING:
         Change,
         GitState,
         RecordedCheckpoint,
+        RecordedRestore,
         RecordedStep,
         RecordedTurn,
     )
@@ -71,6 +72,8 @@ def checkpoint(found: "RecordedCheckpoint", screen: "Screen", now: float) -> Non
         ("When", f"{_clock(made.created)}, {ago(made.created, now)}"),
         ("Entries", f"{made.entries:,}"),
         ("Of", "  ".join(f"{kind} {id}" for kind, id in belongs if id)),
+        ("After", _restored(found.restore)),
+        ("Because", _text(found.restore.because) if found.restore else ""),
     )
     changed = [change for change in found.changes if change.verb != OMIT]
     page.changes(f"Changes  {count(len(changed), 'path')}", changed, _by)
@@ -78,6 +81,14 @@ def checkpoint(found: "RecordedCheckpoint", screen: "Screen", now: float) -> Non
     screen.note(f"`takeback show {made.id[:8]} PATH` prints a file as it was then")
     if made.turn:
         screen.note(f"`takeback show {made.turn[:8]}` shows the turn")
+
+
+def _restored(restore: "RecordedRestore | None") -> str:
+    """What made a checkpoint that a restore made."""
+    if restore is None:
+        return ""
+    some = " of some paths" if restore.partial else ""
+    return f"{restore.verb} {restore.id[:8]}{some}: {_text(restore.title)}"
 
 
 class _Page:

@@ -101,6 +101,7 @@ def _json(found: "RecordedTurn | RecordedCheckpoint") -> "dict[str, Json]":
             {**turns.change_json(change), "author": _author(change.author)}
             for change in found.changes
         ],
+        "restore": turns.restore_json(found.restore) if found.restore is not None else None,
     }
     return {"turn": None, "checkpoint": made, "file": None}
 

@@ -8,7 +8,7 @@ What was made and removed again within a run, or put back, is no change.
 """
 
 from takeback.engine.trees import Trees
-from takeback.model import lines, terms
+from takeback.model import lines, reasons, terms
 from takeback.model.difference import judge
 from takeback.model.tree import REGULAR
 
@@ -144,6 +144,8 @@ class _Folding:
         if difference is None:
             return None
         verb = difference.verb
+        if verb in (terms.DELETE, terms.RMDIR) and self._is_shut(run):
+            return [_text(run.path), terms.MODE, None, None, run.how]
         source = before
         if run.origin is not None and before is None:
             source = self._entry(run.left, run.origin)
@@ -155,12 +157,20 @@ class _Folding:
             told.append(_text(run.origin))
         return told
 
+    def _is_shut(self, run: Run) -> bool:
+        """Whether a path is still there, and nobody may read it any more."""
+        entry = self._found(run.last, run.path)
+        return entry is not None and entry.reason == reasons.UNREADABLE
+
     def _entry(self, checkpoint: int, path: bytes) -> "Entry | None":
+        entry = self._found(checkpoint, path)
+        return None if entry is None or entry.reason else entry
+
+    def _found(self, checkpoint: int, path: bytes) -> "Entry | None":
         if checkpoint not in self._rows:
             self._rows[checkpoint] = self._ledger.checkpoint(checkpoint)
         row = self._rows[checkpoint]
-        entry = self._trees.find(row, path) if row is not None else None
-        return None if entry is None or entry.reason else entry
+        return self._trees.find(row, path) if row is not None else None
 
     def _count(self, before: "Entry | None", after: "Entry | None") -> "Lines":
         files = [e for e in (before, after) if e is not None]

@@ -177,7 +177,8 @@ def _needs_key(
     """Whether what a captured folder held has to be looked up: it went, or was replaced."""
     if key is None or old is None or old[1] & REASON or old[0] & KIND != FOLDER:
         return False
-    stays = node is not None and node.is_folder
+    # What is in a folder that nobody may look into is unknown; that is not gone.
+    stays = node is not None and (node.is_folder or node.reason not in (0, reasons.SPECIAL))
     return not stays or (child is not None and child.offset < 0)
 
 
@@ -190,10 +191,20 @@ def _compare(
             yield _gone(path, old, folder.mtime)
         return
     verb = _verb(old if captured_before else None, node, unknown=unknown or old is not None)
-    if node.reason and (old is None or captured_before):
+    if captured_before and old is not None and node.reason == reasons.SPECIAL:
+        # What was there is gone, and something without content took its place.
+        yield _gone(path, old, folder.mtime)
+    elif captured_before and old is not None and _is_shut(old, node):
+        yield Delta(path, terms.MODE, time=_stamps(folder, node))
+    elif node.reason and (old is None or captured_before):
         yield Delta(path, terms.OMIT, strong=bytes([node.reason]), time=_stamps(folder, node))
     elif not node.reason and verb:
         yield Delta(path, verb, strong=node.strong, time=_stamps(folder, node))
+
+
+def _is_shut(old: "State", node: "Node") -> bool:
+    """Whether somebody took away the right to read an entry."""
+    return node.reason == reasons.UNREADABLE and old[0] & KIND == node.mode & KIND
 
 
 def _verb(old: "State | None", node: "Node", *, unknown: bool) -> str:

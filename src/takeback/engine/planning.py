@@ -10,6 +10,7 @@ from takeback.engine.trees import Trees
 from takeback.errors import (
     DecisionNeededError,
     NothingToTakeBackError,
+    StalePlanError,
     UnknownReferenceError,
     UsageError,
 )
@@ -199,7 +200,6 @@ class Planner:
         if not chosen.paths:
             self._keep_yours(draft, item)
         shared = self._shared(item) if verb == UNDO else ()
-        doubts, stays = userwork.around(item, self._git, self._place.root, undone=verb == UNDO)
         whose = (item.agent,) if item.agent else ()
         return Plan(
             verb,
@@ -214,8 +214,8 @@ class Planner:
             kept=remarks(draft.kept),
             skipped=remarks(draft.skipped),
             shared=tuple(remark for remark in shared if chosen.cover(remark.path)),
-            doubts=doubts,
-            stays=stays,
+            doubts=userwork.doubts(item, self._git),
+            stays=userwork.stays(item, self._git, self._place.root) if verb == UNDO else (),
             passed_over=passed,
             paths=chosen.paths,
             session=item.session,
@@ -266,13 +266,24 @@ class Planner:
         )
 
     def require_current(self, plan: Plan) -> None:
-        """An error if what a plan takes back, or puts back, is so by now."""
+        """An error if a plan is of another project, or done by now; doubts as they are by now."""
+        if plan.verb == ROLLBACK:
+            if not self._ledger.with_prefix(plan.target):
+                raise StalePlanError(
+                    f"there is no checkpoint `{plan.target}` in this project",
+                    hint="apply a plan to the project that it was made for",
+                )
+            return
+        item = self._item(plan.target)
         if plan.verb == UNDO:
-            self._require_live(self._item(plan.entry))
-        elif plan.verb == REDO:
+            self._require_live(item)
+        else:
             undo = restores.find(self._ledger, "WHERE id = ?", (plan.restore,))
             if undo is None or undo.reversed is not None:
-                raise NothingToTakeBackError(f"`{plan.entry}` was put back already")
+                raise NothingToTakeBackError(
+                    f"`{plan.entry}` was put back already", hint="`takeback log` shows it"
+                )
+        plan.doubts = userwork.doubts(item, self._git)
 
     # -- what is meant ---------------------------------------------------------------------
 
@@ -350,15 +361,22 @@ def reported(ledger: "Ledger", said: "Mapping[str, Json]") -> Report:
         is_newest=True,
         session=str(said["session"] or ""),
     )
-    kept: Any = said.get("kept") or ()
+    kept, rescued = (_remarks(said.get(name)) for name in ("kept", "rescued"))
     return Report(
         plan,
         id=str(said["restore"]),
         before=rows[0].id,
         after=rows[1].id,
-        kept=tuple(Remark(_bytes(str(path)), str(reason)) for path, reason in kept),
+        kept=kept,
+        rescued=rescued,
+        undo=str(said.get("undo", "")),
         because=str(said["because"]),
     )
+
+
+def _remarks(told: "Json") -> "tuple[Remark, ...]":
+    pairs: Any = told or ()
+    return tuple(Remark(_bytes(str(path)), str(reason)) for path, reason in pairs)
 
 
 def _bytes(path: str) -> bytes:

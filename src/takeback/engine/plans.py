@@ -43,6 +43,13 @@ if TYPE_CHECKING:
     FolderAt = Callable[[bytes], Entry | None]
 
 
+_WAY_OUT = {
+    reasons.SPECIAL: ": move it away",
+    reasons.UNREADABLE: ": `chmod u+rwX` it",
+    reasons.OTHER_MOUNT: ": unmount it",
+}
+
+
 class Wish:
     """What a path shall become, where its folder would come from, and whose change that is."""
 
@@ -73,9 +80,12 @@ class Draft:
         """Take back what was changed at one path, and keep what others changed since."""
         now = state = self._now.at(taken.path)
         for before, after in taken.runs:
-            if _is_unknown(before) or _is_unknown(after):
-                self.skipped[taken.path] = _not_covered(before if _is_unknown(before) else after)
+            if _is_unknown(before):
+                self.skipped[taken.path] = _not_covered(before)
                 return
+            if _is_unknown(after) and _can_return(state, before):
+                state = before
+                continue
             if is_same(before, after) or is_same(state, before):
                 continue  # what was put back again is no change, whatever came later
             if is_same(state, after) or _goes(state, after, before):
@@ -96,7 +106,11 @@ class Draft:
         """What comes of both changes; None if that is said, or decided, elsewhere."""
         base, ours, theirs = sides
         if _is_unknown(ours):
-            self._object(taken.path, _not_covered(ours))
+            way_out = _WAY_OUT.get(ours.reason, "") if ours is not None else ""
+            self._object(taken.path, _not_covered(ours) + way_out)
+            return None
+        if _is_unknown(base):
+            self.skipped[taken.path] = _not_covered(base)
             return None
         found = self._merging.outcome(base, theirs, ours)
         if isinstance(found, Kept):
@@ -237,6 +251,13 @@ def is_same(one: "Entry | None", other: "Entry | None") -> bool:
     if one.kind != FOLDER and one.strong != other.strong:
         return False
     return one.kind == LINK or (one.mode ^ other.mode) & 0o7777 == 0
+
+
+def _can_return(state: "Entry | None", before: "Entry | None") -> bool:
+    """Whether what was left as something unknown is out of the way, or back but for its mode."""
+    if state is None or before is None or state.reason:
+        return state is None
+    return state.kind == before.kind and (state.kind == FOLDER or state.strong == before.strong)
 
 
 def _goes(state: "Entry | None", after: "Entry | None", before: "Entry | None") -> bool:

@@ -25,10 +25,11 @@ _LIVE = "t.undone IS NULL AND t.covered IS NULL"
 _OF = " AND (?1 IS NULL OR t.session = ?1)"
 _NEWEST = " ORDER BY t.number DESC LIMIT 1"
 _CHANGED = f"WHERE t.paths > 0 AND {_LIVE}"
-_RUNNING = (
-    f"WHERE t.closed IS NULL AND {_LIVE} AND EXISTS"  # noqa: S608 - our own text
-    " (SELECT 1 FROM deltas d WHERE d.turn = t.number AND d.who = 'step')"
-)
+_SO_FAR = "EXISTS (SELECT 1 FROM deltas d WHERE d.turn = t.number AND d.who = 'step')"
+_RUNNING = f"WHERE t.closed IS NULL AND {_LIVE} AND {_SO_FAR}"
+_BEHIND = "t.number IN (SELECT turn FROM steps WHERE closed IS NULL)"
+_IN_BACKGROUND = f"WHERE {_BEHIND} AND {_LIVE} AND {_SO_FAR}"
+"""What a turn changed is counted at its end; while it runs, or a step of it does, it is not yet."""
 
 _WITHOUT_CHANGES = "SELECT count(*) FROM turns t WHERE t.paths = 0 AND t.closed NOT NULL AND "
 
@@ -97,7 +98,7 @@ def rollback(row: "RestoreRow") -> Item:
 def newest(ledger: "Ledger", session: "int | None" = None) -> "Item | None":
     """The newest live entry: of the project, or the newest turn of one session."""
     found = []
-    for where in (_CHANGED, _RUNNING):
+    for where in (_CHANGED, _RUNNING, _IN_BACKGROUND):
         rows = ledger.rows(_TURN + where + _OF + _NEWEST, (session,))
         found += [Item(row) for row in rows]
     if session is None:
@@ -143,8 +144,9 @@ def undone_by(ledger: "Ledger", undo: "RestoreRow") -> Item:
 
 def covered_by(ledger: "Ledger", target: int) -> "list[str]":
     """The turns that changed something and that a rollback to a checkpoint goes back over."""
+    changed = f"(t.paths > 0 OR ((t.closed IS NULL OR {_BEHIND}) AND {_SO_FAR}))"
     query = (
-        f"SELECT t.id FROM turns t WHERE {_LIVE} AND t.before >= ? AND t.paths > 0"  # noqa: S608
+        f"SELECT t.id FROM turns t WHERE {_LIVE} AND t.before >= ? AND {changed}"  # noqa: S608
         " ORDER BY t.number DESC"
     )
     return [str(id) for (id,) in ledger.rows(query, (target,))]

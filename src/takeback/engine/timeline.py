@@ -103,10 +103,16 @@ class Timeline:
         """The rollbacks that belong between the turns, or everything."""
         order = "ORDER BY r.number DESC"
         if all:
-            rows = self._ledger.rows(RESTORES + order)
-        else:
-            oldest = int(min((turn.started for turn in turns), default=0) * 1e9)
-            rows = self._ledger.rows(RESTORES + ROLLBACKS + order, (oldest,))
+            return self._as_restores(RESTORES + order)
+        oldest = int(min((turn.started for turn in turns), default=0) * 1e9)
+        return self._as_restores(RESTORES + ROLLBACKS + order, oldest)
+
+    def restore(self, checkpoint: int) -> "RecordedRestore | None":
+        """The newest restore that ended in a checkpoint, if one did."""
+        where = "WHERE r.after = ? ORDER BY r.number DESC LIMIT 1"
+        return next(iter(self._as_restores(RESTORES + where, checkpoint)), None)
+
+    def _as_restores(self, query: str, *values: int) -> "tuple[RecordedRestore, ...]":
         return tuple(
             RecordedRestore(
                 id=id,
@@ -120,7 +126,9 @@ class Timeline:
                 because=because,
                 undone=undone or "",
             )
-            for id, verb, title, at, turn, before, after, partial, because, undone in rows
+            for id, verb, title, at, turn, before, after, partial, because, undone in (
+                self._ledger.rows(query, values)
+            )
         )
 
     def turn(self, number: int) -> RecordedTurn:

@@ -16,23 +16,24 @@ if TYPE_CHECKING:
 _SHORT = 10
 
 
-def around(
-    item: "Item", git: "Json", root: bytes, *, undone: bool
-) -> "tuple[tuple[str, ...], tuple[str, ...]]":
-    """What needs consent, and what stays, when a turn is taken back or put back."""
+def doubts(item: "Item", git: "Json") -> "tuple[str, ...]":
+    """What needs consent when a turn is taken back or put back."""
     now, then = _state(git), details.git(item.git_after or item.git_before)
-    if now is None or then is None:
-        return (), ()
-    doubts: tuple[str, ...] = ()
-    if now.branch != then.branch:
-        doubts = (f"{item.called} ended on {_branch(then)}, and {_branch(now)} is checked out now",)
+    if now is None or then is None or now.branch == then.branch:
+        return ()
+    return (f"{item.called} ended on {_branch(then)}, and {_branch(now)} is checked out now",)
+
+
+def stays(item: "Item", git: "Json", root: bytes) -> "tuple[str, ...]":
+    """The commits that stay when a turn is taken back: its own, and those that came since."""
+    now, then = _state(git), details.git(item.git_after or item.git_before)
     before = details.git(item.git_before)
-    if not undone or before is None:
-        return doubts, ()
-    stays = [_stays(root, before, then, now)]
+    if now is None or then is None or before is None:
+        return ()
+    told = [_stays(root, before, then, now)]
     if now.branch == then.branch:
-        stays.append(_came_since(root, then, now))
-    return doubts, tuple(filter(None, stays))
+        told.append(_came_since(root, then, now))
+    return tuple(filter(None, told))
 
 
 def commits_since(
@@ -54,17 +55,32 @@ def _stays(root: bytes, before: "GitState", after: "GitState", now: "GitState") 
     if before.head == after.head or after.head is None:
         return ""
     count = _count(root, before, after)
-    if count is None and before.head is not None:
-        return f"HEAD stays at {after.head[:_SHORT]}; it was {before.head[:_SHORT]} before"
     commits = f"1 commit stays ({after.head[:_SHORT]})"
     if count != 1:
         commits = f"{count or 'some'} commits stay (up to {after.head[:_SHORT]})"
+    if now.branch != after.branch:
+        return f"{commits} on {_branch(after)}"
+    if now.head != after.head:
+        return commits + _revert(root, before, after, now, count)
     if before.head is None:
-        return commits
-    if now.head == after.head:
-        return f"{commits}: `git reset --soft {before.head[:_SHORT]}` takes {_them(count)} back"
+        return f"{commits}: `git update-ref -d HEAD` takes {_them(count)} back"
+    reset = f"`git reset --soft {before.head[:_SHORT]}`"
+    if count is None:
+        # Amended, reset, or packed by git: only where HEAD was is known.
+        return f"HEAD stays at {after.head[:_SHORT]}: {reset} brings it back to where it was"
+    return f"{commits}: {reset} takes {_them(count)} back"
+
+
+def _revert(
+    root: bytes, before: "GitState", after: "GitState", now: "GitState", count: "int | None"
+) -> str:
+    """The command that takes back commits with others on top of them; empty if none is known."""
+    if before.head is None or after.head is None or count is None:
+        return ""
+    if _count(root, after, now) is None:
+        return ""
     revert = f"git revert --no-commit {before.head[:_SHORT]}..{after.head[:_SHORT]}"
-    return f"{commits}: `{revert}` takes {_them(count)} back"
+    return f": `{revert}` takes {_them(count)} back"
 
 
 def _came_since(root: bytes, then: "GitState", now: "GitState") -> str:

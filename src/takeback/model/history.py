@@ -282,13 +282,22 @@ class RecordedTurn:
 
 
 class RecordedCheckpoint:
-    """A checkpoint, what changed with it and who did that; for what it was taken is in it."""
+    """A checkpoint, what changed with it and who did that; for what it was taken is in it.
 
-    __slots__ = ("changes", "checkpoint")
+    `restore` is the one that it was made by, if it was.
+    """
 
-    def __init__(self, checkpoint: "Checkpoint", changes: "tuple[Change, ...]") -> None:
+    __slots__ = ("changes", "checkpoint", "restore")
+
+    def __init__(
+        self,
+        checkpoint: "Checkpoint",
+        changes: "tuple[Change, ...]",
+        restore: "RecordedRestore | None" = None,
+    ) -> None:
         self.checkpoint = checkpoint
         self.changes = changes
+        self.restore = restore
 
     def __repr__(self) -> str:
         return f"RecordedCheckpoint({self.checkpoint!r})"

@@ -1,5 +1,6 @@
 """Turn what the system and SQLite complain about into errors of ours."""
 
+import errno
 import os
 
 from takeback.errors import DamagedStoreError
@@ -8,6 +9,15 @@ from takeback.store import sqlite
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from takeback.errors import TakebackError
+
+
+_HINTS = {
+    errno.EACCES: "see to its permissions, and try again",
+    errno.EPERM: "see to its owner and its attributes (`lsattr`), and try again",
+    errno.EROFS: "that disk is read-only; make it writable, and try again",
+    errno.ENOSPC: "free some space, and try again",
+    errno.EDQUOT: "free some space, and try again",
+}
 
 
 class FailingAs:
@@ -25,7 +35,8 @@ class FailingAs:
     def __exit__(self, kind: object, problem: object, trace: object) -> None:
         if isinstance(problem, OSError):
             where = f" (`{os.fsdecode(problem.filename)}`)" if problem.filename else ""
-            raise self._kind(f"{self._meaning}: {problem.strerror}{where}") from problem
+            hint = _HINTS.get(problem.errno or 0, "")
+            raise self._kind(f"{self._meaning}: {problem.strerror}{where}", hint=hint) from problem
         if isinstance(problem, ValueError) and "null" in str(problem):
             raise self._kind(f"{self._meaning}: a path cannot hold a NUL byte") from problem
         if isinstance(problem, sqlite.OperationalError):

@@ -1,9 +1,8 @@
-"""What can be refused before the first change: no room, another disk, somebody else's folder."""
+"""What can be refused before the first change: no room, another disk, what is somebody else's."""
 
 import os
 
 from takeback.errors import BlockedError
-from takeback.model.tree import FOLDER
 from takeback.store.descent import Descent
 from takeback.store.states import GONE
 
@@ -14,24 +13,41 @@ if TYPE_CHECKING:
     from takeback.store.states import Op
 
 
+_STICKY = 0o1000
+_ASK = "ask its owner, or take back other paths only: `-- PATH`; nothing was changed"
+
+
 def require_possible(root: int, ops: "Sequence[Op]") -> None:
     """An error unless everything that is planned can be done, as far as one can see."""
     _require_room(root, ops)
+    _require_open_root(os.fstat(root))
     device, descent = os.fstat(root).st_dev, Descent(root)
     try:
         for way in dict.fromkeys(op.way for op in ops):
             _require_writable(descent, way, device)
+        if os.geteuid() != 0:
+            for op in ops:
+                _require_own(descent, op)
     finally:
         descent.close()
 
 
 def _require_room(root: int, ops: "Sequence[Op]") -> None:
-    size = sum(op.after.size for op in ops if op.after and op.after.kind != FOLDER)
+    size = sum(op.after.size for op in ops if op.after is not None and op.is_staged(forward=True))
     disk = os.fstatvfs(root)
     if disk.f_bavail * disk.f_frsize < size + size // 20:
         raise BlockedError(
             f"there is not enough room: {size:,} bytes are needed",
             hint="free some space and try again; nothing was changed",
+        )
+
+
+def _require_open_root(root: os.stat_result) -> None:
+    """What is to appear is staged in the root, wherever it goes."""
+    if os.geteuid() == root.st_uid != 0 and root.st_mode & 0o300 != 0o300:
+        raise BlockedError(
+            "the folder of the project forbids to make anything in it",
+            hint="`chmod u+wx` it, and try again; nothing was changed",
         )
 
 
@@ -41,11 +57,30 @@ def _require_writable(descent: Descent, way: "tuple[bytes, ...]", device: int) -
     found, shown = os.fstat(fd), os.fsdecode(b"/".join(way) or b".")
     if found.st_dev != device:
         raise BlockedError(f"`{shown}` is on another disk", hint="unmount it, and try again")
-    if os.geteuid() not in (0, found.st_uid) and not os.access(b".", os.W_OK, dir_fd=fd):
+    if os.geteuid() not in (0, found.st_uid) and not os.access(b".", os.W_OK | os.X_OK, dir_fd=fd):
         raise BlockedError(
             f"the folder `{shown}` is somebody else's and forbids to change what is in it",
-            hint="ask its owner, or take back other paths only: `-- PATH`",
+            hint=_ASK,
         )
+
+
+def _require_own(descent: Descent, op: "Op") -> None:
+    """Some things only the owner may do: change a mode, take something out of a sticky folder."""
+    fd, way = _nearest(descent, op.way)
+    if op.before is None or way != op.way:
+        return
+    folder, me = os.fstat(fd), os.geteuid()
+    try:
+        if os.stat(op.name or b".", dir_fd=fd, follow_symlinks=False).st_uid == me:
+            return
+    except FileNotFoundError:
+        return
+    shown = os.fsdecode(op.path or b".")
+    if op.is_in_place:
+        if op.after is not None and (op.before.mode ^ op.after.mode) & 0o7777:
+            raise BlockedError(f"only its owner can change the mode of `{shown}`", hint=_ASK)
+    elif folder.st_mode & _STICKY and folder.st_uid != me:
+        raise BlockedError(f"only its owner can take `{shown}` out of its folder", hint=_ASK)
 
 
 def _nearest(descent: Descent, way: "tuple[bytes, ...]") -> "tuple[int, tuple[bytes, ...]]":

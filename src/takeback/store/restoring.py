@@ -12,7 +12,8 @@ forward, and back when a restore failed or its process died.
 import errno
 import os
 
-from takeback.model.tree import FOLDER, REGULAR
+from takeback.errors import BlockedError
+from takeback.model.tree import FOLDER
 from takeback.store import fsops
 from takeback.store.descent import Descent
 from takeback.store.stage import SYNC_EACH, Stage
@@ -59,15 +60,14 @@ class Restoring:
         todo = [
             (number, op.path, wanted)
             for number, op in enumerate(self.ops)
-            for wanted, other in [op.sides(forward=forward)]
-            if op.path not in staged and _needs_staging(wanted, other)
+            for wanted, _ in [op.sides(forward=forward)]
+            if op.path not in staged and op.is_staged(forward=forward)
             if forward or not is_state(self.look(op), wanted)
         ]
         letter, few = b"n" if forward else b"r", len(todo) <= SYNC_EACH
         for number, path, wanted in todo:
             assert wanted is not None, "nothing is staged for what goes"
-            staged[path] = b"%s%d" % (letter, number)
-            self._free(staged[path])
+            staged[path] = self._unused(b"%s%d" % (letter, number))
             self.stage.write(staged[path], wanted, sync=few, keep_mtime=keep_mtime)
         if not few:
             fsops.syncfs(self.stage.fd)
@@ -91,29 +91,46 @@ class Restoring:
         for op in self.ops:
             self._open_up(op, forward)
         for number, op in reversed(list(enumerate(self.ops))):
-            self._do(op, self._remove, number, op, forward)
-        for number, op in enumerate(self.ops):
+            self._do(op, forward, self._remove, number, op, forward)
+        for op in self.ops:
             wanted, _ = op.sides(forward=forward)
             if op.path in self.kept or wanted is None:
                 continue
             if wanted.kind == FOLDER:
-                self._do(op, self._make_folder, op)
+                self._do(op, forward, self._make_folder, op)
             elif op.path in staged:
-                self._do(op, self._place, number, op, wanted, staged[op.path])
+                self._do(op, forward, self._place, op, wanted, staged[op.path])
             else:
-                self._do(op, self._set_mode, op, wanted)
+                self._do(op, forward, self._set_mode, op, wanted)
         for op in reversed(self.ops):
-            self._do(op, self._set_folder_mode, op, forward)
+            self._do(op, forward, self._set_folder_mode, op, forward)
         self._sync()
 
-    def _do(self, op: "Op", what: "object", *args: object) -> None:
+    def _do(self, op: "Op", forward: bool, what: "object", *args: object) -> None:
         """Do something at a path; if its folder was moved away meanwhile, it stays as it is."""
         try:
             what(*args)  # type: ignore[operator]
         except OSError as problem:
             if problem.errno not in GONE:
+                problem.filename = op.path
                 raise
+            if self._is_untouched(op, forward):
+                raise BlockedError(
+                    f"somebody removed what was in `{os.fsdecode(self.stage.name)}`",
+                    hint="a restore needs that folder while it runs; try again",
+                ) from problem
             self.kept.setdefault(op.path, _MOVED)
+
+    def _is_untouched(self, op: "Op", forward: bool) -> bool:
+        """Whether nobody was at a path: then somebody was in our own folder."""
+        self._descent.close()
+        try:
+            found = look_at(self._descent.open(op.way), op.name)
+        except OSError as problem:
+            if problem.errno in GONE:
+                return False
+            raise
+        return is_state(found, op.sides(forward=forward)[1])
 
     def _open_up(self, op: "Op", forward: bool) -> None:
         """Let us change what is in a folder, and nobody see it who shall not, until the end."""
@@ -149,8 +166,7 @@ class Restoring:
             if found is not None:
                 self.kept[op.path] = "changed since"
             return
-        quarantined = b"q%d" % number
-        self._free(quarantined)
+        quarantined = self._unused(b"q%d" % number)
         fsops.move(self._parent(op), op.name, self.stage.fd, quarantined)
         if op.knows(look_at(self.stage.fd, quarantined)):
             return
@@ -161,14 +177,13 @@ class Restoring:
             # Saved once more: the newer save has the path, this one is rescued.
             return
 
-    def _free(self, name: bytes) -> None:
-        """Let a name in our folder be free; what an earlier try left there is kept."""
-        if look_at(self.stage.fd, name) is None:
-            return
-        again = 1
-        while look_at(self.stage.fd, b"%s.%d" % (name, again)) is not None:
+    def _unused(self, name: bytes) -> bytes:
+        """This name in our folder or, if an earlier try left something there, one like it."""
+        free, again = name, 0
+        while kind_at(self.stage.fd, free) is not None:
             again += 1
-        fsops.move(self.stage.fd, name, self.stage.fd, b"%s.%d" % (name, again))
+            free = b"%s.%d" % (name, again)
+        return free
 
     def _remove_folder(self, op: "Op", other: "Entry | None") -> None:
         if other is None or other.kind != FOLDER:
@@ -191,7 +206,7 @@ class Restoring:
             if found is None or found.kind != FOLDER:
                 self.kept[op.path] = "something else is there by now"
 
-    def _place(self, number: int, op: "Op", wanted: "Entry", name: bytes) -> None:
+    def _place(self, op: "Op", wanted: "Entry", name: bytes) -> None:
         """Let a staged entry appear at its path."""
         found = self.look(op)
         if is_state(found, wanted):
@@ -205,36 +220,45 @@ class Restoring:
         if not op.knows(found):
             self.kept[op.path] = "changed since"
             return
-        self._exchange(number, op, name)
+        self._exchange(op, name, set())
 
-    def _exchange(self, number: int, op: "Op", name: bytes) -> None:
+    def _exchange(self, op: "Op", name: bytes, seen: "set[bytes]") -> None:
+        """Let an entry of our folder and what is at a path change places, and see what that was.
+
+        If it is unknown, somebody saved meanwhile: the newest save goes back to the path. There
+        may be one more by then: that one comes out, and goes back in turn.
+        """
+        displaced: bytes | None = name
+        while displaced is not None and len(seen) <= _PATIENCE:
+            displaced = self._swap(op, displaced)
+            found = look_at(self.stage.fd, displaced) if displaced is not None else None
+            if found is None or op.knows(found) or found.strong in seen:
+                return
+            self.kept[op.path] = _SAVED
+            seen.add(found.strong)
+        # It never stops: the last save that was displaced is rescued, and the next has the path.
+
+    def _swap(self, op: "Op", name: bytes) -> "bytes | None":
+        """Let an entry of our folder and one at a path change places; what that is called here.
+
+        None if somebody saved in between, where a file system cannot exchange: that stays.
+        """
         parent = self._parent(op)
         try:
             fsops.exchange(self.stage.fd, name, parent, op.name)
+            return name
         except OSError as problem:
             if problem.errno not in fsops.CANNOT:
                 raise
-            # No exchange on this file system: for a moment nothing is there.
-            old = b"q%d" % number
-            self._free(old)
-            fsops.move(parent, op.name, self.stage.fd, old)
+        # For a moment nothing is at the path.
+        displaced = self._unused(b"q" + name[1:].partition(b".")[0])
+        fsops.move(parent, op.name, self.stage.fd, displaced)
+        try:
             fsops.move(self.stage.fd, name, parent, op.name)
-            name = old
-        self._settle(op, name, set())
-
-    def _settle(self, op: "Op", name: bytes, seen: "set[bytes]") -> None:
-        """See that what was displaced is known; else the newest save goes back to the path.
-
-        Somebody may save once more meanwhile: then that one comes out, and goes back in turn.
-        """
-        displaced = look_at(self.stage.fd, name)
-        while displaced is not None and not op.knows(displaced) and displaced.strong not in seen:
+        except FileExistsError:
             self.kept[op.path] = _SAVED
-            if len(seen) == _PATIENCE:
-                return  # it never stops; this save is rescued, and the next has the path
-            seen.add(displaced.strong)
-            fsops.exchange(self.stage.fd, name, self._parent(op), op.name)
-            displaced = look_at(self.stage.fd, name)
+            return None
+        return displaced
 
     def _set_mode(self, op: "Op", wanted: "Entry") -> None:
         """Only the mode differs: the content is not touched."""
@@ -285,12 +309,11 @@ class Restoring:
                 if found is None:
                     fsops.move(self.stage.fd, name, self._parent(op), op.name)
                 elif op.knows(found) and found.kind != FOLDER:
-                    fsops.exchange(self.stage.fd, name, self._parent(op), op.name)
-                    self._settle(op, name, {state.strong})
+                    self._exchange(op, name, {state.strong})
                 else:
                     continue
             except OSError as problem:
-                if problem.errno not in (*GONE, errno.EEXIST, *fsops.CANNOT):
+                if problem.errno not in (*GONE, errno.EEXIST):
                     raise
                 continue
             self.kept[op.path] = _SAVED
@@ -353,12 +376,3 @@ class Restoring:
 
     def _folder(self, op: "Op") -> int:
         return self._descent.open_anew((*op.way, op.name) if op.path else ())
-
-
-def _needs_staging(wanted: "Entry | None", other: "Entry | None") -> bool:
-    """Whether a file or a link is to appear; a file that only changes its mode stays in place."""
-    if wanted is None or wanted.kind == FOLDER:
-        return False
-    if other is None or other.kind != REGULAR or wanted.kind != REGULAR:
-        return True
-    return other.strong != wanted.strong

@@ -86,6 +86,7 @@ CREATE TABLE restores (
     title TEXT NOT NULL, because TEXT NOT NULL, session INTEGER,
     undone INTEGER, covered INTEGER, reversed INTEGER);
 CREATE INDEX restores_of_turn ON restores (turn) WHERE turn IS NOT NULL;
+CREATE INDEX restores_by_state ON restores (after);
 CREATE INDEX restores_covered ON restores (covered) WHERE covered IS NOT NULL;
 """
 TABLES = (

@@ -49,8 +49,9 @@ class Stage:
 
     def open(self) -> None:
         """Make the folder, or open the one that is there."""
-        if self.fd >= 0:
+        if self.fd >= 0 and os.fstat(self.fd).st_nlink:
             return
+        self.close()
         found = look_at(self._root, self.name)
         if found is not None and found.kind != FOLDER:
             self._make_way()

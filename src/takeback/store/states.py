@@ -49,6 +49,19 @@ class Op:
         """What is wanted, and what it is wanted instead of."""
         return (self.after, self.before) if forward else (self.before, self.after)
 
+    @property
+    def is_in_place(self) -> bool:
+        """Whether what is there stays, and only its mode changes, if anything does."""
+        before, after = self.before, self.after
+        if before is None or after is None or before.kind != after.kind:
+            return False
+        return before.kind == FOLDER or (before.kind == REGULAR and before.strong == after.strong)
+
+    def is_staged(self, *, forward: bool) -> bool:
+        """Whether a file or a link is to appear."""
+        wanted, _ = self.sides(forward=forward)
+        return wanted is not None and wanted.kind != FOLDER and not self.is_in_place
+
     def knows(self, found: "State | None") -> bool:
         """Whether what is found at the path is one of its two states."""
         return is_state(found, self.before) or is_state(found, self.after)
