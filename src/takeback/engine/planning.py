@@ -1,7 +1,7 @@
 """Make plans: find what is meant, what it changed, and what the tree is now; `plans` decides."""
 
 from takeback.engine import lookup, references, reverts, stack, userwork
-from takeback.engine.compare import Chosen, Saved, as_entry, differences
+from takeback.engine.compare import Chosen, Saved, differences
 from takeback.engine.naming import CHECKPOINT, RESTORE, TURN
 from takeback.engine.plans import Draft, remarks
 from takeback.engine.reverts import Reverts
@@ -42,7 +42,7 @@ class View:
 
     def at(self, path: bytes) -> "Entry | None":
         """What is at a path; an entry with a reason if nobody knows."""
-        return self._trees.at(self._row, path) if path else as_entry(self._trees.root(self._row))
+        return self._trees.at(self._row, path)
 
     def below(self, path: bytes) -> "list[Entry]":
         """What a folder holds."""
