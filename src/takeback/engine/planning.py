@@ -125,7 +125,7 @@ class Planner:
             over = restores.find(self._ledger, "WHERE number = ?", (item.covered,))
             name = over.id if over is not None else ""
             raise NothingToTakeBackError(
-                f"the rollback `{name}` went back over `{item.id}`: nothing of it is left",
+                f"the rollback `{name}` went back over `{item.id}`",
                 hint=f"`takeback undo {name}` takes the rollback back",
             )
 
