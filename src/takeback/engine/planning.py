@@ -1,6 +1,6 @@
 """Make plans: find what is meant, what it changed, and what the tree is now; `plans` decides."""
 
-from takeback.engine import lookup, references, reverts, stack, userwork
+from takeback.engine import lookup, references, reverts, stack, titles, userwork
 from takeback.engine.compare import Chosen, Saved, differences
 from takeback.engine.naming import CHECKPOINT, RESTORE, TURN
 from takeback.engine.plans import Draft, remarks
@@ -227,6 +227,7 @@ class Planner:
         """Bring everything, or some paths, back to a state, exactly."""
         meant = references.find(self._ledger, ref, self._time, self._session(session))
         row = references.state_of(self._ledger, meant, self._time)
+        goal = titles.goal(self._ledger, meant)
         objects = self._trees.objects
         then, now = Saved(objects, row), Saved(objects, self._row)
         chosen = Chosen(lookup.choose((now, then), paths, self._place))
@@ -240,7 +241,8 @@ class Planner:
             ROLLBACK,
             base=self._row.tree.hex(),
             target=row.id,
-            title=references.in_words(self._ledger, meant, row),
+            title=titles.of_goal(self._ledger, goal, row),
+            goal=goal,
             changes=draft.changes(lambda path: tuple(since.get(path, ()))),
             conflicts=remarks(draft.conflicts),
             skipped=remarks(draft.skipped),
@@ -289,7 +291,7 @@ class Planner:
         if meant.kind == RESTORE and not meant.before:
             row = restores.find(self._ledger, "WHERE number = ?", (meant.number,))
             if row is not None and row.verb == ROLLBACK:
-                return stack.rollback(row)
+                return stack.rollback(self._ledger, row)
             if row is not None:
                 return stack.undone_by(self._ledger, row if row.verb == UNDO else self._undo(row))
         hint = "`takeback log` shows turns and their ids"
@@ -333,13 +335,14 @@ class Planner:
 def reported(ledger: "Ledger", said: "Mapping[str, Json]") -> Report:
     """The report of a restore that was done before, from what its event says."""
     rows = [ledger.with_prefix(str(said[name]))[0] for name in ("before", "after")]
+    row = restores.find(ledger, "WHERE id = ?", (str(said["restore"]),))
     query = "SELECT path, verb FROM deltas WHERE checkpoint = ? AND who = 'restore' ORDER BY path"
     found = ledger.rows(query, (rows[1].number,)) if rows[0].id != rows[1].id else []
     plan = Plan(
         str(said["verb"]),
         base=rows[0].tree.hex(),
         target=str(said["target"]),
-        title=str(said["title"]),
+        title=titles.of(ledger, row) if row is not None else "",
         changes=tuple(PlannedChange(path, str(verb), None, None) for path, verb in found),
         turn=str(said["turn"] or ""),
         restore=str(said["entry"] or ""),

@@ -21,7 +21,6 @@ from takeback.engine.naming import (
 )
 from takeback.errors import DamagedStoreError, UnknownReferenceError
 from takeback.model import ids
-from takeback.model.terms import ROLLBACK
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -323,21 +322,6 @@ def _before_or_after(ledger: "Ledger", meant: Meaning) -> "int | None":
         return None
     look = "SELECT checkpoint FROM coordinates WHERE cursor <= ? ORDER BY cursor DESC LIMIT 1"
     return _number(ledger, look, (event,))
-
-
-def in_words(ledger: "Ledger", meant: Meaning, row: "CheckpointRow") -> str:
-    """A state as somebody may call it: before or after a prompt, or by its own label."""
-    side = "before" if meant.before else "after"
-    if meant.kind == TURN:
-        for (label,) in ledger.rows("SELECT label FROM turns WHERE number = ?", (meant.number,)):
-            return f'{side} "{quoted(str(label))}"'
-    if meant.kind == RESTORE:
-        query = "SELECT verb, title FROM restores WHERE number = ?"
-        for verb, title in ledger.rows(query, (meant.number,)):
-            return f"{side} the {verb} {'to' if verb == ROLLBACK else 'of'} {quoted(str(title))}"
-    if meant.kind == STEP:
-        return f"{side} the step `{meant.ref.rstrip('-')}`"
-    return f'"{quoted(row.label)}"' if row.label else f"checkpoint `{row.id}`"
 
 
 def _no_state(ledger: "Ledger", meant: Meaning, now: float) -> UnknownReferenceError:

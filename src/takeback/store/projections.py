@@ -340,7 +340,7 @@ def _restore_applied(to: Tables, event: "Event", said: "Said") -> None:
     turn, entry = to.number("turns", said.get("turn")), to.number("restores", said.get("entry"))
     target = to.number("checkpoints", said.get("target"))
     states = [to.number("checkpoints", said.get(name)) for name in ("before", "after")]
-    words = [str(said.get(name, "")) for name in ("title", "because")]
+    words = [str(said.get(name, "")) for name in ("goal", "because")]
     session = to.number("sessions", said.get("session"))
     names = (number, str(said.get("restore")), event.seq, event.at, verb)
     what = (turn, entry, target, *states, partial, *words, session)
