@@ -140,7 +140,7 @@ _wish = {
     "scope": weighted((3, nothing), (1, st.lists(picks, min_size=1, max_size=2))),
 }
 _ways = weighted(
-    (3, st.just(("here", 0, 0))),
+    (5, st.just(("here", 0, 0))),
     (1, st.just(("child", -1, -1))),
     (2, st.tuples(st.just("child"), st.integers(0, 150), st.integers(-60, 60))),
 )
@@ -485,7 +485,7 @@ class Restores(RuleBasedStateMachine):
 
 Restores.TestCase.settings = settings(
     max_examples=EXAMPLES,
-    stateful_step_count=30,
+    stateful_step_count=25,
     # No shrinking: histories take time. `Phase.shrink` makes a small one of what fails.
     phases=[Phase.explicit, Phase.reuse, Phase.generate],
     suppress_health_check=[HealthCheck.too_slow],
