@@ -56,7 +56,7 @@ def differences(
 def deltas(before: Picture, after: Picture) -> Deltas:
     """What changed between two pictures; what is not covered is unknown, not absent."""
     was, now = _states(before), _states(after)
-    verbs = {path: _verb(path, was, now) for path in (was.keys() | now.keys()) - {b""}}
+    verbs = {path: _verb(path, was, now) for path in was.keys() | now.keys()}
     found = {path: verb for path, verb in verbs.items() if verb}
     return {path: (verb, _origin(path, found, was, now)) for path, verb in found.items()}
 
@@ -75,8 +75,9 @@ def _states(picture: Picture) -> Picture:
 
 def _verb(path: bytes, was: Picture, now: Picture) -> str:
     old, new = was.get(path, ("absent",)), now.get(path, ("absent",))
-    if new[0] == "absent":
-        return {"folder": "rmdir", "file": "delete", "link": "delete"}.get(str(old[0]), "")
+    gone = {"folder": "rmdir", "file": "delete", "link": "delete"}.get(str(old[0]), "")
+    if new[0] == "absent" or (gone and new[0] == "other"):
+        return gone
     if new[0] == "other":
         return "" if old[0] == "other" else "omit"
     if old[0] == new[0]:

@@ -48,3 +48,23 @@ def test_a_session_without_changes_is_a_no_op_that_says_so(
         with pytest.raises(takeback.NothingToTakeBackError, match="nothing to undo in the session"):
             one.undo()
     assert (tree / "b").exists()
+
+
+def test_a_prompt_is_in_the_log_once(project: takeback.Project, tree: Path) -> None:
+    """Restores name the turn, not its prompt: whoever forgets that has one place to look at."""
+    prompt = "Rename the treasure map"
+    with project.session("one") as session:
+        with session.turn(prompt) as turn:
+            (tree / "a").write_text("a")
+        project.undo()
+        project.redo()
+        project.rollback(f"{turn.id}-")
+        assert project.undo().plan.title == f'before "{prompt}"'
+    told = [event.kind for event in project.ledger.events() if prompt in str(event.payload)]
+    assert told == ["TurnStarted"]
+    assert [each.title for each in project.log(all=True).restores] == [
+        f'before "{prompt}"',
+        f'before "{prompt}"',
+        prompt,
+        prompt,
+    ]

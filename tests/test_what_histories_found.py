@@ -1,5 +1,8 @@
 """What random histories found, each as the smallest story that shows it."""
 
+import pytest
+
+import takeback
 from cases import Work
 
 
@@ -27,3 +30,29 @@ def test_after_a_redo_of_some_paths_the_others_can_follow(work: Work) -> None:
     assert (work.text("a.txt"), work.text("b.txt")) == ("2\n", "2\n")
     work.undo()
     assert (work.text("a.txt"), work.text("b.txt")) == ("1\n", "1\n")
+
+
+def test_an_undo_that_has_nothing_to_do_is_an_undo(work: Work) -> None:
+    """A running turn put back itself what it did: it is undone once, and then there is no more."""
+    work.write(a_txt="1\n")
+    with work.turn() as turn:
+        for text in ("2\n", "1\n"):
+            work.write(a_txt=text)
+            turn.checkpoint()
+        assert work.undo().plan.changes == ()
+        with pytest.raises(takeback.NothingToTakeBackError):
+            work.undo()
+
+
+def test_a_redo_that_has_nothing_to_do_is_a_redo(work: Work) -> None:
+    """You did by hand what a redo would do, while the turn goes on: after it none is left."""
+    with work.turn() as turn:
+        work.write(a_txt="1\n")
+    work.undo()
+    work.write(a_txt="1\n")
+    assert work.session.resume() is not None
+    work.write(b_txt="more\n")
+    assert work.redo().plan.changes == ()
+    with pytest.raises(takeback.NothingToTakeBackError):
+        work.redo()
+    turn.end()

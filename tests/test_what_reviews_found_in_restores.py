@@ -74,6 +74,20 @@ def test_a_retry_tells_how_to_reverse_what_was_done(work: Work) -> None:
     assert first.undo
 
 
+def test_the_mode_of_the_root_comes_back_and_goes_again(work: Work) -> None:
+    """Also a change of the root itself is a turn's, and a rollback over it can be undone."""
+    work.write(a="0")
+    with work.turn() as turn:
+        work.tree.chmod(0o700)
+    work.undo()
+    assert (turn.id, work.mode("")) == (work.project.plan_redo().turn, 0o755)
+    work.redo()
+    work.rollback(f"{turn.id}-")
+    assert work.mode("") == 0o755
+    work.undo()
+    assert work.mode("") == 0o700
+
+
 # -- which turn ----------------------------------------------------------------------------
 
 

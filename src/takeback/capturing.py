@@ -58,7 +58,8 @@ class Capturing(Looking):
         finish: "Finish | None" = None,
     ) -> "Checkpoint":
         """Look at the tree, and make a checkpoint if it changed. With the lock held."""
-        with FailingAs(CaptureError, "no checkpoint was made"):
+        meaning = "no checkpoint was made" if finish is None else "nothing was changed"
+        with FailingAs(CaptureError, meaning):
             return self._capture(
                 place, closing, at, silent=True, rehash=rehash, wanted=wanted, finish=finish
             )

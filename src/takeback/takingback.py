@@ -287,7 +287,7 @@ def _said(plan: Plan, id: str, now: "CheckpointRow", because: str, at: int) -> "
         "target": plan.target,
         "before": now.id,
         "partial": bool(plan.paths),
-        "title": plan.title,
+        "goal": plan.goal,
         "because": because,
         "session": plan.session or None,
         "looked": at,

@@ -125,7 +125,7 @@ class _Page:
         if not paths:
             return
         self.head(head)
-        rows = [(safe(x.path), _reason(x.reason)) for x in paths[:_MOST]]
+        rows = [(safe(x.path or b"."), _reason(x.reason)) for x in paths[:_MOST]]
         self.screen.table(rows)
         if len(paths) > _MOST:
             self.screen.say(f"  and {len(paths) - _MOST:,} more")

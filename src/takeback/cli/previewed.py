@@ -123,8 +123,8 @@ class _Page:
 
     def changes(self, most: int) -> None:
         """The conflicts, and then the changes, a line each."""
-        rows = [(_CONFLICT, c.path, c.reason) for c in self.plan.conflicts]
-        rows += [(c.verb, c.path, self._of(c)) for c in self.plan.changes]
+        rows = [(_CONFLICT, c.path or b".", c.reason) for c in self.plan.conflicts]
+        rows += [(c.verb, c.path or b".", self._of(c)) for c in self.plan.changes]
         self._rows(rows, most)
 
     def _rows(self, rows: "list[tuple[str, bytes, str]]", most: int) -> None:
@@ -166,7 +166,8 @@ class _Page:
         if not listed:
             return
         self.screen.say(self.screen.style(head, "bold"))
-        shown = [(safe(each.path), safe_line(each.reason)) for each in listed[:_MOST_REPORTED]]
+        first = listed[:_MOST_REPORTED]
+        shown = [(safe(each.path or b"."), safe_line(each.reason)) for each in first]
         self.screen.table(shown)
         if len(listed) > _MOST_REPORTED:
             self.screen.say(f"  and {len(listed) - _MOST_REPORTED:,} more")
@@ -238,7 +239,7 @@ def _is_short(kept: "list[Remark]") -> bool:
 def _kept(remarks: "list[Remark]") -> str:
     """What stays, in a few words."""
     if _is_short(remarks):
-        names = " and ".join(safe(each.path) for each in remarks)
+        names = " and ".join(safe(each.path or b".") for each in remarks)
         return f"kept {names} ({safe_line(remarks[0].reason)})"
     of = " of yours" if remarks[0].reason == _YOURS else ""
     return f"kept {count(len(remarks), 'path')}{of}"

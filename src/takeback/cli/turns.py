@@ -125,7 +125,7 @@ def when(seconds: "float | None") -> "str | None":
 
 def named(change: "Change", marks: "Marks") -> str:
     """The path of a change, and before it the one that a renamed file had."""
-    name = safe(change.path)
+    name = safe(change.path or b".")
     return f"{safe(change.origin)} {marks.arrow} {name}" if change.origin is not None else name
 
 

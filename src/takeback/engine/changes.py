@@ -8,7 +8,7 @@ What was made and removed again within a run, or put back, is no change.
 """
 
 from takeback.engine.trees import Trees
-from takeback.model import lines, reasons, terms
+from takeback.model import jsontext, lines, reasons, terms
 from takeback.model.difference import judge
 from takeback.model.tree import REGULAR
 
@@ -31,17 +31,18 @@ _MOST_COUNTED = 16 << 20
 _LEAST_COST = 8 << 10
 
 _DELTAS = (
-    "SELECT checkpoint, path, verb, how, origin FROM deltas WHERE turn = ? AND who = 'step'"
+    "SELECT checkpoint, path, verb, how, origin FROM deltas"
+    " WHERE turn IN (SELECT value FROM json_each(?)) AND who = 'step'"
     " AND verb <> 'omit' ORDER BY path, checkpoint"
 )
 _OTHERS = (
     "SELECT path, checkpoint FROM deltas WHERE checkpoint > ? AND checkpoint < ?"
-    " AND (turn IS NULL OR turn <> ?)"
+    " AND (turn IS NULL OR turn NOT IN (SELECT value FROM json_each(?)))"
 )
 
 
 class Run:
-    """Consecutive deltas of one path by one turn; `left` is the checkpoint that has its origin."""
+    """Consecutive deltas of one path by some turns; `left` is the checkpoint that has its origin."""
 
     __slots__ = ("first", "how", "last", "left", "origin", "path")
 
@@ -71,10 +72,11 @@ def of_turn(ledger: "Ledger", objects: "Objects", turn: int) -> "Json":
     return list(told.values())
 
 
-def runs(ledger: "Ledger", turn: int) -> "Iterator[Run]":
-    """The runs of a turn, by path and in the order in which they were made."""
-    found = ledger.rows(_DELTAS, (turn,))
-    others = _by_others(ledger, turn, found)
+def runs(ledger: "Ledger", *turns: int) -> "Iterator[Run]":
+    """The runs of one turn or several, by path and in the order in which they were made."""
+    chosen = jsontext.dumps(turns)
+    found = ledger.rows(_DELTAS, (chosen,))
+    others = _by_others(ledger, chosen, found)
     run: Run | None = None
     for checkpoint, path, _, how, origin in found:
         known = others.get(path, ())
@@ -89,9 +91,9 @@ def runs(ledger: "Ledger", turn: int) -> "Iterator[Run]":
 
 
 def _by_others(
-    ledger: "Ledger", turn: int, found: "list[tuple[Any, ...]]"
+    ledger: "Ledger", turns: str, found: "list[tuple[Any, ...]]"
 ) -> "dict[bytes, list[int]]":
-    """Where others changed what a turn changed more than once; one walk over its time for all."""
+    """Where others changed what these turns changed more than once; one walk over their time."""
     from itertools import pairwise
 
     gaps = [(a, b) for a, b in pairwise(found) if a[1] == b[1] and b[0] - a[0] > 1]
@@ -99,7 +101,7 @@ def _by_others(
         return {}
     others: dict[bytes, list[int]] = {b[1]: [] for _, b in gaps}
     span = min(a[0] for a, _ in gaps), max(b[0] for _, b in gaps)
-    for path, checkpoint in ledger.rows(_OTHERS, (*span, turn)):
+    for path, checkpoint in ledger.rows(_OTHERS, (*span, turns)):
         if path in others:
             others[path].append(checkpoint)
     return others

@@ -7,7 +7,7 @@ difference. A state is a checkpoint (`Saved`) or the work tree as it is (`engine
 from takeback.errors import TakebackError
 from takeback.model.difference import LARGEST, Difference, judge, with_renames
 from takeback.model.terms import MODE
-from takeback.model.tree import FOLDER, NO_HASH, NO_OBJECT, Entry, Manifest
+from takeback.model.tree import FOLDER, NO_HASH, Entry, Manifest, as_entry
 from takeback.store.failures import FailingAs
 
 TYPE_CHECKING = False
@@ -169,11 +169,6 @@ def _pairs(
     are = {entry.name: entry for entry in new.entries}
     for name in sorted(were.keys() | are.keys()):
         yield path + b"/" + name if path else name, were.get(name), are.get(name)
-
-
-def as_entry(root: Manifest) -> Entry:
-    """The folder at the top as if it had an entry somewhere."""
-    return Entry(b"", FOLDER | root.mode, 0, 0, root.strong, 0, 0, NO_OBJECT)
 
 
 class Chosen:

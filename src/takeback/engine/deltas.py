@@ -28,6 +28,9 @@ if TYPE_CHECKING:
         def root(self) -> "Key | None":
             """The key of the root."""
 
+        def mode(self) -> int:
+            """The permission bits of the root."""
+
         def entries(self, key: "Key") -> "dict[bytes, State]":
             """Mode, flags and strong hash of each entry."""
 
@@ -76,6 +79,10 @@ class InRecords:
         """The first record."""
         return 0 if self._known else None
 
+    def mode(self) -> int:
+        """The mode in the first record."""
+        return int(layout.RECORD.unpack_from(self._known, 0)[-1]) & 0o7777
+
     def entries(self, key: "Key") -> "dict[bytes, State]":
         """The entries of the record at an offset."""
         assert isinstance(key, int)
@@ -100,6 +107,10 @@ class InManifests:
         """The root, if there was a checkpoint."""
         return b"" if self._manifests else None
 
+    def mode(self) -> int:
+        """The mode in the root's manifest."""
+        return self._manifests[b""].mode & 0o7777
+
     def entries(self, key: "Key") -> "dict[bytes, State]":
         """The entries of a folder's manifest."""
         assert isinstance(key, bytes)
@@ -115,6 +126,8 @@ class InManifests:
 def find(root: "Folder", before: "Before") -> "list[Delta]":
     """Everything that is not as it was before, sorted by path."""
     found: list[Delta] = []
+    if before.root() is not None and before.mode() != root.mode & 0o7777:
+        found.append(Delta(b"", terms.MODE, time=(root.mtime, root.ctime)))
     stack: list[tuple[Folder, Key | None, bool]] = [(root, before.root(), False)]
     while stack:
         folder, key, unknown = stack.pop()

@@ -2,10 +2,9 @@
 
 import os
 
-from takeback.engine.compare import as_entry
 from takeback.errors import UnknownReferenceError, UsageError
 from takeback.model import reasons
-from takeback.model.tree import FOLDER, LINK, Entry
+from takeback.model.tree import FOLDER, LINK, Entry, as_entry
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

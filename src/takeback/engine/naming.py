@@ -60,7 +60,7 @@ def described(ledger: "Ledger", kind: str, number: int, now: float) -> str:
         TURN: "id, 'turn', started, label",
         STEP: "id, 'step ' || tool, started, summary",
         SESSION: "id, 'session of ' || agent, started, title",
-        RESTORE: "id, verb, at, title",
+        RESTORE: "id, verb, at, ''",
     }
     query = f"SELECT {columns[kind]} FROM {_TABLES[kind]} WHERE number = ?"  # noqa: S608 - our own names
     for id, what, at, label in ledger.rows(query, (number,)):

@@ -1,8 +1,13 @@
 """Make plans: find what is meant, what it changed, and what the tree is now; `plans` decides."""
 
+<<<<<<< HEAD
 from takeback.engine import lookup, references, reverts, stack, userwork
 from takeback.engine.compare import Chosen, Saved, as_entry, differences
 from takeback.engine.merging import Merging
+=======
+from takeback.engine import lookup, references, reverts, stack, titles, userwork
+from takeback.engine.compare import Chosen, Saved, differences
+>>>>>>> main
 from takeback.engine.naming import CHECKPOINT, RESTORE, TURN
 from takeback.engine.plans import Draft, in_order, remarks
 from takeback.engine.reverts import Reverts
@@ -44,7 +49,7 @@ class View:
 
     def at(self, path: bytes) -> "Entry | None":
         """What is at a path; an entry with a reason if nobody knows."""
-        return self._trees.at(self._row, path) if path else as_entry(self._trees.root(self._row))
+        return self._trees.at(self._row, path)
 
     def below(self, path: bytes) -> "list[Entry]":
         """What a folder holds."""
@@ -115,7 +120,7 @@ class Planner:
         if item.restore is not None:
             taken = self._reverts.of_restore(item.before, item.after or item.before)
         else:
-            taken = self._reverts.of_turn(item.number)
+            taken = self._reverts.of_turns(item.number)
         return self._revert(UNDO, item, taken, tuple(paths), is_newest=is_newest, passed=passed)
 
     def _nothing_to_undo(
@@ -140,7 +145,7 @@ class Planner:
             over = restores.find(self._ledger, "WHERE number = ?", (item.covered,))
             name = over.id if over is not None else ""
             raise NothingToTakeBackError(
-                f"the rollback `{name}` went back over `{item.id}`: nothing of it is left",
+                f"the rollback `{name}` went back over `{item.id}`",
                 hint=f"`takeback undo {name}` takes the rollback back",
             )
 
@@ -242,6 +247,7 @@ class Planner:
         """Bring everything, or some paths, back to a state, exactly."""
         meant = references.find(self._ledger, ref, self._time, self._session(session))
         row = references.state_of(self._ledger, meant, self._time)
+        goal = titles.goal(self._ledger, meant)
         objects = self._trees.objects
         then, now = Saved(objects, row), Saved(objects, self._row)
         chosen = Chosen(lookup.choose((now, then), paths, self._place))
@@ -255,7 +261,8 @@ class Planner:
             ROLLBACK,
             base=self._row.tree.hex(),
             target=row.id,
-            title=references.in_words(self._ledger, meant, row),
+            title=titles.of_goal(self._ledger, goal, row),
+            goal=goal,
             changes=draft.changes(lambda path: tuple(since.get(path, ()))),
             conflicts=in_order(draft.conflicts),
             skipped=remarks(draft.skipped),
@@ -304,7 +311,7 @@ class Planner:
         if meant.kind == RESTORE and not meant.before:
             row = restores.find(self._ledger, "WHERE number = ?", (meant.number,))
             if row is not None and row.verb == ROLLBACK:
-                return stack.rollback(row)
+                return stack.rollback(self._ledger, row)
             if row is not None:
                 return stack.undone_by(self._ledger, row if row.verb == UNDO else self._undo(row))
         hint = "`takeback log` shows turns and their ids"
@@ -348,13 +355,14 @@ class Planner:
 def reported(ledger: "Ledger", said: "Mapping[str, Json]") -> Report:
     """The report of a restore that was done before, from what its event says."""
     rows = [ledger.with_prefix(str(said[name]))[0] for name in ("before", "after")]
+    row = restores.find(ledger, "WHERE id = ?", (str(said["restore"]),))
     query = "SELECT path, verb FROM deltas WHERE checkpoint = ? AND who = 'restore' ORDER BY path"
     found = ledger.rows(query, (rows[1].number,)) if rows[0].id != rows[1].id else []
     plan = Plan(
         str(said["verb"]),
         base=rows[0].tree.hex(),
         target=str(said["target"]),
-        title=str(said["title"]),
+        title=titles.of(ledger, row) if row is not None else "",
         changes=tuple(PlannedChange(path, str(verb), None, None) for path, verb in found),
         turn=str(said["turn"] or ""),
         restore=str(said["entry"] or ""),

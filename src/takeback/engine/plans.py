@@ -161,6 +161,9 @@ class Draft:
             self._require_folders(path)
         for path in sorted(self.wishes, reverse=True):
             self._require_empty(path)
+        # Of a folder that is left alone nobody needs to hear what is in it.
+        known = self.skipped.keys()
+        self.skipped = {p: self.skipped[p] for p in known if known.isdisjoint(_above(p))}
 
     def _require_folders(self, path: bytes) -> None:
         wish = self.wishes.get(path)

@@ -324,18 +324,6 @@ def _before_or_after(ledger: "Ledger", meant: Meaning) -> "int | None":
     return _number(ledger, look, (event,))
 
 
-def in_words(ledger: "Ledger", meant: Meaning, row: "CheckpointRow") -> str:
-    """A state as somebody may call it: before or after a prompt, or by its own label."""
-    side = "before" if meant.before else "after"
-    if meant.kind in (TURN, RESTORE):
-        name = "label FROM turns" if meant.kind == TURN else "title FROM restores"
-        for (label,) in ledger.rows(f"SELECT {name} WHERE number = ?", (meant.number,)):
-            return f'{side} "{quoted(str(label))}"'
-    if meant.kind == STEP:
-        return f"{side} the step `{meant.ref.rstrip('-')}`"
-    return f'"{quoted(row.label)}"' if row.label else f"checkpoint `{row.id}`"
-
-
 def _no_state(ledger: "Ledger", meant: Meaning, now: float) -> UnknownReferenceError:
     """A session is a conversation, not a moment; but its turns are."""
     from takeback.engine.naming import described

@@ -254,7 +254,7 @@ def _bring_back(
         late = restoring.still_written()
         saved = rescue.into_store(store, restoring, row, now)
         kept = [[_text(path), reason] for path, reason in sorted(restoring.kept.items())]
-        said: dict[str, Json] = {"restore": row.id, "verb": row.verb, "title": row.title}
+        said: dict[str, Json] = {"restore": row.id, "verb": row.verb}
         said |= {"why": why, "kept": kept}
         over = NewEvent(events.RESTORE_TAKEN_BACK, said, now, parents=row.parents)
         store.ledger.record(over, closing=row.id, late=bool(late))

@@ -63,9 +63,9 @@ class Reverts:
         self._trees = trees
         self._rows: dict[int, CheckpointRow] = {}
 
-    def of_turn(self, turn: int) -> "list[Taken]":
-        """What a turn changed."""
-        return list(self._taken(changes.runs(self._ledger, turn)))
+    def of_turns(self, *turns: int) -> "list[Taken]":
+        """What one turn changed, or several together."""
+        return list(self._taken(changes.runs(self._ledger, *turns)))
 
     def of_restore(self, before: int, after: int) -> "list[Taken]":
         """What a restore changed; nothing, if it made no checkpoint."""

@@ -5,6 +5,7 @@ rollback are live, and make up the current line. Undo and redo are never entries
 neither is what you do by hand.
 """
 
+from takeback.engine import titles
 from takeback.model import plan
 from takeback.model.terms import ROLLBACK, UNDO
 from takeback.store import restores
@@ -89,10 +90,10 @@ def turn(ledger: "Ledger", number: int) -> Item:
     return Item(ledger.rows(_TURN + "WHERE t.number = ?", (number,))[0])
 
 
-def rollback(row: "RestoreRow") -> Item:
+def rollback(ledger: "Ledger", row: "RestoreRow") -> Item:
     """A rollback as an entry."""
     states = (row.undone, row.covered, None, None, row.before, row.after)
-    return Item((row.number, row.id, row.event, row.title, None, "", "", *states), row)
+    return Item((row.number, row.id, row.event, titles.of(ledger, row), None, "", "", *states), row)
 
 
 def newest(ledger: "Ledger", session: "int | None" = None) -> "Item | None":
@@ -107,7 +108,7 @@ def newest(ledger: "Ledger", session: "int | None" = None) -> "Item | None":
             "WHERE verb = ? AND undone IS NULL AND covered IS NULL ORDER BY number DESC",
             (ROLLBACK,),
         )
-        found += [rollback(row)] if row is not None else []
+        found += [rollback(ledger, row)] if row is not None else []
     return max(found, key=lambda item: item.opened, default=None)
 
 
@@ -139,7 +140,7 @@ def undone_by(ledger: "Ledger", undo: "RestoreRow") -> Item:
         return turn(ledger, undo.turn)
     row = restores.find(ledger, "WHERE number = ?", (undo.entry or 0,))
     assert row is not None, "an undo names what it took back"
-    return rollback(row)
+    return rollback(ledger, row)
 
 
 def covered_by(ledger: "Ledger", target: int) -> "list[str]":

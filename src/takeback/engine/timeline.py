@@ -4,11 +4,11 @@ Everything here reads one moment of the ledger and costs what it shows: rows are
 keys or by an index, never by looking at all of them.
 """
 
-from takeback.engine import details, references
+from takeback.engine import details, references, titles
 from takeback.errors import DamagedStoreError
 from takeback.model.history import Log, RecordedRestore, RecordedSession, RecordedTurn
 from takeback.model.terms import INTERRUPTED, MKDIR, RMDIR, RUNNING
-from takeback.store import processes
+from takeback.store import processes, restores
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ UNDONE = (
     " + (SELECT count(*) FROM turns WHERE covered IS NOT NULL AND undone IS NULL)"
 )
 RESTORES = (
-    "SELECT r.id, r.verb, r.title, r.at, t.id, b.id, a.id, r.partial, r.because, u.id"
+    "SELECT r.number, r.id, r.verb, r.at, t.id, b.id, a.id, r.partial, r.because, u.id"
     " FROM restores r LEFT JOIN turns t ON t.number = r.turn"
     " LEFT JOIN checkpoints b ON b.number = r.before"
     " LEFT JOIN checkpoints a ON a.number = r.after"
@@ -112,12 +112,16 @@ class Timeline:
         where = "WHERE r.after = ? ORDER BY r.number DESC LIMIT 1"
         return next(iter(self._as_restores(RESTORES + where, checkpoint)), None)
 
+    def _title(self, number: int) -> str:
+        row = restores.find(self._ledger, "WHERE number = ?", (number,))
+        return titles.of(self._ledger, row) if row is not None else ""
+
     def _as_restores(self, query: str, *values: int) -> "tuple[RecordedRestore, ...]":
         return tuple(
             RecordedRestore(
                 id=id,
                 verb=verb,
-                title=title,
+                title=self._title(number),
                 at=at / 1e9,
                 turn=turn or "",
                 before=before or "",
@@ -126,7 +130,7 @@ class Timeline:
                 because=because,
                 undone=undone or "",
             )
-            for id, verb, title, at, turn, before, after, partial, because, undone in (
+            for number, id, verb, at, turn, before, after, partial, because, undone in (
                 self._ledger.rows(query, values)
             )
         )

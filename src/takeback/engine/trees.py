@@ -1,7 +1,6 @@
 """Find single paths in the trees of checkpoints, reading only the folders on the way."""
 
-from takeback.model import reasons
-from takeback.model.tree import FOLDER, NO_HASH, NO_OBJECT, Entry
+from takeback.model.tree import FOLDER, NO_HASH, NO_OBJECT, Entry, as_entry
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -11,9 +10,8 @@ if TYPE_CHECKING:
 
     Entries = dict[bytes, Entry]
 
-_BELOW_LEFT_OUT = Entry(b"", 0, reasons.IGNORED, 0, NO_HASH, 0, 0, NO_OBJECT)
-"""Stands for everything below a folder that was left out."""
-_LEFT_OUT: "Entries" = {}
+_EVERYTHING = b""
+"""No entry is called that: it stands for all that is below a folder that was left out."""
 _NOTHING: "Entries" = {}
 
 
@@ -29,28 +27,30 @@ class Trees:
     def find(self, row: "CheckpointRow", path: bytes) -> "Entry | None":
         """What a path was; None if it was not there, or below something left out."""
         entry = self.at(row, path)
-        return None if entry is _BELOW_LEFT_OUT else entry
+        return None if entry is not None and entry.reason and not entry.name else entry
 
     def at(self, row: "CheckpointRow", path: bytes) -> "Entry | None":
         """What a path was; below something left out it is an entry with a reason, too.
 
         Unknown is not absent.
         """
+        if not path:
+            return as_entry(self.root(row))
         folder, _, name = path.rpartition(b"/")
         entries = self._folders.get((row.root, folder))
         if entries is None:
             entries = self._folders[row.root, folder] = self._descend(row, folder)
-        return _BELOW_LEFT_OUT if entries is _LEFT_OUT else entries.get(name)
+        return entries.get(_EVERYTHING) or entries.get(name)
 
     def _descend(self, row: "CheckpointRow", folder: bytes) -> "Entries":
-        """What a folder held: nothing if it was none, and `_LEFT_OUT` if nobody knows."""
+        """What a folder held: nothing if it was none, something unknown if nobody knows."""
         entries = self._entries(row.root, row.pack, row.tree)
         for name in folder.split(b"/") if folder else ():
             entry = entries.get(name)
             if entry is None:
                 return _NOTHING
             if entry.reason and entry.kind in (FOLDER, 0):
-                return _LEFT_OUT
+                return {_EVERYTHING: Entry(b"", 0, entry.reason, 0, NO_HASH, 0, 0, NO_OBJECT)}
             if entry.kind != FOLDER:
                 return _NOTHING
             entries = self._entries(entry.oid, entry.number, entry.strong)

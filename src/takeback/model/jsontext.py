@@ -53,7 +53,8 @@ def loads(text: str) -> "Any":  # noqa: ANN401 - as `json.loads`
 
 
 def path_fields(path: bytes) -> "dict[str, Json]":
-    """A path for JSON: readable, and exact where it is not UTF-8."""
+    """A path for JSON: readable, exact where it is not UTF-8, and `.` for the root."""
+    path = path or b"."
     try:
         return {"path": path.decode()}
     except UnicodeDecodeError:

@@ -98,7 +98,8 @@ class Plan:
     `undo` or `redo` means. `conflicts` are paths that others
     changed since: nothing is done until somebody decides. `kept` stay because they are not part
     of what is taken back, `skipped` because nobody knows what they held, `shared` because they
-    may be somebody else's. `doubts` need consent; `stays` is what no restore takes back.
+    may be somebody else's. `doubts` need consent; `stays` is what no restore takes back. `goal` is
+    what a rollback goes back to as the log keeps it: `before ID`, `after ID`, or nothing.
     """
 
     __slots__ = (
@@ -108,6 +109,7 @@ class Plan:
         "conflicts",
         "covers",
         "doubts",
+        "goal",
         "is_newest",
         "kept",
         "passed_over",
@@ -141,6 +143,7 @@ class Plan:
         doubts: "tuple[str, ...]" = (),
         stays: "tuple[str, ...]" = (),
         covers: "tuple[str, ...]" = (),
+        goal: str = "",
         passed_over: int = 0,
         paths: "tuple[bytes, ...]" = (),
         session: str = "",
@@ -161,6 +164,7 @@ class Plan:
         self.doubts = doubts
         self.stays = stays
         self.covers = covers
+        self.goal = goal
         self.passed_over = passed_over
         self.paths = paths
         self.session = session

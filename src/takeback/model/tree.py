@@ -114,6 +114,11 @@ class Manifest:
         return (e for e in self.entries if e.kind == FOLDER and not e.reason)
 
 
+def as_entry(root: Manifest) -> Entry:
+    """The folder at the top as if it had an entry somewhere; its name and path are empty."""
+    return Entry(b"", FOLDER | root.mode, 0, 0, root.strong, 0, 0, NO_OBJECT)
+
+
 def encode(mode: int, entries: "Sequence[Fields]") -> "tuple[bytes, bytes]":
     """The manifest of a folder as (strong hash, object bytes). `entries` are sorted by name."""
     import hashlib

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from takeback.store.sqlite import Connection
 
 _SELECT = (
-    "SELECT number, id, event, at, verb, turn, entry, target, before, after, partial, title,"
+    "SELECT number, id, event, at, verb, turn, entry, target, before, after, partial, goal,"
     " because, session, undone, covered, reversed FROM restores "
 )
 
@@ -38,8 +38,23 @@ class RestoreRow:
     """
 
     __slots__ = (
-        "after", "at", "because", "before", "covered", "entry", "event", "id", "number",
-        "partial", "reversed", "session", "target", "title", "turn", "undone", "verb",
+        "after",
+        "at",
+        "because",
+        "before",
+        "covered",
+        "entry",
+        "event",
+        "goal",
+        "id",
+        "number",
+        "partial",
+        "reversed",
+        "session",
+        "target",
+        "turn",
+        "undone",
+        "verb",
     )  # fmt: skip
 
     def __init__(self, row: "tuple[Any, ...]") -> None:
@@ -54,7 +69,7 @@ class RestoreRow:
         self.before: int = row[8]
         self.after: int = row[9]
         self.partial = bool(row[10])
-        self.title: str = row[11]
+        self.goal: str = row[11]
         self.because: str = row[12]
         self.session: int | None = row[13]
         self.undone: int | None = row[14]

@@ -12,7 +12,7 @@ forward, and back when a restore failed or its process died.
 import errno
 import os
 
-from takeback.errors import BlockedError
+from takeback.errors import BlockedError, DamagedStoreError
 from takeback.model.tree import FOLDER
 from takeback.store import fsops
 from takeback.store.descent import Descent
@@ -68,7 +68,13 @@ class Restoring:
         for number, path, wanted in todo:
             assert wanted is not None, "nothing is staged for what goes"
             staged[path] = self._unused(b"%s%d" % (letter, number))
-            self.stage.write(staged[path], wanted, sync=few, keep_mtime=keep_mtime)
+            try:
+                self.stage.write(staged[path], wanted, sync=few, keep_mtime=keep_mtime)
+            except DamagedStoreError as problem:
+                raise DamagedStoreError(
+                    f"what `{os.fsdecode(path)}` held cannot be read any more: {problem}",
+                    hint="`-- PATH` takes other paths only; `takeback verify` shows all damage",
+                ) from problem
         if not few:
             fsops.syncfs(self.stage.fd)
         if todo:

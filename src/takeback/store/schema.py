@@ -83,7 +83,7 @@ CREATE TABLE restores (
     number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, event INTEGER NOT NULL,
     at INTEGER NOT NULL, verb TEXT NOT NULL, turn INTEGER, entry INTEGER, target INTEGER,
     before INTEGER NOT NULL, after INTEGER NOT NULL, partial INTEGER NOT NULL,
-    title TEXT NOT NULL, because TEXT NOT NULL, session INTEGER,
+    goal TEXT NOT NULL, because TEXT NOT NULL, session INTEGER,
     undone INTEGER, covered INTEGER, reversed INTEGER);
 CREATE INDEX restores_of_turn ON restores (turn) WHERE turn IS NOT NULL;
 CREATE INDEX restores_by_state ON restores (after);
