@@ -42,7 +42,7 @@ _OTHERS = (
 
 
 class Run:
-    """Consecutive deltas of one path by some turns; `left` is the checkpoint that has its origin."""
+    """Consecutive deltas of one path by some turns; `left` is the checkpoint with its origin."""
 
     __slots__ = ("first", "how", "last", "left", "origin", "path")
 

@@ -1,13 +1,8 @@
 """Make plans: find what is meant, what it changed, and what the tree is now; `plans` decides."""
 
-<<<<<<< HEAD
-from takeback.engine import lookup, references, reverts, stack, userwork
-from takeback.engine.compare import Chosen, Saved, as_entry, differences
-from takeback.engine.merging import Merging
-=======
 from takeback.engine import lookup, references, reverts, stack, titles, userwork
 from takeback.engine.compare import Chosen, Saved, differences
->>>>>>> main
+from takeback.engine.merging import Merging
 from takeback.engine.naming import CHECKPOINT, RESTORE, TURN
 from takeback.engine.plans import Draft, in_order, remarks
 from takeback.engine.reverts import Reverts
