@@ -218,6 +218,21 @@ def test_the_first_commit_has_its_command(work: Work) -> None:
     assert not work.git("log", "--all", "--format=%H")
 
 
+def test_a_large_file_gives_way_to_a_folder(work: Work) -> None:
+    """What is too large to be covered is captured when a rollback puts a folder in its place."""
+    work.write(a__b="0")
+    first = work.checkpoint()
+    work.remove("a")
+    work.checkpoint()
+    with (work.tree / "a").open("wb") as file:
+        file.truncate(300 << 20)
+        file.write(b"large")
+    assert paths_of(work.rollback(first).plan) == {"a": "mkdir", "a/b": "create"}
+    work.undo()
+    with (work.tree / "a").open("rb") as file:
+        assert file.read(5) == b"large"
+
+
 # -- saves in between, without exchange ----------------------------------------------------
 
 

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 
 _WAY_OUT = {
     reasons.SPECIAL: ": move it away",
+    reasons.TOO_LARGE: ": move it away",
     reasons.UNREADABLE: ": `chmod u+rwX` it",
     reasons.OTHER_MOUNT: ": unmount it",
 }
@@ -240,8 +241,8 @@ def _why(now: "Entry | None", since: "list[str]") -> str:
 
 
 def _verb(path: bytes, now: "Entry | None", target: "Entry | None") -> str:
-    if now is not None and now.reason:
-        return terms.WRITE if target is not None and target.kind == REGULAR else terms.LINK
+    if now is not None and now.reason and target is not None:
+        return {FOLDER: terms.MKDIR, LINK: terms.LINK}.get(target.kind, terms.WRITE)
     difference = judge(path, now, target)
     return difference.verb if difference is not None else ""
 

@@ -261,9 +261,10 @@ def _bring_back(
     except BaseException as problem:
         store.ledger.abandon()
         store.lock.leave_unclean()
-        if isinstance(problem, OSError):
+        if isinstance(problem, OSError | TakebackError):
+            reason = problem.strerror if isinstance(problem, OSError) else problem
             raise UnfinishedError(
-                f"{row.verb} failed ({why}), and could not be taken back yet: {problem.strerror}",
+                f"{row.verb} failed ({why}), and could not be taken back yet: {reason}",
                 hint="the next `takeback` command tries again; free some space, or see to the disk",
             ) from problem
         raise
