@@ -198,8 +198,8 @@ def _no_lock(patch: pytest.MonkeyPatch) -> None:
 def _base_is_not_checked(patch: pytest.MonkeyPatch) -> None:
     carry_out = Restorer.carry_out
 
-    def without(self, make, *, base=None, **options):  # type: ignore[no-untyped-def] # noqa: ANN001, ANN003, ANN202, ARG001
-        return carry_out(self, make, **options)
+    def without(self, verb, make, *, base=None, **options):  # type: ignore[no-untyped-def] # noqa: ANN001, ANN003, ANN202, ARG001
+        return carry_out(self, verb, make, **options)
 
     patch.setattr(Restorer, "carry_out", without)
 

@@ -8,11 +8,18 @@ from pathlib import Path
 
 import pytest
 
+import takeback
 from cases import Work, paths_of
 from faults.report import stage
 from hostile.ground import PLAIN_USER
 from hostile.stage import in_child as in_own_world
-from takeback.errors import BlockedError, ConflictError, DecisionNeededError, TakebackError
+from takeback.errors import (
+    BlockedError,
+    ConflictError,
+    DecisionNeededError,
+    TakebackError,
+    UsageError,
+)
 from takeback.store import fsops, renames
 
 
@@ -72,6 +79,33 @@ def test_a_retry_tells_how_to_reverse_what_was_done(work: Work) -> None:
     again = work.project.undo(request="once")
     assert (again.id, again.undo) == (first.id, first.undo)
     assert first.undo
+
+
+def test_a_retry_of_nothing_does_nothing(work: Work) -> None:
+    """A rollback that had nothing to do has still nothing to do when it is asked for again."""
+    work.write(a="0")
+    first = work.checkpoint()
+    told: list[takeback.Report] = []
+    work.project.on_restore(told.append)
+    assert not work.project.rollback(first, request="once").id
+    work.write(a="mine")
+    assert not work.project.rollback(first, request="once").id
+    assert work.text("a") == "mine"
+    for _ in range(2):
+        work.project.rollback(first, request="twice")
+    assert len(told) == 1, "nobody is told a second time of what was done once"
+
+
+def test_a_request_is_for_one_verb(work: Work) -> None:
+    """An undo with the id of a rollback is refused, and not answered with its report."""
+    work.write(a="0")
+    first = work.checkpoint()
+    with work.turn():
+        work.write(a="1")
+    work.project.rollback(first, request="mine")
+    with pytest.raises(UsageError, match="something else"):
+        work.project.undo(request="mine")
+    assert work.text("a") == "0"
 
 
 def test_the_mode_of_the_root_comes_back_and_goes_again(work: Work) -> None:

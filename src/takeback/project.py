@@ -8,6 +8,7 @@ from takeback.capturing import Capturing
 from takeback.engine import capture
 from takeback.engine.request import Place
 from takeback.errors import CaptureError, DamagedStoreError, TakebackError, UsageError
+from takeback.model.terms import REDO, ROLLBACK, UNDO
 from takeback.store import identity
 from takeback.store.events import CHECKPOINT_NAMED, CHECKPOINT_TAKEN
 from takeback.store.failures import FailingAs
@@ -212,7 +213,7 @@ class Project(Capturing):
         `keep_mtime` the one they had. `yes` consents to what the plan calls doubts; conflicts
         it does not resolve. A second call with the same `request` returns what the first did.
         """
-        return self._restore(lambda _: plan, b"", plan.base, options)
+        return self._restore(plan.verb, lambda _: plan, b"", plan.base, options)
 
     def undo(
         self,
@@ -228,7 +229,7 @@ class Project(Capturing):
         What others changed since at the same paths is a conflict, and nothing is written.
         """
         return self._restore(
-            lambda p: p.undo(_name(turn), session, _paths(paths)), inside, None, options
+            UNDO, lambda p: p.undo(_name(turn), session, _paths(paths)), inside, None, options
         )
 
     def redo(
@@ -242,7 +243,7 @@ class Project(Capturing):
     ) -> "Report":
         """Put back what was undone last, or the turn that is named."""
         return self._restore(
-            lambda p: p.redo(_name(turn), session, _paths(paths)), inside, None, options
+            REDO, lambda p: p.redo(_name(turn), session, _paths(paths)), inside, None, options
         )
 
     def rollback(
@@ -259,7 +260,11 @@ class Project(Capturing):
         With a `session`, `@~N` counts its turns only.
         """
         return self._restore(
-            lambda p: p.rollback(_named(ref), session, _paths(paths)), inside, None, options
+            ROLLBACK,
+            lambda p: p.rollback(_named(ref), session, _paths(paths)),
+            inside,
+            None,
+            options,
         )
 
     def on_restore(self, listener: "Callable[[Report], None]") -> None:
@@ -271,11 +276,12 @@ class Project(Capturing):
             return self.restorer(inside).plan(make)
 
     def _restore(
-        self, make: "Make", inside: bytes, base: "str | None", options: "Options"
+        self, verb: str, make: "Make", inside: bytes, base: "str | None", options: "Options"
     ) -> "Report":
         with FailingAs(TakebackError, "nothing was changed"), self.held():
-            report = self.restorer(inside).carry_out(make, base=base, **options)
-        if report.id:
+            restorer = self.restorer(inside)
+            report = restorer.carry_out(verb, make, base=base, **options)
+        if restorer.has_restored:
             report.problems = tuple(self._tell(report))
         return report
 

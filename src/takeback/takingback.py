@@ -53,6 +53,8 @@ class Restorer(SafePoints):
         super().__init__(host)
         self._store = store
         self._folder = folder
+        self.has_restored = False
+        """Whether anything was done, and not only told again."""
         self._trees: Trees | None = None
         self._git: Json = None
 
@@ -62,6 +64,7 @@ class Restorer(SafePoints):
 
     def carry_out(
         self,
+        verb: str,
         make: "Make",
         *,
         base: "str | None" = None,
@@ -73,7 +76,7 @@ class Restorer(SafePoints):
         """Look at the tree, plan, and do it; with `base`, only if the tree is that one."""
         known = self._ledger.requested(request)
         if known is not None:
-            return self._done_before(known)
+            return self._done_before(verb, known)
         rehash = False
         for _ in range(_TRIES):
             now = self._safety(rehash=rehash)
@@ -137,7 +140,7 @@ class Restorer(SafePoints):
         request: "str | None",
     ) -> Report:
         if not plan.changes and (plan.paths or not plan.entry):
-            return Report(plan, id="", before=now.id, after=now.id)
+            return self._nothing_done(plan, now, request)
         id = ids.from_entropy(os.urandom(8))
         at = time.time_ns()
         said = _said(plan, id, now, because.strip()[:_LONGEST_REASON], at)
@@ -162,6 +165,7 @@ class Restorer(SafePoints):
             )
         finally:
             os.close(root)
+        self.has_restored = True
         after = made[0].id if made else str(getattr(self._ledger.newest(), "id", ""))
         return Report(
             plan,
@@ -187,15 +191,26 @@ class Restorer(SafePoints):
         is_newest = newest is None or newest.opened < item.opened
         return "takeback undo" if is_newest else f"takeback undo {item.id[:8]}"
 
-    def _done_before(self, event: "Event") -> Report:
+    def _nothing_done(self, plan: Plan, now: "CheckpointRow", request: "str | None") -> Report:
+        """Everything is as it shall be; a retry must not find that it is not so any more."""
+        if request is not None:
+            at = time.time_ns()
+            said: dict[str, Json] = {"checkpoint": now.id, "label": "", "looked": at}
+            said |= {"verb": plan.verb, "target": plan.target, "title": plan.title}
+            self._record(events.CHECKPOINT_NAMED, said, (now.event,), request)
+        return Report(plan, id="", before=now.id, after=now.id)
+
+    def _done_before(self, verb: str, event: "Event") -> Report:
         """What an earlier call with the same request reported."""
         said = event.payload or {}
-        if event.kind != events.RESTORE_APPLIED:
-            raise UsageError(
-                f"the request `{event.request}` was already used for something else",
-                hint="give each request an id of its own",
-            )
-        return planning.reported(self._ledger, said)
+        if said.get("verb") == verb and event.kind == events.RESTORE_APPLIED:
+            return planning.reported(self._ledger, said)
+        if said.get("verb") == verb and event.kind == events.CHECKPOINT_NAMED:
+            return planning.reported_as_nothing(self._ledger, said)
+        raise UsageError(
+            f"the request `{event.request}` was already used for something else",
+            hint="give each request an id of its own",
+        )
 
     # -- after a crash ---------------------------------------------------------------------
 

@@ -362,6 +362,14 @@ def reported(ledger: "Ledger", said: "Mapping[str, Json]") -> Report:
     )
 
 
+def reported_as_nothing(ledger: "Ledger", said: "Mapping[str, Json]") -> Report:
+    """The report of a restore that had nothing to do, from what its event says."""
+    (row,) = ledger.with_prefix(str(said["checkpoint"]))
+    verb, target, title = (str(said[name]) for name in ("verb", "target", "title"))
+    plan = Plan(verb, base=row.tree.hex(), target=target, title=title, changes=())
+    return Report(plan, id="", before=row.id, after=row.id)
+
+
 def _remarks(told: "Json") -> "tuple[Remark, ...]":
     pairs: Any = told or ()
     return tuple(Remark(_bytes(str(path)), str(reason)) for path, reason in pairs)

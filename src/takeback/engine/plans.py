@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     FolderAt = Callable[[bytes], Entry | None]
 
 
+_IN_BETWEEN = "changed by somebody else in between"
 _WAY_OUT = {
     reasons.SPECIAL: ": move it away",
     reasons.TOO_LARGE: ": move it away",
@@ -87,7 +88,10 @@ class Draft:
             if is_same(state, after) or _goes(state, after, before):
                 state = before
             elif not is_same(state, before):
-                self.conflicts[taken.path] = _why(now, since(taken.path))
+                in_between = state is not now
+                self.conflicts[taken.path] = (
+                    _IN_BETWEEN if in_between else _why(now, since(taken.path))
+                )
                 return
         if is_same(now, state):
             self.kept[taken.path] = "already as it was"
