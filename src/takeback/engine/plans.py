@@ -70,6 +70,7 @@ class Draft:
         self.conflicts: dict[bytes, str] = {}
         self.kept: dict[bytes, str] = {}
         self.skipped: dict[bytes, str] = {}
+        self._there: set[bytes] = set()
 
     # -- what shall be ---------------------------------------------------------------------
 
@@ -128,8 +129,12 @@ class Draft:
         if wish is None or wish.target is None:
             return
         for above in _above(path):
+            if above in self._there:
+                continue
             problem = self._require_folder(above, wish)
-            if problem:
+            if not problem:
+                self._there.add(above)
+            else:
                 del self.wishes[path]
                 self.conflicts[path] = problem
                 return
