@@ -19,6 +19,8 @@ from shop import LABEL, Shop
 from takeback.cli.render import Screen
 from terminal import Terminal
 
+pytestmark = pytest.mark.usefixtures("signals_as_in_a_terminal")
+
 STARTED = [sys.executable, "-I", "-m", "takeback"]
 
 
@@ -786,4 +788,4 @@ def test_ctrl_c_ends_before_or_after(shop: Shop, verb: str) -> None:
             assert not is_done
         if is_done:
             assert shop("redo" if verb == "undo" else "undo").code == 0
-    assert endings & {130, -signal.SIGINT}
+    assert endings & {1, 130, -signal.SIGINT}
