@@ -301,6 +301,30 @@ def test_a_save_stays_where_nothing_can_be_exchanged(work: Work, step: str) -> N
     assert [remark.path for remark in report.kept] == [b"a"]
 
 
+# -- interrupts ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("problem", [KeyboardInterrupt(), OSError(errno.EMFILE, "too many")])
+def test_our_folder_that_could_not_be_opened_goes(
+    work: Work, problem: BaseException, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What fails between making our folder and opening it leaves nothing in the tree."""
+    work.write(a="0")
+    with work.turn():
+        work.write(a="1")
+
+    def failing(name: bytes, *, dir_fd: int) -> None:
+        os.mkdir(name, 0o700, dir_fd=dir_fd)
+        raise problem
+
+    with monkeypatch.context() as patch:
+        patch.setattr(fsops, "mkdir", failing)
+        with pytest.raises((KeyboardInterrupt, TakebackError)):
+            work.undo()
+    work.checkpoint()
+    assert os.listdir(work.tree) == ["a"]
+
+
 # -- what is not allowed -------------------------------------------------------------------
 
 

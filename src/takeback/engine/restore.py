@@ -139,6 +139,11 @@ def carry_out(
                 raise
             # It was committed, and only what follows the commit failed.
         _clean(store, restoring, late)
+    except BaseException as problem:
+        if not isinstance(problem, Exception):
+            # An interrupt may come between any two steps, also those that tidy up.
+            store.lock.leave_unclean()
+        raise
     finally:
         restoring.close()
 
@@ -298,6 +303,8 @@ def _clean(store: "Store", restoring: Restoring, late: "Collection[bytes]") -> N
 
 def _discard(store: "Store", restoring: Restoring) -> None:
     """Remove our folder, as far as that can be done; else the next start does."""
+    if restoring.stage.fd < 0:
+        store.lock.leave_unclean()
     with _Tidying(store.lock):
         restoring.stage.remove()
 
