@@ -436,7 +436,7 @@ def _unsynced_at_the_journal(folder: Path, files: int) -> list[str]:
         elif step == "syncfs":
             dirty.clear()
         elif step == "sql" and "INTO journal" in str(args[0]):
-            lost.extend(path for path in dirty if "/n" in path)
+            lost.extend(path for path in dirty if "/.takeback-stage-" in path and "/n" in path[-6:])
 
     with hooked(look):
         world.project.undo()

@@ -135,6 +135,9 @@ def carry_out(
         except BaseException as problem:
             store.ledger.abandon()
             if _is_open(store, row):
+                # Begun anew: an interrupt may have left this one between any two steps.
+                restoring.close()
+                restoring = Restoring(root, store.objects, row.stage, row.ops)
                 _bring_back(store, restoring, row, now, str(problem) or type(problem).__name__)
                 raise
             # It was committed, and only what follows the commit failed.
