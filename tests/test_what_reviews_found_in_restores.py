@@ -1,5 +1,6 @@
 """What a reviewer of restores found: each was a wrong plan, a lost way back or a dead end."""
 
+import contextlib
 import errno
 import os
 from collections.abc import Callable, Iterator
@@ -21,6 +22,7 @@ from takeback.errors import (
     UsageError,
 )
 from takeback.store import fsops, renames
+from takeback.store.lock import PATIENCE, Held, Lock
 
 
 @contextmanager
@@ -323,6 +325,33 @@ def test_our_folder_that_could_not_be_opened_goes(
             work.undo()
     work.checkpoint()
     assert os.listdir(work.tree) == ["a"]
+
+
+class _Interrupted(Lock):
+    """A lock that is interrupted when it was just taken, or is about to be given back."""
+
+    def acquire(self, patience: float = PATIENCE) -> bool:
+        """Take it, and be interrupted."""
+        super().acquire(patience)
+        raise KeyboardInterrupt
+
+    def release(self, anchor: bytes = b"") -> None:
+        """Be interrupted."""
+        del anchor
+        raise KeyboardInterrupt
+
+
+def test_an_interrupt_does_not_keep_the_lock(tmp_path: Path) -> None:
+    """Ctrl-C in the moment in which the lock is taken or given back leaves it to others."""
+    path = os.fsencode(tmp_path / "lock")
+    with pytest.raises(KeyboardInterrupt), Held(_Interrupted(path)):
+        pass
+    held = Held(_Interrupted(path))
+    with contextlib.suppress(KeyboardInterrupt):
+        held.__enter__()
+    with pytest.raises(KeyboardInterrupt):
+        held.__exit__()
+    Lock(path).acquire(patience=0)
 
 
 # -- what is not allowed -------------------------------------------------------------------
