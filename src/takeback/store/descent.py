@@ -13,17 +13,21 @@ class Descent:
     shallower folder walks down again from the nearest one that still is.
     """
 
-    __slots__ = ("_steps", "root")
+    __slots__ = ("_last", "_steps", "root")
 
     def __init__(self, root: int) -> None:
         self.root = root
         self._steps: list[_Step] = []
+        self._last: tuple[bytes, ...] | None = None
+        """The way that was opened last, if nothing of it was closed since."""
         # One list of both names and descriptors: an interrupt between two lists that must agree
         # would let a name lead into another folder.
 
     def open(self, way: "tuple[bytes, ...]") -> int:
         """A descriptor of the folder that `way` leads to; it stays ours. Raises OSError."""
         steps = self._steps
+        if way == self._last:
+            return steps[-1].fd if way else self.root
         self._leave(self._shared(way))
         start = len(steps)
         while start and steps[start - 1].fd < 0:
@@ -37,6 +41,7 @@ class Descent:
                 steps.append(_Step(way[level], fd))
             if level >= _OPEN_AT_ONCE:
                 steps[level - _OPEN_AT_ONCE].close()
+        self._last = way
         return steps[-1].fd if way else self.root
 
     def open_anew(self, way: "tuple[bytes, ...]") -> int:
@@ -63,6 +68,7 @@ class Descent:
         return level
 
     def _leave(self, keep: int) -> None:
+        self._last = None
         while len(self._steps) > keep:
             self._steps.pop().close()
 
