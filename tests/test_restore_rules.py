@@ -410,7 +410,7 @@ def test_a_forged_journal_leads_nowhere(tmp_path: Path) -> None:
 
     def play(_tell: Tell) -> None:
         with pytest.raises(DamagedStoreError):
-            open_project(theatre.tree, theatre.home).checkpoint()
+            open_project(theatre.tree, theatre.home).undo()
 
     ended = in_child(play)
     assert oracle.stamps(outside) == before

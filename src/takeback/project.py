@@ -305,12 +305,18 @@ class Project(Capturing):
 
     # -- the store -------------------------------------------------------------------------
 
-    def verify(self, *, progress: "Progress | None" = None) -> "Verification":
-        """Re-hash everything in the store; damage is returned, not raised."""
+    def verify(
+        self, *, progress: "Progress | None" = None, set_aside: bool = False
+    ) -> "Verification":
+        """Re-hash everything in the store; damage is returned, not raised.
+
+        `set_aside` lets work go on after a restore was interrupted whose journal is damaged.
+        """
         from takeback.engine.verify import verify
 
         with FailingAs(TakebackError, "the store could not be verified"):
-            return verify(self._store, self.held, progress)
+            mend = self.restorer().set_aside if set_aside else None
+            return verify(self._store, self.held, progress, mend)
 
     def rebuild(self) -> None:
         """Make everything that follows from the log again."""

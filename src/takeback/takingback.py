@@ -24,7 +24,7 @@ from takeback.model.plan import Plan, Remark, Report
 from takeback.model.terms import REDO, ROLLBACK
 from takeback.model.tree import FOLDER
 from takeback.safepoints import SafePoints
-from takeback.store import events, restores
+from takeback.store import events, journal, restores
 from takeback.store.journal import Journal
 from takeback.store.states import Op
 
@@ -60,6 +60,7 @@ class Restorer(SafePoints):
 
     def plan(self, make: "Make") -> Plan:
         """Look at the tree, then plan."""
+        journal.require_sound(self._ledger)
         return make(self._planner(self._safety()))
 
     def carry_out(
@@ -74,6 +75,7 @@ class Restorer(SafePoints):
         request: "str | None" = None,
     ) -> Report:
         """Look at the tree, plan, and do it; with `base`, only if the tree is that one."""
+        journal.require_sound(self._ledger)
         known = self._ledger.requested(request)
         if known is not None:
             return self._done_before(verb, known)
@@ -213,6 +215,16 @@ class Restorer(SafePoints):
         )
 
     # -- after a crash ---------------------------------------------------------------------
+
+    def set_aside(self) -> "list[str]":
+        """Let work go on without journals that cannot be read; nothing of them is lost."""
+        from takeback.engine import aside
+
+        root = self._host.open_root()
+        try:
+            return aside.set_aside(self._store, root, time.time_ns())
+        finally:
+            os.close(root)
 
     def recover(self, *, died: bool) -> "list[str]":
         """Take back what was interrupted, and remove what was left of it; in words."""

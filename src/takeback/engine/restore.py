@@ -16,7 +16,7 @@ code with the sides changed, so it can itself be interrupted at any step and tak
 
 import os
 
-from takeback.engine import rescue
+from takeback.engine import aside, rescue
 from takeback.errors import DamagedStoreError, TakebackError, UnfinishedError
 from takeback.model import terms
 from takeback.model.plan import Remark
@@ -168,11 +168,13 @@ def recover(store: "Store", root: int, now: int) -> "list[str]":
                 told += [f"`{os.fsdecode(save.path)}`: {save.reason}" for save in saved]
         finally:
             restoring.close()
-    return told
+    return told + [aside.left_alone(row) for row in journal.damaged(store.ledger)]
 
 
 def sweep(store: "Store", root: int) -> None:
     """Remove folders of ours that no journal speaks of: of restores that never began, or ended."""
+    if journal.damaged(store.ledger):
+        return  # it may be the row of any of them
     open_rows = {row.stage for row in journal.read(store.ledger)}
     for name in map(os.fsencode, os.listdir(root)):
         if not is_stage(name) or name in open_rows:
@@ -232,7 +234,7 @@ def _stage(
 def _is_open(store: "Store", row: "Journal") -> bool:
     """Whether the journal still has the row; if nobody can tell, the next start finds out."""
     try:
-        return any(left.id == row.id for left in journal.read(store.ledger))
+        return journal.is_open(store.ledger, row.id)
     except Exception:
         store.lock.leave_unclean()
         raise

@@ -56,7 +56,7 @@ class Stage:
         self.close()
         found = look_at(self._root, self.name)
         if found is not None and found.kind != FOLDER:
-            self._make_way()
+            self.show()
             found = None
         if found is None:
             fsops.mkdir(self.name, dir_fd=self._root)
@@ -70,12 +70,13 @@ class Stage:
             finally:
                 os.close(file)
 
-    def _make_way(self) -> None:
-        """Let our name be free; what somebody put there gets one that everybody can see."""
+    def show(self) -> bytes:
+        """Let our name be free; what is there gets one that everybody can see, and which."""
         aside = _FOUND + self.name[len(PREFIX) :]
         while look_at(self._root, aside) is not None:
             aside += b"~"
         fsops.move(self._root, self.name, self._root, aside)
+        return aside
 
     def close(self) -> None:
         """Close the folder."""
