@@ -6,10 +6,10 @@ from contextlib import closing
 
 import pytest
 
-from cases import Work
+from cases import Work, paths_of
 from faults.children import Tell, in_child
 from faults.injection import die
-from takeback.errors import DamagedStoreError
+from takeback.errors import ConflictError, DamagedStoreError
 from takeback.store import events, fsops
 
 # -- a journal that cannot be read ---------------------------------------------------------
@@ -116,3 +116,59 @@ def test_the_command_line_sets_a_journal_aside(work: Work, monkeypatch: pytest.M
     assert main(["undo"]) == 4
     assert main(["verify", "--set-aside"]) == 0
     assert main(["undo"]) in (0, 3)
+
+
+# -- one side of a rename ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("named", ["old", "d/new"])
+def test_both_sides_of_a_rename_belong_together(work: Work, named: str) -> None:
+    """Undo and redo of one side take the other along, say so, and leave other files alone."""
+    work.write(old="precious", other="0")
+    with work.turn():
+        work.move("old", "d/new")
+        work.write(other="1")
+    plan = work.project.plan_undo(paths=[named])
+    assert paths_of(plan) == {"old": "create", "d/new": "delete"}
+    along = {os.fsdecode(change.path): change.along for change in plan.changes}
+    assert along.pop(named) == ""
+    assert list(along.values()) == [f"together with `{named}` (a rename)"]
+    work.undo(named)
+    assert (work.text("old"), work.text("other")) == ("precious", "1")
+    assert work.has_none("d/new")
+    work.redo(named)
+    assert (work.has("d/new"), work.has("old")) == (True, False)
+
+
+def test_a_chain_of_renames_goes_back_to_its_beginning(work: Work) -> None:
+    """A file that a turn renamed twice and then edited comes back under its first name."""
+    work.write(a="precious")
+    with work.turn() as turn:
+        for name, to in (("a", "b"), ("b", "c")):
+            with turn.step("bash"):
+                work.move(name, to)
+        with turn.step("bash"):
+            work.write(c="edited")
+    work.undo("c")
+    assert work.text("a") == "precious"
+    assert work.has_none("b", "c")
+
+
+def test_a_renamed_file_that_was_changed_since_stays(work: Work) -> None:
+    """The old name comes back beside it; but nothing goes whose old name cannot come back."""
+    work.write(old="precious")
+    with work.turn():
+        work.move("old", "new")
+    work.write(new="yours")
+    with pytest.raises(ConflictError):
+        work.undo("new")
+    done = work.undo("old")
+    assert (work.text("old"), work.text("new")) == ("precious", "yours")
+    assert [(kept.path, kept.reason) for kept in done.plan.kept] == [
+        (b"new", "changed since by you")
+    ]
+    work.redo()
+    work.write(new="precious", old="mine")
+    with pytest.raises(ConflictError, match="`old`"):
+        work.undo("new")
+    assert work.has("new")

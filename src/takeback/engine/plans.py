@@ -49,9 +49,12 @@ _WAY_OUT = {
 
 
 class Wish:
-    """What a path shall become, where its folder would come from, and whose change that is."""
+    """What a path shall become, where its folder would come from, and whose change that is.
 
-    __slots__ = ("folder_at", "how", "target")
+    `along` says with what it goes, if nobody named it.
+    """
+
+    __slots__ = ("along", "folder_at", "how", "target")
 
     def __init__(
         self, target: "Entry | None", folder_at: "FolderAt | None" = None, how: str = ""
@@ -59,6 +62,7 @@ class Wish:
         self.target = target
         self.folder_at = folder_at
         self.how = how
+        self.along = ""
 
 
 class Draft:
@@ -98,6 +102,19 @@ class Draft:
             self.kept[taken.path] = "already as it was"
         else:
             self.wishes[taken.path] = Wish(state, folder_at, taken.how)
+
+    def take_along(
+        self, taken: "Taken", other: bytes, folder_at: "FolderAt", since: "Since"
+    ) -> None:
+        """Take back the other side of a rename, of which only one side was named.
+
+        What would go and was changed since stays: what was named comes back beside it.
+        """
+        self.revert(taken, folder_at, since)
+        if taken.path in self.wishes:
+            self.wishes[taken.path].along = f"together with `{os.fsdecode(other)}` (a rename)"
+        elif taken.path in self.conflicts and taken.runs[-1][0] is None:
+            self.kept[taken.path] = self.conflicts.pop(taken.path)
 
     def exactly(self, found: "Difference", folder_at: "FolderAt") -> None:
         """Let a path become what it was, whoever changed it."""
@@ -189,10 +206,33 @@ class Draft:
             verb = _verb(path, now, wish.target)
             if verb:
                 change = PlannedChange(
-                    path, verb, now, wish.target, whose=whose(path), how=wish.how
+                    path, verb, now, wish.target, whose=whose(path), how=wish.how, along=wish.along
                 )
                 found.append(change)
         return tuple(found)
+
+
+def other_sides(
+    taken: "Iterable[Taken]", is_chosen: "Callable[[bytes], bool]"
+) -> "dict[bytes, bytes]":
+    """The paths that belong to chosen ones by a rename, each with the one that it belongs to.
+
+    Without its other side, a file that was renamed would be in two places, or in none.
+    """
+    sides: dict[bytes, set[bytes]] = {}
+    for each in taken:
+        for origin in filter(None, each.origins):
+            sides.setdefault(each.path, set()).add(origin)
+            sides.setdefault(origin, set()).add(each.path)
+    found: dict[bytes, bytes] = {}
+    waiting = sorted(filter(is_chosen, sides))
+    while waiting:
+        path = waiting.pop()
+        for other in sorted(sides[path]):
+            if other not in found and not is_chosen(other):
+                found[other] = path
+                waiting.append(other)
+    return found
 
 
 def remarks(said: "dict[bytes, str]") -> "tuple[Remark, ...]":
