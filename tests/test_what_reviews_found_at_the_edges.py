@@ -169,6 +169,7 @@ def test_a_renamed_file_that_was_changed_since_stays(work: Work) -> None:
     ]
     work.redo()
     work.write(new="precious", old="mine")
-    with pytest.raises(ConflictError, match="`old`"):
-        work.undo("new")
-    assert work.has("new")
+    for paths in ((), ("new",)):
+        plan = work.project.plan_undo(paths=paths)
+        assert [conflict.path for conflict in plan.conflicts] == [b"new", b"old"]
+        assert plan.conflicts[0].reason == "its old name `old` conflicts"

@@ -83,10 +83,25 @@ class Change:
 
     def __init__(self, path: bytes, was: Tree, became: Tree, by: Act | None) -> None:
         self.path = path
+        self.origin = _origin(path, was, became)
         self.was = was
         self.before = was.get(path)
         self.after = became.get(path)
         self.by = by
+
+
+def _origin(path: bytes, was: Tree, became: Tree) -> bytes | None:
+    """Where a new file came from: just one went with these bytes, and just one came."""
+    content = became.get(path, ("", 0, b""))[2]
+    if path in was or became.get(path, ("",))[0] != "file" or not content:
+        return None
+    gone, came = _without(was, became, content), _without(became, was, content)
+    return gone[0] if len(gone) == len(came) == 1 else None
+
+
+def _without(one: Tree, other: Tree, content: bytes) -> list[bytes]:
+    """The files with this content that only the one tree has."""
+    return [p for p, e in one.items() if p not in other and (e[0], e[2]) == ("file", content)]
 
 
 class Refused(Exception):
@@ -260,13 +275,31 @@ class Model:
         paths = {change.path for change in self.changes if is_taken(change)}
         _require_known(scope, paths)
         wanted: Wanted = {}
-        for path in paths:
-            if not scope or is_in(path, scope):
+        for path in self._with_other_sides(is_taken, scope) if scope else paths:
+            own = [c for c in self.changes if c.path == path and is_taken(c)]
+            try:
                 entry = self._before(path, is_taken)
-                if entry != self.tree.get(path):
-                    newest = [c for c in self.changes if c.path == path and is_taken(c)][-1]
-                    wanted[path] = entry, newest.was
+            except Refused:
+                if scope and not is_in(path, scope) and own[0].before is None:
+                    continue  # it would have gone, and nobody named it: it stays
+                raise
+            if entry != self.tree.get(path):
+                wanted[path] = entry, own[-1].was
         return settled(self.tree, wanted)
+
+    def _with_other_sides(
+        self, is_taken: Callable[[Change], bool], scope: list[bytes]
+    ) -> set[bytes]:
+        """The chosen paths, and what they were renamed to or from, and so on."""
+        taken = [change for change in self.changes if is_taken(change)]
+        paths = {change.path for change in taken}
+        pairs = [{c.path, c.origin} for c in taken if c.origin in paths]
+        chosen = {path for path in paths if is_in(path, scope)}
+        for _ in pairs:
+            for pair in pairs:
+                if pair & chosen:
+                    chosen |= pair
+        return chosen
 
     def _before(self, path: bytes, is_taken: Callable[[Change], bool]) -> Entry | None:
         """What a path holds without these changes, the newest taken back first."""

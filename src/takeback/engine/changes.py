@@ -41,9 +41,12 @@ _OTHERS = (
 
 
 class Run:
-    """Consecutive deltas of one path by one turn; `left` is the checkpoint that has its origin."""
+    """Consecutive deltas of one path by one turn; `left` is the checkpoint that has its origin.
 
-    __slots__ = ("first", "how", "last", "left", "origin", "path")
+    `origins` are those of all its deltas.
+    """
+
+    __slots__ = ("first", "how", "last", "left", "origin", "origins", "path")
 
     def __init__(self, path: bytes, checkpoint: int, how: str, origin: "bytes | None") -> None:
         self.path = path
@@ -51,6 +54,7 @@ class Run:
         self.left = checkpoint - 1
         self.how = how
         self.origin = origin
+        self.origins: set[bytes] = set() if origin is None else {origin}
 
 
 def of_turn(ledger: "Ledger", objects: "Objects", turn: int) -> "Json":
@@ -80,6 +84,7 @@ def runs(ledger: "Ledger", turn: int) -> "Iterator[Run]":
         known = others.get(path, ())
         if run is not None and run.path == path and not _is_between(known, run.last, checkpoint):
             run.last, run.how = checkpoint, how
+            run.origins |= set() if origin is None else {origin}
             continue
         if run is not None:
             yield run

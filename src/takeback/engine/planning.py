@@ -3,7 +3,7 @@
 from takeback.engine import lookup, references, reverts, stack, titles, userwork
 from takeback.engine.compare import Chosen, Saved, differences
 from takeback.engine.naming import CHECKPOINT, RESTORE, TURN
-from takeback.engine.plans import Draft, other_sides, remarks
+from takeback.engine.plans import Draft, other_sides, remarks, renamed
 from takeback.engine.reverts import Reverts
 from takeback.engine.trees import Trees
 from takeback.errors import (
@@ -174,13 +174,15 @@ class Planner:
         chosen = self._choose(paths, [each.path for each in taken], item)
         draft = Draft(self.now)
         since = _Since(self._ledger, taken)
-        others = other_sides(taken, chosen.cover) if chosen.paths else {}
+        renames = renamed(taken)
+        others = other_sides(renames, chosen.cover)
         for each in taken:
             folder_at = lambda path, each=each: self._reverts.before(each, path)  # noqa: E731
             if chosen.cover(each.path):
                 draft.revert(each, folder_at, since.of)
             elif each.path in others:
                 draft.take_along(each, others[each.path], folder_at, since.of)
+        draft.hold_back(renames, taken)
         if item.restore is None and verb == UNDO:
             for path in filter(chosen.cover, self._reverts.left_out(item.number)):
                 draft.skipped.setdefault(path, "not covered, so it stays")

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
     Since = Callable[[bytes], list[str]]
     FolderAt = Callable[[bytes], Entry | None]
+    Renames = dict[bytes, set[bytes]]
 
 
 _IN_BETWEEN = "changed by somebody else in between"
@@ -115,6 +116,15 @@ class Draft:
             self.wishes[taken.path].along = f"together with `{os.fsdecode(other)}` (a rename)"
         elif taken.path in self.conflicts and taken.runs[-1][0] is None:
             self.kept[taken.path] = self.conflicts.pop(taken.path)
+
+    def hold_back(self, renames: "Renames", taken: "Iterable[Taken]") -> None:
+        """Let no file go whose old name cannot come back: its content would be out of sight."""
+        returning = {each.path for each in taken if each.runs[-1][0] is not None}
+        stuck = returning & self.conflicts.keys()
+        for path in filter(self._goes, list(renames)):
+            for other in sorted(renames[path] & stuck):
+                self.wishes.pop(path, None)
+                self.conflicts[path] = f"its old name `{os.fsdecode(other)}` conflicts"
 
     def exactly(self, found: "Difference", folder_at: "FolderAt") -> None:
         """Let a path become what it was, whoever changed it."""
@@ -212,26 +222,27 @@ class Draft:
         return tuple(found)
 
 
-def other_sides(
-    taken: "Iterable[Taken]", is_chosen: "Callable[[bytes], bool]"
-) -> "dict[bytes, bytes]":
-    """The paths that belong to chosen ones by a rename, each with the one that it belongs to.
+def renamed(taken: "list[Taken]") -> "Renames":
+    """For each path of a rename, or of a chain of them, all names that the file had."""
+    paths = {each.path for each in taken}
+    found: Renames = {}
+    for each in taken:
+        for origin in each.origins & paths:
+            joined = found.get(each.path, {each.path}) | found.get(origin, {origin})
+            found |= dict.fromkeys(joined, joined)
+    return found
+
+
+def other_sides(renames: "Renames", is_chosen: "Callable[[bytes], bool]") -> "dict[bytes, bytes]":
+    """The paths that go with chosen ones because of a rename, and each with which.
 
     Without its other side, a file that was renamed would be in two places, or in none.
     """
-    sides: dict[bytes, set[bytes]] = {}
-    for each in taken:
-        for origin in filter(None, each.origins):
-            sides.setdefault(each.path, set()).add(origin)
-            sides.setdefault(origin, set()).add(each.path)
     found: dict[bytes, bytes] = {}
-    waiting = sorted(filter(is_chosen, sides))
-    while waiting:
-        path = waiting.pop()
-        for other in sorted(sides[path]):
-            if other not in found and not is_chosen(other):
-                found[other] = path
-                waiting.append(other)
+    for path in sorted(filter(is_chosen, renames)):
+        for other in renames[path]:
+            if not is_chosen(other):
+                found.setdefault(other, path)
     return found
 
 

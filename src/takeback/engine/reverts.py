@@ -54,7 +54,7 @@ class Taken:
         self.first = run.first
         self.last = run.last
         self.runs: Fold = [states]
-        self.origins = [run.origin]
+        self.origins = run.origins
 
 
 class Reverts:
@@ -105,7 +105,7 @@ class Reverts:
             states = self._at(run.first - 1, run.path), self._at(run.last, run.path)
             if found is not None and found.path == run.path:
                 found.runs.insert(0, states)
-                found.origins.append(run.origin)
+                found.origins |= run.origins
                 found.last = run.last
                 continue
             if found is not None:
