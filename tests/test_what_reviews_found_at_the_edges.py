@@ -173,3 +173,31 @@ def test_a_renamed_file_that_was_changed_since_stays(work: Work) -> None:
         plan = work.project.plan_undo(paths=paths)
         assert [conflict.path for conflict in plan.conflicts] == [b"new", b"old"]
         assert plan.conflicts[0].reason == "its old name `old` conflicts"
+
+
+# -- commits that stay ---------------------------------------------------------------------
+
+
+def test_the_command_for_commits_below_others_works_with_merges(work: Work) -> None:
+    """What the report prints takes back a merge and the commits around it, and nothing else."""
+    work.repository(a="0", theirs="0")
+    work.git("switch", "-q", "-c", "side")
+    work.write(b="side")
+    work.git("add", "-A")
+    work.git("commit", "-q", "-m", "side")
+    work.git("switch", "-q", "main")
+    with work.turn():
+        work.write(a="1")
+        work.git("commit", "-q", "-a", "-m", "one")
+        work.git("merge", "-q", "--no-edit", "--no-ff", "side")
+        work.write(a="2")
+        work.git("commit", "-q", "-a", "-m", "two")
+    work.write(theirs="1")
+    work.git("commit", "-q", "-a", "-m", "yours")
+    its, _ = work.project.plan_undo().stays
+    assert its.startswith("3 commits stay")
+    for command in its.split("`")[1].split(" && "):
+        assert command.startswith("git revert --no-commit ")
+        work.git(*command.split()[1:])
+    assert (work.text("a"), work.text("theirs")) == ("0", "1")
+    assert work.has_none("b")

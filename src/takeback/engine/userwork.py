@@ -12,8 +12,10 @@ if TYPE_CHECKING:
     from takeback.model.history import GitState
     from takeback.model.jsontext import Json
     from takeback.store.ledger import Ledger
+    from takeback.store.usergit import Commit
 
 _SHORT = 10
+_MOST_REVERTED = 8
 
 
 def doubts(item: "Item", git: "Json") -> "tuple[str, ...]":
@@ -54,14 +56,15 @@ def _stays(root: bytes, before: "GitState", after: "GitState", now: "GitState") 
     """The commits between two moments in words, with the command that takes them back."""
     if before.head == after.head or after.head is None:
         return ""
-    count = _count(root, before, after)
+    between = _between(root, before, after)
+    count = len(between) if between is not None else None
     commits = f"1 commit stays ({after.head[:_SHORT]})"
     if count != 1:
         commits = f"{count or 'some'} commits stay (up to {after.head[:_SHORT]})"
     if now.branch != after.branch:
         return f"{commits} on {_branch(after)}"
     if now.head != after.head:
-        return commits + _revert(root, before, after, now, count)
+        return commits + _revert(root, after, now, between)
     if before.head is None:
         return f"{commits}: `git update-ref -d HEAD` takes {_them(count)} back"
     reset = f"`git reset --soft {before.head[:_SHORT]}`"
@@ -71,35 +74,44 @@ def _stays(root: bytes, before: "GitState", after: "GitState", now: "GitState") 
     return f"{commits}: {reset} takes {_them(count)} back"
 
 
-def _revert(
-    root: bytes, before: "GitState", after: "GitState", now: "GitState", count: "int | None"
-) -> str:
+def _revert(root: bytes, after: "GitState", now: "GitState", between: "list[Commit] | None") -> str:
     """The command that takes back commits with others on top of them; empty if none is known."""
-    if before.head is None or after.head is None or count is None:
+    if not between or _between(root, after, now) is None:
         return ""
-    if _count(root, after, now) is None:
-        return ""
-    revert = f"git revert --no-commit {before.head[:_SHORT]}..{after.head[:_SHORT]}"
-    return f": `{revert}` takes {_them(count)} back"
+    if not any(commit.is_merge for commit in between):
+        span = f"{str(between[-1].parent)[:_SHORT]}..{between[0].id[:_SHORT]}"
+        return f": `git revert --no-commit {span}` takes {_them(len(between))} back"
+    if len(between) > _MOST_REVERTED:
+        return "; `git revert` takes each back, the newest first, and merges with `-m 1`"
+    each = " && ".join(map(_revert_one, between))
+    return f": `{each}` takes {_them(len(between))} back"
+
+
+def _revert_one(commit: "Commit") -> str:
+    # What came with a merge goes with it; git has to be told which side is the line.
+    line = "-m 1 " if commit.is_merge else ""
+    return f"git revert --no-commit {line}{commit.id[:_SHORT]}"
 
 
 def _came_since(root: bytes, then: "GitState", now: "GitState") -> str:
     """The commits that somebody made after the turn, in words."""
     if now.head is None or now.head == then.head:
         return ""
-    count = _count(root, then, now)
+    between = _between(root, then, now)
+    count = len(between) if between is not None else None
     if count == 1:
         return f"1 commit since then stays ({now.head[:_SHORT]})"
     return f"{count or 'some'} commits since then stay (up to {now.head[:_SHORT]})"
 
 
-def _count(root: bytes, before: "GitState", after: "GitState") -> "int | None":
+def _between(root: bytes, before: "GitState", after: "GitState") -> "list[Commit] | None":
+    """The commits between two moments, newest first; None if nobody can tell."""
     from takeback.store import usergit
 
     repository = usergit.find_repository(root)
     if repository is None or before.head is None or after.head is None:
         return None
-    return repository.count_commits(before.head, after.head)
+    return repository.commits_between(before.head, after.head)
 
 
 def _them(count: "int | None") -> str:

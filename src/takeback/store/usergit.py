@@ -51,6 +51,17 @@ class Head:
         return f"Head(branch={self.branch!r}, commit={self.commit!r})"
 
 
+class Commit:
+    """A commit, and the one that it follows on its line; None if it is the first."""
+
+    __slots__ = ("id", "is_merge", "parent")
+
+    def __init__(self, id: str, parent: str | None, *, is_merge: bool) -> None:
+        self.id = id
+        self.parent = parent
+        self.is_merge = is_merge
+
+
 class Repository:
     """The git folder of one work tree; `common_dir` is where all its work trees share."""
 
@@ -115,30 +126,33 @@ class Repository:
         fd = open_regular(self.git_dir, name)
         return fd if fd is not None else open_regular(self.common_dir, name)
 
-    def count_commits(self, older: str, newer: str) -> int | None:
-        """How many commits lie between two of one line; None if that cannot be told easily.
+    def commits_between(self, older: str, newer: str) -> "list[Commit] | None":
+        """The commits between two of one line, newest first; None if that cannot be told easily.
 
         Fresh commits are files of their own. What git has packed is not looked into.
         """
-        count, commit = 0, newer
-        while commit != older:
-            parent = self._parent_of(commit)
-            if parent is None or count >= _MOST_COUNTED:
+        found: list[Commit] = []
+        while (found[-1].parent if found else newer) != older:
+            commit = self._commit((found[-1].parent if found else newer) or "")
+            if commit is None or len(found) >= _MOST_COUNTED:
                 return None
-            count, commit = count + 1, parent
-        return count
+            found.append(commit)
+        return found
 
-    def _parent_of(self, commit: str) -> str | None:
-        name = b"objects/%s/%s" % (commit[:2].encode(), commit[2:].encode())
-        data = read_regular(self.common_dir, name)
+    def _commit(self, id: str) -> "Commit | None":
+        name = b"objects/%s/%s" % (id[:2].encode(), id[2:].encode())
+        data = read_regular(self.common_dir, name) if id else None
         if data is None:
             return None
         try:
             text = zlib.decompressobj().decompress(data, _SMALL_FILE)
         except zlib.error:
             return None
-        head, _, rest = text.partition(b"\nparent ")
-        return _commit_id(rest[:40]) if head.startswith(b"commit ") and rest else None
+        if not text.startswith(b"commit "):
+            return None
+        lines = text.partition(b"\n\n")[0].split(b"\n")
+        parents = [_commit_id(line[7:]) for line in lines if line.startswith(b"parent ")]
+        return Commit(id, parents[0] if parents else None, is_merge=len(parents) > 1)
 
     def _resolve(self, name: bytes) -> str | None:
         for _ in range(_MOST_HOPS):
