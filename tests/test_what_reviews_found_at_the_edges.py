@@ -1,15 +1,19 @@
 """What a reviewer of undo, redo and rollback found at the edges, and how it ends now."""
 
 import os
+import shutil
 import sqlite3
-from contextlib import closing
+import subprocess
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
 
 import pytest
 
 from cases import Work, paths_of
 from faults.children import Tell, in_child
 from faults.injection import die
-from takeback.errors import ConflictError, DamagedStoreError
+from takeback.errors import BlockedError, ConflictError, DamagedStoreError
 from takeback.store import events, fsops
 
 # -- a journal that cannot be read ---------------------------------------------------------
@@ -201,3 +205,40 @@ def test_the_command_for_commits_below_others_works_with_merges(work: Work) -> N
         work.git(*command.split()[1:])
     assert (work.text("a"), work.text("theirs")) == ("0", "1")
     assert work.has_none("b")
+
+
+# -- what nobody may change ----------------------------------------------------------------
+
+
+@contextmanager
+def _marked(place: Path, mark: str) -> Iterator[None]:
+    """Let a file or folder be marked for a while, if that can be done here."""
+    chattr = shutil.which("chattr")
+    tried = chattr and subprocess.run([chattr, f"+{mark}", place], check=False, capture_output=True)
+    if not chattr or not tried or tried.returncode:
+        pytest.skip("files cannot be marked here")
+    try:
+        yield
+    finally:
+        subprocess.run([chattr, f"-{mark}", place], check=True)
+
+
+@pytest.mark.parametrize(("name", "mark"), [("d/a", "i"), ("d/a", "a"), ("d", "i"), (".", "a")])
+def test_what_nobody_may_change_is_seen_before(work: Work, name: str, mark: str) -> None:
+    """A file or folder that `chattr` froze is named with the way out before anything is staged."""
+    work.write(d__a="0", b="0")
+    with work.turn():
+        work.write(d__a="1", b="1")
+    steps: list[str] = []
+    with _marked(work.tree / name, mark):
+        fsops.hook = lambda step, _: steps.append(step)
+        try:
+            with pytest.raises(BlockedError, match=f"`{name}`") as told:
+                work.undo()
+        finally:
+            fsops.hook = None
+        assert "chattr -ia" in told.value.hint
+        assert "mkdir" not in steps, "something was staged"
+        if name != ".":
+            work.undo("b")
+            assert (work.text("b"), work.text("d/a")) == ("0", "1")
