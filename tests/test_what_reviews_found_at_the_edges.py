@@ -207,6 +207,55 @@ def test_the_command_for_commits_below_others_works_with_merges(work: Work) -> N
     assert work.has_none("b")
 
 
+@pytest.mark.parametrize("with_turn", [False, True])
+def test_a_rollback_names_the_commits_since_its_target(work: Work, with_turn: bool) -> None:
+    """Commits that you made since stay and have their command, also if no turn is gone over."""
+    work.repository(a="0")
+    first = work.checkpoint()
+    for text in "12":
+        work.write(a=text)
+        work.git("commit", "-q", "-a", "-m", text)
+    if with_turn:
+        with work.turn():
+            work.write(a="3")
+    (stays,) = work.project.plan_rollback(first).stays
+    assert stays.startswith("2 commits stay")
+    base = work.git("rev-parse", "HEAD~2").strip()
+    assert f"`git reset --soft {base[:10]}` takes them back" in stays
+    (now, files) = work.checkpoint(), ["a"]
+    assert work.project.plan_rollback(now).stays == ()
+    assert work.project.plan_rollback(first, paths=files).stays == ()
+
+
+def test_commits_of_a_copied_repository_are_as_old_as_they_say(work: Work) -> None:
+    """That a copy made the file of an old commit anew does not let it be named."""
+    work.repository(a="0")
+    first = work.checkpoint()
+    who = "A <a@example.org> 1577836800 +0000"
+    tree, head = (work.git("rev-parse", name).strip() for name in ("HEAD^{tree}", "HEAD"))
+    written = f"tree {tree}\nparent {head}\nauthor {who}\ncommitter {who}\n\nold\n"
+    (work.tree.parent / "old").write_text(written)
+    old = work.git("hash-object", "-t", "commit", "-w", "../old").strip()
+    work.git("update-ref", "HEAD", old)
+    work.write(a="1")
+    assert work.project.plan_rollback(first).stays == ()
+    work.git("commit", "-q", "-a", "-m", "new")
+    (stays,) = work.project.plan_rollback(first).stays
+    assert f"`git reset --soft {old[:10]}` takes it back" in stays
+
+
+def test_a_first_commit_since_the_target_has_its_command(work: Work) -> None:
+    """After a rollback to before the first commit, the command that takes that back is told."""
+    work.git("init", "-q")
+    work.write(a="0")
+    first = work.checkpoint()
+    work.write(a="1")
+    work.git("add", "-A")
+    work.git("commit", "-q", "-m", "first")
+    (stays,) = work.rollback(first).plan.stays
+    assert "`git update-ref -d HEAD`" in stays
+
+
 # -- what nobody may change ----------------------------------------------------------------
 
 

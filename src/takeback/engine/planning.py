@@ -252,10 +252,13 @@ class Planner:
             conflicts=remarks(draft.conflicts),
             skipped=remarks(draft.skipped),
             kept=remarks(draft.kept),
-            stays=userwork.commits_since(self._ledger, covers, self._git, self._place.root),
+            stays=() if chosen.paths else self._commits_since(row, covers),
             covers=covers,
             paths=chosen.paths,
         )
+
+    def _commits_since(self, row: "CheckpointRow", covers: "tuple[str, ...]") -> "tuple[str, ...]":
+        return userwork.commits_since(self._ledger, row, covers, self._git, self._place.root)
 
     def require_current(self, plan: Plan) -> None:
         """An error if a plan is of another project, or done by now; doubts as they are by now."""

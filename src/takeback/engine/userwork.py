@@ -5,13 +5,14 @@ command that would take them back is told. So are commits that came after the tu
 """
 
 from takeback.engine import details
+from takeback.model.history import GitState
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from takeback.engine.stack import Item
-    from takeback.model.history import GitState
     from takeback.model.jsontext import Json
     from takeback.store.ledger import Ledger
+    from takeback.store.rows import CheckpointRow
     from takeback.store.usergit import Commit
 
 _SHORT = 10
@@ -39,17 +40,31 @@ def stays(item: "Item", git: "Json", root: bytes) -> "tuple[str, ...]":
 
 
 def commits_since(
-    ledger: "Ledger", turns: "tuple[str, ...]", git: "Json", root: bytes
+    ledger: "Ledger", target: "CheckpointRow", turns: "tuple[str, ...]", git: "Json", root: bytes
 ) -> "tuple[str, ...]":
-    """The commits since the oldest of the turns that a rollback goes back over; they stay."""
-    if not turns:
+    """The commits since the state that a rollback goes back to; they stay.
+
+    Where HEAD was is recorded with turns only. If there is none to ask, or commits came before
+    the oldest of those that are gone back over, the stamps of the commits tell.
+    """
+    now = _state(git)
+    if now is None or now.head is None:
         return ()
-    for (told,) in ledger.rows("SELECT git_before FROM turns WHERE id = ?", (turns[-1],)):
-        before, now = details.git(told), _state(git)
-        if before is not None and now is not None:
-            said = _stays(root, before, now, now)
-            return (said,) if said else ()
-    return ()
+    before = _before_oldest(ledger, turns)
+    known = _between(root, before, now) if before is not None else []
+    if known is not None:
+        since = _since(root, now.head, target.created)
+        if len(since) > len(known):
+            before = GitState(now.branch, since[-1].parent, None)
+    said = _stays(root, before, now, now) if before is not None else ""
+    return (said,) if said else ()
+
+
+def _before_oldest(ledger: "Ledger", turns: "tuple[str, ...]") -> "GitState | None":
+    """The user's git when the oldest of these turns began."""
+    query = "SELECT git_before FROM turns WHERE id = ?"
+    rows = ledger.rows(query, (turns[-1],)) if turns else []
+    return details.git(rows[0][0]) if rows else None
 
 
 def _stays(root: bytes, before: "GitState", after: "GitState", now: "GitState") -> str:
@@ -112,6 +127,13 @@ def _between(root: bytes, before: "GitState", after: "GitState") -> "list[Commit
     if repository is None or before.head is None or after.head is None:
         return None
     return repository.commits_between(before.head, after.head)
+
+
+def _since(root: bytes, newest: str, moment: int) -> "list[Commit]":
+    from takeback.store import usergit
+
+    repository = usergit.find_repository(root)
+    return repository.commits_since(newest, moment) if repository is not None else []
 
 
 def _them(count: "int | None") -> str:

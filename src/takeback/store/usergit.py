@@ -17,6 +17,7 @@ _CHUNK = 1 << 20
 _LONGEST_REF = 4096
 _MOST_COUNTED = 1000
 _MOST_HOPS = 5
+_LONGEST_TIME = 15
 _HEADS = b"refs/heads/"
 _REFS_OF_ONE_WORKTREE = (b"refs/bisect/", b"refs/worktree/", b"refs/rewritten/")
 _HEX = b"0123456789abcdef"
@@ -52,14 +53,18 @@ class Head:
 
 
 class Commit:
-    """A commit, and the one that it follows on its line; None if it is the first."""
+    """A commit, and the one that it follows on its line; None if it is the first.
 
-    __slots__ = ("id", "is_merge", "parent")
+    `time` is what it says itself of when it was made, in seconds; 0 if that makes no sense.
+    """
 
-    def __init__(self, id: str, parent: str | None, *, is_merge: bool) -> None:
+    __slots__ = ("id", "is_merge", "parent", "time")
+
+    def __init__(self, id: str, parent: str | None, *, is_merge: bool, time: int) -> None:
         self.id = id
         self.parent = parent
         self.is_merge = is_merge
+        self.time = time
 
 
 class Repository:
@@ -139,9 +144,30 @@ class Repository:
             found.append(commit)
         return found
 
+    def commits_since(self, newest: str, moment: int) -> "list[Commit]":
+        """The commits of a line that were made after a moment, newest first.
+
+        Git writes each into a file of its own, whose stamp tells when to the instant; but not in
+        a copy of a repository, so the seconds that it says itself have to agree. What git has
+        packed is taken for old.
+        """
+        found: list[Commit] = []
+        commit = self._commit(newest)
+        while commit is not None and len(found) < _MOST_COUNTED:
+            if self._stamp_of(commit.id) <= moment or commit.time < moment // 10**9:
+                break
+            found.append(commit)
+            commit = self._commit(commit.parent or "")
+        return found
+
+    def _stamp_of(self, id: str) -> int:
+        try:
+            return os.lstat(os.path.join(self.common_dir, _file_of(id))).st_mtime_ns
+        except OSError:
+            return 0
+
     def _commit(self, id: str) -> "Commit | None":
-        name = b"objects/%s/%s" % (id[:2].encode(), id[2:].encode())
-        data = read_regular(self.common_dir, name) if id else None
+        data = read_regular(self.common_dir, _file_of(id)) if id else None
         if data is None:
             return None
         try:
@@ -152,7 +178,8 @@ class Repository:
             return None
         lines = text.partition(b"\n\n")[0].split(b"\n")
         parents = [_commit_id(line[7:]) for line in lines if line.startswith(b"parent ")]
-        return Commit(id, parents[0] if parents else None, is_merge=len(parents) > 1)
+        parent = parents[0] if parents else None
+        return Commit(id, parent, is_merge=len(parents) > 1, time=_time_of(lines))
 
     def _resolve(self, name: bytes) -> str | None:
         for _ in range(_MOST_HOPS):
@@ -167,6 +194,18 @@ class Repository:
                 return None
             name = target
         return None
+
+
+def _file_of(id: str) -> bytes:
+    """Where git keeps an object that is in no pack."""
+    return b"objects/%s/%s" % (id[:2].encode(), id[2:].encode())
+
+
+def _time_of(lines: "list[bytes]") -> int:
+    """When a commit was made, by its own account."""
+    said = [line.split()[-2:] for line in lines if line.startswith(b"committer ")]
+    seconds = said[0][0] if said else b""
+    return int(seconds) if seconds.isdigit() and len(seconds) < _LONGEST_TIME else 0
 
 
 def find_repository(root: bytes) -> Repository | None:
