@@ -274,7 +274,7 @@ class Planner:
             self._require_live(item)
         else:
             undo = restores.find(self._ledger, "WHERE id = ?", (plan.restore,))
-            if undo is None or undo.reversed is not None:
+            if undo is None or stack.is_back(undo, item):
                 raise NothingToTakeBackError(
                     f"`{plan.entry}` was put back already", hint="`takeback log` shows it"
                 )
