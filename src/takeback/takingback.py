@@ -293,5 +293,4 @@ def _said(plan: Plan, id: str, now: "CheckpointRow", because: str, at: int) -> "
         "because": because,
         "session": plan.session or None,
         "looked": at,
-        "stack": 2,  # which rules the stack follows: see `store/restores`
     }

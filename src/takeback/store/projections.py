@@ -7,7 +7,7 @@ live tables and rebuilt ones can be compared byte for byte.
 
 from takeback.errors import DamagedStoreError
 from takeback.model.terms import DONE, INTERRUPTED, MKDIR, RMDIR, RUNNING
-from takeback.store import events, firststack, fsops, restores
+from takeback.store import events, fsops, restores
 from takeback.store.rows import row_from
 from takeback.store.schema import DETACHED, WITH_ITS_PARENT
 
@@ -347,7 +347,7 @@ def _restore_applied(to: Tables, event: "Event", said: "Said") -> None:
     fsops.sql(to.db, _RESTORE, (*names, *what))
     _add_packs(to, said)
     _observed(to, event, {"checkpoint": said.get("after"), "looked": said.get("looked", event.at)})
-    (restores if said.get("stack") else firststack).follow(to.db, number)
+    restores.follow(to.db, number)
 
 
 def _saves_rescued(to: Tables, event: "Event", said: "Said") -> None:
