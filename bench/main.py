@@ -38,9 +38,9 @@ QUICK = {
     1_000: speed.Plan(rounds=9, firsts=1, changes=(10,)),
     10_000: speed.Plan(rounds=9, firsts=1, changes=(10,), turns=20),
 }
-RESTORES = {1_000: 9, 10_000: 7, 100_000: 5}
-"""Rounds, by the number of files."""
-QUICK_RESTORES = {1_000: 5, 10_000: 5}
+RESTORES = {1_000: (9, 3), 10_000: (7, 3), 100_000: (4, 2)}
+"""Rounds with few files taken back and with many, by the number of files in the tree."""
+QUICK_RESTORES = {1_000: (5, 1), 10_000: (5, 1)}
 RECOVERIES = 3
 PARTS = ("checkpoints", "log", "memory", "growth", "restores")
 
@@ -104,8 +104,8 @@ def measure_restores(results: Results, tree: trees.Tree, work: Path, *, quick: b
     """Time the ways back, and what comes after a crash on one of them."""
     files = len(tree.files)
     say(f"{files:,} files: taking back")
-    rounds = (QUICK_RESTORES if quick else RESTORES)[files]
-    found = restores.measure(tree, work / "restores", rounds)
+    few, many = (QUICK_RESTORES if quick else RESTORES)[files]
+    found = restores.measure(tree, work / "restores", few, many)
     if files == 10_000:
         say("recovery")
         found.recovery = restores.measure_recovery(tree, work / "recovery", RECOVERIES)

@@ -28,7 +28,6 @@ import takeback
 
 FEW = (1, 10)
 MANY = 1_000
-MANY_ROUNDS = 3
 COUNTS = (*FEW, MANY)
 LAST_FILES = 10_000
 KILLED = Path(__file__).with_name("killed.py")
@@ -46,7 +45,7 @@ class Restores:
         self.recovery = Series()
 
 
-def measure(tree: Tree, work: Path, rounds: int) -> Restores:
+def measure(tree: Tree, work: Path, few: int, many: int) -> Restores:
     """Measure all ways back at the size of `tree`, which is afterwards as it was."""
     found = Restores(len(tree.files))
     with restorers(tree, work) as (usual, last):
@@ -54,10 +53,10 @@ def measure(tree: Tree, work: Path, rounds: int) -> Restores:
             each.first()
             found.ways[each.name] = each
         for count in COUNTS:
-            often = min(rounds, MANY_ROUNDS) if count == MANY else rounds
-            found.times[count] = take_turns(usual, tree, count, often)
+            rounds = many if count == MANY else few
+            found.times[count] = take_turns(usual, tree, count, rounds)
         # It writes every file, and so makes everybody read every file again.
-        found.times[10] |= take_turns(last, tree, 10, MANY_ROUNDS)
+        found.times[10] |= take_turns(last, tree, 10, many)
     git(tree.path, "update-index", "-q", "--refresh")
     return found
 

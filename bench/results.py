@@ -5,6 +5,7 @@ import statistics
 from footprint import ColdStart, Memory
 from log import FEW, MANY, LogTimes
 from restorers import ColdPreview, Restorer, WarmUndo
+from restores import GIT as GIT_BACK
 from restores import Restores
 from speed import Speed
 from timing import Times
@@ -160,7 +161,7 @@ def restore_verdicts(restores: Restores) -> list[Verdict]:
         looking = [name for name in peers if restores.ways[name].scans]
         best = min(looking, key=lambda name: peers[name])
         value = times[WarmUndo.name].median
-        promise = f"{where}: faster than {best}, the best that scans"
+        promise = f"{where}: faster than {best}, the best agent that scans"
         found.append(at_most(promise, value / peers[best], 1.0))
         found += [
             at_most(f"{where}: ≤ 2 x {name}, which does not scan", value / peers[name], 2.0)
@@ -175,8 +176,9 @@ def restore_verdicts(restores: Restores) -> list[Verdict]:
 
 
 def is_peer(way: Restorer, times: Times) -> bool:
-    """Whether a way back is an agent's, and was measured."""
-    return not isinstance(way, WarmUndo) and way.name in times and not way.syncs
+    """Whether a way back is an agent's, and was measured; git alone is only the measure."""
+    is_agents = not isinstance(way, WarmUndo) and not way.syncs and way.name != GIT_BACK
+    return is_agents and way.name in times
 
 
 def preview_verdict(times: Times) -> Verdict:

@@ -11,6 +11,7 @@ depends on nothing but the commit. At home it looks for new ones.
 """
 
 import os
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -44,6 +45,19 @@ def is_safe_memory(folder: Path) -> bool:
     memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     is_bounded = room.f_blocks * room.f_frsize <= memory // 2
     return is_bounded and room.f_bavail * room.f_frsize >= ROOM_NEEDED
+
+
+@pytest.fixture
+def signals_as_in_a_terminal() -> Iterator[None]:
+    """What `nohup`, or a shell that starts something in the background, ignores is not ignored."""
+    asked = (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT)
+    ignored = [number for number in asked if signal.getsignal(number) is signal.SIG_IGN]
+    for number in ignored:
+        is_interrupt = number == signal.SIGINT
+        signal.signal(number, signal.default_int_handler if is_interrupt else signal.SIG_DFL)
+    yield
+    for number in ignored:
+        signal.signal(number, signal.SIG_IGN)
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -12,6 +12,8 @@ import pytest
 
 from takeback import Plan, PlannedChange, Report, listeners
 
+pytestmark = pytest.mark.usefixtures("signals_as_in_a_terminal")
+
 HEAR = "import sys; open(sys.argv[1], 'wb').write(sys.stdin.buffer.read())"
 
 

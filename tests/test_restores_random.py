@@ -189,6 +189,7 @@ class Restores(RuleBasedStateMachine):
         """Anything that can happen to a project."""
         name, given = action
         getattr(self, name)(**given)
+        self._same_stack()
 
     # -- files and turns -------------------------------------------------------------------
 
@@ -266,6 +267,15 @@ class Restores(RuleBasedStateMachine):
         assert len(self.checkpoints) == len(self.model.states)
         self._same_authors(len(new))
 
+    def _same_stack(self) -> None:
+        """What is live, and which undos stand, is what the model says."""
+        model, rows = self.model, self.project.ledger.rows
+        turns = rows("SELECT id, undone IS NULL AND covered IS NULL FROM turns ORDER BY number")
+        assert turns == [(turn.name, model.says.is_live(turn)) for turn in model.turns]
+        out = "coalesce(undone, covered, reversed)"
+        restores = rows(f"SELECT verb, {out} IS NULL FROM restores ORDER BY number")
+        assert restores == [(act.kind, model.says.is_live(act)) for act in model.restores]
+
     def _same_authors(self, count: int) -> None:
         """What is new is by whom the model says; between two looks nothing is in doubt."""
         query = (
@@ -322,14 +332,14 @@ class Restores(RuleBasedStateMachine):
 
     def _wish(self, verb: str, pick: int, scope: list[int], keep: bool = False) -> Wish:
         """What is asked for: of the turns, states and paths that there are, by their numbers."""
-        turns, ref = [turn.name for turn in self.model.turns], None
+        entries, ref = [entry.name for entry in self.model.entries()], None
         if verb == "redo" and pick % 4 and not self.model.can_redo():
             verb = "undo"
         if verb == "rollback":
             states = [*self.checkpoints, *self._states_of_turns()]
             ref = states[pick % len(states)]
-        elif verb.endswith("turn") and turns:
-            ref = turns[pick % len(turns)]
+        elif verb.endswith("turn") and entries:
+            ref = entries[pick % len(entries)]
         # Sometimes one that the tree never had.
         known = sorted({b"f/a", *self.model.tree, *(c.path for c in self.model.changes)})
         paths = [known[number % len(known)] for number in scope]
@@ -347,11 +357,11 @@ class Restores(RuleBasedStateMachine):
             state = self._states_of_turns().get(ref or "")
             state = self.checkpoints.index(ref or "") if state is None else state
             return model.rollback(state, wish.scope)
-        turn = next((turn for turn in model.turns if turn.name == ref), None)
+        named = next((entry for entry in model.entries() if entry.name == ref), None)
         if wish.verb == "undo":
-            entry = model.newest_live(wish.session) if turn is None else model.undoable(turn)
+            entry = model.newest_live(wish.session) if named is None else model.undoable(named)
             return model.undo(entry, wish.scope)
-        undo = model.newest_undone(wish.session) if turn is None else model.undo_of(turn)
+        undo = model.newest_undone(wish.session) if named is None else model.undo_of(named)
         return model.redo(undo, wish.scope)
 
     def _predict(self, wish: Wish) -> tuple[str, Tree]:
@@ -397,7 +407,10 @@ class Restores(RuleBasedStateMachine):
         if done:
             assert found == tree
             assert changed == differing(now, tree)
-            self.model.done(self._act(wish)[0], tree)
+            act = self._act(wish)[0]
+            self.model.done(act, tree)
+            ids = self.project.ledger.rows("SELECT id FROM restores ORDER BY number DESC LIMIT 1")
+            act.name = ids[0][0] if ids else ""
         else:
             assert found == now
             self.project.checkpoint()  # a refusal before the first look may not have looked

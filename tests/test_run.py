@@ -17,24 +17,11 @@ import takeback
 from terminal import PATIENCE, Terminal
 
 STARTED = [sys.executable, "-I", "-m", "takeback"]
+pytestmark = pytest.mark.usefixtures("signals_as_in_a_terminal")
+
 MINUS = "\N{MINUS SIGN}"
 
 Run = Callable[..., "subprocess.CompletedProcess[bytes]"]
-
-
-@pytest.fixture(autouse=True)
-def signals_as_in_a_terminal() -> Iterator[None]:
-    """What `nohup`, or a shell that starts something in the background, ignores is not ignored."""
-    ignored = [
-        number
-        for number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT)
-        if signal.getsignal(number) is signal.SIG_IGN
-    ]
-    for number in ignored:
-        signal.signal(number, signal.SIG_DFL)
-    yield
-    for number in ignored:
-        signal.signal(number, signal.SIG_IGN)
 
 
 @pytest.fixture(autouse=True)

@@ -198,8 +198,8 @@ def _no_lock(patch: pytest.MonkeyPatch) -> None:
 def _base_is_not_checked(patch: pytest.MonkeyPatch) -> None:
     carry_out = Restorer.carry_out
 
-    def without(self, make, *, base=None, **options):  # type: ignore[no-untyped-def] # noqa: ANN001, ANN003, ANN202, ARG001
-        return carry_out(self, make, **options)
+    def without(self, verb, make, *, base=None, **options):  # type: ignore[no-untyped-def] # noqa: ANN001, ANN003, ANN202, ARG001
+        return carry_out(self, verb, make, **options)
 
     patch.setattr(Restorer, "carry_out", without)
 
@@ -222,8 +222,10 @@ def _links_are_followed_on_the_way(patch: pytest.MonkeyPatch) -> None:
 def _staged_for_all_to_read(patch: pytest.MonkeyPatch) -> None:
     create = fsops.create
 
-    def open_to_all(path: bytes, *, dir_fd: int | None = None, mode: int = 0o644) -> int:
-        return create(path, dir_fd=dir_fd, mode=mode | 0o044)
+    def open_to_all(
+        path: bytes, *, dir_fd: int | None = None, mode: int = 0o644, near: int | None = None
+    ) -> int:
+        return create(path, dir_fd=dir_fd, mode=mode | 0o044, near=near)
 
     patch.setattr(fsops, "create", open_to_all)
 
@@ -236,12 +238,7 @@ def _journal_is_believed(patch: pytest.MonkeyPatch) -> None:
 
 
 def _staged_without_sync(patch: pytest.MonkeyPatch) -> None:
-    write = Stage.write
-
-    def unsynced(self, name, entry, *, sync, keep_mtime):  # type: ignore[no-untyped-def] # noqa: ANN001, ANN202, ARG001
-        write(self, name, entry, sync=False, keep_mtime=keep_mtime)
-
-    patch.setattr(Stage, "write", unsynced)
+    patch.setattr(Stage, "sync", lambda _self: None)
 
 
 def _disk_is_not_synced(patch: pytest.MonkeyPatch) -> None:

@@ -1,5 +1,6 @@
 """What a reviewer of restores found: each was a wrong plan, a lost way back or a dead end."""
 
+import contextlib
 import errno
 import os
 from collections.abc import Callable, Iterator
@@ -8,12 +9,20 @@ from pathlib import Path
 
 import pytest
 
+import takeback
 from cases import Work, paths_of
 from faults.report import stage
 from hostile.ground import PLAIN_USER
 from hostile.stage import in_child as in_own_world
-from takeback.errors import BlockedError, ConflictError, DecisionNeededError, TakebackError
+from takeback.errors import (
+    BlockedError,
+    ConflictError,
+    DecisionNeededError,
+    TakebackError,
+    UsageError,
+)
 from takeback.store import fsops, renames
+from takeback.store.lock import PATIENCE, Held, Lock
 
 
 @contextmanager
@@ -72,6 +81,33 @@ def test_a_retry_tells_how_to_reverse_what_was_done(work: Work) -> None:
     again = work.project.undo(request="once")
     assert (again.id, again.undo) == (first.id, first.undo)
     assert first.undo
+
+
+def test_a_retry_of_nothing_does_nothing(work: Work) -> None:
+    """A rollback that had nothing to do has still nothing to do when it is asked for again."""
+    work.write(a="0")
+    first = work.checkpoint()
+    told: list[takeback.Report] = []
+    work.project.on_restore(told.append)
+    assert not work.project.rollback(first, request="once").id
+    work.write(a="mine")
+    assert not work.project.rollback(first, request="once").id
+    assert work.text("a") == "mine"
+    for _ in range(2):
+        work.project.rollback(first, request="twice")
+    assert len(told) == 1, "nobody is told a second time of what was done once"
+
+
+def test_a_request_is_for_one_verb(work: Work) -> None:
+    """An undo with the id of a rollback is refused, and not answered with its report."""
+    work.write(a="0")
+    first = work.checkpoint()
+    with work.turn():
+        work.write(a="1")
+    work.project.rollback(first, request="mine")
+    with pytest.raises(UsageError, match="something else"):
+        work.project.undo(request="mine")
+    assert work.text("a") == "0"
 
 
 def test_the_mode_of_the_root_comes_back_and_goes_again(work: Work) -> None:
@@ -218,6 +254,21 @@ def test_the_first_commit_has_its_command(work: Work) -> None:
     assert not work.git("log", "--all", "--format=%H")
 
 
+def test_a_large_file_gives_way_to_a_folder(work: Work) -> None:
+    """What is too large to be covered is captured when a rollback puts a folder in its place."""
+    work.write(a__b="0")
+    first = work.checkpoint()
+    work.remove("a")
+    work.checkpoint()
+    with (work.tree / "a").open("wb") as file:
+        file.truncate(300 << 20)
+        file.write(b"large")
+    assert paths_of(work.rollback(first).plan) == {"a": "mkdir", "a/b": "create"}
+    work.undo()
+    with (work.tree / "a").open("rb") as file:
+        assert file.read(5) == b"large"
+
+
 # -- saves in between, without exchange ----------------------------------------------------
 
 
@@ -250,6 +301,57 @@ def test_a_save_stays_where_nothing_can_be_exchanged(work: Work, step: str) -> N
     assert not todo
     assert (work.text("a"), work.text("b")) == ("saved", "0")
     assert [remark.path for remark in report.kept] == [b"a"]
+
+
+# -- interrupts ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("problem", [KeyboardInterrupt(), OSError(errno.EMFILE, "too many")])
+def test_our_folder_that_could_not_be_opened_goes(
+    work: Work, problem: BaseException, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What fails between making our folder and opening it leaves nothing in the tree."""
+    work.write(a="0")
+    with work.turn():
+        work.write(a="1")
+
+    def failing(name: bytes, *, dir_fd: int) -> None:
+        os.mkdir(name, 0o700, dir_fd=dir_fd)
+        raise problem
+
+    with monkeypatch.context() as patch:
+        patch.setattr(fsops, "mkdir", failing)
+        with pytest.raises((KeyboardInterrupt, TakebackError)):
+            work.undo()
+    work.checkpoint()
+    assert os.listdir(work.tree) == ["a"]
+
+
+class _Interrupted(Lock):
+    """A lock that is interrupted when it was just taken, or is about to be given back."""
+
+    def acquire(self, patience: float = PATIENCE) -> bool:
+        """Take it, and be interrupted."""
+        super().acquire(patience)
+        raise KeyboardInterrupt
+
+    def release(self, anchor: bytes = b"") -> None:
+        """Be interrupted."""
+        del anchor
+        raise KeyboardInterrupt
+
+
+def test_an_interrupt_does_not_keep_the_lock(tmp_path: Path) -> None:
+    """Ctrl-C in the moment in which the lock is taken or given back leaves it to others."""
+    path = os.fsencode(tmp_path / "lock")
+    with pytest.raises(KeyboardInterrupt), Held(_Interrupted(path)):
+        pass
+    held = Held(_Interrupted(path))
+    with contextlib.suppress(KeyboardInterrupt):
+        held.__enter__()
+    with pytest.raises(KeyboardInterrupt):
+        held.__exit__()
+    Lock(path).acquire(patience=0)
 
 
 # -- what is not allowed -------------------------------------------------------------------

@@ -64,29 +64,46 @@ class Act:
         """What an undo took back; the undo that a redo put back."""
         self.to = 0
         """The state that a rollback went back to."""
+        self.after = 0
+        """The state that a restore left."""
         self.is_partial = False
-        self.undone = False
-        self.covered_by: Act | None = None
-        self.is_put_back = False
+        self.line: Line = {}
+        """What was live before an undo."""
 
     def __repr__(self) -> str:
         return f"<{self.kind} {self.order} {self.name}>"
 
-    @property
-    def is_live(self) -> bool:
-        """Whether it is on the current line."""
-        return not self.undone and self.covered_by is None
+
+Line = dict[Act, bool]
+"""Which entries are live."""
 
 
 class Change:
     """What one look found at one path, and by whom: None is you, or nobody alone."""
 
-    def __init__(self, path: bytes, was: Tree, became: Tree, by: Act | None) -> None:
+    def __init__(self, path: bytes, was: Tree, became: Tree, by: Act | None, state: int) -> None:
         self.path = path
+        self.origin = _origin(path, was, became)
+        self.state = state
+        """The number of the state that it led to."""
         self.was = was
         self.before = was.get(path)
         self.after = became.get(path)
         self.by = by
+
+
+def _origin(path: bytes, was: Tree, became: Tree) -> bytes | None:
+    """Where a new file came from: just one went with these bytes, and just one came."""
+    content = became.get(path, ("", 0, b""))[2]
+    if path in was or became.get(path, ("",))[0] != "file" or not content:
+        return None
+    gone, came = _without(was, became, content), _without(became, was, content)
+    return gone[0] if len(gone) == len(came) == 1 else None
+
+
+def _without(one: Tree, other: Tree, content: bytes) -> list[bytes]:
+    """The files with this content that only the one tree has."""
+    return [p for p, e in one.items() if p not in other and (e[0], e[2]) == ("file", content)]
 
 
 class Refused(Exception):
@@ -107,6 +124,9 @@ class Model:
         self.running: list[Act] = []
         self.turns: list[Act] = []
         self.restores: list[Act] = []
+        self.lines: list[Line] = []
+        """Which entries were live at the end of each state that is over."""
+        self.says = Says(self)
         self._order = 0
 
     # -- what happens ----------------------------------------------------------------------
@@ -114,8 +134,7 @@ class Model:
     def look(self, tree: Tree) -> None:
         """Somebody looked: what changed since is by the only turn that runs, or yours."""
         by = self.running[0] if len(self.running) == 1 else None
-        if self._note(tree, by) and by is not None:
-            by.undone, by.covered_by = False, None
+        self._note(tree, by)
 
     def begin(self, name: str, session: str) -> Act:
         """A turn begins, right after a look."""
@@ -137,45 +156,48 @@ class Model:
         """A restore happened; one that changes nothing counts only if it takes back an entry."""
         if tree == self.tree and (act.kind == ROLLBACK or act.is_partial):
             return
-        self.restores.append(act)
+        act.line = self.line()
+        is_undone_last = bool(self.restores) and act.of is self.restores[-1]
         self._note(tree, act)
-        if act.kind == ROLLBACK and not act.is_partial:
-            self._cover(act)
-        elif act.kind == UNDO and not act.is_partial and act.of is not None:
-            act.of.undone = True
-            for other in self._entries():
-                other.covered_by = None if other.covered_by is act.of else other.covered_by
-        elif act.kind == REDO and act.of is not None:
-            self._put_back(act.of, act.is_partial)
+        self.restores.append(act)
+        act.after = len(self.states) - 1
+        self._check_line(act, is_undone_last=is_undone_last)
 
-    def _put_back(self, undo: Act, is_partial: bool) -> None:
-        if not is_partial:
-            undo.is_put_back = True
-        if not undo.is_partial and undo.of is not None:
-            undo.of.undone = False
-            if undo.of.kind == ROLLBACK and not undo.of.is_partial and not is_partial:
-                self._cover(undo.of)
+    def _check_line(self, act: Act, *, is_undone_last: bool) -> None:
+        """A rollback brings the line back as well; so do an undo and a redo together."""
+        if act.is_partial:
+            return
+        if act.kind == ROLLBACK:
+            self._require_same(
+                {e: was for e, was in self.lines[act.to].items() if e.began < act.to}
+            )
+        elif act.kind == REDO and is_undone_last and act.of and act.of.after == act.began:
+            self._require_same(act.of.line)
 
-    def _cover(self, rollback: Act) -> None:
-        for other in self._entries():
-            is_later = other.began >= rollback.to and other.order < rollback.order
-            if other.is_live and is_later:
-                other.covered_by = rollback
+    def _require_same(self, line: Line) -> None:
+        now = self.line()
+        assert {entry: now[entry] for entry in line} == line
 
-    def _note(self, tree: Tree, by: Act | None) -> bool:
+    def line(self) -> Line:
+        """Which entries are live, whether they changed anything or not."""
+        return {entry: self.says.is_live(entry) for entry in self.entries()}
+
+    def _note(self, tree: Tree, by: Act | None) -> None:
         paths = differing(self.tree, tree)
-        for path in sorted(paths):
-            self.changes.append(Change(path, self.tree, tree, by))
         if paths:
+            self.lines.append(self.line())
             self.tree = tree
             self.states.append(tree)
-        return bool(paths)
+        for path in sorted(paths):
+            was = self.states[-2]
+            self.changes.append(Change(path, was, tree, by, len(self.states) - 1))
 
     def _act(self, kind: str, name: str = "") -> Act:
         self._order += 1
         return Act(kind, self._order, len(self.states) - 1, name)
 
-    def _entries(self) -> list[Act]:
+    def entries(self) -> list[Act]:
+        """What can be on the stack: turns and rollbacks."""
         return [*self.turns, *(act for act in self.restores if act.kind == ROLLBACK)]
 
     # -- what is meant ---------------------------------------------------------------------
@@ -188,7 +210,8 @@ class Model:
         return max(live, key=lambda entry: entry.order)
 
     def _live(self, session: str) -> list[Act]:
-        live = [entry for entry in self._entries() if entry.is_live and self.has_changed(entry)]
+        live = [entry for entry in self.entries() if self.says.is_live(entry)]
+        live = [entry for entry in live if self.has_changed(entry)]
         return [entry for entry in live if session in ("", entry.session)]
 
     def can_redo(self, session: str = "") -> bool:
@@ -205,22 +228,24 @@ class Model:
         return newest
 
     def _undos(self, session: str) -> list[Act]:
-        undos = [act for act in self.restores if act.kind == UNDO and not act.is_put_back]
+        undos = [act for act in self.restores if act.kind == UNDO and self.says.is_live(act)]
         return [act for act in undos if session in ("", act.session)]
 
     def undo_of(self, entry: Act) -> Act:
-        """The undo that took back a certain turn."""
+        """The undo that took back a certain entry; one that a rollback went over, if need be."""
         undos = [a for a in self.restores if a.kind == UNDO and a.of is entry]
-        undos = [act for act in undos if not act.is_put_back]
-        if not undos:
+        found = [act for act in undos if self.says.is_live(act)]
+        if not found and not self.says.is_live(entry):
+            found = [act for act in undos if self.says.about(act)[0] == "covered"]
+        if not found:
             raise Refused("nothing")
-        return max(undos, key=lambda act: act.order)
+        return max(found, key=lambda act: act.order)
 
-    def undoable(self, turn: Act) -> Act:
-        """A turn, if it is on the current line."""
-        if not turn.is_live:
+    def undoable(self, entry: Act) -> Act:
+        """A turn or a rollback, if it is on the current line."""
+        if not self.says.is_live(entry):
             raise Refused("nothing")
-        return turn
+        return entry
 
     def has_changed(self, entry: Act) -> bool:
         """Whether anything is by it: of a turn that is over, more than came to nothing."""
@@ -260,13 +285,31 @@ class Model:
         paths = {change.path for change in self.changes if is_taken(change)}
         _require_known(scope, paths)
         wanted: Wanted = {}
-        for path in paths:
-            if not scope or is_in(path, scope):
+        for path in self._with_other_sides(is_taken, scope) if scope else paths:
+            own = [c for c in self.changes if c.path == path and is_taken(c)]
+            try:
                 entry = self._before(path, is_taken)
-                if entry != self.tree.get(path):
-                    newest = [c for c in self.changes if c.path == path and is_taken(c)][-1]
-                    wanted[path] = entry, newest.was
+            except Refused:
+                if scope and not is_in(path, scope) and own[0].before is None:
+                    continue  # it would have gone, and nobody named it: it stays
+                raise
+            if entry != self.tree.get(path):
+                wanted[path] = entry, own[-1].was
         return settled(self.tree, wanted)
+
+    def _with_other_sides(
+        self, is_taken: Callable[[Change], bool], scope: list[bytes]
+    ) -> set[bytes]:
+        """The chosen paths, and what they were renamed to or from, and so on."""
+        taken = [change for change in self.changes if is_taken(change)]
+        paths = {change.path for change in taken}
+        pairs = [{c.path, c.origin} for c in taken if c.origin in paths]
+        chosen = {path for path in paths if is_in(path, scope)}
+        for _ in pairs:
+            for pair in pairs:
+                if pair & chosen:
+                    chosen |= pair
+        return chosen
 
     def _before(self, path: bytes, is_taken: Callable[[Change], bool]) -> Entry | None:
         """What a path holds without these changes, the newest taken back first."""
@@ -290,6 +333,71 @@ class Model:
             if taken and before != after:
                 found.append((before, after))
         return found
+
+
+class Says:
+    """What restores say about turns and about each other: of those that have a say, the newest.
+
+    Nothing is remembered: it is asked anew each time, from all that happened.
+    """
+
+    def __init__(self, model: Model) -> None:
+        self._model = model
+        self._known: dict[tuple[int, int, Act], tuple[str, Act | None]] = {}
+
+    def is_live(self, act: Act) -> bool:
+        """Whether an entry is on the current line; whether an undo still stands."""
+        return self.about(act)[0] == "live"
+
+    def about(self, act: Act) -> tuple[str, Act | None]:
+        """The newest word about a turn or a restore, and who says it."""
+        key = len(self._model.restores), len(self._model.states), act
+        if key not in self._known:
+            words = [word for by in self._model.restores for word in self._words(by, act)]
+            _, word, by = max(words, key=lambda each: each[0], default=(0, "live", None))
+            self._known[key] = word, by
+        return self._known[key]
+
+    def _has_say(self, act: Act) -> bool:
+        word, by = self.about(act)
+        return word == "live" and not (by is not None and by.is_partial)
+
+    def _words(self, by: Act, about: Act) -> Iterator[tuple[int, str, Act]]:
+        """What a restore says about something older, and how new that is."""
+        if by.order <= about.order or not self._could_say(by, about) or not self._has_say(by):
+            return
+        if by.kind == REDO and by.of is about:
+            yield by.order, "put back", by
+        elif by.kind == REDO:
+            yield by.order, "live", by
+        elif not self._went_on(about, by):
+            # A rollback that was put back says so anew.
+            again = self.about(by)[1]
+            order = again.order if again is not None else by.order
+            yield order, "undone" if by.kind == UNDO else "covered", by
+
+    def _could_say(self, by: Act, about: Act) -> bool:
+        if by.kind == REDO and by.of is not None and by.of.of is about:
+            return not by.of.is_partial
+        if by.is_partial:
+            return False
+        if by.kind == ROLLBACK:
+            return (about.began if about.kind == TURN else about.after - 1) >= by.to
+        return by.of is about
+
+    def _went_on(self, turn: Act, restore: Act) -> bool:
+        """Whether a turn did something after a restore that no rollback went back over."""
+        states = {c.state for c in self._model.changes if c.by is turn and turn.kind == TURN}
+        return any(
+            not any(r.to < state <= r.began for r in self._rollbacks_after(restore))
+            for state in states
+            if state > restore.after
+        )
+
+    def _rollbacks_after(self, restore: Act) -> list[Act]:
+        later = [act for act in self._model.restores if act.order > restore.order]
+        whole = [act for act in later if act.kind == ROLLBACK and not act.is_partial]
+        return [act for act in whole if self._has_say(act)]
 
 
 def _require_known(scope: list[bytes], paths: Iterable[bytes]) -> None:

@@ -166,4 +166,6 @@ class Capturing(Looking):
         if died:
             self._store.recover()
         if died or self.ledger.has_journal():
-            self.recovered += tuple(self.restorer().recover(died=died))
+            told = self.restorer().recover(died=died)
+            # What cannot be mended is met whenever the lock is taken, and told once.
+            self.recovered += tuple(each for each in told if each not in self.recovered)

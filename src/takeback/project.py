@@ -8,6 +8,7 @@ from takeback.capturing import Capturing
 from takeback.engine import capture
 from takeback.engine.request import Place
 from takeback.errors import CaptureError, DamagedStoreError, TakebackError, UsageError
+from takeback.model.terms import REDO, ROLLBACK, UNDO
 from takeback.store import identity
 from takeback.store.events import CHECKPOINT_NAMED, CHECKPOINT_TAKEN
 from takeback.store.failures import FailingAs
@@ -219,7 +220,7 @@ class Project(Capturing):
         `keep_mtime` the one they had. `yes` consents to what the plan calls doubts; conflicts
         it does not resolve. A second call with the same `request` returns what the first did.
         """
-        return self._restore(lambda _: plan, b"", plan.base, options)
+        return self._restore(plan.verb, lambda _: plan, b"", plan.base, options)
 
     def undo(
         self,
@@ -236,6 +237,7 @@ class Project(Capturing):
         What others changed since at the same paths is a conflict, and nothing is written.
         """
         return self._restore(
+            UNDO,
             lambda p: p.deciding(decide).undo(_name(turn), session, _paths(paths)),
             inside,
             None,
@@ -254,6 +256,7 @@ class Project(Capturing):
     ) -> "Report":
         """Put back what was undone last, or the turn that is named."""
         return self._restore(
+            REDO,
             lambda p: p.deciding(decide).redo(_name(turn), session, _paths(paths)),
             inside,
             None,
@@ -274,7 +277,11 @@ class Project(Capturing):
         With a `session`, `@~N` counts its turns only.
         """
         return self._restore(
-            lambda p: p.rollback(_named(ref), session, _paths(paths)), inside, None, options
+            ROLLBACK,
+            lambda p: p.rollback(_named(ref), session, _paths(paths)),
+            inside,
+            None,
+            options,
         )
 
     def on_restore(self, listener: "Callable[[Report], None]") -> None:
@@ -286,11 +293,12 @@ class Project(Capturing):
             return self.restorer(inside).plan(make)
 
     def _restore(
-        self, make: "Make", inside: bytes, base: "str | None", options: "Options"
+        self, verb: str, make: "Make", inside: bytes, base: "str | None", options: "Options"
     ) -> "Report":
         with FailingAs(TakebackError, "nothing was changed"), self.held():
-            report = self.restorer(inside).carry_out(make, base=base, **options)
-        if report.id:
+            restorer = self.restorer(inside)
+            report = restorer.carry_out(verb, make, base=base, **options)
+        if restorer.has_restored:
             report.problems = tuple(self._tell(report))
         return report
 
@@ -314,12 +322,18 @@ class Project(Capturing):
 
     # -- the store -------------------------------------------------------------------------
 
-    def verify(self, *, progress: "Progress | None" = None) -> "Verification":
-        """Re-hash everything in the store; damage is returned, not raised."""
+    def verify(
+        self, *, progress: "Progress | None" = None, set_aside: bool = False
+    ) -> "Verification":
+        """Re-hash everything in the store; damage is returned, not raised.
+
+        `set_aside` lets work go on after a restore was interrupted whose journal is damaged.
+        """
         from takeback.engine.verify import verify
 
         with FailingAs(TakebackError, "the store could not be verified"):
-            return verify(self._store, self.held, progress)
+            mend = self.restorer().set_aside if set_aside else None
+            return verify(self._store, self.held, progress, mend)
 
     def rebuild(self) -> None:
         """Make everything that follows from the log again."""

@@ -25,7 +25,7 @@ from takeback.model.plan import Plan, Remark, Report
 from takeback.model.terms import REDO, ROLLBACK
 from takeback.model.tree import FOLDER
 from takeback.safepoints import SafePoints
-from takeback.store import events, restores
+from takeback.store import events, journal, restores
 from takeback.store.events import NewEvent
 from takeback.store.gitobjects import BLOB
 from takeback.store.journal import Journal
@@ -58,15 +58,19 @@ class Restorer(SafePoints):
         super().__init__(host)
         self._store = store
         self._folder = folder
+        self.has_restored = False
+        """Whether anything was done, and not only told again."""
         self._trees: Trees | None = None
         self._git: Json = None
 
     def plan(self, make: "Make") -> Plan:
         """Look at the tree, then plan."""
+        journal.require_sound(self._ledger)
         return make(self._planner(self._safety()))
 
     def carry_out(
         self,
+        verb: str,
         make: "Make",
         *,
         base: "str | None" = None,
@@ -76,9 +80,10 @@ class Restorer(SafePoints):
         request: "str | None" = None,
     ) -> Report:
         """Look at the tree, plan, and do it; with `base`, only if the tree is that one."""
+        journal.require_sound(self._ledger)
         known = self._ledger.requested(request)
         if known is not None:
-            return self._done_before(known)
+            return self._done_before(verb, known)
         rehash = False
         for _ in range(_TRIES):
             now = self._safety(rehash=rehash)
@@ -142,7 +147,7 @@ class Restorer(SafePoints):
         request: "str | None",
     ) -> Report:
         if not plan.changes and (plan.paths or not plan.entry):
-            return Report(plan, id="", before=now.id, after=now.id)
+            return self._nothing_done(plan, now, request)
         id = ids.from_entropy(os.urandom(8))
         at = time.time_ns()
         said = _said(plan, id, now, because.strip()[:_LONGEST_REASON], at)
@@ -168,6 +173,7 @@ class Restorer(SafePoints):
             )
         finally:
             os.close(root)
+        self.has_restored = True
         after = looked[0].id if looked else str(getattr(self._ledger.newest(), "id", ""))
         return Report(
             plan,
@@ -212,17 +218,38 @@ class Restorer(SafePoints):
         is_newest = newest is None or newest.opened < item.opened
         return "takeback undo" if is_newest else f"takeback undo {item.id[:8]}"
 
-    def _done_before(self, event: "Event") -> Report:
+    def _nothing_done(self, plan: Plan, now: "CheckpointRow", request: "str | None") -> Report:
+        """Everything is as it shall be; a retry must not find that it is not so any more."""
+        if request is not None:
+            at = time.time_ns()
+            said: dict[str, Json] = {"checkpoint": now.id, "label": "", "looked": at}
+            said |= {"verb": plan.verb, "target": plan.target, "title": plan.title}
+            self._record(events.CHECKPOINT_NAMED, said, (now.event,), request)
+        return Report(plan, id="", before=now.id, after=now.id)
+
+    def _done_before(self, verb: str, event: "Event") -> Report:
         """What an earlier call with the same request reported."""
         said = event.payload or {}
-        if event.kind != events.RESTORE_APPLIED:
-            raise UsageError(
-                f"the request `{event.request}` was already used for something else",
-                hint="give each request an id of its own",
-            )
-        return planning.reported(self._ledger, said)
+        if said.get("verb") == verb and event.kind == events.RESTORE_APPLIED:
+            return planning.reported(self._ledger, said)
+        if said.get("verb") == verb and event.kind == events.CHECKPOINT_NAMED:
+            return planning.reported_as_nothing(self._ledger, said)
+        raise UsageError(
+            f"the request `{event.request}` was already used for something else",
+            hint="give each request an id of its own",
+        )
 
     # -- after a crash ---------------------------------------------------------------------
+
+    def set_aside(self) -> "list[str]":
+        """Let work go on without journals that cannot be read; nothing of them is lost."""
+        from takeback.engine import aside
+
+        root = self._host.open_root()
+        try:
+            return aside.set_aside(self._store, root, time.time_ns())
+        finally:
+            os.close(root)
 
     def recover(self, *, died: bool) -> "list[str]":
         """Take back what was interrupted, and remove what was left of it; in words."""

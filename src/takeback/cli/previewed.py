@@ -141,6 +141,8 @@ class _Page:
 
     def _of(self, change: "PlannedChange") -> str:
         """Whose change it is, where that is not said by the first line."""
+        if change.along:
+            return change.along
         if self.plan.verb != ROLLBACK:
             return "by shell" if change.how == BY_SHELL else ""
         names = [name for name in change.whose if name]
@@ -303,6 +305,7 @@ def _change(change: "PlannedChange") -> "dict[str, Json]":
         "verb": change.verb,
         "whose": list(change.whose),
         "how": change.how or None,
+        "along": change.along or None,
     }
 
 

@@ -1,7 +1,7 @@
 """`takeback verify`: check that every byte in the store is what was written."""
 
 from takeback.cli.app import folder
-from takeback.cli.arguments import Command
+from takeback.cli.arguments import Command, Option
 from takeback.cli.projects import existing
 from takeback.cli.render import count, safe_line, size
 
@@ -19,7 +19,16 @@ COMMAND = Command(
         "chain of events. Damage is named with the checkpoints it touches; then the exit code\n"
         "is 4. Undamaged checkpoints can still be extracted."
     ),
-    examples=(("takeback verify", "after a disk gave trouble"),),
+    options=(
+        Option(
+            ("--set-aside",),
+            "if the journal of an interrupted restore cannot be read: keep it in the log, go on",
+        ),
+    ),
+    examples=(
+        ("takeback verify", "after a disk gave trouble"),
+        ("takeback verify --set-aside", "let undo work again; nothing is removed"),
+    ),
 )
 
 _DAMAGED = 4
@@ -28,7 +37,7 @@ _DAMAGED = 4
 def run(given: "Arguments", screen: "Screen") -> int:
     """Verify and report."""
     with existing(folder(given), screen) as project:
-        found = project.verify(progress=screen.progress)
+        found = project.verify(progress=screen.progress, set_aside=given.has("set-aside"))
     if screen.json:
         screen.data(
             {

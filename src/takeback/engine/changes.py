@@ -42,9 +42,12 @@ _OTHERS = (
 
 
 class Run:
-    """Consecutive deltas of one path by some turns; `left` is the checkpoint with its origin."""
+    """Consecutive deltas of one path by some turns; `left` is the checkpoint with its origin.
 
-    __slots__ = ("first", "how", "last", "left", "origin", "path")
+    `origins` are those of all its deltas.
+    """
+
+    __slots__ = ("first", "how", "last", "left", "origin", "origins", "path")
 
     def __init__(self, path: bytes, checkpoint: int, how: str, origin: "bytes | None") -> None:
         self.path = path
@@ -52,6 +55,7 @@ class Run:
         self.left = checkpoint - 1
         self.how = how
         self.origin = origin
+        self.origins: set[bytes] = set() if origin is None else {origin}
 
 
 def of_turn(ledger: "Ledger", objects: "Objects", turn: int) -> "Json":
@@ -82,6 +86,7 @@ def runs(ledger: "Ledger", *turns: int) -> "Iterator[Run]":
         known = others.get(path, ())
         if run is not None and run.path == path and not _is_between(known, run.last, checkpoint):
             run.last, run.how = checkpoint, how
+            run.origins |= set() if origin is None else {origin}
             continue
         if run is not None:
             yield run

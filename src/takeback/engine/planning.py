@@ -4,7 +4,7 @@ from takeback.engine import lookup, references, reverts, stack, titles, userwork
 from takeback.engine.compare import Chosen, Saved, differences
 from takeback.engine.merging import Merging
 from takeback.engine.naming import CHECKPOINT, RESTORE, TURN
-from takeback.engine.plans import Draft, in_order, remarks
+from takeback.engine.plans import Draft, in_order, other_sides, remarks, renamed
 from takeback.engine.reverts import Reverts
 from takeback.engine.trees import Trees
 from takeback.errors import (
@@ -189,10 +189,15 @@ class Planner:
         chosen = self._choose(paths, [each.path for each in taken], item)
         draft = Draft(self.now, self._merging)
         since = _Since(self._ledger, taken)
+        renames = renamed(taken)
+        others = other_sides(renames, chosen.cover)
         for each in taken:
+            folder_at = lambda path, each=each: self._reverts.before(each, path)  # noqa: E731
             if chosen.cover(each.path):
-                folder_at = lambda path, each=each: self._reverts.before(each, path)  # noqa: E731
                 draft.revert(each, folder_at, since.of)
+            elif each.path in others:
+                draft.take_along(each, others[each.path], folder_at, since.of)
+        draft.hold_back(renames, taken)
         if item.restore is None and verb == UNDO:
             for path in filter(chosen.cover, self._reverts.left_out(item.number)):
                 draft.skipped.setdefault(path, "not covered, so it stays")
@@ -262,10 +267,13 @@ class Planner:
             conflicts=in_order(draft.conflicts),
             skipped=remarks(draft.skipped),
             kept=remarks(draft.kept),
-            stays=userwork.commits_since(self._ledger, covers, self._git, self._place.root),
+            stays=() if chosen.paths else self._commits_since(row, covers),
             covers=covers,
             paths=chosen.paths,
         )
+
+    def _commits_since(self, row: "CheckpointRow", covers: "tuple[str, ...]") -> "tuple[str, ...]":
+        return userwork.commits_since(self._ledger, row, covers, self._git, self._place.root)
 
     def require_current(self, plan: Plan) -> None:
         """An error if a plan is of another project, or done by now; doubts as they are by now."""
@@ -281,7 +289,7 @@ class Planner:
             self._require_live(item)
         else:
             undo = restores.find(self._ledger, "WHERE id = ?", (plan.restore,))
-            if undo is None or undo.reversed is not None:
+            if undo is None or stack.is_back(undo, item):
                 raise NothingToTakeBackError(
                     f"`{plan.entry}` was put back already", hint="`takeback log` shows it"
                 )
@@ -375,6 +383,14 @@ def reported(ledger: "Ledger", said: "Mapping[str, Json]") -> Report:
         undo=str(said.get("undo", "")),
         because=str(said["because"]),
     )
+
+
+def reported_as_nothing(ledger: "Ledger", said: "Mapping[str, Json]") -> Report:
+    """The report of a restore that had nothing to do, from what its event says."""
+    (row,) = ledger.with_prefix(str(said["checkpoint"]))
+    verb, target, title = (str(said[name]) for name in ("verb", "target", "title"))
+    plan = Plan(verb, base=row.tree.hex(), target=target, title=title, changes=())
+    return Report(plan, id="", before=row.id, after=row.id)
 
 
 def _remarks(told: "Json") -> "tuple[Remark, ...]":

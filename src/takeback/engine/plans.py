@@ -41,19 +41,24 @@ if TYPE_CHECKING:
     Since = Callable[[bytes], list[str]]
     Sides = tuple[Entry | None, Entry | None, Entry | None]
     FolderAt = Callable[[bytes], Entry | None]
+    Renames = dict[bytes, set[bytes]]
 
 
 _WAY_OUT = {
     reasons.SPECIAL: ": move it away",
+    reasons.TOO_LARGE: ": move it away",
     reasons.UNREADABLE: ": `chmod u+rwX` it",
     reasons.OTHER_MOUNT: ": unmount it",
 }
 
 
 class Wish:
-    """What a path shall become, where its folder would come from, and whose change that is."""
+    """What a path shall become, where its folder would come from, and whose change that is.
 
-    __slots__ = ("folder_at", "how", "target")
+    `along` says with what it goes, if nobody named it.
+    """
+
+    __slots__ = ("along", "folder_at", "how", "target")
 
     def __init__(
         self, target: "Entry | None", folder_at: "FolderAt | None" = None, how: str = ""
@@ -61,6 +66,7 @@ class Wish:
         self.target = target
         self.folder_at = folder_at
         self.how = how
+        self.along = ""
 
 
 class Draft:
@@ -73,6 +79,7 @@ class Draft:
         self.conflicts: dict[bytes, Conflict] = {}
         self.kept: dict[bytes, str] = {}
         self.skipped: dict[bytes, str] = {}
+        self._there: set[bytes] = set()
 
     # -- what shall be ---------------------------------------------------------------------
 
@@ -140,6 +147,28 @@ class Draft:
             return False
         return True
 
+    def take_along(
+        self, taken: "Taken", other: bytes, folder_at: "FolderAt", since: "Since"
+    ) -> None:
+        """Take back the other side of a rename, of which only one side was named.
+
+        What would go and was changed since stays: what was named comes back beside it.
+        """
+        self.revert(taken, folder_at, since)
+        if taken.path in self.wishes:
+            self.wishes[taken.path].along = f"together with `{os.fsdecode(other)}` (a rename)"
+        elif taken.path in self.conflicts and taken.runs[-1][0] is None:
+            self.kept[taken.path] = self.conflicts.pop(taken.path).reason
+
+    def hold_back(self, renames: "Renames", taken: "Iterable[Taken]") -> None:
+        """Let no file go whose old name cannot come back: its content would be out of sight."""
+        returning = {each.path for each in taken if each.runs[-1][0] is not None}
+        stuck = returning & self.conflicts.keys()
+        for path in filter(self._goes, list(renames)):
+            for other in sorted(renames[path] & stuck):
+                self.wishes.pop(path, None)
+                self._object(path, f"its old name `{os.fsdecode(other)}` conflicts")
+
     def exactly(self, found: "Difference", folder_at: "FolderAt") -> None:
         """Let a path become what it was, whoever changed it."""
         now, then = found.before, found.after
@@ -170,8 +199,12 @@ class Draft:
         if wish is None or wish.target is None:
             return
         for above in _above(path):
+            if above in self._there:
+                continue
             problem = self._require_folder(above, wish)
-            if problem:
+            if not problem:
+                self._there.add(above)
+            else:
                 del self.wishes[path]
                 self._object(path, problem)
                 return
@@ -229,7 +262,7 @@ class Draft:
             verb = _verb(path, now, wish.target)
             if verb:
                 change = PlannedChange(
-                    path, verb, now, wish.target, whose=whose(path), how=wish.how
+                    path, verb, now, wish.target, whose=whose(path), how=wish.how, along=wish.along
                 )
                 found.append(change)
         return tuple(found)
@@ -238,6 +271,30 @@ class Draft:
 def in_order(conflicts: "dict[bytes, Conflict]") -> "tuple[Conflict, ...]":
     """Conflicts in the order of their paths."""
     return tuple(conflicts[path] for path in sorted(conflicts))
+
+
+def renamed(taken: "list[Taken]") -> "Renames":
+    """For each path of a rename, or of a chain of them, all names that the file had."""
+    paths = {each.path for each in taken}
+    found: Renames = {}
+    for each in taken:
+        for origin in each.origins & paths:
+            joined = found.get(each.path, {each.path}) | found.get(origin, {origin})
+            found |= dict.fromkeys(joined, joined)
+    return found
+
+
+def other_sides(renames: "Renames", is_chosen: "Callable[[bytes], bool]") -> "dict[bytes, bytes]":
+    """The paths that go with chosen ones because of a rename, and each with which.
+
+    Without its other side, a file that was renamed would be in two places, or in none.
+    """
+    found: dict[bytes, bytes] = {}
+    for path in sorted(filter(is_chosen, renames)):
+        for other in renames[path]:
+            if not is_chosen(other):
+                found.setdefault(other, path)
+    return found
 
 
 def remarks(said: "dict[bytes, str]") -> "tuple[Remark, ...]":
@@ -303,10 +360,10 @@ def _why(since: "list[str]", reason: str) -> str:
 
 
 def _verb(path: bytes, now: "Entry | None", target: "Entry | None") -> str:
-    if now is not None and now.reason:
-        return terms.WRITE if target is not None and target.kind == REGULAR else terms.LINK
     if isinstance(target, Made):
         return terms.MERGE
+    if now is not None and now.reason and target is not None:
+        return {FOLDER: terms.MKDIR, LINK: terms.LINK}.get(target.kind, terms.WRITE)
     difference = judge(path, now, target)
     return difference.verb if difference is not None else ""
 

@@ -16,7 +16,7 @@ code with the sides changed, so it can itself be interrupted at any step and tak
 
 import os
 
-from takeback.engine import rescue
+from takeback.engine import aside, rescue
 from takeback.errors import DamagedStoreError, TakebackError, UnfinishedError
 from takeback.model import terms
 from takeback.model.plan import Remark
@@ -135,10 +135,18 @@ def carry_out(
         except BaseException as problem:
             store.ledger.abandon()
             if _is_open(store, row):
+                # Begun anew: an interrupt may have left this one between any two steps.
+                restoring.close()
+                restoring = Restoring(root, store.objects, row.stage, row.ops)
                 _bring_back(store, restoring, row, now, str(problem) or type(problem).__name__)
                 raise
             # It was committed, and only what follows the commit failed.
         _clean(store, restoring, late)
+    except BaseException as problem:
+        if not isinstance(problem, Exception):
+            # An interrupt may come between any two steps, also those that tidy up.
+            store.lock.leave_unclean()
+        raise
     finally:
         restoring.close()
 
@@ -160,11 +168,13 @@ def recover(store: "Store", root: int, now: int) -> "list[str]":
                 told += [f"`{os.fsdecode(save.path)}`: {save.reason}" for save in saved]
         finally:
             restoring.close()
-    return told
+    return told + [aside.left_alone(row) for row in journal.damaged(store.ledger)]
 
 
 def sweep(store: "Store", root: int) -> None:
     """Remove folders of ours that no journal speaks of: of restores that never began, or ended."""
+    if journal.damaged(store.ledger):
+        return  # it may be the row of any of them
     open_rows = {row.stage for row in journal.read(store.ledger)}
     for name in map(os.fsencode, os.listdir(root)):
         if not is_stage(name) or name in open_rows:
@@ -224,7 +234,7 @@ def _stage(
 def _is_open(store: "Store", row: "Journal") -> bool:
     """Whether the journal still has the row; if nobody can tell, the next start finds out."""
     try:
-        return any(left.id == row.id for left in journal.read(store.ledger))
+        return journal.is_open(store.ledger, row.id)
     except Exception:
         store.lock.leave_unclean()
         raise
@@ -261,9 +271,10 @@ def _bring_back(
     except BaseException as problem:
         store.ledger.abandon()
         store.lock.leave_unclean()
-        if isinstance(problem, OSError):
+        if isinstance(problem, OSError | TakebackError):
+            reason = problem.strerror if isinstance(problem, OSError) else problem
             raise UnfinishedError(
-                f"{row.verb} failed ({why}), and could not be taken back yet: {problem.strerror}",
+                f"{row.verb} failed ({why}), and could not be taken back yet: {reason}",
                 hint="the next `takeback` command tries again; free some space, or see to the disk",
             ) from problem
         raise
@@ -297,6 +308,8 @@ def _clean(store: "Store", restoring: Restoring, late: "Collection[bytes]") -> N
 
 def _discard(store: "Store", restoring: Restoring) -> None:
     """Remove our folder, as far as that can be done; else the next start does."""
+    if restoring.stage.fd < 0:
+        store.lock.leave_unclean()
     with _Tidying(store.lock):
         restoring.stage.remove()
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     Known = Entry | None
     Fold = list[tuple[Known, Known]]
 
-_RESTORED = "SELECT path FROM deltas WHERE checkpoint = ? AND who = ? ORDER BY path"
+_RESTORED = "SELECT path, origin FROM deltas WHERE checkpoint = ? AND who = ? ORDER BY path"
 _LEFT_OUT = "SELECT path FROM deltas WHERE verb = 'omit' AND turn = ? ORDER BY path"
 _SHARED = (
     "SELECT DISTINCT path FROM deltas WHERE who = 'shared' AND verb <> 'omit'"
@@ -42,10 +42,11 @@ class Taken:
     """One path of what is taken back.
 
     `runs` are (before, after), the newest first; `first` is the checkpoint with which the oldest
-    of them begins, `last` the one with which the newest ends.
+    of them begins, `last` the one with which the newest ends. `origins` are the names that the
+    file had before it was renamed to this one.
     """
 
-    __slots__ = ("first", "how", "last", "path", "runs")
+    __slots__ = ("first", "how", "last", "origins", "path", "runs")
 
     def __init__(self, run: Run, states: "tuple[Known, Known]") -> None:
         self.path = run.path
@@ -53,6 +54,7 @@ class Taken:
         self.first = run.first
         self.last = run.last
         self.runs: Fold = [states]
+        self.origins = run.origins
 
 
 class Reverts:
@@ -72,7 +74,7 @@ class Reverts:
         if before == after:
             return []
         rows = self._ledger.rows(_RESTORED, (after, terms.RESTORE))
-        return list(self._taken(Run(path, after, "", None) for (path,) in rows))
+        return list(self._taken(Run(path, after, "", origin) for path, origin in rows))
 
     def left_out(self, turn: int) -> "list[bytes]":
         """What a turn made that is not covered."""
@@ -103,6 +105,7 @@ class Reverts:
             states = self._at(run.first - 1, run.path), self._at(run.last, run.path)
             if found is not None and found.path == run.path:
                 found.runs.insert(0, states)
+                found.origins |= run.origins
                 found.last = run.last
                 continue
             if found is not None:

@@ -5,15 +5,18 @@ command that would take them back is told. So are commits that came after the tu
 """
 
 from takeback.engine import details
+from takeback.model.history import GitState
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from takeback.engine.stack import Item
-    from takeback.model.history import GitState
     from takeback.model.jsontext import Json
     from takeback.store.ledger import Ledger
+    from takeback.store.rows import CheckpointRow
+    from takeback.store.usergit import Commit
 
 _SHORT = 10
+_MOST_REVERTED = 8
 
 
 def doubts(item: "Item", git: "Json") -> "tuple[str, ...]":
@@ -37,31 +40,46 @@ def stays(item: "Item", git: "Json", root: bytes) -> "tuple[str, ...]":
 
 
 def commits_since(
-    ledger: "Ledger", turns: "tuple[str, ...]", git: "Json", root: bytes
+    ledger: "Ledger", target: "CheckpointRow", turns: "tuple[str, ...]", git: "Json", root: bytes
 ) -> "tuple[str, ...]":
-    """The commits since the oldest of the turns that a rollback goes back over; they stay."""
-    if not turns:
+    """The commits since the state that a rollback goes back to; they stay.
+
+    Where HEAD was is recorded with turns only. If there is none to ask, or commits came before
+    the oldest of those that are gone back over, the stamps of the commits tell.
+    """
+    now = _state(git)
+    if now is None or now.head is None:
         return ()
-    for (told,) in ledger.rows("SELECT git_before FROM turns WHERE id = ?", (turns[-1],)):
-        before, now = details.git(told), _state(git)
-        if before is not None and now is not None:
-            said = _stays(root, before, now, now)
-            return (said,) if said else ()
-    return ()
+    before = _before_oldest(ledger, turns)
+    known = _between(root, before, now) if before is not None else []
+    if known is not None:
+        since = _since(root, now.head, target.created)
+        if len(since) > len(known):
+            before = GitState(now.branch, since[-1].parent, None)
+    said = _stays(root, before, now, now) if before is not None else ""
+    return (said,) if said else ()
+
+
+def _before_oldest(ledger: "Ledger", turns: "tuple[str, ...]") -> "GitState | None":
+    """The user's git when the oldest of these turns began."""
+    query = "SELECT git_before FROM turns WHERE id = ?"
+    rows = ledger.rows(query, (turns[-1],)) if turns else []
+    return details.git(rows[0][0]) if rows else None
 
 
 def _stays(root: bytes, before: "GitState", after: "GitState", now: "GitState") -> str:
     """The commits between two moments in words, with the command that takes them back."""
     if before.head == after.head or after.head is None:
         return ""
-    count = _count(root, before, after)
+    between = _between(root, before, after)
+    count = len(between) if between is not None else None
     commits = f"1 commit stays ({after.head[:_SHORT]})"
     if count != 1:
         commits = f"{count or 'some'} commits stay (up to {after.head[:_SHORT]})"
     if now.branch != after.branch:
         return f"{commits} on {_branch(after)}"
     if now.head != after.head:
-        return commits + _revert(root, before, after, now, count)
+        return commits + _revert(root, after, now, between)
     if before.head is None:
         return f"{commits}: `git update-ref -d HEAD` takes {_them(count)} back"
     reset = f"`git reset --soft {before.head[:_SHORT]}`"
@@ -71,35 +89,51 @@ def _stays(root: bytes, before: "GitState", after: "GitState", now: "GitState") 
     return f"{commits}: {reset} takes {_them(count)} back"
 
 
-def _revert(
-    root: bytes, before: "GitState", after: "GitState", now: "GitState", count: "int | None"
-) -> str:
+def _revert(root: bytes, after: "GitState", now: "GitState", between: "list[Commit] | None") -> str:
     """The command that takes back commits with others on top of them; empty if none is known."""
-    if before.head is None or after.head is None or count is None:
+    if not between or _between(root, after, now) is None:
         return ""
-    if _count(root, after, now) is None:
-        return ""
-    revert = f"git revert --no-commit {before.head[:_SHORT]}..{after.head[:_SHORT]}"
-    return f": `{revert}` takes {_them(count)} back"
+    if not any(commit.is_merge for commit in between):
+        span = f"{str(between[-1].parent)[:_SHORT]}..{between[0].id[:_SHORT]}"
+        return f": `git revert --no-commit {span}` takes {_them(len(between))} back"
+    if len(between) > _MOST_REVERTED:
+        return "; `git revert` takes each back, the newest first, and merges with `-m 1`"
+    each = " && ".join(map(_revert_one, between))
+    return f": `{each}` takes {_them(len(between))} back"
+
+
+def _revert_one(commit: "Commit") -> str:
+    # What came with a merge goes with it; git has to be told which side is the line.
+    line = "-m 1 " if commit.is_merge else ""
+    return f"git revert --no-commit {line}{commit.id[:_SHORT]}"
 
 
 def _came_since(root: bytes, then: "GitState", now: "GitState") -> str:
     """The commits that somebody made after the turn, in words."""
     if now.head is None or now.head == then.head:
         return ""
-    count = _count(root, then, now)
+    between = _between(root, then, now)
+    count = len(between) if between is not None else None
     if count == 1:
         return f"1 commit since then stays ({now.head[:_SHORT]})"
     return f"{count or 'some'} commits since then stay (up to {now.head[:_SHORT]})"
 
 
-def _count(root: bytes, before: "GitState", after: "GitState") -> "int | None":
+def _between(root: bytes, before: "GitState", after: "GitState") -> "list[Commit] | None":
+    """The commits between two moments, newest first; None if nobody can tell."""
     from takeback.store import usergit
 
     repository = usergit.find_repository(root)
     if repository is None or before.head is None or after.head is None:
         return None
-    return repository.count_commits(before.head, after.head)
+    return repository.commits_between(before.head, after.head)
+
+
+def _since(root: bytes, newest: str, moment: int) -> "list[Commit]":
+    from takeback.store import usergit
+
+    repository = usergit.find_repository(root)
+    return repository.commits_since(newest, moment) if repository is not None else []
 
 
 def _them(count: "int | None") -> str:

@@ -5,10 +5,11 @@ checkpoints go on meanwhile. Only what is compared with files that change, and w
 right, is done with the lock held, at the end.
 """
 
-from takeback.errors import DamagedStoreError, TakebackError
+from takeback.engine import aside
+from takeback.errors import DamagedStoreError, TakebackError, UnfinishedError
 from takeback.model.tree import FOLDER
 from takeback.model.values import Damage, Verification
-from takeback.store import view
+from takeback.store import journal, view
 from takeback.store.gitobjects import BLOB
 from takeback.store.packread import PackFile
 
@@ -27,13 +28,18 @@ if TYPE_CHECKING:
 
 
 def verify(
-    store: "Store", held: "Callable[[], Held]", progress: "Progress | None" = None
+    store: "Store",
+    held: "Callable[[], Held]",
+    progress: "Progress | None" = None,
+    mend: "Callable[[], list[str]] | None" = None,
 ) -> Verification:
-    """Re-hash everything; damage is collected, never raised."""
+    """Re-hash everything; damage is collected, never raised.
+
+    `mend` sets aside what cannot be put right, with the lock held, and says what.
+    """
     check = _Check(store, progress)
-    with held():
-        # Whatever a process that died left is cleaned up first.
-        pass
+    # Whatever a process that died left is cleaned up first.
+    check.with_lock(held, lambda: check.mend(mend))
     rows, packs = check.ledger()
     objects = store.reader()
     try:
@@ -42,8 +48,7 @@ def verify(
     finally:
         objects.close()
     check.commits(rows)
-    with held():
-        check.settle()
+    check.with_lock(held, check.settle)
     return Verification(
         checkpoints=len(rows),
         packs=len(packs),
@@ -71,12 +76,27 @@ class _Check:
         """Add one damage to the list."""
         self.damage.append(Damage(what, checkpoints))
 
+    def with_lock(self, held: "Callable[[], Held]", act: "Callable[[], None]") -> None:
+        """Do something with the lock held; a restore that cannot be taken back yet is damage."""
+        try:
+            with held():
+                act()
+        except UnfinishedError as problem:
+            if all(str(problem) != damage.what for damage in self.damage):
+                self.note(str(problem))
+
+    def mend(self, mend: "Callable[[], list[str]] | None") -> None:
+        """Set aside what cannot be put right, if somebody said so."""
+        self.repaired += mend() if mend is not None else ()
+
     def ledger(self) -> "tuple[list[CheckpointRow], dict[int, str]]":
         """The ledger's pages, chain and tables, as of one moment; return its rows."""
         try:
             with self._store.ledger.snapshot() as ledger:
                 for what in ledger.check():
                     self.note(what)
+                for row in journal.damaged(ledger):
+                    self.note(aside.left_alone(row))
                 return list(ledger.checkpoints()), ledger.packs()
         except TakebackError as problem:
             self.note(str(problem))

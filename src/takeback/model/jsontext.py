@@ -5,6 +5,7 @@ written here, so nothing stands before or after the value.
 """
 
 from _json import encode_basestring_ascii as _quoted  # the C functions behind json.dumps
+from _json import make_encoder as _make_encoder
 from _json import make_scanner as _make_scanner  # and behind json.loads
 
 TYPE_CHECKING = False
@@ -15,19 +16,17 @@ if TYPE_CHECKING:
     Json = None | bool | int | float | str | Sequence["Json"] | Mapping[str, "Json"]
 
 
+def _as_plain(value: "Mapping[str, Json] | Sequence[Json]") -> "dict[str, Json] | list[Json]":
+    """What the encoder knows instead of a mapping or a sequence of another class."""
+    return dict(value.items()) if hasattr(value, "items") else list(value)
+
+
+_encode = _make_encoder(None, _as_plain, _quoted, None, ":", ",", False, False, True)
+
+
 def dumps(value: "Json") -> str:
     """`value` as one line of JSON."""
-    if value is None:
-        return "null"
-    if isinstance(value, str):
-        return str(_quoted(value))
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, int | float):
-        return repr(value)
-    if hasattr(value, "items"):
-        return "{" + ",".join(f"{_quoted(k)}:{dumps(v)}" for k, v in value.items()) + "}"
-    return "[" + ",".join(dumps(item) for item in value) + "]"
+    return "".join(_encode(value, 0))
 
 
 class _AsUsual:

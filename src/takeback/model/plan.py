@@ -21,10 +21,11 @@ def called(title: str, *, is_turn: bool) -> str:
 class PlannedChange:
     """What would be done at one path; `before` is what is there, `after` what shall be.
 
-    `whose` tells whose change goes with it, `how` how that is known, as with `Author`.
+    `whose` tells whose change goes with it, `how` how that is known, as with `Author`. `along`
+    says with what it goes, if nobody named it.
     """
 
-    __slots__ = ("after", "before", "how", "path", "verb", "whose")
+    __slots__ = ("after", "along", "before", "how", "path", "verb", "whose")
 
     def __init__(
         self,
@@ -35,6 +36,7 @@ class PlannedChange:
         *,
         whose: "tuple[str, ...]" = (),
         how: str = "",
+        along: str = "",
     ) -> None:
         self.path = path
         self.verb = verb
@@ -42,6 +44,7 @@ class PlannedChange:
         self.after = after
         self.whose = whose
         self.how = how
+        self.along = along
 
     def __repr__(self) -> str:
         return f"PlannedChange({self.path!r}, {self.verb!r})"

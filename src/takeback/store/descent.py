@@ -13,37 +13,42 @@ class Descent:
     shallower folder walks down again from the nearest one that still is.
     """
 
-    __slots__ = ("_names", "_opened", "root")
+    __slots__ = ("_last", "_steps", "root")
 
     def __init__(self, root: int) -> None:
         self.root = root
-        self._names: list[bytes] = []
-        self._opened: list[int] = []
+        self._steps: list[_Step] = []
+        self._last: tuple[bytes, ...] | None = None
+        """The way that was opened last, if nothing of it was closed since."""
+        # One list of both names and descriptors: an interrupt between two lists that must agree
+        # would let a name lead into another folder.
 
     def open(self, way: "tuple[bytes, ...]") -> int:
         """A descriptor of the folder that `way` leads to; it stays ours. Raises OSError."""
-        same = self._shared(way)
-        self._leave(same)
-        start = len(self._opened)
-        while start and self._opened[start - 1] < 0:
+        steps = self._steps
+        if way == self._last:
+            return steps[-1].fd if way else self.root
+        self._leave(self._shared(way))
+        start = len(steps)
+        while start and steps[start - 1].fd < 0:
             start -= 1
         for level in range(start, len(way)):
-            above = self._opened[level - 1] if level else self.root
+            above = steps[level - 1].fd if level else self.root
             fd = os.open(way[level], _FLAGS, dir_fd=above)
-            if level < len(self._opened):
-                self._opened[level] = fd
+            if level < len(steps):
+                steps[level].fd = fd
             else:
-                self._opened.append(fd)
-                self._names.append(way[level])
+                steps.append(_Step(way[level], fd))
             if level >= _OPEN_AT_ONCE:
-                self._close(level - _OPEN_AT_ONCE)
-        return self._opened[-1] if way else self.root
+                steps[level - _OPEN_AT_ONCE].close()
+        self._last = way
+        return steps[-1].fd if way else self.root
 
     def open_anew(self, way: "tuple[bytes, ...]") -> int:
         """As `open`, but only through folders that still have these names."""
         above = self.root
         for level in range(self._shared(way)):
-            fd = self._opened[level]
+            fd = self._steps[level].fd
             if fd < 0 or not _is_at(fd, way[level], above):
                 self._leave(0 if fd < 0 else level)
                 break
@@ -55,23 +60,31 @@ class Descent:
         self._leave(0)
 
     def _shared(self, way: "tuple[bytes, ...]") -> int:
-        names = self._names
-        count = min(len(names), len(way))
-        if names[:count] == list(way[:count]):
-            return count
-        for level in range(count):
-            if names[level] != way[level]:
-                return level
-        return count
+        level = 0
+        for step, name in zip(self._steps, way, strict=False):
+            if step.name != name:
+                break
+            level += 1
+        return level
 
     def _leave(self, keep: int) -> None:
-        while len(self._opened) > keep:
-            self._close(len(self._opened) - 1)
-            self._opened.pop()
-            self._names.pop()
+        self._last = None
+        while len(self._steps) > keep:
+            self._steps.pop().close()
 
-    def _close(self, level: int) -> None:
-        fd, self._opened[level] = self._opened[level], -1
+
+class _Step:
+    """One folder on the way down; its descriptor is -1 when it is not open any more."""
+
+    __slots__ = ("fd", "name")
+
+    def __init__(self, name: bytes, fd: int) -> None:
+        self.name = name
+        self.fd = fd
+
+    def close(self) -> None:
+        """Close it, once."""
+        fd, self.fd = self.fd, -1
         if fd >= 0:
             os.close(fd)
 

@@ -32,6 +32,7 @@ STEP_DETACHED = "StepDetached"
 STEP_ENDED = "StepEnded"
 RESTORE_APPLIED = "RestoreApplied"
 RESTORE_TAKEN_BACK = "RestoreTakenBack"
+RESTORE_SET_ASIDE = "RestoreSetAside"
 SAVES_RESCUED = "SavesRescued"
 TEXTS_MERGED = "TextsMerged"
 

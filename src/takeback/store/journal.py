@@ -4,6 +4,8 @@ From its commit on, whoever takes the lock next brings every path back. Both sta
 in the store, so the row is all it takes. It goes with the commit that makes the restore true, or
 with the one that says it was taken back. A row in the phase `late` is of a restore that is done
 while some process still writes to a file that it displaced.
+
+A row that cannot be read is `Damaged`: nobody acts on it, and it stays until it is set aside.
 """
 
 from takeback.errors import DamagedStoreError
@@ -14,7 +16,7 @@ from takeback.store.states import Op
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
     from typing import Any
 
     from takeback.model.jsontext import Json
@@ -46,6 +48,24 @@ class Journal:
         self.stage = staging.name_of(id)
 
 
+class Damaged:
+    """A row that cannot be read: its bytes as they are, and its place in the table."""
+
+    __slots__ = ("id", "number", "phase", "said")
+
+    def __init__(self, number: int, id: "bytes | None", phase: "bytes | None", said: bytes) -> None:
+        self.number = number
+        self.id = id or b""
+        self.phase = phase or b""
+        self.said = said
+
+    @property
+    def stage(self) -> str:
+        """The folder with what the restore displaced, as far as the row still tells."""
+        found = staging.PREFIX + self.id
+        return f"`{found.decode()}`" if staging.is_stage(found) else "`.takeback-stage-…`"
+
+
 def write(ledger: "Ledger", journal: Journal) -> None:
     """Commit the row: from here on recovery acts."""
     text = jsontext.dumps(
@@ -63,16 +83,40 @@ def write(ledger: "Ledger", journal: Journal) -> None:
 
 def read(ledger: "Ledger") -> "list[Journal]":
     """The restores that somebody left under way, those to be taken back first."""
-    found = []
-    for id, phase, text in ledger.rows("SELECT id, phase, said FROM journal ORDER BY phase, id"):
+    return [row for row in _rows(ledger) if isinstance(row, Journal)]
+
+
+def damaged(ledger: "Ledger") -> "list[Damaged]":
+    """The rows that nobody can act on."""
+    return [row for row in _rows(ledger) if isinstance(row, Damaged)]
+
+
+def is_open(ledger: "Ledger", id: str) -> bool:
+    """Whether the row of a restore is still there, readable or not."""
+    return bool(ledger.rows("SELECT 1 FROM journal WHERE id = ?", (id,)))
+
+
+def require_sound(ledger: "Ledger") -> None:
+    """An error while there is a row that cannot be read: where a restore stopped is unknown."""
+    for row in damaged(ledger):
+        raise DamagedStoreError(
+            "the journal of a restore that was interrupted cannot be read",
+            hint=(
+                f"what it displaced is in {row.stage} in the project; `takeback verify"
+                " --set-aside` keeps both, and work goes on; nothing was changed"
+            ),
+        )
+
+
+def _rows(ledger: "Ledger") -> "Iterator[Journal | Damaged]":
+    # As bytes: text that is not UTF-8 any more could not be read at all.
+    columns = ", ".join(f"CAST({name} AS BLOB)" for name in ("id", "phase", "said"))
+    query = f"SELECT rowid, {columns} FROM journal ORDER BY phase, id"  # noqa: S608
+    for number, id, phase, said in ledger.rows(query):
         try:
-            found.append(_journal(id, phase, jsontext.loads(text)))
+            yield _journal(id.decode(), phase.decode(), jsontext.loads(said.decode()))
         except (KeyError, TypeError, ValueError, IndexError, AttributeError):
-            raise DamagedStoreError(
-                "the journal of a restore that was interrupted cannot be read",
-                hint="`takeback verify` shows what is damaged; nothing was changed",
-            ) from None
-    return found
+            yield Damaged(number, id, phase, said)
 
 
 def _journal(id: str, phase: str, told: "dict[str, Any]") -> Journal:

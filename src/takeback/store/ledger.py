@@ -196,14 +196,19 @@ class Ledger:
 
     # -- writing ---------------------------------------------------------------------------
 
-    def record(self, *facts: NewEvent, closing: str = "", late: bool = False) -> "list[int]":
+    def record(
+        self, *facts: NewEvent, closing: str = "", late: bool = False, setting_aside: int = 0
+    ) -> "list[int]":
         """Commit events, all or none; return their numbers.
 
-        `closing` is the row of the journal that goes with them, or stays as `late`.
+        `closing` is the row of the journal that goes with them, or stays as `late`;
+        `setting_aside` is the place of one that cannot be read.
         """
         with self.transaction():
             numbers = [self._append(fact) for fact in facts]
             self._close_journal(closing, late=late)
+            if setting_aside:
+                fsops.sql(self._db, "DELETE FROM journal WHERE rowid = ?", (setting_aside,))
         return numbers
 
     def add_checkpoint(

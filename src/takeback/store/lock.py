@@ -29,11 +29,6 @@ class Lock:
         self._unclean = False
 
     @property
-    def is_held(self) -> bool:
-        """Whether this process holds it."""
-        return self._depth > 0
-
-    @property
     def is_marked(self) -> bool:
         """Whether somebody holds it, or died while he did."""
         try:
@@ -52,16 +47,33 @@ class Lock:
         """
         died = False
         if self._depth == 0:
-            fd = self._take(patience)
+            self._drop()  # an interrupt may have come while it was taken or given back
             try:
-                died = _holder(fd) != ""
-                fsops.write_at(fd, b"%-10d" % os.getpid(), 0)
+                self._take(patience)
+                died = _holder(self._fd) != ""
+                fsops.write_at(self._fd, b"%-10d" % os.getpid(), 0)
             except BaseException:
-                os.close(fd)
+                self._drop()
                 raise
-            self._fd = fd
         self._depth += 1
         return died
+
+    @property
+    def depth(self) -> int:
+        """How many times it is held, one in the other."""
+        return self._depth
+
+    def back_to(self, depth: int) -> None:
+        """Let it be held only so many times, whatever an interrupt did meanwhile."""
+        self._depth = depth
+        if depth == 0:
+            self._drop()
+
+    def _drop(self) -> None:
+        """Close the file, if it is open; that gives the lock back, and nothing else."""
+        fd, self._fd = self._fd, -1
+        if fd >= 0:
+            os.close(fd)
 
     def release(self, anchor: bytes = b"") -> None:
         """Give the lock back when the outermost holder is done.
@@ -79,32 +91,26 @@ class Lock:
                 # The name of a dead holder stays; the next one cleans up for nothing.
                 pass
             finally:
-                os.close(self._fd)
-                self._fd = -1
+                self._drop()
                 self._unclean = False
 
     def leave_to_original(self) -> None:
         """In a forked copy: have nothing to do with what the original process holds."""
-        if self._depth:
-            os.close(self._fd)
-            self._fd, self._depth = -1, 0
+        self.back_to(0)
 
     def leave_unclean(self) -> None:
         """Let the next holder clean up as if this one had died."""
         self._unclean = True
 
-    def _take(self, patience: float) -> int:
+    def _take(self, patience: float) -> None:
+        """Open the file and lock it. Whoever is interrupted finds what is open in `_fd`."""
         deadline, pause = time.monotonic() + patience, _FIRST_PAUSE
         while True:
-            fd = _open(self.path)
-            try:
-                if fsops.lock(fd) and _still_there(fd, self.path):
-                    return fd
-                holder = _holder(fd)
-            except BaseException:
-                os.close(fd)
-                raise
-            os.close(fd)
+            self._fd = _open(self.path)
+            if fsops.lock(self._fd) and _still_there(self._fd, self.path):
+                return
+            holder = _holder(self._fd)
+            self._drop()
             if time.monotonic() >= deadline:
                 raise BusyError(
                     f"another process{holder} has been working on this project for "
@@ -121,7 +127,7 @@ class Held:
     `recover` is called when it was taken, with whether its last holder died.
     """
 
-    __slots__ = ("_anchor", "_lock", "_mutex", "_patience", "_recover")
+    __slots__ = ("_anchor", "_depth", "_lock", "_mutex", "_patience", "_recover")
 
     def __init__(
         self,
@@ -136,16 +142,18 @@ class Held:
         self._mutex = mutex
         self._recover = recover
         self._patience = patience
+        self._depth = 0
 
     def __enter__(self) -> None:
         if self._mutex is not None:
             self._mutex.acquire()
         try:
-            is_first = not self._lock.is_held
+            self._depth = self._lock.depth
             died = self._lock.acquire(self._patience)
-            if is_first and self._recover is not None:
+            if self._depth == 0 and self._recover is not None:
                 self._clean_up(self._recover, died)
         except BaseException:
+            self._lock.back_to(self._depth)
             if self._mutex is not None:
                 self._mutex.release()
             raise
@@ -169,6 +177,7 @@ class Held:
         try:
             self._lock.release(anchor)
         finally:
+            self._lock.back_to(self._depth)
             if self._mutex is not None:
                 self._mutex.release()
 

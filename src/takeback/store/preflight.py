@@ -3,6 +3,7 @@
 import os
 
 from takeback.errors import BlockedError
+from takeback.store import attributes
 from takeback.store.descent import Descent
 from takeback.store.states import GONE
 
@@ -25,6 +26,7 @@ def require_possible(root: int, ops: "Sequence[Op]") -> None:
     try:
         for way in dict.fromkeys(op.way for op in ops):
             _require_writable(descent, way, device)
+        _require_unmarked(descent, ops)
         if os.geteuid() != 0:
             for op in ops:
                 _require_own(descent, op)
@@ -62,6 +64,28 @@ def _require_writable(descent: Descent, way: "tuple[bytes, ...]", device: int) -
             f"the folder `{shown}` is somebody else's and forbids to change what is in it",
             hint=_ASK,
         )
+
+
+def _require_unmarked(descent: Descent, ops: "Sequence[Op]") -> None:
+    """An error if `chattr` forbids to change something, which even root has to take away first."""
+    marks_of, frozen = attributes.reader(), attributes.IMMUTABLE | attributes.APPEND_ONLY
+    inside: dict[tuple[bytes, ...], list[Op]] = {(): []}
+    for op in ops:
+        inside.setdefault(op.way, []).append(op)
+    for wanted, there in inside.items():
+        fd, way = _nearest(descent, wanted)
+        if marks_of(fd, b".") & frozen:
+            raise _marked(b"/".join(way))
+        for op in there if way == wanted else ():
+            if op.before is not None and op.name and marks_of(fd, op.name) & frozen:
+                raise _marked(op.path)
+
+
+def _marked(path: bytes) -> BlockedError:
+    return BlockedError(
+        f"`{os.fsdecode(path or b'.')}` is marked so that nobody can change it (`lsattr`)",
+        hint="`chattr -ia` it, or take back other paths only: `-- PATH`; nothing was changed",
+    )
 
 
 def _require_own(descent: Descent, op: "Op") -> None:

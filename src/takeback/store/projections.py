@@ -6,7 +6,7 @@ live tables and rebuilt ones can be compared byte for byte.
 """
 
 from takeback.errors import DamagedStoreError
-from takeback.model.terms import DONE, INTERRUPTED, MKDIR, RMDIR, RUNNING, UNDO
+from takeback.model.terms import DONE, INTERRUPTED, MKDIR, RMDIR, RUNNING
 from takeback.store import events, fsops, restores
 from takeback.store.rows import row_from
 from takeback.store.schema import DETACHED, WITH_ITS_PARENT
@@ -347,16 +347,7 @@ def _restore_applied(to: Tables, event: "Event", said: "Said") -> None:
     fsops.sql(to.db, _RESTORE, (*names, *what))
     _add_packs(to, said)
     _observed(to, event, {"checkpoint": said.get("after"), "looked": said.get("looked", event.at)})
-    if verb != UNDO or turn is None or not _goes_on(to, turn, *states):
-        restores.follow(to.db, number, verb, turn, entry, target if not partial else None, partial)
-
-
-def _goes_on(to: Tables, turn: int, before: "int | None", after: "int | None") -> bool:
-    """Whether a turn changed something while it was being taken back."""
-    if before == after:
-        return False  # nothing changed at all: what that checkpoint holds was before
-    query = "SELECT 1 FROM deltas WHERE checkpoint = ? AND turn = ? LIMIT 1"
-    return to.db.execute(query, (after, turn)).fetchone() is not None
+    restores.follow(to.db, number)
 
 
 def _saves_rescued(to: Tables, event: "Event", said: "Said") -> None:

@@ -11,6 +11,18 @@
 
 `undone` is the undo that took an entry back, `covered` the rollback that went over it, and
 `reversed`, of an undo, the redo that put back what it had taken.
+
+A rollback brings the stack back, too. It covers every restore that came after its goal, also undos
+and redos, and what is covered has no say:
+
+    T1   undo T1   rollback to after T1        T1 is live: the undo is covered
+    T1   R1 over T1   R2 to after T1           T1 is live: R1 is covered
+    …    undo R2                               as before R2: its word does not count any more
+
+So the newest word counts (`_weigh`), of the restores that have a say: an undo says that an entry is
+undone, a redo that it is live, a rollback that it is covered; a rollback that is put back says it
+anew. A turn that went on after that restore is live again, unless a rollback went back over what it
+did then.
 """
 
 from takeback.model.terms import REDO, ROLLBACK, UNDO
@@ -24,6 +36,11 @@ if TYPE_CHECKING:
     from takeback.store.ledger import Ledger
     from takeback.store.sqlite import Connection
 
+    Word = tuple[str, int]
+    """What a restore says about another: the column that tells it, and its own number."""
+
+UNDONE, COVERED, REVERSED = "undone", "covered", "reversed"
+LIVE: "Word" = ("", 0)
 _SELECT = (
     "SELECT number, id, event, at, verb, turn, entry, target, before, after, partial, goal,"
     " because, session, undone, covered, reversed FROM restores "
@@ -91,60 +108,154 @@ def find(
     return None
 
 
-def follow(
-    db: "Connection",
-    number: int,
-    verb: str,
-    turn: "int | None",
-    entry: "int | None",
-    target: "int | None",
-    partial: bool,
-) -> None:
-    """Let the stack follow a restore."""
-    if verb == ROLLBACK and target is not None:
-        _cover(db, number, target)
-    elif verb == UNDO and not partial:
-        _set(db, "turns", "undone", number, turn)
-        _set(db, "restores", "undone", number, entry)
-        if entry is not None:
-            _uncover(db, entry)
-    elif verb == REDO:
-        _put_back(db, number, entry, partial)
+def follow(db: "Connection", number: int) -> None:
+    """Let the stack follow the newest restore."""
+    act = numbered(db, number)
+    assert act is not None, "its row is there"
+    undo = numbered(db, act.entry) if act.verb == REDO else act
+    if act.verb == ROLLBACK:
+        is_simple = act.partial or _is_first_since_its_goal(db, act)
+    else:
+        is_simple = undo is None or undo.entry is None  # it is about a turn
+    if not is_simple:
+        _begin_anew(db)
+        return
+    if act.verb == REDO and undo is not None and not act.partial:
+        _write(db, undo, (REVERSED, number))
+    _tell_turns(db, act, undo, [])
 
 
-def _cover(db: "Connection", number: int, target: int) -> None:
-    """A rollback covers what began at or after the state that it went back to, and before it."""
-    turns = (
-        "UPDATE turns SET covered = ?1 WHERE undone IS NULL AND covered IS NULL AND before >= ?2"
-        " AND opened < (SELECT event FROM restores WHERE number = ?1)"
+def numbered(db: "Connection", number: "int | None") -> "RestoreRow | None":
+    """The restore with a number."""
+    row = db.execute(_SELECT + "WHERE number = ?", (number,)).fetchone()
+    return RestoreRow(row) if row is not None else None
+
+
+def _is_first_since_its_goal(db: "Connection", act: RestoreRow) -> bool:
+    """Whether a rollback goes over turns only, none of which had begun before its goal."""
+    query = (
+        "SELECT 1 FROM restores WHERE after > ?1 AND number < ?2 UNION ALL"
+        " SELECT 1 FROM deltas d JOIN turns t ON t.number = d.turn"
+        " WHERE d.checkpoint > ?1 AND t.before < ?1 LIMIT 1"
     )
-    fsops.sql(db, turns, (number, target))
-    others = (
-        "UPDATE restores SET covered = ?1 WHERE verb = ?3 AND undone IS NULL AND covered IS NULL"
-        " AND before >= ?2 AND number < ?1"
+    return db.execute(query, (act.target, act.number)).fetchone() is None
+
+
+def _begin_anew(db: "Connection") -> None:
+    """Make the stack from all restores."""
+    acts = [RestoreRow(row) for row in db.execute(_SELECT + "ORDER BY number DESC").fetchall()]
+    words, heard = _weigh(acts)
+    for act in acts:
+        _write(db, act, words.get(act.number, LIVE))
+    change = (
+        "UPDATE turns SET undone = NULL, covered = NULL"
+        " WHERE undone IS NOT NULL OR covered IS NOT NULL"
     )
-    fsops.sql(db, others, (number, target, ROLLBACK))
+    fsops.sql(db, change)
+    known = {act.number: act for act in acts}
+    rolled = [act for act in heard if act.verb == ROLLBACK and not act.partial]
+    for act in reversed(heard):
+        undo = known.get(act.entry or 0) if act.verb == REDO else act
+        _tell_turns(db, act, undo, rolled)
 
 
-def _uncover(db: "Connection", number: int) -> None:
-    for table in ("turns", "restores"):
-        fsops.sql(db, f"UPDATE {table} SET covered = NULL WHERE covered = ?", (number,))  # noqa: S608
+def _weigh(acts: "list[RestoreRow]") -> "tuple[dict[int, Word], list[RestoreRow]]":
+    """The newest word about each restore, and the restores that have a say; newest first.
 
-
-def _put_back(db: "Connection", number: int, undo: "int | None", partial: bool) -> None:
-    """A redo reverses an undo: what that had taken back is live again.
-
-    If only some paths were put back, the undo stays, so that the others still can be.
+    Only later restores speak about one, so whoever is reached knows whether it has a say.
     """
-    if not partial:
-        _set(db, "restores", "reversed", number, undo)
-    query = "SELECT turn, entry FROM restores WHERE number = ? AND NOT partial"
-    for turn, entry in db.execute(query, (undo,)).fetchall():
-        _set(db, "turns", "undone", None, turn)
-        _set(db, "restores", "undone", None, entry)
-        query = "SELECT target FROM restores WHERE number = ? AND NOT partial"
-        for (target,) in () if partial else db.execute(query, (entry,)).fetchall():
-            _cover(db, entry, target)
+    words: dict[int, Word] = {}
+    heard: list[RestoreRow] = []
+    for act in acts:
+        if act.number in words:
+            continue
+        _hear(act, acts, words)
+        heard.append(act)
+        if act.verb == REDO:
+            heard += _said_again(act, acts, words)
+    return words, heard
+
+
+def _hear(act: RestoreRow, acts: "list[RestoreRow]", words: "dict[int, Word]") -> None:
+    """Note what a restore says about others."""
+    if act.verb == UNDO and not act.partial and act.entry is not None:
+        words.setdefault(act.entry, (UNDONE, act.number))
+    elif act.verb == REDO and not act.partial and act.entry is not None:
+        words.setdefault(act.entry, (REVERSED, act.number))
+    elif act.verb == ROLLBACK and not act.partial and act.target is not None:
+        for other in acts:
+            if other.number < act.number and other.after > act.target:
+                words.setdefault(other.number, (COVERED, act.number))
+
+
+def _said_again(
+    redo: RestoreRow, acts: "list[RestoreRow]", words: "dict[int, Word]"
+) -> "list[RestoreRow]":
+    """The rollback that a redo puts back: what it says is as new as the redo.
+
+    If only some paths were put back, it is live, and says nothing.
+    """
+    known = {act.number: act for act in acts}
+    undo = known.get(redo.entry or 0)
+    rollback = known.get(undo.entry or 0) if undo is not None and not undo.partial else None
+    if rollback is None or rollback.number in words:
+        return []
+    words[rollback.number] = LIVE
+    if redo.partial:
+        return []
+    _hear(rollback, acts, words)
+    return [rollback]
+
+
+def _write(db: "Connection", act: RestoreRow, word: "Word") -> None:
+    columns = (UNDONE, COVERED, REVERSED)
+    said = tuple(word[1] if word[0] == column else None for column in columns)
+    if said != (act.undone, act.covered, act.reversed):
+        change = "UPDATE restores SET undone = ?, covered = ?, reversed = ? WHERE number = ?"
+        fsops.sql(db, change, (*said, act.number))
+
+
+def _tell_turns(
+    db: "Connection", act: RestoreRow, undo: "RestoreRow | None", rolled: "list[RestoreRow]"
+) -> None:
+    """What a restore says about turns; what older ones said does not count any more."""
+    if act.verb == ROLLBACK and not act.partial and act.target is not None:
+        _cover(db, act, rolled)
+    elif undo is None or undo.partial or undo.turn is None:
+        return
+    elif act.verb == REDO:
+        go_on(db, (undo.turn,))
+    elif not _goes_on(db, undo.turn, act, rolled):
+        change = "UPDATE turns SET undone = ?, covered = NULL WHERE number = ?"
+        fsops.sql(db, change, (act.number, undo.turn))
+
+
+def _cover(db: "Connection", act: RestoreRow, rolled: "list[RestoreRow]") -> None:
+    """A rollback covers the turns that began at or after its goal, and before it."""
+    over = "before >= ?1 AND opened < ?2 AND"
+    later = "EXISTS (SELECT 1 FROM deltas d WHERE d.turn = turns.number AND d.checkpoint > ?3)"
+    values = (act.target, act.event, _done_by(act))
+    change = "UPDATE turns SET covered = ?4, undone = NULL"
+    fsops.sql(db, f"{change} WHERE {over} NOT {later}", (*values, act.number))
+    query = f"SELECT number FROM turns WHERE {over} {later}"  # noqa: S608 - our own text
+    for (turn,) in db.execute(query, values).fetchall():
+        if not _goes_on(db, turn, act, rolled):
+            change = "UPDATE turns SET covered = ?, undone = NULL WHERE number = ?"
+            fsops.sql(db, change, (act.number, turn))
+
+
+def _goes_on(db: "Connection", turn: int, act: RestoreRow, rolled: "list[RestoreRow]") -> bool:
+    """Whether a turn did something since a restore, or while it was made, that still counts."""
+    query = "SELECT DISTINCT checkpoint FROM deltas WHERE turn = ? AND checkpoint > ?"
+    return any(
+        not any((over.target or 0) < state <= over.before for over in rolled)
+        for (state,) in db.execute(query, (turn, _done_by(act))).fetchall()
+    )
+
+
+def _done_by(act: RestoreRow) -> int:
+    """The last state of which a restore knew; if nothing changed, that is what it left."""
+    return act.after if act.before == act.after else act.after - 1
 
 
 def go_on(db: "Connection", turns: "Iterable[object]") -> None:
@@ -155,10 +266,3 @@ def go_on(db: "Connection", turns: "Iterable[object]") -> None:
             " WHERE number = ? AND (undone IS NOT NULL OR covered IS NOT NULL)"
         )
         fsops.sql(db, change, (turn,))  # type: ignore[arg-type]
-
-
-def _set(
-    db: "Connection", table: str, column: str, value: "int | None", number: "int | None"
-) -> None:
-    if number is not None:
-        fsops.sql(db, f"UPDATE {table} SET {column} = ? WHERE number = ?", (value, number))  # noqa: S608

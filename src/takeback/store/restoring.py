@@ -17,7 +17,7 @@ from takeback.model.tree import FOLDER
 from takeback.store import fsops
 from takeback.store.descent import Descent
 from takeback.store.stage import SYNC_EACH, Stage
-from takeback.store.states import GONE, is_state, kind_at, look_at, modes_of_folder
+from takeback.store.states import GONE, glance_at, is_state, kind_at, look_at, modes_of_folder
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -42,6 +42,8 @@ class Restoring:
         self.stage = Stage(root, stage, objects)
         self.ops = sorted(ops, key=lambda op: op.path)
         self.kept: dict[bytes, str] = {}
+        self._seen: dict[bytes, State] = {}
+        """What was at the paths when everything was as planned."""
 
     def close(self) -> None:
         """Close every descriptor but the root's."""
@@ -58,27 +60,25 @@ class Restoring:
         self.stage.open()
         staged = {} if forward else self._displaced()
         todo = [
-            (number, op.path, wanted)
+            (number, op, wanted)
             for number, op in enumerate(self.ops)
             for wanted, _ in [op.sides(forward=forward)]
             if op.path not in staged and op.is_staged(forward=forward)
             if forward or not is_state(self.look(op), wanted)
         ]
-        letter, few = b"n" if forward else b"r", len(todo) <= SYNC_EACH
-        for number, path, wanted in todo:
+        letter = b"n" if forward else b"r"
+        for number, op, wanted in todo:
             assert wanted is not None, "nothing is staged for what goes"
-            staged[path] = self._unused(b"%s%d" % (letter, number))
+            name = staged[op.path] = self.stage.unused(b"%s%d" % (letter, number))
             try:
-                self.stage.write(staged[path], wanted, sync=few, keep_mtime=keep_mtime)
+                self.stage.write(name, wanted, self._find_parent(op), keep_mtime=keep_mtime)
             except DamagedStoreError as problem:
                 raise DamagedStoreError(
-                    f"what `{os.fsdecode(path)}` held cannot be read any more: {problem}",
+                    f"what `{os.fsdecode(op.path)}` held cannot be read any more: {problem}",
                     hint="`-- PATH` takes other paths only; `takeback verify` shows all damage",
                 ) from problem
-        if not few:
-            fsops.syncfs(self.stage.fd)
         if todo:
-            fsops.fsync(self.stage.fd)
+            self.stage.sync()
         return staged
 
     def _displaced(self) -> "dict[bytes, bytes]":
@@ -172,7 +172,7 @@ class Restoring:
             if found is not None:
                 self.kept[op.path] = "changed since"
             return
-        quarantined = self._unused(b"q%d" % number)
+        quarantined = self.stage.unused(b"q%d" % number)
         fsops.move(self._parent(op), op.name, self.stage.fd, quarantined)
         if op.knows(look_at(self.stage.fd, quarantined)):
             return
@@ -182,14 +182,6 @@ class Restoring:
         except FileExistsError:
             # Saved once more: the newer save has the path, this one is rescued.
             return
-
-    def _unused(self, name: bytes) -> bytes:
-        """This name in our folder or, if an earlier try left something there, one like it."""
-        free, again = name, 0
-        while kind_at(self.stage.fd, free) is not None:
-            again += 1
-            free = b"%s.%d" % (name, again)
-        return free
 
     def _remove_folder(self, op: "Op", other: "Entry | None") -> None:
         if other is None or other.kind != FOLDER:
@@ -214,7 +206,7 @@ class Restoring:
 
     def _place(self, op: "Op", wanted: "Entry", name: bytes) -> None:
         """Let a staged entry appear at its path."""
-        found = self.look(op)
+        found = self._glance(op)
         if is_state(found, wanted):
             return  # already right: its time stays
         if found is None:
@@ -257,7 +249,7 @@ class Restoring:
             if problem.errno not in fsops.CANNOT:
                 raise
         # For a moment nothing is at the path.
-        displaced = self._unused(b"q" + name[1:].partition(b".")[0])
+        displaced = self.stage.unused(b"q" + name[1:].partition(b".")[0])
         fsops.move(parent, op.name, self.stage.fd, displaced)
         try:
             fsops.move(self.stage.fd, name, parent, op.name)
@@ -362,7 +354,25 @@ class Restoring:
 
     def changed(self) -> "list[bytes]":
         """The paths that are not as they were when the restore was planned."""
-        return [op.path for op in self.ops if not is_state(self.look(op), op.before)]
+        self._seen = {}
+        moved = []
+        for op in self.ops:
+            found = self.look(op)
+            if not is_state(found, op.before):
+                moved.append(op.path)
+            elif found is not None:
+                self._seen[op.path] = found
+        return moved
+
+    def _glance(self, op: "Op") -> "State | None":
+        """What is at a path now; not read again if it seems to be what it was.
+
+        What is displaced is read in any case, after it cannot be taken for something else.
+        """
+        known, folder = self._seen.get(op.path), self._find_parent(op)
+        if known is None or folder is None:
+            return self.look(op)
+        return glance_at(folder, op.name, known)
 
     def look(self, op: "Op") -> "State | None":
         """What is at a path now."""

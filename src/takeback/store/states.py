@@ -11,6 +11,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from takeback.model.tree import Entry
 
+    Stamp = tuple[int, ...]
+
 GONE = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
 """What the system says of a path that leads nowhere, or through something that is no folder."""
 
@@ -19,15 +21,21 @@ _CHUNK = 1 << 20
 
 
 class State:
-    """What is there; `strong` is empty for what has no content of its own."""
+    """What is there; `strong` is empty for what has no content of its own.
 
-    __slots__ = ("kind", "mode", "size", "strong")
+    `stamp` is what the system says of a file whose content was read; None for all else.
+    """
 
-    def __init__(self, kind: int, mode: int, strong: bytes, size: int = 0) -> None:
+    __slots__ = ("kind", "mode", "size", "stamp", "strong")
+
+    def __init__(
+        self, kind: int, mode: int, strong: bytes, size: int = 0, stamp: "Stamp | None" = None
+    ) -> None:
         self.kind = kind
         self.mode = mode
         self.strong = strong
         self.size = size
+        self.stamp = stamp
 
 
 class Op:
@@ -100,7 +108,25 @@ def look_at(dir_fd: int, name: bytes) -> "State | None":
         if problem.errno in GONE:
             return None
         raise
-    return State(REGULAR, found.st_mode & 0o7777, strong, found.st_size)
+    return State(REGULAR, found.st_mode & 0o7777, strong, found.st_size, _stamp(found))
+
+
+def glance_at(dir_fd: int, name: bytes, known: "State") -> "State | None":
+    """As `look_at`, but a file with the stamp of a known one is taken for that.
+
+    Enough where a mistake is noticed later: a save may leave the stamp as it was if it comes
+    within one tick of the clock.
+    """
+    try:
+        found = os.stat(name, dir_fd=dir_fd, follow_symlinks=False)
+    except OSError:
+        return look_at(dir_fd, name)
+    return known if _stamp(found) == known.stamp else look_at(dir_fd, name)
+
+
+def _stamp(found: os.stat_result) -> "Stamp":
+    times = found.st_mtime_ns, found.st_ctime_ns
+    return found.st_dev, found.st_ino, found.st_mode, found.st_size, *times
 
 
 def kind_at(dir_fd: int, name: bytes) -> "int | None":

@@ -43,10 +43,11 @@ class Store:
         self._objects: Objects | None = None
 
     def close(self) -> None:
-        """Close the ledger and all packs."""
+        """Close the ledger and all packs; a lock that an interrupt left with us goes, too."""
         if self._objects is not None:
             self._objects.close()
         self.ledger.close()
+        self.lock.back_to(0)
 
     @property
     def objects(self) -> "Objects":

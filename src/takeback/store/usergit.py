@@ -17,6 +17,7 @@ _CHUNK = 1 << 20
 _LONGEST_REF = 4096
 _MOST_COUNTED = 1000
 _MOST_HOPS = 5
+_LONGEST_TIME = 15
 _HEADS = b"refs/heads/"
 _REFS_OF_ONE_WORKTREE = (b"refs/bisect/", b"refs/worktree/", b"refs/rewritten/")
 _HEX = b"0123456789abcdef"
@@ -49,6 +50,21 @@ class Head:
 
     def __repr__(self) -> str:
         return f"Head(branch={self.branch!r}, commit={self.commit!r})"
+
+
+class Commit:
+    """A commit, and the one that it follows on its line; None if it is the first.
+
+    `time` is what it says itself of when it was made, in seconds; 0 if that makes no sense.
+    """
+
+    __slots__ = ("id", "is_merge", "parent", "time")
+
+    def __init__(self, id: str, parent: str | None, *, is_merge: bool, time: int) -> None:
+        self.id = id
+        self.parent = parent
+        self.is_merge = is_merge
+        self.time = time
 
 
 class Repository:
@@ -115,30 +131,55 @@ class Repository:
         fd = open_regular(self.git_dir, name)
         return fd if fd is not None else open_regular(self.common_dir, name)
 
-    def count_commits(self, older: str, newer: str) -> int | None:
-        """How many commits lie between two of one line; None if that cannot be told easily.
+    def commits_between(self, older: str, newer: str) -> "list[Commit] | None":
+        """The commits between two of one line, newest first; None if that cannot be told easily.
 
         Fresh commits are files of their own. What git has packed is not looked into.
         """
-        count, commit = 0, newer
-        while commit != older:
-            parent = self._parent_of(commit)
-            if parent is None or count >= _MOST_COUNTED:
+        found: list[Commit] = []
+        while (found[-1].parent if found else newer) != older:
+            commit = self._commit((found[-1].parent if found else newer) or "")
+            if commit is None or len(found) >= _MOST_COUNTED:
                 return None
-            count, commit = count + 1, parent
-        return count
+            found.append(commit)
+        return found
 
-    def _parent_of(self, commit: str) -> str | None:
-        name = b"objects/%s/%s" % (commit[:2].encode(), commit[2:].encode())
-        data = read_regular(self.common_dir, name)
+    def commits_since(self, newest: str, moment: int) -> "list[Commit]":
+        """The commits of a line that were made after a moment, newest first.
+
+        Git writes each into a file of its own, whose stamp tells when to the instant; but not in
+        a copy of a repository, so the seconds that it says itself have to agree. What git has
+        packed is taken for old.
+        """
+        found: list[Commit] = []
+        commit = self._commit(newest)
+        while commit is not None and len(found) < _MOST_COUNTED:
+            if self._stamp_of(commit.id) <= moment or commit.time < moment // 10**9:
+                break
+            found.append(commit)
+            commit = self._commit(commit.parent or "")
+        return found
+
+    def _stamp_of(self, id: str) -> int:
+        try:
+            return os.lstat(os.path.join(self.common_dir, _file_of(id))).st_mtime_ns
+        except OSError:
+            return 0
+
+    def _commit(self, id: str) -> "Commit | None":
+        data = read_regular(self.common_dir, _file_of(id)) if id else None
         if data is None:
             return None
         try:
             text = zlib.decompressobj().decompress(data, _SMALL_FILE)
         except zlib.error:
             return None
-        head, _, rest = text.partition(b"\nparent ")
-        return _commit_id(rest[:40]) if head.startswith(b"commit ") and rest else None
+        if not text.startswith(b"commit "):
+            return None
+        lines = text.partition(b"\n\n")[0].split(b"\n")
+        parents = [_commit_id(line[7:]) for line in lines if line.startswith(b"parent ")]
+        parent = parents[0] if parents else None
+        return Commit(id, parent, is_merge=len(parents) > 1, time=_time_of(lines))
 
     def _resolve(self, name: bytes) -> str | None:
         for _ in range(_MOST_HOPS):
@@ -153,6 +194,18 @@ class Repository:
                 return None
             name = target
         return None
+
+
+def _file_of(id: str) -> bytes:
+    """Where git keeps an object that is in no pack."""
+    return b"objects/%s/%s" % (id[:2].encode(), id[2:].encode())
+
+
+def _time_of(lines: "list[bytes]") -> int:
+    """When a commit was made, by its own account."""
+    said = [line.split()[-2:] for line in lines if line.startswith(b"committer ")]
+    seconds = said[0][0] if said else b""
+    return int(seconds) if seconds.isdigit() and len(seconds) < _LONGEST_TIME else 0
 
 
 def find_repository(root: bytes) -> Repository | None:
