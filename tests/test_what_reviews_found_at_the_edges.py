@@ -291,3 +291,25 @@ def test_what_nobody_may_change_is_seen_before(work: Work, name: str, mark: str)
         if name != ".":
             work.undo("b")
             assert (work.text("b"), work.text("d/a")) == ("0", "1")
+
+
+# -- how it is known whose change it is ----------------------------------------------------
+
+
+def test_redo_and_rollback_tell_how_a_change_is_known(work: Work) -> None:
+    """What a shell did is marked when it is put back or rolled back, too; what you did is not."""
+    work.write(named="0", shell="0", both="0", yours="0")
+    first = work.checkpoint()
+    with work.turn() as turn:
+        with turn.step("Write", {"file_path": str(work.tree / "named")}):
+            work.write(named="1")
+        with turn.step("Bash", {"command": "make"}):
+            work.write(shell="1", both="1")
+        with turn.step("Write", {"file_path": str(work.tree / "both")}):
+            work.write(both="2")
+    work.write(yours="1")
+    rolled = {c.path: c.how for c in work.project.plan_rollback(first).changes}
+    assert rolled == {b"named": "named", b"shell": "shell", b"both": "shell", b"yours": ""}
+    undone = {c.path: c.how for c in work.undo().plan.changes}
+    assert undone == {b"named": "named", b"shell": "shell", b"both": "named"}
+    assert {c.path: c.how for c in work.project.plan_redo().changes} == undone

@@ -4,7 +4,7 @@ from takeback.engine import lookup, references, reverts, stack, titles, userwork
 from takeback.engine.compare import Chosen, Saved, differences
 from takeback.engine.naming import CHECKPOINT, RESTORE, TURN
 from takeback.engine.plans import Draft, other_sides, remarks, renamed
-from takeback.engine.reverts import Reverts
+from takeback.engine.reverts import Changed, Reverts
 from takeback.engine.trees import Trees
 from takeback.errors import (
     DecisionNeededError,
@@ -55,13 +55,13 @@ class _Since:
     def __init__(self, ledger: "Ledger", taken: "list[Taken]") -> None:
         self._ledger = ledger
         self._last = min((each.last for each in taken), default=0)
-        self._found: dict[bytes, list[str]] | None = None
+        self._found: dict[bytes, Changed] | None = None
 
     def of(self, path: bytes) -> "list[str]":
         """Who changed it, in words."""
         if self._found is None:
             self._found = reverts.changed_since(self._ledger, self._last)
-        return self._found.get(path, [])
+        return self._found[path].names if path in self._found else []
 
 
 class Planner:
@@ -142,7 +142,7 @@ class Planner:
         if ref is None:
             self._require_unblocked(undo, within)
         item = stack.undone_by(self._ledger, undo)
-        taken = self._reverts.of_restore(undo.before, undo.after)
+        taken = self._reverts.of_restore(undo.before, undo.after, undo.turn)
         is_newest = newest is not None and newest.number == undo.number
         plan = self._revert(REDO, item, taken, tuple(paths), is_newest=is_newest, passed=0)
         plan.restore = undo.id
@@ -241,6 +241,9 @@ class Planner:
             draft.exactly(found, view.at)
         draft.finish()
         since = reverts.changed_since(self._ledger, row.number)
+        nobody = Changed()
+        for path, wish in draft.wishes.items():
+            wish.how = since.get(path, nobody).how
         covers = () if chosen.paths else tuple(stack.covered_by(self._ledger, row.number))
         return Plan(
             ROLLBACK,
@@ -248,7 +251,7 @@ class Planner:
             target=row.id,
             title=titles.of_goal(self._ledger, goal, row),
             goal=goal,
-            changes=draft.changes(lambda path: tuple(since.get(path, ()))),
+            changes=draft.changes(lambda path: tuple(since.get(path, nobody).names)),
             conflicts=remarks(draft.conflicts),
             skipped=remarks(draft.skipped),
             kept=remarks(draft.kept),
