@@ -4,17 +4,21 @@ import os
 import shutil
 import sqlite3
 import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
+from threading import RLock, Thread
+from types import FrameType, FunctionType
 
 import pytest
 
 from cases import Work, paths_of
 from faults.children import Tell, in_child
 from faults.injection import die
-from takeback.errors import BlockedError, ConflictError, DamagedStoreError
+from takeback.errors import BlockedError, BusyError, ConflictError, DamagedStoreError
 from takeback.store import events, fsops
+from takeback.store.lock import Held, Lock
 
 # -- a journal that cannot be read ---------------------------------------------------------
 
@@ -313,3 +317,42 @@ def test_redo_and_rollback_tell_how_a_change_is_known(work: Work) -> None:
     undone = {c.path: c.how for c in work.undo().plan.changes}
     assert undone == {b"named": "named", b"shell": "shell", b"both": "named"}
     assert {c.path: c.how for c in work.project.plan_redo().changes} == undone
+
+
+# -- an interrupt when the lock is given back ----------------------------------------------
+
+
+@pytest.mark.parametrize("moment", [Held.__exit__, Held._give_back, Held._let_go, Lock.release])
+def test_an_interrupt_before_the_lock_is_given_back_does_not_keep_it(
+    tmp_path: Path, moment: FunctionType
+) -> None:
+    """Ctrl-C before the first step of leaving the block leaves lock and mutex to others."""
+    lock, mutex = Lock(os.fsencode(tmp_path / "lock")), RLock()
+
+    def interrupt(frame: FrameType, _event: str, _arg: object) -> None:
+        if frame.f_code is moment.__code__:
+            sys.settrace(None)
+            raise KeyboardInterrupt
+
+    before = sys.gettrace()
+    with pytest.raises(KeyboardInterrupt), Held(lock, mutex):
+        sys.settrace(interrupt)
+    sys.settrace(before)
+    assert lock.depth == 0
+    taken: list[bool] = []
+    other = Thread(target=lambda: taken.append(mutex.acquire(blocking=False)))
+    other.start()
+    other.join()
+    assert taken == [True]
+    Lock(lock.path).acquire(patience=0)
+
+
+def test_a_lock_that_an_interrupt_left_is_not_taken_from_who_took_it_since(tmp_path: Path) -> None:
+    """What is given back late is not given back while somebody works inside of it."""
+    lock = Lock(os.fsencode(tmp_path / "lock"))
+    left = Held(lock, RLock())
+    left.__enter__()
+    with Held(lock):
+        del left
+        with pytest.raises(BusyError):
+            Lock(lock.path).acquire(patience=0)
