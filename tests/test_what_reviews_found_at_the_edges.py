@@ -7,6 +7,8 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from functools import partial
+from itertools import count
 from pathlib import Path
 from threading import RLock, Thread
 from types import FrameType, FunctionType
@@ -93,6 +95,33 @@ def test_a_damaged_journal_is_no_dead_end(work: Work, damage: str) -> None:
     assert work.project.recovered == ()
     inside = os.fsencode(f"{folder.name}/n0")
     assert b"".join(work.project.read(made.id, inside)) == b"a save that is nowhere else"
+
+
+def test_setting_aside_may_be_killed_anywhere(work: Work) -> None:
+    """Whenever it is killed, the save is in one of the two folders and the row is not lost."""
+    _damage(work, "said", b"{")
+
+    def play(number: int, _tell: Tell) -> None:
+        left = iter(range(number))
+
+        def strike(_step: str, _args: tuple[object, ...]) -> None:
+            if next(left, None) is None:
+                die()
+
+        project = work.project
+        fsops.hook = strike
+        project.verify(set_aside=True)
+        fsops.hook = None
+
+    for number in count(0):
+        if in_child(partial(play, number)).status == 0:
+            break
+        saves = [*work.tree.glob(".takeback-stage-*/n0"), *work.tree.glob("takeback-found-*/n0")]
+        assert [save.read_bytes() for save in saves] == [b"a save that is nowhere else"]
+    assert number > 5
+    kept = [*work.project.ledger.events("WHERE kind = ?", (events.RESTORE_SET_ASIDE,))]
+    assert [(event.payload or {})["row"] for event in kept] == ["{"]
+    assert work.project.verify().ok
 
 
 def test_what_cannot_be_taken_back_yet_is_damage_to_verify(work: Work) -> None:
