@@ -121,6 +121,9 @@ class Planner:
             raise NothingToTakeBackError(
                 f"`{item.id}` is undone already", hint=f"`takeback redo {item.id}` puts it back"
             )
+        self._require_uncovered(item)
+
+    def _require_uncovered(self, item: "Item") -> None:
         if item.covered is not None:
             over = restores.find(self._ledger, "WHERE number = ?", (item.covered,))
             name = over.id if over is not None else ""
@@ -135,13 +138,18 @@ class Planner:
         """Put back what an undo took: the newest undo, or that of what is named."""
         within = self._session(session)
         newest = stack.newest_undo(self._ledger, within)
-        undo = newest if ref is None else stack.undo_of(self._ledger, self._item(ref, within))
+        undo = newest
+        if ref is not None:
+            item = self._item(ref, within)
+            self._require_uncovered(item)
+            undo = stack.undo_of(self._ledger, item)
         if undo is None:
             what = f"`{ref}` is not undone" if ref is not None else self._nothing("redo", session)
             raise NothingToTakeBackError(what, hint="`takeback log --all` shows what was undone")
         if ref is None:
             self._require_unblocked(undo, within)
         item = stack.undone_by(self._ledger, undo)
+        self._require_uncovered(item)
         taken = self._reverts.of_restore(undo.before, undo.after, undo.turn)
         is_newest = newest is not None and newest.number == undo.number
         plan = self._revert(REDO, item, taken, tuple(paths), is_newest=is_newest, passed=0)
@@ -277,7 +285,8 @@ class Planner:
             self._require_live(item)
         else:
             undo = restores.find(self._ledger, "WHERE id = ?", (plan.restore,))
-            if undo is None or stack.is_back(undo, item):
+            self._require_uncovered(item)
+            if undo is None or undo.reversed is not None or undo.covered is not None:
                 raise NothingToTakeBackError(
                     f"`{plan.entry}` was put back already", hint="`takeback log` shows it"
                 )
