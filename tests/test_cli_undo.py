@@ -72,10 +72,10 @@ Took back "{LABEL}" of claude-code: restored 3 files, removed 1
 """
 REDONE = f"""\
 Put back "{LABEL}" of claude-code: changed 3 files, removed 1
-  write   src/cart.py
+  write   src/cart.py         by shell
   write   src/pay.py
   create  src/validate.py
-  delete  tests/test_cart.py
+  delete  tests/test_cart.py  by shell
 """
 
 
@@ -331,7 +331,7 @@ def test_a_rollback_needs_a_yes(shop: Shop) -> None:
     assert said.code == 3
     assert "Would roll back to " in said.out
     assert "  write   notes.md            by you\n" in said.out
-    assert f'  write   src/cart.py         by "{LABEL}" (claude-code)\n' in said.out
+    assert f'  write   src/cart.py         by "{LABEL}" (claude-code), by shell\n' in said.out
     assert "! 1 change of your own; the checkpoint before keeps it" in said.out
     assert "goes back over 1 turn" in said.out
     assert f"`takeback rollback {first[:8]}- --yes` goes ahead" in said.err

@@ -4,17 +4,23 @@ import os
 import shutil
 import sqlite3
 import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from functools import partial
+from itertools import count
 from pathlib import Path
+from threading import RLock, Thread
+from types import FrameType, FunctionType
 
 import pytest
 
 from cases import Work, paths_of
 from faults.children import Tell, in_child
 from faults.injection import die
-from takeback.errors import BlockedError, ConflictError, DamagedStoreError
+from takeback.errors import BlockedError, BusyError, ConflictError, DamagedStoreError
 from takeback.store import events, fsops
+from takeback.store.lock import Held, Lock
 
 # -- a journal that cannot be read ---------------------------------------------------------
 
@@ -89,6 +95,33 @@ def test_a_damaged_journal_is_no_dead_end(work: Work, damage: str) -> None:
     assert work.project.recovered == ()
     inside = os.fsencode(f"{folder.name}/n0")
     assert b"".join(work.project.read(made.id, inside)) == b"a save that is nowhere else"
+
+
+def test_setting_aside_may_be_killed_anywhere(work: Work) -> None:
+    """Whenever it is killed, the save is in one of the two folders and the row is not lost."""
+    _damage(work, "said", b"{")
+
+    def play(number: int, _tell: Tell) -> None:
+        left = iter(range(number))
+
+        def strike(_step: str, _args: tuple[object, ...]) -> None:
+            if next(left, None) is None:
+                die()
+
+        project = work.project
+        fsops.hook = strike
+        project.verify(set_aside=True)
+        fsops.hook = None
+
+    for number in count(0):
+        if in_child(partial(play, number)).status == 0:
+            break
+        saves = [*work.tree.glob(".takeback-stage-*/n0"), *work.tree.glob("takeback-found-*/n0")]
+        assert [save.read_bytes() for save in saves] == [b"a save that is nowhere else"]
+    assert number > 5
+    kept = [*work.project.ledger.events("WHERE kind = ?", (events.RESTORE_SET_ASIDE,))]
+    assert [(event.payload or {})["row"] for event in kept] == ["{"]
+    assert work.project.verify().ok
 
 
 def test_what_cannot_be_taken_back_yet_is_damage_to_verify(work: Work) -> None:
@@ -291,3 +324,64 @@ def test_what_nobody_may_change_is_seen_before(work: Work, name: str, mark: str)
         if name != ".":
             work.undo("b")
             assert (work.text("b"), work.text("d/a")) == ("0", "1")
+
+
+# -- how it is known whose change it is ----------------------------------------------------
+
+
+def test_redo_and_rollback_tell_how_a_change_is_known(work: Work) -> None:
+    """What a shell did is marked when it is put back or rolled back, too; what you did is not."""
+    work.write(named="0", shell="0", both="0", yours="0")
+    first = work.checkpoint()
+    with work.turn() as turn:
+        with turn.step("Write", {"file_path": str(work.tree / "named")}):
+            work.write(named="1")
+        with turn.step("Bash", {"command": "make"}):
+            work.write(shell="1", both="1")
+        with turn.step("Write", {"file_path": str(work.tree / "both")}):
+            work.write(both="2")
+    work.write(yours="1")
+    rolled = {c.path: c.how for c in work.project.plan_rollback(first).changes}
+    assert rolled == {b"named": "named", b"shell": "shell", b"both": "shell", b"yours": ""}
+    undone = {c.path: c.how for c in work.undo().plan.changes}
+    assert undone == {b"named": "named", b"shell": "shell", b"both": "named"}
+    assert {c.path: c.how for c in work.project.plan_redo().changes} == undone
+
+
+# -- an interrupt when the lock is given back ----------------------------------------------
+
+
+@pytest.mark.parametrize("moment", [Held.__exit__, Held._give_back, Held._let_go, Lock.release])
+def test_an_interrupt_before_the_lock_is_given_back_does_not_keep_it(
+    tmp_path: Path, moment: FunctionType
+) -> None:
+    """Ctrl-C before the first step of leaving the block leaves lock and mutex to others."""
+    lock, mutex = Lock(os.fsencode(tmp_path / "lock")), RLock()
+
+    def interrupt(frame: FrameType, _event: str, _arg: object) -> None:
+        if frame.f_code is moment.__code__:
+            sys.settrace(None)
+            raise KeyboardInterrupt
+
+    before = sys.gettrace()
+    with pytest.raises(KeyboardInterrupt), Held(lock, mutex):
+        sys.settrace(interrupt)
+    sys.settrace(before)
+    assert lock.depth == 0
+    taken: list[bool] = []
+    other = Thread(target=lambda: taken.append(mutex.acquire(blocking=False)))
+    other.start()
+    other.join()
+    assert taken == [True]
+    Lock(lock.path).acquire(patience=0)
+
+
+def test_a_lock_that_an_interrupt_left_is_not_taken_from_who_took_it_since(tmp_path: Path) -> None:
+    """What is given back late is not given back while somebody works inside of it."""
+    lock = Lock(os.fsencode(tmp_path / "lock"))
+    left = Held(lock, RLock())
+    left.__enter__()
+    with Held(lock):
+        del left
+        with pytest.raises(BusyError):
+            Lock(lock.path).acquire(patience=0)

@@ -225,6 +225,8 @@ class Model:
         newest = max(self._undos(session), key=lambda act: act.order)
         if any(entry.order > newest.order for entry in self._live(session)):
             raise Refused("decision")
+        assert newest.of is not None
+        self._require_uncovered(newest.of)
         return newest
 
     def _undos(self, session: str) -> list[Act]:
@@ -232,14 +234,16 @@ class Model:
         return [act for act in undos if session in ("", act.session)]
 
     def undo_of(self, entry: Act) -> Act:
-        """The undo that took back a certain entry; one that a rollback went over, if need be."""
-        undos = [a for a in self.restores if a.kind == UNDO and a.of is entry]
-        found = [act for act in undos if self.says.is_live(act)]
-        if not found and not self.says.is_live(entry):
-            found = [act for act in undos if self.says.about(act)[0] == "covered"]
-        if not found:
+        """The undo that took back a certain entry."""
+        self._require_uncovered(entry)
+        undos = [act for act in self._undos("") if act.of is entry]
+        if not undos:
             raise Refused("nothing")
-        return max(found, key=lambda act: act.order)
+        return max(undos, key=lambda act: act.order)
+
+    def _require_uncovered(self, entry: Act) -> None:
+        if ROLLBACK in self.says.against(entry):
+            raise Refused("nothing")
 
     def undoable(self, entry: Act) -> Act:
         """A turn or a rollback, if it is on the current line."""
@@ -336,54 +340,38 @@ class Model:
 
 
 class Says:
-    """What restores say about turns and about each other: of those that have a say, the newest.
+    """What restores say about turns and about each other.
 
     Nothing is remembered: it is asked anew each time, from all that happened.
     """
 
     def __init__(self, model: Model) -> None:
         self._model = model
-        self._known: dict[tuple[int, int, Act], tuple[str, Act | None]] = {}
+        self._known: dict[tuple[int, int, Act], set[str]] = {}
 
     def is_live(self, act: Act) -> bool:
-        """Whether an entry is on the current line; whether an undo still stands."""
-        return self.about(act)[0] == "live"
+        """Whether an entry is on the current line; whether a restore still has a say."""
+        return not self.against(act)
 
-    def about(self, act: Act) -> tuple[str, Act | None]:
-        """The newest word about a turn or a restore, and who says it."""
+    def against(self, act: Act) -> set[str]:
+        """By which kinds of restores that have a say something is out."""
         key = len(self._model.restores), len(self._model.states), act
         if key not in self._known:
-            words = [word for by in self._model.restores for word in self._words(by, act)]
-            _, word, by = max(words, key=lambda each: each[0], default=(0, "live", None))
-            self._known[key] = word, by
+            later = [by for by in self._model.restores if by.order > act.order]
+            found = [by for by in later if self._is_against(by, act) and self.is_live(by)]
+            self._known[key] = {by.kind for by in found if not self._went_on(act, by)}
         return self._known[key]
 
-    def _has_say(self, act: Act) -> bool:
-        word, by = self.about(act)
-        return word == "live" and not (by is not None and by.is_partial)
-
-    def _words(self, by: Act, about: Act) -> Iterator[tuple[int, str, Act]]:
-        """What a restore says about something older, and how new that is."""
-        if by.order <= about.order or not self._could_say(by, about) or not self._has_say(by):
-            return
-        if by.kind == REDO and by.of is about:
-            yield by.order, "put back", by
-        elif by.kind == REDO:
-            yield by.order, "live", by
-        elif not self._went_on(about, by):
-            # A rollback that was put back says so anew.
-            again = self.about(by)[1]
-            order = again.order if again is not None else by.order
-            yield order, "undone" if by.kind == UNDO else "covered", by
-
-    def _could_say(self, by: Act, about: Act) -> bool:
-        if by.kind == REDO and by.of is not None and by.of.of is about:
-            return not by.of.is_partial
+    def _is_against(self, by: Act, about: Act) -> bool:
         if by.is_partial:
             return False
         if by.kind == ROLLBACK:
             return (about.began if about.kind == TURN else about.after - 1) >= by.to
-        return by.of is about
+        return by.of is about and not self._is_put_back_in_part(by)
+
+    def _is_put_back_in_part(self, undo: Act) -> bool:
+        redos = [act for act in self._model.restores if act.of is undo and act.is_partial]
+        return any(self.is_live(redo) for redo in redos)
 
     def _went_on(self, turn: Act, restore: Act) -> bool:
         """Whether a turn did something after a restore that no rollback went back over."""
@@ -397,7 +385,7 @@ class Says:
     def _rollbacks_after(self, restore: Act) -> list[Act]:
         later = [act for act in self._model.restores if act.order > restore.order]
         whole = [act for act in later if act.kind == ROLLBACK and not act.is_partial]
-        return [act for act in whole if self._has_say(act)]
+        return [act for act in whole if self.is_live(act)]
 
 
 def _require_known(scope: list[bytes], paths: Iterable[bytes]) -> None:

@@ -8,7 +8,7 @@ name that everybody can see: from then on it is a folder like any other, and che
 import os
 
 from takeback.model.staging import is_stage
-from takeback.store import events, journal
+from takeback.store import events, fsops, journal
 from takeback.store.events import NewEvent
 from takeback.store.stage import Stage
 
@@ -32,15 +32,16 @@ def set_aside(store: "Store", root: int, now: int) -> "list[str]":
     rows = journal.damaged(store.ledger)
     if not rows:
         return []
-    # First the folders: without a row the next start would take them for litter.
+    # First the folders, durably: without a row the next start would take them for litter.
     folders = _show_folders(store, root)
+    fsops.fsync(root)
     for row in rows:
         said: dict[str, Json] = {"restore": _text(row.id), "phase": _text(row.phase)}
         said |= {"row": _text(row.said), "folders": [_text(name) for name in folders]}
         fact = NewEvent(events.RESTORE_SET_ASIDE, said, now)
         store.ledger.record(fact, setting_aside=row.number)
     shown = " and ".join(f"`{os.fsdecode(name)}`" for name in folders)
-    where = f"what was displaced is in {shown}" if folders else "nothing was displaced"
+    where = f"what was displaced is in {shown}" if folders else "and there is no folder of it"
     told = "the journal of a restore could not be read; it is in the log now, " + where
     return [told] * len(rows)
 

@@ -5,7 +5,7 @@ from takeback.engine.compare import Chosen, Saved, differences
 from takeback.engine.merging import Merging
 from takeback.engine.naming import CHECKPOINT, RESTORE, TURN
 from takeback.engine.plans import Draft, in_order, other_sides, remarks, renamed
-from takeback.engine.reverts import Reverts
+from takeback.engine.reverts import Changed, Reverts
 from takeback.engine.trees import Trees
 from takeback.errors import (
     DecisionNeededError,
@@ -57,13 +57,13 @@ class _Since:
     def __init__(self, ledger: "Ledger", taken: "list[Taken]") -> None:
         self._ledger = ledger
         self._last = min((each.last for each in taken), default=0)
-        self._found: dict[bytes, list[str]] | None = None
+        self._found: dict[bytes, Changed] | None = None
 
     def of(self, path: bytes) -> "list[str]":
         """Who changed it, in words."""
         if self._found is None:
             self._found = reverts.changed_since(self._ledger, self._last)
-        return self._found.get(path, [])
+        return self._found[path].names if path in self._found else []
 
 
 class Planner:
@@ -136,6 +136,9 @@ class Planner:
             raise NothingToTakeBackError(
                 f"`{item.id}` is undone already", hint=f"`takeback redo {item.id}` puts it back"
             )
+        self._require_uncovered(item)
+
+    def _require_uncovered(self, item: "Item") -> None:
         if item.covered is not None:
             over = restores.find(self._ledger, "WHERE number = ?", (item.covered,))
             name = over.id if over is not None else ""
@@ -150,14 +153,19 @@ class Planner:
         """Put back what an undo took: the newest undo, or that of what is named."""
         within = self._session(session)
         newest = stack.newest_undo(self._ledger, within)
-        undo = newest if ref is None else stack.undo_of(self._ledger, self._item(ref, within))
+        undo = newest
+        if ref is not None:
+            item = self._item(ref, within)
+            self._require_uncovered(item)
+            undo = stack.undo_of(self._ledger, item)
         if undo is None:
             what = f"`{ref}` is not undone" if ref is not None else self._nothing("redo", session)
             raise NothingToTakeBackError(what, hint="`takeback log --all` shows what was undone")
         if ref is None:
             self._require_unblocked(undo, within)
         item = stack.undone_by(self._ledger, undo)
-        taken = self._reverts.of_restore(undo.before, undo.after)
+        self._require_uncovered(item)
+        taken = self._reverts.of_restore(undo.before, undo.after, undo.turn)
         is_newest = newest is not None and newest.number == undo.number
         plan = self._revert(REDO, item, taken, tuple(paths), is_newest=is_newest, passed=0)
         plan.restore = undo.id
@@ -256,6 +264,9 @@ class Planner:
             draft.exactly(found, view.at)
         draft.finish()
         since = reverts.changed_since(self._ledger, row.number)
+        nobody = Changed()
+        for path, wish in draft.wishes.items():
+            wish.how = since.get(path, nobody).how
         covers = () if chosen.paths else tuple(stack.covered_by(self._ledger, row.number))
         return Plan(
             ROLLBACK,
@@ -263,7 +274,7 @@ class Planner:
             target=row.id,
             title=titles.of_goal(self._ledger, goal, row),
             goal=goal,
-            changes=draft.changes(lambda path: tuple(since.get(path, ()))),
+            changes=draft.changes(lambda path: tuple(since.get(path, nobody).names)),
             conflicts=in_order(draft.conflicts),
             skipped=remarks(draft.skipped),
             kept=remarks(draft.kept),
@@ -289,7 +300,8 @@ class Planner:
             self._require_live(item)
         else:
             undo = restores.find(self._ledger, "WHERE id = ?", (plan.restore,))
-            if undo is None or stack.is_back(undo, item):
+            self._require_uncovered(item)
+            if undo is None or undo.reversed is not None or undo.covered is not None:
                 raise NothingToTakeBackError(
                     f"`{plan.entry}` was put back already", hint="`takeback log` shows it"
                 )

@@ -23,19 +23,22 @@ if TYPE_CHECKING:
     Fold = list[tuple[Known, Known]]
 
 _RESTORED = "SELECT path, origin FROM deltas WHERE checkpoint = ? AND who = ? ORDER BY path"
+_HOW = "SELECT path, how FROM deltas WHERE turn = ? AND who = 'step' ORDER BY checkpoint"
 _LEFT_OUT = "SELECT path FROM deltas WHERE verb = 'omit' AND turn = ? ORDER BY path"
 _SHARED = (
     "SELECT DISTINCT path FROM deltas WHERE who = 'shared' AND verb <> 'omit'"
     " AND checkpoint > ? AND checkpoint <= ? AND instr(' ' || sessions || ' ', ?)"
 )
 _SINCE = (
-    "SELECT d.path, d.who, z.agent, t.label FROM deltas d"
+    "SELECT d.path, d.who, d.how, z.agent, t.label FROM deltas d"
     " LEFT JOIN sessions z ON z.number = d.session LEFT JOIN turns t ON t.number = d.turn"
     " WHERE d.checkpoint > ? AND d.checkpoint <= ? ORDER BY d.checkpoint"
 )
 _YOURS = "SELECT DISTINCT path FROM deltas WHERE checkpoint > ? AND who = 'you' AND verb <> 'omit'"
 _NEWEST = 1 << 62
 _RESTORED_BY = "a restore"
+_DOUBTS = ("", terms.NAMED, terms.BY_TURN, terms.BY_SHELL)
+"""How it is known whose change something is, the most certain first."""
 
 
 class Taken:
@@ -69,12 +72,18 @@ class Reverts:
         """What one turn changed, or several together."""
         return list(self._taken(changes.runs(self._ledger, *turns)))
 
-    def of_restore(self, before: int, after: int) -> "list[Taken]":
-        """What a restore changed; nothing, if it made no checkpoint."""
+    def of_restore(self, before: int, after: int, turn: "int | None" = None) -> "list[Taken]":
+        """What a restore changed; nothing, if it made no checkpoint.
+
+        `turn` is the one that it took back, whose changes they were.
+        """
         if before == after:
             return []
+        hows = dict(self._ledger.rows(_HOW, (turn,))) if turn is not None else {}
         rows = self._ledger.rows(_RESTORED, (after, terms.RESTORE))
-        return list(self._taken(Run(path, after, "", origin) for path, origin in rows))
+        return list(
+            self._taken(Run(path, after, hows.get(path, ""), origin) for path, origin in rows)
+        )
 
     def left_out(self, turn: int) -> "list[bytes]":
         """What a turn made that is not covered."""
@@ -128,16 +137,32 @@ class Reverts:
         return row
 
 
-def changed_since(ledger: "Ledger", checkpoint: int) -> "dict[bytes, list[str]]":
-    """Who changed each path after a checkpoint, in words, the newest last."""
-    found: dict[bytes, list[str]] = {}
-    for path, who, agent, label in ledger.rows(_SINCE, (checkpoint, _NEWEST)):
-        names = found.setdefault(path, [])
-        name = _name(str(who), agent, label)
-        if name not in names:
-            names.append(name)
-    # What a restore did is known by what it took back or put back; the names are enough.
-    return {path: [n for n in names if n != _RESTORED_BY] or names for path, names in found.items()}
+class Changed:
+    """Who changed a path, in words, the newest last; and how that is known of an agent."""
+
+    __slots__ = ("how", "names")
+
+    def __init__(self) -> None:
+        self.names: list[str] = []
+        self.how = ""
+
+    def add(self, name: str, how: str) -> None:
+        """One change more. What is least certain is what one has to know."""
+        if name not in self.names:
+            self.names.append(name)
+        self.how = max(self.how, how, key=_DOUBTS.index)
+
+
+def changed_since(ledger: "Ledger", checkpoint: int) -> "dict[bytes, Changed]":
+    """Who changed each path after a checkpoint."""
+    found: dict[bytes, Changed] = {}
+    for path, who, how, agent, label in ledger.rows(_SINCE, (checkpoint, _NEWEST)):
+        known = str(how) if who == terms.STEP and how in _DOUBTS else ""
+        found.setdefault(path, Changed()).add(_name(str(who), agent, label), known)
+    for each in found.values():
+        # What a restore did is known by what it took back or put back; the names are enough.
+        each.names = [name for name in each.names if name != _RESTORED_BY] or each.names
+    return found
 
 
 def _name(who: str, agent: "str | None", label: "str | None") -> str:

@@ -33,6 +33,8 @@ _IN_BACKGROUND = f"WHERE {_BEHIND} AND {_LIVE} AND {_SO_FAR}"
 """What a turn changed is counted at its end; while it runs, or a step of it does, it is not yet."""
 
 _STANDS = "reversed IS NULL AND covered IS NULL"
+"""Of an undo: it was not put back, and no rollback went over it."""
+
 _WITHOUT_CHANGES = "SELECT count(*) FROM turns t WHERE t.paths = 0 AND t.closed NOT NULL AND "
 
 
@@ -123,26 +125,16 @@ def passed_over(ledger: "Ledger", item: Item, session: "int | None") -> int:
 
 
 def newest_undo(ledger: "Ledger", session: "int | None" = None) -> "RestoreRow | None":
-    """The newest undo that was not put back, and that no rollback went over."""
+    """The newest undo that still stands."""
     where = f"WHERE verb = ?1 AND {_STANDS} AND (?2 IS NULL OR session = ?2)"
     return restores.find(ledger, where + " ORDER BY number DESC", (UNDO, session))
 
 
 def undo_of(ledger: "Ledger", item: Item) -> "RestoreRow | None":
-    """The newest undo of an entry, or of paths of it, that was not put back.
-
-    If a rollback went over both, the entry can still be put back by its name.
-    """
+    """The newest undo of an entry, or of paths of it, that still stands."""
     column = "entry" if item.restore is not None else "turn"
-    stands = _STANDS if item.is_live else "reversed IS NULL"
-    where = f"WHERE {column} = ? AND verb = ? AND {stands}"
-    where += " ORDER BY covered IS NOT NULL, number DESC"
+    where = f"WHERE {column} = ? AND verb = ? AND {_STANDS} ORDER BY number DESC"
     return restores.find(ledger, where, (item.number, UNDO))
-
-
-def is_back(undo: "RestoreRow", item: Item) -> bool:
-    """Whether what an undo took from an entry is there again: by a redo, or by a rollback."""
-    return undo.reversed is not None or (undo.covered is not None and item.is_live)
 
 
 def undone_by(ledger: "Ledger", undo: "RestoreRow") -> Item:

@@ -2,6 +2,7 @@
 
 import os
 import time
+from _thread import get_ident
 
 from takeback.errors import BusyError, UnsafeStoreError
 from takeback.store import fsops
@@ -124,10 +125,22 @@ class Lock:
 class Held:
     """The lock, held for the length of a `with` block.
 
-    `recover` is called when it was taken, with whether its last holder died.
+    `recover` is called when it was taken, with whether its last holder died. An interrupt may come
+    in the very moment in which the block is left, before anything here can catch it; then the
+    lock is given back when nobody has this object any more, which is when the interrupt was dealt
+    with.
     """
 
-    __slots__ = ("_anchor", "_depth", "_lock", "_mutex", "_patience", "_recover")
+    __slots__ = (
+        "_anchor",
+        "_depth",
+        "_is_leaving",
+        "_lock",
+        "_mutex",
+        "_patience",
+        "_recover",
+        "_thread",
+    )
 
     def __init__(
         self,
@@ -143,6 +156,8 @@ class Held:
         self._recover = recover
         self._patience = patience
         self._depth = 0
+        self._thread = 0
+        self._is_leaving = False
 
     def __enter__(self) -> None:
         if self._mutex is not None:
@@ -157,6 +172,7 @@ class Held:
             if self._mutex is not None:
                 self._mutex.release()
             raise
+        self._thread, self._is_leaving = get_ident(), False
 
     def _clean_up(self, recover: "Callable[[bool], None]", died: bool) -> None:
         try:
@@ -174,12 +190,24 @@ class Held:
             self._give_back(anchor)
 
     def _give_back(self, anchor: bytes) -> None:
+        self._is_leaving = True
         try:
             self._lock.release(anchor)
         finally:
-            self._lock.back_to(self._depth)
-            if self._mutex is not None:
-                self._mutex.release()
+            self._let_go()
+
+    def _let_go(self) -> None:
+        self._lock.back_to(self._depth)
+        self._thread = 0
+        if self._mutex is not None:
+            self._mutex.release()
+
+    def __del__(self) -> None:
+        # Not for another thread, and not if it was taken once more since, which only that
+        # holder may end.
+        left = self._depth if self._is_leaving else self._depth + 1
+        if self._thread == get_ident() and self._lock.depth == left:
+            self._let_go()
 
 
 def read_anchor(path: bytes) -> bytes:

@@ -17,12 +17,10 @@ and redos, and what is covered has no say:
 
     T1   undo T1   rollback to after T1        T1 is live: the undo is covered
     T1   R1 over T1   R2 to after T1           T1 is live: R1 is covered
-    …    undo R2                               as before R2: its word does not count any more
+    …    undo R2                               as before R2, which has no say any more
 
-So the newest word counts (`_weigh`), of the restores that have a say: an undo says that an entry is
-undone, a redo that it is live, a rollback that it is covered; a rollback that is put back says it
-anew. A turn that went on after that restore is live again, unless a rollback went back over what it
-did then.
+So an entry is live if no restore that has a say took it back or went over it (`_weigh`). A turn
+that went on after that restore is live again, unless a rollback went back over what it did then.
 """
 
 from takeback.model.terms import REDO, ROLLBACK, UNDO
@@ -36,11 +34,10 @@ if TYPE_CHECKING:
     from takeback.store.ledger import Ledger
     from takeback.store.sqlite import Connection
 
-    Word = tuple[str, int]
-    """What a restore says about another: the column that tells it, and its own number."""
+    Words = dict[tuple[int, str], int]
+    """What is said about a restore: its number, the column that tells it, and by which restore."""
 
 UNDONE, COVERED, REVERSED = "undone", "covered", "reversed"
-LIVE: "Word" = ("", 0)
 _SELECT = (
     "SELECT number, id, event, at, verb, turn, entry, target, before, after, partial, goal,"
     " because, session, undone, covered, reversed FROM restores "
@@ -119,10 +116,19 @@ def follow(db: "Connection", number: int) -> None:
         is_simple = undo is None or undo.entry is None  # it is about a turn
     if not is_simple:
         _begin_anew(db)
-        return
-    if act.verb == REDO and undo is not None and not act.partial:
-        _write(db, undo, (REVERSED, number))
-    _tell_turns(db, act, undo, [])
+    elif act.verb != REDO:
+        _tell_turns(db, act, [])
+    elif undo is not None:
+        _put_back(db, act, undo)
+
+
+def _put_back(db: "Connection", redo: RestoreRow, undo: RestoreRow) -> None:
+    """If only some paths were put back, the undo stays, so that the others still can be."""
+    if not redo.partial:
+        change = "UPDATE restores SET reversed = ? WHERE number = ?"
+        fsops.sql(db, change, (redo.number, undo.number))
+    if not undo.partial:
+        fsops.sql(db, "UPDATE turns SET undone = NULL WHERE number = ?", (undo.turn,))
 
 
 def numbered(db: "Connection", number: "int | None") -> "RestoreRow | None":
@@ -146,88 +152,58 @@ def _begin_anew(db: "Connection") -> None:
     acts = [RestoreRow(row) for row in db.execute(_SELECT + "ORDER BY number DESC").fetchall()]
     words, heard = _weigh(acts)
     for act in acts:
-        _write(db, act, words.get(act.number, LIVE))
+        said = [words.get((act.number, column)) for column in (UNDONE, COVERED, REVERSED)]
+        if said != [act.undone, act.covered, act.reversed]:
+            change = "UPDATE restores SET undone = ?, covered = ?, reversed = ? WHERE number = ?"
+            fsops.sql(db, change, (*said, act.number))
     change = (
         "UPDATE turns SET undone = NULL, covered = NULL"
         " WHERE undone IS NOT NULL OR covered IS NOT NULL"
     )
     fsops.sql(db, change)
-    known = {act.number: act for act in acts}
     rolled = [act for act in heard if act.verb == ROLLBACK and not act.partial]
     for act in reversed(heard):
-        undo = known.get(act.entry or 0) if act.verb == REDO else act
-        _tell_turns(db, act, undo, rolled)
+        _tell_turns(db, act, rolled)
 
 
-def _weigh(acts: "list[RestoreRow]") -> "tuple[dict[int, Word], list[RestoreRow]]":
-    """The newest word about each restore, and the restores that have a say; newest first.
+def _weigh(acts: "list[RestoreRow]") -> "tuple[Words, list[RestoreRow]]":
+    """What is said about restores, and the restores that have a say about turns; newest first.
 
     Only later restores speak about one, so whoever is reached knows whether it has a say.
     """
-    words: dict[int, Word] = {}
+    words: Words = {}
     heard: list[RestoreRow] = []
+    in_part: set[int | None] = set()
     for act in acts:
-        if act.number in words:
+        if any((act.number, column) in words for column in (UNDONE, COVERED, REVERSED)):
             continue
-        _hear(act, acts, words)
-        heard.append(act)
-        if act.verb == REDO:
-            heard += _said_again(act, acts, words)
+        if act.verb == REDO and act.partial:
+            in_part.add(act.entry)
+        elif not act.partial and act.number not in in_part:
+            heard.append(act)
+            _hear(act, acts, words)
     return words, heard
 
 
-def _hear(act: RestoreRow, acts: "list[RestoreRow]", words: "dict[int, Word]") -> None:
+def _hear(act: RestoreRow, acts: "list[RestoreRow]", words: "Words") -> None:
     """Note what a restore says about others."""
-    if act.verb == UNDO and not act.partial and act.entry is not None:
-        words.setdefault(act.entry, (UNDONE, act.number))
-    elif act.verb == REDO and not act.partial and act.entry is not None:
-        words.setdefault(act.entry, (REVERSED, act.number))
-    elif act.verb == ROLLBACK and not act.partial and act.target is not None:
+    if act.verb != ROLLBACK and act.entry is not None:
+        words.setdefault((act.entry, UNDONE if act.verb == UNDO else REVERSED), act.number)
+    elif act.verb == ROLLBACK and act.target is not None:
         for other in acts:
             if other.number < act.number and other.after > act.target:
-                words.setdefault(other.number, (COVERED, act.number))
+                words.setdefault((other.number, COVERED), act.number)
 
 
-def _said_again(
-    redo: RestoreRow, acts: "list[RestoreRow]", words: "dict[int, Word]"
-) -> "list[RestoreRow]":
-    """The rollback that a redo puts back: what it says is as new as the redo.
-
-    If only some paths were put back, it is live, and says nothing.
-    """
-    known = {act.number: act for act in acts}
-    undo = known.get(redo.entry or 0)
-    rollback = known.get(undo.entry or 0) if undo is not None and not undo.partial else None
-    if rollback is None or rollback.number in words:
-        return []
-    words[rollback.number] = LIVE
-    if redo.partial:
-        return []
-    _hear(rollback, acts, words)
-    return [rollback]
-
-
-def _write(db: "Connection", act: RestoreRow, word: "Word") -> None:
-    columns = (UNDONE, COVERED, REVERSED)
-    said = tuple(word[1] if word[0] == column else None for column in columns)
-    if said != (act.undone, act.covered, act.reversed):
-        change = "UPDATE restores SET undone = ?, covered = ?, reversed = ? WHERE number = ?"
-        fsops.sql(db, change, (*said, act.number))
-
-
-def _tell_turns(
-    db: "Connection", act: RestoreRow, undo: "RestoreRow | None", rolled: "list[RestoreRow]"
-) -> None:
-    """What a restore says about turns; what older ones said does not count any more."""
-    if act.verb == ROLLBACK and not act.partial and act.target is not None:
-        _cover(db, act, rolled)
-    elif undo is None or undo.partial or undo.turn is None:
+def _tell_turns(db: "Connection", act: RestoreRow, rolled: "list[RestoreRow]") -> None:
+    """What a restore says about turns."""
+    if act.partial:
         return
-    elif act.verb == REDO:
-        go_on(db, (undo.turn,))
-    elif not _goes_on(db, undo.turn, act, rolled):
-        change = "UPDATE turns SET undone = ?, covered = NULL WHERE number = ?"
-        fsops.sql(db, change, (act.number, undo.turn))
+    if act.verb == ROLLBACK and act.target is not None:
+        _cover(db, act, rolled)
+    elif act.verb == UNDO and act.turn is not None and not _goes_on(db, act.turn, act, rolled):
+        change = "UPDATE turns SET undone = ? WHERE number = ?"
+        fsops.sql(db, change, (act.number, act.turn))
 
 
 def _cover(db: "Connection", act: RestoreRow, rolled: "list[RestoreRow]") -> None:
@@ -235,13 +211,12 @@ def _cover(db: "Connection", act: RestoreRow, rolled: "list[RestoreRow]") -> Non
     over = "before >= ?1 AND opened < ?2 AND"
     later = "EXISTS (SELECT 1 FROM deltas d WHERE d.turn = turns.number AND d.checkpoint > ?3)"
     values = (act.target, act.event, _done_by(act))
-    change = "UPDATE turns SET covered = ?4, undone = NULL"
-    fsops.sql(db, f"{change} WHERE {over} NOT {later}", (*values, act.number))
-    query = f"SELECT number FROM turns WHERE {over} {later}"  # noqa: S608 - our own text
+    change = f"UPDATE turns SET covered = ?4 WHERE {over} NOT {later}"  # noqa: S608 - our own text
+    fsops.sql(db, change, (*values, act.number))
+    query = f"SELECT number FROM turns WHERE {over} {later}"  # noqa: S608
     for (turn,) in db.execute(query, values).fetchall():
         if not _goes_on(db, turn, act, rolled):
-            change = "UPDATE turns SET covered = ?, undone = NULL WHERE number = ?"
-            fsops.sql(db, change, (act.number, turn))
+            fsops.sql(db, "UPDATE turns SET covered = ? WHERE number = ?", (act.number, turn))
 
 
 def _goes_on(db: "Connection", turn: int, act: RestoreRow, rolled: "list[RestoreRow]") -> bool:
