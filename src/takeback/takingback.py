@@ -8,7 +8,7 @@ checkpoint, and the way back.
 import os
 import time
 
-from takeback.engine import planning, restore, stack
+from takeback.engine import planning, reported, restore, stack
 from takeback.engine.request import Place
 from takeback.engine.restore import Finish, MovedError
 from takeback.engine.trees import Trees
@@ -210,13 +210,15 @@ class Restorer(SafePoints):
         if plan.verb != REDO:
             return "takeback undo" if plan.verb == ROLLBACK else "takeback redo"
         undo = restores.find(self._ledger, "WHERE id = ?", (plan.restore,))
-        item = stack.undone_by(self._ledger, undo) if undo is not None else None
-        if undo is None or item is None or plan.paths or item.undone != undo.number:
+        items = stack.undone_by(self._ledger, undo) if undo is not None else []
+        items = [item for item in items if item.id in (*plan.turns, plan.target)]
+        if undo is None or plan.paths or any(item.undone != undo.number for item in items):
             # Not all of what it takes to be live comes back with it.
             return f"takeback rollback {before.id[:8]}"
         newest = stack.newest(self._ledger)
-        is_newest = newest is None or newest.opened < item.opened
-        return "takeback undo" if is_newest else f"takeback undo {item.id[:8]}"
+        if len(items) == 1 and (newest is None or newest.opened < items[0].opened):
+            return "takeback undo"
+        return " ".join(["takeback undo", *(item.id[:8] for item in items)])
 
     def _nothing_done(self, plan: Plan, now: "CheckpointRow", request: "str | None") -> Report:
         """Everything is as it shall be; a retry must not find that it is not so any more."""
@@ -231,9 +233,9 @@ class Restorer(SafePoints):
         """What an earlier call with the same request reported."""
         said = event.payload or {}
         if said.get("verb") == verb and event.kind == events.RESTORE_APPLIED:
-            return planning.reported(self._ledger, said)
+            return reported.as_done(self._ledger, said)
         if said.get("verb") == verb and event.kind == events.CHECKPOINT_NAMED:
-            return planning.reported_as_nothing(self._ledger, said)
+            return reported.as_nothing(self._ledger, said)
         raise UsageError(
             f"the request `{event.request}` was already used for something else",
             hint="give each request an id of its own",
@@ -267,7 +269,10 @@ def _require_decided(plan: Plan, *, yes: bool) -> None:
     if plan.conflicts:
         raise ConflictError(
             _conflicts_in_words(plan),
-            hint="`-- PATH…` takes back only the paths that you name",
+            hint=(
+                "`--keep-mine`, `--take-back`, `--markers` or `--skip-conflicts` decides;"
+                " `-- PATH…` takes back only the paths that you name"
+            ),
             conflicts=tuple((remark.path, remark.reason) for remark in plan.conflicts),
         )
     if plan.doubts and not yes:
@@ -310,6 +315,7 @@ def _said(plan: Plan, id: str, now: "CheckpointRow", because: str, at: int) -> "
         "restore": id,
         "verb": plan.verb,
         "turn": plan.turn or None,
+        "turns": list(plan.turns),
         "entry": plan.restore or None,
         "target": plan.target,
         "before": now.id,

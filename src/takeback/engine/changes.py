@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from takeback.store.rows import CheckpointRow
 
     Lines = tuple[int, int] | None
+    Span = tuple[str, int, int | None]
+    """A session, and the checkpoints before and after a turn of it; open, if it still runs."""
 
 _LARGEST_COUNTED = 1 << 20
 _MOST_COUNTED = 16 << 20
@@ -35,6 +37,12 @@ _DELTAS = (
     " WHERE turn IN (SELECT value FROM json_each(?)) AND who = 'step'"
     " AND verb <> 'omit' ORDER BY path, checkpoint"
 )
+_SHARED = (
+    "SELECT checkpoint, path, verb, how, origin FROM deltas WHERE who = 'shared'"
+    " AND verb <> 'omit' AND checkpoint > ? AND checkpoint <= ?"
+    " AND instr(' ' || sessions || ' ', ?)"
+)
+_NEWEST = 1 << 62
 _OTHERS = (
     "SELECT path, checkpoint FROM deltas WHERE checkpoint > ? AND checkpoint < ?"
     " AND (turn IS NULL OR turn NOT IN (SELECT value FROM json_each(?)))"
@@ -76,10 +84,18 @@ def of_turn(ledger: "Ledger", objects: "Objects", turn: int) -> "Json":
     return list(told.values())
 
 
-def runs(ledger: "Ledger", *turns: int) -> "Iterator[Run]":
-    """The runs of one turn or several, by path and in the order in which they were made."""
+def runs(ledger: "Ledger", *turns: int, shared: "Sequence[Span]" = ()) -> "Iterator[Run]":
+    """The runs of one turn or several, by path and in the order in which they were made.
+
+    `shared` are spans of sessions: what may be theirs, and nobody else claims, counts as well.
+    """
     chosen = jsontext.dumps(turns)
     found = ledger.rows(_DELTAS, (chosen,))
+    for session, before, after in shared:
+        span = (before, _NEWEST if after is None else after, f" {session} ")
+        found += ledger.rows(_SHARED, span)
+    if shared:
+        found = sorted(set(found), key=lambda row: (row[1], row[0]))
     others = _by_others(ledger, chosen, found)
     run: Run | None = None
     for checkpoint, path, _, how, origin in found:
@@ -106,8 +122,9 @@ def _by_others(
         return {}
     others: dict[bytes, list[int]] = {b[1]: [] for _, b in gaps}
     span = min(a[0] for a, _ in gaps), max(b[0] for _, b in gaps)
+    ours = {(path, checkpoint) for checkpoint, path, *_ in found}
     for path, checkpoint in ledger.rows(_OTHERS, (*span, turns)):
-        if path in others:
+        if path in others and (path, checkpoint) not in ours:
             others[path].append(checkpoint)
     return others
 

@@ -12,6 +12,15 @@ goes only if nothing stays in it, and what a state left out is unknown, which is
 
 import os
 
+from takeback.engine.entries import (
+    can_be_captured,
+    can_return,
+    goes_as_folder,
+    is_same,
+    is_unknown,
+    no_folder,
+    not_covered,
+)
 from takeback.engine.merging import Clash, Kept
 from takeback.model import reasons, terms
 from takeback.model.difference import judge
@@ -25,6 +34,7 @@ if TYPE_CHECKING:
     from typing import Protocol
 
     from takeback.engine.merging import Merging
+    from takeback.engine.moves import Move, RenamedSince, Renames
     from takeback.engine.reverts import Taken
     from takeback.model.difference import Difference
     from takeback.model.tree import Entry
@@ -41,7 +51,6 @@ if TYPE_CHECKING:
     Since = Callable[[bytes], list[str]]
     Sides = tuple[Entry | None, Entry | None, Entry | None]
     FolderAt = Callable[[bytes], Entry | None]
-    Renames = dict[bytes, set[bytes]]
 
 
 _WAY_OUT = {
@@ -69,12 +78,27 @@ class Wish:
         self.along = ""
 
 
+class _Spot:
+    """Where something is taken back: `at`, which may be another name by now; `goes` is one that
+    goes with it.
+    """
+
+    __slots__ = ("at", "folder_at", "goes", "taken")
+
+    def __init__(self, taken: "Taken", at: bytes, folder_at: "FolderAt", goes: bytes = b"") -> None:
+        self.taken = taken
+        self.at = at
+        self.folder_at = folder_at
+        self.goes = goes
+
+
 class Draft:
     """A plan in the making: what shall be done at which path, and what is said of others."""
 
-    def __init__(self, now: "View", merging: "Merging") -> None:
+    def __init__(self, now: "View", merging: "Merging", renamed: "RenamedSince") -> None:
         self._now = now
         self._merging = merging
+        self._renamed = renamed
         self.wishes: dict[bytes, Wish] = {}
         self.conflicts: dict[bytes, Conflict] = {}
         self.kept: dict[bytes, str] = {}
@@ -85,64 +109,117 @@ class Draft:
 
     def revert(self, taken: "Taken", folder_at: "FolderAt", since: "Since") -> None:
         """Take back what was changed at one path, and keep what others changed since."""
-        now = state = self._now.at(taken.path)
+        at = self._place_of(taken)
+        if at is None:
+            return
+        now = state = self._now.at(at)
         for before, after in taken.runs:
-            if _is_unknown(before):
-                self.skipped[taken.path] = _not_covered(before)
+            if is_unknown(before):
+                self.skipped[at] = not_covered(before)
                 return
-            if _is_unknown(after) and _can_return(state, before):
+            if is_unknown(after) and can_return(state, before):
                 state = before
                 continue
             if is_same(before, after) or is_same(state, before):
                 continue  # what was put back again is no change, whatever came later
-            if is_same(state, after) or _goes(state, after, before):
+            if is_same(state, after) or goes_as_folder(state, after, before):
                 state = before
                 continue
-            merged = self._merge(taken, (after, state, before), folder_at, since)
+            merged = self._merge(_Spot(taken, at, folder_at), (after, state, before), since)
             if merged is None:
                 return
             state = merged
         if is_same(now, state):
-            self.kept[taken.path] = "already as it was"
+            self.kept[at] = "already as it was"
         else:
-            self.wishes[taken.path] = Wish(state, folder_at, taken.how)
+            self._wish(_Spot(taken, at, folder_at), state)
 
-    def _merge(
-        self, taken: "Taken", sides: "Sides", folder_at: "FolderAt", since: "Since"
-    ) -> "Entry | None":
-        """What comes of both changes; None if that is said, or decided, elsewhere."""
-        base, ours, theirs = sides
-        if _is_unknown(ours):
-            way_out = _WAY_OUT.get(ours.reason, "") if ours is not None else ""
-            self._object(taken.path, _not_covered(ours) + way_out)
-            return None
-        if _is_unknown(base):
-            self.skipped[taken.path] = _not_covered(base)
-            return None
-        found = self._merging.outcome(base, theirs, ours)
-        if isinstance(found, Kept):
-            self.kept[taken.path] = _why(since(taken.path), found.reason)
-            return None
-        if isinstance(found, Clash):
-            conflict = _conflict(taken.path, found, sides, since)
-            if not self._is_decided(taken, conflict, folder_at):
-                self.conflicts[taken.path] = conflict
+    def _place_of(self, taken: "Taken") -> "bytes | None":
+        """Where the file is now: somebody may have renamed it. None if all is said already."""
+        left, first = taken.runs[0][1], taken.runs[-1][0]
+        if left is None or self._now.at(taken.path) is not None:
+            return taken.path
+        found = self._renamed.find(taken.path, left)
+        if found is None or found in self.wishes:
+            return taken.path
+        if first is None:
+            self.kept[found] = (
+                f"made by this turn as `{os.fsdecode(taken.path)}`, and renamed since"
+            )
             return None
         return found
 
-    def _is_decided(self, taken: "Taken", conflict: Conflict, folder_at: "FolderAt") -> bool:
+    def revert_move(self, move: "Move", folder_at: "FolderAt", since: "Since") -> bool:
+        """Take back a rename of a file that was changed since; False if it was not.
+
+        What was changed goes with it to the old name. If it was renamed once more, it stays where
+        it is, and only its content goes back; if it was deleted, it stays deleted.
+        """
+        old, new = move.old, move.new
+        first, left = old.runs[0][0], new.runs[0][1]
+        now = self._now.at(new.path)
+        if is_same(now, left) or self._now.at(old.path) is not None or is_unknown(now):
+            return False
+        at, goes = old.path, new.path
+        if now is None:
+            found = self._renamed.find(new.path, left)
+            if found is None:
+                self.kept[old.path] = "renamed by this turn and deleted since"
+                return True
+            at, goes, now = found, b"", self._now.at(found)
+        spot = _Spot(old, at, folder_at, goes)
+        same = is_same(now, left)
+        state = first if same else self._merge(spot, (left, now, first), since)
+        if state is not None and not goes and is_same(state, now):
+            self.kept[at] = f"renamed by this turn to `{os.fsdecode(new.path)}`, and since to this"
+        elif state is not None:
+            self._wish(spot, state)
+        return True
+
+    def _wish(self, spot: "_Spot", state: "Entry | None") -> None:
+        taken, at = spot.taken, spot.at
+        wish = self.wishes[at] = Wish(state, spot.folder_at, taken.how)
+        if spot.goes:
+            self.wishes[spot.goes] = Wish(None, spot.folder_at, taken.how)
+            wish.along = f"with what was changed since in `{os.fsdecode(spot.goes)}`"
+        elif at != taken.path:
+            wish.along = f"was `{os.fsdecode(taken.path)}`, and was renamed since"
+
+    def _merge(self, spot: "_Spot", sides: "Sides", since: "Since") -> "Entry | None":
+        """What comes of both changes; None if that is said, or decided, elsewhere."""
+        base, ours, theirs = sides
+        seen = spot.goes or spot.at
+        if is_unknown(ours):
+            way_out = _WAY_OUT.get(ours.reason, "") if ours is not None else ""
+            self._object(seen, not_covered(ours) + way_out)
+            return None
+        if is_unknown(base):
+            self.skipped[seen] = not_covered(base)
+            return None
+        found = self._merging.outcome(base, theirs, ours)
+        if isinstance(found, Kept):
+            self.kept[seen] = _why(since(seen), found.reason)
+            return None
+        if isinstance(found, Clash):
+            conflict = _conflict(seen, found, sides, since)
+            if not self._is_decided(spot, conflict):
+                self.conflicts[seen] = conflict
+            return None
+        return found
+
+    def _is_decided(self, spot: "_Spot", conflict: Conflict) -> bool:
         """Do what was decided for a conflict, if something was."""
-        path, decision = taken.path, self._merging.decision(taken.path)
+        path, decision = conflict.path, self._merging.decision(conflict.path)
         if decision == terms.KEEP_MINE:
             self.kept[path] = f"{conflict.reason}; stays, as decided"
         elif decision == terms.SKIP:
             self.skipped[path] = f"{conflict.reason}; left as it is"
         elif decision == terms.TAKE_BACK:
-            self.wishes[path] = Wish(taken.runs[-1][0], folder_at, taken.how)
+            self._wish(spot, spot.taken.runs[-1][0])
         elif decision == terms.MARKERS and conflict.marked is not None:
             ours = conflict.ours
             mode = ours.mode if ours is not None else REGULAR | 0o644
-            self.wishes[path] = Wish(Made(conflict.marked, mode), folder_at, taken.how)
+            self._wish(spot, Made(conflict.marked, mode))
         else:
             return False
         return True
@@ -174,7 +251,7 @@ class Draft:
         now, then = found.before, found.after
         if then is not None and then.reason:
             self.skipped[found.path] = f"not covered then ({reasons.word(then.reason)})"
-        elif now is None or not now.reason or _can_be_captured(now, then):
+        elif now is None or not now.reason or can_be_captured(now, then):
             self.wishes[found.path] = Wish(then, folder_at)
         elif then is None or (now.kind in (FOLDER, 0) and then.kind == FOLDER):
             self.skipped[found.path] = f"not covered ({reasons.word(now.reason)})"
@@ -222,7 +299,7 @@ class Draft:
             self.wishes.pop(path, None)
             return ""
         if now is not None and (wanted is None or now.reason):
-            return f"`{shown}` is {_no_folder(now)}"
+            return f"`{shown}` is {no_folder(now)}"
         folder = wish.folder_at(path) if wish.folder_at is not None else None
         if folder is None or folder.kind != FOLDER or folder.reason:
             return f"its folder `{shown}` is gone"
@@ -273,75 +350,9 @@ def in_order(conflicts: "dict[bytes, Conflict]") -> "tuple[Conflict, ...]":
     return tuple(conflicts[path] for path in sorted(conflicts))
 
 
-def renamed(taken: "list[Taken]") -> "Renames":
-    """For each path of a rename, or of a chain of them, all names that the file had."""
-    paths = {each.path for each in taken}
-    found: Renames = {}
-    for each in taken:
-        for origin in each.origins & paths:
-            joined = found.get(each.path, {each.path}) | found.get(origin, {origin})
-            found |= dict.fromkeys(joined, joined)
-    return found
-
-
-def other_sides(renames: "Renames", is_chosen: "Callable[[bytes], bool]") -> "dict[bytes, bytes]":
-    """The paths that go with chosen ones because of a rename, and each with which.
-
-    Without its other side, a file that was renamed would be in two places, or in none.
-    """
-    found: dict[bytes, bytes] = {}
-    for path in sorted(filter(is_chosen, renames)):
-        for other in renames[path]:
-            if not is_chosen(other):
-                found.setdefault(other, path)
-    return found
-
-
 def remarks(said: "dict[bytes, str]") -> "tuple[Remark, ...]":
     """What is said of paths, in their order."""
     return tuple(Remark(path, said[path]) for path in sorted(said))
-
-
-def is_same(one: "Entry | None", other: "Entry | None") -> bool:
-    """Whether two entries say the same; of a folder only itself counts, not what is in it."""
-    if one is None or other is None:
-        return one is other
-    if one.reason or other.reason or one.kind != other.kind:
-        return False
-    if one.kind != FOLDER and one.strong != other.strong:
-        return False
-    return one.kind == LINK or (one.mode ^ other.mode) & 0o7777 == 0
-
-
-def _can_return(state: "Entry | None", before: "Entry | None") -> bool:
-    """Whether what was left as something unknown is out of the way, or back but for its mode."""
-    if state is None or before is None or state.reason:
-        return state is None
-    return state.kind == before.kind and (state.kind == FOLDER or state.strong == before.strong)
-
-
-def _goes(state: "Entry | None", after: "Entry | None", before: "Entry | None") -> bool:
-    """Whether a folder that was made shall go: then its mode does not matter any more."""
-    if before is not None or state is None or after is None or state.reason:
-        return False
-    return state.kind == after.kind == FOLDER
-
-
-def _is_unknown(entry: "Entry | None") -> bool:
-    return entry is not None and entry.reason != 0
-
-
-def _not_covered(entry: "Entry | None") -> str:
-    return f"not covered ({reasons.word(entry.reason if entry is not None else 0)})"
-
-
-def _no_folder(entry: "Entry") -> str:
-    return _not_covered(entry) if entry.reason else "no folder any more"
-
-
-def _can_be_captured(now: "Entry", then: "Entry | None") -> bool:
-    """Whether something that was left out is captured when it is to be replaced."""
-    return now.reason == reasons.TOO_LARGE and now.kind == REGULAR and then is not None
 
 
 def _conflict(

@@ -93,11 +93,27 @@ class Conflict(Remark):
         self.marked = marked
 
 
+class Dependent:
+    """A later turn that builds on what is taken back, and the paths where it does."""
+
+    __slots__ = ("agent", "id", "paths", "title")
+
+    def __init__(self, id: str, title: str, agent: str, paths: "tuple[bytes, ...]" = ()) -> None:
+        self.id = id
+        self.title = title
+        self.agent = agent
+        self.paths = paths
+
+    def __repr__(self) -> str:
+        return f"Dependent({self.id!r}, {self.paths!r})"
+
+
 class Plan:
     """What a restore would do, and the tree it was made for: applied to another it is refused.
 
-    `turn` is the turn that is taken back or put back, `restore` the rollback that is taken back
-    or the undo that is; a rollback has neither. `is_newest` tells that it is the one that a bare
+    `turns` are the turns that are taken back or put back, the newest first, `restore` the rollback
+    that is taken back or the undo that is; a rollback has neither. `dependents` are later turns
+    that build on what is taken back. `is_newest` tells that it is the one that a bare
     `undo` or `redo` means. `conflicts` are paths that others
     changed since: nothing is done until somebody decides. `kept` stay because they are not part
     of what is taken back, `skipped` because nobody knows what they held, `shared` because they
@@ -111,6 +127,7 @@ class Plan:
         "changes",
         "conflicts",
         "covers",
+        "dependents",
         "doubts",
         "goal",
         "is_newest",
@@ -124,7 +141,7 @@ class Plan:
         "stays",
         "target",
         "title",
-        "turn",
+        "turns",
         "verb",
     )
 
@@ -136,13 +153,14 @@ class Plan:
         target: str,
         title: str,
         changes: "tuple[PlannedChange, ...]",
-        turn: str = "",
+        turns: "tuple[str, ...]" = (),
         restore: str = "",
         is_newest: bool = False,
         conflicts: "tuple[Conflict, ...]" = (),
         kept: "tuple[Remark, ...]" = (),
         skipped: "tuple[Remark, ...]" = (),
         shared: "tuple[Remark, ...]" = (),
+        dependents: "tuple[Dependent, ...]" = (),
         doubts: "tuple[str, ...]" = (),
         stays: "tuple[str, ...]" = (),
         covers: "tuple[str, ...]" = (),
@@ -157,13 +175,14 @@ class Plan:
         self.target = target
         self.title = title
         self.changes = changes
-        self.turn = turn
+        self.turns = turns
         self.restore = restore
         self.is_newest = is_newest
         self.conflicts = conflicts
         self.kept = kept
         self.skipped = skipped
         self.shared = shared
+        self.dependents = dependents
         self.doubts = doubts
         self.stays = stays
         self.covers = covers
@@ -174,6 +193,11 @@ class Plan:
         self.agent = agent
 
     @property
+    def turn(self) -> str:
+        """The turn that is taken back or put back; the newest, if they are several."""
+        return self.turns[0] if self.turns else ""
+
+    @property
     def entry(self) -> str:
         """The id of what is taken back or put back; empty for a rollback."""
         return self.turn or self.restore
@@ -181,7 +205,11 @@ class Plan:
     @property
     def called(self) -> str:
         """What is taken back, put back or gone back to, as one calls it in a sentence."""
-        return self.title if self.verb == ROLLBACK else called(self.title, is_turn=bool(self.turn))
+        if self.verb == ROLLBACK:
+            return self.title
+        more = len(self.turns) - 1
+        others = f" and {more:,} more {'turn' if more == 1 else 'turns'}" if more > 0 else ""
+        return called(self.title, is_turn=bool(self.turn)) + others
 
     @property
     def is_clean(self) -> bool:

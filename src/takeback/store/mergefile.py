@@ -20,6 +20,7 @@ _VERSION = 1
 _DIFF3 = 1 << 1
 _MARKER_SIZE = 7
 _MODE = 0o100644
+_SMALL_FILES_TOO = 1 << 2
 _library: "ctypes.CDLL | None" = None
 
 
@@ -84,6 +85,26 @@ def merge(base: bytes, ours: bytes, theirs: bytes, labels: "tuple[bytes, bytes, 
         return Merged(data, clean=bool(result.automergeable))
     finally:
         library.git_merge_file_result_free(ctypes.byref(result))
+
+
+def similarity(one: bytes, other: bytes) -> int:
+    """How much two texts have in common, in percent, as libgit2 measures it for renames."""
+    if one == other:
+        return 100
+    library = _load()
+    signatures = [ctypes.c_void_p(), ctypes.c_void_p()]
+    try:
+        for signature, text in zip(signatures, (one, other), strict=True):
+            made = library.git_hashsig_create(
+                ctypes.byref(signature), text, ctypes.c_size_t(len(text)), _SMALL_FILES_TOO
+            )
+            if made != 0:
+                return 0
+        return max(0, int(library.git_hashsig_compare(*signatures)))
+    finally:
+        for signature in signatures:
+            if signature.value is not None:
+                library.git_hashsig_free(signature)
 
 
 def _load() -> ctypes.CDLL:

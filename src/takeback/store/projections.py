@@ -6,6 +6,7 @@ live tables and rebuilt ones can be compared byte for byte.
 """
 
 from takeback.errors import DamagedStoreError
+from takeback.model import jsontext
 from takeback.model.terms import DONE, INTERRUPTED, MKDIR, RMDIR, RUNNING
 from takeback.store import events, fsops, restores
 from takeback.store.rows import row_from
@@ -29,7 +30,7 @@ _TURN = (
     " (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, NULL, NULL)"
 )
 _RESTORE = (
-    "INSERT INTO restores VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, NULL, NULL, NULL)"
+    "INSERT INTO restores VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, NULL, NULL, NULL)"
 )
 _STEP = "INSERT INTO steps VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 _SESSION = "INSERT INTO sessions VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
@@ -343,7 +344,9 @@ def _restore_applied(to: Tables, event: "Event", said: "Said") -> None:
     words = [str(said.get(name, "")) for name in ("goal", "because")]
     session = to.number("sessions", said.get("session"))
     names = (number, str(said.get("restore")), event.seq, event.at, verb)
-    what = (turn, entry, target, *states, partial, *words, session)
+    turns = [to.number("turns", id) for id in _list(said.get("turns"))] or [turn]
+    told = jsontext.dumps([known for known in turns if known is not None])
+    what = (turn, entry, target, told, *states, partial, *words, session)
     fsops.sql(to.db, _RESTORE, (*names, *what))
     _add_packs(to, said)
     _observed(to, event, {"checkpoint": said.get("after"), "looked": said.get("looked", event.at)})
@@ -367,8 +370,6 @@ def _bytes(path: object) -> bytes:
 
 
 def _text(value: object) -> "str | None":
-    from takeback.model import jsontext
-
     return None if value is None else jsontext.dumps(value)  # type: ignore[arg-type]
 
 

@@ -14,7 +14,9 @@ if TYPE_CHECKING:
 
 APPLICATION = 0x544B4231
 """`TKB1`: marks the file as ours."""
-VERSION = 3
+VERSION = 4
+_WITH_JOURNAL = 3
+"""Since which format there is a journal, whose rows must stay."""
 
 EVENTS = """
 CREATE TABLE events (
@@ -82,6 +84,7 @@ CREATE TABLE changes (
 CREATE TABLE restores (
     number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, event INTEGER NOT NULL,
     at INTEGER NOT NULL, verb TEXT NOT NULL, turn INTEGER, entry INTEGER, target INTEGER,
+    turns TEXT NOT NULL,
     before INTEGER NOT NULL, after INTEGER NOT NULL, partial INTEGER NOT NULL,
     goal TEXT NOT NULL, because TEXT NOT NULL, session INTEGER,
     undone INTEGER, covered INTEGER, reversed INTEGER);
@@ -142,7 +145,7 @@ def _bring_up_to_date(db: "Connection") -> None:
 def _follow_anew(db: "Connection", version: int) -> None:
     """Make the tables of this format from the events, which stay as they are, with their links.
 
-    Format 1 knew checkpoints only, format 2 no restores.
+    Format 1 knew checkpoints only, format 2 no restores, format 3 none of several turns.
     """
     from takeback.store import projections
 
@@ -152,7 +155,7 @@ def _follow_anew(db: "Connection", version: int) -> None:
         make(db, EVENTS.partition(");\n")[2])
     for table in TABLES:
         fsops.sql(db, f"DROP TABLE IF EXISTS {table}")
-    make(db, JOURNAL + PROJECTIONS)
+    make(db, (JOURNAL if version < _WITH_JOURNAL else "") + PROJECTIONS)
     projections.replay(db, db)
 
 

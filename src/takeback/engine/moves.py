@@ -1,0 +1,146 @@
+"""Files that were renamed: by what is taken back, or by somebody since.
+
+A rename is two changes, one at each name, and they belong together: without its other side a
+file would be in two places, or in none. What somebody renamed since is found when it is needed:
+by what the log says, by the same content, or by content that is similar enough.
+"""
+
+from takeback.model import jsontext
+from takeback.model.tree import LINK, REGULAR
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from takeback.engine.plans import View
+    from takeback.engine.reverts import Taken
+    from takeback.model.tree import Entry
+    from takeback.store.ledger import Ledger
+
+    Renames = dict[bytes, set[bytes]]
+    Read = Callable[[Entry], bytes]
+
+SIMILAR = 60
+"""How much of a file must be there under another name, in percent, to take it for the same."""
+_LARGEST = 1 << 20
+_MOST_COMPARED = 100
+_MADE_SINCE = (
+    "SELECT path, origin FROM deltas WHERE checkpoint > ?1 AND verb IN ('create', 'rename', 'link')"
+    " AND who <> 'restore' AND (turn IS NULL OR turn NOT IN (SELECT value FROM json_each(?2)))"
+    " ORDER BY checkpoint"
+)
+
+
+class Move:
+    """A rename that is taken back: the file went from `old` to `new`."""
+
+    __slots__ = ("new", "old")
+
+    def __init__(self, old: "Taken", new: "Taken") -> None:
+        self.old = old
+        self.new = new
+
+
+def renamed(taken: "Iterable[Taken]") -> "Renames":
+    """For each path of a rename, or of a chain of them, all names that the file had."""
+    each_path = list(taken)
+    paths = {each.path for each in each_path}
+    found: Renames = {}
+    for each in each_path:
+        for origin in each.origins & paths:
+            joined = found.get(each.path, {each.path}) | found.get(origin, {origin})
+            found |= dict.fromkeys(joined, joined)
+    return found
+
+
+def other_sides(renames: "Renames", is_chosen: "Callable[[bytes], bool]") -> "dict[bytes, bytes]":
+    """The paths that go with chosen ones because of a rename, and each with which."""
+    found: dict[bytes, bytes] = {}
+    for path in sorted(filter(is_chosen, renames)):
+        for other in renames[path]:
+            if not is_chosen(other):
+                found.setdefault(other, path)
+    return found
+
+
+def moves(taken: "Iterable[Taken]", renames: "Renames") -> "list[Move]":
+    """The renames of which both ends are plain: one name went, one came, nobody was in between."""
+    known = {each.path: each for each in taken if each.path in renames and len(each.runs) == 1}
+    found = []
+    for names in {frozenset(each) for each in renames.values()}:
+        group = [known[name] for name in names if name in known]
+        old = [each for each in group if each.runs[0][1] is None and _is_file(each.runs[0][0])]
+        new = [each for each in group if each.runs[0][0] is None and _is_file(each.runs[0][1])]
+        if len(old) == len(new) == 1:
+            found.append(Move(old[0], new[0]))
+    return found
+
+
+def _is_file(entry: "Entry | None") -> bool:
+    return entry is not None and not entry.reason and entry.kind in (REGULAR, LINK)
+
+
+class RenamedSince:
+    """Finds under which name somebody keeps a file that was renamed after it was left."""
+
+    def __init__(
+        self, ledger: "Ledger", now: "View", read: "Read", last: int, turns: "tuple[int, ...]"
+    ) -> None:
+        self._ledger = ledger
+        self._now = now
+        self._read = read
+        self._span = (last, jsontext.dumps(turns))
+        self._made: dict[bytes, bytes | None] | None = None
+
+    def find(self, path: bytes, left: "Entry | None") -> "bytes | None":
+        """Where a file is now that was left at a path; None if it is nowhere."""
+        if left is None or left.reason or left.kind not in (REGULAR, LINK):
+            return None
+        return self._by_log(path) or self._by_content(left) or self._by_likeness(left)
+
+    def _candidates(self) -> "dict[bytes, bytes | None]":
+        """What others made since, and from what, as far as the log tells."""
+        if self._made is None:
+            self._made = dict(self._ledger.rows(_MADE_SINCE, self._span))
+        return self._made
+
+    def _by_log(self, path: bytes) -> "bytes | None":
+        seen, name = {path}, path
+        while True:
+            names = [new for new, origin in self._candidates().items() if origin == name]
+            for new in names:
+                if _is_file(self._now.at(new)):
+                    return new
+            unseen = [new for new in names if new not in seen]
+            if not unseen:
+                return None
+            name = unseen[0]
+            seen.add(name)
+
+    def _by_content(self, left: "Entry") -> "bytes | None":
+        for name in self._candidates():
+            entry = self._now.at(name)
+            if entry is None or entry.reason or entry.kind != left.kind or not entry.size:
+                continue
+            if entry.strong == left.strong:
+                return name
+        return None
+
+    def _by_likeness(self, left: "Entry") -> "bytes | None":
+        if left.kind != REGULAR or not 0 < left.size <= _LARGEST:
+            return None
+        found = [(name, self._now.at(name)) for name in self._candidates()]
+        like = [
+            (name, entry)
+            for name, entry in found
+            if entry is not None and entry.kind == REGULAR and not entry.reason
+            if left.size // 3 <= entry.size <= left.size * 3
+        ]
+        if not like:
+            return None
+        from takeback.store.mergefile import similarity
+
+        text = self._read(left)
+        likeness = [(similarity(text, self._read(e)), name) for name, e in like[:_MOST_COMPARED]]
+        best, name = max(likeness)
+        return name if best >= SIMILAR else None
