@@ -222,10 +222,8 @@ def _links_are_followed_on_the_way(patch: pytest.MonkeyPatch) -> None:
 def _staged_for_all_to_read(patch: pytest.MonkeyPatch) -> None:
     create = fsops.create
 
-    def open_to_all(
-        path: bytes, *, dir_fd: int | None = None, mode: int = 0o644, near: int | None = None
-    ) -> int:
-        return create(path, dir_fd=dir_fd, mode=mode | 0o044, near=near)
+    def open_to_all(path: bytes, *, dir_fd: int | None = None, mode: int = 0o644) -> int:
+        return create(path, dir_fd=dir_fd, mode=mode | 0o044)
 
     patch.setattr(fsops, "create", open_to_all)
 

@@ -24,7 +24,7 @@ TURNS = (
     " t.files, t.added, t.removed, t.uncounted, t.git_before, t.git_after,"
     " z.id, z.agent, z.author, z.holder, z.ended, r.id"
     " FROM turns t JOIN sessions z ON z.number = t.session"
-    " LEFT JOIN restores r ON r.number = coalesce(t.undone, t.covered)"
+    " LEFT JOIN restores r ON r.number = coalesce(t.covered, t.undone)"
     " LEFT JOIN checkpoints b ON b.number = t.before LEFT JOIN checkpoints a ON a.number = t.after "
 )
 NEWEST = "WHERE t.number BETWEEN ? AND ? {live}ORDER BY t.number DESC LIMIT ?"

@@ -39,35 +39,10 @@ def _announce(step: str, *args: object) -> "int | None":
     return hook(step, args) if hook is not None else None
 
 
-def create(
-    path: "Path", *, dir_fd: "int | None" = None, mode: int = 0o600, near: "int | None" = None
-) -> int:
-    """Make a new regular file with exactly this mode and open it for writing.
-
-    `near` is the open folder where the file will end up: the disk then keeps it with what is
-    there already, if the system knows how to.
-    """
+def create(path: "Path", *, dir_fd: "int | None" = None, mode: int = 0o600) -> int:
+    """Make a new regular file with exactly this mode and open it for writing."""
     _announce("create", path)
-    fd = _create_near(near, path, dir_fd, mode) if near is not None else None
-    if fd is None:
-        fd = os.open(path, os.O_WRONLY | _CREATE, mode, dir_fd=dir_fd)
-    return _with_mode(fd, mode)
-
-
-def _create_near(near: int, path: "Path", dir_fd: "int | None", mode: int) -> "int | None":
-    """A file without a name in one folder, which gets its name in another; None if it cannot."""
-    if not hasattr(os, "O_TMPFILE"):
-        return None
-    try:
-        fd = os.open(b".", os.O_WRONLY | os.O_TMPFILE | os.O_CLOEXEC, mode, dir_fd=near)
-    except OSError:
-        return None
-    try:
-        os.link(f"/proc/self/fd/{fd}", path, dst_dir_fd=dir_fd, follow_symlinks=True)
-    except OSError:
-        os.close(fd)
-        return None
-    return fd
+    return _with_mode(os.open(path, os.O_WRONLY | _CREATE, mode, dir_fd=dir_fd), mode)
 
 
 def open_or_create(path: "Path", *, mode: int = 0o600) -> int:

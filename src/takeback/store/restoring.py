@@ -71,7 +71,7 @@ class Restoring:
             assert wanted is not None, "nothing is staged for what goes"
             name = staged[op.path] = self.stage.unused(b"%s%d" % (letter, number))
             try:
-                self.stage.write(name, wanted, self._find_parent(op), keep_mtime=keep_mtime)
+                self.stage.write(name, wanted, keep_mtime=keep_mtime)
             except DamagedStoreError as problem:
                 raise DamagedStoreError(
                     f"what `{os.fsdecode(op.path)}` held cannot be read any more: {problem}",

@@ -85,20 +85,20 @@ class Stage:
             os.close(self.fd)
             self.fd = -1
 
-    def write(self, name: bytes, entry: "Entry", near: "int | None", *, keep_mtime: bool) -> None:
+    def write(self, name: bytes, entry: "Entry", *, keep_mtime: bool) -> None:
         """Write what an entry says; every byte is checked. 0600 until all of it is there.
 
-        `near` is the folder that it is for, if that is open. Nothing is durable before `sync`.
+        Nothing is durable before `sync`.
         """
         if entry.kind == LINK:
             fsops.symlink(self._objects.content(entry), name, dir_fd=self.fd)
         else:
-            self._write_file(name, entry, near)
+            self._write_file(name, entry)
         if keep_mtime:
             fsops.set_mtime(name, entry.mtime, dir_fd=self.fd)
 
-    def _write_file(self, name: bytes, entry: "Entry", near: "int | None") -> None:
-        file = fsops.create(name, dir_fd=self.fd, near=near)
+    def _write_file(self, name: bytes, entry: "Entry") -> None:
+        file = fsops.create(name, dir_fd=self.fd)
         try:
             if entry.size > LARGE:
                 for chunk in self._objects.stream(entry):
