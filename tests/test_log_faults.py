@@ -29,6 +29,7 @@ MAKERS: dict[str, Callable[[Path], Theatre]] = {
     **{act.scenario.name: partial(Logbook, act) for act in ACTS},
     "migration-1": Migration,
     "migration-2": partial(Migration, old=2),
+    "migration-3": partial(Migration, old=3),
 }
 
 
