@@ -257,6 +257,17 @@ class Looking:
             entry = rescue.find_save(self.ledger, restore, meant)
         return self._stream(entry)
 
+    def contents(self, *entries: "Entry | None") -> "tuple[bytes | None, ...]":
+        """What entries of a plan hold: files and links; None if that is unknown or very large."""
+        from takeback.engine.lookup import content_of
+
+        with FailingAs(TakebackError, _UNREADABLE):
+            objects = self._store.reader()
+            try:
+                return tuple(content_of(objects, entry) for entry in entries)
+            finally:
+                objects.close()
+
     def _stream(self, entry: "Entry") -> "Iterator[bytes]":
         objects = self._store.reader()
         try:

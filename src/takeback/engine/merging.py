@@ -21,6 +21,7 @@ Line endings, the byte order mark and the end of the last line stay as they are 
 """
 
 from takeback.model.made import Made
+from takeback.model.terms import YOU
 from takeback.model.tree import FOLDER, REGULAR, Entry
 
 TYPE_CHECKING = False
@@ -103,6 +104,14 @@ def merge_texts(base: bytes, ours: bytes, theirs: bytes, merge: "Merge") -> "tup
     if not ours.endswith((b"\n", b"\r")) and data.endswith(b"\n"):
         data = data[:-1]
     return mark + data.replace(b"\n", ending), clean
+
+
+def merged_with(since: "list[str]") -> str:
+    """Whose changes stay in a text that came of a merge."""
+    others = " and ".join(name for name in since if name != YOU)
+    if YOU not in since:
+        return f"merged with the changes of {others}" if others else "merged with what is there"
+    return f"merged with your changes{f' and those of {others}' if others else ''}"
 
 
 def _plain(text: bytes) -> bytes:

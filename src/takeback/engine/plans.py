@@ -21,7 +21,7 @@ from takeback.engine.entries import (
     no_folder,
     not_covered,
 )
-from takeback.engine.merging import Clash, Kept
+from takeback.engine.merging import Clash, Kept, merged_with
 from takeback.model import reasons, terms
 from takeback.model.difference import judge
 from takeback.model.made import Made
@@ -64,10 +64,11 @@ _WAY_OUT = {
 class Wish:
     """What a path shall become, where its folder would come from, and whose change that is.
 
-    `along` says with what it goes, if nobody named it.
+    `along` says with what it goes, if nobody named it; `merged` with whose changes it is put
+    together.
     """
 
-    __slots__ = ("along", "folder_at", "how", "target")
+    __slots__ = ("along", "folder_at", "how", "merged", "target")
 
     def __init__(
         self, target: "Entry | None", folder_at: "FolderAt | None" = None, how: str = ""
@@ -75,7 +76,7 @@ class Wish:
         self.target = target
         self.folder_at = folder_at
         self.how = how
-        self.along = ""
+        self.along = self.merged = ""
 
 
 class _Spot:
@@ -83,13 +84,14 @@ class _Spot:
     goes with it.
     """
 
-    __slots__ = ("at", "folder_at", "goes", "taken")
+    __slots__ = ("at", "folder_at", "goes", "merged", "taken")
 
     def __init__(self, taken: "Taken", at: bytes, folder_at: "FolderAt", goes: bytes = b"") -> None:
         self.taken = taken
         self.at = at
         self.folder_at = folder_at
         self.goes = goes
+        self.merged = ""
 
 
 class Draft:
@@ -113,6 +115,7 @@ class Draft:
         if at is None:
             return
         now = state = self._now.at(at)
+        spot = _Spot(taken, at, folder_at)
         for before, after in taken.runs:
             if is_unknown(before):
                 self.skipped[at] = not_covered(before)
@@ -125,14 +128,14 @@ class Draft:
             if is_same(state, after) or goes_as_folder(state, after, before):
                 state = before
                 continue
-            merged = self._merge(_Spot(taken, at, folder_at), (after, state, before), since)
+            merged = self._merge(spot, (after, state, before), since)
             if merged is None:
                 return
             state = merged
         if is_same(now, state):
             self.kept[at] = "already as it was"
         else:
-            self._wish(_Spot(taken, at, folder_at), state)
+            self._wish(spot, state)
 
     def _place_of(self, taken: "Taken") -> "bytes | None":
         """Where the file is now: somebody may have renamed it. None if all is said already."""
@@ -179,6 +182,7 @@ class Draft:
     def _wish(self, spot: "_Spot", state: "Entry | None") -> None:
         taken, at = spot.taken, spot.at
         wish = self.wishes[at] = Wish(state, spot.folder_at, taken.how)
+        wish.merged = spot.merged if isinstance(state, Made) else ""
         if spot.goes:
             self.wishes[spot.goes] = Wish(None, spot.folder_at, taken.how)
             wish.along = f"with what was changed since in `{os.fsdecode(spot.goes)}`"
@@ -205,6 +209,7 @@ class Draft:
             if not self._is_decided(spot, conflict):
                 self.conflicts[seen] = conflict
             return None
+        spot.merged = merged_with(since(seen)) if isinstance(found, Made) else spot.merged
         return found
 
     def _is_decided(self, spot: "_Spot", conflict: Conflict) -> bool:
@@ -219,6 +224,7 @@ class Draft:
         elif decision == terms.MARKERS and conflict.marked is not None:
             ours = conflict.ours
             mode = ours.mode if ours is not None else REGULAR | 0o644
+            spot.merged = "both versions, with conflict markers"
             self._wish(spot, Made(conflict.marked, mode))
         else:
             return False
@@ -338,9 +344,8 @@ class Draft:
             wish, now = self.wishes[path], self._now.at(path)
             verb = _verb(path, now, wish.target)
             if verb:
-                change = PlannedChange(
-                    path, verb, now, wish.target, whose=whose(path), how=wish.how, along=wish.along
-                )
+                change = PlannedChange(path, verb, now, wish.target, whose=whose(path), how=wish.how)
+                change.along, change.merged = wish.along, wish.merged
                 found.append(change)
         return tuple(found)
 

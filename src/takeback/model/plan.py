@@ -22,10 +22,10 @@ class PlannedChange:
     """What would be done at one path; `before` is what is there, `after` what shall be.
 
     `whose` tells whose change goes with it, `how` how that is known, as with `Author`. `along`
-    says with what it goes, if nobody named it.
+    says with what it goes, if nobody named it; `merged` with whose changes it is put together.
     """
 
-    __slots__ = ("after", "along", "before", "how", "path", "verb", "whose")
+    __slots__ = ("after", "along", "before", "how", "merged", "path", "verb", "whose")
 
     def __init__(
         self,
@@ -37,6 +37,7 @@ class PlannedChange:
         whose: "tuple[str, ...]" = (),
         how: str = "",
         along: str = "",
+        merged: str = "",
     ) -> None:
         self.path = path
         self.verb = verb
@@ -45,6 +46,7 @@ class PlannedChange:
         self.whose = whose
         self.how = how
         self.along = along
+        self.merged = merged
 
     def __repr__(self) -> str:
         return f"PlannedChange({self.path!r}, {self.verb!r})"
