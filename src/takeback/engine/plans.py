@@ -25,7 +25,7 @@ from takeback.engine.merging import Clash, Kept, merged_with
 from takeback.model import reasons, terms
 from takeback.model.difference import judge
 from takeback.model.made import Made
-from takeback.model.plan import Conflict, PlannedChange, Remark
+from takeback.model.plan import WITH_MARKERS, Conflict, PlannedChange, Remark
 from takeback.model.tree import FOLDER, LINK, REGULAR
 
 TYPE_CHECKING = False
@@ -106,6 +106,8 @@ class Draft:
         self.kept: dict[bytes, str] = {}
         self.skipped: dict[bytes, str] = {}
         self._there: set[bytes] = set()
+        self._left: set[bytes] = set()
+        """What was decided to stay as it is."""
 
     # -- what shall be ---------------------------------------------------------------------
 
@@ -214,17 +216,15 @@ class Draft:
 
     def _is_decided(self, spot: "_Spot", conflict: Conflict) -> bool:
         """Do what was decided for a conflict, if something was."""
-        path, decision = conflict.path, self._merging.decision(conflict.path)
-        if decision == terms.KEEP_MINE:
-            self.kept[path] = f"{conflict.reason}; stays, as decided"
-        elif decision == terms.SKIP:
-            self.skipped[path] = f"{conflict.reason}; left as it is"
+        decision = self._merging.decision(conflict.path)
+        if self._is_left(conflict.path, conflict.reason):
+            self._left.add(conflict.path)
         elif decision == terms.TAKE_BACK:
             self._wish(spot, spot.taken.runs[-1][0])
         elif decision == terms.MARKERS and conflict.marked is not None:
             ours = conflict.ours
             mode = ours.mode if ours is not None else REGULAR | 0o644
-            spot.merged = "both versions, with conflict markers"
+            spot.merged = WITH_MARKERS
             self._wish(spot, Made(conflict.marked, mode))
         else:
             return False
@@ -246,7 +246,7 @@ class Draft:
     def hold_back(self, renames: "Renames", taken: "Iterable[Taken]") -> None:
         """Let no file go whose old name cannot come back: its content would be out of sight."""
         returning = {each.path for each in taken if each.runs[-1][0] is not None}
-        stuck = returning & self.conflicts.keys()
+        stuck = returning & (self.conflicts.keys() | self._left)
         for path in filter(self._goes, list(renames)):
             for other in sorted(renames[path] & stuck):
                 self.wishes.pop(path, None)
@@ -333,7 +333,17 @@ class Draft:
         return wish is not None and wish.target is None
 
     def _object(self, path: bytes, reason: str) -> None:
-        self.conflicts[path] = Conflict(path, reason)
+        if not self._is_left(path, reason):
+            self.conflicts[path] = Conflict(path, reason)
+
+    def _is_left(self, path: bytes, reason: str) -> bool:
+        """Leave a path as it is, if that was decided."""
+        decision = self._merging.decision(path)
+        if decision == terms.KEEP_MINE:
+            self.kept[path] = f"{reason}; stays, as decided"
+        elif decision == terms.SKIP:
+            self.skipped[path] = f"{reason}; left as it is"
+        return decision in (terms.KEEP_MINE, terms.SKIP)
 
     # -- what comes of it ------------------------------------------------------------------
 

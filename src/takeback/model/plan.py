@@ -7,6 +7,8 @@ if TYPE_CHECKING:
     from takeback.model.tree import Entry
 
 
+WITH_MARKERS = "both versions, with conflict markers"
+"""What is said of a file that holds both sides of a conflict."""
 _LONGEST = 60
 
 
