@@ -3,22 +3,39 @@
 from takeback.cli import layout, timeline
 from takeback.cli.render import count, safe_line
 from takeback.model.jsontext import path_fields
+from takeback.model.plan import WITH_MARKERS
 from takeback.model.safetext import safe
-from takeback.model.terms import BY_SHELL, CREATE, DELETE, MKDIR, REDO, RMDIR, ROLLBACK, UNDO, YOU
+from takeback.model.terms import (
+    BY_SHELL,
+    CREATE,
+    DELETE,
+    MERGE,
+    MKDIR,
+    REDO,
+    RMDIR,
+    ROLLBACK,
+    UNDO,
+    YOU,
+)
 from takeback.model.tree import FOLDER
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from takeback.cli.contents import Contents
     from takeback.cli.render import Screen
     from takeback.model.jsontext import Json
-    from takeback.model.plan import Plan, PlannedChange, Remark, Report
+    from takeback.model.plan import Conflict, Plan, PlannedChange, Remark, Report
 
 _MOST_PREVIEWED = 200
 _MOST_REPORTED = 20
 _MOST_YOURS = 5
 _MOST_NAMED = 2
+_MOST_DETAILED = 8
+"""Conflicts whose three sides are shown; of the others only the reason is."""
+_MOST_PLACES = 3
+_MOST_LINES = 4
 _LONGEST_TITLE = 60
 _WIDEST_PATH = 60
 _CONFLICT = "conflict"
@@ -26,12 +43,13 @@ _YOURS = "yours"
 _DOING = {UNDO: "take back", REDO: "put back", ROLLBACK: "roll back to"}
 _DONE = {UNDO: "Took back", REDO: "Put back", ROLLBACK: "Rolled back to"}
 _REVERSES = {UNDO: "puts it back", REDO: "takes it back again", ROLLBACK: "takes this back"}
-_STYLES = {CREATE: "green", MKDIR: "green", DELETE: "red", RMDIR: "red", _CONFLICT: "red"}
+STYLES = {CREATE: "green", MKDIR: "green", DELETE: "red", RMDIR: "red", _CONFLICT: "red"}
+STYLES |= {MERGE: "cyan"}
 
 
-def preview(plan: "Plan", screen: "Screen") -> None:
+def preview(plan: "Plan", screen: "Screen", contents: "Contents") -> None:
     """What a plan would do: what is in the way first, then path by path, then what stays."""
-    page = _Page(plan, screen)
+    page = Page(plan, screen, contents)
     screen.say(page.would())
     page.whence()
     page.changes(_MOST_PREVIEWED)
@@ -41,9 +59,9 @@ def preview(plan: "Plan", screen: "Screen") -> None:
         screen.say(safe_line(text))
 
 
-def report(made: "Report", screen: "Screen", *, was_previewed: bool) -> None:
+def report(made: "Report", screen: "Screen", contents: "Contents", *, was_previewed: bool) -> None:
     """What was done; what a preview has shown already is not said again."""
-    page = _Page(made.plan, screen)
+    page = Page(made.plan, screen, contents)
     if not made.id:
         screen.say(f"Nothing to do: {page.already()}")
         return
@@ -65,12 +83,13 @@ def report(made: "Report", screen: "Screen", *, was_previewed: bool) -> None:
         screen.note(f"`{safe_line(made.undo)}` {_REVERSES[made.plan.verb]}")
 
 
-class _Page:
+class Page:
     """A plan on a screen."""
 
-    def __init__(self, plan: "Plan", screen: "Screen") -> None:
+    def __init__(self, plan: "Plan", screen: "Screen", contents: "Contents") -> None:
         self.plan = plan
         self.screen = screen
+        self.contents = contents
         self.marks = layout.marks(screen)
 
     # -- the first line ----------------------------------------------------------------------
@@ -78,11 +97,15 @@ class _Page:
     def would(self) -> str:
         """In one sentence what would be done, and to how much."""
         plan = self.plan
-        doing = f"Would {_DOING[plan.verb]} {self._titled()}"
+        doing = f"Would {self.doing()}"
         if plan.conflicts:
             return f"{doing}, but {in_conflict(plan)}"
         covered = f"; goes back over {count(len(plan.covers), 'turn')}" if plan.covers else ""
         return f"{doing}: {amount(plan, done=False)}{covered}"
+
+    def doing(self) -> str:
+        """What this is about: `take back "Tidy up" of claude-code`."""
+        return f"{_DOING[self.plan.verb]} {self._titled()}"
 
     def did(self, kept: "Sequence[Remark]") -> str:
         """In one sentence what was done, to how much, and what stays."""
@@ -124,32 +147,51 @@ class _Page:
     def changes(self, most: int) -> None:
         """The conflicts, and then the changes, a line each."""
         rows = [(_CONFLICT, c.path or b".", c.reason) for c in self.plan.conflicts]
-        rows += [(c.verb, c.path or b".", self._of(c)) for c in self.plan.changes]
-        self._rows(rows, most)
+        rows += [(c.verb, c.path or b".", self._of(c)) for c in self.plan.changes[:most]]
+        self._rows(rows, most, len(self.plan.conflicts) + len(self.plan.changes))
 
-    def _rows(self, rows: "list[tuple[str, bytes, str]]", most: int) -> None:
+    def _rows(self, rows: "list[tuple[str, bytes, str]]", most: int, total: int) -> None:
         shown = [(verb, safe(path), safe_line(said)) for verb, path, said in rows[:most]]
         widest = min(max((layout.columns(path) for _, path, _ in shown), default=0), _WIDEST_PATH)
-        verbs = max((len(verb) for verb, _, _ in shown), default=0)
-        for verb, path, said in shown:
-            word = verb.ljust(max(verbs, 6))
-            style = _STYLES.get(verb)
+        verbs = max([6, *(len(verb) for verb, _, _ in shown)])
+        for number, (verb, path, said) in enumerate(shown):
+            word = verb.ljust(verbs)
+            style = STYLES.get(verb)
             word = self.screen.style(word, style) if style else word
             self.screen.say(f"  {word}  {layout.pad(path, widest)}  {said}".rstrip())
-        if len(rows) > most:
-            self.screen.say(f"  and {len(rows) - most:,} more")
+            if number < min(len(self.plan.conflicts), _MOST_DETAILED):
+                self._sides(self.plan.conflicts[number], " " * (verbs + 4))
+        if total > most:
+            self.screen.say(f"  and {total - most:,} more")
+
+    def _sides(self, conflict: "Conflict", indent: str) -> None:
+        from takeback.cli import clashes
+
+        for style, text in clashes.told(
+            conflict,
+            self.plan.verb,
+            self.contents.target,
+            most_places=_MOST_PLACES,
+            most_lines=_MOST_LINES,
+        ):
+            self.screen.say(indent + (self.screen.style(text, style) if style else text))
 
     def _of(self, change: "PlannedChange") -> str:
+        """What is said of a change; of a merge also what it does to the file."""
+        lines = self.contents.lines(change, self.marks) if change.merged else ""
+        return f"{self.whose(change)}  {lines}".rstrip()
+
+    def whose(self, change: "PlannedChange") -> str:
         """Whose change it is, where that is not said by the first line."""
-        if change.along:
-            return change.along
+        if change.along or change.merged:
+            return change.along or change.merged
         if self.plan.verb != ROLLBACK:
             return "by shell" if change.how == BY_SHELL else ""
         names = [name for name in change.whose if name]
         if not names:
             return ""
         by = f"by {' and '.join(names)}"
-        return f"{by}, by shell" if change.how == BY_SHELL and names != [YOU] else by
+        return f"{by} (by shell)" if change.how == BY_SHELL and names != [YOU] else by
 
     # -- what stays --------------------------------------------------------------------------
 
@@ -160,7 +202,7 @@ class _Page:
         if len(yours) > _MOST_YOURS:
             self.screen.say(f"  and {len(yours) - _MOST_YOURS:,} more of yours")
         self.part("May be another session's, so it stays", self.plan.shared)
-        self.part("Not touched, because nobody knows what it held", self.plan.skipped)
+        self.part("Not touched", self.plan.skipped)
 
     def part(self, head: str, remarks: "Iterable[Remark]") -> None:
         """Paths with a reason each, below a heading."""
@@ -188,7 +230,12 @@ class _Page:
         """What else there is to know."""
         passed = self.plan.passed_over
         turns = "1 newer turn" if passed == 1 else f"{passed:,} newer turns"
-        return [f"passed over {turns} that changed nothing"] if passed else []
+        notes = [f"passed over {turns} that changed nothing"] if passed else []
+        marked = [safe(c.path) for c in self.plan.changes if c.merged == WITH_MARKERS]
+        if marked:
+            named = f"`{marked[0]}`" if len(marked) == 1 else count(len(marked), "file")
+            notes.append(f"both versions are in {named}: look for `<<<<<<<` and edit it")
+        return notes
 
 
 def in_conflict(plan: "Plan") -> str:
@@ -200,16 +247,16 @@ def in_conflict(plan: "Plan") -> str:
 
 def amount(plan: "Plan", *, done: bool) -> str:
     """How much a plan does: `restored 3 files, removed 1`."""
-    made = [change for change in plan.changes if change.after is not None]
+    merged = [change for change in plan.changes if change.verb == MERGE]
+    made = [change for change in plan.changes if change.after and change.verb != MERGE]
     gone = [change for change in plan.changes if change.after is None]
     word = "change" if plan.verb == REDO else "restore"
-    parts = []
-    if made:
-        parts.append(f"{word}{'d' if done else ''} {_things(made)}")
-    if gone:
-        of_one_kind = made and not any(map(_is_folder, (*made, *gone)))
-        things = f"{len(gone):,}" if of_one_kind else _things(gone)
-        parts.append(f"remove{'d' if done else ''} {things}")
+    has_folders = any(map(_is_folder, plan.changes))
+    parts: list[str] = []
+    for verb, changes in ((word, made), ("merge", merged), ("remove", gone)):
+        if changes:
+            things = f"{len(changes):,}" if parts and not has_folders else _things(changes)
+            parts.append(f"{verb}{'d' if done else ''} {things}")
     return ", ".join(parts) or ("changed nothing" if done else "change nothing")
 
 
@@ -278,7 +325,7 @@ def _json(plan: "Plan", made: "Report | None") -> "dict[str, Json]":
         "agent": plan.agent or None,
         "newest": plan.is_newest,
         "changes": [_change(change) for change in plan.changes],
-        "conflicts": _remarks(plan.conflicts),
+        "conflicts": [_conflict(each) for each in plan.conflicts],
         "kept": _remarks((*plan.kept, *(made.kept if made else ()))),
         "skipped": _remarks(plan.skipped),
         "shared": _remarks(plan.shared),
@@ -306,7 +353,15 @@ def _change(change: "PlannedChange") -> "dict[str, Json]":
         "whose": list(change.whose),
         "how": change.how or None,
         "along": change.along or None,
+        "merged": change.merged or None,
     }
+
+
+def _conflict(conflict: "Conflict") -> "dict[str, Json]":
+    from takeback.cli import clashes
+
+    said = {**path_fields(conflict.path), "reason": conflict.reason}
+    return said | clashes.as_json(conflict)
 
 
 def _remarks(remarks: "Iterable[Remark]") -> "list[Json]":

@@ -3,7 +3,7 @@
 from takeback.cli.app import folder
 from takeback.cli.arguments import Command
 from takeback.cli.projects import existing
-from takeback.cli.restoring import OPTIONS, SESSION, Restoring
+from takeback.cli.restoring import DECIDING, OPTIONS, SESSION, Restoring
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ COMMAND = Command(
         "is done."
     ),
     operands=("[TURN]", "[-- PATH…]"),
-    options=(*OPTIONS, SESSION),
+    options=(*OPTIONS, *DECIDING, SESSION),
     examples=(
         ("takeback redo", "changed your mind about the last undo"),
         ("takeback redo mvkr", "put back a certain turn"),
@@ -33,8 +33,17 @@ def run(given: "Arguments", screen: "Screen") -> int:
     with existing(folder(given), screen) as project:
         this = Restoring("redo", given, screen, project)
         return this.run(
-            lambda: project.plan_redo(
-                this.ref, session=this.session, paths=this.paths, inside=this.inside
+            lambda wanted: project.plan_redo(
+                this.ref,
+                session=this.session,
+                paths=wanted.paths,
+                decide=wanted.decide,
+                inside=wanted.inside,
             ),
-            lambda: project.redo(because=this.because, keep_mtime=this.keep_mtime, yes=this.agreed),
+            lambda: project.redo(
+                decide=this.decide,
+                because=this.because,
+                keep_mtime=this.keep_mtime,
+                yes=this.agreed,
+            ),
         )

@@ -3,7 +3,7 @@
 from takeback.cli.app import folder
 from takeback.cli.arguments import Command
 from takeback.cli.projects import existing
-from takeback.cli.restoring import OPTIONS, SESSION, Restoring
+from takeback.cli.restoring import DECIDING, OPTIONS, SESSION, Restoring
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ COMMAND = Command(
         "you see first what would be done. A checkpoint keeps everything as it was."
     ),
     operands=("[TURN]", "[-- PATH…]"),
-    options=(*OPTIONS, SESSION),
+    options=(*OPTIONS, *DECIDING, SESSION),
     examples=(
         ("takeback undo", "take back the last turn"),
         ("takeback undo --dry-run", "only show what that would do"),
@@ -38,8 +38,17 @@ def run(given: "Arguments", screen: "Screen") -> int:
     with existing(folder(given), screen) as project:
         this = Restoring("undo", given, screen, project)
         return this.run(
-            lambda: project.plan_undo(
-                this.ref, session=this.session, paths=this.paths, inside=this.inside
+            lambda wanted: project.plan_undo(
+                this.ref,
+                session=this.session,
+                paths=wanted.paths,
+                decide=wanted.decide,
+                inside=wanted.inside,
             ),
-            lambda: project.undo(because=this.because, keep_mtime=this.keep_mtime, yes=this.agreed),
+            lambda: project.undo(
+                decide=this.decide,
+                because=this.because,
+                keep_mtime=this.keep_mtime,
+                yes=this.agreed,
+            ),
         )

@@ -354,7 +354,9 @@ class Draft:
             wish, now = self.wishes[path], self._now.at(path)
             verb = _verb(path, now, wish.target)
             if verb:
-                change = PlannedChange(path, verb, now, wish.target, whose=whose(path), how=wish.how)
+                change = PlannedChange(
+                    path, verb, now, wish.target, whose=whose(path), how=wish.how
+                )
                 change.along, change.merged = wish.along, wish.merged
                 found.append(change)
         return tuple(found)
