@@ -6,7 +6,7 @@ that what one sees is what would be done.
 
 from typing import NamedTuple
 
-from takeback.model.plan import Conflict, Plan, PlannedChange
+from takeback.model.plan import Conflict, Dependent, Plan, PlannedChange
 from takeback.model.terms import KEEP_MINE, MARKERS, ROLLBACK, SKIP, TAKE_BACK
 
 TYPE_CHECKING = False
@@ -28,11 +28,11 @@ _ENDS = {"home": 0, "g": 0, "end": 1 << 30, "G": 1 << 30}
 
 
 class Choice(NamedTuple):
-    """What somebody chose: paths that are left out, conflicts decided, turns taken along."""
+    """What somebody chose: paths that are left out, conflicts decided, turns instead of one."""
 
     off: "frozenset[bytes]" = frozenset()
     decided: "tuple[tuple[bytes, str], ...]" = ()
-    also: "tuple[str, ...]" = ()
+    turns: "tuple[str, ...]" = ()
 
     @property
     def decisions(self) -> "Mapping[bytes, str]":
@@ -116,10 +116,18 @@ def renewed(model: Model, plan: Plan, of: "Callable[[PlannedChange], str]") -> M
         *(Item("keep", each.path, each.reason) for each in plan.kept if each.path not in shown),
         *(Item("leave", each.path, each.reason) for each in plan.skipped if each.path not in shown),
         *(Item("shared", each.path, each.reason) for each in plan.shared if each.path not in shown),
+        *(Item("later", None, _builds_on(each)) for each in plan.dependents),
         *(Item("note", None, text) for text in plan.stays),
     )
     cursor = min(model.cursor, max(len(items) - 1, 0))
     return _scrolled(model._replace(plan=plan, items=items, cursor=cursor))
+
+
+def _builds_on(later: "Dependent") -> str:
+    paths = ", ".join(path.decode("utf-8", "surrogateescape") for path in later.paths)
+    return (
+        f'"{later.title}" of {later.agent} builds on this, and stays; `+` takes it along: {paths}'
+    )
 
 
 def _is_path(path: "bytes | None") -> bool:
@@ -294,6 +302,14 @@ def _decided(model: Model, found: "Mapping[bytes, str]") -> Model:
     return model._replace(choice=choice)
 
 
+def _add_dependents(model: Model) -> Model:
+    """Take the later turns along that build on what is taken back."""
+    later = tuple(each.id for each in model.plan.dependents)
+    if not later:
+        return model._replace(message="no later turn builds on this")
+    return model._replace(choice=model.choice._replace(turns=(*model.plan.turns, *later)))
+
+
 def _apply(model: Model) -> Model:
     waiting = model.undecided
     if waiting:
@@ -326,6 +342,7 @@ _ACTS: "Mapping[str, Callable[[Model], Model]]" = {
     "a": _apply,
     "y": _apply,
     "tab": _next_conflict,
+    "+": _add_dependents,
     "?": lambda model: model._replace(view=HELP, scroll=0),
     "q": lambda model: model._replace(outcome=QUIT),
     "esc": lambda model: model._replace(outcome=QUIT),

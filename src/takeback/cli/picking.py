@@ -1,4 +1,4 @@
-"""The interactive preview of a plan: look, choose, decide, apply. Keys only, and no colour needed."""
+"""The interactive preview of a plan: look, choose, decide, apply; by keys, colour or not."""
 
 import os
 import signal
@@ -34,6 +34,8 @@ enter, d        show what would change
 space           on or off; a folder
                 with all below it
 tab             the next conflict
++               take later turns along
+                that build on this
 a, y            apply what is chosen
 q, Esc, Ctrl-C  quit, change nothing
 
@@ -106,8 +108,8 @@ class Picking:
     def _wanted_for(self, model: "Model", paths: "list[bytes] | None") -> Wanted:
         decide = model.choice.decisions
         if paths is None:
-            return Wanted(self._wanted.paths, self._wanted.inside, decide, model.choice.also)
-        return Wanted([path or b"." for path in paths], b"", decide, model.choice.also)
+            return Wanted(self._wanted.paths, self._wanted.inside, decide, model.choice.turns)
+        return Wanted([path or b"." for path in paths], b"", decide, model.choice.turns)
 
     def _page(self, plan: "Plan") -> Page:
         return Page(plan, self._screen, self._contents)
@@ -158,7 +160,8 @@ class Picking:
             keys = ["up/down scroll", "space next page", "q back"]
         else:
             here = model.here
-            keys = ["space on/off", "enter diff", "a apply", "q quit", "? help"]
+            more = ["+ later turns"] if model.plan.dependents else []
+            keys = ["space on/off", "enter diff", "a apply", *more, "q quit", "? help"]
             if here is not None and here.mark == "?" and here.conflict is not None:
                 named = {"m": "m mine", "t": "t take back", "b": "b both", "s": "s skip"}
                 able = [k for k in named if picker.can(model.plan, here.conflict, picker.KEYS[k])]

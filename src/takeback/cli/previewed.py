@@ -1,8 +1,7 @@
-"""A plan before it is applied and the report after it: in the same words, and as JSON."""
+"""A plan before it is applied and the report after it, in the same words."""
 
 from takeback.cli import layout, timeline
 from takeback.cli.render import count, safe_line
-from takeback.model.jsontext import path_fields
 from takeback.model.plan import WITH_MARKERS
 from takeback.model.safetext import safe
 from takeback.model.terms import (
@@ -25,13 +24,13 @@ if TYPE_CHECKING:
 
     from takeback.cli.contents import Contents
     from takeback.cli.render import Screen
-    from takeback.model.jsontext import Json
     from takeback.model.plan import Conflict, Plan, PlannedChange, Remark, Report
 
 _MOST_PREVIEWED = 200
 _MOST_REPORTED = 20
 _MOST_YOURS = 5
 _MOST_NAMED = 2
+_MOST_TURNS = 4
 _MOST_DETAILED = 8
 """Conflicts whose three sides are shown; of the others only the reason is."""
 _MOST_PLACES = 3
@@ -55,6 +54,10 @@ def preview(plan: "Plan", screen: "Screen", contents: "Contents") -> None:
     page.changes(_MOST_PREVIEWED)
     page.what_stays(plan.kept)
     page.doubts()
+    if plan.dependents:
+        screen.say(screen.style("Later turns build on it, and stay", "bold"))
+        for line in page.dependents():
+            screen.say(f"  {line}")
     for text in (*plan.stays, *page.notes()):
         screen.say(safe_line(text))
 
@@ -77,6 +80,8 @@ def report(made: "Report", screen: "Screen", contents: "Contents", *, was_previe
         page.doubts()
         for text in (*made.plan.stays, *page.notes()):
             screen.note(safe_line(text))
+    for text in page.marked():
+        screen.note(text)
     for problem in made.problems:
         screen.note(f"note: {safe_line(problem)}")
     if made.undo:
@@ -114,14 +119,21 @@ class Page:
         return f"{_DONE[self.plan.verb]} {self._titled()}: {'; '.join(parts)}"
 
     def whence(self) -> None:
-        """Whose turn it is."""
+        """Which turns these are, and whose."""
         plan = self.plan
-        if plan.session:
-            line = f"turn {plan.entry[:8]} of session {plan.session[:8]}"
-            self.screen.say(self.screen.style(f"  {line}", "dim"))
+        if not plan.session and not plan.turns:
+            return
+        named = [id[:8] for id in plan.turns[:_MOST_TURNS]] or [plan.entry[:8]]
+        more = len(plan.turns) - len(named)
+        named += [f"{more:,} more"] if more > 0 else []
+        of = f" of session {plan.session[:8]}" if plan.session else ""
+        line = f"turn{'s' if len(named) > 1 else ''} {' and '.join(named)}{of}"
+        self.screen.say(self.screen.style(f"  {line}", "dim"))
 
     def already(self) -> str:
         """What to say of a plan that changes nothing."""
+        if self.plan.verb == UNDO and not self.plan.entry:
+            return f"{safe_line(self.plan.title)} changed nothing, or all of it is taken back"
         what = "that" if self.plan.paths else "everything"
         if self.plan.verb == REDO:
             return f"{what} is as {self._title()} left it"
@@ -140,7 +152,9 @@ class Page:
         called = layout.cut(timeline.title(self.plan.title), _LONGEST_TITLE, self.marks.cut)
         if self.plan.verb == ROLLBACK:
             return called
-        return f'"{called}"' if self.plan.turn else f"the rollback to {called}"
+        more = len(self.plan.turns) - 1
+        others = f" and {count(more, 'more turn', 'more turns')}" if more > 0 else ""
+        return f'"{called}"{others}' if self.plan.turn else f"the rollback to {called}"
 
     # -- path by path ------------------------------------------------------------------------
 
@@ -184,7 +198,7 @@ class Page:
     def whose(self, change: "PlannedChange") -> str:
         """Whose change it is, where that is not said by the first line."""
         if change.along or change.merged:
-            return change.along or change.merged
+            return "; ".join(filter(None, (change.along, change.merged)))
         if self.plan.verb != ROLLBACK:
             return "by shell" if change.how == BY_SHELL else ""
         names = [name for name in change.whose if name]
@@ -203,6 +217,18 @@ class Page:
             self.screen.say(f"  and {len(yours) - _MOST_YOURS:,} more of yours")
         self.part("May be another session's, so it stays", self.plan.shared)
         self.part("Not touched", self.plan.skipped)
+
+    def dependents(self) -> "list[str]":
+        """The later turns that build on what is taken back, a line each."""
+        found = []
+        for each in self.plan.dependents:
+            called = layout.cut(timeline.title(each.title), _LONGEST_TITLE, self.marks.cut)
+            paths = [safe(path) for path in each.paths[:_MOST_NAMED]]
+            more = len(each.paths) - len(paths)
+            paths += [f"{more:,} more"] if more else []
+            of = f" of {safe_line(each.agent)}" if each.agent else ""
+            found.append(f'{each.id[:8]}  "{called}"{of}: {", ".join(paths)}')
+        return found
 
     def part(self, head: str, remarks: "Iterable[Remark]") -> None:
         """Paths with a reason each, below a heading."""
@@ -230,12 +256,15 @@ class Page:
         """What else there is to know."""
         passed = self.plan.passed_over
         turns = "1 newer turn" if passed == 1 else f"{passed:,} newer turns"
-        notes = [f"passed over {turns} that changed nothing"] if passed else []
-        marked = [safe(c.path) for c in self.plan.changes if c.merged == WITH_MARKERS]
-        if marked:
-            named = f"`{marked[0]}`" if len(marked) == 1 else count(len(marked), "file")
-            notes.append(f"both versions are in {named}: look for `<<<<<<<` and edit it")
-        return notes
+        return [f"passed over {turns} that changed nothing"] if passed else []
+
+    def marked(self) -> "list[str]":
+        """What is left to be done where both versions were written."""
+        found = [safe(c.path) for c in self.plan.changes if c.merged == WITH_MARKERS]
+        if not found:
+            return []
+        named = f"`{found[0]}`" if len(found) == 1 else count(len(found), "file")
+        return [f"both versions are in {named}: look for `<<<<<<<`, and edit"]
 
 
 def in_conflict(plan: "Plan") -> str:
@@ -299,70 +328,3 @@ def _first_words(text: str) -> str:
     for end in (":", ";", " ("):
         text = text.partition(end)[0]
     return safe_line(text)
-
-
-# -- JSON --------------------------------------------------------------------------------------
-
-
-def plan_json(plan: "Plan") -> "dict[str, Json]":
-    """A plan as documented in docs/json.md."""
-    return _json(plan, None)
-
-
-def report_json(made: "Report") -> "dict[str, Json]":
-    """A report as documented in docs/json.md: the plan, and what became of it."""
-    return _json(made.plan, made)
-
-
-def _json(plan: "Plan", made: "Report | None") -> "dict[str, Json]":
-    return {
-        "verb": plan.verb,
-        "target": plan.target or None,
-        "base": plan.base,
-        "entry": plan.entry or None,
-        "title": plan.title,
-        "session": plan.session or None,
-        "agent": plan.agent or None,
-        "newest": plan.is_newest,
-        "changes": [_change(change) for change in plan.changes],
-        "conflicts": [_conflict(each) for each in plan.conflicts],
-        "kept": _remarks((*plan.kept, *(made.kept if made else ()))),
-        "skipped": _remarks(plan.skipped),
-        "shared": _remarks(plan.shared),
-        "rescued": _remarks(made.rescued if made else ()),
-        "doubts": list(plan.doubts),
-        "stays": list(plan.stays),
-        "covers": list(plan.covers),
-        "passed_over": plan.passed_over,
-        "effects": [],
-        "dependents": [],
-        "done": made is not None and bool(made.id),
-        "id": (made.id or None) if made else None,
-        "before": (made.before or None) if made else None,
-        "after": (made.after or None) if made else None,
-        "because": (made.because or None) if made else None,
-        "problems": list(made.problems) if made else [],
-        "undo": (made.undo or None) if made else None,
-    }
-
-
-def _change(change: "PlannedChange") -> "dict[str, Json]":
-    return {
-        **path_fields(change.path),
-        "verb": change.verb,
-        "whose": list(change.whose),
-        "how": change.how or None,
-        "along": change.along or None,
-        "merged": change.merged or None,
-    }
-
-
-def _conflict(conflict: "Conflict") -> "dict[str, Json]":
-    from takeback.cli import clashes
-
-    said = {**path_fields(conflict.path), "reason": conflict.reason}
-    return said | clashes.as_json(conflict)
-
-
-def _remarks(remarks: "Iterable[Remark]") -> "list[Json]":
-    return [{**path_fields(each.path), "reason": each.reason} for each in remarks]

@@ -16,14 +16,15 @@ COMMAND = Command(
     text=(
         "Without TURN what `takeback undo` took back last; once more puts back the one before.\n"
         "After a new turn there is no last one any more; a TURN by its id can be put back at any\n"
-        "time, unless you or others changed the same files since: that is a conflict, and nothing\n"
-        "is done."
+        "time. What you or others changed since is merged with it; where both changed the same\n"
+        "place there is a conflict, and nothing is done until you decide."
     ),
     operands=("[TURN]", "[-- PATH…]"),
     options=(*OPTIONS, *DECIDING, SESSION),
     examples=(
         ("takeback redo", "changed your mind about the last undo"),
         ("takeback redo mvkr", "put back a certain turn"),
+        ("takeback redo mvkr --keep-mine", "in a conflict, your version stays"),
     ),
 )
 

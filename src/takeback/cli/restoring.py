@@ -2,7 +2,7 @@
 
 import os
 
-from takeback.cli import previewed
+from takeback.cli import planjson, previewed
 from takeback.cli.app import folder
 from takeback.cli.arguments import Option
 from takeback.cli.contents import Contents
@@ -53,21 +53,24 @@ _DOES = {UNDO: "taken back", REDO: "put back", ROLLBACK: "changed"}
 
 
 class Wanted:
-    """What a plan is to be made of: some paths or all, what was decided, which turns besides."""
+    """What a plan is to be made of: some paths or all, and what was decided.
 
-    __slots__ = ("also", "decide", "inside", "paths")
+    `turns` are those that somebody chose instead of what the command line names.
+    """
+
+    __slots__ = ("decide", "inside", "paths", "turns")
 
     def __init__(
         self,
         paths: "list[bytes]",
         inside: bytes,
         decide: "str | Mapping[bytes, str]" = "",
-        also: "tuple[str, ...]" = (),
+        turns: "tuple[str, ...]" = (),
     ) -> None:
         self.paths = paths
         self.inside = inside
         self.decide = decide
-        self.also = also
+        self.turns = turns
 
 
 class Restoring:
@@ -128,7 +131,7 @@ class Restoring:
             return self._apply(plan)
         if not self._screen.can_ask:
             return self._refuse(plan, self._unasked(plan))
-        previewed.preview(plan, self._screen, self._contents)
+        self._preview(plan)
         return self._ask() or self._apply(plan, was_asked=True, was_previewed=True)
 
     def _wanted(self, decide: str) -> Wanted:
@@ -158,11 +161,20 @@ class Restoring:
         if plan.conflicts and not self._screen.json:
             return self._refuse(plan, self._conflict(plan))
         if self._screen.json:
-            self._screen.data(previewed.plan_json(plan))
+            self._screen.data(planjson.of_plan(plan))
             return ConflictError.exit_code if plan.conflicts else 0
-        previewed.preview(plan, self._screen, self._contents)
+        self._preview(plan)
         self._screen.note(f"nothing was changed; `{self._again()}` does it")
         return 0
+
+    def _preview(self, plan: "Plan") -> None:
+        previewed.preview(plan, self._screen, self._contents)
+        if plan.dependents:
+            turns = [id[:8] for id in (*plan.turns, *(each.id for each in plan.dependents))]
+            which = "it" if len(plan.dependents) == 1 else "them"
+            named = [shell_word(word) for word in self._given.rest]
+            call = self._call(self._name, *turns, paths=named)
+            self._screen.say(f"`{call}` takes {which} back, too")
 
     def _ask(self) -> int:
         """Ask whether to go on: 0 if so, else the exit code."""
@@ -200,7 +212,7 @@ class Restoring:
 
     def _report(self, made: "Report", *, was_previewed: bool = False) -> int:
         if self._screen.json:
-            self._screen.data(previewed.report_json(made))
+            self._screen.data(planjson.of_report(made))
         else:
             previewed.report(made, self._screen, self._contents, was_previewed=was_previewed)
         return 0
@@ -208,8 +220,8 @@ class Restoring:
     def _refuse(self, plan: "Plan", problem: "TakebackError") -> int:
         """Show the plan, and why it is not carried out."""
         if not self._screen.json:
-            previewed.preview(plan, self._screen, self._contents)
-        self._screen.error(problem, {"plan": previewed.plan_json(plan)})
+            self._preview(plan)
+        self._screen.error(problem, {"plan": planjson.of_plan(plan)})
         return problem.exit_code
 
     # -- why not -----------------------------------------------------------------------------
@@ -283,7 +295,7 @@ class Restoring:
             for name in ("session", "because")
             if given.has(name)
         ]
-        switches = ["keep-mtime"]
+        switches = ["keep-mtime", "shared"]
         if not any(flag.removeprefix("--") in DECISIONS for flag in flags):
             switches += DECISIONS
         kept = [f"--{name}" for name in switches if given.has(name)]

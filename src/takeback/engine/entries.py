@@ -1,6 +1,10 @@
 """What two entries of trees have to do with each other. Pure, and asked when plans are made."""
 
-from takeback.model import reasons
+import os
+
+from takeback.model import reasons, terms
+from takeback.model.difference import judge
+from takeback.model.made import Made
 from takeback.model.tree import FOLDER, LINK, REGULAR
 
 TYPE_CHECKING = False
@@ -51,3 +55,20 @@ def no_folder(entry: "Entry") -> str:
 def can_be_captured(now: "Entry", then: "Entry | None") -> bool:
     """Whether something that was left out is captured when it is to be replaced."""
     return now.reason == reasons.TOO_LARGE and now.kind == REGULAR and then is not None
+
+
+def verb_of(path: bytes, now: "Entry | None", target: "Entry | None") -> str:
+    """What is done at a path that becomes something else; empty if it does not."""
+    if isinstance(target, Made):
+        return terms.MERGE
+    if now is not None and now.reason and target is not None:
+        return {FOLDER: terms.MKDIR, LINK: terms.LINK}.get(target.kind, terms.WRITE)
+    difference = judge(path, now, target)
+    return difference.verb if difference is not None else ""
+
+
+def named(entries: "list[Entry]") -> str:
+    """The first of some entries, and how many more there are."""
+    first = f"`{os.fsdecode(min(entries, key=lambda entry: entry.name).name)}`"
+    more = len(entries) - 1
+    return f"{first} and {more:,} more" if more else first

@@ -18,15 +18,16 @@ from takeback.engine.entries import (
     goes_as_folder,
     is_same,
     is_unknown,
+    named,
     no_folder,
     not_covered,
+    verb_of,
 )
 from takeback.engine.merging import Clash, Kept, merged_with
 from takeback.model import reasons, terms
-from takeback.model.difference import judge
 from takeback.model.made import Made
 from takeback.model.plan import WITH_MARKERS, Conflict, PlannedChange, Remark
-from takeback.model.tree import FOLDER, LINK, REGULAR
+from takeback.model.tree import FOLDER, REGULAR
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -324,9 +325,9 @@ class Draft:
             return
         del self.wishes[path]
         if wish.target is None:
-            self.kept[path] = f"not empty: it holds {_named(stays)}"
+            self.kept[path] = f"not empty: it holds {named(stays)}"
         else:
-            self._object(path, f"it holds {_named(stays)}, which would have to go: move it away")
+            self._object(path, f"it holds {named(stays)}, which would have to go: move it away")
 
     def _goes(self, path: bytes) -> bool:
         wish = self.wishes.get(path)
@@ -352,7 +353,7 @@ class Draft:
         found = []
         for path in sorted(self.wishes):
             wish, now = self.wishes[path], self._now.at(path)
-            verb = _verb(path, now, wish.target)
+            verb = verb_of(path, now, wish.target)
             if verb:
                 change = PlannedChange(
                     path, verb, now, wish.target, whose=whose(path), how=wish.how
@@ -387,15 +388,6 @@ def _why(since: "list[str]", reason: str) -> str:
     return f"{reason} by {' and '.join(since)}" if since else reason
 
 
-def _verb(path: bytes, now: "Entry | None", target: "Entry | None") -> str:
-    if isinstance(target, Made):
-        return terms.MERGE
-    if now is not None and now.reason and target is not None:
-        return {FOLDER: terms.MKDIR, LINK: terms.LINK}.get(target.kind, terms.WRITE)
-    difference = judge(path, now, target)
-    return difference.verb if difference is not None else ""
-
-
 def _above(path: bytes) -> "Iterable[bytes]":
     """The folders on the way to a path, from the top."""
     parts = path.split(b"/")
@@ -404,9 +396,3 @@ def _above(path: bytes) -> "Iterable[bytes]":
 
 def _join(path: bytes, name: bytes) -> bytes:
     return path + b"/" + name if path else name
-
-
-def _named(entries: "list[Entry]") -> str:
-    first = f"`{os.fsdecode(min(entries, key=lambda entry: entry.name).name)}`"
-    more = len(entries) - 1
-    return f"{first} and {more:,} more" if more else first
