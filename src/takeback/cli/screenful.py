@@ -149,7 +149,8 @@ class Screenful:
         for style, text in lines[: rows or 1]:
             cut = layout.cut(text, max(columns, 1), "…" if self._screen.can_show("…") else "~")
             painted.append(self._screen.style(cut, *style.split()) if style else cut)
-        self._screen.paint("\x1b[H" + "\x1b[K\r\n".join(painted) + "\x1b[K\x1b[J")
+        # Each line is emptied first: after one that fills it, that would take its last sign.
+        self._screen.paint("\x1b[H" + "\r\n".join(f"\x1b[K{line}" for line in painted))
 
 
 def _hear(_number: int, _frame: "FrameType | None") -> None:
