@@ -1,11 +1,11 @@
-"""What is left of a text when some of its edits had never been: lines with an identity of their own.
+"""What is left of a text if some of its edits had never been: lines with an identity.
 
     Text        one file through all its names: who made it, what it was called, who deleted it
     └── Line    one line: who put it there, and what became of it, edit by edit
 
-Nothing is merged here. Each line remembers every edit that was made to it, and what is shown are the
-edits that count. An edit is dropped when its turn is taken back, and counts again when it is put
-back. Where the edits that count make no sense without a dropped one (a line that you changed and an
+Nothing is merged here. Each line remembers every edit that was made to it, and what is shown are
+the edits that count. An edit is dropped when its turn is taken back, and counts again when it is
+put back. Where the edits that count make no sense without a dropped one (a line that you changed and an
 undone turn had put there), the model says `Unclear`: only a conflict is right then.
 """
 
@@ -145,6 +145,16 @@ class Model:
                 counting = (e for e in text.edits() if e not in dropped)
                 if any(edit.number > gone.number for edit in counting):
                     found.add(text.name(self.dropped))
+        return found
+
+    def own_lines(self, name: str, dropped: Collection[Edit]) -> list[str]:
+        """The lines of a file that is there now which edits wrote that are not dropped."""
+        found = []
+        for line in self._visible(name):
+            states = [state for state in line.states if state[0] not in self.dropped]
+            edit, text = [(line.made, line.text), *states][-1]
+            if edit not in dropped and text is not None:
+                found.append(text)
         return found
 
     def without(self, dropped: Collection[Edit]) -> Files:

@@ -195,7 +195,7 @@ def since(turn: str, what: str) -> Since:
 RESTORED, REMOVED, MERGED = "restored", "removed", "merged"
 KEPT, GONE, CONFLICT = "kept", "stays deleted", "**conflict**"
 FOLLOWED = "taken back under the new name"
-NEVER = "–"
+NEVER = "·"
 """There is nothing that could be edited, deleted or renamed."""
 
 
@@ -272,7 +272,9 @@ def _cells() -> dict[tuple[str, str], Cell]:
         "made a link a file": _of_kinds({"f": _LINK}),
         "made a file a folder": _of_kinds({"f": OLD}),
     }
-    return {(turn, what): cell for turn in rows for what, cell in zip(SINCE, rows[turn])}
+    return {
+        (turn, what): cell for turn in rows for what, cell in zip(SINCE, rows[turn], strict=True)
+    }
 
 
 def _of_kinds(before: Tree) -> tuple[Cell, ...]:

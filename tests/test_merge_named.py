@@ -1,9 +1,8 @@
 """What goes wrong elsewhere when an agent, another agent and a person work in one tree."""
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
 import pytest
 
@@ -61,10 +60,9 @@ def other(work: Work) -> Session:
 def test_a_save_during_a_shell_step_is_marked_and_in_the_store(work: Work) -> None:
     """Nobody can tell your save from the shell's: it is marked *by shell*, and never lost."""
     work.put("notes.txt", text())
-    with work.turn() as turn:
-        with turn.step("Bash", {"command": "make"}):
-            work.put("made.o", "by the shell\n")
-            set_line(work, "notes.txt", 9, "mine")
+    with work.turn() as turn, turn.step("Bash", {"command": "make"}):
+        work.put("made.o", "by the shell\n")
+        set_line(work, "notes.txt", 9, "mine")
     (change,) = [c for c in work.project.plan_undo().changes if c.path == b"notes.txt"]
     assert change.how == "shell"
     report = work.undo()
@@ -119,6 +117,39 @@ def test_hand_edits_after_an_interrupt_stay_also_below_the_next_turn(work: Work)
     assert work.text("code.py") == text(_6="mine", _10="the second turn's")
     work.undo()
     assert work.text("code.py") == text(_6="mine")
+
+
+def test_a_turn_that_came_back_to_what_you_edited(work: Work) -> None:
+    """Of a file that the turn made, you edited and the turn edited again, your state stays."""
+    with work.turn() as turn:
+        with editing(turn, "made.py"):
+            work.put("made.py", text())
+        set_line(work, "made.py", 9, "mine")
+        with editing(turn, "made.py"):
+            set_line(work, "made.py", 3, "the agent's")
+    now = work.picture()
+    report = work.undo()
+    assert work.text("made.py") == text(_9="mine")
+    assert "made.py" in said(report.plan.kept)
+    work.redo()
+    assert work.picture() == now
+
+
+def test_a_turn_that_made_again_what_you_deleted(work: Work) -> None:
+    """Of a file that the turn edited, you deleted and the turn made again, nothing is left."""
+    work.put("code.py", text())
+    with work.turn() as turn:
+        with editing(turn, "code.py"):
+            set_line(work, "code.py", 3, "the agent's")
+        work.remove("code.py")
+        with editing(turn, "code.py"):
+            work.put("code.py", "made again\n")
+    now = work.picture()
+    report = work.undo()
+    assert work.has_none("code.py")
+    assert "code.py" in said(report.plan.kept)
+    work.redo()
+    assert work.picture() == now
 
 
 # -- two sessions ------------------------------------------------------------------------------
@@ -199,16 +230,19 @@ def test_a_whole_session_goes_and_the_other_one_stays(work: Work, other: Session
 
 
 def test_a_session_that_changed_nothing_says_so(work: Work, other: Session) -> None:
-    """To take back a session without changes is no mistake and no change; it is told."""
+    """To take back a session without changes changes nothing, and it is told."""
     with work.turn():
         work.put("a", "a\n")
     other.turn("looked around").end()
     before = work.picture()
-    with pytest.raises(takeback.NothingToTakeBackError, match="nothing to undo in the session"):
-        work.project.undo(whole_session=other.id)
+    report = work.project.undo(whole_session=other.id)
+    assert not report.id
+    assert not report.plan.changes
+    assert report.plan.title == f"the session `{other.id}`"
     with pytest.raises(takeback.NothingToTakeBackError, match="nothing to undo in the session"):
         other.undo()
     assert work.picture() == before
+    assert work.project.undo().plan.title == "do it"
 
 
 # -- shared paths ------------------------------------------------------------------------------
@@ -554,5 +588,3 @@ def test_the_middle_of_a_thousand_turns(work: Work) -> None:
     assert paths_of(report.plan) == {f"f{name}": "merge"}
     work.project.redo()
     assert work.picture() == before
-
-

@@ -4,6 +4,7 @@ Whatever comes of it, not a byte that somebody wrote is missing from both the tr
 """
 
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -46,11 +47,11 @@ class Played:
                 step(self.work.tree, TURNS[turn].left)
                 self.work.checkpoint()
         elif steps:
-            with self.work.project.session("other") as session:
-                with session.turn(OTHERS_PROMPT) as other:
-                    for step in steps:
-                        step(self.work.tree, TURNS[turn].left)
-                        other.checkpoint()
+            session = self.work.project.session("other")
+            with session.turn(OTHERS_PROMPT) as other:
+                for step in steps:
+                    step(self.work.tree, TURNS[turn].left)
+                    other.checkpoint()
 
     def undo(self, decide: str = "") -> takeback.Report:
         """Take the turn back; whatever was there before is in the store."""
@@ -69,9 +70,9 @@ class Played:
 
 
 @pytest.fixture(params=[YOU, OTHER])
-def by(request: pytest.FixtureRequest) -> Iterator[str]:
+def by(request: pytest.FixtureRequest) -> str:
     """Who changed it since."""
-    yield request.param
+    return str(request.param)
 
 
 @pytest.mark.parametrize(("turn", "since"), COMBINATIONS)
@@ -109,9 +110,7 @@ def test_a_conflict_says_who_did_what(work: Work, turn: str, since: str, by: str
 
 @pytest.mark.parametrize("decision", ["keep-mine", "skip-conflicts"])
 @pytest.mark.parametrize(("turn", "since"), CONFLICTS)
-def test_a_conflict_that_is_left(
-    work: Work, turn: str, since: str, by: str, decision: str
-) -> None:
+def test_a_conflict_that_is_left(work: Work, turn: str, since: str, by: str, decision: str) -> None:
     """What conflicts stays as it is and is named, and the rest is taken back."""
     played = Played(work, turn, since, by)
     plan = played.undo(decision).plan
@@ -145,7 +144,7 @@ def test_a_conflict_that_is_marked(work: Work, turn: str, since: str, by: str) -
     sides = ["<<<<<<< ", "||||||| ", "=======\n", ">>>>>>> "]
     places = [marked[1].index(side) for side in sides]
     assert places == sorted(places)
-    mine, left, old = (marked[1][a:b] for a, b in zip(places, places[1:], strict=False))
+    mine, left, old = (marked[1][a:b] for a, b in pairwise(places))
     assert merge_table.YOUR_LINE in mine or merge_table.YOUR_TEXT in mine
     assert merge_table.TURNS_LINE in left
     assert "line three\n" in old
@@ -223,7 +222,7 @@ TEXTS: dict[str, Sides] = {
 
 @pytest.mark.parametrize("what", TEXTS)
 def test_texts_stay_in_your_manner(work: Work, what: str) -> None:
-    """Line ends, the last one, byte order mark and encoding are those of the text as you have it."""
+    """Line ends, byte order mark and encoding are those of the text as you have it."""
     old, left, mine, merged = TEXTS[what]
     work.put("f", old)
     with work.turn():

@@ -84,7 +84,9 @@ class Shop:
         for name in NAMES[:2]:
             self.model.create(nobody, name, [self._line("before") for _ in range(7)])
         self._write_files()
-        self.project = cleanup.enter_context(takeback.open(self.root, home=os.fsdecode(ground.home)))
+        self.project = cleanup.enter_context(
+            takeback.open(self.root, home=os.fsdecode(ground.home))
+        )
         self.project.checkpoint()
         self.sessions: list[Session] = [self.project.session(name) for name in ("one", "two")]
         self.running: dict[int, Turn] = {}
@@ -229,10 +231,9 @@ class Shop:
         before = self.bytes()
         try:
             report = getattr(self.project, verb)(**given)
-        except takeback.ConflictError as conflict:
-            assert conflict.conflicts
-            assert self.bytes() == before
+        except takeback.ConflictError:
             event(f"{verb}: conflict")
+            self._unchanged(before)
             return False
         try:
             expected = self.model.without(dropped)
@@ -245,11 +246,16 @@ class Shop:
             if name not in orphans:
                 assert found.get(name) == expected.get(name), name
         if orphans:
+            for name in orphans:
+                assert set(self.model.own_lines(name, dropped)) <= set(found[name])
             raise Told
         merged = any(change.verb == "merge" for change in report.plan.changes)
         event(f"{verb}: {'merged' if merged else 'exact'}")
         self.model.dropped = dropped
         return True
+
+    def _unchanged(self, before: dict[str, bytes]) -> None:
+        assert self.bytes() == before, "a conflict changes nothing"
 
 
 class Told(Exception):
