@@ -1,4 +1,4 @@
-"""The interactive preview on a real terminal: keys in, screens out, and files as they were shown."""
+"""The interactive preview on a real terminal: keys in, screens out, files as they were shown."""
 
 import os
 import shlex
@@ -16,7 +16,7 @@ from terminal import Terminal
 pytestmark = pytest.mark.usefixtures("signals_as_in_a_terminal")
 
 STARTED = [sys.executable, "-I", "-m", "takeback"]
-UP, DOWN = b"\x1b[A", b"\x1b[B"
+MINUS = "\N{MINUS SIGN}"
 LEFT = b"\x1b[?25h\x1b[?1049l"
 """What shows the cursor and the ordinary screen again."""
 
@@ -74,9 +74,9 @@ def test_the_list(shop: Shop, terminal: Start) -> None:
     assert lines[:5] == [
         f'Take back "{LABEL}" of claude-code',
         "> [?] conflict src/pay.py                 changed in the same place sin…",
-        "  [x] write    src/cart.py         +1 −1  by shell",
-        "  [x] delete   src/validate.py     +0 −1",
-        "  [x] create   tests/test_cart.py  +1 −0  by shell",
+        f"  [x] write    src/cart.py         +1 {MINUS}1  by shell",
+        f"  [x] delete   src/validate.py     +0 {MINUS}1",
+        f"  [x] create   tests/test_cart.py  +1 {MINUS}0  by shell",
     ]
     assert lines[-2:] == [
         "1 conflict to decide; would restore 2 files, remove 1",

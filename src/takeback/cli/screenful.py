@@ -145,9 +145,9 @@ class Screenful:
     def draw(self, lines: "Sequence[Styled]") -> None:
         """Show these lines, and nothing else."""
         columns, rows = self._screen.size
-        painted = []
+        painted, mark = [], layout.marks(self._screen).cut
         for style, text in lines[: rows or 1]:
-            cut = layout.cut(text, max(columns, 1), "…" if self._screen.can_show("…") else "~")
+            cut = layout.cut(text, max(columns, 1), mark)
             painted.append(self._screen.style(cut, *style.split()) if style else cut)
         # Each line is emptied first: after one that fills it, that would take its last sign.
         self._screen.paint("\x1b[H" + "\r\n".join(f"\x1b[K{line}" for line in painted))
