@@ -5,8 +5,8 @@
 
 Nothing is merged here. Each line remembers every edit that was made to it, and what is shown are
 the edits that count. An edit is dropped when its turn is taken back, and counts again when it is
-put back. Where the edits that count make no sense without a dropped one (a line that you changed and an
-undone turn had put there), the model says `Unclear`: only a conflict is right then.
+put back. Where the edits that count make no sense without a dropped one (you changed a line that an
+undone turn had written), the model says `Unclear`: only a conflict is right then.
 """
 
 from collections.abc import Collection, Iterator
