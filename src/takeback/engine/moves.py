@@ -5,12 +5,13 @@ file would be in two places, or in none. What somebody renamed since is found wh
 by what the log says, by the same content, or by content that is similar enough.
 """
 
+from takeback.engine.entries import is_same
 from takeback.model import jsontext
 from takeback.model.tree import LINK, REGULAR
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Mapping
 
     from takeback.engine.plans import View
     from takeback.engine.reverts import Taken
@@ -63,17 +64,49 @@ def other_sides(renames: "Renames", is_chosen: "Callable[[bytes], bool]") -> "di
     return found
 
 
-def moves(taken: "Iterable[Taken]", renames: "Renames") -> "list[Move]":
-    """The renames of which both ends are plain: one name went, one came, nobody was in between."""
-    known = {each.path: each for each in taken if each.path in renames and len(each.runs) == 1}
+def moves(taken: "Iterable[Taken]", renames: "Renames", now: "View", read: "Read") -> "list[Move]":
+    """The renames of which both ends are plain: one name went, one came, nobody was in between.
+
+    If a file was renamed and edited at once, nobody noted it. It is looked for only if what came
+    was changed since: otherwise both names are right without that.
+    """
+    plain = [each for each in taken if len(each.runs) == 1]
+    old = {each.path: each for each in plain if _is_file(each.runs[0][0]) and not each.runs[0][1]}
+    new = {each.path: each for each in plain if _is_file(each.runs[0][1]) and not each.runs[0][0]}
     found = []
     for names in {frozenset(each) for each in renames.values()}:
-        group = [known[name] for name in names if name in known]
-        old = [each for each in group if each.runs[0][1] is None and _is_file(each.runs[0][0])]
-        new = [each for each in group if each.runs[0][0] is None and _is_file(each.runs[0][1])]
-        if len(old) == len(new) == 1:
-            found.append(Move(old[0], new[0]))
+        ends = [old[n] for n in names if n in old], [new[n] for n in names if n in new]
+        if len(ends[0]) == len(ends[1]) == 1:
+            found.append(Move(ends[0].pop(), ends[1].pop()))
+    for path in sorted(new.keys() - renames.keys()):
+        if not is_same(now.at(path), new[path].runs[0][1]):
+            left = {name: old[name].runs[0][0] for name in sorted(old.keys() - renames.keys())}
+            name = most_like(new[path].runs[0][1], left, read)
+            if name is not None:
+                found.append(Move(old.pop(name), new[path]))
     return found
+
+
+def most_like(
+    wanted: "Entry | None", among: "Mapping[bytes, Entry | None]", read: "Read"
+) -> "bytes | None":
+    """The name of the file that is most like another, if one is like it enough."""
+    if wanted is None or wanted.kind != REGULAR or not 0 < wanted.size <= _LARGEST:
+        return None
+    like = [
+        (name, entry)
+        for name, entry in among.items()
+        if entry is not None and entry.kind == REGULAR and not entry.reason
+        if wanted.size // 3 <= entry.size <= wanted.size * 3
+    ]
+    if not like:
+        return None
+    from takeback.store.mergefile import similarity
+
+    text = read(wanted)
+    likeness = [(similarity(text, read(e)), name) for name, e in like[:_MOST_COMPARED]]
+    best, name = max(likeness)
+    return name if best >= SIMILAR else None
 
 
 def _is_file(entry: "Entry | None") -> bool:
@@ -96,7 +129,13 @@ class RenamedSince:
         """Where a file is now that was left at a path; None if it is nowhere."""
         if left is None or left.reason or left.kind not in (REGULAR, LINK):
             return None
-        return self._by_log(path) or self._by_content(left) or self._by_likeness(left)
+        return (
+            self._by_log(path)
+            or self._by_content(left)
+            or most_like(
+                left, {name: self._now.at(name) for name in self._candidates()}, self._read
+            )
+        )
 
     def _candidates(self) -> "dict[bytes, bytes | None]":
         """What others made since, and from what, as far as the log tells."""
@@ -125,22 +164,3 @@ class RenamedSince:
             if entry.strong == left.strong:
                 return name
         return None
-
-    def _by_likeness(self, left: "Entry") -> "bytes | None":
-        if left.kind != REGULAR or not 0 < left.size <= _LARGEST:
-            return None
-        found = [(name, self._now.at(name)) for name in self._candidates()]
-        like = [
-            (name, entry)
-            for name, entry in found
-            if entry is not None and entry.kind == REGULAR and not entry.reason
-            if left.size // 3 <= entry.size <= left.size * 3
-        ]
-        if not like:
-            return None
-        from takeback.store.mergefile import similarity
-
-        text = self._read(left)
-        likeness = [(similarity(text, self._read(e)), name) for name, e in like[:_MOST_COMPARED]]
-        best, name = max(likeness)
-        return name if best >= SIMILAR else None

@@ -162,7 +162,7 @@ class Planner:
         renames = renamed(taken)
         others = other_sides(renames, within.cover)
         done = set()
-        for move in moves(taken, renames):
+        for move in moves(taken, renames, self.now, self._trees.content):
             if not within.cover(move.old.path) and move.old.path not in others:
                 continue
             folder_at = lambda path, move=move: self._reverts.before(move.old, path)  # noqa: E731
@@ -182,7 +182,8 @@ class Planner:
     def _keep_yours(self, draft: Draft, chosen: Selection) -> None:
         """Say that what you did since stays."""
         for path in self._reverts.yours(chosen.before, self._row):
-            if not any(path in told for told in (draft.wishes, draft.conflicts, draft.skipped)):
+            told = (draft.wishes, draft.conflicts, draft.skipped, draft.left)
+            if not any(path in each for each in told):
                 draft.kept.setdefault(path, "yours")
 
     def _shared(self, chosen: Selection) -> "tuple[Remark, ...]":

@@ -106,6 +106,8 @@ class Draft:
         self.conflicts: dict[bytes, Conflict] = {}
         self.kept: dict[bytes, str] = {}
         self.skipped: dict[bytes, str] = {}
+        self.left: set[bytes] = set()
+        """Names under which somebody found a file, and gave it another."""
         self._there: set[bytes] = set()
         self._left: set[bytes] = set()
         """What was decided to stay as it is."""
@@ -148,6 +150,7 @@ class Draft:
         found = self._renamed.find(taken.path, left)
         if found is None or found in self.wishes:
             return taken.path
+        self.left.add(taken.path)
         if first is None:
             self.kept[found] = (
                 f"made by this turn as `{os.fsdecode(taken.path)}`, and renamed since"
@@ -172,6 +175,7 @@ class Draft:
             if found is None:
                 self.kept[old.path] = "renamed by this turn and deleted since"
                 return True
+            self.left.add(new.path)
             at, goes, now = found, b"", self._now.at(found)
         spot = _Spot(old, at, folder_at, goes)
         same = is_same(now, left)
