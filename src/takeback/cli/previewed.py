@@ -205,7 +205,7 @@ class Page:
         if not names:
             return ""
         by = f"by {' and '.join(names)}"
-        return f"{by} (by shell)" if change.how == BY_SHELL and names != [YOU] else by
+        return f"{by}, by shell" if change.how == BY_SHELL and names != [YOU] else by
 
     # -- what stays --------------------------------------------------------------------------
 

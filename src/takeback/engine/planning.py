@@ -245,6 +245,8 @@ class Planner:
                     hint="apply a plan to the project that it was made for",
                 )
             return
+        if not plan.entry:
+            return  # a session that changed nothing
         items = [self._select.item(id) for id in plan.turns or (plan.target,)]
         if plan.verb == UNDO:
             for item in items:
