@@ -4,7 +4,7 @@ import os
 import shlex
 import signal
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -42,9 +42,11 @@ def terminal(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> Iterator[Start]:
     monkeypatch.setenv("NO_COLOR", "1")
     monkeypatch.delenv("LC_ALL", raising=False)
 
-    def start(*words: str, rows: int = 16, columns: int = 72) -> Terminal:
+    def start(
+        *words: str, rows: int = 16, columns: int = 72, program: Sequence[str] = ("-m", "takeback")
+    ) -> Terminal:
         os.chdir(shop.tree)
-        made.append(Terminal([*STARTED, *words], rows, columns))
+        made.append(Terminal([sys.executable, "-I", *program, *words], rows, columns))
         return made[-1]
 
     here = Path.cwd()
@@ -156,7 +158,7 @@ def test_long_lists_scroll(shop: Shop, terminal: Start) -> None:
     screen.type(b"G")
     screen.shows("> [x] delete   many/099")
     screen.type(b"\x1b[5~")
-    screen.shows("row 90 of 101")
+    screen.shows("row 89 of 101")
     screen.type(b"g")
     screen.shows("> [x] rmdir    many")
 
@@ -418,21 +420,18 @@ main(["undo", "Add payment validation"])
 """
 
 
-def test_a_bug_leaves_the_terminal_in_order(shop: Shop, terminal: Start) -> None:
+def test_a_bug_leaves_the_terminal_in_order(terminal: Start) -> None:
     """Even an error that nobody expects does not leave a terminal without an echo."""
-    assert terminal
-    os.chdir(shop.tree)
-    screen = Terminal([sys.executable, "-I", "-c", BROKEN], 16, 72)
+    screen = terminal(program=["-c", BROKEN])
     modes = screen.modes()
     assert screen.status() == 1
     assert screen.seen.index(LEFT) < screen.seen.index(b"RuntimeError: a bug")
     assert screen.modes() == modes
-    screen.close()
 
 
-def test_ctrl_z_stops_and_goes_on(shop: Shop, terminal: Start) -> None:
+@pytest.mark.usefixtures("terminal")
+def test_ctrl_z_stops_and_goes_on(shop: Shop) -> None:
     """Stopped, the terminal is the shell's again; continued, the list is drawn as it was."""
-    assert terminal
     words = shlex.join([*STARTED, "undo", LABEL])
     line = f"cd {shlex.quote(str(shop.tree))}; {words}; echo stopped; read x; fg"
     screen = Terminal(["/bin/sh", "-mc", line], 16, 72)

@@ -95,13 +95,13 @@ def begin(plan: Plan, of: "Callable[[PlannedChange], str]", decide: str = "") ->
 
 def renewed(model: Model, plan: Plan, of: "Callable[[PlannedChange], str]") -> Model:
     """The same for another plan; rows that can be chosen stay where they are."""
-    known = {item.path: item for item in model.items if item.can_be_chosen}
+    known = {item.path: item for item in model.items if item.mark and item.path is not None}
     changes = {change.path: change for change in plan.changes}
     conflicts = {conflict.path: conflict for conflict in plan.conflicts}
     remarks = (*plan.kept, *plan.skipped, *plan.shared)
     reasons = {remark.path: remark.reason for remark in remarks}
     rows = []
-    for path in dict.fromkeys((*filter(_is_path, known), *conflicts, *changes)):
+    for path in dict.fromkeys((*known, *conflicts, *changes)):
         old = known.get(path)
         conflict = conflicts.get(path) or (old.conflict if old is not None else None)
         change = changes.get(path)
@@ -128,10 +128,6 @@ def _builds_on(later: "Dependent") -> str:
     return (
         f'"{later.title}" of {later.agent} builds on this, and stays; `+` takes it along: {paths}'
     )
-
-
-def _is_path(path: "bytes | None") -> bool:
-    return path is not None
 
 
 def _row(
@@ -297,7 +293,7 @@ def _decide_all(model: Model, decision: str) -> Model:
 
 
 def _decided(model: Model, found: "Mapping[bytes, str]") -> Model:
-    decided = tuple((model.choice.decisions | dict(found)).items())
+    decided = tuple({**model.choice.decisions, **found}.items())
     choice = model.choice._replace(decided=decided, off=model.choice.off - found.keys())
     return model._replace(choice=choice)
 

@@ -17,12 +17,14 @@ from takeback.errors import TakebackError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from types import FrameType
-    from typing import Self
+    from typing import Any, Self
 
     from takeback.cli.clashes import Styled
     from takeback.cli.render import Screen
+
+    Handler = Callable[[int, FrameType | None], Any] | int | None
 
 _ENTER = "\x1b[?1049h\x1b[?25l"
 _LEAVE = "\x1b[?25h\x1b[?1049l"
@@ -53,7 +55,7 @@ class Screenful:
         self._screen = screen
         self._input = sys.stdin.fileno()
         self._before = termios.tcgetattr(self._input)
-        self._handlers: dict[int, object] = {}
+        self._handlers: dict[int, Handler] = {}
         self._woken = (-1, -1)
         self._wakeup = -1
         self._read = b""
@@ -77,7 +79,7 @@ class Screenful:
     def __exit__(self, *_: object) -> None:
         self._give_back()
         for number, handler in self._handlers.items():
-            signal.signal(number, handler)  # type: ignore[arg-type] -- it was there before
+            signal.signal(number, handler)
         signal.set_wakeup_fd(self._wakeup)
         for end in self._woken:
             os.close(end)
