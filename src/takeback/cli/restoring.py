@@ -15,7 +15,16 @@ from takeback.errors import (
     UsageError,
 )
 from takeback.model.safetext import shell_word
-from takeback.model.terms import DECISIONS, MARKERS, REDO, ROLLBACK, TAKE_BACK, UNDO
+from takeback.model.terms import (
+    DECISIONS,
+    KEEP_MINE,
+    MARKERS,
+    REDO,
+    ROLLBACK,
+    SKIP,
+    TAKE_BACK,
+    UNDO,
+)
 from takeback.model.tree import FOLDER
 
 TYPE_CHECKING = False
@@ -262,19 +271,21 @@ class Restoring:
         """How each decision is made on the command line."""
         several = len(plan.conflicts) > 1
         it, file = ("them", "the files") if several else ("it", "the file")
-        both = (
-            "puts the turn's version back over that"
-            if plan.verb == REDO
-            else ("takes back both changes, the turn's and those since")
-        )
+        rest = f"; the rest is {_DOES[plan.verb]}" if plan.changes else ""
+        both = "takes back both changes, the turn's and those since"
+        if plan.verb == REDO:
+            both = "puts the turn's version back over that"
         said = {
-            "--keep-mine": f"keeps {it} as now, and does the rest",
-            "--take-back": both,
-            "--markers": f"writes both versions into {file}, with markers",
-            "--skip-conflicts": f"leaves {it} alone, and does the rest",
+            KEEP_MINE: f"keeps {file} as now{rest}",
+            TAKE_BACK: both,
+            MARKERS: f"writes both versions into {file}, with markers",
+            SKIP: f"skips {it}{rest}",
         }
-        able = {f"--{each}" for each in DECISIONS if can_decide(plan.conflicts, each)}
-        return [f"`{self._again(flag)}` {said[flag]}" for flag in said if flag in able]
+        return [
+            f"`{self._again(f'--{decision}')}` {does}"
+            for decision, does in said.items()
+            if can_decide(plan.conflicts, decision)
+        ]
 
     def _named(self, paths: "list[bytes]") -> "list[str]":
         """How one would name these paths on the command line; vaguely, if they are many."""
