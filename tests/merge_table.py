@@ -214,6 +214,7 @@ _BOTH = file(text(TURNS_LINE, YOUR_LINE))
 _LEFT = file(text(TURNS_LINE))
 _NEW = file(YOUR_TEXT)
 _LINK = link("where it led")
+_INSIDE = file(TURNS_TEXT)
 
 
 def _cells() -> dict[tuple[str, str], Cell]:
@@ -268,18 +269,34 @@ def _cells() -> dict[tuple[str, str], Cell]:
             Cell(FOLLOWED, {"h": _YOURS}),
             Cell(KEPT, {"f": _NEW}),
         ),
-        "made a file a link": _of_kinds({"f": OLD}),
-        "made a link a file": _of_kinds({"f": _LINK}),
-        "made a file a folder": _of_kinds({"f": OLD}),
+        "made a file a link": (
+            Cell(RESTORED, {"f": OLD}),
+            *(Cell(CONFLICT, {"f": OLD}),) * 2,
+            Cell(GONE, {}),
+            Cell(FOLLOWED, {"h": OLD}),
+            Cell(GONE, {"h": link(f"where you say: {YOUR_LINE}")}),
+            Cell(CONFLICT, {"f": OLD}),
+        ),
+        "made a link a file": (
+            Cell(RESTORED, {"f": _LINK}),
+            *(Cell(CONFLICT, {"f": _LINK}),) * 2,
+            Cell(GONE, {}),
+            Cell(FOLLOWED, {"h": _LINK}),
+            Cell(CONFLICT, {"h": _LINK}),
+            Cell(CONFLICT, {"f": _LINK}),
+        ),
+        "made a file a folder": (
+            Cell(RESTORED, {"f": OLD}),
+            *(Cell(CONFLICT, {"f": OLD}),) * 2,
+            Cell(GONE, {}),
+            Cell(GONE, {"h": FOLDER, "h/inside": _INSIDE}),
+            Cell(GONE, {"h": FOLDER, "h/inside": _INSIDE, "h/yours": file(YOUR_LINE)}),
+            Cell(CONFLICT, {"f": OLD}),
+        ),
     }
     return {
         (turn, what): cell for turn in rows for what, cell in zip(SINCE, rows[turn], strict=True)
     }
-
-
-def _of_kinds(before: Tree) -> tuple[Cell, ...]:
-    clash = Cell(CONFLICT, before)
-    return (Cell(RESTORED, before), clash, clash, Cell(GONE, {}), clash, clash, clash)
 
 
 CELLS = _cells()

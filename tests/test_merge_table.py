@@ -87,7 +87,7 @@ def test_each_combination(work: Work, turn: str, since: str, by: str) -> None:
     report = played.undo()
     assert picture(work.tree) == {**cell.tree, ALSO: WAS}
     told = [remark.path for remark in report.plan.kept]
-    assert is_about_it(told) == (cell.outcome in (KEPT, GONE))
+    assert is_about_it(told) or cell.outcome not in (KEPT, GONE)
     work.project.redo()
     assert picture(work.tree) == played.now
 
