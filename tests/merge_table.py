@@ -206,6 +206,8 @@ class Cell(NamedTuple):
     tree: Tree
     is_text: bool = False
     """Whether a conflict can be marked in the text."""
+    in_the_way: Tree | None = None
+    """What stays if something of yours is in the way: only you can move it away."""
 
 
 _YOURS = file(text(nine=YOUR_LINE))
@@ -287,7 +289,8 @@ def _cells() -> dict[tuple[str, str], Cell]:
         ),
         "made a file a folder": (
             Cell(RESTORED, {"f": OLD}),
-            *(Cell(CONFLICT, {"f": OLD}),) * 2,
+            Cell(CONFLICT, {}, in_the_way={"f": FOLDER, "f/yours": file(YOUR_LINE)}),
+            Cell(CONFLICT, {}, in_the_way={"f": FOLDER, "f/inside": file(f"{YOUR_LINE}\n")}),
             Cell(GONE, {}),
             Cell(GONE, {"h": FOLDER, "h/inside": _INSIDE}),
             Cell(GONE, {"h": FOLDER, "h/inside": _INSIDE, "h/yours": file(YOUR_LINE)}),

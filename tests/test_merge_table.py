@@ -103,7 +103,10 @@ def test_a_conflict_says_who_did_what(work: Work, turn: str, since: str, by: str
     played = Played(work, turn, since, by)
     plan = work.project.plan_undo(played.turn)
     reasons = " / ".join(conflict.reason for conflict in plan.conflicts)
-    assert ("you" if by == YOU else OTHERS_PROMPT) in reasons
+    if CELLS[turn, since].in_the_way is None:
+        assert ("you" if by == YOU else OTHERS_PROMPT) in reasons
+    else:
+        assert "move it away" in reasons
     in_doubt = {conflict.path for conflict in plan.conflicts}
     assert not in_doubt & {change.path for change in plan.changes}
 
@@ -114,7 +117,9 @@ def test_a_conflict_that_is_left(work: Work, turn: str, since: str, by: str, dec
     """What conflicts stays as it is and is named, and the rest is taken back."""
     played = Played(work, turn, since, by)
     plan = played.undo(decision).plan
-    assert picture(work.tree) == {**played.now, ALSO: WAS}
+    in_the_way = CELLS[turn, since].in_the_way
+    left = in_the_way if in_the_way is not None else played.now
+    assert picture(work.tree) == {**left, ALSO: WAS}
     told = plan.kept if decision == "keep-mine" else plan.skipped
     assert is_about_it([remark.path for remark in told])
     assert not plan.conflicts
@@ -122,8 +127,14 @@ def test_a_conflict_that_is_left(work: Work, turn: str, since: str, by: str, dec
 
 @pytest.mark.parametrize(("turn", "since"), CONFLICTS)
 def test_a_conflict_that_is_taken_back(work: Work, turn: str, since: str, by: str) -> None:
-    """What conflicts becomes what it was before the turn; what you made of it is in the store."""
+    """What conflicts becomes what it was before the turn; what you made of it is in the store.
+
+    What is in the way, and nobody may remove, stays a conflict.
+    """
     played = Played(work, turn, since, by)
+    if CELLS[turn, since].in_the_way is not None:
+        played.refused("take-back")
+        return
     played.undo("take-back")
     assert picture(work.tree) == {**CELLS[turn, since].tree, ALSO: WAS}
     work.project.redo()
