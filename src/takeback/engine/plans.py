@@ -82,10 +82,10 @@ class Wish:
 
 class _Spot:
     """Where something is taken back: `at`, which may be another name by now; `goes` is one that
-    goes with it.
+    goes with it. `stays` tells that no more of it is taken back.
     """
 
-    __slots__ = ("at", "folder_at", "goes", "merged", "taken")
+    __slots__ = ("at", "folder_at", "goes", "merged", "stays", "taken")
 
     def __init__(self, taken: "Taken", at: bytes, folder_at: "FolderAt", goes: bytes = b"") -> None:
         self.taken = taken
@@ -93,6 +93,7 @@ class _Spot:
         self.folder_at = folder_at
         self.goes = goes
         self.merged = ""
+        self.stays = False
 
 
 class Draft:
@@ -134,24 +135,26 @@ class Draft:
                 state = before
                 continue
             merged = self._merge(spot, (after, state, before), since)
+            if spot.stays:
+                break  # what was taken back until here, is
             if merged is None:
                 return
             state = merged
         if is_same(now, state):
-            self.kept[at] = "already as it was"
+            self.kept.setdefault(at, "already as it was")
         else:
             self._wish(spot, state)
 
     def _place_of(self, taken: "Taken") -> "bytes | None":
         """Where the file is now: somebody may have renamed it. None if all is said already."""
-        left, first = taken.runs[0][1], taken.runs[-1][0]
+        left = taken.runs[0][1]
         if left is None or self._now.at(taken.path) is not None:
             return taken.path
         found = self._renamed.find(taken.path, left)
         if found is None or found in self.wishes:
             return taken.path
         self.left.add(taken.path)
-        if first is None:
+        if any(before is None for before, _ in taken.runs):
             self.kept[found] = (
                 f"made by this turn as `{os.fsdecode(taken.path)}`, and renamed since"
             )
@@ -210,6 +213,7 @@ class Draft:
         found = self._merging.outcome(base, theirs, ours)
         if isinstance(found, Kept):
             self.kept[seen] = _why(since(seen), found.reason)
+            spot.stays = True
             return None
         if isinstance(found, Clash):
             conflict = _conflict(seen, found, sides, since)
