@@ -182,7 +182,7 @@ class Planner:
     def _keep_yours(self, draft: Draft, chosen: Selection) -> None:
         """Say that what you did since stays."""
         for path in self._reverts.yours(chosen.before, self._row):
-            told = (draft.wishes, draft.conflicts, draft.skipped, draft.left)
+            told = (draft.wishes, draft.conflicts, draft.skipped, draft.old_names)
             if not any(path in each for each in told):
                 draft.kept.setdefault(path, "yours")
 

@@ -107,7 +107,7 @@ class Draft:
         self.conflicts: dict[bytes, Conflict] = {}
         self.kept: dict[bytes, str] = {}
         self.skipped: dict[bytes, str] = {}
-        self.left: set[bytes] = set()
+        self.old_names: set[bytes] = set()
         """Names under which somebody found a file, and gave it another."""
         self._there: set[bytes] = set()
         self._left: set[bytes] = set()
@@ -153,7 +153,7 @@ class Draft:
         found = self._renamed.find(taken.path, left)
         if found is None or found in self.wishes:
             return taken.path
-        self.left.add(taken.path)
+        self.old_names.add(taken.path)
         if any(before is None for before, _ in taken.runs):
             self.kept[found] = (
                 f"made by this turn as `{os.fsdecode(taken.path)}`, and renamed since"
@@ -178,7 +178,7 @@ class Draft:
             if found is None:
                 self.kept[old.path] = "renamed by this turn and deleted since"
                 return True
-            self.left.add(new.path)
+            self.old_names.add(new.path)
             at, goes, now = found, b"", self._now.at(found)
         spot = _Spot(old, at, folder_at, goes)
         same = is_same(now, left)
