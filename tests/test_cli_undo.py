@@ -225,6 +225,9 @@ def test_a_path_without_its_mark(shop: Shop) -> None:
     said = shop("undo", "src/pay.py")
     assert said.code == 2
     assert found_command(said.err) == "undo -- src/pay.py"
+    said = shop("undo", LABEL, "src/pay.py", "src/cart.py")
+    assert said.code == 2
+    assert found_command(said.err) == f"undo '{LABEL}' -- src/pay.py src/cart.py"
 
 
 def test_the_project_may_be_named(shop: Shop, tmp_path: Path) -> None:
@@ -494,6 +497,7 @@ def test_a_conflict_is_decided_by_an_option(shop: Shop, decision: str) -> None:
     assert (shop.tree / "src/pay.py").read_text() == DECISIONS[decision]
     assert not (shop.tree / "src/validate.py").exists()
     assert ("<<<<<<<" in again.err) == (decision == "markers")
+    assert ("since by you; that goes, too" in again.out) == (decision == "take-back")
     assert shop("redo").code == 0
     assert not differences(before, shop.picture())
 

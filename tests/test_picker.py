@@ -191,7 +191,7 @@ def test_not_everything_can_be_decided_so() -> None:
     model = pressed(begun(plan(conflicts=(binary,))), "b")
     assert (model.choice.decisions, model.message) == (
         {},
-        "markers are for text only: `m`, `t` or `s`",
+        "markers are for text: `m`, `t` or `s`",
     )
     model = pressed(begun(plan(conflicts=(blocked,))), "t")
     assert model.choice.decisions == {}
@@ -222,7 +222,7 @@ def test_nothing_is_applied_before_all_is_decided() -> None:
     """`a` goes to the first conflict that is open, and says so."""
     model = pressed(begun(plan(b"a", b"b", conflicts=(text(b"c"),))), "end", "a")
     assert (model.outcome, model.cursor) == ("", 0)
-    assert model.message == "1 conflict is not decided: press m, t, b, s, space, or `?` for help"
+    assert model.message == "1 conflict left: m, t, b, s or space"
 
 
 def test_nothing_is_applied_if_nothing_is_chosen() -> None:

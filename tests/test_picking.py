@@ -82,7 +82,7 @@ def test_the_list(shop: Shop, terminal: Start) -> None:
     ]
     assert lines[-2:] == [
         "1 conflict to decide; would restore 2 files, remove 1",
-        "m mine  t take back  b both  s skip  space on/off  enter diff  ? help",
+        "m mine  t back  b both  s skip  a apply  space on/off  d diff  ? help",
     ]
 
 
@@ -272,7 +272,7 @@ def test_nothing_is_done_before_all_is_decided(shop: Shop, terminal: Start) -> N
     screen = terminal("undo", LABEL)
     screen.shows("[?]")
     screen.type(b"a")
-    screen.shows("! 1 conflict is not decided: press m, t, b, s, space, or `?` for help")
+    screen.shows("! 1 conflict left: m, t, b, s or space")
     screen.type(b"q")
     assert screen.status() == 3
     assert not differences(before, shop.picture())

@@ -273,10 +273,10 @@ def _decide(model: Model, decision: str) -> Model:
 
 def _why_not(plan: Plan, decision: str) -> str:
     if plan.verb == ROLLBACK:
-        return "a rollback merges nothing: space leaves this path out"
+        return "in a rollback only space decides"
     if decision == MARKERS:
-        return "markers are for text only: `m`, `t` or `s`"
-    return "something is in the way there: `m` or `s` leaves it as it is"
+        return "markers are for text: `m`, `t` or `s`"
+    return "it is in the way: `m` or `s` leaves it"
 
 
 def _decide_all(model: Model, decision: str) -> Model:
@@ -309,17 +309,17 @@ def _add_dependents(model: Model) -> Model:
 def _apply(model: Model) -> Model:
     waiting = model.undecided
     if waiting:
-        left = f"{len(waiting):,} conflicts are" if len(waiting) > 1 else "1 conflict is"
-        said = f"{left} not decided: {_keys_for(model.plan, model.items[waiting[0]])}"
+        left = f"{len(waiting):,} conflicts" if len(waiting) > 1 else "1 conflict"
+        said = f"{left} left: {_keys_for(model.plan, model.items[waiting[0]])}"
         return _scrolled(model._replace(cursor=waiting[0], message=said))
     if chosen(model) == []:
-        return model._replace(message="nothing is chosen: space switches a path on")
+        return model._replace(message="nothing is chosen; space chooses")
     return model._replace(outcome=APPLY)
 
 
 def _keys_for(plan: Plan, item: Item) -> str:
     keys = [key for key in KEYS if item.conflict and can(plan, item.conflict, KEYS[key])]
-    return f"press {', '.join((*keys, 'space'))}, or `?` for help"
+    return f"{', '.join(keys)} or space" if keys else "space skips it"
 
 
 def _next_conflict(model: Model) -> Model:

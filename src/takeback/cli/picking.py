@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 _MARGIN = 3
 """Lines that are not of the list: the title, what would be done, the keys."""
 _VERB = 8
+_FEWEST = 20
+"""Columns in which a remark is worth to be begun."""
 _HELP = """\
 [x] is done when you press `a`, [ ] is
 left as it is. [?] is a conflict that
@@ -161,9 +163,9 @@ class Picking:
         else:
             here = model.here
             more = ["+ later turns"] if model.plan.dependents else []
-            keys = ["space on/off", "enter diff", "a apply", *more, "q quit", "? help"]
+            keys = ["a apply", "space on/off", "d diff", *more, "q quit", "? help"]
             if here is not None and here.mark == "?" and here.conflict is not None:
-                named = {"m": "m mine", "t": "t take back", "b": "b both", "s": "s skip"}
+                named = {"m": "m mine", "t": "t back", "b": "b both", "s": "s skip"}
                 able = [k for k in named if picker.can(model.plan, here.conflict, picker.KEYS[k])]
                 keys = [*(named[key] for key in able), *keys]
         last = keys.pop()
@@ -188,7 +190,10 @@ class Picking:
             if item.path is None:
                 text = head + safe_line(item.said)
             else:
-                parts = [layout.pad(names[at], width), counts[at].ljust(wide), safe_line(item.said)]
+                parts = [layout.pad(names[at], width), counts[at].ljust(wide)]
+                # A few letters of a sentence tell nothing; Enter shows all of it.
+                if room - width - wide >= _FEWEST:
+                    parts.append(safe_line(item.said))
                 text = (head + "  ".join(filter(None, parts))).rstrip()
             found.append((self._style(item, is_here=number == model.cursor), text))
         return found

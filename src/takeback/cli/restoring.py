@@ -115,17 +115,21 @@ class Restoring:
                     return self._report(made)
             return self._carry_out(make)
         except UnknownReferenceError as problem:
-            if self.ref is not None and not self.paths and self._name != ROLLBACK:
-                self._suggest_path(self.ref, problem)
+            if not self.paths and self._name != ROLLBACK:
+                self._suggest_paths(problem)
             raise
         except KeyboardInterrupt:
             return self._interrupted()
 
-    def _suggest_path(self, ref: str, problem: UnknownReferenceError) -> None:
-        """A path in the place of a turn: `--` was forgotten."""
-        if os.path.lexists(os.path.join(folder(self._given), os.fsencode(ref))):
-            call = self._call(self._name, paths=[shell_word(ref)])
-            problem.hint = f"`{call}` is for a path; {problem.hint}"
+    def _suggest_paths(self, problem: UnknownReferenceError) -> None:
+        """Paths in the place of turns: `--` was forgotten."""
+        here, words = folder(self._given), self._given.operands
+        paths = [w for w in words if os.path.lexists(os.path.join(here, os.fsencode(w)))]
+        if paths:
+            turns = [shell_word(word) for word in words if word not in paths]
+            call = self._call(self._name, *turns, paths=[shell_word(path) for path in paths])
+            is_for = "is for paths" if len(paths) > 1 else "is for a path"
+            problem.hint = f"`{call}` {is_for}; {problem.hint}"
 
     def _carry_out(self, make: "Make") -> int:
         plan = make(self._wanted(self.decide))

@@ -191,6 +191,8 @@ def _pieces(text: str, room: int) -> "Iterator[str]":
         end = min(len(text), room)
         while layout.columns(text[:end]) > room:
             end -= 1
+        blank = text.rfind(" ", end // 2, end)  # between two words, if the line is not wasted
+        end = blank + 1 if blank > 0 else end
         yield text[:end]
         text = text[end:]
     yield text

@@ -230,6 +230,7 @@ class Draft:
             self._left.add(conflict.path)
         elif decision == terms.TAKE_BACK:
             self._wish(spot, spot.taken.runs[-1][0])
+            self.wishes[spot.at].along = f"{conflict.reason}; that goes, too"
         elif decision == terms.MARKERS and conflict.marked is not None:
             ours = conflict.ours
             mode = ours.mode if ours is not None else REGULAR | 0o644
