@@ -9,6 +9,8 @@ from takeback.model.tree import FOLDER, LINK, REGULAR
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from takeback.model.tree import Entry
 
 
@@ -72,3 +74,14 @@ def named(entries: "list[Entry]") -> str:
     first = f"`{os.fsdecode(min(entries, key=lambda entry: entry.name).name)}`"
     more = len(entries) - 1
     return f"{first} and {more:,} more" if more else first
+
+
+def folders_above(path: bytes) -> "Iterable[bytes]":
+    """The folders on the way to a path, from the top."""
+    parts = path.split(b"/")
+    return (b"/".join(parts[:end]) for end in range(1, len(parts)))
+
+
+def joined(path: bytes, name: bytes) -> bytes:
+    """The path of something in a folder."""
+    return path + b"/" + name if path else name

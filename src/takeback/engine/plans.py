@@ -15,9 +15,11 @@ import os
 from takeback.engine.entries import (
     can_be_captured,
     can_return,
+    folders_above,
     goes_as_folder,
     is_same,
     is_unknown,
+    joined,
     named,
     no_folder,
     not_covered,
@@ -285,13 +287,13 @@ class Draft:
             self._require_empty(path)
         # Of a folder that is left alone nobody needs to hear what is in it.
         known = self.skipped.keys()
-        self.skipped = {p: self.skipped[p] for p in known if known.isdisjoint(_above(p))}
+        self.skipped = {p: self.skipped[p] for p in known if known.isdisjoint(folders_above(p))}
 
     def _require_folders(self, path: bytes) -> None:
         wish = self.wishes.get(path)
         if wish is None or wish.target is None:
             return
-        for above in _above(path):
+        for above in folders_above(path):
             if above in self._there:
                 continue
             problem = self._require_folder(above, wish)
@@ -329,7 +331,7 @@ class Draft:
             return
         if wish.target is not None and wish.target.kind == FOLDER:
             return
-        stays = [e for e in self._now.below(path) if not self._goes(_join(path, e.name))]
+        stays = [e for e in self._now.below(path) if not self._goes(joined(path, e.name))]
         if not stays:
             return
         del self.wishes[path]
@@ -395,13 +397,3 @@ def _conflict(
 
 def _why(since: "list[str]", reason: str) -> str:
     return f"{reason} by {' and '.join(since)}" if since else reason
-
-
-def _above(path: bytes) -> "Iterable[bytes]":
-    """The folders on the way to a path, from the top."""
-    parts = path.split(b"/")
-    return (b"/".join(parts[:end]) for end in range(1, len(parts)))
-
-
-def _join(path: bytes, name: bytes) -> bytes:
-    return path + b"/" + name if path else name
