@@ -28,17 +28,19 @@ pytestmark = pytest.mark.timeout(600 if EXAMPLES < 1000 else 0)
 
 YOU = 2
 NAMES = ("f", "g", "h", "k")
+LINES = 20
 FEWEST = 2
 """Lines that are left in a file: an empty one has no identity, and no rename would be found."""
 
 Action = tuple[str, dict[str, Any]]
 
-picks = st.integers(0, 1000)
+picks = st.sampled_from(range(240))
+"""Evenly: small numbers, which `integers` prefers, would all be the first lines."""
 actors = st.integers(0, 2)
 
 
-def _action(name: str, **given: st.SearchStrategy[Any]) -> st.SearchStrategy[Action]:
-    return st.tuples(st.just(name), st.fixed_dictionaries(given))
+def _action(verb: str, **given: st.SearchStrategy[Any]) -> st.SearchStrategy[Action]:
+    return st.tuples(st.just(verb), st.fixed_dictionaries(given))
 
 
 def weighted(*choices: tuple[int, st.SearchStrategy[Any]]) -> st.SearchStrategy[Any]:
@@ -48,7 +50,7 @@ def weighted(*choices: tuple[int, st.SearchStrategy[Any]]) -> st.SearchStrategy[
 
 
 _lines = st.lists(
-    st.tuples(st.sampled_from(["insert", "replace", "delete"]), picks), min_size=1, max_size=3
+    st.tuples(st.sampled_from(["insert", "replace", "delete"]), picks), min_size=1, max_size=2
 )
 works = weighted(
     (12, _action("write", actor=actors, file=picks, script=_lines)),
@@ -64,7 +66,7 @@ restores = weighted(
     (2, _action("redo", chosen=picks)),
 )
 histories = st.tuples(
-    st.lists(works, min_size=2, max_size=10),
+    st.lists(works, min_size=3, max_size=12),
     st.lists(weighted((3, works), (2, restores)), max_size=6),
     st.lists(restores, min_size=1, max_size=2),
 )
@@ -82,7 +84,7 @@ class Shop:
         self._written = 0
         nobody = self.model.edit("")
         for name in NAMES[:2]:
-            self.model.create(nobody, name, [self._line("before") for _ in range(7)])
+            self.model.create(nobody, name, [self._line("before") for _ in range(LINES)])
         self._write_files()
         self.project = cleanup.enter_context(
             takeback.open(self.root, home=os.fsdecode(ground.home))
@@ -115,7 +117,7 @@ class Shop:
         """What is really there."""
         return {path.name: path.read_text().splitlines() for path in self.root.iterdir()}
 
-    def bytes(self) -> dict[str, bytes]:
+    def content(self) -> dict[str, bytes]:
         """What is really there, to the byte."""
         return {path.name: path.read_bytes() for path in self.root.iterdir()}
 
@@ -206,14 +208,14 @@ class Shop:
             self._undo(live, {"whole_session": session}, then_redo=then_redo)
 
     def _undo(self, turns: list[str], given: dict[str, Any], *, then_redo: bool) -> None:
-        before = self.bytes()
+        before = self.content()
         dropped = self.model.dropped | self.model.of(turns)
         if not self._restore("undo", given, dropped):
             return
         self.undone |= set(turns)
         if then_redo:
             self.project.redo()
-            assert self.bytes() == before, "undo and redo without anything in between"
+            assert self.content() == before, "undo and redo without anything in between"
             self.undone -= set(turns)
             self.model.dropped = dropped - self.model.of(turns)
 
@@ -228,7 +230,7 @@ class Shop:
 
     def _restore(self, verb: str, given: dict[str, Any], dropped: set[Edit]) -> bool:
         """Take back or put back: as the model says, or as a conflict that changes nothing."""
-        before = self.bytes()
+        before = self.content()
         try:
             report = getattr(self.project, verb)(**given)
         except takeback.ConflictError:
@@ -255,7 +257,7 @@ class Shop:
         return True
 
     def _unchanged(self, before: dict[str, bytes]) -> None:
-        assert self.bytes() == before, "a conflict changes nothing"
+        assert self.content() == before, "a conflict changes nothing"
 
 
 class Told(Exception):
