@@ -87,7 +87,7 @@ class _Spot:
     goes with it. `stays` tells that no more of it is taken back.
     """
 
-    __slots__ = ("at", "folder_at", "goes", "merged", "stays", "taken")
+    __slots__ = ("at", "folder_at", "goes", "merged", "taken")
 
     def __init__(self, taken: "Taken", at: bytes, folder_at: "FolderAt", goes: bytes = b"") -> None:
         self.taken = taken
@@ -95,7 +95,6 @@ class _Spot:
         self.folder_at = folder_at
         self.goes = goes
         self.merged = ""
-        self.stays = False
 
 
 class Draft:
@@ -137,15 +136,15 @@ class Draft:
                 state = before
                 continue
             merged = self._merge(spot, (after, state, before), since)
-            if spot.stays:
-                break  # what was taken back until here, is
             if merged is None:
                 return
+            if isinstance(merged, Kept):
+                break  # what was done later is taken back all the same
             state = merged
-        if is_same(now, state):
-            self.kept.setdefault(at, "already as it was")
-        else:
+        if not is_same(now, state):
             self._wish(spot, state)
+        else:
+            self.kept.setdefault(at, "already as it was")
 
     def _place_of(self, taken: "Taken") -> "bytes | None":
         """Where the file is now: somebody may have renamed it. None if all is said already."""
@@ -185,6 +184,8 @@ class Draft:
         spot = _Spot(old, at, folder_at, goes)
         same = is_same(now, left)
         state = first if same else self._merge(spot, (left, now, first), since)
+        if isinstance(state, Kept):
+            return True
         if state is not None and not goes and is_same(state, now):
             self.kept[at] = f"renamed by this turn to `{os.fsdecode(new.path)}`, and since to this"
         elif state is not None:
@@ -201,8 +202,8 @@ class Draft:
         elif at != taken.path:
             wish.along = f"was `{os.fsdecode(taken.path)}`, and was renamed since"
 
-    def _merge(self, spot: "_Spot", sides: "Sides", since: "Since") -> "Entry | None":
-        """What comes of both changes; None if that is said, or decided, elsewhere."""
+    def _merge(self, spot: "_Spot", sides: "Sides", since: "Since") -> "Entry | Kept | None":
+        """What comes of both changes; None if somebody has to decide, or has decided."""
         base, ours, theirs = sides
         seen = spot.goes or spot.at
         if is_unknown(ours):
@@ -215,8 +216,7 @@ class Draft:
         found = self._merging.outcome(base, theirs, ours)
         if isinstance(found, Kept):
             self.kept[seen] = _why(since(seen), found.reason)
-            spot.stays = True
-            return None
+            return found
         if isinstance(found, Clash):
             conflict = _conflict(seen, found, sides, since)
             if not self._is_decided(spot, conflict):
