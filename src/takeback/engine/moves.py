@@ -68,7 +68,7 @@ def moves(taken: "Iterable[Taken]", renames: "Renames", now: "View", read: "Read
     """The renames of which both ends are plain: one name went, one came, nobody was in between.
 
     If a file was renamed and edited at once, nobody noted it. It is looked for only if what came
-    was changed since: otherwise both names are right without that.
+    was changed since, or the old name was given anew: otherwise both are right without that.
     """
     plain = [each for each in taken if len(each.runs) == 1]
     old = {each.path: each for each in plain if _is_file(each.runs[0][0]) and not each.runs[0][1]}
@@ -79,8 +79,13 @@ def moves(taken: "Iterable[Taken]", renames: "Renames", now: "View", read: "Read
         if len(ends[0]) == len(ends[1]) == 1:
             found.append(Move(ends[0].pop(), ends[1].pop()))
     for path in sorted(new.keys() - renames.keys()):
-        if not is_same(now.at(path), new[path].runs[0][1]):
-            left = {name: old[name].runs[0][0] for name in sorted(old.keys() - renames.keys())}
+        is_changed = not is_same(now.at(path), new[path].runs[0][1])
+        left = {
+            name: old[name].runs[0][0]
+            for name in sorted(old.keys() - renames.keys())
+            if is_changed or now.at(name) is not None
+        }
+        if left:
             name = most_like(new[path].runs[0][1], left, read)
             if name is not None:
                 found.append(Move(old.pop(name), new[path]))

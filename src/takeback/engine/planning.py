@@ -163,6 +163,8 @@ class Planner:
         others = other_sides(renames, within.cover)
         done = set()
         for move in moves(taken, renames, self.now, self._trees.content):
+            both = {move.old.path, move.new.path}
+            renames |= dict.fromkeys(both - renames.keys(), both)
             if not within.cover(move.old.path) and move.old.path not in others:
                 continue
             folder_at = lambda path, move=move: self._reverts.before(move.old, path)  # noqa: E731
