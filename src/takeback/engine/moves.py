@@ -27,7 +27,8 @@ _LARGEST = 1 << 20
 _MOST_COMPARED = 100
 _MADE_SINCE = (
     "SELECT path, origin FROM deltas WHERE checkpoint > ?1 AND verb IN ('create', 'rename', 'link')"
-    " AND who <> 'restore' AND (turn IS NULL OR turn NOT IN (SELECT value FROM json_each(?2)))"
+    " AND (who <> 'restore' OR origin IS NOT NULL)"
+    " AND (turn IS NULL OR turn NOT IN (SELECT value FROM json_each(?2)))"
     " ORDER BY checkpoint"
 )
 

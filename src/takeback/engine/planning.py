@@ -157,7 +157,8 @@ class Planner:
         self, taken: "list[Taken]", chosen: Selection, since: Since, within: Chosen
     ) -> Draft:
         """What becomes of each path; of a rename, both names together."""
-        named = RenamedSince(self._ledger, self.now, self._trees.content, since.last, chosen.turns)
+        first = min((each.first for each in taken), default=0)
+        named = RenamedSince(self._ledger, self.now, self._trees.content, first, chosen.turns)
         draft = Draft(self.now, self._merging, named)
         renames = renamed(taken)
         others = other_sides(renames, within.cover)

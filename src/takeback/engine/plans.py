@@ -52,6 +52,7 @@ if TYPE_CHECKING:
             """What a folder holds."""
 
     Since = Callable[[bytes], list[str]]
+    Fold = list[tuple[Entry | None, Entry | None]]
     Sides = tuple[Entry | None, Entry | None, Entry | None]
     FolderAt = Callable[[bytes], Entry | None]
 
@@ -119,11 +120,19 @@ class Draft:
     def revert(self, taken: "Taken", folder_at: "FolderAt", since: "Since") -> None:
         """Take back what was changed at one path, and keep what others changed since."""
         at = self._place_of(taken)
-        if at is None:
-            return
+        if at is not None:
+            self._revert_at(_Spot(taken, at, folder_at), taken.runs, since)
+
+    def _revert_at(self, spot: "_Spot", runs: "Fold", since: "Since") -> None:
+        """Take back changes at one place, the newest first."""
+        at = spot.at
         now = state = self._now.at(at)
-        spot = _Spot(taken, at, folder_at)
-        for before, after in taken.runs:
+        for number, (before, after) in enumerate(runs):
+            moved = self._moved(spot, runs[number:]) if number and state is None else None
+            if moved is not None:
+                # The name was given anew; what had it before is somewhere else now.
+                self._revert_at(moved, runs[number:], since)
+                break
             if is_unknown(before):
                 self.skipped[at] = not_covered(before)
                 return
@@ -145,6 +154,16 @@ class Draft:
             self._wish(spot, state)
         else:
             self.kept.setdefault(at, "already as it was")
+
+    def _moved(self, spot: "_Spot", runs: "Fold") -> "_Spot | None":
+        """Where a file is now that is not at its place any more, if it is anywhere."""
+        before, after = runs[0]
+        if before is None or after is None:
+            return None
+        found = self._renamed.find(spot.taken.path, after)
+        if found is None or found in self.wishes or found == spot.at:
+            return None
+        return _Spot(spot.taken, found, spot.folder_at)
 
     def _place_of(self, taken: "Taken") -> "bytes | None":
         """Where the file is now: somebody may have renamed it. None if all is said already."""
