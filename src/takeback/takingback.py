@@ -9,8 +9,9 @@ import os
 import time
 
 from takeback.engine import planning, reported, restore, stack
+from takeback.engine.finish import Finish
 from takeback.engine.request import Place
-from takeback.engine.restore import Finish, MovedError
+from takeback.engine.restore import MovedError
 from takeback.engine.trees import Trees
 from takeback.errors import (
     BlockedError,
@@ -25,10 +26,10 @@ from takeback.model.plan import Plan, Remark, Report
 from takeback.model.terms import REDO, ROLLBACK
 from takeback.model.tree import FOLDER
 from takeback.safepoints import SafePoints
-from takeback.store import events, journal, restores
+from takeback.store import events, journal, outside, restores
 from takeback.store.events import NewEvent
 from takeback.store.gitobjects import BLOB
-from takeback.store.journal import Journal
+from takeback.store.journal import Away, Journal
 from takeback.store.rows import pack_facts
 from takeback.store.states import Op
 
@@ -95,6 +96,8 @@ class Restorer(SafePoints):
             planner = self._planner(now)
             plan = make(planner)
             planner.require_current(plan)
+            if base is not None:
+                planner.require_same_outside(plan)
             _require_decided(plan, yes=yes)
             now = self._capture_left_out(plan, now)
             try:
@@ -128,9 +131,8 @@ class Restorer(SafePoints):
             # Kept for all plans of this restore: what has one hash is read once.
             self._trees = Trees(self._host.objects)
             self._git = self._host.git_state()
-        return planning.Planner(
-            self._ledger, self._trees, now, self._folder, time.time(), self._git
-        )
+        look, at = self._host.outside().now, time.time()
+        return planning.Planner(self._ledger, self._trees, now, self._folder, at, self._git, look)
 
     def _capture_left_out(self, plan: Plan, now: "CheckpointRow") -> "CheckpointRow":
         """What a plan touches is captured first, whatever its size."""
@@ -158,7 +160,8 @@ class Restorer(SafePoints):
             made = self._store_texts(plan, at)
             ops = _with_closed_folders(_ops(plan, planner, made), planner)
             parents = (now.event, *planner.parents(plan))
-            row = Journal(id, plan.verb, plan.called, ops, parents)
+            away = _away(plan, made)
+            row = Journal(id, plan.verb, plan.called, ops, parents, away=away)
             finish = Finish(row, said, at, request)
             looked: list[Checkpoint] = []
             place = Place(title=f"after {plan.verb} {id}")
@@ -289,7 +292,19 @@ def _conflicts_in_words(plan: Plan) -> str:
 
 def _ops(plan: Plan, planner: "planning.Planner", made: "Mapping[bytes, Entry]") -> "list[Op]":
     """What is to be done; `before` as the safety checkpoint has it, `after` as it was stored."""
-    return [Op(c.path, planner.now.at(c.path), made.get(c.path, c.after)) for c in plan.changes]
+    changes = [c for c in plan.changes if not c.outside]
+    return [Op(c.path, planner.now.at(c.path), made.get(c.path, c.after)) for c in changes]
+
+
+def _away(plan: Plan, made: "Mapping[bytes, Entry]") -> "list[Away]":
+    """What is to be done outside the project, folder by folder."""
+    found: dict[bytes, list[Op]] = {}
+    for change in plan.changes:
+        if change.outside:
+            folder, name = outside.parted(change.path)
+            op = Op(name, change.before, made.get(change.path, change.after))
+            found.setdefault(folder, []).append(op)
+    return [Away(folder, ops) for folder, ops in sorted(found.items())]
 
 
 def _with_closed_folders(ops: "list[Op]", planner: "planning.Planner") -> "list[Op]":

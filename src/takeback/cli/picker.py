@@ -106,7 +106,7 @@ def renewed(model: Model, plan: Plan, of: "Callable[[PlannedChange], str]") -> M
         conflict = conflicts.get(path) or (old.conflict if old is not None else None)
         change = changes.get(path)
         said = conflicts[path].reason if path in conflicts else reasons.get(path, "")
-        said = of(change) if change is not None else said
+        said = _said(change, of) if change is not None else said
         row = _row(path, change, conflict, model.choice, said, is_open=path in conflicts)
         rows.append(row if change or old is None else row._replace(change=old.change))
     shown = {row.path for row in rows}
@@ -121,6 +121,10 @@ def renewed(model: Model, plan: Plan, of: "Callable[[PlannedChange], str]") -> M
     )
     cursor = min(model.cursor, max(len(items) - 1, 0))
     return _scrolled(model._replace(plan=plan, items=items, cursor=cursor))
+
+
+def _said(change: "PlannedChange", of: "Callable[[PlannedChange], str]") -> str:
+    return f"outside the project  {of(change)}".rstrip() if change.outside else of(change)
 
 
 def _builds_on(later: "Dependent") -> str:
@@ -171,14 +175,21 @@ def chosen(model: Model) -> "list[bytes] | None":
     off = model.choice.off
     if not off:
         return None
-    blocked = {above for path in off for above in (*_above(path), path)}
+    blocked = {above for path in off for above in _ways(path)}
     paths = [item.path for item in model.items if item.can_be_chosen and item.path is not None]
     named = {}
     for path in paths:
-        free = next((above for above in (*_above(path), path) if above not in blocked), None)
+        free = next((above for above in _ways(path) if above not in blocked), None)
         if free is not None and path not in off:
             named[free] = True
     return list(named)
+
+
+def _ways(path: bytes) -> "list[bytes]":
+    """What one can name to mean a path; a file outside the project only by itself."""
+    if path.startswith(b"/"):
+        return [b"", path]
+    return [*_above(path), path]
 
 
 def _above(path: bytes) -> "list[bytes]":

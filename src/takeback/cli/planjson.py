@@ -61,6 +61,7 @@ def _change(change: "PlannedChange") -> "dict[str, Json]":
         "how": change.how or None,
         "along": change.along or None,
         "merged": change.merged or None,
+        "outside": change.outside,
     }
 
 

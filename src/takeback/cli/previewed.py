@@ -161,10 +161,19 @@ class Page:
     def changes(self, most: int) -> None:
         """The conflicts, and then the changes, a line each."""
         rows = [(_CONFLICT, c.path or b".", c.reason) for c in self.plan.conflicts]
-        rows += [(c.verb, c.path or b".", self._of(c)) for c in self.plan.changes[:most]]
-        self._rows(rows, most, len(self.plan.conflicts) + len(self.plan.changes))
+        inner = [c for c in self.plan.changes if not c.outside]
+        rows += [(c.verb, c.path or b".", self._of(c)) for c in inner[:most]]
+        detailed = min(len(self.plan.conflicts), _MOST_DETAILED)
+        self._rows(rows, most, len(self.plan.conflicts) + len(inner), detailed)
+        outer = [c for c in self.plan.changes if c.outside]
+        if outer:
+            self.screen.say(self.screen.style("Outside the project", "bold"))
+            rows = [(c.verb, c.path, self._of(c)) for c in outer[:most]]
+            self._rows(rows, most, len(outer))
 
-    def _rows(self, rows: "list[tuple[str, bytes, str]]", most: int, total: int) -> None:
+    def _rows(
+        self, rows: "list[tuple[str, bytes, str]]", most: int, total: int, detailed: int = 0
+    ) -> None:
         shown = [(verb, safe(path), safe_line(said)) for verb, path, said in rows[:most]]
         widest = min(max((layout.columns(path) for _, path, _ in shown), default=0), _WIDEST_PATH)
         verbs = max([6, *(len(verb) for verb, _, _ in shown)])
@@ -173,7 +182,7 @@ class Page:
             style = STYLES.get(verb)
             word = self.screen.style(word, style) if style else word
             self.screen.say(f"  {word}  {layout.pad(path, widest)}  {said}".rstrip())
-            if number < min(len(self.plan.conflicts), _MOST_DETAILED):
+            if number < detailed:
                 self._sides(self.plan.conflicts[number], " " * (verbs + 4))
         if total > most:
             self.screen.say(f"  and {total - most:,} more")

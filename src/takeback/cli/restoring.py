@@ -253,8 +253,9 @@ class Restoring:
 
     def _conflict(self, plan: "Plan") -> ConflictError:
         hints = self._left_alone(plan) if plan.verb == ROLLBACK else self._decisions(plan)
-        here = self._named([each.path for each in plan.conflicts])
-        turn = plan.turn[:8]
+        inside = [each.path for each in plan.conflicts if not each.path.startswith(b"/")]
+        here = self._named(inside)
+        turn = plan.turn[:8] if inside else ""
         if plan.verb == UNDO and turn:
             hints.append(f"`{self._call('diff', turn, '@', paths=here)}` shows what changed since")
         why = f"; `--{self.decide}` cannot decide that" if self.decide else ""
@@ -266,7 +267,7 @@ class Restoring:
 
     def _left_alone(self, plan: "Plan") -> "list[str]":
         """How to go on without the paths that are in conflict."""
-        others = [change.path for change in plan.changes if not _is_folder(change)]
+        others = [c.path for c in plan.changes if not c.outside and not _is_folder(c)]
         which = "them" if len(plan.conflicts) > 1 else "it"
         call = self._again(paths=self._named(others))
         return [f"`{call}` leaves {which} alone"] if others else []

@@ -12,6 +12,7 @@ from takeback.model.tree import LINK, REGULAR
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
+    from typing import Protocol
 
     from takeback.engine.plans import View
     from takeback.engine.reverts import Taken
@@ -20,6 +21,13 @@ if TYPE_CHECKING:
 
     Renames = dict[bytes, set[bytes]]
     Read = Callable[[Entry], bytes]
+
+    class Renamed(Protocol):
+        """Finds files that somebody renamed."""
+
+        def find(self, path: bytes, left: Entry | None) -> bytes | None:
+            """Where a file is now that was left at a path; None if it is nowhere."""
+
 
 SIMILAR = 60
 """How much of a file must be there under another name, in percent, to take it for the same."""

@@ -1,7 +1,8 @@
 """Make plans: find what is meant, what it changed, and what the tree is now; `plans` decides."""
 
-from takeback.engine import lookup, references, reverts, stack, titles, userwork
+from takeback.engine import elsewhere, lookup, references, reverts, stack, titles, userwork
 from takeback.engine.compare import Chosen, Saved, differences
+from takeback.engine.elsewhere import Elsewhere
 from takeback.engine.merging import Merging
 from takeback.engine.moves import RenamedSince, moves, other_sides, renamed
 from takeback.engine.plans import Draft, in_order, remarks
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from typing import Self
 
+    from takeback.engine.elsewhere import Look
     from takeback.engine.lookup import Place
     from takeback.engine.reverts import Taken
     from takeback.model.jsontext import Json
@@ -42,12 +44,15 @@ class Planner:
         place: "Place",
         time: float,
         git: "Json",
+        look: "Look",
     ) -> None:
         self._ledger = ledger
         self._row = now
         self._place = place
         self._time = time
         self._git = git
+        self._look = look
+        """Looks at files outside the project; the store holds them then."""
         self._trees = trees
         self._select = Selector(ledger, time)
         self._reverts = Reverts(ledger, self._trees)
@@ -118,7 +123,8 @@ class Planner:
         self, verb: str, chosen: Selection, taken: "list[Taken]", paths: "tuple[bytes, ...]"
     ) -> Plan:
         newest = chosen.newest
-        within = self._choose(paths, [each.path for each in taken], chosen)
+        away = Elsewhere(self._ledger, chosen)
+        within = self._choose(paths, [each.path for each in taken], chosen, away)
         since = Since(self._ledger, taken, chosen.turns)
         draft = self._draft(taken, chosen, since, within)
         if newest.restore is None and verb == UNDO:
@@ -130,22 +136,24 @@ class Planner:
         shared = self._shared(chosen) if verb == UNDO and not self._with_shared else ()
         stays = [userwork.stays(i, self._git, self._place.root) for i in reversed(chosen.items)]
         agent = chosen.one("agent")
+        beyond = away.plan(self._merging, self._look, within.cover)
+        outer = elsewhere.changes(beyond, agent)
         turns = tuple(item.id for item in chosen.items if item.restore is None)
         return Plan(
             verb,
             base=self._row.tree.hex(),
             target=newest.id,
             title=newest.title,
-            changes=draft.changes(lambda _: (agent,) if agent else ()),
+            changes=(*draft.changes(lambda _: (agent,) if agent else ()), *outer),
             turns=turns,
             restore=newest.id if newest.restore is not None else "",
             is_newest=chosen.is_newest,
-            conflicts=in_order(draft.conflicts),
-            kept=remarks(draft.kept),
-            skipped=remarks(draft.skipped),
+            conflicts=in_order(draft.conflicts | beyond.conflicts),
+            kept=remarks(draft.kept | beyond.kept),
+            skipped=remarks(draft.skipped | beyond.skipped),
             shared=tuple(remark for remark in shared if within.cover(remark.path)),
             dependents=since.dependents(draft.conflicts, taken) if verb == UNDO else (),
-            doubts=userwork.doubts(newest, self._git),
+            doubts=(*userwork.doubts(newest, self._git), *elsewhere.doubts(outer)),
             stays=tuple(dict.fromkeys(s for said in stays for s in said)) if verb == UNDO else (),
             passed_over=chosen.passed,
             paths=within.paths,
@@ -231,13 +239,14 @@ class Planner:
             conflicts=in_order(draft.conflicts),
             skipped=remarks(draft.skipped),
             kept=remarks(draft.kept),
-            stays=() if chosen.paths else self._commits_since(row, covers),
+            stays=() if chosen.paths else self._what_stays(row, covers),
             covers=covers,
             paths=chosen.paths,
         )
 
-    def _commits_since(self, row: "CheckpointRow", covers: "tuple[str, ...]") -> "tuple[str, ...]":
-        return userwork.commits_since(self._ledger, row, covers, self._git, self._place.root)
+    def _what_stays(self, row: "CheckpointRow", covers: "tuple[str, ...]") -> "tuple[str, ...]":
+        said = userwork.commits_since(self._ledger, row, covers, self._git, self._place.root)
+        return (*said, *elsewhere.staying(self._ledger, covers))
 
     def require_current(self, plan: Plan) -> None:
         """An error if a plan is of another project, or done by now; doubts as they are by now."""
@@ -262,7 +271,11 @@ class Planner:
                 raise NothingToTakeBackError(
                     f"`{plan.entry}` was put back already", hint="`takeback log` shows it"
                 )
-        plan.doubts = userwork.doubts(items[0], self._git)
+        plan.doubts = (*userwork.doubts(items[0], self._git), *elsewhere.doubts(plan.changes))
+
+    def require_same_outside(self, plan: Plan) -> None:
+        """An error if files outside are not as they were when a plan was made."""
+        elsewhere.require_current(plan, self._look)
 
     # -- what is meant ---------------------------------------------------------------------
 
@@ -278,12 +291,20 @@ class Planner:
         return tuple(int(opened) for (opened,) in rows)
 
     def _choose(
-        self, paths: "tuple[bytes, ...]", taken: "list[bytes]", selected: Selection
+        self,
+        paths: "tuple[bytes, ...]",
+        taken: "list[bytes]",
+        selected: Selection,
+        away: Elsewhere,
     ) -> Chosen:
         """The paths that are meant, of those that are taken back."""
         item = selected.newest
         chosen = []
         for path in paths:
+            whole = elsewhere.whole(self._place.root, self._place.inside, path)
+            if whole in away.runs:
+                chosen.append(whole)
+                continue
             meant = [
                 candidate
                 for candidate in self._place.candidates(path)

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from typing import Protocol
 
     from takeback.engine.merging import Merging
-    from takeback.engine.moves import Move, RenamedSince, Renames
+    from takeback.engine.moves import Move, Renamed, Renames
     from takeback.engine.reverts import Taken
     from takeback.model.difference import Difference
     from takeback.model.tree import Entry
@@ -101,7 +101,7 @@ class _Spot:
 class Draft:
     """A plan in the making: what shall be done at which path, and what is said of others."""
 
-    def __init__(self, now: "View", merging: "Merging", renamed: "RenamedSince") -> None:
+    def __init__(self, now: "View", merging: "Merging", renamed: "Renamed") -> None:
         self._now = now
         self._merging = merging
         self._renamed = renamed

@@ -1,12 +1,13 @@
 """The report of a restore that was done before, from what its event says: for a second request."""
 
 from takeback.engine import titles
+from takeback.model.difference import judge
 from takeback.model.plan import Plan, PlannedChange, Remark, Report
-from takeback.store import restores
+from takeback.store import outside, restores
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
     from typing import Any
 
     from takeback.model.jsontext import Json
@@ -24,7 +25,10 @@ def as_done(ledger: "Ledger", said: "Mapping[str, Json]") -> Report:
         base=rows[0].tree.hex(),
         target=str(said["target"]),
         title=titles.of(ledger, row) if row is not None else "",
-        changes=tuple(PlannedChange(path, str(verb), None, None) for path, verb in found),
+        changes=(
+            *(PlannedChange(path, str(verb), None, None) for path, verb in found),
+            *(_outside(ledger, row.number) if row is not None else ()),
+        ),
         turns=_turns(said),
         restore=str(said["entry"] or ""),
         is_newest=True,
@@ -49,6 +53,14 @@ def as_nothing(ledger: "Ledger", said: "Mapping[str, Json]") -> Report:
     verb, target, title = (str(said[name]) for name in ("verb", "target", "title"))
     plan = Plan(verb, base=row.tree.hex(), target=target, title=title, changes=())
     return Report(plan, id="", before=row.id, after=row.id)
+
+
+def _outside(ledger: "Ledger", restore: int) -> "Iterator[PlannedChange]":
+    """What it changed outside the project."""
+    for row in outside.of_restore(ledger, restore):
+        found = judge(row.path, row.before, row.after)
+        if found is not None:
+            yield PlannedChange(row.path, found.verb, row.before, row.after, outside=True)
 
 
 def _turns(said: "Mapping[str, Json]") -> "tuple[str, ...]":

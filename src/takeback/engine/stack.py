@@ -26,7 +26,10 @@ _LIVE = "t.undone IS NULL AND t.covered IS NULL"
 _OF = " AND (?1 IS NULL OR t.session = ?1)"
 _NEWEST = " ORDER BY t.number DESC LIMIT 1"
 _CHANGED = f"WHERE t.paths > 0 AND {_LIVE}"
-_SO_FAR = "EXISTS (SELECT 1 FROM deltas d WHERE d.turn = t.number AND d.who = 'step')"
+_SO_FAR = (
+    "(EXISTS (SELECT 1 FROM deltas d WHERE d.turn = t.number AND d.who = 'step')"
+    " OR EXISTS (SELECT 1 FROM outside o WHERE o.turn = t.number AND o.changed))"
+)
 _RUNNING = f"WHERE t.closed IS NULL AND {_LIVE} AND {_SO_FAR}"
 _BEHIND = "t.number IN (SELECT turn FROM steps WHERE closed IS NULL)"
 _IN_BACKGROUND = f"WHERE {_BEHIND} AND {_LIVE} AND {_SO_FAR}"

@@ -25,9 +25,10 @@ class PlannedChange:
 
     `whose` tells whose change goes with it, `how` how that is known, as with `Author`. `along`
     says with what it goes, if nobody named it; `merged` with whose changes it is put together.
+    `outside` tells that the file is not in the project: then its path is whole.
     """
 
-    __slots__ = ("after", "along", "before", "how", "merged", "path", "verb", "whose")
+    __slots__ = ("after", "along", "before", "how", "merged", "outside", "path", "verb", "whose")
 
     def __init__(
         self,
@@ -40,7 +41,9 @@ class PlannedChange:
         how: str = "",
         along: str = "",
         merged: str = "",
+        outside: bool = False,
     ) -> None:
+        self.outside = outside
         self.path = path
         self.verb = verb
         self.before = before

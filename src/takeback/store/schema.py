@@ -91,10 +91,18 @@ CREATE TABLE restores (
 CREATE INDEX restores_of_turn ON restores (turn) WHERE turn IS NOT NULL;
 CREATE INDEX restores_by_state ON restores (after);
 CREATE INDEX restores_covered ON restores (covered) WHERE covered IS NOT NULL;
+CREATE TABLE outside (
+    number INTEGER PRIMARY KEY, turn INTEGER, step INTEGER, restore INTEGER,
+    path BLOB NOT NULL, before TEXT, after TEXT, reason TEXT NOT NULL, changed INTEGER NOT NULL);
+CREATE INDEX outside_of_turn ON outside (turn) WHERE turn IS NOT NULL;
+CREATE INDEX outside_of_restore ON outside (restore) WHERE restore IS NOT NULL;
+CREATE INDEX outside_of_path ON outside (path, number);
+CREATE INDEX outside_waiting ON outside (step)
+    WHERE before IS NOT NULL AND after IS NULL AND reason = '';
 """
 TABLES = (
     "packs", "checkpoints", "coordinates", "sessions", "turns", "steps", "deltas", "changes",
-    "restores",
+    "restores", "outside",
 )  # fmt: skip
 """The projections, in the order in which they are made."""
 
@@ -145,7 +153,8 @@ def _bring_up_to_date(db: "Connection") -> None:
 def _follow_anew(db: "Connection", version: int) -> None:
     """Make the tables of this format from the events, which stay as they are, with their links.
 
-    Format 1 knew checkpoints only, format 2 no restores, format 3 none of several turns.
+    Format 1 knew checkpoints only, format 2 no restores, format 3 none of several turns and no
+    files outside. A restore that was under way when its process died keeps its row.
     """
     from takeback.store import projections
 
