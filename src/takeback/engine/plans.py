@@ -85,7 +85,7 @@ class Wish:
 
 class _Spot:
     """Where something is taken back: `at`, which may be another name by now; `goes` is one that
-    goes with it. `stays` tells that no more of it is taken back.
+    goes with it.
     """
 
     __slots__ = ("at", "folder_at", "goes", "merged", "taken")
