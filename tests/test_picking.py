@@ -170,6 +170,10 @@ def test_a_window_may_change_its_size(terminal: Start) -> None:
     screen.seen = b""
     screen.resize(12, 50)
     assert len(screen.shows("? help")) == 12
+    screen.resize(2, 3)
+    screen.shows(">")
+    screen.resize(16, 72)
+    screen.shows("? help")
     screen.type(b"q")
     assert screen.status() == 3
 

@@ -100,14 +100,15 @@ def renewed(model: Model, plan: Plan, of: "Callable[[PlannedChange], str]") -> M
     conflicts = {conflict.path: conflict for conflict in plan.conflicts}
     remarks = (*plan.kept, *plan.skipped, *plan.shared)
     reasons = {remark.path: remark.reason for remark in remarks}
-    rows = []
+    rows, decisions = [], model.choice.decisions
     for path in dict.fromkeys((*known, *conflicts, *changes)):
         old = known.get(path)
         conflict = conflicts.get(path) or (old.conflict if old is not None else None)
         change = changes.get(path)
         said = conflicts[path].reason if path in conflicts else reasons.get(path, "")
         said = _said(change, of) if change is not None else said
-        row = _row(path, change, conflict, model.choice, said, is_open=path in conflicts)
+        decision = "?" if path in conflicts else decisions.get(path, "")
+        row = _row(path, change, conflict, decision, said, is_off=path in model.choice.off)
         rows.append(row if change or old is None else row._replace(change=old.change))
     shown = {row.path for row in rows}
     items = (
@@ -138,15 +139,15 @@ def _row(
     path: bytes,
     change: "PlannedChange | None",
     conflict: "Conflict | None",
-    choice: Choice,
+    decision: str,
     said: str,
     *,
-    is_open: bool,
+    is_off: bool,
 ) -> Item:
-    decision = choice.decisions.get(path, "")
-    if path in choice.off and change is None:
+    """The row of a path; the decision is `?` if it is still open."""
+    if is_off and change is None:
         mark, verb, said = " ", "leave", "left as it is"
-    elif is_open:
+    elif decision == "?":
         mark, verb = "?", "conflict"
     elif decision and conflict is not None:
         mark, verb = "x", WORDS[decision]

@@ -67,11 +67,10 @@ class Picking:
 
     def run(self, plan: "Plan") -> "Plan | None":
         """Let somebody choose; the plan to be applied, or None if nothing shall be done."""
-        decide = self._wanted.decide
-        model = picker.begin(
-            plan, self._page(plan).whose, decide if isinstance(decide, str) else ""
-        )
-        model = self._planned(picker.Model(plan, choice=picker.Choice()), model)
+        whose, decide = self._page(plan).whose, self._wanted.decide
+        undecided = picker.begin(plan, whose)
+        decided = picker.begin(plan, whose, decide if isinstance(decide, str) else "")
+        model = self._planned(undecided, decided)
         try:
             with screenful.Screenful(self._screen) as terminal:
                 return self._loop(terminal, model)
