@@ -12,12 +12,25 @@ from takeback.model.safetext import safe
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Protocol
+
     from takeback.cli.clashes import Styled
     from takeback.cli.contents import Contents
     from takeback.cli.picker import Item, Model
     from takeback.cli.render import Screen
     from takeback.cli.restoring import Make
     from takeback.model.plan import Plan
+
+    class Keyboard(Protocol):
+        """What shows a screen, and where keys come from."""
+
+        def draw(self, lines: Sequence[Styled]) -> None:
+            """Show these lines."""
+
+        def key(self) -> str:
+            """Wait for a key."""
+
 
 _MARGIN = 3
 """Lines that are not of the list: the title, what would be done, the keys."""
@@ -63,27 +76,30 @@ class Picking:
         self._make = make
         self._wanted = wanted
         self._marks = layout.marks(screen)
+        self.shown: Model | None = None
+        """What is on the screen."""
         self._open: tuple[tuple[str, int, int], list[Styled]] | None = None
 
     def run(self, plan: "Plan") -> "Plan | None":
         """Let somebody choose; the plan to be applied, or None if nothing shall be done."""
-        whose, decide = self._page(plan).whose, self._wanted.decide
-        undecided = picker.begin(plan, whose)
-        decided = picker.begin(plan, whose, decide if isinstance(decide, str) else "")
-        model = self._planned(undecided, decided)
         try:
             with screenful.Screenful(self._screen) as terminal:
-                return self._loop(terminal, model)
+                return self.choose(plan, terminal)
         except screenful.EndedError as ended:
             signal.signal(ended.number, signal.SIG_DFL)
             os.kill(os.getpid(), ended.number)
             return None
 
-    def _loop(self, terminal: "screenful.Screenful", model: "Model") -> "Plan | None":
+    def choose(self, plan: "Plan", terminal: "Keyboard") -> "Plan | None":
+        """The same, by the keys of a terminal that is ready."""
+        whose, decide = self._page(plan).whose, self._wanted.decide
+        undecided = picker.begin(plan, whose)
+        decided = picker.begin(plan, whose, decide if isinstance(decide, str) else "")
+        model = self._planned(undecided, decided)
         while not model.outcome:
             columns, rows = self._screen.size
             text = self._text(model, columns)
-            model = picker.resized(model, rows - _MARGIN, len(text))
+            self.shown = model = picker.resized(model, rows - _MARGIN, len(text))
             terminal.draw(self._lines(model, text, columns, rows))
             key = terminal.key()
             if key != screenful.RESIZED:
