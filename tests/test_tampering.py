@@ -40,11 +40,14 @@ class Original:
                 with session.turn("go", request="r2") as turn:
                     with turn.step("Write", {"file_path": "b"}):
                         (self.tree / "b").write_text("b\n")
+                    (folder / "outside").write_text("before\n")
+                    with turn.step("Write", {"file_path": str(folder / "outside")}):
+                        (folder / "outside").write_text("after\n")
                     turn.step("Bash", {"command": "make &"}).detach()
                 session.turn("again").end()
             project.checkpoint("last", request="r3")
-            project.undo(because="it was wrong", request="r4")
-            project.redo()
+            project.undo(because="it was wrong", request="r4", yes=True)
+            project.redo(yes=True)
             project.rollback(turn.before)
 
     def copied(self, folder: Path) -> Path:

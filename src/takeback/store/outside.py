@@ -10,6 +10,7 @@ each that a restore changed; and one for what a plan found there.
 
 import os
 
+from takeback.errors import DamagedStoreError
 from takeback.model import jsontext
 from takeback.model.tree import is_safe_name
 from takeback.store import fsops
@@ -226,7 +227,13 @@ def _next(db: "Connection") -> int:
 
 
 def _entry(text: "str | None") -> "Entry | None":
-    return None if text is None else entry_from(jsontext.loads(text))
+    try:
+        return None if text is None else entry_from(jsontext.loads(text))
+    except (TypeError, ValueError) as problem:
+        raise DamagedStoreError(
+            f"a row of the table `outside` cannot be read: {problem}",
+            hint="`takeback doctor --rebuild` makes the tables again",
+        ) from problem
 
 
 def _bytes(path: object) -> bytes:
