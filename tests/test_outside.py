@@ -5,6 +5,7 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,7 +13,14 @@ import pytest
 
 import oracle
 import takeback
-from takeback.errors import BlockedError, ConflictError, DecisionNeededError, StalePlanError
+from faults.harness import settle
+from takeback.errors import (
+    BlockedError,
+    ConflictError,
+    DecisionNeededError,
+    NothingToTakeBackError,
+    StalePlanError,
+)
 from takeback.model.staging import is_stage
 from takeback.project import Project
 from takeback.store import fsops
@@ -188,6 +196,24 @@ def test_a_link_leads_to_what_is_covered(desk: Desk) -> None:
         assert link.is_symlink()
 
 
+def test_what_moves_after_an_interrupt_is_not_the_turns(desk: Desk) -> None:
+    """Your save after the moment of an interrupt is not taken for the agent's, and that is said."""
+    file = desk.away / "rc"
+    file.write_bytes(TEXT)
+    turn = desk.agent.turn("edit", whole=False)
+    turn.step("Edit", {"file_path": str(file)})
+    file.write_bytes(b"by the agent\n")
+    settle(desk.tree.parent)
+    interrupted = time.time()
+    settle(desk.tree.parent)
+    file.write_bytes(b"by you\n")
+    desk.agent.turn("next", interrupted_at=interrupted)
+    assert desk.outside(turn.id) == {str(file): ("", "changed after its step was over")}
+    with pytest.raises(NothingToTakeBackError):
+        desk.project.undo(yes=True)
+    assert file.read_bytes() == b"by you\n"
+
+
 # -- undo and redo -------------------------------------------------------------------------------
 
 
@@ -314,9 +340,7 @@ def test_a_rollback_leaves_them_alone_and_says_so(desk: Desk) -> None:
     turn = desk.edit((file, b"new\n"), (desk.tree / "inside", b"changed\n"))
     report = desk.project.rollback(f"{turn}-", yes=True)
     assert file.read_bytes() == b"new\n"
-    assert report.plan.stays == (
-        "1 file outside the project stays: only `takeback undo` takes them back",
-    )
+    assert report.plan.stays == ("1 file outside the project stays as it is",)
 
 
 def test_a_folder_that_the_tool_made_stays(desk: Desk) -> None:
@@ -503,6 +527,64 @@ def test_the_table_follows_from_the_events(desk: Desk) -> None:
     desk.project.rebuild()
     assert desk.project.ledger.rows(query) == before
     assert desk.project.verify().ok
+
+
+def test_a_forged_journal_reaches_no_other_file(desk: Desk) -> None:
+    """A row of the journal that names a file which no tool ever named is not acted on."""
+    file, other = desk.away / "rc", desk.away / "other"
+    file.write_bytes(TEXT)
+    other.write_bytes(b"new\n")
+    desk.edit((file, b"new\n"))
+    (row,) = desk.project.ledger.rows("SELECT before, after FROM outside")
+    forge = "INSERT OR REPLACE INTO journal VALUES ('kkkkkkkkkkkk', 'applying', ?)"
+
+    def said(folder: str, name: str) -> str:
+        away = f'[["{folder}",[["{name}",{row[0]},{row[1]}]]]]'
+        return f'{{"verb":"undo","title":"x","parents":[],"ops":[],"away":{away}}}'
+
+    for folder in (str(desk.away), f"{desk.away}/../{desk.away.name}"):
+        with desk.project.ledger.transaction() as db:
+            db.execute(forge, (said(folder, "other"),))
+        stamps = oracle.stamps(desk.away)
+        with takeback.open(desk.tree, home=desk.home) as opened:
+            assert "its journal is damaged" in opened.recovered[0]
+        assert oracle.stamps(desk.away) == stamps
+    # The true file can be named by a true row only: then recovery brings it back.
+    with desk.project.ledger.transaction() as db:
+        db.execute(forge, (said(str(desk.away), "rc"),))
+    with takeback.open(desk.tree, home=desk.home) as opened:
+        assert "was taken back" in opened.recovered[0]
+    assert file.read_bytes() == TEXT
+
+
+def test_a_damaged_journal_is_set_aside_with_what_it_displaced(desk: Desk) -> None:
+    """If the row of a restore cannot be read, our folder beside the file gets a name to be seen."""
+    file = desk.away / "rc"
+    file.write_bytes(TEXT)
+    desk.edit((file, b"new\n"))
+    (desk.away / ".takeback-stage-kkkkkkkkkkkk").mkdir()
+    (desk.away / ".takeback-stage-kkkkkkkkkkkk/n0").write_bytes(b"displaced\n")
+    with desk.project.ledger.transaction() as db:
+        db.execute("INSERT INTO journal VALUES ('kkkkkkkkkkkk', 'applying', '{')")
+    made = desk.project.verify(set_aside=True)
+    assert (desk.away / "takeback-found-kkkkkkkkkkkk/n0").read_bytes() == b"displaced\n"
+    assert str(desk.away / "takeback-found-kkkkkkkkkkkk") in made.repaired[0]
+
+
+def test_a_save_in_the_store_only_can_be_read(desk: Desk) -> None:
+    """What somebody wrote to the displaced file outside is in the store, and `show` prints it."""
+    file = desk.away / "rc"
+    file.write_bytes(TEXT)
+    desk.edit((file, b"new\n"))
+    with open(file, "ab", buffering=0) as late:
+        report = desk.project.undo(yes=True)
+        late.write(b"late\n")
+    assert [each.path for each in report.rescued] == [os.fsencode(file)]
+    with takeback.open(desk.tree, home=desk.home) as opened, opened.held():
+        pass
+    assert b"".join(desk.project.rescued(report.id, os.fsencode(file))) == b"new\nlate\n"
+    assert file.read_bytes() == TEXT
+    assert litter(desk.away) == []
 
 
 def test_a_second_request_reports_the_same(desk: Desk) -> None:

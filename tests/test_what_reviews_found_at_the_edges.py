@@ -18,7 +18,7 @@ import pytest
 from cases import Work, paths_of
 from faults.children import Tell, in_child
 from faults.injection import die
-from takeback.errors import BlockedError, BusyError, ConflictError, DamagedStoreError
+from takeback.errors import BlockedError, BusyError, DamagedStoreError
 from takeback.store import events, fsops
 from takeback.store.lock import Held, Lock
 

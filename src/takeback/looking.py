@@ -251,9 +251,12 @@ class Looking:
         """
         from takeback.engine import rescue
         from takeback.engine.lookup import Place
+        from takeback.store import outside
 
         with FailingAs(TakebackError, _UNREADABLE):
-            meant = Place(self.root, inside).candidates(path)
+            whole = outside.whole(self.root, inside, path)
+            is_outside = any(whole == saved for saved, _ in rescue.saves(self.ledger, restore))
+            meant = [whole] if is_outside else Place(self.root, inside).candidates(path)
             entry = rescue.find_save(self.ledger, restore, meant)
         return self._stream(entry)
 

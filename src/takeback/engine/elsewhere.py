@@ -126,8 +126,9 @@ def staying(ledger: "Ledger", turns: "Sequence[str]") -> "tuple[str, ...]":
     if not count:
         return ()
     files = "1 file" if count == 1 else f"{count:,} files"
-    stay = "stays" if count == 1 else "stay"
-    return (f"{files} outside the project {stay}: only `takeback undo` takes them back",)
+    return (
+        f"{files} outside the project {'stays as it is' if count == 1 else 'stay as they are'}",
+    )
 
 
 def require_current(plan: "Plan", look: "Look") -> None:
@@ -141,12 +142,6 @@ def require_current(plan: "Plan", look: "Look") -> None:
                 f"`{os.fsdecode(path)}` is not as it was when this was planned",
                 hint="make the plan again, look at it, and apply that",
             )
-
-
-def whole(root: bytes, inside: bytes, path: bytes) -> bytes:
-    """A path as files outside are known by: whole, and without links on the way."""
-    named = os.path.join(root, inside, path)
-    return os.path.join(os.path.realpath(os.path.dirname(named)), os.path.basename(named))
 
 
 def _taken(path: bytes, fold: "list[Fold]") -> Taken:

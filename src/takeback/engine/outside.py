@@ -9,7 +9,7 @@ import hashlib
 import os
 import time
 
-from takeback.model.tree import FOLDER, KIND, LINK, REGULAR, Entry
+from takeback.model.tree import FOLDER, KIND, LINK, REGULAR, UNSTABLE, Entry
 from takeback.store import events, fsclock, outside
 from takeback.store.content import LARGE, Content, NotRegular, Patience, Torn
 from takeback.store.events import NewEvent
@@ -203,8 +203,6 @@ class _Look:
             entry = self._large(content, path) if is_large else self._small(content, path)
         finally:
             content.close()
-        if content.unstable:
-            raise Torn
         return Seen(path, entry, moved=content.stat.st_ctime_ns)
 
     def _time(self, device: int) -> "FsClock":
@@ -272,8 +270,8 @@ def _hashed(pieces: "Iterator[bytes | memoryview]", strong: "hashlib._Hash") -> 
 
 
 def _entry(content: Content, size: int, strong: bytes, oid: bytes, number: int) -> Entry:
-    found = content.stat
-    return Entry(b"", found.st_mode, 0, size, strong, found.st_mtime_ns, number, oid)
+    found, flags = content.stat, UNSTABLE if content.unstable else 0
+    return Entry(b"", found.st_mode, flags, size, strong, found.st_mtime_ns, number, oid)
 
 
 def _is_below(path: bytes, folders: "Iterable[bytes]") -> bool:

@@ -19,6 +19,7 @@ from takeback.errors import (
 from takeback.model.plan import Plan, Remark
 from takeback.model.terms import DECISIONS, REDO, ROLLBACK, UNDO
 from takeback.store import restores
+from takeback.store.outside import whole as whole_path
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -301,7 +302,7 @@ class Planner:
         item = selected.newest
         chosen = []
         for path in paths:
-            whole = elsewhere.whole(self._place.root, self._place.inside, path)
+            whole = whole_path(self._place.root, self._place.inside, path)
             if whole in away.runs:
                 chosen.append(whole)
                 continue

@@ -68,6 +68,12 @@ def is_whole(path: bytes) -> bool:
     return path.startswith(b"/") and all(map(is_safe_name, path[1:].split(b"/")))
 
 
+def whole(root: bytes, inside: bytes, path: bytes) -> bytes:
+    """A path as files outside are known by: whole, and without links on the way."""
+    named = os.path.join(root, inside, path)
+    return os.path.join(os.path.realpath(os.path.dirname(named)), os.path.basename(named))
+
+
 def parted(path: bytes) -> "tuple[bytes, bytes]":
     """The folder of a whole path, and the name in it."""
     folder, _, name = path.rpartition(b"/")
@@ -147,6 +153,12 @@ def is_known(ledger: "Ledger", path: bytes) -> bool:
     """Whether a step ever named a file."""
     query = "SELECT 1 FROM outside WHERE path = ? AND turn IS NOT NULL LIMIT 1"
     return bool(ledger.rows(query, (path,)))
+
+
+def folders(ledger: "Ledger") -> "list[bytes]":
+    """The folders of all files that steps ever named."""
+    query = "SELECT DISTINCT path FROM outside WHERE turn IS NOT NULL"
+    return sorted({parted(path)[0] for (path,) in ledger.rows(query)})
 
 
 def runs(rows: "Iterable[OutsideRow]") -> "dict[bytes, list[Run]]":
