@@ -6,7 +6,7 @@ together, or nothing happens at all. Texts are merged by their parts (see `tree_
 by line. How similar two texts are is libgit2's measure, and asked of it; all else is in here.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 
 from tree_edits import PARTS, Parts, joined
 
@@ -95,7 +95,8 @@ class Renamed:
 
     def find(self, path: bytes, left: Entry) -> bytes | None:
         """The name that a file has which was left at a path."""
-        return self._by_its_way(path) or self._by_bytes(left) or self._by_likeness(left)
+        found = self._by_its_way(path) or self._by_bytes(left)
+        return found or most_like(left, dict(self._made_now()), self._similar)
 
     def _by_its_way(self, path: bytes) -> bytes | None:
         names = [path]
@@ -111,14 +112,6 @@ class Renamed:
         kind, _, content = left
         same = [p for p, e in self._made_now() if (e[0], e[2]) == (kind, content) and content]
         return same[0] if same else None
-
-    def _by_likeness(self, left: Entry) -> bytes | None:
-        if left[0] != "file" or not left[2]:
-            return None
-        files = [(p, e[2]) for p, e in self._made_now() if e[0] == "file"]
-        like = [(self._similar(left[2], content), path) for path, content in files]
-        best, path = max(like, default=(0, b""))
-        return path if best >= 60 else None
 
     def _made_now(self) -> list[tuple[bytes, Entry]]:
         return [(path, self._now[path]) for path in self._made if path in self._now]
@@ -165,7 +158,7 @@ class Reverting:
         at = old.path
         if now is None:
             found = self._renamed.find(new.path, left)
-            if found is None:
+            if found is None or found in self.wanted:
                 return True  # deleted since: it stays deleted
             at, now = found, self._now[found]
         state = first if now == left else both(left, first, now)
@@ -187,17 +180,44 @@ def _without(before: Entry | None, after: Entry | None, state: Entry | None) -> 
     return both(after, before, state)
 
 
-def moves(taken: Iterable[Taken], groups: Iterable[set[bytes]]) -> list[tuple[Taken, Taken]]:
-    """Of each rename, what went and what came, if that is all that happened."""
-    plain = {each.path: each for each in taken if len(each.runs) == 1}
+def moves(
+    taken: Iterable[Taken], groups: Iterable[set[bytes]], now: Tree, similar: Similar
+) -> list[tuple[Taken, Taken]]:
+    """Of each rename, what went and what came, if that is all that happened.
+
+    What was changed since may also have been edited when it was renamed, so that only likeness
+    tells where it came from.
+    """
+    plain = [each for each in taken if len(each.runs) == 1]
+    went = [each for each in plain if each.left is None and _is_file(each.before)]
+    came = [each for each in plain if each.before is None and _is_file(each.left)]
     found = []
-    for names in groups:
-        group = [plain[name] for name in sorted(names) if name in plain]
-        went = [each for each in group if each.left is None and _is_file(each.before)]
-        came = [each for each in group if each.before is None and _is_file(each.left)]
-        if len(went) == len(came) == 1:
-            found.append((went[0], came[0]))
+    for names in sorted(groups, key=sorted):
+        old = [each for each in went if each.path in names]
+        new = [each for each in came if each.path in names]
+        if len(old) == len(new) == 1:
+            found.append((old[0], new[0]))
+    known = set().union(*groups)
+    for new in (each for each in came if each.path not in known):
+        left = {each.path: each for each in went if each.path not in known}
+        if now.get(new.path) != new.left:
+            before = {path: each.before for path, each in left.items()}
+            path = most_like(new.left, before, similar)
+            if path is not None:
+                known.add(path)
+                found.append((left[path], new))
     return found
+
+
+def most_like(
+    one: Entry | None, among: Mapping[bytes, Entry | None], similar: Similar
+) -> bytes | None:
+    """Which of some files is like another, and the most: the last of them, if they are equal."""
+    if one is None or one[0] != "file" or not one[2]:
+        return None
+    files = [(path, e[2]) for path, e in among.items() if e is not None and e[0] == "file"]
+    best, path = max(((similar(one[2], text), path) for path, text in files), default=(0, b""))
+    return path if best >= 60 else None
 
 
 def _is_file(entry: Entry | None) -> bool:

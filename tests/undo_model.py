@@ -288,7 +288,7 @@ class Model:
         chosen |= {path for group in groups if group & chosen for path in group}
         reverting = Reverting(self.tree, self._renamed(taken.values(), entry))
         done: set[bytes] = set()
-        for old, new in moves(taken.values(), groups):
+        for old, new in moves(taken.values(), groups, self.tree, similarity):
             if old.path in chosen and reverting.move(old, new):
                 done |= {old.path, new.path}
         for path in sorted(chosen - done):

@@ -83,7 +83,7 @@ def moves(taken: "Iterable[Taken]", renames: "Renames", now: "View", read: "Read
     old = {each.path: each for each in plain if _is_file(each.runs[0][0]) and not each.runs[0][1]}
     new = {each.path: each for each in plain if _is_file(each.runs[0][1]) and not each.runs[0][0]}
     found = []
-    for names in {frozenset(each) for each in renames.values()}:
+    for names in sorted({tuple(sorted(each)) for each in renames.values()}):
         ends = [old[n] for n in names if n in old], [new[n] for n in names if n in new]
         if len(ends[0]) == len(ends[1]) == 1:
             found.append(Move(ends[0].pop(), ends[1].pop()))

@@ -195,7 +195,7 @@ class Draft:
         at, goes = old.path, new.path
         if now is None:
             found = self._renamed.find(new.path, left)
-            if found is None:
+            if found is None or found in self.wishes:
                 self.kept[old.path] = "renamed by this turn and deleted since"
                 return True
             self.old_names.add(new.path)
