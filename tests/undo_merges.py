@@ -193,11 +193,10 @@ def moves(
     came = [each for each in plain if each.before is None and _is_file(each.left)]
     found = []
     for names in sorted(groups, key=sorted):
-        old = [each for each in went if each.path in names]
-        new = [each for each in came if each.path in names]
-        if len(old) == len(new) == 1:
-            found.append((old[0], new[0]))
-    known = set().union(*groups)
+        ends = [[e for e in side if e.path in names] for side in (went, came)]
+        if [len(side) for side in ends] == [1, 1]:
+            found.append((ends[0][0], ends[1][0]))
+    known: set[bytes] = set().union(*groups)
     for new in (each for each in came if each.path not in known):
         left = {each.path: each for each in went if each.path not in known}
         if now.get(new.path) != new.left:

@@ -14,6 +14,19 @@ from itertools import groupby
 from takeback.store.mergefile import similarity
 from undo_merges import Entry, Refused, Renamed, Reverting, Run, Taken, Tree, Wanted, moves
 
+__all__ = (
+    "REDO",
+    "ROLLBACK",
+    "TURN",
+    "UNDO",
+    "Act",
+    "Model",
+    "Refused",
+    "Tree",
+    "copy_of",
+    "differing",
+)
+
 TURN, ROLLBACK, UNDO, REDO = "turn", "rollback", "undo", "redo"
 
 
