@@ -165,6 +165,16 @@ class Draft:
             return None
         return _Spot(spot.taken, found, spot.folder_at)
 
+    def _moved(self, spot: "_Spot", runs: "Fold") -> "_Spot | None":
+        """Where a file is now that is not at its place any more, if it is anywhere."""
+        before, after = runs[0]
+        if before is None or after is None:
+            return None
+        found = self._renamed.find(spot.taken.path, after)
+        if found is None or found in self.wishes or found == spot.at:
+            return None
+        return _Spot(spot.taken, found, spot.folder_at)
+
     def _place_of(self, taken: "Taken") -> "bytes | None":
         """Where the file is now: somebody may have renamed it. None if all is said already."""
         left = taken.runs[0][1]
