@@ -147,6 +147,15 @@ class Model:
                     found.add(text.name(self.dropped))
         return found
 
+    def overruled(self, dropped: Collection[Edit]) -> set[Edit]:
+        """Renames that would be dropped if somebody had not renamed the file since: they stay."""
+        found = set()
+        for text in self.texts:
+            counting = [number for number, (e, _) in enumerate(text.names) if e not in dropped]
+            names = text.names[1 : max(counting, default=0)]
+            found |= {edit for edit, _ in names if edit in dropped}
+        return found
+
     def own_lines(self, name: str, dropped: Collection[Edit]) -> list[str]:
         """The lines of a file that is there now which edits wrote that are not dropped."""
         found = []

@@ -27,7 +27,8 @@ EXAMPLES = int(os.environ.get("TAKEBACK_TEST_EXAMPLES", "0")) or 60
 pytestmark = pytest.mark.timeout(600 if EXAMPLES < 1000 else 0)
 
 YOU = 2
-NAMES = ("f", "g", "h", "k")
+NAMES = tuple("fghijklmn")
+REUSE = os.environ.get("REUSE")
 LINES = 20
 FEWEST = 2
 """Lines that are left in a file: an empty one has no identity, and no rename would be found."""
@@ -130,6 +131,12 @@ class Shop:
         names = sorted(self.model.files())
         return names[pick % len(names)] if names else None
 
+    def _free(self) -> list[str]:
+        """Names that no file has, or ever had."""
+        known = {name for text in self.model.texts for _, name in text.names}
+        if REUSE: known = self.model.files()
+        return [name for name in NAMES if name not in known]
+
     def write(self, actor: int, file: int, script: list[tuple[str, int]]) -> None:
         """Somebody changes lines of a file."""
         name = self._name(file)
@@ -148,7 +155,7 @@ class Shop:
 
     def create(self, actor: int, name: int) -> None:
         """Somebody makes a file."""
-        free = [each for each in NAMES if each not in self.model.files()]
+        free = self._free()
         if free:
             path = free[name % len(free)]
             with self._edit(actor, [path]) as edit:
@@ -166,7 +173,7 @@ class Shop:
     def rename(self, actor: int, file: int, name: int) -> None:
         """Somebody renames a file."""
         old = self._name(file)
-        free = [each for each in NAMES if each not in self.model.files()]
+        free = self._free()
         if old is not None and free:
             new = free[name % len(free)]
             with self._edit(actor, [old, new]) as edit:
@@ -253,7 +260,7 @@ class Shop:
             raise Told
         merged = any(change.verb == "merge" for change in report.plan.changes)
         event(f"{verb}: {'merged' if merged else 'exact'}")
-        self.model.dropped = dropped
+        self.model.dropped = dropped - self.model.overruled(dropped)
         return True
 
     def _unchanged(self, before: dict[str, bytes]) -> None:

@@ -74,14 +74,14 @@ def other_sides(renames: "Renames", is_chosen: "Callable[[bytes], bool]") -> "di
 
 
 def moves(taken: "Iterable[Taken]", renames: "Renames", now: "View", read: "Read") -> "list[Move]":
-    """The renames of which both ends are plain: one name went, one came, nobody was in between.
+    """The renames of which both ends are plain: one name went in the end, one came first of all.
 
     If a file was renamed and edited at once, nobody noted it. It is looked for only if what came
     was changed since, or the old name was given anew: otherwise both are right without that.
     """
-    plain = [each for each in taken if len(each.runs) == 1]
-    old = {each.path: each for each in plain if _is_file(each.runs[0][0]) and not each.runs[0][1]}
-    new = {each.path: each for each in plain if _is_file(each.runs[0][1]) and not each.runs[0][0]}
+    each_path = list(taken)
+    old = {e.path: e for e in each_path if _is_file(e.runs[0][0]) and not e.runs[0][1]}
+    new = {e.path: e for e in each_path if _is_file(e.runs[-1][1]) and not e.runs[-1][0]}
     found = []
     for names in sorted({tuple(sorted(each)) for each in renames.values()}):
         ends = [old[n] for n in names if n in old], [new[n] for n in names if n in new]

@@ -180,7 +180,8 @@ class Planner:
             folder_at = lambda path, move=move: self._reverts.before(move.old, path)  # noqa: E731
             if draft.revert_move(move, folder_at, since.of):
                 done |= {move.old.path, move.new.path}
-        for each in taken:
+        # What was done under a later name is taken back before what was done under an earlier one.
+        for each in sorted(taken, key=lambda each: -each.last):
             folder_at = lambda path, each=each: self._reverts.before(each, path)  # noqa: E731
             if each.path in done:
                 continue

@@ -125,17 +125,36 @@ class Draft:
 
     def _revert_at(self, spot: "_Spot", runs: "Fold", since: "Since") -> None:
         """Take back changes at one place, the newest first."""
-        at = spot.at
-        now = state = self._now.at(at)
+        now = self._now.at(spot.at)
+        state = self.wishes[spot.at].target if spot.at in self.wishes else now
+        folded = self._fold(spot, state, runs, since)
+        if folded is None:
+            return
+        state, older = folded
+        moved = self._moved(spot, older) if older else None
+        if moved is not None:
+            # The name was given anew; what had it before is somewhere else now.
+            self._revert_at(moved, older, since)
+        elif older:
+            self._fold(spot, state, older, since)
+        if not is_same(now, state):
+            self._wish(spot, state)
+        elif spot.at not in self.wishes:
+            self.kept.setdefault(spot.at, "already as it was")
+
+    def _fold(
+        self, spot: "_Spot", state: "Entry | None", runs: "Fold", since: "Since"
+    ) -> "tuple[Entry | None, Fold] | None":
+        """What is left without these changes, and those of a file that had the name before.
+
+        None if somebody has to decide, or if that is said already.
+        """
         for number, (before, after) in enumerate(runs):
-            moved = self._moved(spot, runs[number:]) if number and state is None else None
-            if moved is not None:
-                # The name was given anew; what had it before is somewhere else now.
-                self._revert_at(moved, runs[number:], since)
-                break
+            if number and state is None and before is not None and after is not None:
+                return state, runs[number:]
             if is_unknown(before):
-                self.skipped[at] = not_covered(before)
-                return
+                self.skipped[spot.at] = not_covered(before)
+                return None
             if is_unknown(after) and can_return(state, before):
                 state = before
                 continue
@@ -146,14 +165,11 @@ class Draft:
                 continue
             merged = self._merge(spot, (after, state, before), since)
             if merged is None:
-                return
+                return None
             if isinstance(merged, Kept):
                 break  # what was done later is taken back all the same
             state = merged
-        if not is_same(now, state):
-            self._wish(spot, state)
-        else:
-            self.kept.setdefault(at, "already as it was")
+        return state, []
 
     def _moved(self, spot: "_Spot", runs: "Fold") -> "_Spot | None":
         """Where a file is now that is not at its place any more, if it is anywhere."""
@@ -161,17 +177,7 @@ class Draft:
         if before is None or after is None:
             return None
         found = self._renamed.find(spot.taken.path, after)
-        if found is None or found in self.wishes or found == spot.at:
-            return None
-        return _Spot(spot.taken, found, spot.folder_at)
-
-    def _moved(self, spot: "_Spot", runs: "Fold") -> "_Spot | None":
-        """Where a file is now that is not at its place any more, if it is anywhere."""
-        before, after = runs[0]
-        if before is None or after is None:
-            return None
-        found = self._renamed.find(spot.taken.path, after)
-        if found is None or found in self.wishes or found == spot.at:
+        if found is None or self._goes(found) or found == spot.at:
             return None
         return _Spot(spot.taken, found, spot.folder_at)
 
@@ -181,7 +187,7 @@ class Draft:
         if left is None or self._now.at(taken.path) is not None:
             return taken.path
         found = self._renamed.find(taken.path, left)
-        if found is None or found in self.wishes:
+        if found is None or self._goes(found):
             return taken.path
         self.old_names.add(taken.path)
         if any(before is None for before, _ in taken.runs):
@@ -198,24 +204,26 @@ class Draft:
         it is, and only its content goes back; if it was deleted, it stays deleted.
         """
         old, new = move.old, move.new
-        first, left = old.runs[0][0], new.runs[0][1]
+        first, left = old.runs[0][0], new.runs[-1][1]
         now = self._now.at(new.path)
-        if is_same(now, left) or self._now.at(old.path) is not None or is_unknown(now):
+        if self._now.at(old.path) is not None or is_unknown(now):
+            return False
+        if len(new.runs) == 1 and is_same(now, left):
             return False
         at, goes = old.path, new.path
         if now is None:
-            found = self._renamed.find(new.path, left)
-            if found is None or found in self.wishes:
+            found = self._renamed.find(new.path, new.runs[0][1])
+            if found is None:
                 self.kept[old.path] = "renamed by this turn and deleted since"
                 return True
             self.old_names.add(new.path)
             at, goes, now = found, b"", self._now.at(found)
         spot = _Spot(old, at, folder_at, goes)
-        same = is_same(now, left)
-        state = first if same else self._merge(spot, (left, now, first), since)
-        if isinstance(state, Kept):
+        folded = self._fold(spot, now, [*new.runs[:-1], (first, left), *old.runs[1:]], since)
+        if folded is None:
             return True
-        if state is not None and not goes and is_same(state, now):
+        state = folded[0]
+        if not goes and is_same(state, now):
             self.kept[at] = f"renamed by this turn to `{os.fsdecode(new.path)}`, and since to this"
         elif state is not None:
             self._wish(spot, state)
