@@ -148,9 +148,14 @@ class Model:
         return found
 
     def overruled(self, dropped: Collection[Edit]) -> set[Edit]:
-        """Renames that would be dropped if somebody had not renamed the file since: they stay."""
+        """What cannot be dropped, for others went on from there: it stays, and that is said.
+
+        Somebody renamed once more what was renamed, or deleted what was edited.
+        """
         found = set()
         for text in self.texts:
+            if not text.is_there(dropped) and not text.is_there(self.dropped):
+                found |= {edit for edit in text.edits() if edit not in self.dropped}
             counting = [number for number, (e, _) in enumerate(text.names) if e not in dropped]
             names = text.names[1 : max(counting, default=0)]
             found |= {edit for edit, _ in names if edit in dropped}

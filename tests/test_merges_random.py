@@ -28,7 +28,6 @@ pytestmark = pytest.mark.timeout(600 if EXAMPLES < 1000 else 0)
 
 YOU = 2
 NAMES = tuple("fghijklmn")
-REUSE = os.environ.get("REUSE")
 LINES = 20
 FEWEST = 2
 """Lines that are left in a file: an empty one has no identity, and no rename would be found."""
@@ -132,9 +131,8 @@ class Shop:
         return names[pick % len(names)] if names else None
 
     def _free(self) -> list[str]:
-        """Names that no file has, or ever had."""
+        """Names that no file ever had: whose edit is whose is told by names."""
         known = {name for text in self.model.texts for _, name in text.names}
-        if REUSE: known = self.model.files()
         return [name for name in NAMES if name not in known]
 
     def write(self, actor: int, file: int, script: list[tuple[str, int]]) -> None:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from takeback.engine.merging import Merging
+    from takeback.engine.moves import At
     from takeback.engine.outside import Seen
     from takeback.engine.selecting import Selection
     from takeback.model.plan import Plan, PlannedChange
@@ -92,9 +93,9 @@ class _Found:
 class _NeverRenamed:
     """Nobody looks for another name of a file outside."""
 
-    def find(self, path: bytes, left: "Entry | None") -> "bytes | None":
+    def find(self, path: bytes, left: "Entry | None", at: "At") -> "bytes | None":
         """Nowhere."""
-        del path, left
+        del path, left, at
         return None
 
 

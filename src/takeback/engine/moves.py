@@ -15,17 +15,18 @@ if TYPE_CHECKING:
     from typing import Protocol
 
     from takeback.engine.plans import View
-    from takeback.engine.reverts import Taken
+    from takeback.engine.reverts import Fold, Taken
     from takeback.model.tree import Entry
     from takeback.store.ledger import Ledger
 
     Renames = dict[bytes, set[bytes]]
+    At = Callable[[bytes], Entry | None]
     Read = Callable[[Entry], bytes]
 
     class Renamed(Protocol):
         """Finds files that somebody renamed."""
 
-        def find(self, path: bytes, left: Entry | None) -> bytes | None:
+        def find(self, path: bytes, left: Entry | None, at: At) -> bytes | None:
             """Where a file is now that was left at a path; None if it is nowhere."""
 
 
@@ -42,13 +43,30 @@ _MADE_SINCE = (
 
 
 class Move:
-    """A rename that is taken back: the file went from `old` to `new`."""
+    """A rename that is taken back, or several in a row: the file went from `old` to `new`."""
 
-    __slots__ = ("new", "old")
+    __slots__ = ("names", "new", "old")
 
-    def __init__(self, old: "Taken", new: "Taken") -> None:
-        self.old = old
-        self.new = new
+    def __init__(self, *names: "Taken") -> None:
+        self.names = names
+        self.old = names[0]
+        self.new = names[-1]
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether nobody else changed the file while it got its names."""
+        return all(len(each.runs) == 1 for each in self.names[1:])
+
+    @property
+    def runs(self) -> "Fold":
+        """What was done to the file under all its names, the newest first."""
+        newest = self.new.runs
+        found, left = list(newest[:-1]), newest[-1][1]
+        for each in reversed(self.names[1:-1]):
+            if len(each.runs) > 1:
+                found += [(each.runs[0][0], left), *each.runs[1:-1]]
+                left = each.runs[-1][1]
+        return [*found, (self.old.runs[0][0], left), *self.old.runs[1:]]
 
 
 def renamed(taken: "Iterable[Taken]") -> "Renames":
@@ -79,14 +97,11 @@ def moves(taken: "Iterable[Taken]", renames: "Renames", now: "View", read: "Read
     If a file was renamed and edited at once, nobody noted it. It is looked for only if what came
     was changed since, or the old name was given anew: otherwise both are right without that.
     """
-    each_path = list(taken)
-    old = {e.path: e for e in each_path if _is_file(e.runs[0][0]) and not e.runs[0][1]}
-    new = {e.path: e for e in each_path if _is_file(e.runs[-1][1]) and not e.runs[-1][0]}
-    found = []
-    for names in sorted({tuple(sorted(each)) for each in renames.values()}):
-        ends = [old[n] for n in names if n in old], [new[n] for n in names if n in new]
-        if len(ends[0]) == len(ends[1]) == 1:
-            found.append(Move(ends[0].pop(), ends[1].pop()))
+    known = {each.path: each for each in taken}
+    old = {p: e for p, e in known.items() if _is_file(e.runs[0][0]) and not e.runs[0][1]}
+    new = {p: e for p, e in known.items() if _is_file(e.runs[-1][1]) and not e.runs[-1][0]}
+    chains = [_chain([known[n] for n in names]) for names in _distinct(renames)]
+    found = [Move(*chain) for chain in chains if chain]
     for path in sorted(new.keys() - renames.keys()):
         is_changed = not is_same(now.at(path), new[path].runs[0][1])
         left = {
@@ -99,6 +114,28 @@ def moves(taken: "Iterable[Taken]", renames: "Renames", now: "View", read: "Read
             if name is not None:
                 found.append(Move(old.pop(name), new[path]))
     return found
+
+
+def _distinct(renames: "Renames") -> "list[tuple[bytes, ...]]":
+    return sorted({tuple(sorted(each)) for each in renames.values()})
+
+
+def _chain(group: "list[Taken]") -> "list[Taken]":
+    """The names that a file had, in their order; empty if they do not follow one another."""
+    paths = {each.path for each in group}
+    next_of = {origin: each for each in group for origin in each.origins & paths}
+    begin = [each for each in group if not each.origins & paths]
+    if len(begin) != 1 or len(next_of) != len(group) - 1:
+        return []
+    chain = begin
+    while chain[-1].path in next_of:
+        chain.append(next_of[chain[-1].path])
+    first, *middle, last = chain
+    went = all(each.runs[0][1] is None for each in (first, *middle))
+    came = all(each.runs[-1][0] is None for each in (*middle, last))
+    is_whole = len(chain) == len(group) and first.runs[-1][0] is not None
+    is_file = _is_file(first.runs[0][0]) and _is_file(last.runs[-1][1])
+    return chain if went and came and is_whole and is_file else []
 
 
 def most_like(
@@ -131,24 +168,21 @@ class RenamedSince:
     """Finds under which name somebody keeps a file that was renamed after it was left."""
 
     def __init__(
-        self, ledger: "Ledger", now: "View", read: "Read", last: int, turns: "tuple[int, ...]"
+        self, ledger: "Ledger", read: "Read", first: int, turns: "tuple[int, ...]"
     ) -> None:
         self._ledger = ledger
-        self._now = now
         self._read = read
-        self._span = (last, jsontext.dumps(turns))
+        self._span = (first, jsontext.dumps(turns))
         self._made: dict[bytes, bytes | None] | None = None
 
-    def find(self, path: bytes, left: "Entry | None") -> "bytes | None":
-        """Where a file is now that was left at a path; None if it is nowhere."""
+    def find(self, path: bytes, left: "Entry | None", at: "At") -> "bytes | None":
+        """Where a file is that was left at a path, `at` tells what is where; None if nowhere."""
         if left is None or left.reason or left.kind not in (REGULAR, LINK):
             return None
         return (
-            self._by_log(path)
-            or self._by_content(left)
-            or most_like(
-                left, {name: self._now.at(name) for name in self._candidates()}, self._read
-            )
+            self._by_log(path, at)
+            or self._by_content(left, at)
+            or most_like(left, {name: at(name) for name in self._candidates()}, self._read)
         )
 
     def _candidates(self) -> "dict[bytes, bytes | None]":
@@ -157,12 +191,12 @@ class RenamedSince:
             self._made = dict(self._ledger.rows(_MADE_SINCE, self._span))
         return self._made
 
-    def _by_log(self, path: bytes) -> "bytes | None":
+    def _by_log(self, path: bytes, at: "At") -> "bytes | None":
         seen, name = {path}, path
         while True:
             names = [new for new, origin in self._candidates().items() if origin == name]
             for new in names:
-                if _is_file(self._now.at(new)):
+                if _is_file(at(new)):
                     return new
             unseen = [new for new in names if new not in seen]
             if not unseen:
@@ -170,9 +204,9 @@ class RenamedSince:
             name = unseen[0]
             seen.add(name)
 
-    def _by_content(self, left: "Entry") -> "bytes | None":
+    def _by_content(self, left: "Entry", at: "At") -> "bytes | None":
         for name in self._candidates():
-            entry = self._now.at(name)
+            entry = at(name)
             if entry is None or entry.reason or entry.kind != left.kind or not entry.size:
                 continue
             if entry.strong == left.strong:

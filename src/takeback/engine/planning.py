@@ -167,19 +167,19 @@ class Planner:
     ) -> Draft:
         """What becomes of each path; of a rename, both names together."""
         first = min((each.first for each in taken), default=0)
-        named = RenamedSince(self._ledger, self.now, self._trees.content, first, chosen.turns)
+        named = RenamedSince(self._ledger, self._trees.content, first, chosen.turns)
         draft = Draft(self.now, self._merging, named)
         renames = renamed(taken)
         others = other_sides(renames, within.cover)
         done = set()
         for move in moves(taken, renames, self.now, self._trees.content):
-            both = {move.old.path, move.new.path}
+            both = {each.path for each in move.names}
             renames |= dict.fromkeys(both - renames.keys(), both)
             if not within.cover(move.old.path) and move.old.path not in others:
                 continue
             folder_at = lambda path, move=move: self._reverts.before(move.old, path)  # noqa: E731
             if draft.revert_move(move, folder_at, since.of):
-                done |= {move.old.path, move.new.path}
+                done |= both
         # What was done under a later name is taken back before what was done under an earlier one.
         for each in sorted(taken, key=lambda each: -each.last):
             folder_at = lambda path, each=each: self._reverts.before(each, path)  # noqa: E731
@@ -221,7 +221,7 @@ class Planner:
         then, now = Saved(objects, row), Saved(objects, self._row)
         chosen = Chosen(lookup.choose((now, then), paths, self._place))
         view = View(self._trees, row)
-        named = RenamedSince(self._ledger, self.now, self._trees.content, row.number, ())
+        named = RenamedSince(self._ledger, self._trees.content, row.number, ())
         draft = Draft(self.now, self._merging, named)
         for found in differences(now, then, chosen.paths):
             draft.exactly(found, view.at)

@@ -126,8 +126,7 @@ class Draft:
     def _revert_at(self, spot: "_Spot", runs: "Fold", since: "Since") -> None:
         """Take back changes at one place, the newest first."""
         now = self._now.at(spot.at)
-        state = self.wishes[spot.at].target if spot.at in self.wishes else now
-        folded = self._fold(spot, state, runs, since)
+        folded = self._fold(spot, self._planned(spot.at), runs, since)
         if folded is None:
             return
         state, older = folded
@@ -171,12 +170,16 @@ class Draft:
             state = merged
         return state, []
 
+    def _planned(self, path: bytes) -> "Entry | None":
+        """What will be at a path, as far as it is known."""
+        return self.wishes[path].target if path in self.wishes else self._now.at(path)
+
     def _moved(self, spot: "_Spot", runs: "Fold") -> "_Spot | None":
         """Where a file is now that is not at its place any more, if it is anywhere."""
         before, after = runs[0]
         if before is None or after is None:
             return None
-        found = self._renamed.find(spot.taken.path, after)
+        found = self._renamed.find(spot.taken.path, after, self._planned)
         if found is None or self._goes(found) or found == spot.at:
             return None
         return _Spot(spot.taken, found, spot.folder_at)
@@ -186,7 +189,7 @@ class Draft:
         left = taken.runs[0][1]
         if left is None or self._now.at(taken.path) is not None:
             return taken.path
-        found = self._renamed.find(taken.path, left)
+        found = self._renamed.find(taken.path, left, self._planned)
         if found is None or self._goes(found):
             return taken.path
         self.old_names.add(taken.path)
@@ -203,27 +206,26 @@ class Draft:
         What was changed goes with it to the old name. If it was renamed once more, it stays where
         it is, and only its content goes back; if it was deleted, it stays deleted.
         """
-        old, new = move.old, move.new
-        first, left = old.runs[0][0], new.runs[-1][1]
+        old, new, left = move.old, move.new, move.new.runs[0][1]
         now = self._now.at(new.path)
         if self._now.at(old.path) is not None or is_unknown(now):
             return False
-        if len(new.runs) == 1 and is_same(now, left):
+        if move.is_plain and is_same(now, left):
             return False
-        at, goes = old.path, new.path
-        if now is None:
-            found = self._renamed.find(new.path, new.runs[0][1])
+        at, goes = old.path, new.path if now is not None else b""
+        if now is None and left is not None:
+            found = self._renamed.find(new.path, left, self._planned)
             if found is None:
                 self.kept[old.path] = "renamed by this turn and deleted since"
                 return True
             self.old_names.add(new.path)
-            at, goes, now = found, b"", self._now.at(found)
+            at, now = found, self._now.at(found)
         spot = _Spot(old, at, folder_at, goes)
-        folded = self._fold(spot, now, [*new.runs[:-1], (first, left), *old.runs[1:]], since)
+        folded = self._fold(spot, now, move.runs, since)
         if folded is None:
             return True
         state = folded[0]
-        if not goes and is_same(state, now):
+        if at != old.path and is_same(state, now):
             self.kept[at] = f"renamed by this turn to `{os.fsdecode(new.path)}`, and since to this"
         elif state is not None:
             self._wish(spot, state)
