@@ -40,6 +40,11 @@ _MADE_SINCE = (
     " AND (turn IS NULL OR turn NOT IN (SELECT value FROM json_each(?2)))"
     " ORDER BY checkpoint"
 )
+_MADE_INSTEAD = (
+    "SELECT made.path FROM deltas gone JOIN deltas made ON made.checkpoint = gone.checkpoint"
+    " WHERE gone.checkpoint > ?1 AND gone.path = ?2 AND gone.verb = 'delete'"
+    " AND gone.who = 'restore' AND made.who = 'restore' AND made.verb = 'create'"
+)
 
 
 class Move:
@@ -182,6 +187,7 @@ class RenamedSince:
         return (
             self._by_log(path, at)
             or self._by_content(left, at)
+            or most_like(left, {name: at(name) for name in self._made_instead(path)}, self._read)
             or most_like(left, {name: at(name) for name in self._candidates()}, self._read)
         )
 
@@ -190,6 +196,10 @@ class RenamedSince:
         if self._made is None:
             self._made = dict(self._ledger.rows(_MADE_SINCE, self._span))
         return self._made
+
+    def _made_instead(self, path: bytes) -> "list[bytes]":
+        """What restores made when they removed a path: an old name with another content."""
+        return [name for (name,) in self._ledger.rows(_MADE_INSTEAD, (self._span[0], path))]
 
     def _by_log(self, path: bytes, at: "At") -> "bytes | None":
         seen, name = {path}, path

@@ -215,7 +215,7 @@ class Draft:
         at, goes = old.path, new.path if now is not None else b""
         if now is None and left is not None:
             found = self._renamed.find(new.path, left, self._planned)
-            if found is None:
+            if found is None or found in self.wishes:
                 self.kept[old.path] = "renamed by this turn and deleted since"
                 return True
             self.old_names.add(new.path)
