@@ -62,7 +62,7 @@ class Taken:
     """What is taken back at one path.
 
     `runs` are (before, after), the newest first. `origins` are the names that it was renamed from.
-    `since` is the number of the state in which it was left, `was` the tree before all.
+    `since` is the number of the state in which it was changed first, `was` the tree before.
     """
 
     def __init__(
@@ -128,16 +128,31 @@ class Reverting:
     def path(self, taken: Taken) -> None:
         """Take back what was changed at one path, at the name that it has now."""
         at = self._place(taken)
-        if at is None:
-            return
+        if at is not None:
+            self._revert(taken, at, taken.runs)
+
+    def _revert(self, taken: Taken, at: bytes, runs: list[Run]) -> None:
         state = self._now.get(at)
         try:
-            for before, after in taken.runs:
+            for number, (before, after) in enumerate(runs):
+                if number and state is None and self._is_moved(taken, at, runs[number:]):
+                    break
                 state = _without(before, after, state)
         except Stays:
             pass
         if state != self._now.get(at):
             self.wanted[at] = state, taken.was
+
+    def _is_moved(self, taken: Taken, at: bytes, runs: list[Run]) -> bool:
+        """Take back the rest of it where it is, if the name was given anew; tell whether it was."""
+        left = runs[0][1]
+        if left is None or left[0] == "folder" or any(before is None for before, _ in runs):
+            return False
+        found = self._renamed.find(taken.path, left)
+        if found is None or found in self.wanted or found == at:
+            return False
+        self._revert(taken, found, runs)
+        return True
 
     def _place(self, taken: Taken) -> bytes | None:
         left = taken.left
@@ -185,8 +200,8 @@ def moves(
 ) -> list[tuple[Taken, Taken]]:
     """Of each rename, what went and what came, if that is all that happened.
 
-    What was changed since may also have been edited when it was renamed, so that only likeness
-    tells where it came from.
+    What was changed since, or whose old name was given anew, may also have been edited when it was
+    renamed, so that only likeness tells where it came from.
     """
     plain = [each for each in taken if len(each.runs) == 1]
     went = [each for each in plain if each.left is None and _is_file(each.before)]
@@ -199,12 +214,12 @@ def moves(
     known: set[bytes] = set().union(*groups)
     for new in (each for each in came if each.path not in known):
         left = {each.path: each for each in went if each.path not in known}
-        if now.get(new.path) != new.left:
-            before = {path: each.before for path, each in left.items()}
-            path = most_like(new.left, before, similar)
-            if path is not None:
-                known.add(path)
-                found.append((left[path], new))
+        is_changed = now.get(new.path) != new.left
+        before = {path: e.before for path, e in left.items() if is_changed or path in now}
+        path = most_like(new.left, before, similar)
+        if path is not None:
+            known.add(path)
+            found.append((left[path], new))
     return found
 
 

@@ -323,18 +323,20 @@ class Model:
                 path,
                 self._runs(path, lambda change: change.by is by),
                 {change.origin for change in changes if change.origin is not None},
-                changes[-1].state,
+                changes[0].state,
                 changes[0].was,
             )
             for path, changes in sorted(found.items())
         }
 
     def _renamed(self, taken: Iterable[Taken], entry: Act | None) -> Renamed:
-        """What others made since the first of these paths was left."""
+        """What others made since the first of these paths was changed."""
         since = min((each.since for each in taken), default=0)
         made: dict[bytes, bytes | None] = {}
         for change in self.changes:
-            is_by_others = change.by is None or (change.by.kind == TURN and change.by is not entry)
+            is_by_others = change.by is None or change.by is not entry
+            if change.by is not None and change.by.kind != TURN:
+                is_by_others = change.origin is not None
             if change.state > since and is_by_others and change.makes_a_file:
                 made[change.path] = change.origin
         return Renamed(self.tree, made, similarity)

@@ -176,8 +176,8 @@ class Draft:
 
     def _moved(self, spot: "_Spot", runs: "Fold") -> "_Spot | None":
         """Where a file is now that is not at its place any more, if it is anywhere."""
-        before, after = runs[0]
-        if before is None or after is None:
+        after = runs[0][1]
+        if after is None or any(before is None for before, _ in runs):
             return None
         found = self._renamed.find(spot.taken.path, after, self._planned)
         if found is None or self._goes(found) or found == spot.at:
