@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
     from typing import Protocol
 
-    from takeback.engine.plans import View
     from takeback.engine.reverts import Fold, Taken
+    from takeback.engine.wishes import View
     from takeback.model.tree import Entry
     from takeback.store.ledger import Ledger
 

@@ -5,11 +5,12 @@ from takeback.engine.compare import Chosen, Saved, differences
 from takeback.engine.elsewhere import Elsewhere
 from takeback.engine.merging import Merging
 from takeback.engine.moves import RenamedSince, moves, other_sides, renamed
-from takeback.engine.plans import Draft, in_order, remarks
+from takeback.engine.plans import Draft
 from takeback.engine.reverts import Changed, Reverts
 from takeback.engine.selecting import Selection, Selector
 from takeback.engine.since import Since, View
 from takeback.engine.trees import Trees
+from takeback.engine.wishes import in_order, remarks
 from takeback.errors import (
     NothingToTakeBackError,
     StalePlanError,
