@@ -36,6 +36,11 @@ class Finish:
         return {entry.oid: entry.number for entry in wanted if entry.kind != FOLDER}
 
     @property
+    def wanted(self) -> "set[bytes]":
+        """What was brought back is captured, whatever the limits say by now: it can go again."""
+        return {path for path, entry in self._targets.items() if entry is not None}
+
+    @property
     def folders(self) -> "set[bytes]":
         """Where something changed: the folders of all paths, and those among them."""
         return {path.rpartition(b"/")[0] for path in self._targets} | set(self._targets)

@@ -142,6 +142,12 @@ def _with_mode(entry: Entry, mode: int) -> Entry:
     )
 
 
+def clashing(clash: Clash) -> "tuple[str, tuple[bytes, ...]]":
+    """What of *ours* is in the way: the lines between markers, or the reason alone."""
+    parts = (b"\n" + (clash.marked or b"")).split(b"\n<<<<<<< " + _LABELS[1])[1:]
+    return clash.reason, tuple(part.partition(b"\n||||||| ")[0] for part in parts)
+
+
 class Merging:
     """Merges what somebody changed since, or finds out that somebody has to decide."""
 

@@ -3,7 +3,7 @@
 from takeback.engine import elsewhere, lookup, references, reverts, stack, titles, userwork
 from takeback.engine.compare import Chosen, Saved, differences
 from takeback.engine.elsewhere import Elsewhere
-from takeback.engine.merging import Merging
+from takeback.engine.merging import Clash, Merging, clashing
 from takeback.engine.moves import RenamedSince, moves, other_sides, renamed
 from takeback.engine.plans import Draft
 from takeback.engine.reverts import Changed, Reverts
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from takeback.engine.lookup import Place
     from takeback.engine.reverts import Taken
     from takeback.model.jsontext import Json
+    from takeback.model.plan import Conflict, Dependent
     from takeback.store.ledger import Ledger
     from takeback.store.rows import CheckpointRow
 
@@ -154,7 +155,7 @@ class Planner:
             kept=remarks(draft.kept | beyond.kept),
             skipped=remarks(draft.skipped | beyond.skipped),
             shared=tuple(remark for remark in shared if within.cover(remark.path)),
-            dependents=since.dependents(draft.conflicts, taken) if verb == UNDO else (),
+            dependents=self._dependents(since, draft, taken) if verb == UNDO else (),
             doubts=(*userwork.doubts(newest, self._git), *elsewhere.doubts(outer)),
             stays=tuple(dict.fromkeys(s for said in stays for s in said)) if verb == UNDO else (),
             passed_over=chosen.passed,
@@ -192,6 +193,16 @@ class Planner:
                 draft.take_along(each, others[each.path], folder_at, since.of)
         draft.hold_back(renames, taken)
         return draft
+
+    def _dependents(
+        self, since: Since, draft: Draft, taken: "list[Taken]"
+    ) -> "tuple[Dependent, ...]":
+        def clash(conflict: "Conflict", checkpoint: int) -> object:
+            state = self._reverts.at(checkpoint, conflict.path)
+            found = self._merging.outcome(conflict.base, conflict.theirs, state)
+            return clashing(found) if isinstance(found, Clash) else None
+
+        return since.dependents(draft.conflicts, taken, clash)
 
     def _keep_yours(self, draft: Draft, chosen: Selection) -> None:
         """Say that what you did since stays."""

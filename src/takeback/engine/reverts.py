@@ -126,7 +126,7 @@ class Reverts:
     def _taken(self, runs: "Iterable[Run]") -> "Iterator[Taken]":
         found: Taken | None = None
         for run in runs:
-            states = self._at(run.first - 1, run.path), self._at(run.last, run.path)
+            states = self.at(run.first - 1, run.path), self.at(run.last, run.path)
             if found is not None and found.path == run.path:
                 found.runs.insert(0, states)
                 found.origins |= run.origins
@@ -138,7 +138,8 @@ class Reverts:
         if found is not None:
             yield found
 
-    def _at(self, checkpoint: int, path: bytes) -> "Known":
+    def at(self, checkpoint: int, path: bytes) -> "Known":
+        """What a path was at a checkpoint."""
         return self._trees.at(self._row(checkpoint), path)
 
     def _row(self, number: int) -> "CheckpointRow":

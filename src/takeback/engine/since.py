@@ -6,16 +6,21 @@ from takeback.model.plan import Dependent
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Callable, Mapping
 
     from takeback.engine.reverts import Changed, Taken
     from takeback.engine.trees import Trees
+    from takeback.model.plan import Conflict
     from takeback.model.tree import Entry
     from takeback.store.ledger import Ledger
     from takeback.store.rows import CheckpointRow
 
+    ClashAt = Callable[[Conflict, int], object]
+    """What of a conflict there was at a checkpoint; None if nothing."""
+
 _LATER_TURNS = (
-    "SELECT d.path, t.id, t.label, z.agent FROM deltas d JOIN turns t ON t.number = d.turn"
+    "SELECT d.path, d.checkpoint, t.id, t.label, z.agent"
+    " FROM deltas d JOIN turns t ON t.number = d.turn"
     " JOIN sessions z ON z.number = t.session"
     " WHERE d.checkpoint > ?1 AND d.who = 'step' AND t.undone IS NULL AND t.covered IS NULL"
     " AND d.turn NOT IN (SELECT value FROM json_each(?2)) ORDER BY t.number"
@@ -56,21 +61,28 @@ class Since:
         return self._found[path].names if path in self._found else []
 
     def dependents(
-        self, conflicts: "Collection[bytes]", taken: "list[Taken]"
+        self, conflicts: "Mapping[bytes, Conflict]", taken: "list[Taken]", clash: "ClashAt"
     ) -> "tuple[Dependent, ...]":
         """The later turns that build on what is taken back.
 
-        They changed a path that conflicts, or one that was made by what is taken back.
+        They changed a path that was made by what is taken back, or a place that conflicts.
         """
         made = {each.path for each in taken if each.runs[-1][0] is None}
-        paths = made | set(conflicts)
-        if not paths:
+        if not made and not conflicts:
             return ()
         found: dict[str, Dependent] = {}
-        for path, id, label, agent in self._ledger.rows(
-            _LATER_TURNS, (self.last, jsontext.dumps(self._turns))
-        ):
-            if path in paths:
+        rows = self._ledger.rows(_LATER_TURNS, (self.last, jsontext.dumps(self._turns)))
+        for path, checkpoint, id, label, agent in rows:
+            conflict = conflicts.get(path)
+            if path in made or (conflict is not None and _is_of(conflict, checkpoint, clash)):
                 known = found.setdefault(id, Dependent(id, str(label), str(agent)))
                 known.paths = tuple(sorted({*known.paths, path}))
         return tuple(found.values())
+
+
+def _is_of(conflict: "Conflict", checkpoint: int, clash: "ClashAt") -> bool:
+    """Whether a change has to do with a conflict: without it, there would be less of it."""
+    if conflict.base is None and conflict.theirs is None:
+        return True
+    after = clash(conflict, checkpoint)
+    return after is not None and after != clash(conflict, checkpoint - 1)
