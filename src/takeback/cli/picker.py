@@ -6,6 +6,7 @@ that what one sees is what would be done.
 
 from typing import NamedTuple
 
+from takeback.cli import layout, timeline
 from takeback.model.plan import Conflict, Dependent, Plan, PlannedChange
 from takeback.model.terms import KEEP_MINE, MARKERS, ROLLBACK, SKIP, TAKE_BACK
 
@@ -22,6 +23,7 @@ KEYS = {"m": KEEP_MINE, "t": TAKE_BACK, "b": MARKERS, "s": SKIP}
 """The keys that decide a conflict; with Shift, all that are left."""
 WORDS = {KEEP_MINE: "mine", TAKE_BACK: "back", MARKERS: "both", SKIP: "skip"}
 """What a row says of a conflict that was decided."""
+_LONGEST_TITLE = 40
 _MOVES = {"up": -1, "k": -1, "down": 1, "j": 1}
 _PAGES = {"pgup": -1, "pgdn": 1}
 _ENDS = {"home": 0, "g": 0, "end": 1 << 30, "G": 1 << 30}
@@ -130,9 +132,8 @@ def _said(change: "PlannedChange", of: "Callable[[PlannedChange], str]") -> str:
 
 def _builds_on(later: "Dependent") -> str:
     paths = ", ".join(path.decode("utf-8", "surrogateescape") for path in later.paths)
-    return (
-        f'"{later.title}" of {later.agent} builds on this, and stays; `+` takes it along: {paths}'
-    )
+    title = layout.cut(timeline.title(later.title), _LONGEST_TITLE)
+    return f'"{title}" of {later.agent} builds on this and stays; `+` takes it along: {paths}'
 
 
 def _row(

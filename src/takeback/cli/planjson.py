@@ -1,6 +1,7 @@
 """A plan and the report of one as JSON, as documented in docs/json.md."""
 
 from takeback.model.jsontext import path_fields
+from takeback.model.secrets import without_tokens
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ def _json(plan: "Plan", made: "Report | None") -> "dict[str, Json]":
         "base": plan.base,
         "entry": plan.entry or None,
         "turns": list(plan.turns),
-        "title": plan.title,
+        "title": without_tokens(plan.title),
         "session": plan.session or None,
         "agent": plan.agent or None,
         "newest": plan.is_newest,
@@ -68,7 +69,7 @@ def _change(change: "PlannedChange") -> "dict[str, Json]":
 def _dependent(dependent: "Dependent") -> "dict[str, Json]":
     return {
         "id": dependent.id,
-        "title": dependent.title,
+        "title": without_tokens(dependent.title),
         "agent": dependent.agent or None,
         "paths": [path_fields(path) for path in dependent.paths],
     }
