@@ -83,6 +83,14 @@ def test_rows_stay_where_they_are() -> None:
     assert rows(model) == ["[x] back c", "[ ] leave a", "[x] write b"]
 
 
+def test_the_cursor_stays_on_its_row() -> None:
+    """Also if a doubt above it comes or goes with what is chosen."""
+    model = pressed(begun(plan(b"a", b"b", doubts=("it is outside",))), "down", " ")
+    model = renewed(model, plan(b"a"))
+    assert model.here is not None
+    assert model.here.path == b"b"
+
+
 def test_what_cannot_be_done_says_why() -> None:
     """A folder that stays because something stays in it is marked, and has the reason."""
     model = begun(plan(b"lib", b"lib/a"))

@@ -122,8 +122,16 @@ def renewed(model: Model, plan: Plan, of: "Callable[[PlannedChange], str]") -> M
         *(Item("later", None, _builds_on(each)) for each in plan.dependents),
         *(Item("note", None, text) for text in plan.stays),
     )
-    cursor = min(model.cursor, max(len(items) - 1, 0))
+    cursor = _where(model, items)
     return _scrolled(model._replace(plan=plan, items=items, cursor=cursor))
+
+
+def _where(model: Model, items: "tuple[Item, ...]") -> int:
+    """Where the row is that the cursor was on: those above it may have become more or fewer."""
+    here = model.here
+    if here is not None and here.can_be_chosen:
+        return next(number for number, item in enumerate(items) if item.path == here.path)
+    return min(model.cursor, max(len(items) - 1, 0))
 
 
 def _said(change: "PlannedChange", of: "Callable[[PlannedChange], str]") -> str:
