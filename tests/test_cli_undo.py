@@ -685,11 +685,22 @@ def test_shared_changes_can_be_taken_along(shop: Shop) -> None:
     shop.write({"both.txt": "x\n"})
     for turn in turns:
         turn.end()
-    assert shop("undo", turns[0].id, "--yes").code == 0
-    assert (shop.tree / "both.txt").exists()
-    assert shop("redo", turns[0].id, "--yes").code in (0, 1)
+    plan = shop.json("undo", turns[0].id, "-n")
+    assert plan["changes"] == []
+    assert [each["path"] for each in listed(plan["shared"])] == ["both.txt"]
+    plan = shop.json("undo", turns[0].id, "--shared", "-n")
+    assert [each["path"] for each in listed(plan["changes"])] == ["both.txt"]
+    assert plan["shared"] == []
     assert shop("undo", turns[0].id, "--shared", "--yes").code == 0
     assert not (shop.tree / "both.txt").exists()
+    assert shop("redo").code == 0
+    assert (shop.tree / "both.txt").exists()
+
+
+def listed(value: object) -> list[dict[str, object]]:
+    """A list of objects, out of JSON."""
+    assert isinstance(value, list)
+    return value
 
 
 # -- looking first -----------------------------------------------------------------------------
@@ -727,6 +738,7 @@ def test_json_of_a_plan_and_its_report(shop: Shop) -> None:
     assert isinstance(changes, list)
     assert all(change.pop("along") is None for change in changes)
     assert all(change.pop("merged") is None for change in changes)
+    assert not any(change.pop("outside") for change in changes)
     assert changes == [
         {"path": "src/cart.py", "verb": "write", "whose": ["claude-code"], "how": "shell"},
         {"path": "src/pay.py", "verb": "write", "whose": ["claude-code"], "how": "named"},
