@@ -16,6 +16,8 @@ Tree = dict[bytes, Entry]
 Wanted = dict[bytes, tuple[Entry | None, Tree]]
 """What paths shall become, and a tree that knows the folders which they need."""
 Run = tuple[Entry | None, Entry | None]
+OPEN = 0o6066
+"""What lets others read or write a file, or run it in somebody's name."""
 Similar = Callable[[bytes, bytes], int]
 
 
@@ -40,6 +42,8 @@ def both(left: Entry | None, was: Entry | None, now: Entry | None) -> Entry:
     if now[0] == "folder":
         raise Stays
     mode = was[1] if now[1] == left[1] else now[1]
+    if now[2] not in (left[2], was[2]) and mode & ~now[1] & OPEN:
+        raise Refused("conflict")  # what was written while it was closed would be open
     return ("file", mode, _both_texts(left[2], was[2], now[2]))
 
 

@@ -13,6 +13,7 @@
 | edited it       | became another kind       | conflict                                     |
 | deleted it      | made anew                 | conflict                                     |
 | changed a mode  | edited                    | your text, the old mode                      |
+| closed it       | edited                    | conflict: others could read what you wrote   |
 | edited it       | mode changed              | the old text, your mode                      |
 | another kind    | changed                   | conflict                                     |
 | a binary, a link| changed                   | conflict                                     |
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
 _LABELS = (b"as the turn left it", b"as it is now", b"before the turn")
 _BOM = b"\xef\xbb\xbf"
 _LARGEST = 10 << 20
+_OPEN = 0o6066
+"""What lets others read or write a file, or run it in somebody's name."""
 
 
 class Kept:
@@ -83,11 +86,21 @@ def _of_files(
     mode = theirs.mode if ours.mode == base.mode else ours.mode
     if ours.strong == base.strong:
         return _with_mode(theirs, mode)
-    if theirs.strong in (base.strong, ours.strong):
+    if theirs.strong == ours.strong:
         return _with_mode(ours, mode)
-    if max(base.size, theirs.size, ours.size) > _LARGEST:
+    if mode & ~ours.mode & _OPEN:
+        return Clash("closed to others by this turn, and changed since")
+    if theirs.strong == base.strong:
+        return _with_mode(ours, mode)
+    return _of_texts((base, ours, theirs), mode, read, merge)
+
+
+def _of_texts(
+    sides: "tuple[Entry, Entry, Entry]", mode: int, read: "Read", merge: "Merge"
+) -> "Entry | Clash":
+    if max(side.size for side in sides) > _LARGEST:
         return Clash("too large to be merged, and changed since")
-    texts = [read(entry) for entry in (base, ours, theirs)]
+    texts = [read(side) for side in sides]
     if any(text is None or b"\0" in text for text in texts):
         return Clash("no text that could be merged, and changed since")
     old, mine, wanted = (text or b"" for text in texts)
