@@ -136,6 +136,14 @@ class Model:
         """What is there."""
         return self.without(self.dropped)
 
+    def is_elsewhere(self, turn: str) -> bool:
+        """Whether a turn deleted a file that has another name by now; nobody would find it."""
+        return any(
+            text.name(self.dropped) != text.name(())
+            for text in self.texts
+            if any(edit.turn == turn for edit in text.deleted)
+        )
+
     def orphans(self, dropped: Collection[Edit]) -> set[str]:
         """Names of files that would go although an edit counts that was made to them since."""
         found = set()
@@ -150,16 +158,20 @@ class Model:
     def overruled(self, dropped: Collection[Edit]) -> set[Edit]:
         """What cannot be dropped, for others went on from there: it stays, and that is said.
 
-        Somebody renamed once more what was renamed, or deleted what was edited.
+        Somebody renamed once more what was renamed, or deleted the line or the file. If that is
+        taken back later, what was deleted is there again as it was.
         """
         found = set()
         for text in self.texts:
             if not text.is_there(dropped) and not text.is_there(self.dropped):
-                found |= {edit for edit in text.edits() if edit not in self.dropped}
+                found |= set(text.edits())
+            for line in text.lines:
+                if [state for edit, state in line.states if edit not in dropped][-1:] == [None]:
+                    found |= {line.made, *(edit for edit, _ in line.states)}
             counting = [number for number, (e, _) in enumerate(text.names) if e not in dropped]
             names = text.names[1 : max(counting, default=0)]
-            found |= {edit for edit, _ in names if edit in dropped}
-        return found
+            found |= {edit for edit, _ in names}
+        return found - self.dropped
 
     def own_lines(self, name: str, dropped: Collection[Edit]) -> list[str]:
         """The lines of a file that is there now which edits wrote that are not dropped."""

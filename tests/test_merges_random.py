@@ -140,8 +140,9 @@ class Shop:
         name = self._name(file)
         if name is None:
             return
-        with self._edit(actor, [name]) as edit:
+        with self._edit(actor, [name]) as first:
             for verb, pick in script:
+                edit = self.model.edit(first.turn)
                 count = len(self.model.files()[name])
                 if verb == "insert":
                     self.model.insert(edit, name, pick % (count + 1), self._line(actor))
@@ -226,7 +227,7 @@ class Shop:
 
     def redo(self, chosen: int) -> None:
         """One turn that was taken back is put back, whatever happened since."""
-        undone = sorted(self.undone)
+        undone = [turn for turn in sorted(self.undone) if not self.model.is_elsewhere(turn)]
         if undone:
             turn = undone[chosen % len(undone)]
             dropped = self.model.dropped - self.model.of([turn])

@@ -63,6 +63,11 @@ class Move:
         return all(len(each.runs) == 1 for each in self.names[1:])
 
     @property
+    def is_made(self) -> bool:
+        """Whether the file was not there before."""
+        return self.old.runs[-1][0] is None
+
+    @property
     def runs(self) -> "Fold":
         """What was done to the file under all its names, the newest first."""
         newest = self.new.runs
@@ -138,7 +143,7 @@ def _chain(group: "list[Taken]") -> "list[Taken]":
     first, *middle, last = chain
     went = all(each.runs[0][1] is None for each in (first, *middle))
     came = all(each.runs[-1][0] is None for each in (*middle, last))
-    is_whole = len(chain) == len(group) and first.runs[-1][0] is not None
+    is_whole = len(chain) == len(group)
     is_file = _is_file(first.runs[0][0]) and _is_file(last.runs[-1][1])
     return chain if went and came and is_whole and is_file else []
 

@@ -115,7 +115,7 @@ class Planner:
         undo = chosen.undo
         assert undo is not None, "what is put back was taken by an undo"
         if chosen.is_a_part:
-            taken = [each.forward() for each in self._reverts.of_turns(*chosen.turns)]
+            taken = reverts.forward(self._reverts.of_turns(*chosen.turns))
         else:
             taken = self._reverts.of_restore(undo.before, undo.after, undo.turns)
         plan = self._revert(REDO, chosen, taken, tuple(paths))
@@ -183,7 +183,7 @@ class Planner:
             if draft.revert_move(move, folder_at, since.of):
                 done |= both
         # What was done under a later name is taken back before what was done under an earlier one.
-        for each in sorted(taken, key=lambda each: -each.last):
+        for each in sorted(taken, key=lambda each: each.order):
             folder_at = lambda path, each=each: self._reverts.before(each, path)  # noqa: E731
             if each.path in done:
                 continue

@@ -164,9 +164,11 @@ class Draft(Wishes):
         now = self._now.at(new.path)
         if self._now.at(old.path) is not None or is_unknown(now):
             return False
-        if move.is_plain and is_same(now, left):
+        if move.is_plain and not move.is_made and is_same(now, left):
             return False
         at, goes = old.path, new.path if now is not None else b""
+        if move.is_made:
+            at, goes = new.path, b""
         if now is None and left is not None:
             found = self._renamed.find(new.path, left, self._planned)
             if found is None or found in self.wishes:
@@ -180,8 +182,9 @@ class Draft(Wishes):
             return True
         state = folded[0]
         if at != old.path and is_same(state, now):
-            self.kept[at] = f"renamed by this turn to `{os.fsdecode(new.path)}`, and since to this"
-        elif state is not None:
+            said = f"renamed by this turn to `{os.fsdecode(new.path)}`, and since to this"
+            self.kept.setdefault(at, said)
+        else:
             self._wish(spot, state)
         return True
 

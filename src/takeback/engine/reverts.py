@@ -68,11 +68,24 @@ class Taken:
         self.origins = run.origins
         self.leads_to = run.first - 1
 
-    def forward(self) -> "Taken":
-        """The same the other way round: what is to be done once more."""
+    @property
+    def order(self) -> int:
+        """Where it comes in a row: the newest first, or what is done once more as it was done."""
+        return self.first if self.leads_to == self.last else -self.last
+
+    def turn_round(self) -> None:
+        """Let it be done once more."""
         self.runs = [(after, before) for before, after in reversed(self.runs)]
         self.leads_to = self.last
-        return self
+
+
+def forward(taken: "list[Taken]") -> "list[Taken]":
+    """The same the other way round: what is to be done once more, with its renames."""
+    origins = {each.path: each.origins for each in taken}
+    for each in taken:
+        each.turn_round()
+        each.origins = {path for path, names in origins.items() if each.path in names}
+    return taken
 
 
 class Reverts:
