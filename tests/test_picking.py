@@ -355,6 +355,21 @@ def test_later_turns_can_be_taken_along(shop: Shop, terminal: Start) -> None:
     assert (shop.tree / "after").exists()
 
 
+def test_turns_of_other_sessions_can_be_taken_along(shop: Shop, terminal: Start) -> None:
+    """Also if a whole session is taken back, and somebody else built on it."""
+    other = shop.project.session("codex")
+    with other.turn("Use it") as turn, turn.step("Write", {"file_path": "src/validate.py"}):
+        shop.write({"src/validate.py": "ok = False\n"})
+    screen = terminal("undo", "--session", shop.session.id[:8])
+    screen.shows('"Use it" of codex builds on this')
+    screen.type(b"+")
+    screen.shows("delete   src/validate.py")
+    screen.type(b"a")
+    assert screen.status() == 0
+    assert not (shop.tree / "src/validate.py").exists()
+    assert not (shop.tree / "docs.md").exists()
+
+
 def test_what_changes_meanwhile_is_not_overwritten(shop: Shop, terminal: Start) -> None:
     """If a file is saved while one looks, nothing is done: one has to look again."""
     screen = terminal("undo", LABEL)

@@ -52,7 +52,7 @@ def run(given: "Arguments", screen: "Screen") -> int:
         return this.run(
             lambda wanted: project.plan_undo(
                 wanted.turns or refs,
-                session=this.session,
+                session=None if wanted.turns else this.session,
                 whole_session="" if wanted.turns else whole,
                 paths=wanted.paths,
                 decide=wanted.decide,
