@@ -549,6 +549,14 @@ def test_the_hint_of_a_redo_that_conflicts(shop: Shop) -> None:
     said = shop("redo", "--yes")
     assert said.code == 3
     assert "redo wants" in said.out
+    assert "markers" in said.err
+    trial = shop.json("redo", "--dry-run", code=3)
+    (marked,) = [each["marked"] for each in listed(trial["conflicts"])]
+    assert [line for line in str(marked).splitlines() if line[:1] in "<|>"] == [
+        "<<<<<<< as it is now",
+        "||||||| as the undo left it",
+        ">>>>>>> before the undo",
+    ]
     taken = shop(*shlex.split(found_command(said.err, "redo --take-back")))
     assert taken.code == 0, taken.err
     assert (shop.tree / "src/pay.py").read_text() == "def pay():\n    return 2\n"

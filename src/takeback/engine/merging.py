@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     Merge = Callable[[bytes, bytes, bytes], tuple[bytes, bool]]
 
 _LABELS = (b"as the turn left it", b"as it is now", b"before the turn")
+_LABELS_OF_REDO = (b"as the undo left it", b"as it is now", b"before the undo")
 _BOM = b"\xef\xbb\xbf"
 _LARGEST = 10 << 20
 _OPEN = 0o6066
@@ -168,12 +169,17 @@ class Merging:
         self._read = read
         self._decisions = decisions
         self._otherwise = otherwise
+        self._labels = _LABELS
+
+    def for_redo(self) -> None:
+        """Call the sides what they are when an undo is put back."""
+        self._labels = _LABELS_OF_REDO
 
     def outcome(
         self, base: "Entry | None", theirs: "Entry | None", ours: "Entry | None"
     ) -> "Entry | Kept | Clash":
         """What a path becomes that is neither as it was left nor as it was before."""
-        return outcome(base, theirs, ours, self._content, _by_libgit2)
+        return outcome(base, theirs, ours, self._content, self._by_libgit2)
 
     def decision(self, path: bytes) -> str:
         """What was decided for a path; empty if nothing was."""
@@ -182,10 +188,9 @@ class Merging:
     def _content(self, entry: Entry) -> "bytes | None":
         return entry.content if isinstance(entry, Made) else self._read(entry)
 
+    def _by_libgit2(self, base: bytes, ours: bytes, theirs: bytes) -> "tuple[bytes, bool]":
+        # Loaded only when a path really needs a merge.
+        from takeback.store import mergefile
 
-def _by_libgit2(base: bytes, ours: bytes, theirs: bytes) -> "tuple[bytes, bool]":
-    # Loaded only when a path really needs a merge.
-    from takeback.store import mergefile
-
-    merged = mergefile.merge(base, ours, theirs, _LABELS)
-    return merged.data, merged.clean
+        merged = mergefile.merge(base, ours, theirs, self._labels)
+        return merged.data, merged.clean

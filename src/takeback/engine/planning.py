@@ -111,6 +111,7 @@ class Planner:
 
     def redo(self, ref: "str | None", session: "str | None", paths: "Iterable[bytes]" = ()) -> Plan:
         """Put back what an undo took: the newest undo, or that of what is named."""
+        self._merging.for_redo()
         chosen = self._select.to_redo(ref, session)
         undo = chosen.undo
         assert undo is not None, "what is put back was taken by an undo"
