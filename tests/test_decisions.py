@@ -82,3 +82,15 @@ def test_what_nobody_knows_is_not_replaced(shop: Shop, decision: str) -> None:
     assert shop("undo", "--skip-conflicts").code == 0
     assert (shop.tree / "notes.md").is_fifo()
     assert (shop.tree / "src/pay.py").read_text() == "def pay():\n    return 1\n"
+
+
+def test_a_redo_speaks_of_the_undo(shop: Shop) -> None:
+    """What is in the way of a redo was deleted by the undo, not by the turn."""
+    shop.turn("Make it", {"made.py": "turn\n"})
+    assert shop("undo").code == 0
+    shop.write({"made.py": "mine\n"})
+    said = shop("redo")
+    assert said.code == 3
+    assert "  conflict  made.py  deleted by the undo and made anew since by you\n" in said.out
+    assert shop("redo", "--take-back").code == 0
+    assert (shop.tree / "made.py").read_text() == "turn\n"

@@ -57,7 +57,8 @@ q, Esc, Ctrl-C  quit, change nothing
 In a conflict somebody changed what the
 turn had changed, in the same place:
 m  mine: keep the file as it is now
-t  take back both changes
+t  back: as undo, or redo, wants it;
+   what was changed since goes, too
 b  both: write both versions into the
    file, with markers, to be edited
 s  skip: leave it alone for now

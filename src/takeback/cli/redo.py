@@ -1,7 +1,7 @@
 """`takeback redo`: put back what an undo took back."""
 
 from takeback.cli.app import folder
-from takeback.cli.arguments import Command
+from takeback.cli.arguments import Command, Option
 from takeback.cli.projects import existing
 from takeback.cli.restoring import DECIDING, OPTIONS, SESSION, Restoring
 
@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from takeback.cli.arguments import Arguments
     from takeback.cli.render import Screen
 
+TAKE_BACK = Option(("--take-back",), "where there is a conflict, put the turn's version back")
 COMMAND = Command(
     "redo",
     "put back what was taken back last",
@@ -20,7 +21,7 @@ COMMAND = Command(
         "place there is a conflict, and nothing is done until you decide."
     ),
     operands=("[TURN]", "[-- PATH…]"),
-    options=(*OPTIONS, *DECIDING, SESSION),
+    options=(*OPTIONS, DECIDING[0], TAKE_BACK, *DECIDING[2:], SESSION),
     examples=(
         ("takeback redo", "changed your mind about the last undo"),
         ("takeback redo mvkr", "put back a certain turn"),

@@ -121,6 +121,9 @@ class Planner:
             taken = self._reverts.of_restore(undo.before, undo.after, undo.turns)
         plan = self._revert(REDO, chosen, taken, tuple(paths))
         plan.restore = undo.id
+        for remark in (*plan.conflicts, *plan.kept, *plan.skipped):
+            # What is reverted here is what the undo did.
+            remark.reason = remark.reason.replace("by this turn", "by the undo")
         return plan
 
     def _revert(
