@@ -1,6 +1,7 @@
 """What the files of a plan hold, as far as somebody wants to see it: counts of lines, diffs."""
 
 from takeback.cli.layout import Marks
+from takeback.errors import TakebackError
 from takeback.model.safetext import safe
 from takeback.model.tree import FOLDER
 
@@ -40,10 +41,16 @@ class Contents:
         if key not in self._counted:
             from takeback.model import lines
 
-            old, new = self._project.contents(before, after)
+            old, new = self._read(before, after)
             known = old is not None and new is not None
             self._counted[key] = lines.count(old or b"", new or b"") if known else None
         return self._counted[key]
+
+    def _read(self, before: "Entry | None", after: "Entry | None") -> "tuple[bytes | None, ...]":
+        try:
+            return self._project.contents(before, after)
+        except TakebackError:
+            return None, None  # a number is missing then; what is done does not depend on it
 
     def target(self, entry: "Entry") -> str:
         """Where a link leads."""
