@@ -207,7 +207,8 @@ class _Look:
 
     def _time(self, device: int) -> "FsClock":
         if self._clock is None:
-            self._clock = fsclock.read(self._store.clock_path, device)
+            with _Ours():
+                self._clock = fsclock.read(self._store.clock_path, device)
         return self._clock
 
     def _small(self, content: Content, path: bytes) -> Entry:
