@@ -14,6 +14,7 @@ import pytest
 import oracle
 import takeback
 from faults.harness import settle
+from takeback.cli import picker
 from takeback.errors import (
     BlockedError,
     ConflictError,
@@ -614,3 +615,21 @@ def test_another_project_is_outside_like_anything_else(desk: Desk, tmp_path: Pat
         assert (other / "file").read_bytes() == TEXT
         assert isinstance(second, Project)
         assert litter(other) == []
+
+
+def test_it_can_be_left_alone_in_the_interactive_preview(desk: Desk) -> None:
+    """Whoever takes one of both away means the other one by its name, and nothing else."""
+    file = desk.away / "rc"
+    file.write_bytes(TEXT)
+    desk.edit((file, b"new\n"), (desk.tree / "inside", b"changed\n"))
+    plan = desk.project.plan_undo()
+    model = picker.begin(plan, lambda _: "")
+    assert ("write", os.fsencode(file), "outside the project") in [
+        (item.verb, item.path, item.said) for item in model.items
+    ]
+    for off, left in ((b"inside", os.fsencode(file)), (os.fsencode(file), b"inside")):
+        choice = model.choice._replace(off=frozenset([off]))
+        named = picker.chosen(model._replace(choice=choice))
+        assert named == [left]
+        chosen = desk.project.plan_undo(paths=named)
+        assert [change.path for change in chosen.changes] == [left]
