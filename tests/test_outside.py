@@ -14,6 +14,9 @@ import pytest
 import oracle
 import takeback
 from faults.harness import settle
+from faults.report import stage
+from hostile.ground import PLAIN_USER
+from hostile.stage import in_child as in_own_world
 from takeback.cli import picker
 from takeback.errors import (
     BlockedError,
@@ -36,7 +39,7 @@ class Desk:
         self.tree = tree
         self.home = home
         self.away = tree.parent / "away"
-        self.away.mkdir()
+        self.away.mkdir(exist_ok=True)
         (tree / "inside").write_bytes(b"inside\n")
         self.project = takeback.open(tree, home=home)
         self.project.checkpoint()
@@ -473,19 +476,36 @@ def test_no_swap_of_the_folder_leads_elsewhere(desk: Desk, step: str) -> None:
     assert (desk.tree.parent / "moved/rc").read_bytes() in (TEXT, b"new\n")
 
 
-def test_a_folder_that_forbids_it_is_refused_first(desk: Desk) -> None:
-    """If the folder cannot be changed, nothing is changed anywhere."""
-    if os.geteuid() == 0:
-        pytest.skip("root may write everywhere")
+def test_an_ordinary_user() -> None:
+    """Folders on the way need not be readable; one that cannot be changed is refused first."""
+    with stage() as folder:
+        folder.chmod(0o711)
+        for name in ("tree", "home", "away"):
+            (folder / name).mkdir(mode=0o700)
+            if os.geteuid() == 0:
+                os.chown(folder / name, PLAIN_USER, PLAIN_USER)
+        in_own_world(lambda: _in_a_shut_folder(folder), plain=True)
+
+
+def _in_a_shut_folder(folder: Path) -> None:
+    desk = Desk(folder / "tree", folder / "home")
     file = desk.away / "rc"
     file.write_bytes(TEXT)
     desk.edit((file, b"new\n"), (desk.tree / "inside", b"changed\n"))
     desk.away.chmod(0o555)
     with pytest.raises(BlockedError, match="forbids"):
         desk.project.undo(yes=True)
-    desk.away.chmod(0o755)
     assert (desk.tree / "inside").read_bytes() == b"changed\n"
     assert litter(desk.tree, desk.away) == []
+    desk.away.chmod(0o755)
+    desk.project.undo(yes=True)
+    assert file.read_bytes() == TEXT
+    desk.project.redo(yes=True)
+    desk.away.chmod(0)
+    with pytest.raises(ConflictError, match="cannot be opened"):
+        desk.project.undo(yes=True)
+    desk.away.chmod(0o700)
+    assert file.read_bytes() == b"new\n"
 
 
 def test_a_save_in_between_wins(desk: Desk) -> None:
