@@ -17,8 +17,8 @@ from takeback.errors import TakebackError
 from takeback.model.staging import is_stage
 from takeback.store import fsops
 
-KINDS = ("kill", "ENOSPC", "EIO", "EACCES")
-SHARE = {"kill": 12, "ENOSPC": 6, "EIO": 6, "EACCES": 6}
+KINDS = ("kill", "ENOSPC", "EIO", "EACCES", "interrupt")
+SHARE = {"kill": 12, "ENOSPC": 6, "EIO": 6, "EACCES": 6, "interrupt": 6}
 REQUEST = "undo-it"
 Places = tuple[Picture, ...]
 
@@ -187,7 +187,7 @@ def test_before_or_after(kind: str) -> None:
 def test_recovery_may_be_killed_too() -> None:
     """Whoever recovers may be killed at any step: the next one ends in before or after."""
     wrong, played = [], 0
-    with stage() as folder:
+    with stage() as folder, noted(killed_twice="outside, kill in recovery") as note:
         world = World(folder)
         steps = world.steps()
         moves = [n for n, step in enumerate(steps, 1) if step in ("exchange", "move")]
@@ -198,6 +198,7 @@ def test_recovery_may_be_killed_too() -> None:
                     break
                 played += 1
                 wrong += [f"kill at {first}, then at {step}: {what}" for what in found]
+        note["faults"] = played
     assert played > 5
     assert not wrong, "\n".join(wrong)
 
