@@ -292,6 +292,7 @@ def test_shared_paths_go_along_if_one_says_so(work: Work, other: Session) -> Non
 def test_what_builds_on_a_turn_is_named(work: Work, other: Session) -> None:
     """A later turn that changed what this one made, or conflicts with it, is a dependent."""
     work.put("code.py", text())
+    work.put("other.py", text())
     with work.turn("first") as first:
         work.put("made.py", text())
         set_line(work, "code.py", 3, "first")
@@ -300,11 +301,12 @@ def test_what_builds_on_a_turn_is_named(work: Work, other: Session) -> None:
     with work.turn("third") as third:
         set_line(work, "code.py", 3, "third")
     with work.turn("fourth"):
-        set_line(work, "code.py", 9, "fourth")
+        set_line(work, "other.py", 3, "fourth")
     plan = work.project.plan_undo(first.id)
     assert set(dependents(plan)) == {second.id, third.id}
     work.project.undo([first.id, *dependents(plan)])
-    assert work.text("code.py") == text(_9="fourth")
+    assert work.text("code.py") == text()
+    assert work.text("other.py") == text(_3="fourth")
     assert work.has_none("made.py")
 
 
