@@ -137,11 +137,16 @@ class Model:
         return self.without(self.dropped)
 
     def is_elsewhere(self, turn: str) -> bool:
-        """Whether a turn deleted a file that has another name by now; nobody would find it."""
+        """Whether a turn worked on a name that another turn had given, which is undone.
+
+        Then nobody finds the file to put it back, and that is said.
+        """
         return any(
-            text.name(self.dropped) != text.name(())
+            named in self.dropped and named.turn != turn
             for text in self.texts
-            if any(edit.turn == turn for edit in text.deleted)
+            for edit in text.edits()
+            for named in [each for each, _ in text.names if each.number < edit.number][-1:]
+            if edit.turn == turn
         )
 
     def orphans(self, dropped: Collection[Edit]) -> set[str]:
