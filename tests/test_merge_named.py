@@ -302,10 +302,11 @@ def test_what_builds_on_a_turn_is_named(work: Work, other: Session) -> None:
         set_line(work, "code.py", 3, "third")
     with work.turn("fourth"):
         set_line(work, "other.py", 3, "fourth")
+        set_line(work, "code.py", 9, "fourth")
     plan = work.project.plan_undo(first.id)
     assert set(dependents(plan)) == {second.id, third.id}
     work.project.undo([first.id, *dependents(plan)])
-    assert work.text("code.py") == text()
+    assert work.text("code.py") == text(_9="fourth")
     assert work.text("other.py") == text(_3="fourth")
     assert work.has_none("made.py")
 
