@@ -653,3 +653,18 @@ def test_it_can_be_left_alone_in_the_interactive_preview(desk: Desk) -> None:
         assert named == [left]
         chosen = desk.project.plan_undo(paths=named)
         assert [change.path for change in chosen.changes] == [left]
+
+
+def test_two_turns_at_once_and_one_of_them_put_back(desk: Desk) -> None:
+    """Turns that are taken back together go back outside, too, and each can be put back alone."""
+    file = desk.away / "rc"
+    file.write_bytes(TEXT)
+    first = desk.edit((file, TEXT.replace(b"line 1\n", b"first\n")), label="first")
+    second = desk.edit((file, file.read_bytes().replace(b"line 9\n", b"second\n")), label="second")
+    both = file.read_bytes()
+    desk.project.undo([first, second], yes=True)
+    assert file.read_bytes() == TEXT
+    desk.project.redo(second, yes=True)
+    assert file.read_bytes() == TEXT.replace(b"line 9\n", b"second\n")
+    desk.project.redo(first, yes=True)
+    assert file.read_bytes() == both
