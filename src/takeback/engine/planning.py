@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
     from takeback.engine.elsewhere import Look
     from takeback.engine.lookup import Place
+    from takeback.engine.moves import Move
     from takeback.engine.reverts import Taken
     from takeback.model.jsontext import Json
     from takeback.model.plan import Conflict, Dependent
@@ -177,20 +178,22 @@ class Planner:
         draft = Draft(self.now, self._merging, named)
         renames = renamed(taken)
         others = other_sides(renames, within.cover)
-        done = set()
+        moved: dict[bytes, Move] = {}
+        done: dict[Move, bool] = {}
         for move in moves(taken, renames, self.now, self._trees.content):
-            both = {each.path for each in move.names}
-            renames |= dict.fromkeys(both - renames.keys(), both)
-            if not within.cover(move.old.path) and move.old.path not in others:
-                continue
-            folder_at = lambda path, move=move: self._reverts.before(move.old, path)  # noqa: E731
-            if draft.revert_move(move, folder_at, since.of):
-                done |= both
+            names = {each.path for each in move.names}
+            renames |= dict.fromkeys(names - renames.keys(), names)
+            if within.cover(move.old.path) or move.old.path in others:
+                moved |= dict.fromkeys(names, move)
         # What was done under a later name is taken back before what was done under an earlier one.
         for each in sorted(taken, key=lambda each: each.order):
-            folder_at = lambda path, each=each: self._reverts.before(each, path)  # noqa: E731
-            if each.path in done:
+            own = moved.get(each.path)
+            if own is not None and own not in done:
+                folder_at = lambda path, own=own: self._reverts.before(own.old, path)  # noqa: E731
+                done[own] = draft.revert_move(own, folder_at, since.of)
+            if own is not None and done[own]:
                 continue
+            folder_at = lambda path, each=each: self._reverts.before(each, path)  # noqa: E731
             if within.cover(each.path):
                 draft.revert(each, folder_at, since.of)
             elif each.path in others:

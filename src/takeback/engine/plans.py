@@ -171,7 +171,10 @@ class Draft(Wishes):
             at, goes = new.path, b""
         if now is None and left is not None:
             found = self._renamed.find(new.path, left, self._planned)
-            if found is None or found in self.wishes:
+            if found is not None and found in self.wishes:
+                self._object(old.path, "renamed by this turn, and changed by others in between")
+                return True
+            if found is None:
                 self.kept[old.path] = "renamed by this turn and deleted since"
                 return True
             self.old_names.add(new.path)
