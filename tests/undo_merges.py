@@ -4,6 +4,11 @@
 as it was before has an outcome of the table in `docs/undo.md`: it stays, it is both changes
 together, or nothing happens at all. Texts are merged by their parts (see `tree_edits`), not line
 by line. How similar two texts are is libgit2's measure, and asked of it; all else is in here.
+
+What is open: where somebody changed a path since, and files may have been renamed, by what is
+taken back or by others, the few contents of these trees leave it open which file is which. There
+`Doubt` tells what may come of it: a conflict, or other outcomes of just those paths, made of texts
+that were there. All other paths are as predicted, and without renames everything is.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -197,6 +202,46 @@ def _without(before: Entry | None, after: Entry | None, state: Entry | None) -> 
     if state == after or (is_folder and before is None):
         return before
     return both(after, before, state)
+
+
+class Doubt:
+    """Where it is open what has to come of a restore; nowhere, if no `paths` are in doubt."""
+
+    def __init__(self, now: Tree, taken: Iterable[Taken] = (), made: Iterable[bytes] = ()) -> None:
+        self._now = now
+        each_path = list(taken)
+        contested = {e.path for e in each_path if len(e.runs) > 1 or now.get(e.path) != e.left}
+        went = {e.path for e in each_path if _is_file(e.before) and e.left is None}
+        came = {e.path for e in each_path if _is_file(e.left) and e.before is None}
+        found = {path for path in made if _is_file(now.get(path))}
+        is_open = bool(contested and (found or (went and came)))
+        self.paths = contested | went | came | found if is_open else set()
+        self._before = {each.path: each.before for each in each_path}
+        sides = [side for each in each_path for run in each.runs for side in run]
+        self._left = {run[1][2] for each in each_path for run in each.runs if run[1]}
+        self._texts = {e[2] for e in (*now.values(), *sides) if e and e[0] != "folder"} | {*PARTS}
+        self._found = found - {each.path for each in each_path}
+
+    def require(self, predicted: Tree | None, found: Tree) -> None:
+        """What came of it differs from what was predicted only where that is in doubt.
+
+        If a conflict was predicted, what is not in doubt is as it was before, or as it is now.
+        """
+        expected = self._now if predicted is None else predicted
+        for path in expected.keys() | found.keys():
+            entry = found.get(path)
+            if entry == expected.get(path):
+                continue
+            if predicted is None and path in self._before and entry == self._before[path]:
+                continue
+            near = self.paths if predicted is not None else self.paths | self._before.keys()
+            is_above = any(each.startswith(path + b"/") for each in near)
+            assert path in self.paths or is_above, path
+            assert entry is None or entry[0] == "folder" or entry[2] in self._texts, path
+        texts = {entry[2] for entry in found.values()}
+        for path in self._found:
+            text = self._now[path][2]
+            assert text in texts or text in self._left or text in PARTS, f"{path!r} is gone"
 
 
 def moves(

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import groupby
 
 from takeback.store.mergefile import similarity
-from undo_merges import Entry, Refused, Renamed, Reverting, Run, Taken, Tree, Wanted, moves
+from undo_merges import Doubt, Entry, Refused, Renamed, Reverting, Run, Taken, Tree, Wanted, moves
 
 __all__ = (
     "REDO",
@@ -21,6 +21,7 @@ __all__ = (
     "UNDO",
     "Act",
     "Model",
+    "Outlook",
     "Refused",
     "Tree",
     "copy_of",
@@ -86,6 +87,8 @@ class Act:
 
 Line = dict[Act, bool]
 """Which entries are live."""
+Outlook = Callable[[], Tree]
+"""What the tree has to become, or `Refused`."""
 
 
 class Change:
@@ -133,6 +136,8 @@ class Model:
         self.lines: list[Line] = []
         """Which entries were live at the end of each state that is over."""
         self.says = Says(self)
+        self.doubt = Doubt(tree)
+        """Where the newest prediction is in doubt."""
         self._order = 0
 
     # -- what happens ----------------------------------------------------------------------
@@ -269,28 +274,31 @@ class Model:
 
     # -- what has to come of it ------------------------------------------------------------
 
-    def undo(self, entry: Act, scope: list[bytes]) -> tuple[Act, Tree]:
+    def undo(self, entry: Act, scope: list[bytes]) -> tuple[Act, Outlook]:
         """Take back a turn or a rollback."""
         act = self._act(UNDO)
         act.of, act.is_partial, act.session = entry, bool(scope), entry.session
-        return act, self._reverted(entry, entry, scope)
+        return act, lambda: self._reverted(entry, entry, scope)
 
-    def redo(self, undo: Act, scope: list[bytes]) -> tuple[Act, Tree]:
+    def redo(self, undo: Act, scope: list[bytes]) -> tuple[Act, Outlook]:
         """Put back what an undo took."""
         act = self._act(REDO)
         act.of, act.is_partial = undo, bool(scope)
-        return act, self._reverted(undo, undo.of, scope)
+        return act, lambda: self._reverted(undo, undo.of, scope)
 
-    def rollback(self, state: int, scope: list[bytes]) -> tuple[Act, Tree]:
+    def rollback(self, state: int, scope: list[bytes]) -> tuple[Act, Outlook]:
         """Go back to a state."""
         act = self._act(ROLLBACK)
         act.to, act.is_partial = state, bool(scope)
-        then = self.states[state]
+        return act, lambda: self._rolled_back(self.states[state], scope)
+
+    def _rolled_back(self, then: Tree, scope: list[bytes]) -> Tree:
+        self.doubt = Doubt(self.tree)
         if not scope:
-            return act, then
+            return then
         _require_known(scope, self.tree.keys() | then.keys())
         paths = [path for path in differing(self.tree, then) if is_in(path, scope)]
-        return act, settled(self.tree, {path: (then.get(path), then) for path in paths})
+        return settled(self.tree, {path: (then.get(path), then) for path in paths})
 
     def _reverted(self, by: Act, entry: Act | None, scope: list[bytes]) -> Tree:
         """The tree without what somebody changed, be it the entry itself or an undo of it."""
@@ -299,7 +307,9 @@ class Model:
         groups = _renames(taken.values())
         chosen = {path for path in taken if is_in(path, scope)} if scope else set(taken)
         chosen |= {path for group in groups if group & chosen for path in group}
-        reverting = Reverting(self.tree, self._renamed(taken.values(), entry))
+        made = self._made_since(taken.values(), entry)
+        self.doubt = Doubt(self.tree, taken.values(), made)
+        reverting = Reverting(self.tree, Renamed(self.tree, made, similarity))
         done: set[bytes] = set()
         for old, new in moves(taken.values(), groups, self.tree, similarity):
             if old.path in chosen and reverting.move(old, new):
@@ -329,7 +339,7 @@ class Model:
             for path, changes in sorted(found.items())
         }
 
-    def _renamed(self, taken: Iterable[Taken], entry: Act | None) -> Renamed:
+    def _made_since(self, taken: Iterable[Taken], entry: Act | None) -> dict[bytes, bytes | None]:
         """What others made since the first of these paths was changed."""
         since = min((each.since for each in taken), default=0)
         made: dict[bytes, bytes | None] = {}
@@ -339,7 +349,7 @@ class Model:
                 is_by_others = change.origin is not None
             if change.state > since and is_by_others and change.makes_a_file:
                 made[change.path] = change.origin
-        return Renamed(self.tree, made, similarity)
+        return made
 
     def _runs(self, path: bytes, is_taken: Callable[[Change], bool]) -> list[Run]:
         """Changes of a path that follow each other as one, the newest first."""
