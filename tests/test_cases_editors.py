@@ -43,6 +43,21 @@ def test_zed_reject_created_file_with_user_edits(work: Work) -> None:
     )
 
 
+def test_zed_overlapping_user_edits(work: Work) -> None:
+    """A line that both of you changed stays as it is until you decide."""
+    lines = [f"{number}\n" for number in range(9)]
+    work.write(a_txt="".join(lines))
+    with work.turn():
+        work.write(a_txt="".join(["agent\n", *lines[1:-1], "agent\n"]))
+    mine = "".join(["mine\n", *lines[1:-1], "agent\n"])
+    work.write(a_txt=mine)
+    with pytest.raises(takeback.ConflictError, match="changed in the same place since by you"):
+        work.undo()
+    assert work.text("a.txt") == mine
+    work.project.undo(decide="take-back")
+    assert work.text("a.txt") == "".join(lines)
+
+
 def test_zed_undo_last_reject(work: Work) -> None:
     """What was taken back can be put back, and taken back again."""
     with work.turn():
