@@ -18,6 +18,7 @@ from pathlib import Path
 
 import footprint
 import log
+import merges
 import report
 import restores
 import speed
@@ -109,6 +110,8 @@ def measure_restores(results: Results, tree: trees.Tree, work: Path, *, quick: b
     if files == 10_000:
         say("recovery")
         found.recovery = restores.measure_recovery(tree, work / "recovery", RECOVERIES)
+        say("merging")
+        found.merges = merges.measure(tree, work / "merges", few)
     results.restores.append(found)
 
 

@@ -206,6 +206,9 @@ def restore_parts(restores: Restores) -> list[str]:
             f"A process that finds 1,000 files half taken back by one that was killed needs "
             f"{ms(series.median)} ({ms(max(series.seconds))}) ms to bring back what was before."
         )
+    if restores.merges:
+        rows = [[what, f"{ms(s.median)} ({ms(s.p90)})"] for what, s in restores.merges.items()]
+        parts.append(table(["undo of 10 files, warm", "ms"], rows))
     return parts
 
 

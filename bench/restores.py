@@ -43,6 +43,7 @@ class Restores:
         self.times: dict[int, Times] = {}
         self.ways: dict[str, Restorer] = {}
         self.recovery = Series()
+        self.merges: Times = {}
 
 
 def measure(tree: Tree, work: Path, few: int, many: int) -> Restores:

@@ -4,6 +4,7 @@ import statistics
 
 from footprint import ColdStart, Memory
 from log import FEW, MANY, LogTimes
+from merges import EXACT, MERGED
 from restorers import ColdPreview, Restorer, WarmUndo
 from restores import GIT as GIT_BACK
 from restores import Restores
@@ -172,6 +173,10 @@ def restore_verdicts(restores: Restores) -> list[Verdict]:
             found.append(preview_verdict(times))
     if restores.recovery.seconds:
         found.append(recovery_verdict(restores))
+    if restores.merges:
+        value = restores.merges[MERGED].median / restores.merges[EXACT].median
+        promise = "undo of 10 files that you edited since: ≤ 2 x the undo if you did not"
+        found.append(at_most(promise, value, 2.0))
     return found
 
 

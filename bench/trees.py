@@ -59,6 +59,16 @@ class Tree:
             self._edits += 1
             size = target.stat().st_size
             target.write_bytes(piece(self._corpus, self._chance, size, self._edits))
+        self.settle()
+
+    def write(self, name: str, content: bytes) -> None:
+        """Give a file other content, if it has not got that already."""
+        target = self.path / name
+        if target.read_bytes() != content:
+            target.write_bytes(content)
+
+    def settle(self) -> None:
+        """Let the stamps age."""
         time.sleep(SETTLE_SECONDS)
 
     def turn(self, size: int) -> None:
@@ -71,7 +81,7 @@ class Tree:
             fresh = piece(self._corpus, self._chance, min(200, len(content)), self._edits)
             at = self._chance.randrange(len(content) - len(fresh) + 1)
             target.write_bytes(content[:at] + fresh + content[at + len(fresh) :])
-        time.sleep(SETTLE_SECONDS)
+        self.settle()
 
 
 def make(path: Path, count: int, seed: int = 7) -> Tree:

@@ -4,6 +4,7 @@ import contextlib
 import fcntl
 import os
 import pty
+import re
 import select
 import signal
 import struct
@@ -12,6 +13,7 @@ import time
 
 import pytest
 
+ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 PATIENCE = 30
 """Seconds that something may take which must come soon."""
 
@@ -21,6 +23,7 @@ class Terminal:
 
     def __init__(self, words: list[str], rows: int = 33, columns: int = 77) -> None:
         self.seen = b""
+        self.rows = rows
         self.process, self._fd = pty.fork()
         if not self.process:
             os.execv(words[0], words)
@@ -32,6 +35,7 @@ class Terminal:
 
     def resize(self, rows: int, columns: int) -> None:
         """Make the window another size."""
+        self.rows = rows
         fcntl.ioctl(self._fd, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
 
     def expect(self, text: bytes) -> bytes:
@@ -46,6 +50,29 @@ class Terminal:
                     assert text in self.seen, self.seen
         before, self.seen = self.seen.split(text, 1)
         return before
+
+    def frame(self) -> list[str]:
+        """The lines of a screen that is drawn as a whole, as far as it has come."""
+        drawn = (
+            self.seen.rpartition(b"\x1b[H")[2].partition(b"\x1b[?1049l")[0].decode(errors="ignore")
+        )
+        return [line.rstrip() for line in ESCAPES.sub("", drawn).replace("\r", "").split("\n")]
+
+    def shows(self, text: str) -> list[str]:
+        """Wait until a whole screen has a text on it; its lines."""
+        end = time.monotonic() + PATIENCE
+        while len(self.frame()) < self.rows or text not in "\n".join(self.frame()):
+            assert time.monotonic() < end, (text, self.frame(), self.seen)
+            if select.select([self._fd], [], [], 0.1)[0]:
+                try:
+                    self.seen += os.read(self._fd, 65536)
+                except OSError:  # the last process on it is gone
+                    assert text in "\n".join(self.frame()), self.seen
+        return self.frame()
+
+    def modes(self) -> list[object]:
+        """How the terminal treats what is typed."""
+        return termios.tcgetattr(self._fd)[:4]
 
     def status(self) -> int:
         """Wait for the end; negative for a signal."""

@@ -131,7 +131,7 @@ def test_codex_undo_does_not_touch_ignored_directory_contents(work: Work) -> Non
 
 
 def test_codex_undo_overwrites_manual_edits_after_turn(work: Work) -> None:
-    """Inverted: your edit after the turn is never overwritten; you are asked, nothing is done."""
+    """Inverted: your edit of the same line is never overwritten; you are asked, nothing is done."""
     work.repository(a_txt="1\n", b_txt="1\n")
     with work.turn():
         work.write(a_txt="agent\n", b_txt="agent\n")

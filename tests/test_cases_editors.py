@@ -29,13 +29,33 @@ def test_zed_creating_overwriting_and_deleting_files(work: Work) -> None:
 
 
 def test_zed_reject_created_file_with_user_edits(work: Work) -> None:
-    """A file that the agent made and you edited is not deleted: a conflict, and it stays."""
+    """A file that the agent made and you edited is not deleted: it stays, and that is said."""
     with work.turn():
-        work.write(made_txt="agent\n")
+        work.write(made_txt="agent\n", d__b_txt="agent\n")
     work.write(made_txt="agent\nand me\n")
-    with pytest.raises(takeback.ConflictError):
-        work.undo()
+    report = work.undo()
     assert work.text("made.txt") == "agent\nand me\n"
+    assert work.has_none("d")
+    (said,) = report.plan.kept
+    assert (said.path, "kept, for it was changed since by you" in said.reason) == (
+        b"made.txt",
+        True,
+    )
+
+
+def test_zed_overlapping_user_edits(work: Work) -> None:
+    """A line that both of you changed stays as it is until you decide."""
+    lines = [f"{number}\n" for number in range(9)]
+    work.write(a_txt="".join(lines))
+    with work.turn():
+        work.write(a_txt="".join(["agent\n", *lines[1:-1], "agent\n"]))
+    mine = "".join(["mine\n", *lines[1:-1], "agent\n"])
+    work.write(a_txt=mine)
+    with pytest.raises(takeback.ConflictError, match="changed in the same place since by you"):
+        work.undo()
+    assert work.text("a.txt") == mine
+    work.project.undo(decide="take-back")
+    assert work.text("a.txt") == "".join(lines)
 
 
 def test_zed_undo_last_reject(work: Work) -> None:
@@ -247,13 +267,17 @@ def test_jj_checkout_refuses_to_follow_a_directory_symlink_out(work: Work, tmp_p
     outside = tmp_path / "outside"
     outside.mkdir()
     work.put("d/a.txt", "1\n")
+    work.put("d/b.txt", "1\n")
     work.checkpoint()
-    with work.turn():
+    with work.turn() as edit:
         work.put("d/a.txt", "2\n")
+    with work.turn():
+        work.remove("d/b.txt")
     work.remove("d")
     (work.tree / "d").symlink_to(outside)
-    with pytest.raises(takeback.ConflictError):
+    with pytest.raises(takeback.ConflictError, match="`d` is no folder any more"):
         work.undo()
+    work.undo(turn=edit)
     assert list(outside.iterdir()) == []
     assert (work.tree / "d").is_symlink()
 

@@ -33,7 +33,7 @@ def test_hermes_safe_restore_skips_file_the_user_edited_that_agent_never_wrote(w
 
 
 def test_hermes_safe_restore_skips_file_user_edited_after_agent_wrote(work: Work) -> None:
-    """A file that you changed after the agent is a conflict; of the others you can take back."""
+    """A line that you changed after the agent is a conflict; other files you can take back."""
     work.write(a_txt="1\n", b_txt="1\n")
     with work.turn():
         work.write(a_txt="2\n", b_txt="2\n")

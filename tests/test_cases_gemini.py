@@ -125,6 +125,20 @@ def test_gemini_reverts_exact_match(work: Work) -> None:
     assert work.text("a.txt") == "old\n"
 
 
+def test_gemini_smart_revert_keeps_your_other_edits(work: Work) -> None:
+    """Better: what you edited elsewhere in the same file stays, and redo puts all of it back."""
+    lines = [f"{number}\n" for number in range(9)]
+    work.write(a_txt="".join(lines))
+    with work.turn():
+        work.write(a_txt="".join(["agent\n", *lines[1:]]))
+    mine = "".join(["agent\n", *lines[1:], "mine\n"])
+    work.write(a_txt=mine)
+    work.undo()
+    assert work.text("a.txt") == "".join([*lines, "mine\n"])
+    work.redo()
+    assert work.text("a.txt") == mine
+
+
 def test_gemini_files_of_the_user_survive_restore(work: Work) -> None:
     """The gap in its suite: a file that you made after the turn survives undo."""
     work.write(a_txt="1\n")

@@ -34,9 +34,10 @@ def shop(tree: Path, home: Path) -> Iterator[Shop]:
 
 
 @pytest.fixture
-def terminal(shop: Shop) -> Iterator[Callable[..., Terminal]]:
-    """Runs `takeback` on a terminal."""
+def terminal(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Terminal]]:
+    """Runs `takeback` on a terminal that can only print; see `test_picking` for others."""
     made: list[Terminal] = []
+    monkeypatch.setenv("TERM", "dumb")
 
     def start(*words: str) -> Terminal:
         os.chdir(shop.tree)
@@ -209,13 +210,13 @@ def test_paths_that_are_taken_back_already(shop: Shop) -> None:
 @pytest.mark.parametrize("name", ["it's here.py", "a b$c.py", "~x", "größe.py", 'q"q', "`tick`"])
 def test_names_are_quoted_as_a_shell_wants_them(shop: Shop, name: str) -> None:
     """What a hint says can be pasted into a shell, whatever the file is called."""
-    shop.turn("Odd names", {name: "x\n", "src/pay.py": "x\n"})
-    shop.write({"src/pay.py": "mine\n"})
+    shop.write({name: "old\n"})
+    id = shop.turn("Odd names", {name: "x\n"})
+    shop.write({name: "mine\n"})
     said = shop("undo")
     assert said.code == 3
-    call = next(line for line in said.err.splitlines() if line.startswith("hint: "))
-    words = call.removeprefix("hint: `").rpartition("` leaves it alone")[0]
-    assert shlex.split(words) == ["takeback", "undo", "--", name]
+    call = said.err.splitlines()[-1].strip().removesuffix("` shows what changed since")
+    assert shlex.split(call.removeprefix("`")) == ["takeback", "diff", id[:8], "@", "--", name]
 
 
 def test_a_path_without_its_mark(shop: Shop) -> None:
@@ -224,6 +225,9 @@ def test_a_path_without_its_mark(shop: Shop) -> None:
     said = shop("undo", "src/pay.py")
     assert said.code == 2
     assert found_command(said.err) == "undo -- src/pay.py"
+    said = shop("undo", LABEL, "src/pay.py", "src/cart.py")
+    assert said.code == 2
+    assert found_command(said.err) == f"undo '{LABEL}' -- src/pay.py src/cart.py"
 
 
 def test_the_project_may_be_named(shop: Shop, tmp_path: Path) -> None:
@@ -458,32 +462,83 @@ def test_a_conflict_is_listed_first_and_nothing_is_done(shop: Shop, words: list[
     assert said.code == 3
     lines = said.out.splitlines()
     assert lines[0] == f'Would take back "{LABEL}" of claude-code, but 1 path is in conflict'
-    assert lines[2] == "  conflict  src/pay.py          changed since by you"
+    assert lines[2:7] == [
+        "  conflict  src/pay.py          changed in the same place since by you",
+        "            line 1",
+        "            the turn left | def pay():",
+        "                          |     return 2",
+        "            now it is     | mine",
+    ]
     assert said.err.startswith("error: nothing was taken back: 1 path is in conflict\n")
     assert not differences(before, shop.picture())
 
 
-def test_the_hint_of_a_conflict_works(shop: Shop) -> None:
-    """The command that the hint names takes back the others and leaves your file alone."""
+DECISIONS = {
+    "keep-mine": "mine\n",
+    "take-back": "def pay():\n    return 1\n",
+    "skip-conflicts": "mine\n",
+    "markers": (
+        "<<<<<<< as it is now\nmine\n||||||| as the turn left it\ndef pay():\n    return 2\n"
+        "=======\ndef pay():\n    return 1\n>>>>>>> before the turn\n"
+    ),
+}
+
+
+@pytest.mark.parametrize("decision", DECISIONS)
+def test_a_conflict_is_decided_by_an_option(shop: Shop, decision: str) -> None:
+    """The hint names it; the file becomes what was decided, and the rest is taken back."""
     conflict(shop)
+    before = shop.picture()
     said = command(shop.tree / "src", "undo")
     assert said.code == 3
-    again = command(shop.tree / "src", *shlex.split(found_command(said.err)))
+    call = found_command(said.err, f"undo --{decision}")
+    again = command(shop.tree / "src", *shlex.split(call))
     assert again.code == 0, again.err
-    assert (shop.tree / "src/pay.py").read_text() == "mine\n"
+    assert (shop.tree / "src/pay.py").read_text() == DECISIONS[decision]
     assert not (shop.tree / "src/validate.py").exists()
-    assert (shop.tree / "tests/test_cart.py").exists()
+    assert ("<<<<<<<" in again.err) == (decision == "markers")
+    assert ("since by you; that goes, too" in again.out) == (decision == "take-back")
+    assert shop("redo").code == 0
+    assert not differences(before, shop.picture())
 
 
-def test_the_hint_of_a_conflict_takes_your_change_back_too(shop: Shop) -> None:
-    """The other command that the hint names brings your file to before the turn, too."""
+@pytest.mark.parametrize("decision", DECISIONS)
+def test_a_decision_can_be_looked_at_first(shop: Shop, decision: str) -> None:
+    """With `--dry-run` the plan with the decision is shown, and the command that does just that."""
     conflict(shop)
-    said = shop("undo")
-    taken = shop("rollback", "--yes", *shlex.split(found_command(said.err, "rollback"))[1:])
-    assert taken.code == 0, taken.err
-    assert (shop.tree / "src/pay.py").read_text() == "def pay():\n    return 1\n"
-    assert shop("undo").code == 0
-    assert (shop.tree / "src/pay.py").read_text() == "mine\n"
+    trial = shop("undo", f"--{decision}", "-n")
+    assert trial.code == 0
+    assert trial.err == f"nothing was changed; `takeback undo --{decision}` does it\n"
+    plan = shop.json("undo", f"--{decision}", "-n")
+    done = shop.json("undo", f"--{decision}")
+    assert {key: plan[key] for key in ("changes", "kept", "skipped", "conflicts")} == {
+        key: done[key] for key in ("changes", "kept", "skipped", "conflicts")
+    }
+
+
+def test_decisions_exclude_each_other(shop: Shop) -> None:
+    """Two of them are an error in the call, and nothing is done."""
+    conflict(shop)
+    said = shop("undo", "--markers", "--keep-mine")
+    assert said.code == 2
+    assert said.err.startswith("error: `--keep-mine` and `--markers` exclude each other\n")
+
+
+def test_markers_do_not_decide_everything(shop: Shop) -> None:
+    """What is no text is still in conflict; the message says so, and what would decide it."""
+    shop.write({"logo": "\0old"})
+    shop.turn("Logo", {"logo": "\0new", "src/pay.py": "def pay():\n    return 2\n"})
+    shop.write({"logo": "\0mine!", "src/pay.py": "mine\n"})
+    said = shop("undo", "--markers")
+    assert said.code == 3
+    assert "1 path is in conflict; `--markers` cannot decide that" in said.err
+    assert "--take-back" in said.err
+    assert "undo --markers" not in said.err
+    assert [line.strip() for line in said.out.splitlines()[3:6]] == [
+        "the turn left | file, 4 bytes",
+        "now it is     | file, 6 bytes",
+        "undo wants    | file, 4 bytes",
+    ]
 
 
 def test_the_hint_of_a_redo_that_conflicts(shop: Shop) -> None:
@@ -493,7 +548,16 @@ def test_the_hint_of_a_redo_that_conflicts(shop: Shop) -> None:
     shop.write({"src/pay.py": "mine\n"})
     said = shop("redo", "--yes")
     assert said.code == 3
-    taken = shop("rollback", "--yes", *shlex.split(found_command(said.err, "rollback"))[1:])
+    assert "redo wants" in said.out
+    assert "markers" in said.err
+    trial = shop.json("redo", "--dry-run", code=3)
+    (marked,) = [each["marked"] for each in listed(trial["conflicts"])]
+    assert [line for line in str(marked).splitlines() if line[:1] in "<|>"] == [
+        "<<<<<<< as it is now",
+        "||||||| as the undo left it",
+        ">>>>>>> before the undo",
+    ]
+    taken = shop(*shlex.split(found_command(said.err, "redo --take-back")))
     assert taken.code == 0, taken.err
     assert (shop.tree / "src/pay.py").read_text() == "def pay():\n    return 2\n"
 
@@ -505,8 +569,146 @@ def test_a_conflict_for_programs(shop: Shop) -> None:
     assert (error["error"], error["exit_code"]) == ("ConflictError", 3)
     plan = shop.json("undo", "--dry-run", code=3)
     assert plan == error["plan"]
-    assert plan["conflicts"] == [{"path": "src/pay.py", "reason": "changed since by you"}]
+    assert plan["conflicts"] == [
+        {
+            "path": "src/pay.py",
+            "reason": "changed in the same place since by you",
+            "base": {"kind": "file", "size": 24, "mode": "0644"},
+            "ours": {"kind": "file", "size": 5, "mode": "0644"},
+            "theirs": {"kind": "file", "size": 24, "mode": "0644"},
+            "marked": DECISIONS["markers"],
+        }
+    ]
     assert plan["done"] is False
+
+
+# -- merging -----------------------------------------------------------------------------------
+
+LINES = [f"line {number}\n" for number in range(20)]
+
+
+def with_lines(**changed: str) -> str:
+    """A text of twenty lines, some of which are others: `l3="x"`."""
+    lines = list(LINES)
+    for name, text in changed.items():
+        lines[int(name[1:])] = f"{text}\n"
+    return "".join(lines)
+
+
+def test_your_lines_stay(shop: Shop) -> None:
+    """What you changed elsewhere in the file is merged, and the report counts what changed now."""
+    shop.write({"long": with_lines()})
+    shop.turn("Edit", {"long": with_lines(l3="turn")})
+    shop.write({"long": with_lines(l3="turn", l15="mine")})
+    minus = "\N{MINUS SIGN}"
+    trial = shop("undo", "-n")
+    assert f"  merge   long  merged with your changes  +1 {minus}1\n" in trial.out
+    said = shop("undo")
+    assert said.code == 0
+    assert said.out.splitlines()[0].startswith('Took back "Edit" of claude-code: merged 1 file')
+    assert f"  merge   long  merged with your changes  +1 {minus}1\n" in said.out
+    assert (shop.tree / "long").read_text() == with_lines(l15="mine")
+    assert shop("redo").code == 0
+    assert (shop.tree / "long").read_text() == with_lines(l3="turn", l15="mine")
+
+
+def test_the_lines_of_another_session_stay(shop: Shop) -> None:
+    """And it says whose they are."""
+    shop.write({"long": with_lines()})
+    first = shop.turn("Edit", {"long": with_lines(l3="turn")})
+    other = shop.project.session("codex")
+    with other.turn("Polish") as turn, turn.step("Write", {"file_path": "long"}):
+        shop.write({"long": with_lines(l3="turn", l15="codex")})
+    said = shop("undo", first[:8], "--yes")
+    assert said.code == 0
+    assert 'merged with the changes of "Polish" (codex)' in said.out
+    assert (shop.tree / "long").read_text() == with_lines(l15="codex")
+
+
+# -- several turns -----------------------------------------------------------------------------
+
+
+def test_several_turns_at_once(shop: Shop) -> None:
+    """All that are named go, what came between stays, and one `redo` puts them back."""
+    ids = [shop.turn(f"Turn {n}", {f"file{n}": "x\n"}) for n in range(4)]
+    said = shop("undo", ids[0], ids[2], "--yes")
+    assert said.code == 0
+    assert said.out.startswith('Took back "Turn 2" and 1 more turn of claude-code: removed 2 files')
+    assert sorted(p.name for p in shop.tree.glob("file*")) == ["file1", "file3"]
+    assert shop("redo").code == 0
+    assert len(list(shop.tree.glob("file*"))) == 4
+
+
+def test_a_whole_session(shop: Shop) -> None:
+    """`--session` without a turn takes back all that it did, and nothing of others."""
+    for number in range(2):
+        shop.turn(f"Turn {number}", {f"file{number}": "x\n"})
+    other = shop.project.session("codex")
+    with other.turn("Docs"):
+        shop.write({"docs.md": "x\n"})
+    said = shop("undo", "--session", shop.session.id[:8])
+    assert said.code == 3
+    assert '"Turn 1" and 1 more turn of claude-code' in said.out
+    again = shop(*shlex.split(found_command(said.err)))
+    assert again.code == 0
+    assert not list(shop.tree.glob("file*"))
+    assert (shop.tree / "docs.md").exists()
+
+
+def test_a_session_that_changed_nothing(shop: Shop) -> None:
+    """There is nothing to take back, and it says so."""
+    idle = shop.project.session("codex")
+    said = shop("undo", "--session", idle.id[:8])
+    assert said.code == 0, said.err
+    assert said.out.startswith(f"Nothing to do: the session `{idle.id[:8]}` changed nothing")
+
+
+def test_a_turn_that_others_build_on(shop: Shop) -> None:
+    """The later turn is named, and the command that takes both back; JSON has it, too."""
+    first = shop.validation()
+    later = shop.turn("Use it", {"src/validate.py": "ok = False\n"})
+    said = shop("undo", first[:8])
+    assert said.code == 3
+    assert "Later turns build on it, and stay\n" in said.out
+    assert f'  {later[:8]}  "Use it" of claude-code: src/validate.py\n' in said.out
+    plan = shop.json("undo", first[:8], "-n")
+    assert plan["dependents"] == [
+        {
+            "id": later,
+            "title": "Use it",
+            "agent": "claude-code",
+            "paths": [{"path": "src/validate.py"}],
+        }
+    ]
+    both = found_command(said.out)
+    assert both == f"undo {first[:8]} {later[:8]}"
+    assert shop(*shlex.split(both), "--yes").code == 0
+    assert not (shop.tree / "src/validate.py").exists()
+
+
+def test_shared_changes_can_be_taken_along(shop: Shop) -> None:
+    """What may be another session's stays, unless `--shared` says otherwise."""
+    other = shop.project.session("codex")
+    turns = [shop.session.turn("One"), other.turn("Two")]
+    shop.write({"both.txt": "x\n"})
+    for turn in turns:
+        turn.end()
+    plan = shop.json("undo", turns[0].id, "-n")
+    assert plan["changes"] == []
+    assert [each["path"] for each in listed(plan["shared"])] == ["both.txt"]
+    plan = shop.json("undo", turns[0].id, "--shared", "-n")
+    assert [each["path"] for each in listed(plan["changes"])] == ["both.txt"]
+    assert plan["shared"] == []
+    assert shop("undo", turns[0].id, "--shared", "--yes").code == 0
+    assert not (shop.tree / "both.txt").exists()
+    assert shop("redo").code == 0
+    assert (shop.tree / "both.txt").exists()
+
+
+def listed(value: object) -> list[dict[str, object]]:
+    """A list of objects, out of JSON."""
+    assert isinstance(value, list)
+    return value
 
 
 # -- looking first -----------------------------------------------------------------------------
@@ -543,6 +745,8 @@ def test_json_of_a_plan_and_its_report(shop: Shop) -> None:
     changes = report["changes"]
     assert isinstance(changes, list)
     assert all(change.pop("along") is None for change in changes)
+    assert all(change.pop("merged") is None for change in changes)
+    assert not any(change.pop("outside") for change in changes)
     assert changes == [
         {"path": "src/cart.py", "verb": "write", "whose": ["claude-code"], "how": "shell"},
         {"path": "src/pay.py", "verb": "write", "whose": ["claude-code"], "how": "named"},
@@ -570,7 +774,8 @@ def test_names_cannot_act(shop: Shop) -> None:
         text = said.out + said.err
         assert not {"\x1b", "\r", "\N{RIGHT-TO-LEFT OVERRIDE}"} & set(text)
         assert r"evil\x1b[2J\x0a\u202e.py" in text
-    shop.write({evil: "mine\n"})
+    shop.turn("again", {evil: "y\x1b[2J\n"})
+    shop.write({evil: "mine\x1b[2J\n"})
     said = shop("undo")
     assert said.code == 3
     assert "\x1b" not in said.out + said.err

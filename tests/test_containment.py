@@ -296,8 +296,10 @@ def attempt(act: Callable[[], takeback.Report | None]) -> Told:
         return Told(f"{problem} {problem.hint}", failed=True)
     if report is None:
         return Told("", failed=False)
-    marks = (*report.kept, *report.rescued)
-    return Told(" ".join(os.fsdecode(m.path) + " " + m.reason for m in marks), failed=False)
+    # What was moved away before anybody looked was renamed by somebody: the plan follows it.
+    told = [(m.path, m.reason) for m in (*report.kept, *report.rescued, *report.plan.kept)]
+    told += [(change.path, change.along) for change in report.plan.changes if change.along]
+    return Told(" ".join(f"{os.fsdecode(path)} {said}" for path, said in told), failed=False)
 
 
 def recovered(stage: Stage) -> str:

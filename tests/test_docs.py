@@ -373,21 +373,21 @@ def _run(cli: Cli, _shop: Path, _home: Path) -> dict[str, object]:
     return said
 
 
-def _restores(cli: Cli, shop: Path, _home: Path) -> dict[str, object]:
+def _restores(cli: Cli, _shop: Path, _home: Path) -> dict[str, object]:
     cli("run", "--", "sh", "-c", "echo new > src/new.py; mkdir lib; mkfifo lib/pipe")
     trial = cli("undo", "--dry-run", "--json").json()
     undone = cli("undo", "--because", "it was wrong", "--json").json()
     others = [cli("redo", "--json").json(), cli("rollback", "@~1", "--yes", "--json").json()]
     assert [list(other) for other in (trial, *others)] == [list(undone)] * 3
     assert [other["done"] for other in (trial, *others)] == [False, True, True]
-    cli("undo")
-    write(shop / "src/new.py", "mine\n")
-    refused = cli("undo", "--json")
+    cli("run", "-m", "price", "--", "sh", "-c", "echo 'price = 2' > src/pay.py")
+    cli("run", "-m", "offer", "--", "sh", "-c", "echo 'price = 1' > src/pay.py")
+    refused = cli("undo", "price", "--json")
     assert refused.code == 3
     plan = refused.json().pop("plan")
     assert isinstance(plan, dict)
     assert list(plan) == list(undone)
-    return {**undone, "conflicts": plan["conflicts"]}
+    return {**undone, "conflicts": plan["conflicts"], "dependents": plan["dependents"]}
 
 
 def _log(cli: Cli, _shop: Path, _home: Path) -> dict[str, object]:

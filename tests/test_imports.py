@@ -36,7 +36,7 @@ ALWAYS = frozenset(
     takeback.store.ledger takeback.store.lock takeback.store.mounts
     takeback.store.records takeback.store.rows takeback.store.scan takeback.store.schema
     takeback.store.settings takeback.store.sqlite takeback.store.statcache takeback.store.statloop
-    takeback.store.store
+    takeback.store.store takeback.store.tables
     """.split()
 )
 TO_STORE = frozenset(

@@ -24,11 +24,13 @@ from faults.scenarios import SMALL
 from takeback.store import fsops, projections, schema
 from takeback.store.events import Event
 from takeback.store.ledger import Ledger
+from takeback.store.tables import Tables
 
 MAKERS: dict[str, Callable[[Path], Theatre]] = {
     **{act.scenario.name: partial(Logbook, act) for act in ACTS},
     "migration-1": Migration,
     "migration-2": partial(Migration, old=2),
+    "migration-3": partial(Migration, old=3),
 }
 
 
@@ -162,7 +164,7 @@ def _writes_tables_later(patch: pytest.MonkeyPatch) -> None:
     apply = projections.apply
     waiting: list[Event] = []
 
-    def later(tables: projections.Tables, event: Event) -> None:
+    def later(tables: Tables, event: Event) -> None:
         waiting.append(event)
         while len(waiting) > 1:
             apply(tables, waiting.pop(0))

@@ -484,3 +484,19 @@ def test_what_is_right_already_is_left_alone(tmp_path: Path) -> None:
     stamps = oracle.stamps(world.tree)[b"same"]
     world.project.undo()
     assert oracle.stamps(world.tree)[b"same"] == stamps
+
+
+def test_what_was_written_in_private_is_not_opened(tmp_path: Path) -> None:
+    """A turn closed a file, and you wrote into it: others get to read that only if you say so."""
+    world = World(tmp_path, {"key": "1", "run": "1"}, {})
+    for name, closed in (("key", 0o600), ("run", 0o644)):
+        (world.tree / name).chmod(0o755 if name == "run" else 0o644)
+        with world.project.session("claude").turn("close it"):
+            (world.tree / name).chmod(closed)
+        write(world.tree / name, b"mine", closed)
+    world.project.undo()
+    assert stat.S_IMODE((world.tree / "run").stat().st_mode) == 0o755
+    with pytest.raises(ConflictError, match="closed to others by this turn"):
+        world.project.undo()
+    assert stat.S_IMODE((world.tree / "key").stat().st_mode) == 0o600
+    assert [(world.tree / name).read_bytes() for name in ("key", "run")] == [b"mine", b"mine"]

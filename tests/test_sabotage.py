@@ -14,7 +14,8 @@ import pytest
 import test_restore_rules as rules
 from takeback.capturing import Capturing
 from takeback.engine import rescue, restore
-from takeback.engine.plans import Draft, Wish
+from takeback.engine.plans import Draft
+from takeback.engine.wishes import Wish
 from takeback.errors import TakebackError
 from takeback.model.difference import Difference
 from takeback.store import descent, fsops, journal, stage, states
@@ -25,7 +26,7 @@ from takeback.store.states import Op
 from takeback.takingback import Restorer
 
 if TYPE_CHECKING:
-    from takeback.engine.plans import FolderAt
+    from takeback.engine.wishes import FolderAt
     from takeback.model.tree import Entry
 
 Break = Callable[[pytest.MonkeyPatch], None]

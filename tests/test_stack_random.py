@@ -3,6 +3,7 @@
 `test_restores_random` does the same with real files, and so cannot try as many histories.
 """
 
+import json
 from contextlib import closing
 from itertools import count
 from random import Random
@@ -65,6 +66,8 @@ class Stack:
         number = self.numbers[act] = len(self.model.restores)
         of = self.numbers[act.of] if act.of is not None else None
         is_of_turn = act.of is not None and act.of.kind == TURN
+        taken = act.of.of if act.of is not None and kind == REDO else act.of
+        is_about_turn = taken is not None and taken.kind == TURN
         self._insert(
             "restores",
             number=number,
@@ -75,6 +78,7 @@ class Stack:
             before=before,
             after=len(self.model.states),
             partial=act.is_partial,
+            turns=json.dumps([self.numbers[taken]] if taken and is_about_turn else []),
         )
         restores.follow(self.db, number)
 

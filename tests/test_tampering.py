@@ -1,5 +1,7 @@
 """Whoever edits the ledger is found out; what a newer program wrote is kept or left alone."""
 
+import contextlib
+import json
 import os
 import shutil
 import sqlite3
@@ -38,11 +40,14 @@ class Original:
                 with session.turn("go", request="r2") as turn:
                     with turn.step("Write", {"file_path": "b"}):
                         (self.tree / "b").write_text("b\n")
+                    (folder / "outside").write_text("before\n")
+                    with turn.step("Write", {"file_path": str(folder / "outside")}):
+                        (folder / "outside").write_text("after\n")
                     turn.step("Bash", {"command": "make &"}).detach()
                 session.turn("again").end()
             project.checkpoint("last", request="r3")
-            project.undo(because="it was wrong", request="r4")
-            project.redo()
+            project.undo(because="it was wrong", request="r4", yes=True)
+            project.redo(yes=True)
             project.rollback(turn.before)
 
     def copied(self, folder: Path) -> Path:
@@ -380,16 +385,17 @@ def test_the_old_program_reads_what_was_not_migrated(old_program: Path, tmp_path
     assert rows_of(home)["events"] == events
 
 
-def test_what_an_older_program_recorded_can_be_taken_back(tmp_path: Path) -> None:
-    """The turns in a store of format 2 are in the log, and undo and redo them exactly."""
+@pytest.mark.parametrize("old", [2, 3])
+def test_what_an_older_program_recorded_can_be_taken_back(old: int, tmp_path: Path) -> None:
+    """The turns in stores of formats 2 and 3 are in the log, and undo and redo them exactly."""
     tree = tmp_path / "tree"
     tree.mkdir()
     pictures = [oracle.picture(tree)]
     for make in SMALL.history:
         make(tree)
         pictures.append(oracle.picture(tree))
-    home = unpack(tmp_path, tree, old=2)
-    assert version_of(home) == 2
+    home = unpack(tmp_path, tree, old=old)
+    assert version_of(home) == old
     events = rows_of(home)["events"]
     with _opened(tree, home) as project:
         assert rows_of(home)["events"] == events
@@ -402,3 +408,22 @@ def test_what_an_older_program_recorded_can_be_taken_back(tmp_path: Path) -> Non
             project.redo()
             assert oracle.picture(tree) == picture
         assert project.verify().ok
+
+
+def test_a_restore_that_an_older_program_left_under_way_is_taken_back(tmp_path: Path) -> None:
+    """The journal outlives the way from format 3 to the newest: whoever opens it next recovers."""
+    tree = tmp_path / "tree"
+    tree.mkdir()
+    for make in SMALL.history:
+        make(tree)
+    picture = oracle.picture(tree)
+    home = unpack(tmp_path, tree, old=3)
+    row = {"verb": "undo", "title": '"Second"', "parents": [], "ops": []}
+    with contextlib.closing(sqlite3.connect(ledger_of(home))) as db, db:
+        db.execute("INSERT INTO journal VALUES ('klmnopqrstuv', 'applying', ?)", (json.dumps(row),))
+    with _opened(tree, home) as project:
+        project.checkpoint()
+        assert any("was interrupted" in told for told in project.recovered)
+        assert not project.ledger.has_journal()
+    assert version_of(home) == schema.VERSION
+    assert oracle.picture(tree) == picture

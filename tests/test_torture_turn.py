@@ -126,8 +126,11 @@ class Git:
 # -- the torture turn --------------------------------------------------------------------------
 
 
-def test_everything_comes_back_and_goes_again(place: tuple[Path, Path]) -> None:
-    """All rows are undone and redone exactly, and nothing else is touched, not even a stamp."""
+def test_everything_comes_back_and_goes_again(place: tuple[Path, Path], tmp_path: Path) -> None:
+    """All rows are undone and redone exactly, and nothing else is touched, not even a stamp.
+
+    Both edits of the user stay: the new file, and the line in a file that the turn edited, too.
+    """
     tree, here = place
     run(tree, "echo warm > warm.txt")
     before = oracle.picture(tree)
@@ -140,9 +143,10 @@ def test_everything_comes_back_and_goes_again(place: tuple[Path, Path]) -> None:
     torture.edit_afterwards(tree)
     edited = oracle.picture(tree)
     bystanders = stamps_of_bystanders(tree)
-    for verb, expected in (("undo", before), ("redo", after), ("undo", before)):
+    undone = {**with_edits(before, after, edited), b"k1.txt": merged(tmp_path)}
+    for verb, expected in (("undo", undone), ("redo", edited), ("undo", undone)):
         takeback(here, verb)
-        assert oracle.differences(with_edits(expected, after, edited), oracle.picture(tree)) == []
+        assert oracle.differences(expected, oracle.picture(tree)) == []
         assert users.changes() == []
         assert oracle.differences(bystanders, stamps_of_bystanders(tree)) == []
     assert (tree / "warm.txt").read_text() == "warm\n"
@@ -168,6 +172,14 @@ def with_edits(
         else:
             del expected[path]
     return expected
+
+
+def merged(folder: Path) -> oracle.Entry:
+    """The file that both edited, with the user's edit alone."""
+    alone = folder / "alone"
+    alone.mkdir()
+    (alone / "k1.txt").write_bytes(torture.edit_elsewhere(torture.SHARED))
+    return oracle.picture(alone)[b"k1.txt"]
 
 
 def stamps_of_bystanders(tree: Path) -> oracle.Picture:
@@ -206,9 +218,14 @@ def test_single_paths_come_back_from_a_subfolder(tmp_path: Path) -> None:
 # -- the user's edits --------------------------------------------------------------------------
 
 
-CONFLICTS: dict[str, tuple[str, str, Callable[[Path], object]]] = {
+Edit = tuple[str, str, Callable[[Path], object]]
+"""A path, what the turn does to it, and what the user does then."""
+
+CONFLICTS: dict[str, Edit] = {
     "edited what was edited": ("a.txt", "echo agent > a.txt", lambda path: append(path, "user\n")),
     "made again what was deleted": ("a.txt", "rm a.txt", lambda path: path.write_text("user\n")),
+}
+KEPT: dict[str, Edit] = {
     "edited what was made": ("new", "echo agent > new", lambda path: append(path, "user\n")),
     "deleted what was edited": ("a.txt", "echo agent > a.txt", lambda path: path.unlink()),
 }
@@ -221,8 +238,8 @@ def append(path: Path, text: str) -> None:
 
 
 @pytest.mark.parametrize("what", CONFLICTS)
-def test_a_later_edit_of_the_same_file_is_never_lost(what: str, tmp_path: Path) -> None:
-    """What the user did to a file of the turn is a conflict: nothing is written, code 3."""
+def test_a_later_edit_of_the_same_lines_is_never_lost(what: str, tmp_path: Path) -> None:
+    """What the user did in the same place is a conflict: nothing is written, code 3."""
     tree = plain_folder(tmp_path)
     path, script, edit = CONFLICTS[what]
     run(tree, script + "; echo agent > c.txt")
@@ -232,6 +249,22 @@ def test_a_later_edit_of_the_same_file_is_never_lost(what: str, tmp_path: Path) 
         done = takeback(tree, *words, code=NEEDS_A_DECISION)
         assert path in done.stdout + done.stderr
         assert oracle.differences(edited, oracle.picture(tree)) == []
+
+
+@pytest.mark.parametrize("what", KEPT)
+def test_what_the_user_made_of_it_stays(what: str, tmp_path: Path) -> None:
+    """The user's version stays and is named; the rest of the turn is taken back, and comes back."""
+    tree = plain_folder(tmp_path)
+    path, script, edit = KEPT[what]
+    run(tree, script + "; echo agent > c.txt")
+    edit(tree / path)
+    edited = oracle.picture(tree)
+    told = takeback(tree, "undo", "--json").stdout
+    assert path in [kept["path"] for kept in json.loads(told)["kept"]]
+    assert oracle.differences(edited, oracle.picture(tree), [b"c.txt"]) == []
+    assert (tree / "c.txt").read_text() == "one\n"
+    takeback(tree, "redo")
+    assert oracle.differences(edited, oracle.picture(tree)) == []
 
 
 def test_a_users_file_in_a_folder_of_the_turn_keeps_the_folder(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 import os
 import random
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 from real_day import Clock, replaced
 from shop import Shop
 from takeback.cli.app import main
+from terminal import Terminal
 
 SCREENS = Path(__file__).parent.parent / "docs/screens"
 
@@ -68,6 +70,34 @@ def test_conflict(shop: Shop, capsys: pytest.CaptureFixture[str]) -> None:
     """You changed a file that the turn had changed."""
     shop.write({"src/pay.py": "def pay():\n    return 3\n"})
     compare("undo-conflict", shown(capsys, shop, "undo"))
+
+
+def test_merge(shop: Shop, capsys: pytest.CaptureFixture[str]) -> None:
+    """You changed other lines of a file that the turn had changed: both are put together."""
+    text = "".join(f"step {number}\n" for number in range(9))
+    shop.write({"steps.txt": text})
+    shop.turn("Number the steps", {"steps.txt": text.replace("step 1\n", "1. step\n")})
+    shop.write({"steps.txt": text.replace("step 1\n", "1. step\n") + "and rest\n"})
+    compare("undo-merge", shown(capsys, shop, "undo"))
+
+
+def test_pick(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The interactive preview of a conflict, after one path was switched off."""
+    shop.write({"src/pay.py": "def pay():\n    return 3\n"})
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("NO_COLOR", "1")
+    monkeypatch.delenv("COLUMNS")
+    monkeypatch.delenv("LC_ALL", raising=False)
+    screen = Terminal([sys.executable, "-I", "-m", "takeback", "undo"], rows=12, columns=88)
+    try:
+        screen.shows("> [?] conflict src/pay.py")
+        screen.type(b"jj ")
+        screen.shows("> [ ] leave    src/validate.py")
+        screen.type(b"kk")
+        shown = screen.shows("> [?] conflict src/pay.py")
+    finally:
+        screen.close()
+    compare("undo-pick", "\n".join(["$ takeback undo", *shown, ""]))
 
 
 def test_nothing(shop: Shop, capsys: pytest.CaptureFixture[str]) -> None:

@@ -18,7 +18,7 @@ import pytest
 from cases import Work, paths_of
 from faults.children import Tell, in_child
 from faults.injection import die
-from takeback.errors import BlockedError, BusyError, ConflictError, DamagedStoreError
+from takeback.errors import BlockedError, BusyError, DamagedStoreError
 from takeback.store import events, fsops
 from takeback.store.lock import Held, Lock
 
@@ -191,20 +191,19 @@ def test_a_chain_of_renames_goes_back_to_its_beginning(work: Work) -> None:
     assert work.has_none("b", "c")
 
 
-def test_a_renamed_file_that_was_changed_since_stays(work: Work) -> None:
-    """The old name comes back beside it; but nothing goes whose old name cannot come back."""
+def test_a_renamed_file_that_was_changed_since_goes_back_with_the_change(work: Work) -> None:
+    """Whichever name is named; but nothing goes whose old name cannot come back."""
     work.write(old="precious")
     with work.turn():
         work.move("old", "new")
     work.write(new="yours")
-    with pytest.raises(ConflictError):
-        work.undo("new")
-    done = work.undo("old")
-    assert (work.text("old"), work.text("new")) == ("precious", "yours")
-    assert [(kept.path, kept.reason) for kept in done.plan.kept] == [
-        (b"new", "changed since by you")
-    ]
-    work.redo()
+    for name in ("new", "old"):
+        work.undo(name)
+        assert work.text("old") == "yours"
+        assert not (work.tree / "new").exists()
+        work.redo()
+        assert work.text("new") == "yours"
+        assert not (work.tree / "old").exists()
     work.write(new="precious", old="mine")
     for paths in ((), ("new",)):
         plan = work.project.plan_undo(paths=paths)

@@ -13,6 +13,8 @@ from typing import NamedTuple
 
 BINARY = bytes(range(256)) * 40
 BIG = b"0123456789abcdef" * (3 << 16)
+SHARED = b"one\n" + b"".join(b"line %d\n" % number for number in range(2, 10)) + b"last\n"
+"""The turn edits the first line of this, and the user the last one."""
 
 
 class Row(NamedTuple):
@@ -47,6 +49,7 @@ ROWS = {
     "i": Row("binary changed", "printf '\\000\\377' >> i.bin", ("i.bin",)),
     "j1": Row("link re-pointed", "ln -sfn a.txt j1", ("j1",)),
     "j2": Row("link made, and one that leads nowhere", "ln -s a.txt j2; ln -s x j3", ("j2", "j3")),
+    "k1": Row("edited by a tool, and by the user later", "tool k1.txt one ONE", ("k1.txt",)),
     "m1": Row("nested repository, by a tool", "tool nested/m1.txt one ONE", ("nested/m1.txt",)),
     "m2": Row("nested repository, by the shell", "rm nested/m2.txt", ("nested/m2.txt",)),
     "n": Row("renamed", "mv n.txt n2.txt", ("n.txt", "n2.txt")),
@@ -81,9 +84,9 @@ ROWS = {
     ),
     "emptied": Row("and filled", ": > full.txt; echo full > empty.txt", ("full.txt", "empty.txt")),
 }  # fmt: skip
-"""`k1`, the user's later edit in the same file, is a conflict and has tests of its own; `q`, files
-outside of the project, are not there yet. `k2`, `m3`, `o2`, `o3`, `p`, `r`, `r2` and `l` are what
-the tests look at."""
+"""In `k1` the user edits another place of the same file later, which is merged; `q`, files outside
+of the project, have tests of their own. `k2`, `m3`, `o2`, `o3`, `p`, `r`, `r2` and `l` are what the
+tests look at."""
 
 _TOOL = 'tool() { sed "s/$2/$3/" "$1" > "$1.tmp" && mv "$1.tmp" "$1"; }\n'
 SCRIPT = "set -e\n" + _TOOL + "".join(row.turn + "\n" for row in ROWS.values())
@@ -128,6 +131,7 @@ _SPECIAL = {
     "build/out.o": BINARY,
     "g3.txt": b"one\r\ntwo\r\nthree",
     "i.bin": BINARY,
+    "k1.txt": SHARED,
     "big.bin": BIG,
     "private": b"for my eyes only\n",
     "staged.txt": b"one\nthree\n",
@@ -164,10 +168,17 @@ def stage_and_stash(tree: Path) -> None:
 
 
 def edit_afterwards(tree: Path) -> None:
-    """What the user does after the turn: a new file, an edit, a removal, a mode."""
+    """What the user does after the turn: a new file, edits, a removal, a mode."""
+    shared = tree / "k1.txt"
+    shared.write_bytes(edit_elsewhere(shared.read_bytes()))
     (tree / "usernew.txt").write_text("made by the user\n")
     (tree / "sub/mine").mkdir()
     (tree / "sub/mine/too.txt").write_text("made by the user\n")
     (tree / "other.txt").write_text("edited by the user\n")
     (tree / "unloved.txt").unlink()
     (tree / "sub/folder/x").chmod(0o640)
+
+
+def edit_elsewhere(content: bytes) -> bytes:
+    """What the user does to a file that the turn edited, too."""
+    return content.replace(b"last\n", b"last, says the user\n")

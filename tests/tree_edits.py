@@ -2,11 +2,32 @@
 
 import os
 import shutil
+from typing import NamedTuple
 
 IS_ROOT = os.geteuid() == 0
 
 PATHS = (b"a", b"d", b"d/a", b"d/b", b"d/e", b"d/e/a", b"f/a", b"\xff l")
-CONTENTS = (b"", b"1", b"22", b"a line\n" * 300)
+
+
+class Parts(NamedTuple):
+    """Two places of a long text, far from each other: each says one of two things."""
+
+    top: bool
+    end: bool
+
+
+def joined(parts: Parts) -> bytes:
+    """The text with these parts."""
+    lines = [b"line %d\n" % number for number in range(300)]
+    lines[0] = b"top\n" if parts.top else lines[0]
+    lines[-1] = b"end\n" if parts.end else lines[-1]
+    return b"".join(lines)
+
+
+_ALL_PARTS = [Parts(top, end) for top in (False, True) for end in (False, True)]
+PARTS = {joined(parts): parts for parts in _ALL_PARTS}
+"""The texts that can be merged, whatever was made of them: each part was changed once at most."""
+CONTENTS = (b"", b"1", b"22", *PARTS)
 # Only root gets into what it closed to itself, and so can the model.
 FILE_MODES = (0o644, 0o600, 0o755, *((0o000, 0o4711) if IS_ROOT else ()))
 FOLDER_MODES = (0o755, 0o700, 0o2775, *((0o555, 0o000) if IS_ROOT else ()))

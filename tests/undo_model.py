@@ -2,7 +2,8 @@
 
 It keeps what the tree held at each look, who changed which path between two looks, and a stack of
 turns and rollbacks. From these it tells what an undo, a redo or a rollback has to do, or why it
-has to be refused. It is slow and simple on purpose.
+has to be refused. It is slow and simple on purpose. What others changed since is the matter of
+`undo_merges`.
 """
 
 import os
@@ -10,12 +11,22 @@ import stat
 from collections.abc import Callable, Iterable, Iterator
 from itertools import groupby
 
-Entry = tuple[str, int, bytes]
-"""A file with its mode and bytes, a folder with its mode, or a link and where it leads."""
-Tree = dict[bytes, Entry]
-Wanted = dict[bytes, tuple[Entry | None, Tree]]
-"""What paths shall become, and a tree that knows the folders which they need."""
-Run = tuple[Entry | None, Entry | None]
+from takeback.store.mergefile import similarity
+from undo_merges import Doubt, Entry, Refused, Renamed, Reverting, Run, Taken, Tree, Wanted, moves
+
+__all__ = (
+    "REDO",
+    "ROLLBACK",
+    "TURN",
+    "UNDO",
+    "Act",
+    "Model",
+    "Outlook",
+    "Refused",
+    "Tree",
+    "copy_of",
+    "differing",
+)
 
 TURN, ROLLBACK, UNDO, REDO = "turn", "rollback", "undo", "redo"
 
@@ -76,6 +87,8 @@ class Act:
 
 Line = dict[Act, bool]
 """Which entries are live."""
+Outlook = Callable[[], Tree]
+"""What the tree has to become, or `Refused`."""
 
 
 class Change:
@@ -90,6 +103,10 @@ class Change:
         self.before = was.get(path)
         self.after = became.get(path)
         self.by = by
+        made_of = "" if self.before is None else self.before[0]
+        kind = "" if self.after is None else self.after[0]
+        self.makes_a_file = kind == "link" or (kind == "file" and not made_of)
+        """Whether there is a file, where there was none, or another link."""
 
 
 def _origin(path: bytes, was: Tree, became: Tree) -> bytes | None:
@@ -106,14 +123,6 @@ def _without(one: Tree, other: Tree, content: bytes) -> list[bytes]:
     return [p for p, e in one.items() if p not in other and (e[0], e[2]) == ("file", content)]
 
 
-class Refused(Exception):
-    """The restore must not happen; `why` is which error tells so."""
-
-    def __init__(self, why: str) -> None:
-        super().__init__(why)
-        self.why = why
-
-
 class Model:
     """The history of one tree."""
 
@@ -127,6 +136,8 @@ class Model:
         self.lines: list[Line] = []
         """Which entries were live at the end of each state that is over."""
         self.says = Says(self)
+        self.doubt = Doubt(tree)
+        """Where the newest prediction is in doubt."""
         self._order = 0
 
     # -- what happens ----------------------------------------------------------------------
@@ -258,74 +269,87 @@ class Model:
         if entry in self.running:
             return any(change.by is entry for change in self.changes)
         paths = {change.path for change in self.changes if change.by is entry}
-        return any(self._runs(path, lambda change: change.by is entry) for path in paths)
+        runs = [run for path in paths for run in self._runs(path, lambda c: c.by is entry)]
+        return any(before != after for before, after in runs)
 
     # -- what has to come of it ------------------------------------------------------------
 
-    def undo(self, entry: Act, scope: list[bytes]) -> tuple[Act, Tree]:
+    def undo(self, entry: Act, scope: list[bytes]) -> tuple[Act, Outlook]:
         """Take back a turn or a rollback."""
         act = self._act(UNDO)
         act.of, act.is_partial, act.session = entry, bool(scope), entry.session
-        return act, self._reverted(lambda change: change.by is entry, scope)
+        return act, lambda: self._reverted(entry, entry, scope)
 
-    def redo(self, undo: Act, scope: list[bytes]) -> tuple[Act, Tree]:
+    def redo(self, undo: Act, scope: list[bytes]) -> tuple[Act, Outlook]:
         """Put back what an undo took."""
         act = self._act(REDO)
         act.of, act.is_partial = undo, bool(scope)
-        return act, self._reverted(lambda change: change.by is undo, scope)
+        return act, lambda: self._reverted(undo, undo.of, scope)
 
-    def rollback(self, state: int, scope: list[bytes]) -> tuple[Act, Tree]:
+    def rollback(self, state: int, scope: list[bytes]) -> tuple[Act, Outlook]:
         """Go back to a state."""
         act = self._act(ROLLBACK)
         act.to, act.is_partial = state, bool(scope)
-        then = self.states[state]
+        return act, lambda: self._rolled_back(self.states[state], scope)
+
+    def _rolled_back(self, then: Tree, scope: list[bytes]) -> Tree:
+        self.doubt = Doubt(self.tree)
         if not scope:
-            return act, then
+            return then
         _require_known(scope, self.tree.keys() | then.keys())
         paths = [path for path in differing(self.tree, then) if is_in(path, scope)]
-        return act, settled(self.tree, {path: (then.get(path), then) for path in paths})
+        return settled(self.tree, {path: (then.get(path), then) for path in paths})
 
-    def _reverted(self, is_taken: Callable[[Change], bool], scope: list[bytes]) -> Tree:
-        paths = {change.path for change in self.changes if is_taken(change)}
-        _require_known(scope, paths)
-        wanted: Wanted = {}
-        for path in self._with_other_sides(is_taken, scope) if scope else paths:
-            own = [c for c in self.changes if c.path == path and is_taken(c)]
+    def _reverted(self, by: Act, entry: Act | None, scope: list[bytes]) -> Tree:
+        """The tree without what somebody changed, be it the entry itself or an undo of it."""
+        taken = self._taken(by)
+        _require_known(scope, taken)
+        groups = _renames(taken.values())
+        chosen = {path for path in taken if is_in(path, scope)} if scope else set(taken)
+        chosen |= {path for group in groups if group & chosen for path in group}
+        made = self._made_since(taken.values(), entry)
+        self.doubt = Doubt(self.tree, taken.values(), made)
+        reverting = Reverting(self.tree, Renamed(self.tree, made, similarity))
+        done: set[bytes] = set()
+        for old, new in moves(taken.values(), groups, self.tree, similarity):
+            if old.path in chosen and reverting.move(old, new):
+                done |= {old.path, new.path}
+        for path in sorted(chosen - done):
             try:
-                entry = self._before(path, is_taken)
+                reverting.path(taken[path])
             except Refused:
-                if scope and not is_in(path, scope) and own[0].before is None:
+                if scope and not is_in(path, scope) and taken[path].before is None:
                     continue  # it would have gone, and nobody named it: it stays
                 raise
-            if entry != self.tree.get(path):
-                wanted[path] = entry, own[-1].was
-        return settled(self.tree, wanted)
+        return settled(self.tree, reverting.wanted)
 
-    def _with_other_sides(
-        self, is_taken: Callable[[Change], bool], scope: list[bytes]
-    ) -> set[bytes]:
-        """The chosen paths, and what they were renamed to or from, and so on."""
-        taken = [change for change in self.changes if is_taken(change)]
-        paths = {change.path for change in taken}
-        pairs = [{c.path, c.origin} for c in taken if c.origin in paths]
-        chosen = {path for path in paths if is_in(path, scope)}
-        for _ in pairs:
-            for pair in pairs:
-                if pair & chosen:
-                    chosen |= pair
-        return chosen
+    def _taken(self, by: Act) -> dict[bytes, Taken]:
+        found: dict[bytes, list[Change]] = {}
+        for change in self.changes:
+            if change.by is by:
+                found.setdefault(change.path, []).append(change)
+        return {
+            path: Taken(
+                path,
+                self._runs(path, lambda change: change.by is by),
+                {change.origin for change in changes if change.origin is not None},
+                changes[0].state,
+                changes[0].was,
+            )
+            for path, changes in sorted(found.items())
+        }
 
-    def _before(self, path: bytes, is_taken: Callable[[Change], bool]) -> Entry | None:
-        """What a path holds without these changes, the newest taken back first."""
-        now = self.tree.get(path)
-        for before, after in self._runs(path, is_taken):
-            # A folder that was made goes, if it is empty, whatever its permissions became.
-            is_folder = now and after and now[0] == after[0] == "folder"
-            if now == after or (is_folder and before is None):
-                now = before
-            elif now != before:
-                raise Refused("conflict")
-        return now
+    def _made_since(self, taken: Iterable[Taken], entry: Act | None) -> dict[bytes, bytes | None]:
+        """What others made since the first of these paths was changed."""
+        since = min((each.since for each in taken), default=0)
+        made: dict[bytes, bytes | None] = {}
+        for change in self.changes:
+            is_by_others = change.by is None or change.by is not entry
+            if change.by is not None and change.by.kind != TURN:
+                is_by_others = change.origin is not None
+            if change.state > since and is_by_others and change.makes_a_file:
+                made[change.path] = change.origin
+        return made
 
     def _runs(self, path: bytes, is_taken: Callable[[Change], bool]) -> list[Run]:
         """Changes of a path that follow each other as one, the newest first."""
@@ -334,7 +358,7 @@ class Model:
         for taken, run in groupby(reversed(chain), is_taken):
             newest_first = list(run)
             before, after = newest_first[-1].before, newest_first[0].after
-            if taken and before != after:
+            if taken:
                 found.append((before, after))
         return found
 
@@ -386,6 +410,20 @@ class Says:
         later = [act for act in self._model.restores if act.order > restore.order]
         whole = [act for act in later if act.kind == ROLLBACK and not act.is_partial]
         return [act for act in whole if self.is_live(act)]
+
+
+def _renames(taken: Iterable[Taken]) -> list[set[bytes]]:
+    """The names that belong together, for a file went from one to another."""
+    each_path = list(taken)
+    paths = {each.path for each in each_path}
+    groups: list[set[bytes]] = []
+    for each in each_path:
+        for origin in each.origins & paths:
+            pair = {each.path, origin}
+            together = [group for group in groups if group & pair]
+            groups = [group for group in groups if not group & pair]
+            groups.append(pair.union(*together))
+    return groups
 
 
 def _require_known(scope: list[bytes], paths: Iterable[bytes]) -> None:

@@ -16,8 +16,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from takeback.engine.deltas import Delta
+    from takeback.engine.finish import Finish
+    from takeback.engine.outside import Outside
     from takeback.engine.request import Attribute
-    from takeback.engine.restore import Finish
     from takeback.model.history import Author
     from takeback.model.jsontext import Json
     from takeback.model.plan import Report
@@ -71,6 +72,12 @@ class Capturing(Looking):
     def git_state(self) -> "Json":
         """What the user's git looks like; None without one."""
         return self._around.git_state()
+
+    def outside(self) -> "Outside":
+        """What looks at files outside the project; only with the lock held."""
+        from takeback.engine.outside import Outside
+
+        return Outside(self._store, self._home.path, self._around.largest_file())
 
     def recorder(self, safe_points: "str | None" = None) -> "Recorder":
         """What writes sessions, turns and steps into the log."""

@@ -251,11 +251,25 @@ class Looking:
         """
         from takeback.engine import rescue
         from takeback.engine.lookup import Place
+        from takeback.store import outside
 
         with FailingAs(TakebackError, _UNREADABLE):
-            meant = Place(self.root, inside).candidates(path)
+            whole = outside.whole(self.root, inside, path)
+            is_outside = any(whole == saved for saved, _ in rescue.saves(self.ledger, restore))
+            meant = [whole] if is_outside else Place(self.root, inside).candidates(path)
             entry = rescue.find_save(self.ledger, restore, meant)
         return self._stream(entry)
+
+    def contents(self, *entries: "Entry | None") -> "tuple[bytes | None, ...]":
+        """What entries of a plan hold: files and links; None if that is unknown or very large."""
+        from takeback.engine.lookup import content_of
+
+        with FailingAs(TakebackError, _UNREADABLE):
+            objects = self._store.reader()
+            try:
+                return tuple(content_of(objects, entry) for entry in entries)
+            finally:
+                objects.close()
 
     def _stream(self, entry: "Entry") -> "Iterator[bytes]":
         objects = self._store.reader()

@@ -21,6 +21,9 @@ class Rules(Protocol):
     def is_rebuildable(self, name: bytes) -> bool:
         """Whether a folder of this name can be made again."""
 
+    def keeps(self, path: bytes) -> bool:
+        """Whether something is captured in any case: it was before, or somebody wants it."""
+
     def leaves_out_folder(self, path: bytes) -> int:
         """The reason to leave out a folder that is over a limit, or 0."""
 

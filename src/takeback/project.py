@@ -15,8 +15,8 @@ from takeback.store.failures import FailingAs
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-    from typing import Protocol, Self, TypedDict, Unpack
+    from collections.abc import Callable, Iterable, Mapping
+    from typing import Any, Protocol, Self, TypedDict, Unpack
 
     from takeback.engine.planning import Planner
     from takeback.model.plan import Plan, Report
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     Make = Callable[[Planner], Plan]
     AnyPath = str | bytes | os.PathLike[str] | os.PathLike[bytes]
     Paths = Iterable[AnyPath]
+    Decide = str | Mapping[bytes, str]
 
     class WithId(Protocol):
         """A turn, a checkpoint, a report: whatever has an id."""
@@ -175,14 +176,18 @@ class Project(Capturing):
 
     def plan_undo(
         self,
-        turn: "Named | None" = None,
+        turn: "Named | Iterable[Named] | None" = None,
         *,
         session: "str | None" = None,
+        whole_session: str = "",
         paths: "Paths" = (),
+        decide: "Decide" = "",
+        shared: bool = False,
         inside: bytes = b"",
     ) -> "Plan":
         """What `undo` would do. The tree is looked at, and nothing in it is written."""
-        return self._plan(lambda p: p.undo(_name(turn), session, _paths(paths)), inside)
+        make = _undoing(turn, session, whole_session, paths, decide, shared)
+        return self._plan(make, inside)
 
     def plan_redo(
         self,
@@ -190,10 +195,13 @@ class Project(Capturing):
         *,
         session: "str | None" = None,
         paths: "Paths" = (),
+        decide: "Decide" = "",
         inside: bytes = b"",
     ) -> "Plan":
         """What `redo` would do. The tree is looked at, and nothing in it is written."""
-        return self._plan(lambda p: p.redo(_name(turn), session, _paths(paths)), inside)
+        return self._plan(
+            lambda p: p.deciding(decide).redo(_name(turn), session, _paths(paths)), inside
+        )
 
     def plan_rollback(
         self,
@@ -217,20 +225,26 @@ class Project(Capturing):
 
     def undo(
         self,
-        turn: "Named | None" = None,
+        turn: "Named | Iterable[Named] | None" = None,
         *,
         session: "str | None" = None,
+        whole_session: str = "",
         paths: "Paths" = (),
+        decide: "Decide" = "",
+        shared: bool = False,
         inside: bytes = b"",
         **options: "Unpack[Options]",
     ) -> "Report":
-        """Take back what a turn did and keep what others did: the newest turn, or the one named.
+        """Take back what turns did and keep what others did: the newest turn, or those named.
 
-        What others changed since at the same paths is a conflict, and nothing is written.
+        What others changed since in the same files is merged. Where that cannot be, it is a
+        conflict and nothing is written, unless `decide` says what shall become of it: `keep-mine`,
+        `take-back`, `markers` or `skip-conflicts`, for all paths or by path. `session` narrows
+        where turns are looked for; `whole_session` takes back all that one did. `shared` takes
+        along what may be another session's.
         """
-        return self._restore(
-            UNDO, lambda p: p.undo(_name(turn), session, _paths(paths)), inside, None, options
-        )
+        make = _undoing(turn, session, whole_session, paths, decide, shared)
+        return self._restore(UNDO, make, inside, None, options)
 
     def redo(
         self,
@@ -238,12 +252,17 @@ class Project(Capturing):
         *,
         session: "str | None" = None,
         paths: "Paths" = (),
+        decide: "Decide" = "",
         inside: bytes = b"",
         **options: "Unpack[Options]",
     ) -> "Report":
         """Put back what was undone last, or the turn that is named."""
         return self._restore(
-            REDO, lambda p: p.redo(_name(turn), session, _paths(paths)), inside, None, options
+            REDO,
+            lambda p: p.deciding(decide).redo(_name(turn), session, _paths(paths)),
+            inside,
+            None,
+            options,
         )
 
     def rollback(
@@ -347,6 +366,23 @@ def _clean(label: str) -> str:
 def _named(what: "Named") -> str:
     """A reference, or the id of what was given instead of one."""
     return what if isinstance(what, str) else what.id
+
+
+def _undoing(
+    turn: "Named | Iterable[Named] | None",
+    session: "str | None",
+    whole_session: str,
+    paths: "Paths",
+    decide: "Decide",
+    shared: bool,
+) -> "Make":
+    """What makes the plan of an undo."""
+    is_one = turn is None or isinstance(turn, str) or hasattr(turn, "id")
+    named: Any = [] if turn is None else [turn] if is_one else turn
+    refs, chosen = [_named(each) for each in named], _paths(paths)
+    if whole_session:
+        return lambda p: p.deciding(decide, shared=shared).undo_session(whole_session, chosen)
+    return lambda p: p.deciding(decide, shared=shared).undo(refs, session, chosen)
 
 
 def _name(what: "Named | None") -> "str | None":

@@ -114,7 +114,7 @@ class Recorder(SafePoints):
             said: dict[str, Json] = {"session": session, "ended": at, **facts_of(seen, at)}
             parents = (row.opened, seen.cursor)
             over = NewEvent(events.SESSION_ENDED, said, at, parents=parents, request=request)
-            self._ledger.record(*facts, over)
+            self._conclude([*facts, over], at, sessions=[(row.number, at)])
 
     def go_on(self, turn: str) -> None:
         """Something happens in a turn that leaves no event of its own."""
@@ -159,7 +159,8 @@ class Recorder(SafePoints):
             parents = (row.opened, seen.cursor)
             now = time.time_ns()
             started = NewEvent(events.TURN_STARTED, said, now, parents=parents, request=request)
-            self._ledger.record(*facts, started)
+            turns, steps = [old.number for old in running], [old.number for old in late]
+            self._conclude([*facts, started], at, over, turns=turns, steps=steps)
             return turn
 
     def resume_turn(self, session: str, *, request: "str | None" = None) -> "str | None":
@@ -199,7 +200,8 @@ class Recorder(SafePoints):
             place = Place(turn=turn, parents=(row.opened,), title=f"after turn {turn}")
             seen = self._look(place, {turn: over}, at)
             ending, git = self._ending(over, seen, at), self._host.git_state()
-            self._ledger.record(*ending.of_turns([row], status, git, request))
+            facts = ending.of_turns([row], status, git, request)
+            self._conclude(facts, at, over, turns=[row.number])
 
     # -- steps -----------------------------------------------------------------------------
 
@@ -227,14 +229,16 @@ class Recorder(SafePoints):
             row = rows.get_turn(self._ledger, turn)
             self._awaken(rows.session_of(self._ledger, row))
             above = rows.get_step(self._ledger, parent).opened if parent else row.opened
+            inside, outside = self._named(named if paths is None else paths, cwd)
+            step = _new_id()
             said: dict[str, Json] = {
-                "step": _new_id(),
+                "step": step,
                 "turn": turn,
                 "parent": parent,
                 "tool": tools.one_line(tool),
                 "kind": chosen,
                 "summary": tools.summary_of(tool, given),
-                "paths": self._inside(named if paths is None else paths, cwd),
+                "paths": inside,
             }
             parents = [above]
             # The first step ends the time in which the turn was its own window.
@@ -243,8 +247,14 @@ class Recorder(SafePoints):
                 seen = self._look(Place(None, turn, None, (row.opened,), title), {}, at)
                 said |= facts_of(seen, at)
                 parents.append(seen.cursor)
-            self._record(events.STEP_STARTED, said, tuple(parents), request)
-            return str(said["step"])
+            about = tuple(parents)
+            now = time.time_ns()
+            started = NewEvent(events.STEP_STARTED, said, now, parents=about, request=request)
+            if outside and chosen == terms.EDIT:
+                self._host.outside().begin(started, turn, step, outside)
+            else:
+                self._ledger.record(started)
+            return step
 
     def detach_step(self, step: str, *, request: "str | None" = None) -> None:
         """The tool returned, but what it started goes on in the background."""
@@ -283,7 +293,8 @@ class Recorder(SafePoints):
                 seen = self._look(_after(row), closing, at)
             ending = self._ending(over, seen, at)
             own = ending.of_steps([row], status, request)
-            self._ledger.record(*ending.of_steps(inside), *own)
+            facts = [*ending.of_steps(inside), *own]
+            self._conclude(facts, at, over, steps=[each.number for each in (row, *inside)])
 
     def _to_close(self, step: str, kind: str, request: "str | None") -> "StepRow | None":
         """The step, if it is still open and this is no retry."""
@@ -299,10 +310,16 @@ class Recorder(SafePoints):
             return False
         return self._safe_points == BY_CALL or kind != terms.READ
 
-    def _inside(self, paths: "Iterable[bytes]", cwd: "bytes | None") -> "list[str]":
-        """The named paths as the tree has them, and where links in them lead a tool that writes."""
+    def _named(
+        self, paths: "Iterable[bytes]", cwd: "bytes | None"
+    ) -> "tuple[list[str], list[bytes]]":
+        """The named paths as the tree has them, and those outside of it, without links on the way.
+
+        Both with where links lead a tool that writes.
+        """
         root = self._host.root
         found: dict[bytes, None] = {}
+        away: dict[bytes, None] = {}
         for path in paths:
             whole = os.path.join(cwd or root, path)
             real = os.path.join(os.path.realpath(os.path.dirname(whole)), os.path.basename(whole))
@@ -310,7 +327,9 @@ class Recorder(SafePoints):
                 inner = tools.inside(root, root, way)
                 if inner is not None:
                     found[inner] = None
-        return [path.decode("utf-8", "surrogateescape") for path in found]
+                elif way is not whole and os.path.basename(way) not in (b"", b".", b".."):
+                    away[way] = None
+        return [path.decode("utf-8", "surrogateescape") for path in found], list(away)
 
 
 def _is_held_by_another(row: "SessionRow", holder: str) -> bool:

@@ -15,11 +15,12 @@ from takeback.store.events import NewEvent
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from typing import Protocol
 
+    from takeback.engine.finish import Finish
+    from takeback.engine.outside import Outside
     from takeback.engine.request import Place
-    from takeback.engine.restore import Finish
     from takeback.model.jsontext import Json
     from takeback.model.values import Checkpoint
     from takeback.store.history import SessionRow
@@ -63,10 +64,17 @@ if TYPE_CHECKING:
         def git_state(self) -> "Json":
             """What the user's git looks like."""
 
+        def outside(self) -> Outside:
+            """What looks at files outside the project."""
+
 
 _FORGOTTEN = 24 * windows.LONGEST_SILENCE
 _MOST_BURIED = 5
 """After how long a session that nobody holds is given up, and how many are at one look."""
+_ANY_WAITING = (
+    "SELECT 1 FROM outside WHERE before IS NOT NULL AND after IS NULL AND reason = '' LIMIT 1"
+)
+"""Whether any step that has not ended yet named a file outside."""
 
 
 class SafePoints:
@@ -109,6 +117,34 @@ class SafePoints:
             over = NewEvent(events.SESSION_ENDED, said, time.time_ns(), parents=(row.opened,))
             facts.append(over)
         if facts:
+            self._conclude(facts, at, sessions=[(row.number, ended) for row, ended in dead])
+
+    def _conclude(
+        self,
+        facts: "Sequence[NewEvent]",
+        at: int,
+        ended: int = 0,
+        *,
+        turns: "Sequence[int]" = (),
+        steps: "Sequence[int]" = (),
+        sessions: "Sequence[tuple[int, int]]" = (),
+    ) -> None:
+        """Record ends, and before them how steps that end left the files outside that they named.
+
+        Turns and steps come with when they `ended`, sessions with a time each.
+        """
+        waiting = []
+        if self._ledger.rows(_ANY_WAITING):
+            from takeback.store import outside
+
+            found = outside.waiting(self._ledger, turns=turns, steps=steps)
+            waiting = [(row, ended) for row in found]
+            for number, when in sessions:
+                found = outside.waiting(self._ledger, session=number)
+                waiting += [(row, when) for row in found]
+        if waiting:
+            self._host.outside().end(waiting, at, facts)
+        else:
             self._ledger.record(*facts)
 
     def _record(

@@ -13,8 +13,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from takeback.engine.finish import Finish
     from takeback.engine.request import Attribute
-    from takeback.engine.restore import Finish
     from takeback.model.jsontext import Json
     from takeback.ports import Progress, Rules
     from takeback.store.home import Home, Root
@@ -103,6 +103,10 @@ class Surroundings:
         if self._limits is None:
             self._limits = from_settings(*(settings_in(path, "limits") for path in self._files()))
         return self._limits
+
+    def largest_file(self) -> int:
+        """How large a file may be that is captured the first time, in bytes."""
+        return self._read_limits().file
 
     def setting(self, table: str, name: str, default: object) -> object:
         """One setting: the project's own, else the user's, else the default."""

@@ -8,9 +8,10 @@ checkpoint, and the way back.
 import os
 import time
 
-from takeback.engine import planning, restore, stack
+from takeback.engine import planning, reported, restore, stack
+from takeback.engine.finish import Finish
 from takeback.engine.request import Place
-from takeback.engine.restore import Finish, MovedError
+from takeback.engine.restore import MovedError
 from takeback.engine.trees import Trees
 from takeback.errors import (
     BlockedError,
@@ -20,20 +21,25 @@ from takeback.errors import (
     UsageError,
 )
 from takeback.model import ids
+from takeback.model.made import Made
 from takeback.model.plan import Plan, Remark, Report
 from takeback.model.terms import REDO, ROLLBACK
 from takeback.model.tree import FOLDER
 from takeback.safepoints import SafePoints
-from takeback.store import events, journal, restores
-from takeback.store.journal import Journal
+from takeback.store import events, journal, outside, restores
+from takeback.store.events import NewEvent
+from takeback.store.gitobjects import BLOB
+from takeback.store.journal import Away, Journal
+from takeback.store.rows import pack_facts
 from takeback.store.states import Op
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from takeback.engine.lookup import Place as Folder
     from takeback.model.jsontext import Json
+    from takeback.model.tree import Entry
     from takeback.model.values import Checkpoint
     from takeback.safepoints import Host
     from takeback.store.events import Event
@@ -90,6 +96,8 @@ class Restorer(SafePoints):
             planner = self._planner(now)
             plan = make(planner)
             planner.require_current(plan)
+            if base is not None:
+                planner.require_same_outside(plan)
             _require_decided(plan, yes=yes)
             now = self._capture_left_out(plan, now)
             try:
@@ -123,9 +131,8 @@ class Restorer(SafePoints):
             # Kept for all plans of this restore: what has one hash is read once.
             self._trees = Trees(self._host.objects)
             self._git = self._host.git_state()
-        return planning.Planner(
-            self._ledger, self._trees, now, self._folder, time.time(), self._git
-        )
+        look, at = self._host.outside().now, time.time()
+        return planning.Planner(self._ledger, self._trees, now, self._folder, at, self._git, look)
 
     def _capture_left_out(self, plan: Plan, now: "CheckpointRow") -> "CheckpointRow":
         """What a plan touches is captured first, whatever its size."""
@@ -150,25 +157,27 @@ class Restorer(SafePoints):
         planner = self._planner(now)
         root = self._host.open_root()
         try:
-            ops = _with_closed_folders(_ops(plan, planner), planner)
+            made = self._store_texts(plan, at)
+            ops = _with_closed_folders(_ops(plan, planner, made), planner)
             parents = (now.event, *planner.parents(plan))
-            row = Journal(id, plan.verb, plan.called, ops, parents)
+            away = _away(plan, made)
+            row = Journal(id, plan.verb, plan.called, ops, parents, away=away)
             finish = Finish(row, said, at, request)
-            made: list[Checkpoint] = []
+            looked: list[Checkpoint] = []
             place = Place(title=f"after {plan.verb} {id}")
             restore.carry_out(
                 self._store,
                 root,
                 row,
                 finish,
-                lambda: made.append(self._host.look(place, {}, time.time_ns(), finish=finish)),
+                lambda: looked.append(self._host.look(place, {}, time.time_ns(), finish=finish)),
                 keep_mtime=keep_mtime,
                 now=at,
             )
         finally:
             os.close(root)
         self.has_restored = True
-        after = made[0].id if made else str(getattr(self._ledger.newest(), "id", ""))
+        after = looked[0].id if looked else str(getattr(self._ledger.newest(), "id", ""))
         return Report(
             plan,
             id=id,
@@ -180,18 +189,39 @@ class Restorer(SafePoints):
             because=str(said["because"]),
         )
 
+    def _store_texts(self, plan: Plan, at: int) -> "dict[bytes, Entry]":
+        """Store what came of merges: recovery finds both states of every path in the store."""
+        texts = {c.path: c.after for c in plan.changes if isinstance(c.after, Made)}
+        if not texts:
+            return {}
+        writer = self._store.pack_writer()
+        try:
+            stored = {}
+            for path, text in texts.items():
+                oid, number = writer.add(BLOB, text.content)
+                stored[path] = text.stored(oid, number)
+            said: dict[str, Json] = {"packs": pack_facts(writer.finish())}
+            self._ledger.record(NewEvent(events.TEXTS_MERGED, said, at))
+        except BaseException:
+            self._ledger.abandon()
+            writer.abort()
+            raise
+        return stored
+
     def _reverse_of(self, plan: Plan, before: "CheckpointRow") -> str:
         """The command that reverses a plan that is about to be applied."""
         if plan.verb != REDO:
             return "takeback undo" if plan.verb == ROLLBACK else "takeback redo"
         undo = restores.find(self._ledger, "WHERE id = ?", (plan.restore,))
-        item = stack.undone_by(self._ledger, undo) if undo is not None else None
-        if undo is None or item is None or plan.paths or item.undone != undo.number:
+        items = stack.undone_by(self._ledger, undo) if undo is not None else []
+        items = [item for item in items if item.id in (*plan.turns, plan.target)]
+        if undo is None or plan.paths or any(item.undone != undo.number for item in items):
             # Not all of what it takes to be live comes back with it.
             return f"takeback rollback {before.id[:8]}"
         newest = stack.newest(self._ledger)
-        is_newest = newest is None or newest.opened < item.opened
-        return "takeback undo" if is_newest else f"takeback undo {item.id[:8]}"
+        if len(items) == 1 and (newest is None or newest.opened < items[0].opened):
+            return "takeback undo"
+        return " ".join(["takeback undo", *(item.id[:8] for item in items)])
 
     def _nothing_done(self, plan: Plan, now: "CheckpointRow", request: "str | None") -> Report:
         """Everything is as it shall be; a retry must not find that it is not so any more."""
@@ -206,9 +236,9 @@ class Restorer(SafePoints):
         """What an earlier call with the same request reported."""
         said = event.payload or {}
         if said.get("verb") == verb and event.kind == events.RESTORE_APPLIED:
-            return planning.reported(self._ledger, said)
+            return reported.as_done(self._ledger, said)
         if said.get("verb") == verb and event.kind == events.CHECKPOINT_NAMED:
-            return planning.reported_as_nothing(self._ledger, said)
+            return reported.as_nothing(self._ledger, said)
         raise UsageError(
             f"the request `{event.request}` was already used for something else",
             hint="give each request an id of its own",
@@ -242,7 +272,10 @@ def _require_decided(plan: Plan, *, yes: bool) -> None:
     if plan.conflicts:
         raise ConflictError(
             _conflicts_in_words(plan),
-            hint="`-- PATH…` takes back only the paths that you name",
+            hint=(
+                "`--keep-mine`, `--take-back`, `--markers` or `--skip-conflicts` decides;"
+                " `-- PATH…` takes back only the paths that you name"
+            ),
             conflicts=tuple((remark.path, remark.reason) for remark in plan.conflicts),
         )
     if plan.doubts and not yes:
@@ -257,9 +290,21 @@ def _conflicts_in_words(plan: Plan) -> str:
     return f"{said}; nothing was changed"
 
 
-def _ops(plan: Plan, planner: "planning.Planner") -> "list[Op]":
-    """What is to be done; `before` as the safety checkpoint has it."""
-    return [Op(c.path, planner.now.at(c.path), c.after) for c in plan.changes]
+def _ops(plan: Plan, planner: "planning.Planner", made: "Mapping[bytes, Entry]") -> "list[Op]":
+    """What is to be done; `before` as the safety checkpoint has it, `after` as it was stored."""
+    changes = [c for c in plan.changes if not c.outside]
+    return [Op(c.path, planner.now.at(c.path), made.get(c.path, c.after)) for c in changes]
+
+
+def _away(plan: Plan, made: "Mapping[bytes, Entry]") -> "list[Away]":
+    """What is to be done outside the project, folder by folder."""
+    found: dict[bytes, list[Op]] = {}
+    for change in plan.changes:
+        if change.outside:
+            folder, name = outside.parted(change.path)
+            op = Op(name, change.before, made.get(change.path, change.after))
+            found.setdefault(folder, []).append(op)
+    return [Away(folder, ops) for folder, ops in sorted(found.items())]
 
 
 def _with_closed_folders(ops: "list[Op]", planner: "planning.Planner") -> "list[Op]":
@@ -285,6 +330,7 @@ def _said(plan: Plan, id: str, now: "CheckpointRow", because: str, at: int) -> "
         "restore": id,
         "verb": plan.verb,
         "turn": plan.turn or None,
+        "turns": list(plan.turns),
         "entry": plan.restore or None,
         "target": plan.target,
         "before": now.id,

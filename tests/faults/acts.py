@@ -4,7 +4,9 @@ Each act has a beginning, played by a process that is gone when the fault comes,
 of requests, so that it can be tried again.
 """
 
+import os
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import NamedTuple
 
 from faults.scenarios import SMALL, Scenario
@@ -94,6 +96,19 @@ def _end_session(project: Project, ids: Ids) -> Done:
     yield "e", ""
 
 
+def _edit_outside(project: Project, ids: Ids) -> Done:
+    """A step that names a file beside the tree, changes it, and ends."""
+    file = Path(os.fsdecode(project.root)).parent / "beside"
+    if project.ledger.requested("a") is None:
+        file.write_bytes(b"before\n")
+    given = {"file_path": "../beside"}
+    step = project.recorder().start_step(ids["turn"], "Write", given, request="a")
+    yield "a", step
+    file.write_bytes(b"after\n")
+    project.recorder().end_step(step, "done", request="e")
+    yield "e", ""
+
+
 def _somebody_else(project: Project, _ids: Ids) -> Done:
     session = project.session("codex", id="other", held=False, request="s")
     yield "s", session.id
@@ -112,11 +127,12 @@ STEP_END = Act(_named("step-end"), _step, _end_step)
 TURN_END = Act(_named("turn-end"), _turn, _end_turn)
 SESSION_END = Act(_named("session-end"), _step, _end_session)
 INTERRUPTED_TURN = Act(_named("interrupted-turn"), _turn, _start_turn)
+EDIT_OUTSIDE = Act(_named("edit-outside"), _turn, _edit_outside)
 DEAD_SESSION = Act(_named("dead-session"), _dead, _somebody_else)
 
 ACTS = (
     SESSION_START, TURN_START, TURN_RESUME, STEP_START, STEP_END, TURN_END, SESSION_END,
-    INTERRUPTED_TURN, DEAD_SESSION,
+    INTERRUPTED_TURN, DEAD_SESSION, EDIT_OUTSIDE,
 )  # fmt: skip
 
 

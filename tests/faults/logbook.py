@@ -19,6 +19,7 @@ _SHAPE = (
     "SELECT turn, tool, kind, status, background, closed IS NULL FROM steps ORDER BY number",
     "SELECT checkpoint, path, verb, who, how, session, turn, step FROM deltas",
     "SELECT * FROM changes",
+    "SELECT turn, step, before IS NULL, after IS NULL, reason, changed FROM outside",
     "SELECT kind, count(*) FROM events GROUP BY kind",
 )
 

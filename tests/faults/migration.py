@@ -83,6 +83,8 @@ class Migration(Theatre):
         for make in SMALL.history:
             make(self.tree)
             pictures.append(oracle.picture(self.tree))
+        if self._old > 2:  # the second turn was taken back and put back
+            pictures += pictures[-2:]
         unpack(home.parent, self.tree, self._old).rename(home)
         ids = [row.split("'")[1] for row in rows_of(_copied(home))["checkpoints"]]
         shutil.rmtree(home.parent / "read")

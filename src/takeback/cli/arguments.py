@@ -31,8 +31,8 @@ class Option:
 class Command:
     """What one command is called, takes, does and looks like.
 
-    An operand in brackets may be left out. A last one that begins with `--` stands for
-    everything after that mark, which is found in `Arguments.rest`.
+    An operand in brackets may be left out, one that ends with `…` given several times. A last
+    one that begins with `--` stands for everything after that mark: see `Arguments.rest`.
     """
 
     __slots__ = ("examples", "name", "operands", "options", "summary", "text")
@@ -175,7 +175,8 @@ def _check_operands(command: Command, found: Arguments) -> None:
     usage = f"usage: takeback {command.name} {' '.join(command.operands)}".rstrip()
     if given < len(needed):
         raise UsageError(f"`{command.name}` needs {needed[given]}", hint=usage)
-    if given > len(operands):
+    takes_many = bool(operands) and operands[-1].rstrip("]").endswith("…")
+    if given > len(operands) and not takes_many:
         extra = found.operands[len(operands)]
         raise UsageError(f"`{command.name}` does not take `{extra}`", hint=usage)
     if _takes_rest(command) and not command.operands[-1].startswith("[") and not found.rest:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
         RecordedStep,
         RecordedTurn,
     )
-    from takeback.model.values import LeftOut
+    from takeback.model.values import LeftOut, OutsideFile
 
 _MOST = 200
 _MOST_OF_STEP = 12
@@ -52,8 +52,9 @@ def turn(found: "RecordedTurn", screen: "Screen", now: float) -> None:
     lines, files = timeline.amount(found, page.marks)
     page.changes(f"Changes  {files}  {lines}".rstrip(), found.changes, _how)
     page.changes("Shared: of this session or another", found.shared, _shared_with)
+    page.outside(found.outside)
     page.left_out("Not covered: appeared here and cannot be taken back", found.left_out)
-    if found.changes and found.after:
+    if (found.changes or any(file.verb for file in found.outside)) and found.after:
         screen.note(f"`takeback diff {found.id[:8]}- {found.id[:8]}` shows the lines")
         screen.note(f"`takeback show {found.id[:8]}- PATH` prints a file as it was before")
         back, it = ("redo", "puts it back") if found.undone else ("undo", "takes it back")
@@ -119,6 +120,16 @@ class _Page:
             self.head(head)
             for line in turns.change_lines(changes, _MOST, told, self.marks):
                 self.screen.say(line)
+
+    def outside(self, files: "Sequence[OutsideFile]") -> None:
+        """Files outside the project: what was done to them, or why they are not covered."""
+        if files:
+            self.head("Outside the project")
+            shown = files[:_MOST]
+            rows = [(f"{x.verb or '?':<6}  {safe(x.path)}", _uncovered(x.reason)) for x in shown]
+            self.screen.table(rows)
+            if len(files) > _MOST:
+                self.screen.say(f"  and {len(files) - _MOST:,} more")
 
     def left_out(self, head: str, paths: "Sequence[LeftOut]") -> None:
         """What is listed without content, and why."""
@@ -213,6 +224,10 @@ def _git(before: "GitState | None", after: "GitState | None", marks: "Marks") ->
 
 def _reason(word: str) -> str:
     return f"{word}: {_WHY[word]}" if word in _WHY else word
+
+
+def _uncovered(reason: str) -> str:
+    return f"not covered: {reason}" if reason else ""
 
 
 def _text(text: str) -> str:

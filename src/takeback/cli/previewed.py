@@ -1,24 +1,40 @@
-"""A plan before it is applied and the report after it: in the same words, and as JSON."""
+"""A plan before it is applied and the report after it, in the same words."""
 
 from takeback.cli import layout, timeline
 from takeback.cli.render import count, safe_line
-from takeback.model.jsontext import path_fields
+from takeback.model.plan import WITH_MARKERS
 from takeback.model.safetext import safe
-from takeback.model.terms import BY_SHELL, CREATE, DELETE, MKDIR, REDO, RMDIR, ROLLBACK, UNDO, YOU
+from takeback.model.terms import (
+    BY_SHELL,
+    CREATE,
+    DELETE,
+    MERGE,
+    MKDIR,
+    REDO,
+    RMDIR,
+    ROLLBACK,
+    UNDO,
+    YOU,
+)
 from takeback.model.tree import FOLDER
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from takeback.cli.contents import Contents
     from takeback.cli.render import Screen
-    from takeback.model.jsontext import Json
-    from takeback.model.plan import Plan, PlannedChange, Remark, Report
+    from takeback.model.plan import Conflict, Plan, PlannedChange, Remark, Report
 
 _MOST_PREVIEWED = 200
 _MOST_REPORTED = 20
 _MOST_YOURS = 5
 _MOST_NAMED = 2
+_MOST_TURNS = 4
+_MOST_DETAILED = 8
+"""Conflicts whose three sides are shown; of the others only the reason is."""
+_MOST_PLACES = 3
+_MOST_LINES = 4
 _LONGEST_TITLE = 60
 _WIDEST_PATH = 60
 _CONFLICT = "conflict"
@@ -26,24 +42,29 @@ _YOURS = "yours"
 _DOING = {UNDO: "take back", REDO: "put back", ROLLBACK: "roll back to"}
 _DONE = {UNDO: "Took back", REDO: "Put back", ROLLBACK: "Rolled back to"}
 _REVERSES = {UNDO: "puts it back", REDO: "takes it back again", ROLLBACK: "takes this back"}
-_STYLES = {CREATE: "green", MKDIR: "green", DELETE: "red", RMDIR: "red", _CONFLICT: "red"}
+STYLES = {CREATE: "green", MKDIR: "green", DELETE: "red", RMDIR: "red", _CONFLICT: "red"}
+STYLES |= {MERGE: "cyan"}
 
 
-def preview(plan: "Plan", screen: "Screen") -> None:
+def preview(plan: "Plan", screen: "Screen", contents: "Contents") -> None:
     """What a plan would do: what is in the way first, then path by path, then what stays."""
-    page = _Page(plan, screen)
+    page = Page(plan, screen, contents)
     screen.say(page.would())
     page.whence()
     page.changes(_MOST_PREVIEWED)
     page.what_stays(plan.kept)
     page.doubts()
+    if plan.dependents:
+        screen.say(screen.style("Later turns build on it, and stay", "bold"))
+        for line in page.dependents():
+            screen.say(f"  {line}")
     for text in (*plan.stays, *page.notes()):
         screen.say(safe_line(text))
 
 
-def report(made: "Report", screen: "Screen", *, was_previewed: bool) -> None:
+def report(made: "Report", screen: "Screen", contents: "Contents", *, was_previewed: bool) -> None:
     """What was done; what a preview has shown already is not said again."""
-    page = _Page(made.plan, screen)
+    page = Page(made.plan, screen, contents)
     if not made.id:
         screen.say(f"Nothing to do: {page.already()}")
         return
@@ -59,18 +80,21 @@ def report(made: "Report", screen: "Screen", *, was_previewed: bool) -> None:
         page.doubts()
         for text in (*made.plan.stays, *page.notes()):
             screen.note(safe_line(text))
+    for text in page.marked():
+        screen.note(text)
     for problem in made.problems:
         screen.note(f"note: {safe_line(problem)}")
     if made.undo:
         screen.note(f"`{safe_line(made.undo)}` {_REVERSES[made.plan.verb]}")
 
 
-class _Page:
+class Page:
     """A plan on a screen."""
 
-    def __init__(self, plan: "Plan", screen: "Screen") -> None:
+    def __init__(self, plan: "Plan", screen: "Screen", contents: "Contents") -> None:
         self.plan = plan
         self.screen = screen
+        self.contents = contents
         self.marks = layout.marks(screen)
 
     # -- the first line ----------------------------------------------------------------------
@@ -78,11 +102,15 @@ class _Page:
     def would(self) -> str:
         """In one sentence what would be done, and to how much."""
         plan = self.plan
-        doing = f"Would {_DOING[plan.verb]} {self._titled()}"
+        doing = f"Would {self.doing()}"
         if plan.conflicts:
             return f"{doing}, but {in_conflict(plan)}"
         covered = f"; goes back over {count(len(plan.covers), 'turn')}" if plan.covers else ""
         return f"{doing}: {amount(plan, done=False)}{covered}"
+
+    def doing(self) -> str:
+        """What this is about: `take back "Tidy up" of claude-code`."""
+        return f"{_DOING[self.plan.verb]} {self._titled()}"
 
     def did(self, kept: "Sequence[Remark]") -> str:
         """In one sentence what was done, to how much, and what stays."""
@@ -91,14 +119,21 @@ class _Page:
         return f"{_DONE[self.plan.verb]} {self._titled()}: {'; '.join(parts)}"
 
     def whence(self) -> None:
-        """Whose turn it is."""
+        """Which turns these are, and whose."""
         plan = self.plan
-        if plan.session:
-            line = f"turn {plan.entry[:8]} of session {plan.session[:8]}"
-            self.screen.say(self.screen.style(f"  {line}", "dim"))
+        if not plan.session and not plan.turns:
+            return
+        named = [id[:8] for id in plan.turns[:_MOST_TURNS]] or [plan.entry[:8]]
+        more = len(plan.turns) - len(named)
+        named += [f"{more:,} more"] if more > 0 else []
+        of = f" of session {plan.session[:8]}" if plan.session else ""
+        line = f"turn{'s' if len(named) > 1 else ''} {' and '.join(named)}{of}"
+        self.screen.say(self.screen.style(f"  {line}", "dim"))
 
     def already(self) -> str:
         """What to say of a plan that changes nothing."""
+        if self.plan.verb == UNDO and not self.plan.entry:
+            return f"{safe_line(self.plan.title)} changed nothing, or all of it is taken back"
         what = "that" if self.plan.paths else "everything"
         if self.plan.verb == REDO:
             return f"{what} is as {self._title()} left it"
@@ -117,32 +152,62 @@ class _Page:
         called = layout.cut(timeline.title(self.plan.title), _LONGEST_TITLE, self.marks.cut)
         if self.plan.verb == ROLLBACK:
             return called
-        return f'"{called}"' if self.plan.turn else f"the rollback to {called}"
+        more = len(self.plan.turns) - 1
+        others = f" and {count(more, 'more turn', 'more turns')}" if more > 0 else ""
+        return f'"{called}"{others}' if self.plan.turn else f"the rollback to {called}"
 
     # -- path by path ------------------------------------------------------------------------
 
     def changes(self, most: int) -> None:
         """The conflicts, and then the changes, a line each."""
         rows = [(_CONFLICT, c.path or b".", c.reason) for c in self.plan.conflicts]
-        rows += [(c.verb, c.path or b".", self._of(c)) for c in self.plan.changes]
-        self._rows(rows, most)
+        inner = [c for c in self.plan.changes if not c.outside]
+        rows += [(c.verb, c.path or b".", self._of(c)) for c in inner[:most]]
+        detailed = min(len(self.plan.conflicts), _MOST_DETAILED)
+        self._rows(rows, most, len(self.plan.conflicts) + len(inner), detailed)
+        outer = [c for c in self.plan.changes if c.outside]
+        if outer:
+            self.screen.say(self.screen.style("Outside the project", "bold"))
+            rows = [(c.verb, c.path, self._of(c)) for c in outer[:most]]
+            self._rows(rows, most, len(outer))
 
-    def _rows(self, rows: "list[tuple[str, bytes, str]]", most: int) -> None:
+    def _rows(
+        self, rows: "list[tuple[str, bytes, str]]", most: int, total: int, detailed: int = 0
+    ) -> None:
         shown = [(verb, safe(path), safe_line(said)) for verb, path, said in rows[:most]]
         widest = min(max((layout.columns(path) for _, path, _ in shown), default=0), _WIDEST_PATH)
-        verbs = max((len(verb) for verb, _, _ in shown), default=0)
-        for verb, path, said in shown:
-            word = verb.ljust(max(verbs, 6))
-            style = _STYLES.get(verb)
+        verbs = max([6, *(len(verb) for verb, _, _ in shown)])
+        for number, (verb, path, said) in enumerate(shown):
+            word = verb.ljust(verbs)
+            style = STYLES.get(verb)
             word = self.screen.style(word, style) if style else word
             self.screen.say(f"  {word}  {layout.pad(path, widest)}  {said}".rstrip())
-        if len(rows) > most:
-            self.screen.say(f"  and {len(rows) - most:,} more")
+            if number < detailed:
+                self._sides(self.plan.conflicts[number], " " * (verbs + 4))
+        if total > most:
+            self.screen.say(f"  and {total - most:,} more")
+
+    def _sides(self, conflict: "Conflict", indent: str) -> None:
+        from takeback.cli import clashes
+
+        for style, text in clashes.told(
+            conflict,
+            self.plan.verb,
+            self.contents.target,
+            most_places=_MOST_PLACES,
+            most_lines=_MOST_LINES,
+        ):
+            self.screen.say(indent + (self.screen.style(text, style) if style else text))
 
     def _of(self, change: "PlannedChange") -> str:
+        """What is said of a change; of a merge also what it does to the file."""
+        lines = self.contents.lines(change, self.marks) if change.merged else ""
+        return f"{self.whose(change)}  {lines}".rstrip()
+
+    def whose(self, change: "PlannedChange") -> str:
         """Whose change it is, where that is not said by the first line."""
-        if change.along:
-            return change.along
+        if change.along or change.merged:
+            return "; ".join(filter(None, (change.along, change.merged)))
         if self.plan.verb != ROLLBACK:
             return "by shell" if change.how == BY_SHELL else ""
         names = [name for name in change.whose if name]
@@ -160,7 +225,19 @@ class _Page:
         if len(yours) > _MOST_YOURS:
             self.screen.say(f"  and {len(yours) - _MOST_YOURS:,} more of yours")
         self.part("May be another session's, so it stays", self.plan.shared)
-        self.part("Not touched, because nobody knows what it held", self.plan.skipped)
+        self.part("Not touched", self.plan.skipped)
+
+    def dependents(self) -> "list[str]":
+        """The later turns that build on what is taken back, a line each."""
+        found = []
+        for each in self.plan.dependents:
+            called = layout.cut(timeline.title(each.title), _LONGEST_TITLE, self.marks.cut)
+            paths = [safe(path) for path in each.paths[:_MOST_NAMED]]
+            more = len(each.paths) - len(paths)
+            paths += [f"{more:,} more"] if more else []
+            of = f" of {safe_line(each.agent)}" if each.agent else ""
+            found.append(f'{each.id[:8]}  "{called}"{of}: {", ".join(paths)}')
+        return found
 
     def part(self, head: str, remarks: "Iterable[Remark]") -> None:
         """Paths with a reason each, below a heading."""
@@ -190,6 +267,14 @@ class _Page:
         turns = "1 newer turn" if passed == 1 else f"{passed:,} newer turns"
         return [f"passed over {turns} that changed nothing"] if passed else []
 
+    def marked(self) -> "list[str]":
+        """What is left to be done where both versions were written."""
+        found = [safe(c.path) for c in self.plan.changes if c.merged == WITH_MARKERS]
+        if not found:
+            return []
+        named = f"`{found[0]}`" if len(found) == 1 else count(len(found), "file")
+        return [f"both versions are in {named}: look for `<<<<<<<`, and edit"]
+
 
 def in_conflict(plan: "Plan") -> str:
     """How many paths somebody has to decide about, or which one and why."""
@@ -200,16 +285,16 @@ def in_conflict(plan: "Plan") -> str:
 
 def amount(plan: "Plan", *, done: bool) -> str:
     """How much a plan does: `restored 3 files, removed 1`."""
-    made = [change for change in plan.changes if change.after is not None]
+    merged = [change for change in plan.changes if change.verb == MERGE]
+    made = [change for change in plan.changes if change.after and change.verb != MERGE]
     gone = [change for change in plan.changes if change.after is None]
     word = "change" if plan.verb == REDO else "restore"
-    parts = []
-    if made:
-        parts.append(f"{word}{'d' if done else ''} {_things(made)}")
-    if gone:
-        of_one_kind = made and not any(map(_is_folder, (*made, *gone)))
-        things = f"{len(gone):,}" if of_one_kind else _things(gone)
-        parts.append(f"remove{'d' if done else ''} {things}")
+    has_folders = any(map(_is_folder, plan.changes))
+    parts: list[str] = []
+    for verb, changes in ((word, made), ("merge", merged), ("remove", gone)):
+        if changes:
+            things = f"{len(changes):,}" if parts and not has_folders else _things(changes)
+            parts.append(f"{verb}{'d' if done else ''} {things}")
     return ", ".join(parts) or ("changed nothing" if done else "change nothing")
 
 
@@ -252,62 +337,3 @@ def _first_words(text: str) -> str:
     for end in (":", ";", " ("):
         text = text.partition(end)[0]
     return safe_line(text)
-
-
-# -- JSON --------------------------------------------------------------------------------------
-
-
-def plan_json(plan: "Plan") -> "dict[str, Json]":
-    """A plan as documented in docs/json.md."""
-    return _json(plan, None)
-
-
-def report_json(made: "Report") -> "dict[str, Json]":
-    """A report as documented in docs/json.md: the plan, and what became of it."""
-    return _json(made.plan, made)
-
-
-def _json(plan: "Plan", made: "Report | None") -> "dict[str, Json]":
-    return {
-        "verb": plan.verb,
-        "target": plan.target or None,
-        "base": plan.base,
-        "entry": plan.entry or None,
-        "title": plan.title,
-        "session": plan.session or None,
-        "agent": plan.agent or None,
-        "newest": plan.is_newest,
-        "changes": [_change(change) for change in plan.changes],
-        "conflicts": _remarks(plan.conflicts),
-        "kept": _remarks((*plan.kept, *(made.kept if made else ()))),
-        "skipped": _remarks(plan.skipped),
-        "shared": _remarks(plan.shared),
-        "rescued": _remarks(made.rescued if made else ()),
-        "doubts": list(plan.doubts),
-        "stays": list(plan.stays),
-        "covers": list(plan.covers),
-        "passed_over": plan.passed_over,
-        "effects": [],
-        "dependents": [],
-        "done": made is not None and bool(made.id),
-        "id": (made.id or None) if made else None,
-        "before": (made.before or None) if made else None,
-        "after": (made.after or None) if made else None,
-        "because": (made.because or None) if made else None,
-        "problems": list(made.problems) if made else [],
-        "undo": (made.undo or None) if made else None,
-    }
-
-
-def _change(change: "PlannedChange") -> "dict[str, Json]":
-    return {
-        **path_fields(change.path),
-        "verb": change.verb,
-        "whose": list(change.whose),
-        "how": change.how or None,
-        "along": change.along or None,
-    }
-
-
-def _remarks(remarks: "Iterable[Remark]") -> "list[Json]":
-    return [{**path_fields(each.path), "reason": each.reason} for each in remarks]

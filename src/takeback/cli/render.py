@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 _STYLES = {"bold": "1", "dim": "2", "reverse": "7"}
 _STYLES |= {"red": "31", "green": "32", "yellow": "33", "cyan": "36"}
+_SMALLEST = (40, 10)
 _FIRST_SHOWN_AFTER = 0.4
 _SHOWN_EVERY = 0.1
 
@@ -74,6 +75,28 @@ class Screen:
         """Whether somebody sees what is shown and can answer."""
         streams = (sys.stdin, sys.stdout, sys.stderr)
         return not self.json and all(_is_terminal(stream) for stream in streams)
+
+    @property
+    def can_pick(self) -> bool:
+        """Whether somebody can be shown a screen full of things to choose from."""
+        if self.json or not (_is_terminal(sys.stdin) and _is_terminal(sys.stdout)):
+            return False
+        size = self.size
+        is_large_enough = size[0] >= _SMALLEST[0] and size[1] >= _SMALLEST[1]
+        return is_large_enough and os.environ.get("TERM", "dumb") not in ("", "dumb")
+
+    @property
+    def size(self) -> "tuple[int, int]":
+        """Columns and rows of the terminal; (0, 0) if there is none."""
+        try:
+            found = os.get_terminal_size(sys.stdout.fileno())
+        except (OSError, ValueError, AttributeError):
+            return 0, 0
+        return found.columns, found.lines
+
+    def paint(self, text: str) -> None:
+        """Print what draws on the whole terminal; notes wait until that is over."""
+        _put(sys.stdout, text)
 
     def ask(self, question: str) -> bool:
         """Ask, and wait for the answer; anything but a clear yes is a no."""

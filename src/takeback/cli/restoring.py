@@ -2,23 +2,41 @@
 
 import os
 
-from takeback.cli import previewed
+from takeback.cli import planjson, previewed
 from takeback.cli.app import folder
 from takeback.cli.arguments import Option
+from takeback.cli.contents import Contents
 from takeback.cli.projects import inside
-from takeback.errors import ConflictError, DecisionNeededError, TakebackError, UnknownReferenceError
+from takeback.errors import (
+    ConflictError,
+    DecisionNeededError,
+    TakebackError,
+    UnknownReferenceError,
+    UsageError,
+)
 from takeback.model.safetext import shell_word
-from takeback.model.terms import REDO, ROLLBACK, UNDO
+from takeback.model.terms import (
+    DECISIONS,
+    KEEP_MINE,
+    MARKERS,
+    REDO,
+    ROLLBACK,
+    SKIP,
+    TAKE_BACK,
+    UNDO,
+)
 from takeback.model.tree import FOLDER
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from takeback.cli.arguments import Arguments
     from takeback.cli.render import Screen
-    from takeback.model.plan import Plan, PlannedChange, Report
+    from takeback.model.plan import Conflict, Plan, PlannedChange, Report
     from takeback.project import Project
+
+    Make = Callable[["Wanted"], Plan]
 
 SESSION = Option(("--session",), "look only among the turns of this session", "SESSION")
 OPTIONS = (
@@ -26,6 +44,12 @@ OPTIONS = (
     Option(("-y", "--yes"), "go ahead with what the preview shows, without a question"),
     Option(("--because",), "why; the log keeps it", "TEXT"),
     Option(("--keep-mtime",), "give files the modification times that they had, too"),
+)
+DECIDING = (
+    Option(("--keep-mine",), "where there is a conflict, keep the file as it is now"),
+    Option(("--take-back",), "where there is a conflict, take back both changes"),
+    Option(("--markers",), "where there is a conflict, write both versions, with markers"),
+    Option(("--skip-conflicts",), "where there is a conflict, leave the file; do the rest"),
 )
 
 _INTERRUPTED = 130
@@ -35,6 +59,27 @@ _NOT_NEWEST = {
     REDO: "this is not what was taken back last",
 }
 _DOES = {UNDO: "taken back", REDO: "put back", ROLLBACK: "changed"}
+
+
+class Wanted:
+    """What a plan is to be made of: some paths or all, and what was decided.
+
+    `turns` are those that somebody chose instead of what the command line names.
+    """
+
+    __slots__ = ("decide", "inside", "paths", "turns")
+
+    def __init__(
+        self,
+        paths: "list[bytes]",
+        inside: bytes,
+        decide: "str | Mapping[bytes, str]" = "",
+        turns: "tuple[str, ...]" = (),
+    ) -> None:
+        self.paths = paths
+        self.inside = inside
+        self.decide = decide
+        self.turns = turns
 
 
 class Restoring:
@@ -49,13 +94,15 @@ class Restoring:
         self.agreed = given.has("yes")
         self.because = given.get("because")
         self.keep_mtime = given.has("keep-mtime")
+        self.decide = _decision(given)
         self.ref = given.operands[0] if given.operands else None
         self.session = given.get("session") or None
         self.paths = [os.fsencode(path) for path in given.rest]
         self.inside = inside(project, folder(given))
         self._restored = project.restored()
+        self._contents = Contents(project)
 
-    def run(self, make: "Callable[[], Plan]", at_once: "Callable[[], Report] | None" = None) -> int:
+    def run(self, make: "Make", at_once: "Callable[[], Report] | None" = None) -> int:
         """Show, ask where somebody has to decide, do it, report; return the exit code.
 
         `at_once` does what is meant when nothing is named, unless somebody has to decide.
@@ -66,31 +113,60 @@ class Restoring:
                 made = _unless_undecided(at_once)
                 if made is not None:
                     return self._report(made)
-            return self._carry_out(make())
+            return self._carry_out(make)
         except UnknownReferenceError as problem:
-            if self.ref is not None and not self.paths and self._name != ROLLBACK:
-                self._suggest_path(self.ref, problem)
+            if not self.paths and self._name != ROLLBACK:
+                self._suggest_paths(problem)
             raise
         except KeyboardInterrupt:
             return self._interrupted()
 
-    def _suggest_path(self, ref: str, problem: UnknownReferenceError) -> None:
-        """A path in the place of a turn: `--` was forgotten."""
-        if os.path.lexists(os.path.join(folder(self._given), os.fsencode(ref))):
-            call = self._call(self._name, paths=[shell_word(ref)])
-            problem.hint = f"`{call}` is for a path; {problem.hint}"
+    def _suggest_paths(self, problem: UnknownReferenceError) -> None:
+        """Paths in the place of turns: `--` was forgotten."""
+        here, words = folder(self._given), self._given.operands
+        paths = [w for w in words if os.path.lexists(os.path.join(here, os.fsencode(w)))]
+        if paths:
+            turns = [shell_word(word) for word in words if word not in paths]
+            call = self._call(self._name, *turns, paths=[shell_word(path) for path in paths])
+            is_for = "is for paths" if len(paths) > 1 else "is for a path"
+            problem.hint = f"`{call}` {is_for}; {problem.hint}"
 
-    def _carry_out(self, plan: "Plan") -> int:
+    def _carry_out(self, make: "Make") -> int:
+        plan = make(self._wanted(self.decide))
         if self._is_trial:
             return self._dry_run(plan)
+        needs_somebody = plan.conflicts or _needs_consent(plan)
+        if needs_somebody and not self.agreed and self._screen.can_pick:
+            return self._pick(make, plan)
         if plan.conflicts:
             return self._refuse(plan, self._conflict(plan))
-        if self.agreed or not _needs_consent(plan):
+        if self.agreed or not needs_somebody:
             return self._apply(plan)
         if not self._screen.can_ask:
             return self._refuse(plan, self._unasked(plan))
-        previewed.preview(plan, self._screen)
-        return self._ask() or self._apply(plan, was_previewed=True)
+        self._preview(plan)
+        return self._ask() or self._apply(plan, was_asked=True, was_previewed=True)
+
+    def _wanted(self, decide: str) -> Wanted:
+        return Wanted(self.paths, self.inside, decide)
+
+    def _pick(self, make: "Make", plan: "Plan") -> int:
+        """Let somebody look, choose and decide on the screen."""
+        from takeback.cli.picking import Picking
+
+        # Each conflict is shown with what the command line decided, so that one can see it.
+        if self.decide:
+            plan = make(self._wanted(""))
+        picking = Picking(self._screen, self._contents, make, self._wanted(self.decide))
+        try:
+            chosen = picking.run(plan)
+        except KeyboardInterrupt:
+            self._screen.note("nothing was changed")
+            return _INTERRUPTED
+        if chosen is None:
+            self._screen.note("nothing was changed")
+            return DecisionNeededError.exit_code
+        return self._apply(chosen, was_asked=True)
 
     # -- what comes of it --------------------------------------------------------------------
 
@@ -98,11 +174,20 @@ class Restoring:
         if plan.conflicts and not self._screen.json:
             return self._refuse(plan, self._conflict(plan))
         if self._screen.json:
-            self._screen.data(previewed.plan_json(plan))
+            self._screen.data(planjson.of_plan(plan))
             return ConflictError.exit_code if plan.conflicts else 0
-        previewed.preview(plan, self._screen)
+        self._preview(plan)
         self._screen.note(f"nothing was changed; `{self._again()}` does it")
         return 0
+
+    def _preview(self, plan: "Plan") -> None:
+        previewed.preview(plan, self._screen, self._contents)
+        if plan.dependents:
+            turns = [id[:8] for id in (*plan.turns, *(each.id for each in plan.dependents))]
+            which = "it" if len(plan.dependents) == 1 else "them"
+            named = [shell_word(word) for word in self._given.rest]
+            call = self._call(self._name, *turns, paths=named)
+            self._screen.say(f"`{call}` takes {which} back, too")
 
     def _ask(self) -> int:
         """Ask whether to go on: 0 if so, else the exit code."""
@@ -116,12 +201,12 @@ class Restoring:
         self._screen.note("nothing was changed")
         return DecisionNeededError.exit_code
 
-    def _apply(self, plan: "Plan", *, was_previewed: bool = False) -> int:
+    def _apply(self, plan: "Plan", *, was_asked: bool = False, was_previewed: bool = False) -> int:
         made = self._project.apply(
             plan,
             because=self.because,
             keep_mtime=self.keep_mtime,
-            yes=self.agreed or was_previewed,
+            yes=self.agreed or was_asked,
         )
         return self._report(made, was_previewed=was_previewed)
 
@@ -140,16 +225,16 @@ class Restoring:
 
     def _report(self, made: "Report", *, was_previewed: bool = False) -> int:
         if self._screen.json:
-            self._screen.data(previewed.report_json(made))
+            self._screen.data(planjson.of_report(made))
         else:
-            previewed.report(made, self._screen, was_previewed=was_previewed)
+            previewed.report(made, self._screen, self._contents, was_previewed=was_previewed)
         return 0
 
     def _refuse(self, plan: "Plan", problem: "TakebackError") -> int:
         """Show the plan, and why it is not carried out."""
         if not self._screen.json:
-            previewed.preview(plan, self._screen)
-        self._screen.error(problem, {"plan": previewed.plan_json(plan)})
+            self._preview(plan)
+        self._screen.error(problem, {"plan": planjson.of_plan(plan)})
         return problem.exit_code
 
     # -- why not -----------------------------------------------------------------------------
@@ -167,26 +252,45 @@ class Restoring:
         )
 
     def _conflict(self, plan: "Plan") -> ConflictError:
-        hints = []
-        several = len(plan.conflicts) > 1
-        others = [change.path for change in plan.changes if not _is_folder(change)]
-        if others:
-            which = "them" if several else "it"
-            hints.append(f"`{self._again(paths=self._named(others))}` leaves {which} alone")
-        here = self._named([each.path for each in plan.conflicts])
-        turn = plan.turn[:8]
+        hints = self._left_alone(plan) if plan.verb == ROLLBACK else self._decisions(plan)
+        inside = [each.path for each in plan.conflicts if not each.path.startswith(b"/")]
+        here = self._named(inside)
+        turn = plan.turn[:8] if inside else ""
         if plan.verb == UNDO and turn:
             hints.append(f"`{self._call('diff', turn, '@', paths=here)}` shows what changed since")
-            hints.append(
-                f"`{self._call('rollback', f'{turn}-', paths=here)}` takes both changes back"
-            )
-        elif plan.verb == REDO and turn:
-            hints.append(f"`{self._call('rollback', turn, paths=here)}` puts it back over that")
+        why = f"; `--{self.decide}` cannot decide that" if self.decide else ""
         return ConflictError(
-            f"nothing was {_DOES[plan.verb]}: {previewed.in_conflict(plan)}",
+            f"nothing was {_DOES[plan.verb]}: {previewed.in_conflict(plan)}{why}",
             hint="\n      ".join(hints),
             conflicts=tuple((each.path, each.reason) for each in plan.conflicts),
         )
+
+    def _left_alone(self, plan: "Plan") -> "list[str]":
+        """How to go on without the paths that are in conflict."""
+        others = [c.path for c in plan.changes if not c.outside and not _is_folder(c)]
+        which = "them" if len(plan.conflicts) > 1 else "it"
+        call = self._again(paths=self._named(others))
+        return [f"`{call}` leaves {which} alone"] if others else []
+
+    def _decisions(self, plan: "Plan") -> "list[str]":
+        """How each decision is made on the command line."""
+        several = len(plan.conflicts) > 1
+        it, file = ("them", "the files") if several else ("it", "the file")
+        rest = f"; the rest is {_DOES[plan.verb]}" if plan.changes else ""
+        both = "takes back both changes, the turn's and those since"
+        if plan.verb == REDO:
+            both = "puts the turn's version back over that"
+        said = {
+            KEEP_MINE: f"keeps {file} as now{rest}",
+            TAKE_BACK: both,
+            MARKERS: f"writes both versions into {file}, with markers",
+            SKIP: f"skips {it}{rest}",
+        }
+        return [
+            f"`{self._again(f'--{decision}')}` {does}"
+            for decision, does in said.items()
+            if can_decide(plan.conflicts, decision)
+        ]
 
     def _named(self, paths: "list[bytes]") -> "list[str]":
         """How one would name these paths on the command line; vaguely, if they are many."""
@@ -207,7 +311,10 @@ class Restoring:
             for name in ("session", "because")
             if given.has(name)
         ]
-        kept = ["--keep-mtime"] if given.has("keep-mtime") else []
+        switches = ["keep-mtime", "shared"]
+        if not any(flag.removeprefix("--") in DECISIONS for flag in flags):
+            switches += DECISIONS
+        kept = [f"--{name}" for name in switches if given.has(name)]
         named = [shell_word(word) for word in given.rest] if paths is None else paths
         words = [*map(shell_word, given.operands), *options, *kept, *flags]
         return self._call(self._name, *words, paths=named)
@@ -216,6 +323,26 @@ class Restoring:
         """A command on the same project, as one would type it."""
         place = [f"-C {shell_word(self._given.get('C'))}"] if self._given.has("C") else []
         return " ".join(["takeback", *place, *words, *(["--", *paths] if paths else [])])
+
+
+def can_decide(conflicts: "tuple[Conflict, ...]", decision: str) -> bool:
+    """Whether each of these conflicts can be decided in this way."""
+    if decision == MARKERS:
+        return all(each.marked is not None for each in conflicts)
+    if decision == TAKE_BACK:
+        return all(each.base or each.ours or each.theirs for each in conflicts)
+    return decision in DECISIONS
+
+
+def _decision(given: "Arguments") -> str:
+    """What was decided on the command line for all conflicts; empty if nothing was."""
+    found = [name for name in DECISIONS if given.has(name)]
+    if len(found) > 1:
+        raise UsageError(
+            f"`--{found[0]}` and `--{found[1]}` exclude each other",
+            hint="one of them decides all conflicts; on a terminal, the preview asks for each",
+        )
+    return found[0] if found else ""
 
 
 def _unless_undecided(do: "Callable[[], Report]") -> "Report | None":

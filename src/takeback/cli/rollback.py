@@ -36,7 +36,7 @@ def run(given: "Arguments", screen: "Screen") -> int:
     with existing(folder(given), screen) as project:
         this = Restoring("rollback", given, screen, project)
         return this.run(
-            lambda: project.plan_rollback(
-                given.operands[0], session=this.session, paths=this.paths, inside=this.inside
+            lambda wanted: project.plan_rollback(
+                given.operands[0], session=this.session, paths=wanted.paths, inside=wanted.inside
             )
         )

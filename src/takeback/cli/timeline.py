@@ -99,6 +99,9 @@ def remarks(turn: "RecordedTurn") -> "list[str]":
         said.append(f"{len(turn.shared):,} shared")
     if turn.left_out:
         said.append(f"{len(turn.left_out):,} not covered")
+    changed = sum(1 for file in turn.outside if file.verb)
+    if changed:
+        said.append(f"{changed:,} outside")
     return said
 
 

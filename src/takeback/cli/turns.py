@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
     from takeback.model.history import Change, RecordedRestore, RecordedTurn
     from takeback.model.jsontext import Json
+    from takeback.model.values import OutsideFile
 
     Told = Callable[[Change], str]
 
@@ -75,6 +76,7 @@ def as_json(turn: "RecordedTurn") -> "dict[str, Json]":
         "changes": [change_json(change) for change in turn.changes],
         "shared": [change_json(change) for change in turn.shared],
         "left_out": [{**path_fields(x.path), "reason": x.reason} for x in turn.left_out],
+        "outside": [outside_json(file) for file in turn.outside],
         "authors": _authors((*turn.changes, *turn.shared)),
         "check": None,
         "effects": [],
@@ -116,6 +118,11 @@ def change_json(change: "Change") -> "dict[str, Json]":
         "how": change.author.how or None,
         "origin": path_fields(change.origin) if change.origin is not None else None,
     }
+
+
+def outside_json(file: "OutsideFile") -> "dict[str, Json]":
+    """A file outside the project as documented in docs/json.md."""
+    return {**path_fields(file.path), "verb": file.verb or None, "reason": file.reason or None}
 
 
 def when(seconds: "float | None") -> "str | None":

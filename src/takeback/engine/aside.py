@@ -7,8 +7,8 @@ name that everybody can see: from then on it is a folder like any other, and che
 
 import os
 
-from takeback.model.staging import is_stage
-from takeback.store import events, fsops, journal
+from takeback.model.staging import PREFIX, is_stage
+from takeback.store import events, fsops, journal, outside
 from takeback.store.events import NewEvent
 from takeback.store.stage import Stage
 
@@ -33,7 +33,7 @@ def set_aside(store: "Store", root: int, now: int) -> "list[str]":
     if not rows:
         return []
     # First the folders, durably: without a row the next start would take them for litter.
-    folders = _show_folders(store, root)
+    folders = _show_folders(store, root) + _show_outside(store, rows)
     fsops.fsync(root)
     for row in rows:
         said: dict[str, Json] = {"restore": _text(row.id), "phase": _text(row.phase)}
@@ -51,6 +51,23 @@ def _show_folders(store: "Store", root: int) -> "list[bytes]":
     known = {row.stage for row in journal.read(store.ledger)}
     names = [name for name in map(os.fsencode, os.listdir(root)) if is_stage(name)]
     return [Stage(root, name, store.objects).show() for name in sorted(names) if name not in known]
+
+
+def _show_outside(store: "Store", rows: "list[Damaged]") -> "list[bytes]":
+    """The same beside files outside the project, as far as the rows still tell their ids."""
+    stages = {PREFIX + row.id for row in rows if is_stage(PREFIX + row.id)}
+    found = []
+    for folder in outside.folders(store.ledger) if stages else ():
+        try:
+            fd = outside.open_folder(folder)
+        except OSError:
+            continue
+        try:
+            there = [Stage(fd, name, store.objects) for name in sorted(stages)]
+            found += [os.path.join(folder, each.show()) for each in there if each.is_there()]
+        finally:
+            os.close(fd)
+    return found
 
 
 def _text(data: bytes) -> str:

@@ -66,7 +66,7 @@ class _Capture:
     def _new_scan(self) -> Scan:
         request = self._request
         known = self._previous.was_captured if self._previous else _never
-        wanted = request.wanted
+        wanted = request.wanted | (request.finish.wanted if request.finish is not None else set())
         rules = request.rules((lambda path: path in wanted or known(path)) if wanted else known)
         return Scan(request.root, rules, request.strangers, request.mounts)
 

@@ -8,7 +8,7 @@ What was made and removed again within a run, or put back, is no change.
 """
 
 from takeback.engine.trees import Trees
-from takeback.model import lines, reasons, terms
+from takeback.model import jsontext, lines, reasons, terms
 from takeback.model.difference import judge
 from takeback.model.tree import REGULAR
 
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from takeback.store.rows import CheckpointRow
 
     Lines = tuple[int, int] | None
+    Span = tuple[str, int, int | None]
+    """A session, and the checkpoints before and after a turn of it; open, if it still runs."""
 
 _LARGEST_COUNTED = 1 << 20
 _MOST_COUNTED = 16 << 20
@@ -31,17 +33,24 @@ _MOST_COUNTED = 16 << 20
 _LEAST_COST = 8 << 10
 
 _DELTAS = (
-    "SELECT checkpoint, path, verb, how, origin FROM deltas WHERE turn = ? AND who = 'step'"
+    "SELECT checkpoint, path, verb, how, origin FROM deltas"
+    " WHERE turn IN (SELECT value FROM json_each(?)) AND who = 'step'"
     " AND verb <> 'omit' ORDER BY path, checkpoint"
 )
+_SHARED = (
+    "SELECT checkpoint, path, verb, how, origin FROM deltas WHERE who = 'shared'"
+    " AND verb <> 'omit' AND checkpoint > ? AND checkpoint <= ?"
+    " AND instr(' ' || sessions || ' ', ?)"
+)
+_NEWEST = 1 << 62
 _OTHERS = (
     "SELECT path, checkpoint FROM deltas WHERE checkpoint > ? AND checkpoint < ?"
-    " AND (turn IS NULL OR turn <> ?)"
+    " AND (turn IS NULL OR turn NOT IN (SELECT value FROM json_each(?)))"
 )
 
 
 class Run:
-    """Consecutive deltas of one path by one turn; `left` is the checkpoint that has its origin.
+    """Consecutive deltas of one path by some turns; `left` is the checkpoint with its origin.
 
     `origins` are those of all its deltas.
     """
@@ -75,10 +84,19 @@ def of_turn(ledger: "Ledger", objects: "Objects", turn: int) -> "Json":
     return list(told.values())
 
 
-def runs(ledger: "Ledger", turn: int) -> "Iterator[Run]":
-    """The runs of a turn, by path and in the order in which they were made."""
-    found = ledger.rows(_DELTAS, (turn,))
-    others = _by_others(ledger, turn, found)
+def runs(ledger: "Ledger", *turns: int, shared: "Sequence[Span]" = ()) -> "Iterator[Run]":
+    """The runs of one turn or several, by path and in the order in which they were made.
+
+    `shared` are spans of sessions: what may be theirs, and nobody else claims, counts as well.
+    """
+    chosen = jsontext.dumps(turns)
+    found = ledger.rows(_DELTAS, (chosen,))
+    for session, before, after in shared:
+        span = (before, _NEWEST if after is None else after, f" {session} ")
+        found += ledger.rows(_SHARED, span)
+    if shared:
+        found = sorted(set(found), key=lambda row: (row[1], row[0]))
+    others = _by_others(ledger, chosen, found)
     run: Run | None = None
     for checkpoint, path, _, how, origin in found:
         known = others.get(path, ())
@@ -94,9 +112,9 @@ def runs(ledger: "Ledger", turn: int) -> "Iterator[Run]":
 
 
 def _by_others(
-    ledger: "Ledger", turn: int, found: "list[tuple[Any, ...]]"
+    ledger: "Ledger", turns: str, found: "list[tuple[Any, ...]]"
 ) -> "dict[bytes, list[int]]":
-    """Where others changed what a turn changed more than once; one walk over its time for all."""
+    """Where others changed what these turns changed more than once; one walk over their time."""
     from itertools import pairwise
 
     gaps = [(a, b) for a, b in pairwise(found) if a[1] == b[1] and b[0] - a[0] > 1]
@@ -104,8 +122,9 @@ def _by_others(
         return {}
     others: dict[bytes, list[int]] = {b[1]: [] for _, b in gaps}
     span = min(a[0] for a, _ in gaps), max(b[0] for _, b in gaps)
-    for path, checkpoint in ledger.rows(_OTHERS, (*span, turn)):
-        if path in others:
+    ours = {(path, checkpoint) for checkpoint, path, *_ in found}
+    for path, checkpoint in ledger.rows(_OTHERS, (*span, turns)):
+        if path in others and (path, checkpoint) not in ours:
             others[path].append(checkpoint)
     return others
 

@@ -2,8 +2,10 @@
 
 from takeback.errors import DamagedStoreError
 from takeback.model import jsontext, terms
+from takeback.model.difference import judge
 from takeback.model.history import Author, Change, GitState, RecordedStep
-from takeback.model.values import LeftOut
+from takeback.model.values import LeftOut, OutsideFile
+from takeback.store import outside
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -96,6 +98,17 @@ class Turn:
         rows = self._ledger.rows(LEFT_OUT, (self._number,))
         found = {path: LeftOut(_path(path), _text(reason)) for path, reason in rows}
         return tuple(found.values())
+
+    def outside(self) -> "tuple[OutsideFile, ...]":
+        """What its edit tools named outside the project: what was done, or why nobody knows."""
+        if not self._ledger.rows("SELECT 1 FROM outside WHERE turn = ? LIMIT 1", (self._number,)):
+            return ()
+        rows = outside.of_turns(self._ledger, (self._number,))
+        found = {row.path: OutsideFile(row.path, reason=row.reason) for row in rows if row.reason}
+        for path, runs in outside.runs(rows).items():
+            changed = judge(path, runs[-1][0], runs[0][1])
+            found[path] = OutsideFile(path, changed.verb if changed is not None else terms.WRITE)
+        return tuple(found[path] for path in sorted(found))
 
     def steps(self, *, interrupted: bool) -> "tuple[RecordedStep, ...]":
         """Its steps in their order, each with its own changes."""

@@ -77,6 +77,10 @@ class LimitRules:
         """Whether a folder of this name can be made again."""
         return name in self._names
 
+    def keeps(self, path: bytes) -> bool:
+        """Whether something is captured in any case: it was before, or somebody wants it."""
+        return self._was_captured(path)
+
     def leaves_out_folder(self, path: bytes) -> int:
         """The reason to leave out a folder that is over a limit, or 0."""
         if self._was_captured(path):

@@ -4,6 +4,8 @@ import os
 
 from takeback.errors import UnknownReferenceError, UsageError
 from takeback.model import reasons
+from takeback.model.difference import LARGEST
+from takeback.model.made import Made
 from takeback.model.tree import FOLDER, LINK, Entry, as_entry
 
 TYPE_CHECKING = False
@@ -11,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from takeback.engine.compare import State
+    from takeback.store.objects import Objects
 
 
 class Found:
@@ -129,3 +132,12 @@ def read_file(state: "State", ref: str, path: bytes, place: Place) -> "Iterator[
         target = state.content(found.path, entry)
         return iter(() if target is None else (target,))
     return state.stream(found.path, entry)
+
+
+def content_of(objects: "Objects", entry: "Entry | None") -> "bytes | None":
+    """What a file holds, or where a link leads; None if nobody knows, or it is very large."""
+    if entry is None or entry.kind == FOLDER:
+        return b""
+    if isinstance(entry, Made):
+        return entry.content
+    return None if entry.reason or entry.size > LARGEST else objects.content(entry)

@@ -5,7 +5,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from takeback.engine.deltas import Delta
-    from takeback.engine.restore import Finish
+    from takeback.engine.finish import Finish
     from takeback.model.history import Author
     from takeback.model.jsontext import Json
     from takeback.ports import Progress, Rules

@@ -41,8 +41,9 @@ def into_store(store: "Store", restoring: "Restoring", row: "Journal", now: int)
         for op, name, state in restoring.strangers():
             if state.kind not in (REGULAR, LINK):
                 continue
-            saves.append([_text(op.path), *_keep(writer, restoring, name, state.kind | state.mode)])
-            told.append(Remark(op.path, _in_words(state.size, row.id)))
+            path = restoring.named(op.path)
+            saves.append([_text(path), *_keep(writer, restoring, name, state.kind | state.mode)])
+            told.append(Remark(path, _in_words(state.size, row.id)))
         if not saves:
             writer.abort()
             return []

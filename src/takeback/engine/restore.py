@@ -18,28 +18,31 @@ import os
 
 from takeback.engine import aside, rescue
 from takeback.errors import DamagedStoreError, TakebackError, UnfinishedError
-from takeback.model import terms
 from takeback.model.plan import Remark
 from takeback.model.staging import is_stage
 from takeback.model.terms import ROLLBACK
 from takeback.model.tree import FOLDER
 from takeback.store import events, journal
 from takeback.store.events import NewEvent
-from takeback.store.preflight import require_possible
+from takeback.store.preflight import require_outside, require_possible
 from takeback.store.restoring import Restoring
+from takeback.store.roots import Roots
+from takeback.store.sqlite import DatabaseError
 from takeback.store.stage import Stage
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Sequence
+    from collections.abc import Callable, Sequence
 
-    from takeback.engine.deltas import Delta
-    from takeback.model.history import Author
+    from takeback.engine.finish import Finish
     from takeback.model.jsontext import Json
     from takeback.store.journal import Journal
     from takeback.store.lock import Lock
     from takeback.store.states import Op
     from takeback.store.store import Store
+
+    Late = list[dict[bytes, bytes]]
+    """For each folder what some process still has open for writing: its name there, its path."""
 
 _MOST_SHOWN = 10
 _STILL_OPEN = "some program has the old file open: what it writes there goes into the store"
@@ -53,102 +56,53 @@ class MovedError(Exception):
         self.paths = paths
 
 
-class Finish:
-    """What is committed together with the checkpoint after a restore."""
-
-    def __init__(self, row: "Journal", said: "dict[str, Json]", at: int, request: "str | None"):
-        self.journal = row.id
-        self.late = False
-        self.kept: dict[bytes, str] = {}
-        self.rescued: list[Remark] = []
-        self._row = row
-        self._said = said
-        self._at = at
-        self._request = request
-        self._targets = {op.path: op.after for op in row.ops}
-
-    @property
-    def known(self) -> "dict[bytes, int]":
-        """The objects that are in the store already, and their packs."""
-        wanted = (entry for entry in self._targets.values() if entry is not None)
-        return {entry.oid: entry.number for entry in wanted if entry.kind != FOLDER}
-
-    @property
-    def folders(self) -> "set[bytes]":
-        """Where something changed: the folders of all paths, and those among them."""
-        return {path.rpartition(b"/")[0] for path in self._targets} | set(self._targets)
-
-    def author(self, delta: "Delta", other: "Author") -> "Author":
-        """Who made a change: the restore, or who would have made it without one."""
-        from takeback.model.history import Author
-
-        return Author(terms.RESTORE) if self._is_ours(delta) else other
-
-    def _is_ours(self, delta: "Delta") -> bool:
-        """Whether the restore made a change; somebody may have changed the path once more."""
-        if delta.path not in self._targets or delta.path in self.kept:
-            return False
-        target = self._targets[delta.path]
-        if target is None:
-            return delta.verb in (terms.DELETE, terms.RMDIR)
-        return target.kind == FOLDER or delta.verb == terms.MODE or delta.strong == target.strong
-
-    def event(self, checkpoint: str, cursor: int) -> NewEvent:
-        """The event of the restore."""
-        kept = [[_text(path), reason] for path, reason in sorted(self.kept.items())]
-        rescued = [[_text(save.path), save.reason] for save in self.rescued]
-        said = {**self._said, "after": checkpoint, "kept": kept, "rescued": rescued}
-        parents = (*self._row.parents, cursor)
-        kind = events.RESTORE_APPLIED
-        return NewEvent(kind, said, self._at, parents=parents, request=self._request)
-
-
 def carry_out(
     store: "Store",
     root: int,
     row: "Journal",
-    finish: Finish,
+    finish: "Finish",
     commit: "Callable[[], None]",
     *,
     keep_mtime: bool,
     now: int,
 ) -> None:
     """Bring every path to where it shall be. `commit` makes the checkpoint with its event."""
-    if not row.ops:
+    if not row.ops and not row.away:
         commit()
         return
-    restoring = Restoring(root, store.objects, row.stage, row.ops)
+    roots = Roots(root, store.objects, row)
     try:
-        _preflight(store, root, restoring)
-        staged = _stage(store, restoring, row, keep_mtime=keep_mtime)
-        late: dict[bytes, bytes] = {}
+        _preflight(store, roots)
+        staged = _stage(store, roots, row, keep_mtime=keep_mtime)
+        late: Late = []
         try:
-            restoring.apply(staged, forward=True)
-            _require_done(restoring, forward=True)
-            finish.kept = restoring.kept
+            for restoring, names in zip(roots.each, staged, strict=True):
+                restoring.apply(names, forward=True)
+            _require_done(roots, forward=True)
+            finish.kept = roots.kept
             # What nobody writes to any more is final, and only then is it looked at.
-            late = restoring.still_written()
-            finish.rescued = rescue.into_store(store, restoring, row, now)
-            finish.rescued += [Remark(path, _STILL_OPEN) for path in sorted(set(late.values()))]
-            finish.late = bool(late)
+            late = _still_written(roots)
+            finish.rescued = _rescue(store, roots, row, now)
+            finish.rescued += [Remark(path, _STILL_OPEN) for path in _paths(roots, late)]
+            finish.late = any(late) or bool(row.away)
             commit()
         except BaseException as problem:
             store.ledger.abandon()
             if _is_open(store, row):
                 # Begun anew: an interrupt may have left this one between any two steps.
-                restoring.close()
-                restoring = Restoring(root, store.objects, row.stage, row.ops)
-                _bring_back(store, restoring, row, now, str(problem) or type(problem).__name__)
+                roots.close()
+                roots = Roots(root, store.objects, row, is_way_back=True)
+                _bring_back(store, roots, row, now, str(problem) or type(problem).__name__)
                 raise
             # It was committed, and only what follows the commit failed.
-        _clean(store, restoring, late)
+        _clean(store, roots, row, late)
     except BaseException as problem:
         if not isinstance(problem, Exception):
             # An interrupt may come between any two steps, also those that tidy up.
             store.lock.leave_unclean()
         raise
     finally:
-        restoring.close()
+        roots.close()
 
 
 def recover(store: "Store", root: int, now: int) -> "list[str]":
@@ -158,16 +112,16 @@ def recover(store: "Store", root: int, now: int) -> "list[str]":
     """
     told = []
     for row in journal.read(store.ledger):
-        restoring = Restoring(root, store.objects, row.stage, row.ops)
+        roots = Roots(root, store.objects, row, is_way_back=True)
         try:
-            if row.phase == journal.LATE:
-                told += _clean_late(store, restoring, row, now)
+            if row.phase != journal.APPLYING:
+                told += _clean_late(store, roots, row, now)
             else:
-                saved = _bring_back(store, restoring, row, now, "its process died")
-                told.append(_in_words(row, restoring.kept))
+                saved = _bring_back(store, roots, row, now, "its process died")
+                told.append(_in_words(row, roots.kept))
                 told += [f"`{os.fsdecode(save.path)}`: {save.reason}" for save in saved]
         finally:
-            restoring.close()
+            roots.close()
     return told + [aside.left_alone(row) for row in journal.damaged(store.ledger)]
 
 
@@ -189,13 +143,17 @@ def sweep(store: "Store", root: int) -> None:
 # -- the way there -------------------------------------------------------------------------
 
 
-def _preflight(store: "Store", root: int, restoring: Restoring) -> None:
+def _preflight(store: "Store", roots: Roots) -> None:
     """Refuse, before anything is touched, what cannot be done."""
-    require_possible(root, restoring.ops)
-    moved = restoring.changed()
+    for restoring in roots.each:
+        if restoring.at:
+            require_outside(restoring.root, restoring.ops, restoring.at)
+        else:
+            require_possible(restoring.root, restoring.ops)
+    moved = roots.changed()
     if moved:
         raise MovedError(moved)
-    _require_readable(store, restoring.ops)
+    _require_readable(store, roots.ops)
 
 
 def _require_readable(store: "Store", ops: "Sequence[Op]") -> None:
@@ -215,18 +173,21 @@ def _require_readable(store: "Store", ops: "Sequence[Op]") -> None:
 
 
 def _stage(
-    store: "Store", restoring: Restoring, row: "Journal", *, keep_mtime: bool
-) -> "dict[bytes, bytes]":
+    store: "Store", roots: Roots, row: "Journal", *, keep_mtime: bool
+) -> "list[dict[bytes, bytes]]":
     """Stage everything, then commit the journal's row."""
     try:
-        staged = restoring.stage_all(forward=True, keep_mtime=keep_mtime)
+        if row.away:
+            # Nobody would look for our folders outside the project if no row spoke of them.
+            journal.write(store.ledger, row, journal.STAGING)
+        staged = [each.stage_all(forward=True, keep_mtime=keep_mtime) for each in roots.each]
         journal.write(store.ledger, row)
     except BaseException:
         store.ledger.abandon()
         if _is_open(store, row):
             store.lock.leave_unclean()
         else:
-            _discard(store, restoring)
+            _clean(store, roots, row, [])
         raise
     return staged
 
@@ -240,34 +201,49 @@ def _is_open(store: "Store", row: "Journal") -> bool:
         raise
 
 
-def _require_done(restoring: Restoring, *, forward: bool) -> None:
-    left = restoring.unfinished(forward=forward)
+def _require_done(roots: Roots, *, forward: bool) -> None:
+    left = roots.unfinished(forward=forward)
     if left:
         shown = ", ".join(f"`{os.fsdecode(path)}`" for path in left[:3])
         raise TakebackError(f"the restore did not come out as planned at {shown}")
 
 
+def _still_written(roots: Roots) -> "Late":
+    return [restoring.still_written() for restoring in roots.each]
+
+
+def _paths(roots: Roots, late: "Late") -> "list[bytes]":
+    """The paths of what is still being written to."""
+    both = zip(roots.each, late, strict=True)
+    return sorted({each.named(path) for each, held in both for path in held.values()})
+
+
+def _rescue(store: "Store", roots: Roots, row: "Journal", now: int) -> "list[Remark]":
+    """Keep saves that came in between; what was kept."""
+    found = [rescue.into_store(store, restoring, row, now) for restoring in roots.each]
+    return [remark for remarks in found for remark in remarks]
+
+
 # -- the way back --------------------------------------------------------------------------
 
 
-def _bring_back(
-    store: "Store", restoring: Restoring, row: "Journal", now: int, why: str
-) -> "list[Remark]":
+def _bring_back(store: "Store", roots: Roots, row: "Journal", now: int, why: str) -> "list[Remark]":
     """Bring every path back; the row goes when all of them are. What is in the store only."""
     try:
-        restoring.kept = {}
-        restoring.stage.open()
-        restoring.give_back()
-        staged = restoring.stage_all(forward=False, keep_mtime=True)
-        restoring.apply(staged, forward=False)
-        _require_done(restoring, forward=False)
-        late = restoring.still_written()
-        saved = rescue.into_store(store, restoring, row, now)
-        kept = [[_text(path), reason] for path, reason in sorted(restoring.kept.items())]
+        for restoring in roots.each:
+            restoring.kept = {}
+            restoring.stage.open()
+            restoring.give_back()
+            staged = restoring.stage_all(forward=False, keep_mtime=True)
+            restoring.apply(staged, forward=False)
+        _require_done(roots, forward=False)
+        late = _still_written(roots)
+        saved = _rescue(store, roots, row, now)
+        kept = [[_text(path), reason] for path, reason in sorted(roots.kept.items())]
         said: dict[str, Json] = {"restore": row.id, "verb": row.verb}
         said |= {"why": why, "kept": kept}
         over = NewEvent(events.RESTORE_TAKEN_BACK, said, now, parents=row.parents)
-        store.ledger.record(over, closing=row.id, late=bool(late))
+        store.ledger.record(over, closing=row.id, late=any(late) or bool(row.away))
     except BaseException as problem:
         store.ledger.abandon()
         store.lock.leave_unclean()
@@ -278,7 +254,7 @@ def _bring_back(
                 hint="the next `takeback` command tries again; free some space, or see to the disk",
             ) from problem
         raise
-    _clean(store, restoring, late)
+    _clean(store, roots, row, late)
     return saved
 
 
@@ -295,50 +271,62 @@ def _in_words(row: "Journal", kept: "dict[bytes, str]") -> str:
 # -- afterwards ----------------------------------------------------------------------------
 
 
-def _clean(store: "Store", restoring: Restoring, late: "Collection[bytes]") -> None:
-    """Remove our folder; what was still being written to stays until it is not."""
-    if not late:
-        _discard(store, restoring)
-        return
-    with _Tidying(store.lock):
-        for _, name, _ in restoring.stage.held():
-            if name not in late:
-                restoring.stage.discard(name)
+def _clean(store: "Store", roots: Roots, row: "Journal", late: "Late") -> None:
+    """Remove our folders; what was still being written to stays until it is not."""
+    is_clean = not any(late)
+    for restoring, held in zip(roots.each, late or [{} for _ in roots.each], strict=True):
+        if not held:
+            is_clean = _discard(store, restoring) and is_clean
+            continue
+        with _Tidying(store.lock):
+            for _, name, _ in restoring.stage.held():
+                if name not in held:
+                    restoring.stage.discard(name)
+    if row.away and is_clean:
+        with _Tidying(store.lock):
+            store.ledger.record(closing=row.id)
 
 
-def _discard(store: "Store", restoring: Restoring) -> None:
+def _discard(store: "Store", restoring: Restoring) -> bool:
     """Remove our folder, as far as that can be done; else the next start does."""
     if restoring.stage.fd < 0:
         store.lock.leave_unclean()
-    with _Tidying(store.lock):
+        return False
+    tidying = _Tidying(store.lock)
+    with tidying:
         restoring.stage.remove()
+    return tidying.is_done
 
 
 class _Tidying:
     """Leaves to the next start what cannot be tidied up now; nothing depends on it."""
 
-    __slots__ = ("_lock",)
-
     def __init__(self, lock: "Lock") -> None:
         self._lock = lock
+        self.is_done = False
 
     def __enter__(self) -> None:
         pass
 
     def __exit__(self, kind: object, problem: object, trace: object) -> bool:
+        self.is_done = problem is None
         if problem is not None:
             self._lock.leave_unclean()
-        return isinstance(problem, OSError)
+        return isinstance(problem, OSError | DatabaseError)
 
 
-def _clean_late(store: "Store", restoring: Restoring, row: "Journal", now: int) -> "list[str]":
-    """See whether what was still written to when a restore ended is closed by now."""
-    restoring.stage.open()
-    if restoring.still_written():
+def _clean_late(store: "Store", roots: Roots, row: "Journal", now: int) -> "list[str]":
+    """Remove our folders of a restore that is over, or never began, if nobody writes there.
+
+    What was still written to when it ended is closed by now, or stays for another time.
+    """
+    roots.open_stages()
+    if any(_still_written(roots)):
         return []
-    saved = rescue.into_store(store, restoring, row, now)
-    store.ledger.record(closing=row.id)
-    _discard(store, restoring)
+    saved = _rescue(store, roots, row, now) if row.phase == journal.LATE else []
+    done = [_discard(store, restoring) for restoring in roots.each]
+    if all(done):
+        store.ledger.record(closing=row.id)
     return [f"`{os.fsdecode(save.path)}` was still written to: {save.reason}" for save in saved]
 
 

@@ -8,13 +8,14 @@ from takeback.engine import changes
 from takeback.engine.changes import Run
 from takeback.engine.trees import Trees
 from takeback.errors import DamagedStoreError
-from takeback.model import terms
+from takeback.model import jsontext, terms
 from takeback.model.difference import judge
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
+    from takeback.engine.changes import Span
     from takeback.model.tree import Entry
     from takeback.store.ledger import Ledger
     from takeback.store.rows import CheckpointRow
@@ -23,8 +24,14 @@ if TYPE_CHECKING:
     Fold = list[tuple[Known, Known]]
 
 _RESTORED = "SELECT path, origin FROM deltas WHERE checkpoint = ? AND who = ? ORDER BY path"
-_HOW = "SELECT path, how FROM deltas WHERE turn = ? AND who = 'step' ORDER BY checkpoint"
-_LEFT_OUT = "SELECT path FROM deltas WHERE verb = 'omit' AND turn = ? ORDER BY path"
+_HOW = (
+    "SELECT path, how FROM deltas WHERE turn IN (SELECT value FROM json_each(?))"
+    " AND who = 'step' ORDER BY checkpoint"
+)
+_LEFT_OUT = (
+    "SELECT DISTINCT path FROM deltas WHERE verb = 'omit'"
+    " AND turn IN (SELECT value FROM json_each(?)) ORDER BY path"
+)
 _SHARED = (
     "SELECT DISTINCT path FROM deltas WHERE who = 'shared' AND verb <> 'omit'"
     " AND checkpoint > ? AND checkpoint <= ? AND instr(' ' || sessions || ' ', ?)"
@@ -32,7 +39,8 @@ _SHARED = (
 _SINCE = (
     "SELECT d.path, d.who, d.how, z.agent, t.label FROM deltas d"
     " LEFT JOIN sessions z ON z.number = d.session LEFT JOIN turns t ON t.number = d.turn"
-    " WHERE d.checkpoint > ? AND d.checkpoint <= ? ORDER BY d.checkpoint"
+    " WHERE d.checkpoint > ? AND d.checkpoint <= ?"
+    " AND (d.turn IS NULL OR d.turn NOT IN (SELECT value FROM json_each(?))) ORDER BY d.checkpoint"
 )
 _YOURS = "SELECT DISTINCT path FROM deltas WHERE checkpoint > ? AND who = 'you' AND verb <> 'omit'"
 _NEWEST = 1 << 62
@@ -46,10 +54,10 @@ class Taken:
 
     `runs` are (before, after), the newest first; `first` is the checkpoint with which the oldest
     of them begins, `last` the one with which the newest ends. `origins` are the names that the
-    file had before it was renamed to this one.
+    file had before it was renamed to this one. `leads_to` is the checkpoint that it goes back to.
     """
 
-    __slots__ = ("first", "how", "last", "origins", "path", "runs")
+    __slots__ = ("first", "how", "last", "leads_to", "origins", "path", "runs")
 
     def __init__(self, run: Run, states: "tuple[Known, Known]") -> None:
         self.path = run.path
@@ -58,6 +66,26 @@ class Taken:
         self.last = run.last
         self.runs: Fold = [states]
         self.origins = run.origins
+        self.leads_to = run.first - 1
+
+    @property
+    def order(self) -> int:
+        """Where it comes in a row: the newest first, or what is done once more as it was done."""
+        return self.first if self.leads_to == self.last else -self.last
+
+    def turn_round(self) -> None:
+        """Let it be done once more."""
+        self.runs = [(after, before) for before, after in reversed(self.runs)]
+        self.leads_to = self.last
+
+
+def forward(taken: "list[Taken]") -> "list[Taken]":
+    """The same the other way round: what is to be done once more, with its renames."""
+    origins = {each.path: each.origins for each in taken}
+    for each in taken:
+        each.turn_round()
+        each.origins = {path for path, names in origins.items() if each.path in names}
+    return taken
 
 
 class Reverts:
@@ -68,26 +96,26 @@ class Reverts:
         self._trees = trees
         self._rows: dict[int, CheckpointRow] = {}
 
-    def of_turn(self, turn: int) -> "list[Taken]":
-        """What a turn changed."""
-        return list(self._taken(changes.runs(self._ledger, turn)))
+    def of_turns(self, *turns: int, shared: "Sequence[Span]" = ()) -> "list[Taken]":
+        """What one turn changed, or several together; also what is shared in some spans."""
+        return list(self._taken(changes.runs(self._ledger, *turns, shared=shared)))
 
-    def of_restore(self, before: int, after: int, turn: "int | None" = None) -> "list[Taken]":
+    def of_restore(self, before: int, after: int, turns: "tuple[int, ...]" = ()) -> "list[Taken]":
         """What a restore changed; nothing, if it made no checkpoint.
 
-        `turn` is the one that it took back, whose changes they were.
+        `turns` are those that it took back, whose changes they were.
         """
         if before == after:
             return []
-        hows = dict(self._ledger.rows(_HOW, (turn,))) if turn is not None else {}
+        hows = dict(self._ledger.rows(_HOW, (jsontext.dumps(turns),))) if turns else {}
         rows = self._ledger.rows(_RESTORED, (after, terms.RESTORE))
         return list(
             self._taken(Run(path, after, hows.get(path, ""), origin) for path, origin in rows)
         )
 
-    def left_out(self, turn: int) -> "list[bytes]":
-        """What a turn made that is not covered."""
-        return [path for (path,) in self._ledger.rows(_LEFT_OUT, (turn,))]
+    def left_out(self, *turns: int) -> "list[bytes]":
+        """What turns made that is not covered."""
+        return [path for (path,) in self._ledger.rows(_LEFT_OUT, (jsontext.dumps(turns),))]
 
     def shared(self, session: str, before: int, after: "int | None") -> "list[bytes]":
         """What may be a turn's, or another session's."""
@@ -105,13 +133,13 @@ class Reverts:
         ]
 
     def before(self, taken: Taken, path: bytes) -> "Known":
-        """What a folder on the way to a path was before the oldest run."""
-        return self._trees.at(self._row(taken.first - 1), path)
+        """What a folder on the way to a path was where this leads to."""
+        return self._trees.at(self._row(taken.leads_to), path)
 
     def _taken(self, runs: "Iterable[Run]") -> "Iterator[Taken]":
         found: Taken | None = None
         for run in runs:
-            states = self._at(run.first - 1, run.path), self._at(run.last, run.path)
+            states = self.at(run.first - 1, run.path), self.at(run.last, run.path)
             if found is not None and found.path == run.path:
                 found.runs.insert(0, states)
                 found.origins |= run.origins
@@ -123,7 +151,8 @@ class Reverts:
         if found is not None:
             yield found
 
-    def _at(self, checkpoint: int, path: bytes) -> "Known":
+    def at(self, checkpoint: int, path: bytes) -> "Known":
+        """What a path was at a checkpoint."""
         return self._trees.at(self._row(checkpoint), path)
 
     def _row(self, number: int) -> "CheckpointRow":
@@ -153,10 +182,13 @@ class Changed:
         self.how = max(self.how, how, key=_DOUBTS.index)
 
 
-def changed_since(ledger: "Ledger", checkpoint: int) -> "dict[bytes, Changed]":
-    """Who changed each path after a checkpoint."""
+def changed_since(
+    ledger: "Ledger", checkpoint: int, but: "Iterable[int]" = ()
+) -> "dict[bytes, Changed]":
+    """Who changed each path after a checkpoint, but for some turns."""
     found: dict[bytes, Changed] = {}
-    for path, who, how, agent, label in ledger.rows(_SINCE, (checkpoint, _NEWEST)):
+    span = (checkpoint, _NEWEST, jsontext.dumps(list(but)))
+    for path, who, how, agent, label in ledger.rows(_SINCE, span):
         known = str(how) if who == terms.STEP and how in _DOUBTS else ""
         found.setdefault(path, Changed()).add(_name(str(who), agent, label), known)
     for each in found.values():

@@ -26,7 +26,10 @@ _LIVE = "t.undone IS NULL AND t.covered IS NULL"
 _OF = " AND (?1 IS NULL OR t.session = ?1)"
 _NEWEST = " ORDER BY t.number DESC LIMIT 1"
 _CHANGED = f"WHERE t.paths > 0 AND {_LIVE}"
-_SO_FAR = "EXISTS (SELECT 1 FROM deltas d WHERE d.turn = t.number AND d.who = 'step')"
+_SO_FAR = (
+    "(EXISTS (SELECT 1 FROM deltas d WHERE d.turn = t.number AND d.who = 'step')"
+    " OR EXISTS (SELECT 1 FROM outside o WHERE o.turn = t.number AND o.changed))"
+)
 _RUNNING = f"WHERE t.closed IS NULL AND {_LIVE} AND {_SO_FAR}"
 _BEHIND = "t.number IN (SELECT turn FROM steps WHERE closed IS NULL)"
 _IN_BACKGROUND = f"WHERE {_BEHIND} AND {_LIVE} AND {_SO_FAR}"
@@ -132,18 +135,30 @@ def newest_undo(ledger: "Ledger", session: "int | None" = None) -> "RestoreRow |
 
 def undo_of(ledger: "Ledger", item: Item) -> "RestoreRow | None":
     """The newest undo of an entry, or of paths of it, that still stands."""
-    column = "entry" if item.restore is not None else "turn"
-    where = f"WHERE {column} = ? AND verb = ? AND {_STANDS} ORDER BY number DESC"
+    of = "entry = ?1"
+    if item.restore is None:
+        of = "EXISTS (SELECT 1 FROM json_each(turns) WHERE value = ?1)"
+    where = f"WHERE {of} AND verb = ?2 AND {_STANDS} ORDER BY number DESC"
     return restores.find(ledger, where, (item.number, UNDO))
 
 
-def undone_by(ledger: "Ledger", undo: "RestoreRow") -> Item:
-    """The entry that an undo took back."""
-    if undo.turn is not None:
-        return turn(ledger, undo.turn)
+def undone_by(ledger: "Ledger", undo: "RestoreRow") -> "list[Item]":
+    """What an undo took back: a rollback, or one turn or several, the newest first."""
+    if undo.turns:
+        items = [turn(ledger, number) for number in undo.turns]
+        return sorted(items, key=lambda item: -item.opened)
     row = restores.find(ledger, "WHERE number = ?", (undo.entry or 0,))
     assert row is not None, "an undo names what it took back"
-    return rollback(ledger, row)
+    return [rollback(ledger, row)]
+
+
+def live_turns(ledger: "Ledger", session: int) -> "list[Item]":
+    """The live turns of a session that changed something, the newest first."""
+    found: dict[int, Item] = {}
+    for where in (_CHANGED, _RUNNING, _IN_BACKGROUND):
+        rows = ledger.rows(_TURN + where + _OF, (session,))
+        found |= {row[0]: Item(row) for row in rows}
+    return [found[number] for number in sorted(found, reverse=True)]
 
 
 def covered_by(ledger: "Ledger", target: int) -> "list[str]":

@@ -202,6 +202,7 @@ class Timeline:
             changes=own,
             shared=told.shared(first or 0, last),
             left_out=told.left_out(),
+            outside=told.outside(),
             git_before=details.git(git_before) if changes else None,
             git_after=details.git(git_after) if changes else None,
             steps=told.steps(interrupted=status == INTERRUPTED) if steps else (),

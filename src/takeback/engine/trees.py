@@ -1,5 +1,6 @@
 """Find single paths in the trees of checkpoints, reading only the folders on the way."""
 
+from takeback.model.made import Made
 from takeback.model.tree import FOLDER, NO_HASH, NO_OBJECT, Entry, as_entry
 
 TYPE_CHECKING = False
@@ -69,7 +70,7 @@ class Trees:
 
     def content(self, entry: "Entry") -> bytes:
         """The bytes of a file, or the target of a link."""
-        return self.objects.content(entry)
+        return entry.content if isinstance(entry, Made) else self.objects.content(entry)
 
     def _entries(self, oid: bytes, number: int, strong: bytes) -> "Entries":
         known = self._known.get((oid, strong))

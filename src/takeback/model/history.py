@@ -2,7 +2,7 @@
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from takeback.model.values import Checkpoint, LeftOut
+    from takeback.model.values import Checkpoint, LeftOut, OutsideFile
 
 
 class Author:
@@ -202,8 +202,9 @@ class RecordedTurn:
     them. `shared` may be its own or another session's. `files`, `added` and `removed` sum up
     `changes`; `uncounted` tells of how many files the lines were not counted. `left_out` is
     what appeared in the turn and is not covered. `before` and `after` are checkpoint ids.
-    `account` is who started the agent, as `ana@laptop`. `undone` is the restore that took the
-    turn back or went back over it; empty while it is live.
+    `outside` are files outside the project that an edit tool named. `account` is who started the
+    agent, as `ana@laptop`. `undone` is the restore that took the turn back or went back over it;
+    empty while it is live.
     """
 
     __slots__ = (
@@ -220,6 +221,7 @@ class RecordedTurn:
         "id",
         "label",
         "left_out",
+        "outside",
         "removed",
         "session",
         "shared",
@@ -249,6 +251,7 @@ class RecordedTurn:
         changes: "tuple[Change, ...]" = (),
         shared: "tuple[Change, ...]" = (),
         left_out: "tuple[LeftOut, ...]" = (),
+        outside: "tuple[OutsideFile, ...]" = (),
         git_before: "GitState | None" = None,
         git_after: "GitState | None" = None,
         steps: "tuple[RecordedStep, ...]" = (),
@@ -273,6 +276,7 @@ class RecordedTurn:
         self.changes = changes
         self.shared = shared
         self.left_out = left_out
+        self.outside = outside
         self.git_before = git_before
         self.git_after = git_after
         self.steps = steps

@@ -7,6 +7,8 @@ if TYPE_CHECKING:
     from takeback.model.tree import Entry
 
 
+WITH_MARKERS = "both versions, with conflict markers"
+"""What is said of a file that holds both sides of a conflict."""
 _LONGEST = 60
 
 
@@ -22,10 +24,11 @@ class PlannedChange:
     """What would be done at one path; `before` is what is there, `after` what shall be.
 
     `whose` tells whose change goes with it, `how` how that is known, as with `Author`. `along`
-    says with what it goes, if nobody named it.
+    says with what it goes, if nobody named it; `merged` with whose changes it is put together.
+    `outside` tells that the file is not in the project: then its path is whole.
     """
 
-    __slots__ = ("after", "along", "before", "how", "path", "verb", "whose")
+    __slots__ = ("after", "along", "before", "how", "merged", "outside", "path", "verb", "whose")
 
     def __init__(
         self,
@@ -37,7 +40,10 @@ class PlannedChange:
         whose: "tuple[str, ...]" = (),
         how: str = "",
         along: str = "",
+        merged: str = "",
+        outside: bool = False,
     ) -> None:
+        self.outside = outside
         self.path = path
         self.verb = verb
         self.before = before
@@ -45,6 +51,7 @@ class PlannedChange:
         self.whose = whose
         self.how = how
         self.along = along
+        self.merged = merged
 
     def __repr__(self) -> str:
         return f"PlannedChange({self.path!r}, {self.verb!r})"
@@ -71,11 +78,49 @@ class Remark:
         return f"Remark({self.path!r}, {self.reason!r})"
 
 
+class Conflict(Remark):
+    """A path that somebody changed since: as it was left, as it is now, as it was before."""
+
+    __slots__ = ("base", "marked", "ours", "theirs")
+
+    def __init__(
+        self,
+        path: bytes,
+        reason: str,
+        *,
+        base: "Entry | None" = None,
+        ours: "Entry | None" = None,
+        theirs: "Entry | None" = None,
+        marked: "bytes | None" = None,
+    ) -> None:
+        super().__init__(path, reason)
+        self.base = base
+        self.ours = ours
+        self.theirs = theirs
+        self.marked = marked
+
+
+class Dependent:
+    """A later turn that builds on what is taken back, and the paths where it does."""
+
+    __slots__ = ("agent", "id", "paths", "title")
+
+    def __init__(self, id: str, title: str, agent: str, paths: "tuple[bytes, ...]" = ()) -> None:
+        self.id = id
+        self.title = title
+        self.agent = agent
+        self.paths = paths
+
+    def __repr__(self) -> str:
+        return f"Dependent({self.id!r}, {self.paths!r})"
+
+
 class Plan:
     """What a restore would do, and the tree it was made for: applied to another it is refused.
 
-    `turn` is the turn that is taken back or put back, `restore` the rollback that is taken back
-    or the undo that is; a rollback has neither. `is_newest` tells that it is the one that a bare
+    `turns` are the turns that are taken back or put back, the newest first, `restore` the rollback
+    that is taken back or the undo that is; a rollback has neither. `dependents` are later turns
+    that build on what is taken back. `is_newest` tells that it is the one that a bare
     `undo` or `redo` means. `conflicts` are paths that others
     changed since: nothing is done until somebody decides. `kept` stay because they are not part
     of what is taken back, `skipped` because nobody knows what they held, `shared` because they
@@ -89,6 +134,7 @@ class Plan:
         "changes",
         "conflicts",
         "covers",
+        "dependents",
         "doubts",
         "goal",
         "is_newest",
@@ -102,7 +148,7 @@ class Plan:
         "stays",
         "target",
         "title",
-        "turn",
+        "turns",
         "verb",
     )
 
@@ -114,13 +160,14 @@ class Plan:
         target: str,
         title: str,
         changes: "tuple[PlannedChange, ...]",
-        turn: str = "",
+        turns: "tuple[str, ...]" = (),
         restore: str = "",
         is_newest: bool = False,
-        conflicts: "tuple[Remark, ...]" = (),
+        conflicts: "tuple[Conflict, ...]" = (),
         kept: "tuple[Remark, ...]" = (),
         skipped: "tuple[Remark, ...]" = (),
         shared: "tuple[Remark, ...]" = (),
+        dependents: "tuple[Dependent, ...]" = (),
         doubts: "tuple[str, ...]" = (),
         stays: "tuple[str, ...]" = (),
         covers: "tuple[str, ...]" = (),
@@ -135,13 +182,14 @@ class Plan:
         self.target = target
         self.title = title
         self.changes = changes
-        self.turn = turn
+        self.turns = turns
         self.restore = restore
         self.is_newest = is_newest
         self.conflicts = conflicts
         self.kept = kept
         self.skipped = skipped
         self.shared = shared
+        self.dependents = dependents
         self.doubts = doubts
         self.stays = stays
         self.covers = covers
@@ -152,6 +200,11 @@ class Plan:
         self.agent = agent
 
     @property
+    def turn(self) -> str:
+        """The turn that is taken back or put back; the newest, if they are several."""
+        return self.turns[0] if self.turns else ""
+
+    @property
     def entry(self) -> str:
         """The id of what is taken back or put back; empty for a rollback."""
         return self.turn or self.restore
@@ -159,7 +212,11 @@ class Plan:
     @property
     def called(self) -> str:
         """What is taken back, put back or gone back to, as one calls it in a sentence."""
-        return self.title if self.verb == ROLLBACK else called(self.title, is_turn=bool(self.turn))
+        if self.verb == ROLLBACK:
+            return self.title
+        more = len(self.turns) - 1
+        others = f" and {more:,} more {'turn' if more == 1 else 'turns'}" if more > 0 else ""
+        return called(self.title, is_turn=bool(self.turn)) + others
 
     @property
     def is_clean(self) -> bool:

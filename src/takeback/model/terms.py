@@ -12,6 +12,10 @@ NAMED, BY_SHELL, BY_TURN = "named", "shell", "turn"
 
 WRITE, CREATE, DELETE, MODE = "write", "create", "delete", "mode"
 LINK, MKDIR, RMDIR, RENAME = "link", "mkdir", "rmdir", "rename"
+MERGE = "merge"
+KEEP_MINE, TAKE_BACK, MARKERS, SKIP = "keep-mine", "take-back", "markers", "skip-conflicts"
+DECISIONS = (KEEP_MINE, TAKE_BACK, MARKERS, SKIP)
+"""How a conflict can be decided."""
 UNDO, REDO, ROLLBACK = "undo", "redo", "rollback"
 """What a restore is."""
 OMIT = "omit"

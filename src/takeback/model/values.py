@@ -1,6 +1,20 @@
 """The values that the verbs return."""
 
 
+class OutsideFile:
+    """A file outside the project that a turn named: what was done to it, or why nobody knows."""
+
+    __slots__ = ("path", "reason", "verb")
+
+    def __init__(self, path: bytes, verb: str = "", reason: str = "") -> None:
+        self.path = path
+        self.verb = verb
+        self.reason = reason
+
+    def __repr__(self) -> str:
+        return f"OutsideFile({self.path!r}, {self.verb or self.reason!r})"
+
+
 class LeftOut:
     """A path that is listed but not captured, and why."""
 

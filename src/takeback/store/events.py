@@ -34,6 +34,8 @@ RESTORE_APPLIED = "RestoreApplied"
 RESTORE_TAKEN_BACK = "RestoreTakenBack"
 RESTORE_SET_ASIDE = "RestoreSetAside"
 SAVES_RESCUED = "SavesRescued"
+TEXTS_MERGED = "TextsMerged"
+OUTSIDE_SEEN = "OutsideSeen"
 
 NO_CHAIN = bytes(32)
 _INSERT = "INSERT INTO events VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"

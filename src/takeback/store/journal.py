@@ -3,15 +3,19 @@
 From its commit on, whoever takes the lock next brings every path back. Both states of each are
 in the store, so the row is all it takes. It goes with the commit that makes the restore true, or
 with the one that says it was taken back. A row in the phase `late` is of a restore that is done
-while some process still writes to a file that it displaced.
+while some process still writes to a file that it displaced, or while our folders outside the
+project are still there; one in the phase `staging` is of a restore that has made these folders
+and nothing else. In the project they are found without a row.
 
 A row that cannot be read is `Damaged`: nobody acts on it, and it stays until it is set aside.
 """
 
 from takeback.errors import DamagedStoreError
 from takeback.model import jsontext, staging
-from takeback.model.tree import Entry, is_safe_name
+from takeback.model.tree import is_safe_name
 from takeback.store import fsops
+from takeback.store.outside import is_known, is_whole
+from takeback.store.rows import entry_facts, entry_from
 from takeback.store.states import Op
 
 TYPE_CHECKING = False
@@ -22,13 +26,32 @@ if TYPE_CHECKING:
     from takeback.model.jsontext import Json
     from takeback.store.ledger import Ledger
 
-APPLYING, LATE = "applying", "late"
+    Facts = list[int | str] | None
+
+APPLYING, LATE, STAGING = "applying", "late", "staging"
+
+
+class Away:
+    """A folder outside the project in which single files are restored, and what is done there."""
+
+    __slots__ = ("folder", "ops")
+
+    def __init__(self, folder: bytes, ops: "Sequence[Op]") -> None:
+        self.folder = folder
+        self.ops = list(ops)
+
+    def path(self, op: "Op") -> bytes:
+        """The whole path of one of its files."""
+        return self.folder.rstrip(b"/") + b"/" + op.path
 
 
 class Journal:
-    """What a restore under way is about; `parents` are the events of the states around it."""
+    """What a restore under way is about; `parents` are the events of the states around it.
 
-    __slots__ = ("id", "ops", "parents", "phase", "stage", "title", "verb")
+    `ops` are those in the project, `away` those outside of it.
+    """
+
+    __slots__ = ("away", "id", "ops", "parents", "phase", "stage", "title", "verb")
 
     def __init__(
         self,
@@ -38,8 +61,10 @@ class Journal:
         ops: "Sequence[Op]",
         parents: "tuple[int, ...]",
         phase: str = APPLYING,
+        away: "Sequence[Away]" = (),
     ) -> None:
         self.id = id
+        self.away = list(away)
         self.verb = verb
         self.title = title
         self.ops = list(ops)
@@ -66,19 +91,23 @@ class Damaged:
         return f"`{found.decode()}`" if staging.is_stage(found) else "`.takeback-stage-…`"
 
 
-def write(ledger: "Ledger", journal: Journal) -> None:
-    """Commit the row: from here on recovery acts."""
-    text = jsontext.dumps(
-        {
-            "verb": journal.verb,
-            "title": journal.title,
-            "parents": list(journal.parents),
-            "ops": [[_text(op.path), _facts(op.before), _facts(op.after)] for op in journal.ops],
-        }
-    )
+def write(ledger: "Ledger", journal: Journal, phase: str = APPLYING) -> None:
+    """Commit the row: from here on recovery acts.
+
+    In the phase `staging` nothing was touched yet; only what was staged has to go.
+    """
+    said: dict[str, Json] = {
+        "verb": journal.verb,
+        "title": journal.title,
+        "parents": list(journal.parents),
+        "ops": [_op_facts(op) for op in journal.ops],
+    }
+    if journal.away:
+        said["away"] = [[_text(a.folder), [_op_facts(op) for op in a.ops]] for a in journal.away]
     with ledger.transaction() as db:
         statement = "INSERT OR REPLACE INTO journal VALUES (?, ?, ?)"
-        fsops.sql(db, statement, (journal.id, journal.phase, text))
+        fsops.sql(db, statement, (journal.id, phase, jsontext.dumps(said)))
+    journal.phase = phase
 
 
 def read(ledger: "Ledger") -> "list[Journal]":
@@ -92,8 +121,9 @@ def damaged(ledger: "Ledger") -> "list[Damaged]":
 
 
 def is_open(ledger: "Ledger", id: str) -> bool:
-    """Whether the row of a restore is still there, readable or not."""
-    return bool(ledger.rows("SELECT 1 FROM journal WHERE id = ?", (id,)))
+    """Whether a restore may have changed something and is not done, as far as its row tells."""
+    query = "SELECT 1 FROM journal WHERE id = ? AND phase NOT IN (?, ?)"
+    return bool(ledger.rows(query, (id, LATE, STAGING)))
 
 
 def require_sound(ledger: "Ledger") -> None:
@@ -114,33 +144,39 @@ def _rows(ledger: "Ledger") -> "Iterator[Journal | Damaged]":
     query = f"SELECT rowid, {columns} FROM journal ORDER BY phase, id"  # noqa: S608
     for number, id, phase, said in ledger.rows(query):
         try:
-            yield _journal(id.decode(), phase.decode(), jsontext.loads(said.decode()))
+            row = _journal(id.decode(), phase.decode(), jsontext.loads(said.decode()))
+            _require_named(ledger, row)
+            yield row
         except (KeyError, TypeError, ValueError, IndexError, AttributeError):
             yield Damaged(number, id, phase, said)
 
 
 def _journal(id: str, phase: str, told: "dict[str, Any]") -> Journal:
-    ops = [Op(_path(path), _entry(b), _entry(a)) for path, b, a in told["ops"]]
+    ops = [_op(*facts) for facts in told["ops"]]
+    # Rows of format 3 speak of the project only.
+    away = [Away(_folder(at), [_op(*f) for f in facts]) for at, facts in told.get("away", ())]
     parents = tuple(map(int, told["parents"]))
-    if not id.isalpha() or phase not in (APPLYING, LATE):
+    if not id.isalpha() or phase not in (APPLYING, LATE, STAGING):
         raise ValueError(id)
-    return Journal(id, str(told["verb"]), str(told["title"]), ops, parents, phase)
+    if any(op.way or not op.name for each in away for op in each.ops):
+        raise ValueError("a file outside is not in its folder")
+    return Journal(id, str(told["verb"]), str(told["title"]), ops, parents, phase, away)
 
 
-def _facts(entry: "Entry | None") -> "Json":
-    if entry is None:
-        return None
-    hashes = (entry.strong.hex(), entry.oid.hex())
-    return [entry.mode, entry.flags, entry.size, *hashes, entry.mtime, entry.number]
+def _require_named(ledger: "Ledger", row: Journal) -> None:
+    """Outside the project, a row may only speak of what an edit tool named: the log knows that."""
+    for away in row.away:
+        for op in away.ops:
+            if not is_known(ledger, away.path(op)):
+                raise ValueError(away.path(op))
 
 
-def _entry(facts: "list[int | str] | None") -> "Entry | None":
-    if facts is None:
-        return None
-    mode, flags, size, strong, oid, mtime, number = facts
-    hashes = bytes.fromhex(str(strong)), bytes.fromhex(str(oid))
-    sizes = int(mtime), int(number)
-    return Entry(b"", int(mode), int(flags), int(size), hashes[0], *sizes, hashes[1])
+def _op_facts(op: Op) -> "Json":
+    return [_text(op.path), entry_facts(op.before), entry_facts(op.after)]
+
+
+def _op(path: str, before: "Facts", after: "Facts") -> Op:
+    return Op(_path(path), entry_from(before), entry_from(after))
 
 
 def _text(path: bytes) -> str:
@@ -151,5 +187,12 @@ def _path(text: str) -> bytes:
     """A path as the row says it; a forged one must not lead out of the tree."""
     path = text.encode("utf-8", "surrogateescape")
     if path and not all(map(is_safe_name, path.split(b"/"))):
+        raise ValueError(text)
+    return path
+
+
+def _folder(text: str) -> bytes:
+    path = text.encode("utf-8", "surrogateescape")
+    if path != b"/" and not is_whole(path):
         raise ValueError(text)
     return path

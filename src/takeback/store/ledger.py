@@ -11,6 +11,7 @@ from takeback.store import events, fsops, projections, schema
 from takeback.store.database import AsDamage, connect, require_file
 from takeback.store.events import CHECKPOINT_TAKEN, Event, NewEvent
 from takeback.store.rows import CheckpointRow, pack_facts, row_facts
+from takeback.store.tables import Tables
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -253,7 +254,7 @@ class Ledger:
         event = Event(
             seq, fact.kind, fact.at, self._author(), fact.request, fact.parents, fact.payload
         )
-        projections.apply(projections.Tables(self._db), event)
+        projections.apply(Tables(self._db), event)
         self._appended = (seq, link)
         return seq
 

@@ -3,6 +3,7 @@
 import os
 
 from takeback.errors import BlockedError
+from takeback.model.tree import KIND, REGULAR
 from takeback.store import attributes
 from takeback.store.descent import Descent
 from takeback.store.states import GONE
@@ -32,6 +33,28 @@ def require_possible(root: int, ops: "Sequence[Op]") -> None:
                 _require_own(descent, op)
     finally:
         descent.close()
+
+
+def require_outside(root: int, ops: "Sequence[Op]", where: bytes) -> None:
+    """The same for single files in a folder outside the project, which must be our own."""
+    _require_room(root, ops)
+    folder, shown = os.fstat(root), os.fsdecode(where)
+    is_own = os.geteuid() == folder.st_uid and folder.st_mode & 0o300 == 0o300
+    if not is_own and not os.access(b".", os.W_OK | os.X_OK, dir_fd=root):
+        raise BlockedError(f"the folder `{shown}` forbids to change what is in it", hint=_ASK)
+    descent = Descent(root)
+    try:
+        _require_unmarked(descent, ops)
+    finally:
+        descent.close()
+    for op in ops:
+        try:
+            found = os.stat(op.name, dir_fd=root, follow_symlinks=False)
+        except FileNotFoundError:
+            continue
+        if found.st_uid != os.geteuid() or found.st_mode & KIND != REGULAR:
+            path = os.fsdecode(os.path.join(where, op.name))
+            raise BlockedError(f"`{path}` is no file of yours any more", hint=_ASK)
 
 
 def _require_room(root: int, ops: "Sequence[Op]") -> None:

@@ -6,10 +6,12 @@ live tables and rebuilt ones can be compared byte for byte.
 """
 
 from takeback.errors import DamagedStoreError
+from takeback.model import jsontext
 from takeback.model.terms import DONE, INTERRUPTED, MKDIR, RMDIR, RUNNING
 from takeback.store import events, fsops, restores
 from takeback.store.rows import row_from
 from takeback.store.schema import DETACHED, WITH_ITS_PARENT
+from takeback.store.tables import Tables
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,65 +31,10 @@ _TURN = (
     " (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, NULL, NULL)"
 )
 _RESTORE = (
-    "INSERT INTO restores VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, NULL, NULL, NULL)"
+    "INSERT INTO restores VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, NULL, NULL, NULL)"
 )
 _STEP = "INSERT INTO steps VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 _SESSION = "INSERT INTO sessions VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
-
-
-class Tables:
-    """The tables that follow the log, and the numbers that ids have in them.
-
-    Ids, and what belongs to what, never change, so what was looked up once is known.
-    """
-
-    __slots__ = ("_above", "_next", "_numbers", "db")
-
-    def __init__(self, db: "Connection") -> None:
-        self.db = db
-        self._numbers: dict[tuple[str, str], int] = {}
-        self._next: dict[str, int] = {}
-        self._above: dict[tuple[str, int], int] = {}
-
-    def next(self, table: str) -> int:
-        """The number that the next row of a table gets."""
-        if table not in self._next:
-            query = f"SELECT coalesce(max(number), 0) FROM {table}"  # noqa: S608 - our own names
-            self._next[table] = int(self.db.execute(query).fetchone()[0])
-        self._next[table] += 1
-        return self._next[table]
-
-    def number(self, table: str, id: object) -> "int | None":
-        """The number of the row with an id; None if there is none."""
-        if not isinstance(id, str) or not id:
-            return None
-        known = self._numbers.get((table, id))
-        if known is None:
-            query = f"SELECT number FROM {table} WHERE id = ?"  # noqa: S608 - our own names
-            row = self.db.execute(query, (id,)).fetchone()
-            if row is None:
-                return None
-            known = self._numbers[table, id] = int(row[0])
-        return known
-
-    def turn_of(self, step: "int | None") -> "int | None":
-        """The turn that a step belongs to."""
-        return self._belongs("SELECT turn FROM steps WHERE number = ?", step)
-
-    def session_of(self, turn: "int | None") -> "int | None":
-        """The session that a turn belongs to."""
-        return self._belongs("SELECT session FROM turns WHERE number = ?", turn)
-
-    def _belongs(self, query: str, number: "int | None") -> "int | None":
-        if number is None:
-            return None
-        known = self._above.get((query, number))
-        if known is None:
-            row = self.db.execute(query, (number,)).fetchone()
-            if row is None or row[0] is None:
-                return None
-            known = self._above[query, number] = int(row[0])
-        return known
 
 
 def apply(to: Tables, event: "Event") -> None:
@@ -284,6 +231,10 @@ def _replace_changes(to: Tables, turn: "int | None", changes: "list[object]") ->
     )
     sums = (len(rows), len(files), added_lines, removed_lines, uncounted)
     fsops.sql(to.db, change, (*sums, turn))
+    if to.db.execute("SELECT 1 FROM outside WHERE turn = ? LIMIT 1", (turn,)).fetchone():
+        from takeback.store import outside
+
+        outside.count(to.db, turn)
 
 
 # -- steps ---------------------------------------------------------------------------------
@@ -343,16 +294,30 @@ def _restore_applied(to: Tables, event: "Event", said: "Said") -> None:
     words = [str(said.get(name, "")) for name in ("goal", "because")]
     session = to.number("sessions", said.get("session"))
     names = (number, str(said.get("restore")), event.seq, event.at, verb)
-    what = (turn, entry, target, *states, partial, *words, session)
+    turns = [to.number("turns", id) for id in _list(said.get("turns"))] or [turn]
+    told = jsontext.dumps([known for known in turns if known is not None])
+    what = (turn, entry, target, told, *states, partial, *words, session)
     fsops.sql(to.db, _RESTORE, (*names, *what))
     _add_packs(to, said)
     _observed(to, event, {"checkpoint": said.get("after"), "looked": said.get("looked", event.at)})
     restores.follow(to.db, number)
+    if said.get("outside"):
+        from takeback.store import outside
+
+        outside.follow_restore(to.db, number, _list(said["outside"]))
 
 
 def _saves_rescued(to: Tables, event: "Event", said: "Said") -> None:
     del event
     _add_packs(to, said)
+
+
+def _outside_seen(to: Tables, event: "Event", said: "Said") -> None:
+    from takeback.store import outside
+
+    del event
+    _add_packs(to, said)
+    restores.go_on(to.db, outside.follow_look(to, said))
 
 
 # -- small pieces --------------------------------------------------------------------------
@@ -367,8 +332,6 @@ def _bytes(path: object) -> bytes:
 
 
 def _text(value: object) -> "str | None":
-    from takeback.model import jsontext
-
     return None if value is None else jsontext.dumps(value)  # type: ignore[arg-type]
 
 
@@ -386,4 +349,6 @@ _APPLY: "dict[str, Apply]" = {
     events.STEP_ENDED: _step_ended,
     events.RESTORE_APPLIED: _restore_applied,
     events.SAVES_RESCUED: _saves_rescued,
+    events.TEXTS_MERGED: _saves_rescued,
+    events.OUTSIDE_SEEN: _outside_seen,
 }

@@ -23,12 +23,13 @@ So an entry is live if no restore that has a say took it back or went over it (`
 that went on after that restore is live again, unless a rollback went back over what it did then.
 """
 
+from takeback.model import jsontext
 from takeback.model.terms import REDO, ROLLBACK, UNDO
 from takeback.store import fsops
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection, Iterable
     from typing import Any
 
     from takeback.store.ledger import Ledger
@@ -40,15 +41,15 @@ if TYPE_CHECKING:
 UNDONE, COVERED, REVERSED = "undone", "covered", "reversed"
 _SELECT = (
     "SELECT number, id, event, at, verb, turn, entry, target, before, after, partial, goal,"
-    " because, session, undone, covered, reversed FROM restores "
+    " because, session, undone, covered, reversed, turns FROM restores "
 )
 
 
 class RestoreRow:
     """What the ledger holds of a restore.
 
-    `turn` or `entry` is what it took back or put back; a rollback has a `target` instead. All
-    are numbers of rows.
+    `turn` or `entry` is what it took back or put back; a rollback has a `target` instead. `turns`
+    are all turns, if it was about several at once. All are numbers of rows.
     """
 
     __slots__ = (
@@ -67,6 +68,7 @@ class RestoreRow:
         "session",
         "target",
         "turn",
+        "turns",
         "undone",
         "verb",
     )  # fmt: skip
@@ -89,6 +91,7 @@ class RestoreRow:
         self.undone: int | None = row[14]
         self.covered: int | None = row[15]
         self.reversed: int | None = row[16]
+        self.turns: tuple[int, ...] = tuple(jsontext.loads(row[17]))
 
     @property
     def is_live(self) -> bool:
@@ -123,12 +126,20 @@ def follow(db: "Connection", number: int) -> None:
 
 
 def _put_back(db: "Connection", redo: RestoreRow, undo: RestoreRow) -> None:
-    """If only some paths were put back, the undo stays, so that the others still can be."""
-    if not redo.partial:
+    """If only some paths or turns were put back, the undo stays: the others still can be."""
+    if not redo.partial and _put_back_by(db, undo) >= set(undo.turns):
         change = "UPDATE restores SET reversed = ? WHERE number = ?"
         fsops.sql(db, change, (redo.number, undo.number))
     if not undo.partial:
-        fsops.sql(db, "UPDATE turns SET undone = NULL WHERE number = ?", (undo.turn,))
+        for turn in redo.turns:
+            fsops.sql(db, "UPDATE turns SET undone = NULL WHERE number = ?", (turn,))
+
+
+def _put_back_by(db: "Connection", undo: RestoreRow) -> "set[int]":
+    """The turns of an undo that were put back, by one redo or by several."""
+    where = "WHERE entry = ? AND verb = ? AND NOT partial AND covered IS NULL"
+    rows = db.execute(_SELECT + where, (undo.number, REDO)).fetchall()
+    return {turn for row in rows for turn in RestoreRow(row).turns}
 
 
 def numbered(db: "Connection", number: "int | None") -> "RestoreRow | None":
@@ -150,7 +161,7 @@ def _is_first_since_its_goal(db: "Connection", act: RestoreRow) -> bool:
 def _begin_anew(db: "Connection") -> None:
     """Make the stack from all restores."""
     acts = [RestoreRow(row) for row in db.execute(_SELECT + "ORDER BY number DESC").fetchall()]
-    words, heard = _weigh(acts)
+    words, heard, back = _weigh(acts)
     for act in acts:
         said = [words.get((act.number, column)) for column in (UNDONE, COVERED, REVERSED)]
         if said != [act.undone, act.covered, act.reversed]:
@@ -163,26 +174,37 @@ def _begin_anew(db: "Connection") -> None:
     fsops.sql(db, change)
     rolled = [act for act in heard if act.verb == ROLLBACK and not act.partial]
     for act in reversed(heard):
-        _tell_turns(db, act, rolled)
+        _tell_turns(db, act, rolled, back.get(act.number, ()))
 
 
-def _weigh(acts: "list[RestoreRow]") -> "tuple[Words, list[RestoreRow]]":
-    """What is said about restores, and the restores that have a say about turns; newest first.
+def _weigh(acts: "list[RestoreRow]") -> "tuple[Words, list[RestoreRow], dict[int, set[int]]]":
+    """What is said about restores, the restores that have a say about turns, newest first, and
+    of undos the turns that were put back without the others.
 
     Only later restores speak about one, so whoever is reached knows whether it has a say.
     """
     words: Words = {}
     heard: list[RestoreRow] = []
     in_part: set[int | None] = set()
+    back: dict[int, set[int]] = {}
+    known = {act.number: act for act in acts}
     for act in acts:
         if any((act.number, column) in words for column in (UNDONE, COVERED, REVERSED)):
             continue
+        undo = known.get(act.entry or 0) if act.verb == REDO else None
         if act.verb == REDO and act.partial:
             in_part.add(act.entry)
+        elif undo is not None and not set(act.turns) >= set(undo.turns):
+            some = back.setdefault(undo.number, set())
+            some |= set(act.turns)
+            if some >= set(undo.turns):
+                words[undo.number, REVERSED] = max(
+                    redo.number for redo in acts if redo.entry == undo.number and redo.verb == REDO
+                )
         elif not act.partial and act.number not in in_part:
             heard.append(act)
             _hear(act, acts, words)
-    return words, heard
+    return words, heard, back
 
 
 def _hear(act: RestoreRow, acts: "list[RestoreRow]", words: "Words") -> None:
@@ -195,15 +217,19 @@ def _hear(act: RestoreRow, acts: "list[RestoreRow]", words: "Words") -> None:
                 words.setdefault((other.number, COVERED), act.number)
 
 
-def _tell_turns(db: "Connection", act: RestoreRow, rolled: "list[RestoreRow]") -> None:
+def _tell_turns(
+    db: "Connection", act: RestoreRow, rolled: "list[RestoreRow]", back: "Collection[int]" = ()
+) -> None:
     """What a restore says about turns."""
     if act.partial:
         return
     if act.verb == ROLLBACK and act.target is not None:
         _cover(db, act, rolled)
-    elif act.verb == UNDO and act.turn is not None and not _goes_on(db, act.turn, act, rolled):
-        change = "UPDATE turns SET undone = ? WHERE number = ?"
-        fsops.sql(db, change, (act.number, act.turn))
+    elif act.verb == UNDO:
+        for turn in act.turns:
+            if turn not in back and not _goes_on(db, turn, act, rolled):
+                change = "UPDATE turns SET undone = ? WHERE number = ?"
+                fsops.sql(db, change, (act.number, turn))
 
 
 def _cover(db: "Connection", act: RestoreRow, rolled: "list[RestoreRow]") -> None:

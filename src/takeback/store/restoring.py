@@ -34,10 +34,11 @@ _MOVED = "its folder is not what it was any more"
 
 
 class Restoring:
-    """One restore in the work tree. `kept` are the paths where somebody's newer work stays."""
+    """One restore in a folder, that of the project or `at`; at `kept` paths newer work stays."""
 
     def __init__(self, root: int, objects: "Objects", stage: bytes, ops: "Iterable[Op]") -> None:
-        self._root = root
+        self.root = root
+        self.at = b""
         self._descent = Descent(root)
         self.stage = Stage(root, stage, objects)
         self.ops = sorted(ops, key=lambda op: op.path)
@@ -49,6 +50,10 @@ class Restoring:
         """Close every descriptor but the root's."""
         self._descent.close()
         self.stage.close()
+
+    def named(self, path: bytes) -> bytes:
+        """A path as one calls it: outside the project by all of its folders."""
+        return self.at.rstrip(b"/") + b"/" + path if self.at else path
 
     # -- stage -----------------------------------------------------------------------------
 
@@ -74,7 +79,8 @@ class Restoring:
                 self.stage.write(name, wanted, keep_mtime=keep_mtime)
             except DamagedStoreError as problem:
                 raise DamagedStoreError(
-                    f"what `{os.fsdecode(op.path)}` held cannot be read any more: {problem}",
+                    f"what `{os.fsdecode(self.named(op.path))}` held cannot be read any more:"
+                    f" {problem}",
                     hint="`-- PATH` takes other paths only; `takeback verify` shows all damage",
                 ) from problem
         if todo:
@@ -118,7 +124,7 @@ class Restoring:
             what(*args)  # type: ignore[operator]
         except OSError as problem:
             if problem.errno not in GONE:
-                problem.filename = op.path
+                problem.filename = self.named(op.path)
                 raise
             if self._is_untouched(op, forward):
                 raise BlockedError(
@@ -284,7 +290,7 @@ class Restoring:
     def _sync(self) -> None:
         ways = sorted({op.way for op in self.ops})
         if len(ways) > SYNC_EACH:
-            fsops.syncfs(self._root)
+            fsops.syncfs(self.root)
             return
         for way in ways:
             try:

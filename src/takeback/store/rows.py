@@ -1,6 +1,7 @@
-"""A checkpoint as the ledger holds it, and what its event says of it."""
+"""A checkpoint as the ledger holds it, and what its event says of it; entries as rows say them."""
 
 from takeback.errors import DamagedStoreError
+from takeback.model.tree import Entry
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -110,3 +111,21 @@ def row_facts(row: CheckpointRow) -> "dict[str, Json]":
 def pack_facts(packs: "Iterable[SealedPack]") -> "Json":
     """What the event of a checkpoint says about its packs."""
     return [[p.number, p.name.decode(), p.size, p.objects] for p in packs]
+
+
+def entry_facts(entry: "Entry | None") -> "Json":
+    """An entry as an event or a row of the journal says it; without its name."""
+    if entry is None:
+        return None
+    hashes = (entry.strong.hex(), entry.oid.hex())
+    return [entry.mode, entry.flags, entry.size, *hashes, entry.mtime, entry.number]
+
+
+def entry_from(facts: "list[int | str] | None") -> "Entry | None":
+    """The entry that such facts speak of."""
+    if facts is None:
+        return None
+    mode, flags, size, strong, oid, mtime, number = facts
+    hashes = bytes.fromhex(str(strong)), bytes.fromhex(str(oid))
+    sizes = int(mtime), int(number)
+    return Entry(b"", int(mode), int(flags), int(size), hashes[0], *sizes, hashes[1])

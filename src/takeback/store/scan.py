@@ -182,7 +182,7 @@ class Scan:
             found = self._lstat(folder, name)
             if found is None:
                 continue
-            if bounded and name not in VERSION_CONTROL:
+            if bounded and not (name in VERSION_CONTROL or self._rules.keeps(folder.path_of(name))):
                 self._leave_out(folder, name, found, reasons.REBUILDABLE)
             else:
                 self._classify(folder, name, found)

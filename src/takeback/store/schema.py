@@ -14,7 +14,9 @@ if TYPE_CHECKING:
 
 APPLICATION = 0x544B4231
 """`TKB1`: marks the file as ours."""
-VERSION = 3
+VERSION = 4
+_WITH_JOURNAL = 3
+"""Since which format there is a journal, whose rows must stay."""
 
 EVENTS = """
 CREATE TABLE events (
@@ -82,16 +84,25 @@ CREATE TABLE changes (
 CREATE TABLE restores (
     number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, event INTEGER NOT NULL,
     at INTEGER NOT NULL, verb TEXT NOT NULL, turn INTEGER, entry INTEGER, target INTEGER,
+    turns TEXT NOT NULL,
     before INTEGER NOT NULL, after INTEGER NOT NULL, partial INTEGER NOT NULL,
     goal TEXT NOT NULL, because TEXT NOT NULL, session INTEGER,
     undone INTEGER, covered INTEGER, reversed INTEGER);
 CREATE INDEX restores_of_turn ON restores (turn) WHERE turn IS NOT NULL;
 CREATE INDEX restores_by_state ON restores (after);
 CREATE INDEX restores_covered ON restores (covered) WHERE covered IS NOT NULL;
+CREATE TABLE outside (
+    number INTEGER PRIMARY KEY, turn INTEGER, step INTEGER, restore INTEGER,
+    path BLOB NOT NULL, before TEXT, after TEXT, reason TEXT NOT NULL, changed INTEGER NOT NULL);
+CREATE INDEX outside_of_turn ON outside (turn) WHERE turn IS NOT NULL;
+CREATE INDEX outside_of_restore ON outside (restore) WHERE restore IS NOT NULL;
+CREATE INDEX outside_of_path ON outside (path, number);
+CREATE INDEX outside_waiting ON outside (step)
+    WHERE before IS NOT NULL AND after IS NULL AND reason = '';
 """
 TABLES = (
     "packs", "checkpoints", "coordinates", "sessions", "turns", "steps", "deltas", "changes",
-    "restores",
+    "restores", "outside",
 )  # fmt: skip
 """The projections, in the order in which they are made."""
 
@@ -142,7 +153,8 @@ def _bring_up_to_date(db: "Connection") -> None:
 def _follow_anew(db: "Connection", version: int) -> None:
     """Make the tables of this format from the events, which stay as they are, with their links.
 
-    Format 1 knew checkpoints only, format 2 no restores.
+    Format 1 knew checkpoints only, format 2 no restores, format 3 none of several turns and no
+    files outside. A restore that was under way when its process died keeps its row.
     """
     from takeback.store import projections
 
@@ -152,7 +164,7 @@ def _follow_anew(db: "Connection", version: int) -> None:
         make(db, EVENTS.partition(");\n")[2])
     for table in TABLES:
         fsops.sql(db, f"DROP TABLE IF EXISTS {table}")
-    make(db, JOURNAL + PROJECTIONS)
+    make(db, (JOURNAL if version < _WITH_JOURNAL else "") + PROJECTIONS)
     projections.replay(db, db)
 
 

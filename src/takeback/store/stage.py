@@ -70,6 +70,10 @@ class Stage:
             finally:
                 os.close(file)
 
+    def is_there(self) -> bool:
+        """Whether there is something of this name."""
+        return kind_at(self._root, self.name) is not None
+
     def show(self) -> bytes:
         """Let our name be free; what is there gets one that everybody can see, and which."""
         aside = _FOUND + self.name[len(PREFIX) :]

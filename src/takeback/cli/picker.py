@@ -1,0 +1,366 @@
+"""The interactive preview as a machine: a model and a key make the next model; nothing is drawn.
+
+What somebody chose (`Choice`) is turned into a plan elsewhere; the rows are made of that plan, so
+that what one sees is what would be done.
+"""
+
+from typing import NamedTuple
+
+from takeback.cli import layout, timeline
+from takeback.model.plan import Conflict, Dependent, Plan, PlannedChange
+from takeback.model.terms import KEEP_MINE, MARKERS, ROLLBACK, SKIP, TAKE_BACK
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+LIST, TEXT, HELP = "list", "text", "help"
+"""What is on the screen."""
+END_OF_INPUT = "end of input"
+APPLY, QUIT = "apply", "quit"
+"""How it ends."""
+KEYS = {"m": KEEP_MINE, "t": TAKE_BACK, "b": MARKERS, "s": SKIP}
+"""The keys that decide a conflict; with Shift, all that are left."""
+WORDS = {KEEP_MINE: "mine", TAKE_BACK: "back", MARKERS: "both", SKIP: "skip"}
+"""What a row says of a conflict that was decided."""
+_LONGEST_TITLE = 40
+_MOVES = {"up": -1, "k": -1, "down": 1, "j": 1}
+_PAGES = {"pgup": -1, "pgdn": 1}
+_ENDS = {"home": 0, "g": 0, "end": 1 << 30, "G": 1 << 30}
+
+
+class Choice(NamedTuple):
+    """What somebody chose: paths that are left out, conflicts decided, turns instead of one."""
+
+    off: "frozenset[bytes]" = frozenset()
+    decided: "tuple[tuple[bytes, str], ...]" = ()
+    turns: "tuple[str, ...]" = ()
+
+    @property
+    def decisions(self) -> "Mapping[bytes, str]":
+        """What was decided, path by path."""
+        return dict(self.decided)
+
+
+class Item(NamedTuple):
+    """One row: a path that can be chosen, or something that is only said (`path` is None)."""
+
+    verb: str
+    path: "bytes | None"
+    said: str = ""
+    mark: str = ""
+    change: "PlannedChange | None" = None
+    conflict: "Conflict | None" = None
+
+    @property
+    def can_be_chosen(self) -> bool:
+        """Whether it can be switched on and off."""
+        return bool(self.mark)
+
+
+class Model(NamedTuple):
+    """Everything that is to be known to draw the screen, and to press a key."""
+
+    plan: Plan
+    items: "tuple[Item, ...]" = ()
+    choice: Choice = Choice()
+    cursor: int = 0
+    top: int = 0
+    page: int = 10
+    view: str = LIST
+    scroll: int = 0
+    length: int = 0
+    message: str = ""
+    outcome: str = ""
+
+    @property
+    def here(self) -> "Item | None":
+        """The row that the cursor is on."""
+        return self.items[self.cursor] if self.items else None
+
+    @property
+    def undecided(self) -> "list[int]":
+        """The rows that somebody has to decide about."""
+        return [number for number, item in enumerate(self.items) if item.mark == "?"]
+
+
+# -- rows --------------------------------------------------------------------------------------
+
+
+def begin(plan: Plan, of: "Callable[[PlannedChange], str]", decide: str = "") -> Model:
+    """The model of a plan of which nothing was chosen yet, but perhaps decided for all."""
+    decided = tuple((each.path, decide) for each in plan.conflicts if can(plan, each, decide))
+    model = renewed(Model(plan, choice=Choice(decided=decided)), plan, of)
+    first = next((n for n, item in enumerate(model.items) if item.can_be_chosen), 0)
+    return model._replace(cursor=first)
+
+
+def renewed(model: Model, plan: Plan, of: "Callable[[PlannedChange], str]") -> Model:
+    """The same for another plan; rows that can be chosen stay where they are."""
+    known = {item.path: item for item in model.items if item.mark and item.path is not None}
+    changes = {change.path: change for change in plan.changes}
+    conflicts = {conflict.path: conflict for conflict in plan.conflicts}
+    remarks = (*plan.kept, *plan.skipped, *plan.shared)
+    reasons = {remark.path: remark.reason for remark in remarks}
+    rows, decisions = [], model.choice.decisions
+    for path in dict.fromkeys((*known, *conflicts, *changes)):
+        old = known.get(path)
+        conflict = conflicts.get(path) or (old.conflict if old is not None else None)
+        change = changes.get(path)
+        said = conflicts[path].reason if path in conflicts else reasons.get(path, "")
+        said = _said(change, of) if change is not None else said
+        decision = "?" if path in conflicts else decisions.get(path, "")
+        row = _row(path, change, conflict, decision, said, is_off=path in model.choice.off)
+        rows.append(row if change or old is None else row._replace(change=old.change))
+    shown = {row.path for row in rows}
+    items = (
+        *(Item("!", None, text) for text in plan.doubts),
+        *rows,
+        *(Item("keep", each.path, each.reason) for each in plan.kept if each.path not in shown),
+        *(Item("leave", each.path, each.reason) for each in plan.skipped if each.path not in shown),
+        *(Item("shared", each.path, each.reason) for each in plan.shared if each.path not in shown),
+        *(Item("later", None, _builds_on(each)) for each in plan.dependents),
+        *(Item("note", None, text) for text in plan.stays),
+    )
+    cursor = _where(model, items)
+    return _scrolled(model._replace(plan=plan, items=items, cursor=cursor))
+
+
+def _where(model: Model, items: "tuple[Item, ...]") -> int:
+    """Where the row is that the cursor was on: those above it may have become more or fewer."""
+    here = model.here
+    if here is not None and here.can_be_chosen:
+        return next(number for number, item in enumerate(items) if item.path == here.path)
+    return min(model.cursor, max(len(items) - 1, 0))
+
+
+def _said(change: "PlannedChange", of: "Callable[[PlannedChange], str]") -> str:
+    return f"outside the project  {of(change)}".rstrip() if change.outside else of(change)
+
+
+def _builds_on(later: "Dependent") -> str:
+    paths = ", ".join(path.decode("utf-8", "surrogateescape") for path in later.paths)
+    title = layout.cut(timeline.title(later.title), _LONGEST_TITLE)
+    return f'"{title}" of {later.agent} builds on this and stays; `+` takes it along: {paths}'
+
+
+def _row(
+    path: bytes,
+    change: "PlannedChange | None",
+    conflict: "Conflict | None",
+    decision: str,
+    said: str,
+    *,
+    is_off: bool,
+) -> Item:
+    """The row of a path; the decision is `?` if it is still open."""
+    if is_off and change is None:
+        mark, verb, said = " ", "leave", "left as it is"
+    elif decision == "?":
+        mark, verb = "?", "conflict"
+    elif decision and conflict is not None:
+        mark, verb = "x", WORDS[decision]
+    elif change is None:
+        mark, verb = "-", "keep"
+    else:
+        mark, verb = "x", change.verb
+    return Item(verb, path, said, mark, change, conflict)
+
+
+def can(plan: Plan, conflict: Conflict, decision: str) -> bool:
+    """Whether a conflict can be decided in this way."""
+    if plan.verb == ROLLBACK or not decision:
+        return False
+    if decision == MARKERS:
+        return conflict.marked is not None
+    has_sides = any((conflict.base, conflict.ours, conflict.theirs))
+    return has_sides if decision == TAKE_BACK else True
+
+
+def chosen(model: Model) -> "list[bytes] | None":
+    """The paths to be named for what is chosen; None if that is everything.
+
+    Whole folders are named where nothing below them is left out.
+    """
+    off = model.choice.off
+    if not off:
+        return None
+    blocked = {above for path in off for above in _ways(path)}
+    paths = [item.path for item in model.items if item.can_be_chosen and item.path is not None]
+    named = {}
+    for path in paths:
+        free = next((above for above in _ways(path) if above not in blocked), None)
+        if free is not None and path not in off:
+            named[free] = True
+    return list(named)
+
+
+def _ways(path: bytes) -> "list[bytes]":
+    """What one can name to mean a path; a file outside the project only by itself."""
+    if path.startswith(b"/"):
+        return [b"", path]
+    return [*_above(path), path]
+
+
+def _above(path: bytes) -> "list[bytes]":
+    """The folders above a path, from the top, the root first."""
+    if not path:
+        return []
+    parts = path.split(b"/")
+    return [b"/".join(parts[:end]) for end in range(len(parts))]
+
+
+# -- keys --------------------------------------------------------------------------------------
+
+
+def press(model: Model, key: str) -> Model:
+    """What a key makes of it."""
+    model = model._replace(message="")
+    if key == END_OF_INPUT:
+        return model._replace(outcome=QUIT)
+    if model.view != LIST:
+        return _press_in_text(model, key)
+    moved = _moved(model.cursor, model.page, key)
+    if moved is not None:
+        last = max(len(model.items) - 1, 0)
+        return _scrolled(model._replace(cursor=min(max(moved, 0), last)))
+    if key in KEYS:
+        return _decide(model, KEYS[key])
+    if key.lower() in KEYS:
+        return _decide_all(model, KEYS[key.lower()])
+    act = _ACTS.get(key)
+    return act(model) if act is not None else model._replace(message="`?` shows the keys")
+
+
+def _press_in_text(model: Model, key: str) -> Model:
+    moved = _moved(model.scroll, model.page, "pgdn" if key == " " else key)
+    if moved is not None:
+        return model._replace(scroll=min(max(moved, 0), max(model.length - model.page, 0)))
+    return model._replace(view=LIST, scroll=0)
+
+
+def _moved(at: int, page: int, key: str) -> "int | None":
+    if key in _MOVES:
+        return at + _MOVES[key]
+    if key in _PAGES:
+        return at + _PAGES[key] * max(page - 1, 1)
+    return _ENDS.get(key)
+
+
+def resized(model: Model, page: int, length: int) -> Model:
+    """The same on a screen of another size, with so many lines of text."""
+    page = max(page, 1)
+    scroll = min(model.scroll, max(length - page, 0))
+    return _scrolled(model._replace(page=page, length=length, scroll=scroll))
+
+
+def _scrolled(model: Model) -> Model:
+    """Let the cursor be on the screen, and no line of it be wasted."""
+    most = max(len(model.items) - model.page, 0)
+    top = min(model.top, model.cursor, most)
+    return model._replace(top=max(top, model.cursor - model.page + 1))
+
+
+def _open(model: Model) -> Model:
+    return model._replace(view=TEXT, scroll=0) if model.items else model
+
+
+def _toggle(model: Model) -> Model:
+    """Switch a path on or off; a folder with everything below it."""
+    here = model.here
+    if here is None or not here.can_be_chosen or here.path is None:
+        return model._replace(message="nothing to switch on or off here")
+    below = {
+        item.path
+        for item in model.items
+        if item.can_be_chosen and item.path is not None and _covers(here.path, item.path)
+    }
+    off = model.choice.off - below if here.path in model.choice.off else model.choice.off | below
+    return model._replace(choice=model.choice._replace(off=off))
+
+
+def _covers(path: bytes, other: bytes) -> bool:
+    return not path or other == path or other.startswith(path + b"/")
+
+
+def _decide(model: Model, decision: str) -> Model:
+    here = model.here
+    if here is None or here.conflict is None or here.path is None:
+        return model._replace(message="there is no conflict here to decide")
+    if not can(model.plan, here.conflict, decision):
+        return model._replace(message=_why_not(model.plan, decision))
+    return _decided(model, {here.path: decision})
+
+
+def _why_not(plan: Plan, decision: str) -> str:
+    if plan.verb == ROLLBACK:
+        return "in a rollback only space decides"
+    if decision == MARKERS:
+        return "markers are for text: `m`, `t` or `s`"
+    return "it is in the way: `m` or `s` leaves it"
+
+
+def _decide_all(model: Model, decision: str) -> Model:
+    """Decide all conflicts that are left and can be decided so."""
+    waiting = [model.items[number] for number in model.undecided]
+    able = [
+        item.path
+        for item in waiting
+        if item.path is not None and item.conflict and can(model.plan, item.conflict, decision)
+    ]
+    if not able:
+        return model._replace(message="there is no conflict left to decide so")
+    return _decided(model, dict.fromkeys(able, decision))
+
+
+def _decided(model: Model, found: "Mapping[bytes, str]") -> Model:
+    decided = tuple({**model.choice.decisions, **found}.items())
+    choice = model.choice._replace(decided=decided, off=model.choice.off - found.keys())
+    return model._replace(choice=choice)
+
+
+def _add_dependents(model: Model) -> Model:
+    """Take the later turns along that build on what is taken back."""
+    later = tuple(each.id for each in model.plan.dependents)
+    if not later:
+        return model._replace(message="no later turn builds on this")
+    return model._replace(choice=model.choice._replace(turns=(*model.plan.turns, *later)))
+
+
+def _apply(model: Model) -> Model:
+    waiting = model.undecided
+    if waiting:
+        left = f"{len(waiting):,} conflicts" if len(waiting) > 1 else "1 conflict"
+        said = f"{left} left: {_keys_for(model.plan, model.items[waiting[0]])}"
+        return _scrolled(model._replace(cursor=waiting[0], message=said))
+    if chosen(model) == []:
+        return model._replace(message="nothing is chosen; space chooses")
+    return model._replace(outcome=APPLY)
+
+
+def _keys_for(plan: Plan, item: Item) -> str:
+    keys = [key for key in KEYS if item.conflict and can(plan, item.conflict, KEYS[key])]
+    return f"{', '.join(keys)} or space" if keys else "space skips it"
+
+
+def _next_conflict(model: Model) -> Model:
+    waiting = model.undecided
+    if not waiting:
+        return model._replace(message="no conflict is left to decide")
+    after = [number for number in waiting if number > model.cursor]
+    return _scrolled(model._replace(cursor=(after or waiting)[0]))
+
+
+_ACTS: "Mapping[str, Callable[[Model], Model]]" = {
+    " ": _toggle,
+    "enter": _open,
+    "right": _open,
+    "d": _open,
+    "a": _apply,
+    "y": _apply,
+    "tab": _next_conflict,
+    "+": _add_dependents,
+    "?": lambda model: model._replace(view=HELP, scroll=0),
+    "q": lambda model: model._replace(outcome=QUIT),
+    "esc": lambda model: model._replace(outcome=QUIT),
+}

@@ -1,0 +1,218 @@
+"""What an undo or a redo is about: found by references, sessions, or as the newest on the stack."""
+
+from takeback.engine import references, stack
+from takeback.engine.naming import CHECKPOINT, RESTORE, TURN
+from takeback.errors import (
+    DecisionNeededError,
+    NothingToTakeBackError,
+    UnknownReferenceError,
+    UsageError,
+)
+from takeback.model.terms import ROLLBACK, UNDO
+from takeback.store import restores
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from takeback.engine.stack import Item
+    from takeback.store.ledger import Ledger
+    from takeback.store.restores import RestoreRow
+
+
+class Selection:
+    """What is taken back or put back together: one entry of the stack, or several turns of it.
+
+    `items` are the newest first. `undo` is what is put back; `passed` tells how many newer turns
+    changed nothing. `is_newest` tells that it is what a bare `undo` or `redo` means.
+    """
+
+    __slots__ = ("is_newest", "items", "passed", "undo")
+
+    def __init__(
+        self,
+        items: "Sequence[Item]",
+        *,
+        undo: "RestoreRow | None" = None,
+        is_newest: bool = False,
+        passed: int = 0,
+    ) -> None:
+        self.items = tuple(sorted(items, key=lambda item: -item.opened))
+        self.undo = undo
+        self.is_newest = is_newest
+        self.passed = passed
+
+    @property
+    def newest(self) -> "Item":
+        """The newest of them, after which several are called."""
+        return self.items[0]
+
+    @property
+    def turns(self) -> "tuple[int, ...]":
+        """The numbers of the turns; none, if it is a rollback."""
+        return tuple(item.number for item in self.items if item.restore is None)
+
+    @property
+    def before(self) -> int:
+        """The checkpoint before the first of them."""
+        return min(item.before for item in self.items)
+
+    @property
+    def is_a_part(self) -> bool:
+        """Whether more was taken back together than is put back now."""
+        return self.undo is not None and not set(self.turns) >= set(self.undo.turns)
+
+    def one(self, name: str) -> str:
+        """What all of them have in common: their session, or their agent; else nothing."""
+        found = {str(getattr(item, name)) for item in self.items}
+        return found.pop() if len(found) == 1 else ""
+
+
+class Selector:
+    """Finds what is meant, and says why it cannot be."""
+
+    def __init__(self, ledger: "Ledger", time: float) -> None:
+        self._ledger = ledger
+        self._time = time
+
+    # -- undo ------------------------------------------------------------------------------
+
+    def to_undo(self, refs: "Sequence[str]", session: "str | None") -> Selection:
+        """The newest live entry, or those that are named."""
+        within = self.session(session)
+        newest = stack.newest(self._ledger, within)
+        if not refs:
+            if newest is None:
+                raise self._nothing_to_undo(session, within)
+            passed = stack.passed_over(self._ledger, newest, within)
+            return Selection([newest], is_newest=True, passed=passed)
+        items = list({(i.restore is None, i.number): i for i in self._items(refs, within)}.values())
+        for item in items:
+            self.require_live(item)
+        if len(items) > 1 and any(item.restore is not None for item in items):
+            raise UsageError(
+                "a rollback can only be taken back alone", hint="name it alone, or turns only"
+            )
+        is_newest = newest is not None and [i.opened for i in items] == [newest.opened]
+        return Selection(items, is_newest=is_newest)
+
+    def of_session(self, session: str) -> Selection:
+        """All live turns of a session that changed something."""
+        number = references.session(self._ledger, session, self._time)
+        items = stack.live_turns(self._ledger, number)
+        newest = stack.newest(self._ledger)
+        is_newest = newest is not None and [i.opened for i in items] == [newest.opened]
+        return Selection(items, is_newest=is_newest)
+
+    def _items(self, refs: "Sequence[str]", within: "int | None") -> "list[Item]":
+        return [self.item(ref, within) for ref in refs]
+
+    def _nothing_to_undo(
+        self, session: "str | None", within: "int | None"
+    ) -> NothingToTakeBackError:
+        goes_back = "`takeback rollback REF` goes back to any state"
+        if stack.newest_undo(self._ledger, within) is None:
+            return NothingToTakeBackError(
+                _nothing("undo", session), hint=f"`takeback log` shows turns; {goes_back}"
+            )
+        return NothingToTakeBackError(
+            _nothing("undo", session).replace("nothing", "nothing left"),
+            hint=f"`takeback redo` puts back what was taken back last; {goes_back}",
+        )
+
+    def require_live(self, item: "Item") -> None:
+        """An error if something is undone already, or gone back over."""
+        if item.undone is not None:
+            raise NothingToTakeBackError(
+                f"`{item.id}` is undone already", hint=f"`takeback redo {item.id}` puts it back"
+            )
+        self.require_uncovered(item)
+
+    def require_uncovered(self, item: "Item") -> None:
+        """An error if a rollback went back over something."""
+        if item.covered is not None:
+            over = restores.find(self._ledger, "WHERE number = ?", (item.covered,))
+            name = over.id if over is not None else ""
+            raise NothingToTakeBackError(
+                f"the rollback `{name}` went back over `{item.id}`",
+                hint=f"`takeback undo {name}` takes the rollback back",
+            )
+
+    # -- redo ------------------------------------------------------------------------------
+
+    def to_redo(self, ref: "str | None", session: "str | None") -> Selection:
+        """What the newest undo took, or what is named."""
+        within = self.session(session)
+        newest = stack.newest_undo(self._ledger, within)
+        named = self.item(ref, within) if ref is not None else None
+        if named is not None:
+            self.require_uncovered(named)
+        undo = newest if named is None else self._undo_of(named)
+        if undo is None:
+            what = f"`{ref}` is not undone" if ref is not None else _nothing("redo", session)
+            raise NothingToTakeBackError(what, hint="`takeback log --all` shows what was undone")
+        if named is None:
+            self._require_unblocked(undo, within)
+        items = [named] if named is not None else self._left_of(undo)
+        for item in items:
+            self.require_uncovered(item)
+        is_newest = newest is not None and newest.number == undo.number
+        return Selection(items, undo=undo, is_newest=is_newest)
+
+    def _left_of(self, undo: "RestoreRow") -> "list[Item]":
+        """What an undo took that was not put back without the others."""
+        items = stack.undone_by(self._ledger, undo)
+        left = [item for item in items if item.undone == undo.number]
+        return left if left and not undo.partial else items
+
+    def _undo_of(self, item: "Item") -> "RestoreRow | None":
+        undo = stack.undo_of(self._ledger, item)
+        if undo is not None and len(undo.turns) > 1 and item.undone != undo.number:
+            return undo if undo.partial else None  # it was put back without the others
+        return undo
+
+    def _require_unblocked(self, undo: "RestoreRow", within: "int | None") -> None:
+        """After an undo and new work, putting it back is a decision, not a reflex."""
+        newest = stack.newest(self._ledger, within)
+        if newest is None or newest.opened < undo.event:
+            return
+        item = stack.undone_by(self._ledger, undo)[0]
+        raise DecisionNeededError(
+            f"{newest.called} (`{newest.id[:8]}`) came after the undo of {item.called}",
+            hint=f"`takeback redo {item.id[:8]}` puts it back all the same",
+        )
+
+    # -- what is meant ---------------------------------------------------------------------
+
+    def item(self, ref: str, session: "int | None" = None) -> "Item":
+        """The entry of the stack that a reference means."""
+        meant = references.find(self._ledger, ref, self._time, session)
+        if meant.kind == TURN and not meant.before:
+            return stack.turn(self._ledger, meant.number)
+        if meant.kind == RESTORE and not meant.before:
+            row = restores.find(self._ledger, "WHERE number = ?", (meant.number,))
+            if row is not None and row.verb == ROLLBACK:
+                return stack.rollback(self._ledger, row)
+            if row is not None:
+                undo = row if row.verb == UNDO else self._undo(row)
+                return stack.undone_by(self._ledger, undo)[0]
+        hint = "`takeback log` shows turns and their ids"
+        if meant.kind == CHECKPOINT or meant.before:
+            hint = f"`takeback rollback {meant.ref}` goes back to that state"
+        raise UnknownReferenceError(f"`{meant.ref}` means no turn and no rollback", hint=hint)
+
+    def _undo(self, redo: "RestoreRow") -> "RestoreRow":
+        row = restores.find(self._ledger, "WHERE number = ?", (redo.entry or 0,))
+        assert row is not None, "a redo names the undo that it put back"
+        return row
+
+    def session(self, session: "str | None") -> "int | None":
+        """The number of a session that is named."""
+        if session is None:
+            return None
+        return references.session(self._ledger, session, self._time)
+
+
+def _nothing(verb: str, session: "str | None") -> str:
+    where = f" in the session `{session}`" if session is not None else ""
+    return f"there is nothing to {verb}{where}"

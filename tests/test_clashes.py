@@ -1,0 +1,133 @@
+"""A conflict in words: the places where the sides clash, and what each side is."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from takeback.cli import clashes
+from takeback.model import reasons
+from takeback.model.plan import Conflict
+from takeback.model.tree import FOLDER, LINK, NO_HASH, NO_OBJECT, REGULAR, Entry
+
+LINE = st.binary(max_size=8).filter(lambda line: b"\n" not in line and line[:1] not in b"<|=>")
+LINES = st.lists(LINE.map(lambda line: line + b"\n"), max_size=4)
+SIDES = st.tuples(LINES, LINES, LINES)
+
+
+def entry(kind: int = REGULAR, mode: int = 0o644, size: int = 3, reason: int = 0) -> Entry:
+    """An entry of some kind."""
+    return Entry(b"", kind | mode, reason, size, NO_HASH, 0, 0, NO_OBJECT)
+
+
+def marked(sides: tuple[list[bytes], list[bytes], list[bytes]]) -> bytes:
+    """One place with markers."""
+    ours, base, theirs = (b"".join(side) for side in sides)
+    return b"<<<<<<< now\n%s||||||| left\n%s=======\n%s>>>>>>> before\n" % (ours, base, theirs)
+
+
+def told(conflict: Conflict, verb: str = "undo", most_places: int = 0, most: int = 0) -> list[str]:
+    """What is told of a conflict, without styles."""
+    found = clashes.told(
+        conflict, verb, lambda _: "there", most_places=most_places, most_lines=most
+    )
+    return [text for _, text in found]
+
+
+def in_text(text: bytes, path: bytes = b"file") -> Conflict:
+    """A conflict in a text."""
+    return Conflict(path, "", base=entry(), ours=entry(), theirs=entry(), marked=text)
+
+
+@given(st.lists(st.tuples(LINES, SIDES), max_size=4), LINES)
+def test_places_are_found_between_markers(
+    parts: list[tuple[list[bytes], tuple[list[bytes], list[bytes], list[bytes]]]],
+    tail: list[bytes],
+) -> None:
+    """Each place has its three sides, and the line where it begins in the file as it is now."""
+    text = b"".join(b"".join(before) + marked(sides) for before, sides in parts) + b"".join(tail)
+    found = clashes.places(text)
+    assert [(p.ours, p.base, p.theirs) for p in found] == [sides for _, sides in parts]
+    now: list[bytes] = []
+    for place, (before, sides) in zip(found, parts, strict=True):
+        now += before
+        assert place.line == len(now) + 1
+        now += sides[0]
+
+
+def test_the_three_sides_of_a_text() -> None:
+    """What the turn left, what is there now and what undo wants, line by line."""
+    text = b"a\n" + marked(([b"mine\n", b"\tmore\n"], [b"turn\n"], []))
+    assert told(in_text(text)) == [
+        "line 2",
+        "the turn left | turn",
+        "now it is     | mine",
+        "              |         more",
+        "undo wants    | (nothing)",
+    ]
+    assert told(in_text(text), "redo")[1] == "the undo left | turn"
+
+
+def test_long_sides_are_cut() -> None:
+    """Of many lines the first are shown, and the others counted; of many places, too."""
+    text = marked(([b"%d\n" % n for n in range(9)], [b"x\n"], [b"y\n"])) * 3
+    said = told(in_text(text), most_places=2, most=3)
+    assert said[2:6] == [
+        "now it is     | 0",
+        "              | 1",
+        "              | 2",
+        "              | (and 6 more lines)",
+    ]
+    assert said[-1] == "and 1 more place"
+    assert len(told(in_text(text))) == 3 * (1 + 1 + 9 + 1)
+
+
+def test_other_conflicts_are_told_in_words() -> None:
+    """Of what is no text it says what each side is; modes only where they differ."""
+    binary = Conflict(b"bin", "", base=entry(size=10), ours=entry(size=20), theirs=entry(size=30))
+    assert told(binary) == [
+        "the turn left | file, 10 bytes",
+        "now it is     | file, 20 bytes",
+        "undo wants    | file, 30 bytes",
+    ]
+    odd = Conflict(b"odd", "", ours=entry(LINK), theirs=entry(mode=0o755))
+    assert told(odd) == [
+        "the turn left | (nothing)",
+        "now it is     | link to there",
+        "undo wants    | file, 3 bytes",
+    ]
+    folders = Conflict(b"dir", "", base=entry(FOLDER, 0o700), ours=entry(mode=0o644))
+    assert told(folders)[:2] == [
+        "the turn left | folder, mode 0700",
+        "now it is     | file, 3 bytes, mode 0644",
+    ]
+    unknown = Conflict(b"big", "", base=entry(), ours=entry(reason=reasons.TOO_LARGE))
+    assert told(unknown)[1] == "now it is     | not covered (too large)"
+    assert told(Conflict(b"way", "in the way")) == []
+
+
+def test_what_acts_on_a_terminal_is_shown_only() -> None:
+    """Escape sequences in a file are escaped."""
+    said = told(in_text(marked(([b"\x1b[2J\n"], [b"\xff\n"], [b"\r\n"]))))
+    assert said[1:3] == ["the turn left | \\xff", "now it is     | \\x1b[2J"]
+
+
+def test_secrets_are_masked() -> None:
+    """Neither the preview nor the JSON shows values of `.env`, nor anything of a key."""
+    text = marked(([b"KEY=mine\n"], [b"KEY=turn\n"], [b"KEY=old\n"]))
+    conflict = in_text(text, b".env")
+    said = "\n".join(told(conflict)) + str(clashes.as_json(conflict)["marked"])
+    assert said.count("KEY=••••") == 6
+    assert not any(secret in said for secret in ("mine", "turn\n", "old"))
+    key = in_text(text, b"id_rsa")
+    assert told(key) == ["a secret file; nothing of it is shown"]
+    assert clashes.as_json(key)["marked"] is None
+
+
+def test_json_of_the_sides() -> None:
+    """Kind, size and mode of each side, null where it is absent; the text with its markers."""
+    text = marked(([b"1\n"], [b"2\n"], [b"\xff\n"]))
+    conflict = in_text(text)
+    conflict.base = None
+    said = clashes.as_json(conflict)
+    assert said["base"] is None
+    assert said["ours"] == {"kind": "file", "size": 3, "mode": "0644"}
+    assert said["marked"] == text.decode("utf-8", "replace")

@@ -1,0 +1,113 @@
+"""Whatever is pressed in the interactive preview: what it shows last is what is done."""
+
+from collections.abc import Iterator, Sequence
+
+import pytest
+from hypothesis import HealthCheck, event, given, settings
+from hypothesis import strategies as st
+
+from oracle import Picture, differences
+from shop import Shop
+from takeback.cli.contents import Contents
+from takeback.cli.picker import Model
+from takeback.cli.picking import Picking
+from takeback.cli.render import Screen
+from takeback.cli.restoring import Wanted
+from takeback.model.terms import DECISIONS
+from takeback.model.tree import REGULAR
+
+KEYS = ["down", "up", "end", " ", "m", "t", "b", "s", "M", "T", "tab"]
+KEPT = ("mine", "skip", "leave", "keep")
+LINES = "".join(f"line {number}\n" for number in range(20))
+
+
+class Fingers:
+    """In the place of a terminal: presses keys one after the other, and looks at nothing."""
+
+    def __init__(self, keys: Sequence[str]) -> None:
+        self._keys = iter([*keys, "a", "q"])
+
+    def draw(self, lines: Sequence[tuple[str, str]]) -> None:
+        """Look at the screen."""
+
+    def key(self) -> str:
+        """Press the next one."""
+        return next(self._keys)
+
+
+@pytest.fixture(scope="module")
+def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
+    """A turn that does a bit of everything, and somebody who worked on after it."""
+    folder = tmp_path_factory.mktemp("picking")
+    (folder / "home").mkdir(mode=0o700)
+    (folder / "tree").mkdir()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TAKEBACK_HOME", str(folder / "home"))
+        made = Shop(folder / "tree")
+        made.write(
+            {"old/a": LINES, "old/b": "b\n", "merged": LINES, "bin": "\0old", "moved": LINES}
+        )
+        made.project.checkpoint("more")
+        gone: dict[str, str | None] = {"old/b": None, "src/cart.py": None}
+        with made.session.turn("Everything") as turn, turn.step("Bash", {"command": "make"}):
+            made.write(gone | {"new/x/1": "1\n", "new/x/2": "2\n", "new/y": "y\n"})
+            made.write({"merged": LINES.replace("line 3\n", "3\n"), "bin": "\0new"})
+            made.write({"src/pay.py": "def pay():\n    return 2\n", "notes.md": "turn\n"})
+            (folder / "tree/moved").rename(folder / "tree/there")
+        made.write({"merged": LINES.replace("line 3\n", "3\n").replace("line 17\n", "17\n")})
+        made.write({"src/pay.py": "def pay():\n    return 3\n", "bin": "\0mine", "new/x/3": "3\n"})
+        made.write({"src/cart.py": "mine\n", "moved": "mine\n"})
+        with made.project:
+            yield made
+
+
+def picked(shop: Shop, keys: Sequence[str], decide: str) -> tuple[Model, bool]:
+    """Press keys; the last list, and whether it was applied."""
+    project, contents, screen = shop.project, Contents(shop.project), Screen()
+    picking = Picking(
+        screen,
+        contents,
+        lambda wanted: project.plan_undo(
+            "Everything", paths=wanted.paths, decide=wanted.decide, inside=wanted.inside
+        ),
+        Wanted([], b"", decide),
+    )
+    plan = picking.choose(project.plan_undo("Everything"), Fingers(keys))
+    assert picking.shown is not None
+    return picking.shown, plan is not None and bool(project.apply(plan, yes=True).id)
+
+
+def wrong(shop: Shop, model: Model, before: Picture) -> list[str]:
+    """Where the tree is not as the last list said."""
+    found = []
+    after = shop.picture()
+    changed = {line.split(":")[0] for line in differences(before, after)}
+    for item in model.items:
+        if item.path is None or not item.mark:
+            continue
+        name = item.path.decode()
+        stays = item.verb in KEPT or item.mark != "x"
+        path = shop.tree / name
+        if stays and name in changed:
+            found.append(f"{name} was to stay")
+        if not stays and item.change is not None:
+            want = item.change.after
+            if want is None and path.exists():
+                found.append(f"{name} was to go")
+            is_file = want is not None and want.kind == REGULAR
+            if is_file and path.read_bytes() != shop.project.contents(want)[0]:
+                found.append(f"{name} was to be another")
+    return found
+
+
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(keys=st.lists(st.sampled_from(KEYS), max_size=25), decide=st.sampled_from(["", *DECISIONS]))
+def test_what_is_shown_last_is_done(shop: Shop, keys: list[str], decide: str) -> None:
+    """Every path that is marked is done as its row says, and every other one stays as it is."""
+    before = shop.picture()
+    model, is_done = picked(shop, keys, decide)
+    event(f"applied: {is_done}")
+    if is_done:
+        assert wrong(shop, model, before) == []
+        shop.project.redo()
+    assert not differences(before, shop.picture())
