@@ -27,7 +27,7 @@ from hostile.ground import new_ground
 from takeback import errors
 from takeback.session import Turn
 from takeback.store import audit, fsops, schema
-from tree_edits import PATHS, Edit, perform
+from tree_edits import CONTENTS, PARTS, PATHS, Edit, perform
 from undo_model import Act, Model, Outlook, Refused, Tree, copy_of, differing
 
 EXAMPLES = int(os.environ.get("TAKEBACK_TEST_EXAMPLES", "0")) or 25
@@ -144,10 +144,12 @@ _ways = weighted(
     (1, st.just(("child", -1, -1))),
     (2, st.tuples(st.just("child"), st.integers(0, 150), st.integers(-60, 60))),
 )
+_three = st.lists(st.integers(0, 7), min_size=3, max_size=3)
 _stays = st.sampled_from([False, False, True])
 actions = weighted(
     (6, _action("turn", agent=agents, script=scripts, stays=_stays)),
     (4, _action("somebody_works", script=scripts)),
+    (4, _action("both_edit", agent=agents, path=st.sampled_from(PATHS), picks=_three)),
     (9, _action("restore", **_wish, way=_ways, keep_mtime=st.booleans())),
     (1, _action("make_plan", **_wish)),
     (1, _action("apply_plan")),
@@ -204,6 +206,19 @@ class Restores(RuleBasedStateMachine):
         self.somebody_works(script)
         if not stays:
             self._end(agent)
+
+    def both_edit(self, agent: int, path: bytes, picks: list[int]) -> None:
+        """A long text, which an agent and then you change: its parts, or its mode."""
+        texts = [CONTENTS.index(text) for text in PARTS]
+        perform(self.root, ("write", path, texts[picks[0] % 4]))
+        perform(self.root, ("chmod", path, 0))
+        self._begin(agent)
+        for pick in picks[1:]:
+            perform(
+                self.root, ("chmod", path, pick) if pick > 5 else ("write", path, texts[pick % 4])
+            )
+            if self.running[agent] is not None:
+                self._end(agent)
 
     def end(self, agent: int) -> None:
         """A turn ends, if one runs."""
