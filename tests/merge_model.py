@@ -150,13 +150,18 @@ class Model:
         )
 
     def orphans(self, dropped: Collection[Edit]) -> set[str]:
-        """Names of files that would go although an edit counts that was made to them since."""
+        """Names of files that would go although they are not as they were left.
+
+        An edit counts that was made since; or, if a deletion is put back, one from before it does
+        not.
+        """
         found = set()
         for text in self.texts:
             if text.is_there(self.dropped) and not text.is_there(dropped):
                 gone = text.made if text.made in dropped else text.deleted[-1]
-                counting = (e for e in text.edits() if e not in dropped)
-                if any(edit.number > gone.number for edit in counting):
+                since = [e for e in text.edits() if e.number > gone.number and e not in dropped]
+                before = [e for e in text.edits() if e.number < gone.number and e in dropped]
+                if since or (before and gone is not text.made):
                     found.add(text.name(self.dropped))
         return found
 

@@ -227,7 +227,8 @@ class Shop:
 
     def redo(self, chosen: int) -> None:
         """One turn that was taken back is put back, whatever happened since."""
-        undone = [turn for turn in sorted(self.undone) if not self.model.is_elsewhere(turn)]
+        undone = [turn for _, turn in self.ended if turn in self.undone]
+        undone = [turn for turn in undone if not self.model.is_elsewhere(turn)]
         if undone:
             turn = undone[chosen % len(undone)]
             dropped = self.model.dropped - self.model.of([turn])
