@@ -308,7 +308,7 @@ class Model:
         chosen = {path for path in taken if is_in(path, scope)} if scope else set(taken)
         chosen |= {path for group in groups if group & chosen for path in group}
         made = self._made_since(taken.values(), entry)
-        self.doubt = Doubt(self.tree, taken.values(), made)
+        self.doubt = Doubt(self.tree, taken.values(), {*made, *self._made_instead(taken)})
         reverting = Reverting(self.tree, Renamed(self.tree, made, similarity))
         done: set[bytes] = set()
         for old, new in moves(taken.values(), groups, self.tree, similarity):
@@ -350,6 +350,13 @@ class Model:
             if change.state > since and is_by_others and change.makes_a_file:
                 made[change.path] = change.origin
         return made
+
+    def _made_instead(self, taken: Iterable[bytes]) -> set[bytes]:
+        """What restores made when they removed one of these paths: it may be its old name."""
+        restored = [c for c in self.changes if c.by is not None and c.by.kind != TURN]
+        paths = set(taken)
+        states = {c.state for c in restored if c.path in paths and c.after is None}
+        return {c.path for c in restored if c.state in states and c.makes_a_file}
 
     def _runs(self, path: bytes, is_taken: Callable[[Change], bool]) -> list[Run]:
         """Changes of a path that follow each other as one, the newest first."""
