@@ -82,6 +82,7 @@ class Shop:
         self.root = Path(os.fsdecode(ground.root))
         self.model = Model()
         self._written = 0
+        self.taken_back: tuple[str, ...] = ()
         nobody = self.model.edit("")
         for name in NAMES[:2]:
             self.model.create(nobody, name, [self._line("before") for _ in range(LINES)])
@@ -218,8 +219,10 @@ class Shop:
         dropped = self.model.dropped | self.model.of(turns)
         if not self._restore("undo", given, dropped):
             return
+        # Of a whole session, only the turns that changed something are taken back.
+        turns = [turn for turn in turns if turn in self.taken_back]
         self.undone |= set(turns)
-        if then_redo:
+        if then_redo and turns:
             self.project.redo()
             assert self.content() == before, "undo and redo without anything in between"
             self.undone -= set(turns)
@@ -258,6 +261,7 @@ class Shop:
             for name in orphans:
                 assert set(self.model.own_lines(name, dropped)) <= set(found[name])
             raise Told
+        self.taken_back = report.plan.turns
         merged = any(change.verb == "merge" for change in report.plan.changes)
         event(f"{verb}: {'merged' if merged else 'exact'}")
         self.model.dropped = dropped - self.model.overruled(dropped)
