@@ -149,20 +149,23 @@ class Model:
             if edit.turn == turn
         )
 
-    def orphans(self, dropped: Collection[Edit]) -> set[str]:
-        """Names of files that would go although they are not as they were left.
+    def orphans(self, dropped: Collection[Edit]) -> dict[str, Text]:
+        """Files that would go although they are not as they were left, by their old and new names.
 
         An edit counts that was made since; or, if a deletion is put back, one from before it does
-        not.
+        not. What was made and deleted by what is taken back comes back first.
         """
-        found = set()
+        found: dict[str, Text] = {}
         for text in self.texts:
-            if text.is_there(self.dropped) and not text.is_there(dropped):
+            comes_back = any(deletion in dropped for deletion in text.deleted)
+            was_there = text.is_there(self.dropped) or comes_back
+            if was_there and not text.is_there(dropped):
                 gone = text.made if text.made in dropped else text.deleted[-1]
                 since = [e for e in text.edits() if e.number > gone.number and e not in dropped]
                 before = [e for e in text.edits() if e.number < gone.number and e in dropped]
                 if since or (before and gone is not text.made):
-                    found.add(text.name(self.dropped))
+                    names = (text.name(self.dropped), text.name(dropped))
+                    found |= dict.fromkeys(names, text)
         return found
 
     def overruled(self, dropped: Collection[Edit]) -> set[Edit]:
@@ -183,10 +186,12 @@ class Model:
             found |= {edit for edit, _ in names}
         return found - self.dropped
 
-    def own_lines(self, name: str, dropped: Collection[Edit]) -> list[str]:
-        """The lines of a file that is there now which edits wrote that are not dropped."""
+    def own_lines(self, text_of: Text, dropped: Collection[Edit]) -> list[str]:
+        """The lines of a file, as it is now, which edits wrote that are not dropped."""
         found = []
-        for line in self._visible(name):
+        for line in text_of.lines:
+            if line.shown(self.dropped) is None:
+                continue
             states = [state for state in line.states if state[0] not in self.dropped]
             edit, text = [(line.made, line.text), *states][-1]
             if edit not in dropped and text is not None:

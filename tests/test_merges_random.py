@@ -253,13 +253,14 @@ class Shop:
             expected = {"": ["somebody should have been asked"]}
         found = self.tree()
         said = {os.fsdecode(remark.path) for remark in report.plan.kept}
-        orphans = said & self.model.orphans(dropped)
+        orphans = {n: text for n, text in self.model.orphans(dropped).items() if n in said}
         for name in found.keys() | expected.keys():
             if name not in orphans:
                 assert found.get(name) == expected.get(name), name
         if orphans:
-            for name in orphans:
-                assert set(self.model.own_lines(name, dropped)) <= set(found[name])
+            for text in orphans.values():
+                lines = {line for name in orphans for line in found.get(name, ())}
+                assert set(self.model.own_lines(text, dropped)) <= lines
             raise Told
         self.taken_back = report.plan.turns
         merged = any(change.verb == "merge" for change in report.plan.changes)
