@@ -591,3 +591,18 @@ def test_the_middle_of_a_thousand_turns(work: Work) -> None:
     assert paths_of(report.plan) == {f"f{name}": "merge"}
     work.project.redo()
     assert work.picture() == before
+
+
+def test_what_others_wrote_comes_back_with_a_deletion(work: Work, other: Session) -> None:
+    """A turn made a file and deleted it; in between another session renamed it and wrote in it."""
+    made, theirs = work.tree / "made.py", work.tree / "theirs.py"
+    with work.turn("makes and deletes") as turn:
+        with turn.step("Write", paths=[made]):
+            work.put("made.py", text())
+        with other.turn("goes on") as another, another.step("Edit", paths=[made, theirs]):
+            work.move("made.py", "theirs.py")
+            set_line(work, "theirs.py", 3, "theirs")
+        with turn.step("Write", paths=[theirs]):
+            work.remove("theirs.py")
+    work.project.undo(turn.id)
+    assert work.text("theirs.py") == text(_3="theirs")

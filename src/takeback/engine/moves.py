@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     Renames = dict[bytes, set[bytes]]
     At = Callable[[bytes], Entry | None]
     Read = Callable[[Entry], bytes]
+    Was = Callable[[int, bytes], Entry | None]
+    """What a path was at a checkpoint."""
 
     class Renamed(Protocol):
         """Finds files that somebody renamed."""
@@ -101,11 +103,14 @@ def other_sides(renames: "Renames", is_chosen: "Callable[[bytes], bool]") -> "di
     return found
 
 
-def moves(taken: "Iterable[Taken]", renames: "Renames", now: "View", read: "Read") -> "list[Move]":
+def moves(
+    taken: "Iterable[Taken]", renames: "Renames", now: "View", was: "Was", read: "Read"
+) -> "list[Move]":
     """The renames of which both ends are plain: one name went in the end, one came first of all.
 
     If a file was renamed and edited at once, nobody noted it. It is looked for only if what came
-    was changed since, or the old name was given anew: otherwise both are right without that.
+    was changed since, or the old name was given anew: otherwise both are right without that. What
+    was not there yet when the new name came cannot be its old one.
     """
     known = {each.path: each for each in taken}
     old = {p: e for p, e in known.items() if _is_file(e.runs[0][0]) and not e.runs[0][1]}
@@ -118,6 +123,7 @@ def moves(taken: "Iterable[Taken]", renames: "Renames", now: "View", read: "Read
             name: old[name].runs[0][0]
             for name in sorted(old.keys() - renames.keys())
             if is_changed or now.at(name) is not None
+            if new[path].is_forward or was(new[path].first - 1, name) is not None
         }
         if left:
             name = most_like(new[path].runs[0][1], left, read)

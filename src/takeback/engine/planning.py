@@ -180,7 +180,7 @@ class Planner:
         others = other_sides(renames, within.cover)
         moved: dict[bytes, Move] = {}
         done: dict[Move, bool] = {}
-        for move in moves(taken, renames, self.now, self._trees.content):
+        for move in moves(taken, renames, self.now, self._reverts.at, self._trees.content):
             names = {each.path for each in move.names}
             renames |= dict.fromkeys(names - renames.keys(), names)
             if within.cover(move.old.path) or move.old.path in others:

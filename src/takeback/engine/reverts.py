@@ -69,9 +69,14 @@ class Taken:
         self.leads_to = run.first - 1
 
     @property
+    def is_forward(self) -> bool:
+        """Whether it is done once more, and not taken back."""
+        return self.leads_to == self.last
+
+    @property
     def order(self) -> int:
         """Where it comes in a row: the newest first, or what is done once more as it was done."""
-        return self.first if self.leads_to == self.last else -self.last
+        return self.first if self.is_forward else -self.last
 
     def turn_round(self) -> None:
         """Let it be done once more."""
