@@ -81,11 +81,21 @@ class Terminal:
             found, status = os.waitpid(self.process, os.WNOHANG)
             if found:
                 self.process = 0
+                self._read_the_rest()
                 return os.waitstatus_to_exitcode(status)
             if select.select([self._fd], [], [], 0.01)[0]:
                 with contextlib.suppress(OSError):
                     self.seen += os.read(self._fd, 4096)
         pytest.fail(f"it does not end: {self.seen!r}")
+
+    def _read_the_rest(self) -> None:
+        """What the process wrote last, and nobody has read yet."""
+        with contextlib.suppress(OSError):
+            while self._fd >= 0 and select.select([self._fd], [], [], 0)[0]:
+                more = os.read(self._fd, 65536)
+                if not more:
+                    return
+                self.seen += more
 
     def hang_up(self) -> None:
         """Close the window."""
