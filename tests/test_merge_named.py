@@ -326,6 +326,83 @@ def test_what_does_not_build_on_a_turn_is_not_named(work: Work) -> None:
     assert not work.project.plan_undo(first.id).dependents
 
 
+# -- once more -----------------------------------------------------------------------------------
+
+
+def added_and_deleted(work: Work) -> tuple[Turn, Turn]:
+    """One turn adds a line and makes a file, the next one deletes both and adds a last line."""
+    work.put("code.py", text())
+    with work.session.turn("adds") as adds:
+        work.put("code.py", text(_3="line 3\nadded"))
+        work.put("made", "made\n")
+    with work.session.turn("deletes") as deletes:
+        work.put("code.py", text(_12="line 12\nlast"))
+        work.remove("made")
+    return adds, deletes
+
+
+@pytest.mark.parametrize("together", [False, True])
+def test_a_redo_that_had_nothing_to_do_has_nothing_to_take_back(work: Work, together: bool) -> None:
+    """What a turn did counts once it was put back as it was put back, not as it was once done."""
+    adds, deletes = added_and_deleted(work)
+    if together:
+        work.project.undo([adds.id, deletes.id])
+    else:
+        work.project.undo(deletes.id)
+        work.project.undo(adds.id)
+    assert work.text("code.py") == text()
+    for _ in range(2):
+        work.project.redo(deletes.id)
+        assert work.text("code.py") == text(_12="line 12\nlast")
+        work.project.undo(deletes.id)
+        assert work.text("code.py") == text(), "not the line of the other turn again"
+        assert work.has_none("made")
+
+
+def test_what_an_undo_left_alone_is_taken_back_later(work: Work) -> None:
+    """What was skipped, and so never put back, still is what the turn itself did."""
+    work.put("code.py", text())
+    with work.turn() as turn:
+        work.put("code.py", text(_3="agent's"))
+        work.put("made", "made\n")
+    work.put("code.py", text(_3="mine"))
+    work.project.undo(turn.id, decide="skip-conflicts")
+    assert work.has_none("made")
+    work.project.redo(turn.id)
+    work.put("code.py", text(_3="agent's"))
+    work.project.undo(turn.id)
+    assert work.text("code.py") == text()
+    assert work.has_none("made")
+
+
+def test_what_was_put_back_path_by_path_is_taken_back_whole(work: Work) -> None:
+    """All redos of one undo together are what is taken back."""
+    with work.turn() as turn:
+        work.put("one", "1\n")
+        work.put("two", "2\n")
+    work.project.undo(turn.id)
+    work.project.redo(turn.id, paths=["one"])
+    work.project.redo(turn.id)
+    assert work.has("one", "two")
+    work.project.undo(turn.id)
+    assert work.has_none("one", "two")
+    work.project.redo(turn.id)
+    assert work.has("one", "two")
+
+
+def test_one_of_two_that_were_put_back_together(work: Work) -> None:
+    """Of turns that came back together, one can go again alone."""
+    adds, deletes = added_and_deleted(work)
+    work.project.undo([adds.id, deletes.id])
+    work.project.redo()
+    work.project.undo(deletes.id)
+    assert work.text("code.py") == text(_3="line 3\nadded")
+    assert work.has("made")
+    work.project.undo(adds.id)
+    assert work.text("code.py") == text()
+    assert work.has_none("made")
+
+
 # -- folders that grow past a limit ------------------------------------------------------------
 
 GROWING = {"node_modules": "", "cache": "cache/\n"}

@@ -6,6 +6,7 @@ merged, and what cannot be merged is a conflict. No folder is made or removed.
 
 import os
 
+from takeback.engine import standing
 from takeback.engine.changes import Run
 from takeback.engine.entries import is_same
 from takeback.engine.naming import quoted
@@ -39,7 +40,9 @@ class Elsewhere:
 
     def __init__(self, ledger: "Ledger", chosen: "Selection") -> None:
         self._ledger = ledger
-        if chosen.undo is None or chosen.is_a_part:
+        if chosen.undo is None:
+            self._rows = standing.rows_outside(ledger, chosen.turns)
+        elif chosen.is_a_part:
             self._rows = outside.of_turns(ledger, chosen.turns)
         else:
             self._rows = outside.of_restore(ledger, chosen.undo.number)

@@ -101,7 +101,7 @@ class Planner:
             item = chosen.newest
             taken = self._reverts.of_restore(item.before, item.after or item.before)
         else:
-            taken = self._reverts.of_turns(*chosen.turns, shared=self._spans(chosen))
+            taken = self._reverts.standing(*chosen.turns, shared=self._spans(chosen))
         return self._revert(UNDO, chosen, taken, paths)
 
     def _spans(self, chosen: Selection) -> "list[tuple[str, int, int | None]]":

@@ -4,7 +4,7 @@ Each path comes with the runs of changes that are to be reverted, the newest fir
 runs somebody else changed the path.
 """
 
-from takeback.engine import changes
+from takeback.engine import changes, standing
 from takeback.engine.changes import Run
 from takeback.engine.trees import Trees
 from takeback.errors import DamagedStoreError
@@ -104,6 +104,10 @@ class Reverts:
     def of_turns(self, *turns: int, shared: "Sequence[Span]" = ()) -> "list[Taken]":
         """What one turn changed, or several together; also what is shared in some spans."""
         return list(self._taken(changes.runs(self._ledger, *turns, shared=shared)))
+
+    def standing(self, *turns: int, shared: "Sequence[Span]" = ()) -> "list[Taken]":
+        """The same, as it stands: what was put back is what its redo did."""
+        return list(self._taken(standing.runs(self._ledger, turns, shared)))
 
     def of_restore(self, before: int, after: int, turns: "tuple[int, ...]" = ()) -> "list[Taken]":
         """What a restore changed; nothing, if it made no checkpoint.

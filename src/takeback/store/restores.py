@@ -108,6 +108,15 @@ def find(
     return None
 
 
+def about(ledger: "Ledger", turn: int) -> "list[RestoreRow]":
+    """The undos and redos of a turn that have a say, alone or with others, newest first."""
+    where = (
+        "WHERE verb <> ? AND covered IS NULL"
+        " AND ? IN (SELECT value FROM json_each(turns)) ORDER BY number DESC"
+    )
+    return [RestoreRow(row) for row in ledger.rows(_SELECT + where, (ROLLBACK, turn))]
+
+
 def follow(db: "Connection", number: int) -> None:
     """Let the stack follow the newest restore."""
     act = numbered(db, number)
