@@ -31,6 +31,7 @@ MAKERS: dict[str, Callable[[Path], Theatre]] = {
     "migration-1": Migration,
     "migration-2": partial(Migration, old=2),
     "migration-3": partial(Migration, old=3),
+    "migration-4": partial(Migration, old=4),
 }
 
 

@@ -18,7 +18,11 @@ from takeback.store import schema
 FIXTURES = Path(__file__).parent.parent / "fixtures"
 SCENARIO = SMALL._replace(name="migration", history=())
 TABLES = ("events", "packs", "checkpoints")
-OF_FORMAT_1 = "seq, kind, at, salt, commitment, chain, payload"
+OF_FORMAT_1 = {
+    "events": "seq, kind, at, salt, commitment, chain, payload",
+    "checkpoints": "number, id, event, tree, root, pack, view, keep, created, label, entries,"
+    " changed",
+}
 
 Rows = dict[str, list[str]]
 
@@ -57,8 +61,7 @@ def version_of(home: Path) -> int:
 def rows_of(home: Path) -> Rows:
     """What a program of format 1 would read, byte for byte."""
     db = sqlite3.connect(ledger_of(home))
-    columns = {"events": OF_FORMAT_1}
-    queries = {t: f"SELECT {columns.get(t, '*')} FROM {t} ORDER BY 1" for t in TABLES}
+    queries = {t: f"SELECT {OF_FORMAT_1.get(t, '*')} FROM {t} ORDER BY 1" for t in TABLES}
     found = {table: [repr(row) for row in db.execute(queries[table])] for table in TABLES}
     db.close()
     return found

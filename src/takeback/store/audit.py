@@ -10,7 +10,12 @@ if TYPE_CHECKING:
     from takeback.store.sqlite import Connection
 
 _MOST_TOLD = 20
-_KEYS = {"deltas": "checkpoint, path", "changes": "turn, path", "coordinates": "cursor"}
+_KEYS = {
+    "deltas": "checkpoint, path",
+    "changes": "turn, path",
+    "coordinates": "cursor",
+    "kept": "checkpoint",
+}
 
 
 def check(db: "Connection") -> "Iterator[str]":
@@ -46,13 +51,15 @@ def refuse_broken_chain(db: "Connection") -> None:
 def check_chain(db: "Connection") -> "Iterator[str]":
     """Whether each event is there, as it was written, and follows from the one before."""
     expected, chain = 1, events.NO_CHAIN
-    for seq, kind, at, salt, commitment, link, text, *envelope in db.execute(
-        "SELECT seq, kind, at, salt, commitment, chain, payload, author, request, parents"
-        " FROM events ORDER BY seq"
+    redacted = events.redactions(db)
+    for seq, kind, at, salt, commitment, link, text, by, *envelope in db.execute(
+        "SELECT seq, kind, at, salt, commitment, chain, payload, redacted, author, request,"
+        " parents FROM events ORDER BY seq"
     ):
         if seq != expected:
             yield f"event {expected} of the ledger is missing"
-        if text is not None and events.commit_to(salt, text) != commitment:
+        written = commitment if by is None else redacted.get((by, seq))
+        if text is None or events.commit_to(salt, text) != written:
             yield f"event {seq} of the ledger was changed after it was written"
         said = events.envelope_of(*envelope)
         if events.chain_over(chain, seq, kind, at, said, commitment) != link:

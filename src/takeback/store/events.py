@@ -15,6 +15,7 @@ from takeback.store import fsops
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+    from typing import Any
 
     from takeback.model.jsontext import Json
     from takeback.store.sqlite import Connection
@@ -36,9 +37,14 @@ RESTORE_SET_ASIDE = "RestoreSetAside"
 SAVES_RESCUED = "SavesRescued"
 TEXTS_MERGED = "TextsMerged"
 OUTSIDE_SEEN = "OutsideSeen"
+CHECKPOINT_KEPT = "CheckpointKept"
+CHECKPOINT_RELEASED = "CheckpointReleased"
+HISTORY_TRIMMED = "HistoryTrimmed"
+PACKS_MERGED = "PacksMerged"
+FORGOTTEN = "Forgotten"
 
 NO_CHAIN = bytes(32)
-_INSERT = "INSERT INTO events VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+_INSERT = "INSERT INTO events VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, NULL)"
 _SELECT = "SELECT seq, kind, at, author, request, parents, payload FROM events "
 
 
@@ -120,6 +126,18 @@ def chain_over(
     """The link that ties an event to all events before it."""
     said = b"%d %s %d " % (seq, kind.encode("utf-8", "surrogatepass"), at)
     return short_sha256(before + said + envelope + commitment)
+
+
+def redactions(db: "Connection") -> "dict[tuple[int, int], bytes]":
+    """The commitments to what stands in the place of forgotten words, by (forgotten by, event).
+
+    The commitment to what was there before stays in the chain, and nobody has its salt any more.
+    """
+    found: dict[tuple[int, int], bytes] = {}
+    for event in read(db, "WHERE kind = ? ORDER BY seq", (FORGOTTEN,)):
+        told: Any = (event.payload or {}).get("events")
+        found |= {(event.seq, int(seq)): bytes.fromhex(said) for seq, said in told or ()}
+    return found
 
 
 def as_link(value: object) -> bytes:

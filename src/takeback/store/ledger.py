@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 _MOST_PASSED_OVER = 100
 _SELECT = (
-    "SELECT number, id, event, tree, root, pack, view, keep, created, label, entries, changed"
+    "SELECT number, id, event, tree, root, pack, view, keep, created, label, entries, changed, gone"
     " FROM checkpoints "
 )
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     Said = Mapping[str, object]
     Apply = Callable[["Tables", Event, Said], None]
 
-_ROW = "INSERT INTO checkpoints VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+_ROW = "INSERT INTO checkpoints VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 _DELTA = "INSERT INTO deltas VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 _CHANGE = "INSERT INTO changes VALUES (?, ?, ?, ?, ?, ?, ?)"
 _TURN = (
@@ -320,6 +320,12 @@ def _outside_seen(to: Tables, event: "Event", said: "Said") -> None:
     restores.go_on(to.db, outside.follow_look(to, said))
 
 
+def _care(to: Tables, event: "Event", said: "Said") -> None:
+    from takeback.store import care
+
+    care.FOLLOW[event.kind](to, event, said)
+
+
 # -- small pieces --------------------------------------------------------------------------
 
 
@@ -351,4 +357,9 @@ _APPLY: "dict[str, Apply]" = {
     events.SAVES_RESCUED: _saves_rescued,
     events.TEXTS_MERGED: _saves_rescued,
     events.OUTSIDE_SEEN: _outside_seen,
+    events.CHECKPOINT_KEPT: _care,
+    events.CHECKPOINT_RELEASED: _care,
+    events.HISTORY_TRIMMED: _care,
+    events.PACKS_MERGED: _care,
+    events.FORGOTTEN: _care,
 }

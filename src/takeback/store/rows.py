@@ -10,17 +10,21 @@ if TYPE_CHECKING:
     from takeback.model.jsontext import Json
     from takeback.store.packwrite import SealedPack
 
-_TYPES = (int, str, int, bytes, bytes, int, bytes, bytes, int, str, int, int)
+_TYPES = (int, str, int, bytes, bytes, int, bytes, bytes, int, str, int, int, int | None)
 
 
 class CheckpointRow:
-    """One committed checkpoint as the ledger holds it."""
+    """One committed checkpoint as the ledger holds it.
+
+    `gone` is the event that let its files go; they can no longer be read then.
+    """
 
     __slots__ = (
         "changed",
         "created",
         "entries",
         "event",
+        "gone",
         "id",
         "keep",
         "label",
@@ -45,6 +49,7 @@ class CheckpointRow:
         label: str,
         entries: int,
         changed: int,
+        gone: "int | None" = None,
     ) -> None:
         self.number = number
         self.id = id
@@ -58,6 +63,7 @@ class CheckpointRow:
         self.label = label
         self.entries = entries
         self.changed = changed
+        self.gone = gone
 
     @classmethod
     def checked(cls, values: "tuple[object, ...]") -> "CheckpointRow":
@@ -66,11 +72,11 @@ class CheckpointRow:
             raise DamagedStoreError("a row of the ledger holds values of the wrong kind")
         return cls(*values)  # type: ignore[arg-type]
 
-    def values(self) -> "tuple[bytes | str | int, ...]":
+    def values(self) -> "tuple[bytes | str | int | None, ...]":
         """What the row holds, in the order of the table's columns."""
         place = (self.number, self.id, self.event, self.tree, self.root, self.pack)
         shown = (self.view, self.keep, self.created, self.label)
-        return *place, *shown, self.entries, self.changed
+        return *place, *shown, self.entries, self.changed, self.gone
 
 
 def row_from(number: int, event: int, at: int, said: "Mapping[str, Json]") -> CheckpointRow:
@@ -89,6 +95,7 @@ def row_from(number: int, event: int, at: int, said: "Mapping[str, Json]") -> Ch
             said["label"],
             said["entries"],
             said["changed"],
+            None,
         )
     )
 

@@ -2,7 +2,7 @@
 
 `events` is the truth. All other tables but `journal` are projections: they follow from the events
 alone (see `projections`) and are written in the same transaction. `journal` has a row while a
-restore is under way.
+restore is under way, `forgetting` while something is being forgotten.
 """
 
 from takeback.errors import DamagedStoreError, NewerStoreError
@@ -14,19 +14,24 @@ if TYPE_CHECKING:
 
 APPLICATION = 0x544B4231
 """`TKB1`: marks the file as ours."""
-VERSION = 4
+VERSION = 5
 _WITH_JOURNAL = 3
 """Since which format there is a journal, whose rows must stay."""
+_WITH_FORGETTING = 5
+"""Since which format words can be taken out of events, and files of checkpoints let go."""
 
 EVENTS = """
 CREATE TABLE events (
     seq INTEGER PRIMARY KEY, kind TEXT NOT NULL, at INTEGER NOT NULL,
     salt BLOB NOT NULL, commitment BLOB NOT NULL, chain BLOB NOT NULL, payload TEXT,
-    author TEXT, request TEXT, parents TEXT);
+    author TEXT, request TEXT, parents TEXT, redacted INTEGER);
 CREATE UNIQUE INDEX requests ON events (request) WHERE request IS NOT NULL;
 """
 JOURNAL = """
 CREATE TABLE journal (id TEXT PRIMARY KEY, phase TEXT NOT NULL, said TEXT NOT NULL);
+"""
+FORGETTING = """
+CREATE TABLE forgetting (id TEXT PRIMARY KEY, phase TEXT NOT NULL, said TEXT NOT NULL);
 """
 PROJECTIONS = """
 CREATE TABLE packs (
@@ -37,7 +42,13 @@ CREATE TABLE checkpoints (
     event INTEGER NOT NULL, tree BLOB NOT NULL, root BLOB NOT NULL,
     pack INTEGER NOT NULL, view BLOB NOT NULL, keep BLOB NOT NULL,
     created INTEGER NOT NULL, label TEXT NOT NULL,
-    entries INTEGER NOT NULL, changed INTEGER NOT NULL);
+    entries INTEGER NOT NULL, changed INTEGER NOT NULL, gone INTEGER);
+CREATE INDEX checkpoints_gone ON checkpoints (number) WHERE gone IS NOT NULL;
+CREATE TABLE kept (
+    checkpoint INTEGER PRIMARY KEY, event INTEGER NOT NULL, label TEXT NOT NULL);
+CREATE TABLE care (
+    number INTEGER PRIMARY KEY, event INTEGER NOT NULL, at INTEGER NOT NULL, kind TEXT NOT NULL,
+    manifests BLOB, said TEXT NOT NULL);
 CREATE TABLE coordinates (
     cursor INTEGER PRIMARY KEY, checkpoint INTEGER NOT NULL, looked INTEGER NOT NULL,
     session INTEGER, turn INTEGER, step INTEGER);
@@ -101,8 +112,8 @@ CREATE INDEX outside_waiting ON outside (step)
     WHERE before IS NOT NULL AND after IS NULL AND reason = '';
 """
 TABLES = (
-    "packs", "checkpoints", "coordinates", "sessions", "turns", "steps", "deltas", "changes",
-    "restores", "outside",
+    "packs", "checkpoints", "kept", "care", "coordinates", "sessions", "turns", "steps", "deltas",
+    "changes", "restores", "outside",
 )  # fmt: skip
 """The projections, in the order in which they are made."""
 
@@ -138,7 +149,7 @@ def _bring_up_to_date(db: "Connection") -> None:
         # Another process may have done it while this one waited.
         version = _number(db, "PRAGMA user_version")
         if version == 0:
-            make(db, EVENTS + JOURNAL + PROJECTIONS)
+            make(db, EVENTS + JOURNAL + FORGETTING + PROJECTIONS)
             fsops.sql(db, f"PRAGMA application_id = {APPLICATION}")
         elif version < VERSION:
             _follow_anew(db, version)
@@ -154,7 +165,8 @@ def _follow_anew(db: "Connection", version: int) -> None:
     """Make the tables of this format from the events, which stay as they are, with their links.
 
     Format 1 knew checkpoints only, format 2 no restores, format 3 none of several turns and no
-    files outside. A restore that was under way when its process died keeps its row.
+    files outside, format 4 no retention. A restore that was under way when its process died keeps
+    its row.
     """
     from takeback.store import projections
 
@@ -162,6 +174,9 @@ def _follow_anew(db: "Connection", version: int) -> None:
         for column in ("author", "request", "parents"):
             fsops.sql(db, f"ALTER TABLE events ADD COLUMN {column} TEXT")
         make(db, EVENTS.partition(");\n")[2])
+    if version < _WITH_FORGETTING:
+        fsops.sql(db, "ALTER TABLE events ADD COLUMN redacted INTEGER")
+        make(db, FORGETTING)
     for table in TABLES:
         fsops.sql(db, f"DROP TABLE IF EXISTS {table}")
     make(db, (JOURNAL if version < _WITH_JOURNAL else "") + PROJECTIONS)
