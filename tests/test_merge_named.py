@@ -359,6 +359,23 @@ def test_a_redo_that_had_nothing_to_do_has_nothing_to_take_back(work: Work, toge
         assert work.has_none("made")
 
 
+def test_what_others_had_deleted_goes_with_both(work: Work, other: Session) -> None:
+    """A line that somebody had deleted was not there to be undone; it does not come back later."""
+    work.put("code.py", text())
+    theirs = work.session.turn("deletes", whole=False)
+    with other.turn("adds") as adds, editing(adds, "code.py"):
+        work.put("code.py", text(_1="first", _9="line 9\nadded"))
+    with editing(theirs, "code.py"):
+        work.put("code.py", text(_1="first"))
+    work.project.undo(adds.id)
+    assert work.text("code.py") == text()
+    work.project.redo(adds.id)
+    assert work.text("code.py") == text(_1="first")
+    theirs.end()
+    work.project.undo([adds.id, theirs.id])
+    assert work.text("code.py") == text()
+
+
 def test_what_an_undo_left_alone_is_taken_back_later(work: Work) -> None:
     """What was skipped, and so never put back, still is what the turn itself did."""
     work.put("code.py", text())

@@ -52,10 +52,12 @@ _OTHERS = (
 class Run:
     """Consecutive deltas of one path by some turns; `left` is the checkpoint with its origin.
 
-    `origins` are those of all its deltas.
+    `origins` are those of all its deltas. `states` are what it leads from and to, if that is not
+    what the checkpoints around it hold; `is_restored` tells that a restore did it.
     """
 
-    __slots__ = ("first", "how", "last", "left", "origin", "origins", "path")
+    __slots__ = ("first", "how", "is_restored", "last", "left", "origin", "origins", "path",
+                 "states")  # fmt: skip
 
     def __init__(self, path: bytes, checkpoint: int, how: str, origin: "bytes | None") -> None:
         self.path = path
@@ -64,6 +66,8 @@ class Run:
         self.how = how
         self.origin = origin
         self.origins: set[bytes] = set() if origin is None else {origin}
+        self.states: tuple[Entry | None, Entry | None] | None = None
+        self.is_restored = False
 
 
 def of_turn(ledger: "Ledger", objects: "Objects", turn: int) -> "Json":

@@ -101,7 +101,8 @@ class Planner:
             item = chosen.newest
             taken = self._reverts.of_restore(item.before, item.after or item.before)
         else:
-            taken = self._reverts.standing(*chosen.turns, shared=self._spans(chosen))
+            spans = self._spans(chosen)
+            taken = self._reverts.standing(*chosen.turns, merging=self._merging, shared=spans)
         return self._revert(UNDO, chosen, taken, paths)
 
     def _spans(self, chosen: Selection) -> "list[tuple[str, int, int | None]]":

@@ -4,8 +4,9 @@ Each path comes with the runs of changes that are to be reverted, the newest fir
 runs somebody else changed the path.
 """
 
-from takeback.engine import changes, standing
+from takeback.engine import changes
 from takeback.engine.changes import Run
+from takeback.engine.standing import Standing
 from takeback.engine.trees import Trees
 from takeback.errors import DamagedStoreError
 from takeback.model import jsontext, terms
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from takeback.engine.changes import Span
+    from takeback.engine.merging import Merging
     from takeback.model.tree import Entry
     from takeback.store.ledger import Ledger
     from takeback.store.rows import CheckpointRow
@@ -105,9 +107,12 @@ class Reverts:
         """What one turn changed, or several together; also what is shared in some spans."""
         return list(self._taken(changes.runs(self._ledger, *turns, shared=shared)))
 
-    def standing(self, *turns: int, shared: "Sequence[Span]" = ()) -> "list[Taken]":
+    def standing(
+        self, *turns: int, merging: "Merging", shared: "Sequence[Span]" = ()
+    ) -> "list[Taken]":
         """The same, as it stands: what was put back is what its redo did."""
-        return list(self._taken(standing.runs(self._ledger, turns, shared)))
+        found = Standing(self._ledger, self.at, merging, turns).runs(shared)
+        return list(self._taken(found))
 
     def of_restore(self, before: int, after: int, turns: "tuple[int, ...]" = ()) -> "list[Taken]":
         """What a restore changed; nothing, if it made no checkpoint.
@@ -148,7 +153,9 @@ class Reverts:
     def _taken(self, runs: "Iterable[Run]") -> "Iterator[Taken]":
         found: Taken | None = None
         for run in runs:
-            states = self.at(run.first - 1, run.path), self.at(run.last, run.path)
+            states = run.states
+            if states is None:
+                states = self.at(run.first - 1, run.path), self.at(run.last, run.path)
             if found is not None and found.path == run.path:
                 found.runs.insert(0, states)
                 found.origins |= run.origins

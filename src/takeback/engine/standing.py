@@ -4,87 +4,145 @@
                                        it's back  it's gone  nothing    nothing: not X1's line again
 
 A redo by merge does less than its turn had done where others went on meanwhile. To undo the turn
-once more is to revert what the redo did, as a redo reverts what the undo did. So of each path the
-last restore of the turn that changed it tells: if it put the path back, that is what stands; if it
-took the path back, nothing does. What no restore changed is as the turn itself left it.
+once more is to revert what the redo did, as a redo reverts what the undo did; and then what the
+undo had left of the turn, for it was not there to be taken back: others had deleted it. That is
+the turn's own change with the undo applied to both of its sides.
 """
 
 from takeback.engine import changes
 from takeback.engine.changes import Run
+from takeback.engine.entries import is_same
+from takeback.engine.merging import Clash, Kept
 from takeback.model import terms
 from takeback.store import outside, restores
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from takeback.engine.changes import Span
+    from takeback.engine.merging import Merging
+    from takeback.model.tree import Entry
     from takeback.store.ledger import Ledger
     from takeback.store.outside import OutsideRow
     from takeback.store.restores import RestoreRow
 
-    Restored = dict[bytes, tuple[RestoreRow, bytes | None]]
-    """The last restore that changed a path, and the origin that it gave it."""
+    Known = Entry | None
+    At = Callable[[int, bytes], Known]
+    """What a path was at a checkpoint."""
 
 _RESTORED = "SELECT path, origin FROM deltas WHERE checkpoint = ? AND who = ? ORDER BY path"
 
 
-def runs(ledger: "Ledger", turns: "Sequence[int]", shared: "Sequence[Span]") -> "list[Run]":
-    """What is to be reverted to take turns back, by path and in the order in which it was made."""
-    told = {turn: restores.about(ledger, turn) for turn in turns}
-    found = list(changes.runs(ledger, *(t for t in turns if not told[t]), shared=shared))
-    again: dict[tuple[bytes, int], Run] = {}
-    for turn in filter(told.get, turns):
-        last = _last(ledger, told[turn])
-        own = list(changes.runs(ledger, turn))
-        found += _left(own, last, _folded(ledger, turn, told[turn]), turns)
-        hows = {run.path: run.how for run in own}
-        for path, (act, origin) in last.items():
-            if act.verb == terms.REDO and _is_alone(act, turns):
-                again[path, act.number] = Run(path, act.after, hows.get(path, ""), origin)
-    return sorted([*found, *again.values()], key=lambda run: (run.path, run.first))
+class Standing:
+    """Finds what is to be reverted to take some turns back."""
 
+    def __init__(
+        self, ledger: "Ledger", at: "At", merging: "Merging", turns: "Sequence[int]"
+    ) -> None:
+        self._ledger = ledger
+        self._at = at
+        self._merging = merging
+        self._turns = turns
 
-def _last(ledger: "Ledger", acts: "Sequence[RestoreRow]") -> "Restored":
-    """The last restore that changed each path. One that changed nothing made no checkpoint."""
-    found: Restored = {}
-    for act in reversed(acts):
-        if act.before != act.after:
-            rows = ledger.rows(_RESTORED, (act.after, terms.RESTORE))
-            found |= {path: (act, origin) for path, origin in rows}
-    return found
+    def runs(self, shared: "Sequence[Span]") -> "list[Run]":
+        """The runs of all turns, by path and in the order in which they were made."""
+        told = {turn: restores.about(self._ledger, turn) for turn in self._turns}
+        plain = [turn for turn in self._turns if not told[turn]]
+        found = list(changes.runs(self._ledger, *plain, shared=shared))
+        seen: set[tuple[bytes, int]] = set()
+        for turn in filter(told.get, self._turns):
+            for run in self._of_turn(turn, told[turn][::-1]):
+                # A redo of several turns tells of each of them.
+                if not run.is_restored or (run.path, run.last) not in seen:
+                    seen.add((run.path, run.last))
+                    found.append(run)
+        return sorted(found, key=lambda run: (run.path, run.first))
 
+    def _of_turn(self, turn: int, acts: "Sequence[RestoreRow]") -> "list[Run]":
+        """What one turn did, through all that was taken back and put back of it."""
+        found = list(changes.runs(self._ledger, turn))
+        hows = {run.path: run.how for run in found}
+        undos: dict[int | None, list[Run]] = {}
+        for act in acts:
+            if act.verb == terms.UNDO and not act.partial:
+                undos[act.number] = found
+                found = self._left(found, act)
+            elif act.verb == terms.REDO and _is_alone(act, self._turns):
+                found = found + self._again(act, hows)
+            elif act.entry in undos:
+                # What of it was this turn's cannot be told: as if nothing had been taken back.
+                found = undos[act.entry]
+        return found
 
-def _left(
-    own: "list[Run]", last: "Restored", folded: "dict[bytes, int]", turns: "Sequence[int]"
-) -> "list[Run]":
-    """What a turn did itself, and no restore has to tell about."""
+    def _again(self, redo: "RestoreRow", hows: "dict[bytes, str]") -> "list[Run]":
+        found = []
+        for path, origin in self._restored(redo):
+            run = Run(path, redo.after, hows.get(path, ""), origin)
+            run.is_restored = True
+            found.append(run)
+        return found
 
-    def stands(run: Run) -> bool:
-        if run.path not in last:
-            return run.last > folded.get(run.path, 0)
-        act, _ = last[run.path]
-        # A redo of others as well does not tell what of it was this turn's; and a path that was
-        # taken back alone may be named once more.
-        is_open = act.partial if act.verb == terms.UNDO else not _is_alone(act, turns)
-        return is_open or run.last > act.after
+    def _restored(self, act: "RestoreRow") -> "list[tuple[bytes, bytes | None]]":
+        """What a restore changed; nothing, if it made no checkpoint."""
+        if act.before == act.after:
+            return []
+        rows = self._ledger.rows(_RESTORED, (act.after, terms.RESTORE))
+        return [(path, origin) for path, origin in rows]
 
-    return [run for run in own if stands(run)]
+    # -- what an undo left -----------------------------------------------------------------
 
+    def _left(self, runs: "list[Run]", undo: "RestoreRow") -> "list[Run]":
+        touched = {path for path, _ in self._restored(undo)}
+        cancelled = self._cancelled(undo, touched) if len(undo.turns) > 1 else set()
+        found = []
+        for run in runs:
+            if run.last > undo.before:
+                found.append(run)  # the turn went on
+                continue
+            left = self._left_of(run, undo) if run.path in touched else run
+            if left is not None and run.path not in cancelled:
+                found.append(left)
+        return found
 
-def _folded(ledger: "Ledger", turn: int, acts: "Sequence[RestoreRow]") -> "dict[bytes, int]":
-    """Paths on which turns that went together cancelled each other, and until when.
+    def _cancelled(self, undo: "RestoreRow", touched: "set[bytes]") -> "set[bytes]":
+        """Where nothing is left of turns that went together, though something may be of each.
 
-    Nothing changed there when they went, and when one of them came back alone, neither.
-    """
-    undos = {act.number: act for act in acts if act.verb == terms.UNDO}
-    found: dict[bytes, int] = {}
-    for act in acts:
-        undo = undos.get(act.entry or 0) if act.verb == terms.REDO else None
-        if undo is not None and not set(act.turns) >= set(undo.turns):
-            others = [each for each in undo.turns if each != turn]
-            found |= {run.path: act.after for run in changes.runs(ledger, *others)}
-    return found
+        One had deleted what another had added: when both went, neither was there to be undone.
+        """
+        left: dict[bytes, bool] = {}
+        for run in changes.runs(self._ledger, *undo.turns):
+            if run.last > undo.before:
+                continue
+            is_left = self._left_of(run, undo) is not None
+            if run.path not in touched:
+                sides = self._at(run.first - 1, run.path), self._at(run.last, run.path)
+                is_left = not is_same(*sides)
+            left[run.path] = left.get(run.path, False) or is_left
+        return {path for path, is_left in left.items() if not is_left}
+
+    def _left_of(self, run: Run, undo: "RestoreRow") -> "Run | None":
+        """A change with the undo applied to both of its sides; None if nothing is left."""
+        path = run.path
+        states = run.states or (self._at(run.first - 1, path), self._at(run.last, path))
+        taken = self._at(undo.before, path), self._at(undo.after, path)
+        sides = [self._applied(state, *taken) for state in states]
+        if any(isinstance(side, Clash | Kept) for side in sides) or is_same(sides[0], sides[1]):  # type: ignore[arg-type]
+            return None
+        left = Run(path, run.first, run.how, run.origin)
+        left.last, left.origins, left.is_restored = run.last, run.origins, run.is_restored
+        left.states = sides[0], sides[1]  # type: ignore[assignment]
+        return left
+
+    def _applied(
+        self, state: "Known", before: "Known", after: "Known"
+    ) -> "Entry | Clash | Kept | None":
+        """What becomes of a state by what a restore did."""
+        if is_same(state, before):
+            return after
+        if state is None or is_same(state, after):
+            return state
+        return self._merging.outcome(before, after, state)
 
 
 def _is_alone(act: "RestoreRow", turns: "Sequence[int]") -> bool:
