@@ -376,6 +376,23 @@ def test_what_others_had_deleted_goes_with_both(work: Work, other: Session) -> N
     assert work.text("code.py") == text()
 
 
+def test_one_of_several_comes_back_as_it_went(work: Work) -> None:
+    """What you had deleted of a turn is not put back with it, also if it went with others."""
+    work.put("code.py", text())
+    with work.session.turn("renames") as renames:
+        work.put("code.py", text(_3="line 3\nadded", _8="changed"))
+        work.project.checkpoint()
+        work.move("code.py", "moved.py")
+    work.put("moved.py", text(_8="changed"))
+    with work.session.turn("makes") as makes:
+        work.put("made", "made\n")
+    work.project.undo([renames.id, makes.id])
+    assert work.text("code.py") == text()
+    work.project.redo(renames.id)
+    assert work.text("moved.py") == text(_8="changed")
+    assert work.has_none("made", "code.py")
+
+
 def test_what_an_undo_left_alone_is_taken_back_later(work: Work) -> None:
     """What was skipped, and so never put back, still is what the turn itself did."""
     work.put("code.py", text())

@@ -102,7 +102,7 @@ class Planner:
             taken = self._reverts.of_restore(item.before, item.after or item.before)
         else:
             spans = self._spans(chosen)
-            taken = self._reverts.standing(*chosen.turns, merging=self._merging, shared=spans)
+            taken = self._reverts.of_turns(*chosen.turns, merging=self._merging, shared=spans)
         return self._revert(UNDO, chosen, taken, paths)
 
     def _spans(self, chosen: Selection) -> "list[tuple[str, int, int | None]]":
@@ -118,7 +118,7 @@ class Planner:
         undo = chosen.undo
         assert undo is not None, "what is put back was taken by an undo"
         if chosen.is_a_part:
-            taken = reverts.forward(self._reverts.of_turns(*chosen.turns))
+            taken = self._reverts.of_undone(*chosen.turns, undo=undo, merging=self._merging)
         else:
             taken = self._reverts.of_restore(undo.before, undo.after, undo.turns)
         plan = self._revert(REDO, chosen, taken, tuple(paths))

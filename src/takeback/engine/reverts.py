@@ -4,7 +4,6 @@ Each path comes with the runs of changes that are to be reverted, the newest fir
 runs somebody else changed the path.
 """
 
-from takeback.engine import changes
 from takeback.engine.changes import Run
 from takeback.engine.standing import Standing
 from takeback.engine.trees import Trees
@@ -20,6 +19,7 @@ if TYPE_CHECKING:
     from takeback.engine.merging import Merging
     from takeback.model.tree import Entry
     from takeback.store.ledger import Ledger
+    from takeback.store.restores import RestoreRow
     from takeback.store.rows import CheckpointRow
 
     Known = Entry | None
@@ -103,16 +103,23 @@ class Reverts:
         self._trees = trees
         self._rows: dict[int, CheckpointRow] = {}
 
-    def of_turns(self, *turns: int, shared: "Sequence[Span]" = ()) -> "list[Taken]":
-        """What one turn changed, or several together; also what is shared in some spans."""
-        return list(self._taken(changes.runs(self._ledger, *turns, shared=shared)))
-
-    def standing(
+    def of_turns(
         self, *turns: int, merging: "Merging", shared: "Sequence[Span]" = ()
     ) -> "list[Taken]":
-        """The same, as it stands: what was put back is what its redo did."""
+        """What turns changed, as it stands; also what is shared in some spans."""
         found = Standing(self._ledger, self.at, merging, turns).runs(shared)
         return list(self._taken(found))
+
+    def of_undone(self, *turns: int, undo: "RestoreRow", merging: "Merging") -> "list[Taken]":
+        """What an undo of these turns and of others took of these, to be put back.
+
+        Where the undo was about these alone, what it did is reverted.
+        """
+        standing = Standing(self._ledger, self.at, merging, turns)
+        shared = standing.shared_with_others(undo)
+        done = self.of_restore(undo.before, undo.after, undo.turns)
+        alone = [each for each in done if each.path not in shared]
+        return alone + forward(list(self._taken(standing.taken(undo, shared))))
 
     def of_restore(self, before: int, after: int, turns: "tuple[int, ...]" = ()) -> "list[Taken]":
         """What a restore changed; nothing, if it made no checkpoint.

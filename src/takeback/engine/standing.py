@@ -18,7 +18,7 @@ from takeback.store import outside, restores
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from takeback.engine.changes import Span
     from takeback.engine.merging import Merging
@@ -92,18 +92,56 @@ class Standing:
 
     # -- what an undo left -----------------------------------------------------------------
 
+    def shared_with_others(self, undo: "RestoreRow") -> "set[bytes]":
+        """The paths on which an undo also took back other turns than these, with other names."""
+        others = [turn for turn in undo.turns if turn not in self._turns]
+        runs = list(changes.runs(self._ledger, *undo.turns))
+        found = {run.path for run in changes.runs(self._ledger, *others)}
+        size = -1
+        while size != len(found):
+            size = len(found)
+            for run in runs:
+                if not found.isdisjoint({run.path, *run.origins}):
+                    found |= {run.path, *run.origins}
+        return found
+
+    def taken(self, undo: "RestoreRow", paths: "set[bytes]") -> "list[Run]":
+        """What an undo took of the turns at some paths: without what it could not take."""
+        found = []
+        for turn in self._turns:
+            acts = restores.about(self._ledger, turn)[::-1]
+            own = self._of_turn(turn, [act for act in acts if act.number < undo.number])
+            runs = [run for run in own if run.path in paths]
+            for run, left in self._pairs(runs, undo):
+                taken = run if left is None else self._but(run, left)
+                found += [taken] if taken is not None else []
+        return sorted(found, key=lambda run: (run.path, run.first))
+
     def _left(self, runs: "list[Run]", undo: "RestoreRow") -> "list[Run]":
+        return [left for _, left in self._pairs(runs, undo) if left is not None]
+
+    def _pairs(self, runs: "list[Run]", undo: "RestoreRow") -> "Iterator[tuple[Run, Run | None]]":
+        """Each run, and what an undo left of it."""
         touched = {path for path, _ in self._restored(undo)}
         cancelled = self._cancelled(undo, touched) if len(undo.turns) > 1 else set()
-        found = []
+        names = _later_names(runs)
         for run in runs:
             if run.last > undo.before:
-                found.append(run)  # the turn went on
-                continue
-            left = self._left_of(run, undo) if run.path in touched else run
-            if left is not None and run.path not in cancelled:
-                found.append(left)
-        return found
+                yield run, run  # the turn went on
+            elif run.path in cancelled:
+                yield run, None
+            else:
+                yield run, self._left_of(run, undo, names) if run.path in touched else run
+
+    def _but(self, run: Run, left: Run) -> "Run | None":
+        """A change without what was left of it; None if that is all of it."""
+        if left is run:
+            return None
+        before, after = self._states(run)
+        begun = self._applied(before, *self._states(left))
+        if isinstance(begun, Clash | Kept):
+            return run
+        return None if is_same(begun, after) else _with_states(run, (begun, after))
 
     def _cancelled(self, undo: "RestoreRow", touched: "set[bytes]") -> "set[bytes]":
         """Where nothing is left of turns that went together, though something may be of each.
@@ -111,28 +149,31 @@ class Standing:
         One had deleted what another had added: when both went, neither was there to be undone.
         """
         left: dict[bytes, bool] = {}
-        for run in changes.runs(self._ledger, *undo.turns):
+        runs = list(changes.runs(self._ledger, *undo.turns))
+        names = _later_names(runs)
+        for run in runs:
             if run.last > undo.before:
                 continue
-            is_left = self._left_of(run, undo) is not None
+            is_left = self._left_of(run, undo, names) is not None
             if run.path not in touched:
-                sides = self._at(run.first - 1, run.path), self._at(run.last, run.path)
-                is_left = not is_same(*sides)
+                is_left = not is_same(*self._states(run))
             left[run.path] = left.get(run.path, False) or is_left
         return {path for path, is_left in left.items() if not is_left}
 
-    def _left_of(self, run: Run, undo: "RestoreRow") -> "Run | None":
+    def _left_of(self, run: Run, undo: "RestoreRow", names: "dict[bytes, bytes]") -> "Run | None":
         """A change with the undo applied to both of its sides; None if nothing is left."""
-        path = run.path
-        states = run.states or (self._at(run.first - 1, path), self._at(run.last, path))
-        taken = self._at(undo.before, path), self._at(undo.after, path)
-        sides = [self._applied(state, *taken) for state in states]
-        if any(isinstance(side, Clash | Kept) for side in sides) or is_same(sides[0], sides[1]):  # type: ignore[arg-type]
+        at = path = run.path
+        for _ in names:
+            if at in names and self._at(undo.before, at) is None:
+                at = names[at]  # the undo found it under another name
+        taken = self._at(undo.before, at), self._at(undo.after, path)
+        before, after = (self._applied(state, *taken) for state in self._states(run))
+        if isinstance(before, Clash | Kept) or isinstance(after, Clash | Kept):
             return None
-        left = Run(path, run.first, run.how, run.origin)
-        left.last, left.origins, left.is_restored = run.last, run.origins, run.is_restored
-        left.states = sides[0], sides[1]  # type: ignore[assignment]
-        return left
+        return None if is_same(before, after) else _with_states(run, (before, after))
+
+    def _states(self, run: Run) -> "tuple[Known, Known]":
+        return run.states or (self._at(run.first - 1, run.path), self._at(run.last, run.path))
 
     def _applied(
         self, state: "Known", before: "Known", after: "Known"
@@ -143,6 +184,24 @@ class Standing:
         if state is None or is_same(state, after):
             return state
         return self._merging.outcome(before, after, state)
+
+
+def _later_names(runs: "Iterable[Run]") -> "dict[bytes, bytes]":
+    """What a file was renamed to, by what it was called before; each name once."""
+    names: dict[bytes, bytes] = {}
+    for run in runs:
+        for origin in run.origins:
+            if origin != run.path and run.path not in names:
+                names.setdefault(origin, run.path)
+    return names
+
+
+def _with_states(run: Run, states: "tuple[Known, Known]") -> Run:
+    """The same run, leading from and to something else."""
+    other = Run(run.path, run.first, run.how, run.origin)
+    other.last, other.origins, other.is_restored = run.last, run.origins, run.is_restored
+    other.states = states
+    return other
 
 
 def _is_alone(act: "RestoreRow", turns: "Sequence[int]") -> bool:
