@@ -162,15 +162,24 @@ class Standing:
 
     def _left_of(self, run: Run, undo: "RestoreRow", names: "dict[bytes, bytes]") -> "Run | None":
         """A change with the undo applied to both of its sides; None if nothing is left."""
-        at = path = run.path
-        for _ in names:
-            if at in names and self._at(undo.before, at) is None:
-                at = names[at]  # the undo found it under another name
-        taken = self._at(undo.before, at), self._at(undo.after, path)
-        before, after = (self._applied(state, *taken) for state in self._states(run))
+        found, left = self._at(undo.before, run.path), self._at(undo.after, run.path)
+        named = found if found is not None else self._renamed(run.path, undo, names)
+        sides = [
+            self._applied(state, found if state is None else named, left)
+            for state in self._states(run)
+        ]
+        before, after = sides
         if isinstance(before, Clash | Kept) or isinstance(after, Clash | Kept):
             return None
         return None if is_same(before, after) else _with_states(run, (before, after))
+
+    def _renamed(self, path: bytes, undo: "RestoreRow", names: "dict[bytes, bytes]") -> "Known":
+        """What an undo found of a file under the name that it had by then."""
+        found = None
+        for _ in names:
+            path = names.get(path, path)
+            found = found or self._at(undo.before, path)
+        return found
 
     def _states(self, run: Run) -> "tuple[Known, Known]":
         return run.states or (self._at(run.first - 1, run.path), self._at(run.last, run.path))
