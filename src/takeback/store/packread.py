@@ -89,6 +89,14 @@ class PackFile:
         if self._damage is not None:
             raise self._damage
 
+    def extents(self) -> "dict[int, int]":
+        """Return where each object begins, with where it ends; all must be known for that."""
+        index = self._loaded_index()
+        if self._damage is not None:
+            raise self._damage
+        starts = sorted([offset for _, _, offset in index])
+        return dict(zip(starts, [*starts[1:], self._bytes().end], strict=True))
+
     def index_problem(self) -> str:
         """Return what is wrong with the index file, '' if nothing is.
 
