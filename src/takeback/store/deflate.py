@@ -31,7 +31,7 @@ _WORTH_AN_IMPORT = 256 * 1024
 
 _FEED = 256 * 1024
 _PIECE = 1024 * 1024
-_MOST_INFLATION = 1032
+MOST_INFLATION = 1032
 """No deflate stream inflates to more than so many times its own length."""
 
 
@@ -90,7 +90,7 @@ def _change_over() -> None:
 
 def is_plausible(size: int, stored: int) -> bool:
     """Whether a stream of at most `stored` bytes can inflate to `size` bytes."""
-    return size <= stored * _MOST_INFLATION
+    return size <= stored * MOST_INFLATION
 
 
 class Inflation:

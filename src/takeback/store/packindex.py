@@ -4,14 +4,11 @@ An index is derived from its pack, so it is written without a sync, checked when
 and made again from the pack when it is missing or damaged.
 """
 
-import hashlib
-import os
 import struct
 from itertools import accumulate
-from zlib import crc32
 
 from takeback.errors import DamagedStoreError
-from takeback.store import deflate, gitobjects
+from takeback.store import gitobjects
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,7 +26,6 @@ _MAGIC = b"\xfftOc\0\0\0\x02"
 _FANOUT = 256 * 4
 _NAMES = len(_MAGIC) + _FANOUT
 _LARGE = 1 << 31
-_WINDOW = 1024 * 1024
 
 
 def build(entries: "Iterable[Entry]", checksum: bytes) -> bytes:
@@ -135,186 +131,3 @@ class PackIndex:
             raise DamagedStoreError("the pack index points outside itself")
         start = self._large + row * 8
         return int.from_bytes(self._data[start : start + 8], "big")
-
-
-class PackBytes:
-    """The bytes of an open pack, read through a window so that memory stays small.
-
-    With `hashing`, all bytes go through SHA-1 once, in order, on their way: a walk over the
-    objects then needs no second reading to check the pack as a whole.
-    """
-
-    __slots__ = ("_fd", "_hash", "_hashed", "_length", "_start", "_window", "end", "name")
-
-    def __init__(
-        self, fd: int, size: int, name: str, *, window: int = _WINDOW, hashing: bool = False
-    ) -> None:
-        self._fd = fd
-        self._length = window
-        self._window = b""
-        self._start = 0
-        self._hash = gitobjects.sha1() if hashing else None
-        self._hashed = 0
-        self.name = name
-        self.end = size - CHECKSUM
-        """Where the last object ends and the checksum begins."""
-        if self.end < PACK_HEAD:
-            raise self.damaged("is cut short")
-
-    def damaged(self, what: str) -> DamagedStoreError:
-        """Return the error that says what is wrong with this pack."""
-        return DamagedStoreError(f"pack `{self.name}` {what}")
-
-    def fetch(self, offset: int, length: int) -> bytes:
-        """Return up to `length` bytes from `offset`, none only where the objects end."""
-        place = offset - self._start
-        if not 0 <= place < len(self._window):
-            self._move(offset, length)
-            place = 0
-        return self._window[place : place + min(length, self.end - offset)]
-
-    def count(self) -> int:
-        """Return how many objects the head of the pack promises."""
-        head = self.fetch(0, PACK_HEAD)
-        if head[:8] != b"PACK\0\0\0\x02" or len(head) < PACK_HEAD:
-            raise self.damaged("does not begin like a pack")
-        return int.from_bytes(head[8:], "big")
-
-    def checksum(self) -> bytes:
-        """Return the checksum that stands at the end of the pack."""
-        return self._read(self.end, CHECKSUM)
-
-    def is_whole(self) -> bool:
-        """Whether all bytes have the checksum at the end (only with `hashing`)."""
-        assert self._hash is not None
-        self._hash_up_to(self.end)
-        return self._hash.digest() == self.checksum()
-
-    def _move(self, offset: int, length: int) -> None:
-        self._hash_up_to(offset)
-        wanted = max(0, min(max(length, self._length), self.end - offset))
-        self._window = self._read(offset, wanted)
-        self._start = offset
-        reached = offset + len(self._window)
-        if self._hash is not None and reached > self._hashed:
-            self._hash.update(memoryview(self._window)[self._hashed - offset :])
-            self._hashed = reached
-
-    def _hash_up_to(self, offset: int) -> None:
-        while self._hash is not None and self._hashed < offset:
-            data = self._read(self._hashed, min(_WINDOW, offset - self._hashed))
-            if not data:
-                return
-            self._hash.update(data)
-            self._hashed += len(data)
-
-    def _read(self, offset: int, length: int) -> bytes:
-        try:
-            return os.pread(self._fd, length, offset)
-        except OSError as error:
-            raise self.damaged(f"cannot be read: {error.strerror}") from error
-
-
-class PackedObject:
-    """One object as found by walking over a pack."""
-
-    __slots__ = ("crc", "end", "kind", "oid", "sha256", "size")
-
-    def __init__(
-        self, kind: int, size: int, oid: bytes, crc: int, end: int, sha256: "bytes | None"
-    ) -> None:
-        self.kind = kind
-        self.size = size
-        self.oid = oid
-        self.crc = crc
-        self.end = end
-        self.sha256 = sha256
-
-
-def read_head(pack: PackBytes, offset: int) -> tuple[int, int, int]:
-    """Return (kind, size, offset of the compressed bytes) of the object at `offset`."""
-    if not PACK_HEAD <= offset < pack.end:
-        raise pack.damaged(f"has no object at {offset}")
-    head = pack.fetch(offset, gitobjects.LONGEST_ENTRY_HEAD)
-    if 0 < len(head) < gitobjects.LONGEST_ENTRY_HEAD and head[-1] & 0x80:
-        head += pack.fetch(offset + len(head), gitobjects.LONGEST_ENTRY_HEAD - len(head))
-    try:
-        kind, size, length = gitobjects.parse_entry_head(head)
-    except ValueError:
-        raise pack.damaged(f"has no readable object at {offset}") from None
-    if kind in (6, 7):
-        raise pack.damaged(f"holds a delta at {offset}, which Takeback never writes")
-    if kind not in (gitobjects.COMMIT, gitobjects.TREE, gitobjects.BLOB):
-        raise pack.damaged(f"holds an object of unknown kind {kind} at {offset}")
-    start = offset + length
-    if not deflate.is_plausible(size, pack.end - start):
-        raise pack.damaged(f"has an object of impossible size at {offset}")
-    return kind, size, start
-
-
-def walk_object(pack: PackBytes, offset: int, *, strong: bool = False) -> PackedObject:
-    """Inflate and hash the object at `offset`; with `strong`, blobs get a SHA-256 as well."""
-    kind, size, start = read_head(pack, offset)
-    tally = _Tally(pack, offset, start)
-    weak_hash = gitobjects.sha1(gitobjects.object_head(kind, size))
-    strong_hash = hashlib.sha256() if strong and kind == gitobjects.BLOB else None
-    stream = deflate.Inflation(tally.fetch, start, size)
-    try:
-        for piece in stream:
-            weak_hash.update(piece)
-            if strong_hash is not None:
-                strong_hash.update(piece)
-    except deflate.BadStreamError as error:
-        raise pack.damaged(f"holds an object at {offset} that {error}") from None
-    crc = tally.crc_up_to(stream.end)
-    sha256 = None if strong_hash is None else strong_hash.digest()
-    return PackedObject(kind, size, weak_hash.digest(), crc, stream.end, sha256)
-
-
-def scan(pack: PackBytes) -> "tuple[list[Entry], DamagedStoreError | None]":
-    """Walk over a pack (opened with `hashing`); return what was found and what is wrong."""
-    entries: list[Entry] = []
-    offset = PACK_HEAD
-    try:
-        count = pack.count()
-        while offset < pack.end:
-            found = walk_object(pack, offset)
-            entries.append((found.oid, found.crc, offset))
-            offset = found.end
-        if len(entries) != count:
-            raise pack.damaged(f"holds {len(entries)} objects instead of {count}")
-        if not pack.is_whole():
-            raise pack.damaged("does not have the checksum that it should have")
-    except DamagedStoreError as damage:
-        return entries, damage
-    return entries, None
-
-
-def rebuild(fd: int, name: str) -> bytes:
-    """Return the index of an open pack, made from nothing but the pack, which must be sound."""
-    pack = PackBytes(fd, os.fstat(fd).st_size, name, hashing=True)
-    entries, damage = scan(pack)
-    if damage is not None:
-        raise damage
-    return build(entries, pack.checksum())
-
-
-class _Tally:
-    """Fetches for an inflater, and takes the crc32 of what it used."""
-
-    __slots__ = ("_crc", "_last", "_pack", "_start")
-
-    def __init__(self, pack: PackBytes, offset: int, start: int) -> None:
-        self._pack = pack
-        self._crc = 0
-        self._last = pack.fetch(offset, start - offset)
-        self._start = offset
-
-    def fetch(self, offset: int, length: int) -> bytes:
-        self._crc = crc32(self._last, self._crc)
-        self._last = self._pack.fetch(offset, length)
-        self._start = offset
-        return self._last
-
-    def crc_up_to(self, end: int) -> int:
-        return crc32(self._last[: end - self._start], self._crc)

@@ -11,7 +11,7 @@ from zlib import crc32
 from takeback.errors import DamagedStoreError
 from takeback.store import fsops, packindex, packwrite
 from takeback.store.gitobjects import sha1
-from takeback.store.packindex import PackBytes
+from takeback.store.packentry import PackBytes, scan
 from takeback.store.packread import PackFile
 from takeback.store.packwrite import SealedPack
 
@@ -274,7 +274,7 @@ def _read_again(path: bytes, target: _Target) -> None:
     fd = os.open(path, _READ)
     try:
         pack = PackBytes(fd, os.fstat(fd).st_size, "that was just merged", hashing=True)
-        entries, damage = packindex.scan(pack)
+        entries, damage = scan(pack)
     finally:
         os.close(fd)
     if damage is not None:

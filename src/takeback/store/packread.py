@@ -8,7 +8,8 @@ from bisect import bisect_right
 from takeback.errors import DamagedStoreError
 from takeback.store import deflate, packindex, packwrite
 from takeback.store.gitobjects import object_head, sha1
-from takeback.store.packindex import PACK_HEAD, PackBytes, PackIndex
+from takeback.store.packentry import Chains, PackBytes, read_head, rebuild, scan, walk_object
+from takeback.store.packindex import PACK_HEAD, PackIndex
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
 _OPEN = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
 _SMALL_WINDOW = 4096
+_PIECE = 1024 * 1024
 _GONE = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.EIO, errno.ENXIO)
 
 
@@ -31,13 +33,14 @@ class PackFile:
     that it is not there.
     """
 
-    __slots__ = ("_base", "_damage", "_fd", "_index", "_size", "name")
+    __slots__ = ("_base", "_chains", "_damage", "_fd", "_index", "_size", "name")
 
     def __init__(self, base: bytes) -> None:
         self._base = base
         self._fd = -1
         self._size = 0
         self._index: PackIndex | None = None
+        self._chains: Chains | None = None
         self._damage: DamagedStoreError | None = None
         self.name = os.path.basename(base).decode("ascii", "backslashreplace")
 
@@ -52,7 +55,7 @@ class PackFile:
         if self._fd >= 0:
             os.close(self._fd)
         self._fd = -1
-        self._index = self._damage = None
+        self._index = self._damage = self._chains = None
 
     def find(self, oid: bytes) -> "int | None":
         """Return where in the pack an object is, None if the pack does not hold it."""
@@ -77,10 +80,14 @@ class PackFile:
             raise self._damaged(f"does not hold `{oid.hex()}`")
         pack = self._bytes(window=_SMALL_WINDOW)
         try:
-            kind, size, start = packindex.read_head(pack, offset)
+            head = read_head(pack, offset)
+            if head.base:
+                kind, data = self._loaded_chains(pack).content(offset)
+                return kind, len(data), self._checked(oid, kind, len(data), _cut(data))
         except DamagedStoreError as error:
             raise self._bad_object(oid, str(error)) from error
-        return kind, size, self._pieces(pack, oid, kind, size, start)
+        stream = iter(deflate.Inflation(pack.fetch, head.start, head.size))
+        return head.kind, head.size, self._checked(oid, head.kind, head.size, stream)
 
     def objects(self) -> "Iterator[bytes]":
         """Return the ids of all objects; raises at the end if some cannot be found."""
@@ -112,7 +119,7 @@ class PackFile:
     def rewrite_index(self) -> None:
         """Write a fresh index file, made from the pack, which must be sound."""
         self._open()
-        data = packindex.rebuild(self._fd, self.name)
+        data = rebuild(self._fd, self.name)
         packwrite.write_index(self._base, data)
         self._index, self._damage = PackIndex(data), None
 
@@ -128,12 +135,12 @@ class PackFile:
         except DamagedStoreError as error:
             return [str(error)]
 
-    def _pieces(
-        self, pack: PackBytes, oid: bytes, kind: int, size: int, start: int
+    def _checked(
+        self, oid: bytes, kind: int, size: int, pieces: "Iterator[bytes]"
     ) -> "Iterator[bytes]":
         digest = sha1(object_head(kind, size))
         try:
-            for piece in deflate.Inflation(pack.fetch, start, size):
+            for piece in pieces:
                 digest.update(piece)
                 yield piece
         except deflate.BadStreamError as error:
@@ -142,6 +149,11 @@ class PackFile:
             raise self._bad_object(oid, str(error)) from error
         if digest.digest() != oid:
             raise self._bad_object(oid, "its content is not what was stored")
+
+    def _loaded_chains(self, pack: PackBytes) -> Chains:
+        if self._chains is None:
+            self._chains = Chains(pack)
+        return self._chains
 
     def _loaded_index(self) -> PackIndex:
         if self._index is None:
@@ -154,7 +166,7 @@ class PackFile:
         if index is not None and self._matches(index):
             return index
         pack = self._bytes(hashing=True)
-        entries, damage = packindex.scan(pack)
+        entries, damage = scan(pack)
         if damage is not None and index is not None:
             return index
         self._damage = damage
@@ -212,6 +224,10 @@ class PackFile:
         return DamagedStoreError(f"pack `{self.name}` {what}")
 
 
+def _cut(data: bytes) -> "Iterator[bytes]":
+    return (data[at : at + _PIECE] for at in range(0, len(data), _PIECE))
+
+
 class _Examination:
     """One full check of a pack, going on behind damage where the index shows the way."""
 
@@ -219,6 +235,7 @@ class _Examination:
         self, pack: PackBytes, index: "PackIndex | None", on_object: "OnObject | None"
     ) -> None:
         self._pack = pack
+        self._chains = Chains(pack)
         self._index = index
         self._on_object = on_object
         self._problems: list[str] = []
@@ -249,7 +266,7 @@ class _Examination:
         """Check the object at `offset`; return where the next one begins."""
         try:
             strong = self._on_object is not None
-            found = packindex.walk_object(self._pack, offset, strong=strong)
+            found = walk_object(self._pack, offset, self._chains, strong=strong)
         except DamagedStoreError as error:
             self._problems.append(f"{error}{self._known_as(offset)}")
             known = self._known_offsets()

@@ -10,6 +10,7 @@ from zlib import crc32
 
 from takeback.store import deflate, fsops, packindex
 from takeback.store.gitobjects import BLOB, entry_head, object_head, object_id, sha1
+from takeback.store.packindex import PACK_HEAD
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -65,7 +66,7 @@ class PackWriter:
         self._number: int | None = None
         self._parts: list[bytes] = []
         self._entries: list[Entry] = []
-        self._buffered = packindex.PACK_HEAD
+        self._buffered = PACK_HEAD
 
     def is_empty(self) -> bool:
         """Whether this writer was given nothing."""
@@ -162,7 +163,7 @@ class PackWriter:
         self._number = None
         self._parts = []
         self._entries = []
-        self._buffered = packindex.PACK_HEAD
+        self._buffered = PACK_HEAD
 
     def _seal(self) -> None:
         assert self._number is not None
@@ -221,7 +222,7 @@ class _BlobStream:
         self._pack_hash = sha1()
         self.length = 0
         self.checksum = b""
-        self.entry: Entry = (b"", 0, packindex.PACK_HEAD)
+        self.entry: Entry = (b"", 0, PACK_HEAD)
 
     def write_all(self, chunks: "Iterable[Data]") -> bytes:
         """Write the whole pack; return the blob's id."""
@@ -246,7 +247,7 @@ class _BlobStream:
         self._write(packed)
         self.checksum = self._pack_hash.digest()
         self._write(self.checksum)
-        self.entry = (digest.digest(), crc32(packed, crc), packindex.PACK_HEAD)
+        self.entry = (digest.digest(), crc32(packed, crc), PACK_HEAD)
         return self.entry[0]
 
     def _write(self, data: bytes) -> None:
