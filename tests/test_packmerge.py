@@ -5,6 +5,7 @@ import os
 import random
 import shutil
 import subprocess
+import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -12,10 +13,11 @@ import pytest
 
 from takeback.errors import DamagedStoreError
 from takeback.store import fsops
-from takeback.store.gitobjects import BLOB, object_id
+from takeback.store.gitobjects import BLOB, COMMIT, TREE, encode_commit, encode_tree, object_id
 from takeback.store.packmerge import Merged, Piece, merge
 from takeback.store.packread import PackFile
 from takeback.store.packwrite import PackWriter
+from takeback.store.repacking import DEEPEST
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
 
@@ -120,6 +122,108 @@ def test_everything_wanted_is_in_the_new_pack(packs: bytes, tmp_path: Path) -> N
     assert sorted(told.splitlines()) == sorted(
         b"%s blob %d" % (oid.hex().encode(), len(data)) for oid, data in history.contents.items()
     )
+
+
+def chain_lengths(repository: Path, directory: bytes, merged: Merged) -> dict[str, int]:
+    """How many deltas each object of the new packs rests on, as git sees it."""
+    found: dict[str, int] = {}
+    for pack in merged.packs:
+        index = os.fsdecode(os.path.join(directory, pack.name) + b".idx")
+        for line in run_git(repository, "verify-pack", "-v", index).decode().splitlines():
+            parts = line.split()
+            if len(parts) == 7 and len(parts[0]) == 40:
+                found[parts[0]] = int(parts[5])
+    return found
+
+
+def test_versions_become_deltas(packs: bytes, tmp_path: Path) -> None:
+    """All versions of a file but the first are deltas, and take a small part of the space."""
+    history = History(packs)
+    merged = merge(packs, history.pieces, first_number=31)
+    remove_sources(packs, history, merged)
+    assert len(chain_lengths(tmp_path, packs, merged)) == len(history.pieces) - 6
+    before = sum(len(zlib.compress(data, 1)) for data in history.contents.values())
+    assert merged.packs[0].size < before / 4
+
+
+def test_chains_end(packs: bytes, tmp_path: Path) -> None:
+    """However many versions there are, none rests on more than a few deltas, and all are small."""
+    history = History(packs, files=1, packs=200)
+    merged = merge(packs, history.pieces, first_number=201)
+    remove_sources(packs, history, merged)
+    lengths = chain_lengths(tmp_path, packs, merged)
+    assert max(lengths.values()) == DEEPEST
+    assert len(lengths) > len(history.pieces) - 6
+    assert_holds(packs, merged, history.contents)
+
+
+def test_merging_goes_on_where_it_ended(packs: bytes, tmp_path: Path) -> None:
+    """Merged packs and new ones, merged again and again, stay small and lose nothing."""
+    history = History(packs, packs=60)
+    merged = merge(packs, history.pieces, first_number=100)
+    whole = merged.packs[0].size
+    for name in (merged.packs[0].name + b".pack", merged.packs[0].name + b".idx"):
+        os.unlink(os.path.join(packs, name))
+    sources = list(dict.fromkeys(piece.source for piece in history.pieces))
+    done: list[Piece] = []
+    for start in range(0, len(sources), 13):
+        chosen = set(sources[start : start + 13])
+        fresh = [piece for piece in history.pieces if piece.source in chosen]
+        merged = merge(packs, done + fresh, first_number=100 + start)
+        assert len(merged.packs) == 1
+        for name in {piece.source for piece in done + fresh}:
+            os.unlink(os.path.join(packs, name) + b".pack")
+            os.unlink(os.path.join(packs, name) + b".idx")
+        name = merged.packs[0].name
+        done = [Piece(piece.oid, name, piece.series) for piece in done + fresh]
+    assert_holds(packs, merged, history.contents)
+    run_git(tmp_path, "fsck", "--strict", "--no-dangling")
+    assert merged.packs[0].size < whole * 1.1
+    assert max(chain_lengths(tmp_path, packs, merged).values()) <= DEEPEST
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_versions_can_be_left_behind(packs: bytes, tmp_path: Path, seed: int) -> None:
+    """Whatever is left out of a merged pack, the rest is whole, and the rest only."""
+    history = History(packs, files=3, packs=50)
+    first = merge(packs, history.pieces, first_number=100)
+    remove_sources(packs, history, first)
+    chance = random.Random(seed)
+    kept = [
+        Piece(piece.oid, first.packs[0].name, piece.series)
+        for piece in history.pieces
+        if chance.random() < 0.5
+    ]
+    if seed % 2:
+        chance.shuffle(kept)
+    second = merge(packs, kept, first_number=101)
+    for suffix in (b".pack", b".idx"):
+        os.unlink(os.path.join(packs, first.packs[0].name) + suffix)
+    assert_holds(packs, second, {piece.oid: history.contents[piece.oid] for piece in kept})
+    run_git(tmp_path, "fsck", "--strict", "--no-dangling")
+
+
+def test_kinds_and_sizes_that_do_not_fit_are_left_alone(packs: bytes, tmp_path: Path) -> None:
+    """Large blobs, links, trees and commits in one series, and empty ones, come through."""
+    writer = PackWriter(packs, first_number=1)
+    big = random.Random(1).randbytes(1 << 20)
+    blobs = [b"", b"x", big, big + b"!", b"text\n" * 500_000, b"text\n" * 400_000, b"y" * 3000]
+    oids = [writer.add(BLOB, data)[0] for data in blobs]
+    rows = [(0o100644, b"f%d" % number, oid) for number, oid in enumerate(oids)]
+    trees = [encode_tree(rows[:count]) for count in range(1, 8)]
+    ids = [writer.add(TREE, data)[0] for data in trees]
+    commits = [encode_commit(tree, [], 1_700_000_000, b"one") for tree in ids]
+    ids += [writer.add(COMMIT, data)[0] for data in commits]
+    mixed = [oid for group in zip(oids, ids[:7], ids[7:], strict=True) for oid in group]
+    pieces = [Piece(oid, pack.name, b"one") for pack in writer.finish() for oid in mixed]
+    (sealed,) = merge(packs, pieces, first_number=2).packs
+    os.unlink(os.path.join(packs, pieces[0].source) + b".pack")
+    os.unlink(os.path.join(packs, pieces[0].source) + b".idx")
+    run_git(tmp_path, "fsck", "--strict", "--no-dangling")
+    with PackFile(os.path.join(packs, sealed.name)) as pack:
+        assert pack.check() == []
+        for oid, data in zip(oids + ids, blobs + trees + commits, strict=True):
+            assert pack.read(oid)[1] == data
 
 
 def test_pieces_of_one_source_stay_together(packs: bytes) -> None:

@@ -1,7 +1,9 @@
-"""Puts what many packs hold into few, where versions of one thing stand beside each other.
+"""Puts what many packs hold into few, where versions of one thing are deltas on each other.
 
-Nothing is removed here: when `merge` returns, the new packs are on disk beside the old ones, every
-object of them has been read again and hashed, and who called decides what is no longer needed.
+What is packed well already is copied as it stands; the rest is told by the version before it, or
+compressed anew, for which there is time here and none in a checkpoint. Nothing is removed: when
+`merge` returns, the new packs are on disk beside the old ones, every object of them has been read
+again and hashed, and who called decides what is no longer needed.
 """
 
 import os
@@ -14,21 +16,21 @@ from takeback.store.gitobjects import sha1
 from takeback.store.packentry import PackBytes, scan
 from takeback.store.packread import PackFile
 from takeback.store.packwrite import SealedPack
+from takeback.store.repacking import Repacking, Row, Sources
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
-    from typing import Self
 
     from takeback.ports import Progress
     from takeback.store.packindex import Entry
 
 LIMIT = 512 * 1024 * 1024
 """A new pack is begun once one holds so many bytes."""
-_OPEN_AT_ONCE = 64
 _AT_ONCE = 1024 * 1024
 _TELL_EVERY = 512
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC
+_NONE = -1
 
 
 class Piece:
@@ -76,7 +78,7 @@ def merge(
     placed: list[bytes] = []
     try:
         for number, group in enumerate(plan.groups(limit), first_number):
-            with _Sources(directory, plan.sources) as sources:
+            with Sources(directory, plan.sources) as sources:
                 made.packs.append(_write(directory, plan, group, sources, number, placed, progress))
             made.places.update((plan.sources[source], number) for source in group)
         if made.packs:
@@ -105,8 +107,9 @@ class _Plan:
             of = series.setdefault(piece.series, len(series))
             self._rows.append((of, source, piece.oid))
         self._rows.sort(key=lambda row: row[0])
-        self._offsets = array("Q", bytes(8 * len(self._rows)))
-        self._lengths = array("Q", bytes(8 * len(self._rows)))
+        empty = bytes(8 * len(self._rows))
+        self._offsets, self._lengths = array("Q", empty), array("Q", empty)
+        self._bases = array("q", empty)
         self._find_all(directory)
 
     def _find_all(self, directory: bytes) -> None:
@@ -116,15 +119,22 @@ class _Plan:
             wanted[source].append(place)
         for name, places in zip(self.sources, wanted, strict=True):
             with PackFile(os.path.join(directory, name)) as pack:
-                ends = pack.extents()
-                for place in places:
-                    oid = self._rows[place][2]
-                    offset = pack.find(oid)
-                    if offset is None:
-                        said = name.decode("ascii", "backslashreplace")
-                        raise DamagedStoreError(f"pack `{said}` does not hold `{oid.hex()}`")
-                    self._offsets[place] = offset
-                    self._lengths[place] = ends[offset] - offset
+                self._find(pack, places)
+
+    def _find(self, pack: PackFile, places: "list[int]") -> None:
+        ends = pack.extents()
+        known: dict[int, int] = {}
+        for place in places:
+            oid = self._rows[place][2]
+            offset = pack.find(oid)
+            if offset is None:
+                raise DamagedStoreError(f"pack `{pack.name}` does not hold `{oid.hex()}`")
+            self._offsets[place] = offset
+            self._lengths[place] = ends[offset] - offset
+            known[offset] = place
+        for place in places:
+            base = pack.base_of(self._offsets[place])
+            self._bases[place] = known.get(base, _NONE)
 
     def groups(self, limit: int) -> "Iterator[set[int]]":
         """Which sources go together into one new pack."""
@@ -142,51 +152,19 @@ class _Plan:
         if group:
             yield group
 
-    def of(self, group: "set[int]") -> "Iterator[tuple[int, bytes, int, int, int]]":
-        """(series, oid, source, offset, length) of what goes into one pack, each object once."""
+    def of(self, group: "set[int]") -> "Iterator[Row]":
+        """What goes into one pack, each object once."""
         seen: set[bytes] = set()
-        for place, (series, source, oid) in enumerate(self._rows):
+        for at, (series, source, oid) in enumerate(self._rows):
             if source in group and oid not in seen:
                 seen.add(oid)
-                yield series, oid, source, self._offsets[place], self._lengths[place]
+                place, base = (source, self._offsets[at], self._lengths[at]), self._bases[at]
+                on = self._rows[base][2] if base >= 0 else None
+                yield Row(oid, series, place, on)
 
-
-class _Sources:
-    """The packs that are copied from, a few of them open at a time."""
-
-    def __init__(self, directory: bytes, names: "list[bytes]") -> None:
-        self._directory = directory
-        self._names = names
-        self._open: dict[int, int] = {}
-
-    def __enter__(self) -> "Self":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        for fd in self._open.values():
-            os.close(fd)
-        self._open.clear()
-
-    def pieces(self, source: int, offset: int, length: int) -> "Iterator[bytes]":
-        """The packed bytes of one object."""
-        fd = self._descriptor(source)
-        while length:
-            data = os.pread(fd, min(length, _AT_ONCE), offset)
-            if not data:
-                name = self._names[source].decode("ascii", "backslashreplace")
-                raise DamagedStoreError(f"pack `{name}` is cut short")
-            yield data
-            offset += len(data)
-            length -= len(data)
-
-    def _descriptor(self, source: int) -> int:
-        fd = self._open.pop(source, -1)
-        if fd < 0:
-            if len(self._open) >= _OPEN_AT_ONCE:
-                os.close(self._open.pop(next(iter(self._open))))
-            fd = os.open(os.path.join(self._directory, self._names[source]) + b".pack", _READ)
-        self._open[source] = fd
-        return fd
+    def count(self, group: "set[int]") -> int:
+        """How many objects go into one pack."""
+        return len({oid for _, source, oid in self._rows if source in group})
 
 
 class _Target:
@@ -237,19 +215,20 @@ def _write(
     directory: bytes,
     plan: _Plan,
     group: "set[int]",
-    sources: _Sources,
+    sources: Sources,
     number: int,
     placed: "list[bytes]",
     progress: "Progress | None",
 ) -> SealedPack:
     """Write, sync, check and name one new pack."""
-    total = sum(1 for _ in plan.of(group))
+    total = plan.count(group)
     path, fd = packwrite.create_temporary(directory)
     try:
         try:
             target = _Target(fd, total)
-            for done, (_, oid, source, offset, length) in enumerate(plan.of(group)):
-                target.add(oid, sources.pieces(source, offset, length))
+            repacking = Repacking(sources)
+            for done, row in enumerate(plan.of(group)):
+                target.add(row.oid, repacking.packed(row, target.size))
                 if progress is not None and done % _TELL_EVERY == 0:
                     progress("Merging packs", done, total)
             target.finish()

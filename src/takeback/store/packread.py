@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 _OPEN = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
 _SMALL_WINDOW = 4096
+_HEAD_WINDOW = 32
 _PIECE = 1024 * 1024
 _GONE = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.EIO, errno.ENXIO)
 
@@ -103,6 +104,10 @@ class PackFile:
             raise self._damage
         starts = sorted([offset for _, _, offset in index])
         return dict(zip(starts, [*starts[1:], self._bytes().end], strict=True))
+
+    def base_of(self, offset: int) -> int:
+        """Return where the base of the delta at `offset` is; 0 if the object there is whole."""
+        return read_head(self._bytes(window=_HEAD_WINDOW), offset).base
 
     def index_problem(self) -> str:
         """Return what is wrong with the index file, '' if nothing is.
