@@ -103,12 +103,25 @@ class _Check:
             return [], {}
 
     def packs(self, packs: "dict[int, str]") -> None:
-        """Every pack: each byte and each object."""
-        for done, (number, name) in enumerate(sorted(packs.items())):
+        """Every pack: each byte and each object. Many numbers may lead to one."""
+        names: dict[str, int] = {}
+        for number, name in sorted(packs.items()):
+            names.setdefault(name, number)
+        waiting = list(reversed(names.items()))
+        while waiting:
+            name, number = waiting.pop()
             if self._progress is not None:
-                self._progress("verifying packs", done, len(packs))
+                self._progress("verifying packs", len(names) - len(waiting) - 1, len(names))
             path = self._store.packs_dir + b"/" + name.encode()
             with PackFile(path) as pack:
+                if pack.is_gone():
+                    now = self._store.ledger.pack_name(number)
+                    if now != name:
+                        # It was merged into another meanwhile, or nobody needs it any more.
+                        if now is not None and now not in names:
+                            names[now] = number
+                            waiting.append((now, number))
+                        continue
                 problems = pack.check(self._on_object)
             made_with = self._store.ledger.made_with(number) if problems else ()
             for what in problems:
@@ -123,7 +136,7 @@ class _Check:
         """With the lock held: mend what can be made again, compare what may have moved."""
         for number, path in self._sound:
             with PackFile(path) as pack:
-                what = pack.index_problem()
+                what = "" if pack.is_gone() else pack.index_problem()
                 if what:
                     pack.rewrite_index()
                     self.repaired.append(f"pack {number}: {what}; made again")

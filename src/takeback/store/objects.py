@@ -1,4 +1,10 @@
-"""Read what the packs hold. Every read is checked against the hash it was asked for."""
+"""Read what the packs hold. Every read is checked against the hash it was asked for.
+
+Numbers of packs are aliases: after a merge many lead to one file. A reader may know a number by
+the name of a file that was merged meanwhile, because it asked long ago or reads the ledger as of
+some moment. As long as it has the file open it goes on reading; if it finds the file gone, it
+asks the ledger as it is now, which had the new name before the old file was removed.
+"""
 
 from takeback.errors import DamagedStoreError
 
@@ -19,13 +25,15 @@ class Objects:
     def __init__(self, directory: bytes, ledger: "Ledger") -> None:
         self.directory = directory
         self._ledger = ledger
-        self._open: dict[int, PackFile] = {}
+        self._open: dict[str, PackFile] = {}
+        self._names: dict[int, str] = {}
 
     def close(self) -> None:
         """Close all packs."""
         for pack in self._open.values():
             pack.close()
         self._open.clear()
+        self._names.clear()
 
     def manifest(self, oid: bytes, number: int, strong: bytes) -> "Manifest":
         """The manifest of a folder, checked against its strong hash."""
@@ -72,13 +80,9 @@ class Objects:
 
     def pack_with(self, oid: bytes, number: int) -> "PackFile":
         """The pack that holds an object: the one it was stored in, else any that has it."""
-        pack = self._pack(number)
-        if pack is not None and holds(pack, oid):
+        pack = self._numbered(number, oid) or next(self._others(oid), None)
+        if pack is not None:
             return pack
-        for other in self._ledger.packs():
-            pack = self._pack(other)
-            if pack is not None and holds(pack, oid):
-                return pack
         raise DamagedStoreError(
             f"the object `{oid.hex()}` is missing from the store",
             hint="run `takeback verify` to see which checkpoints it touches",
@@ -98,9 +102,8 @@ class Objects:
             return pack.read(oid)
         except DamagedStoreError as problem:
             # It may have been stored again since, for instance by `checkpoint --rehash`.
-            for other in self._ledger.packs():
-                copy = self._pack(other)
-                if copy is not None and copy is not pack and holds(copy, oid):
+            for copy in self._others(oid):
+                if copy is not pack:
                     return copy.read(oid)
             raise problem from None
 
@@ -113,18 +116,51 @@ class Objects:
             return False
         return True
 
-    def _pack(self, number: int) -> "PackFile | None":
-        pack = self._open.get(number)
-        if pack is None:
-            name = self._ledger.pack_name(number)
-            if name is None:
+    def _numbered(self, number: int, oid: bytes) -> "PackFile | None":
+        """The pack of a number, if it holds the object; looked up again if it was merged."""
+        name = self._names.get(number) or self._ledger.pack_name(number)
+        if name is None:
+            return None
+        self._names[number] = name
+        pack = self._pack(name)
+        if pack.is_gone():
+            now = self._names_now().get(number)
+            if now is None or now == name:
                 return None
+            self._names[number] = now
+            pack = self._pack(now)
+        return pack if holds(pack, oid) else None
+
+    def _others(self, oid: bytes) -> "Iterator[PackFile]":
+        """All packs that hold an object, whatever their numbers."""
+        known = dict.fromkeys(self._ledger.packs().values())
+        for name in known:
+            pack = self._pack(name)
+            if holds(pack, oid):
+                yield pack
+        for name in dict.fromkeys(self._names_now().values()):
+            if name not in known and holds(self._pack(name), oid):
+                yield self._pack(name)
+
+    def _names_now(self) -> "dict[int, str]":
+        """The names of all packs at this moment, whichever moment the ledger is read as of."""
+        from takeback.store.ledger import Ledger
+
+        live = Ledger(self._ledger.path, writable=False)
+        try:
+            return live.packs()
+        finally:
+            live.close()
+
+    def _pack(self, name: str) -> "PackFile":
+        pack = self._open.get(name)
+        if pack is None:
             if len(self._open) >= _OPEN_AT_ONCE:
                 oldest = next(iter(self._open))
                 self._open.pop(oldest).close()
             from takeback.store.packread import PackFile
 
-            pack = self._open[number] = PackFile(self.directory + b"/" + name.encode())
+            pack = self._open[name] = PackFile(self.directory + b"/" + name.encode())
         return pack
 
 

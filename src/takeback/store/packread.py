@@ -58,6 +58,10 @@ class PackFile:
         self._fd = -1
         self._index = self._damage = self._chains = None
 
+    def is_gone(self) -> bool:
+        """Whether there is no such file; one that is open is there, whatever its name is now."""
+        return self._fd < 0 and not os.path.lexists(self._base + b".pack")
+
     def find(self, oid: bytes) -> "int | None":
         """Return where in the pack an object is, None if the pack does not hold it."""
         offset = self._loaded_index().find(oid)

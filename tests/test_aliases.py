@@ -1,0 +1,172 @@
+"""Numbers of packs are aliases: what was merged is found, also by who knows its old name."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import takeback
+from takeback.model.jsontext import Json
+from takeback.store.events import PACKS_MERGED, NewEvent
+from takeback.store.ledger import Ledger
+from takeback.store.objects import Objects
+from takeback.store.packmerge import Piece, merge
+from takeback.store.packread import PackFile
+
+CHECKPOINTS = 6
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    """A project with some checkpoints."""
+    root = tmp_path / "tree"
+    (root / "folder").mkdir(parents=True)
+    with takeback.open(root, home=tmp_path / "home") as project:
+        for number in range(CHECKPOINTS):
+            (root / "folder" / "file.txt").write_text(f"state {number}\n" * 50)
+            project.checkpoint()
+    return root
+
+
+def store_of(tree: Path) -> Path:
+    """The folder of a project's store."""
+    (ledger,) = tree.parent.glob("home/projects/*/ledger.db")
+    return ledger.parent
+
+
+def merge_all(store: Path, *, remove: bool = True) -> None:
+    """Merge all packs into one, tell the ledger, and remove the old files."""
+    directory = os.fsencode(store / "git/objects/pack")
+    ledger = Ledger(os.fsencode(store / "ledger.db"))
+    try:
+        old = ledger.packs()
+        pieces = []
+        for name in dict.fromkeys(old.values()):
+            with PackFile(directory + b"/" + name.encode()) as pack:
+                pieces += [Piece(oid, name.encode(), b"one") for oid in pack.objects()]
+        merged = merge(directory, pieces, first_number=ledger.next_pack())
+        packs: list[Json] = [[p.number, p.name.decode(), p.size, p.objects] for p in merged.packs]
+        moved = [[number, merged.places[name.encode()]] for number, name in old.items()]
+        ledger.record(NewEvent(PACKS_MERGED, {"packs": packs, "moved": moved}, 1))
+    finally:
+        ledger.close()
+    if remove:
+        for name in set(old.values()) - {pack.name.decode() for pack in merged.packs}:
+            for suffix in (".pack", ".idx"):
+                (store / "git/objects/pack" / (name + suffix)).unlink()
+
+
+def read_everything(objects: Objects, ledger: Ledger) -> int:
+    """Read all states; return how many files there were."""
+    found = 0
+    for row in ledger.checkpoints():
+        for _, manifest in objects.walk(row.root, row.pack, row.tree):
+            for entry in manifest.entries:
+                if entry.kind == 0o100000:
+                    assert objects.content(entry).startswith(b"state")
+                    found += 1
+    return found
+
+
+def test_all_is_found_after_a_merge(tree: Path) -> None:
+    """Old manifests name old numbers, and everything is read, verified and restored."""
+    merge_all(store_of(tree))
+    with takeback.open(tree, home=tree.parent / "home") as project:
+        done = project.verify()
+        assert (done.damage, done.repaired) == ((), ())
+        (tree / "folder" / "file.txt").write_text("state of now\n")
+        assert project.checkpoint().new
+    merge_all(store_of(tree))
+    with takeback.open(tree, home=tree.parent / "home") as project:
+        assert project.verify().damage == ()
+        refs = [checkpoint.id for checkpoint in project.checkpoints()]
+        project.extract(refs[-1], tree.parent / "oldest")
+    assert (tree.parent / "oldest/folder/file.txt").read_text() == "state 0\n" * 50
+
+
+def test_one_file_is_opened_once_for_all_its_numbers(tree: Path) -> None:
+    """After a merge, reading everything opens one pack."""
+    store = store_of(tree)
+    merge_all(store)
+    ledger = Ledger(os.fsencode(store / "ledger.db"), writable=False)
+    objects = Objects(os.fsencode(store / "git/objects/pack"), ledger)
+    before = len(os.listdir("/dev/fd"))
+    assert read_everything(objects, ledger) == CHECKPOINTS
+    assert len(os.listdir("/dev/fd")) == before + 1
+    objects.close()
+    ledger.close()
+
+
+@pytest.mark.parametrize("when", ["before reading", "while a pack is open", "in a snapshot"])
+def test_who_knows_the_old_names_finds_the_new(tree: Path, when: str) -> None:
+    """A reader that asked for names before the merge, or reads as of before, misses nothing."""
+    store = store_of(tree)
+    ledger = Ledger(os.fsencode(store / "ledger.db"), writable=False)
+    objects = Objects(os.fsencode(store / "git/objects/pack"), ledger)
+    if when == "while a pack is open":
+        assert read_everything(objects, ledger) == CHECKPOINTS
+    if when == "in a snapshot":
+        with ledger.snapshot() as still:
+            assert len(still.packs()) == CHECKPOINTS
+            merge_all(store)
+            assert len(still.packs()) == CHECKPOINTS
+            reader = Objects(objects.directory, still)
+            assert read_everything(reader, still) == CHECKPOINTS
+            reader.close()
+    else:
+        merge_all(store)
+    assert read_everything(objects, ledger) == CHECKPOINTS
+    objects.close()
+    ledger.close()
+
+
+READER = """
+import os, sys
+import takeback
+root, home, out = sys.argv[1:]
+with takeback.open(root, home=home) as project:
+    refs = [checkpoint.id for checkpoint in project.checkpoints()]
+    project.extract(refs[0], out + "-first")
+    print("ready", flush=True)
+    for line in sys.stdin:
+        for number, ref in enumerate(refs):
+            project.extract(ref, f"{out}-{line.strip()}-{number}")
+        print("done", flush=True)
+"""
+
+
+def test_a_process_goes_on_over_merges_of_others(tree: Path) -> None:
+    """A process that was open before two merges reads every state after each of them."""
+    reader = subprocess.Popen(
+        [sys.executable, "-c", READER, str(tree), str(tree.parent / "home"),
+         str(tree.parent / "out")],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    assert reader.stdin is not None
+    assert reader.stdout is not None
+    try:
+        assert reader.stdout.readline() == "ready\n"
+        for merge_number in range(2):
+            with takeback.open(tree, home=tree.parent / "home") as project:
+                (tree / "folder" / "more.txt").write_text(f"state of {merge_number}\n")
+                project.checkpoint()
+            merge_all(store_of(tree))
+            print(merge_number, file=reader.stdin, flush=True)
+            assert reader.stdout.readline() == "done\n"
+        for number in range(CHECKPOINTS):
+            found = (tree.parent / f"out-1-{number}/folder/file.txt").read_text()
+            assert found == f"state {CHECKPOINTS - 1 - number}\n" * 50
+    finally:
+        reader.stdin.close()
+        assert reader.wait() == 0
+        reader.stdout.close()
+
+
+def test_a_pack_that_is_really_gone_is_damage(tree: Path) -> None:
+    """Without a merge that explains it, a missing file is told as damage."""
+    store = store_of(tree)
+    next(iter((store / "git/objects/pack").glob("*.pack"))).unlink()
+    with takeback.open(tree, home=tree.parent / "home") as project:
+        assert project.verify().damage != ()
