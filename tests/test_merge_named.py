@@ -393,6 +393,22 @@ def test_one_of_several_comes_back_as_it_went(work: Work) -> None:
     assert work.has_none("made", "code.py")
 
 
+def test_what_others_did_to_a_renamed_file_stays_through_it_all(work: Work, other: Session) -> None:
+    """Undo, redo and undo of a rename carry the edits of others along each time."""
+    work.put("code.py", text())
+    with work.session.turn("renames") as renames:
+        work.put("code.py", text(_2="agent's"))
+        work.project.checkpoint()
+        work.move("code.py", "moved.py")
+    with other.turn("edits") as edits, editing(edits, "moved.py"):
+        work.put("moved.py", text(_2="agent's", _9="other's"))
+    for _ in range(2):
+        work.project.undo(renames.id)
+        assert work.text("code.py") == text(_9="other's")
+        work.project.redo(renames.id)
+        assert work.text("moved.py") == text(_2="agent's", _9="other's")
+
+
 def test_what_an_undo_left_alone_is_taken_back_later(work: Work) -> None:
     """What was skipped, and so never put back, still is what the turn itself did."""
     work.put("code.py", text())

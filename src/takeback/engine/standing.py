@@ -124,14 +124,15 @@ class Standing:
         """Each run, and what an undo left of it."""
         touched = {path for path, _ in self._restored(undo)}
         cancelled = self._cancelled(undo, touched) if len(undo.turns) > 1 else set()
-        names = _later_names(runs)
+        # What is renamed carries along what others did to it; that is not left of the turn.
+        gone = (_moved(runs) & touched) | cancelled
         for run in runs:
             if run.last > undo.before:
                 yield run, run  # the turn went on
-            elif run.path in cancelled:
+            elif run.path in gone:
                 yield run, None
             else:
-                yield run, self._left_of(run, undo, names) if run.path in touched else run
+                yield run, self._left_of(run, undo) if run.path in touched else run
 
     def _but(self, run: Run, left: Run) -> "Run | None":
         """A change without what was left of it; None if that is all of it."""
@@ -150,36 +151,22 @@ class Standing:
         """
         left: dict[bytes, bool] = {}
         runs = list(changes.runs(self._ledger, *undo.turns))
-        names = _later_names(runs)
         for run in runs:
             if run.last > undo.before:
                 continue
-            is_left = self._left_of(run, undo, names) is not None
+            is_left = self._left_of(run, undo) is not None
             if run.path not in touched:
                 is_left = not is_same(*self._states(run))
             left[run.path] = left.get(run.path, False) or is_left
         return {path for path, is_left in left.items() if not is_left}
 
-    def _left_of(self, run: Run, undo: "RestoreRow", names: "dict[bytes, bytes]") -> "Run | None":
+    def _left_of(self, run: Run, undo: "RestoreRow") -> "Run | None":
         """A change with the undo applied to both of its sides; None if nothing is left."""
-        found, left = self._at(undo.before, run.path), self._at(undo.after, run.path)
-        named = found if found is not None else self._renamed(run.path, undo, names)
-        sides = [
-            self._applied(state, found if state is None else named, left)
-            for state in self._states(run)
-        ]
-        before, after = sides
+        taken = self._at(undo.before, run.path), self._at(undo.after, run.path)
+        before, after = (self._applied(state, *taken) for state in self._states(run))
         if isinstance(before, Clash | Kept) or isinstance(after, Clash | Kept):
             return None
         return None if is_same(before, after) else _with_states(run, (before, after))
-
-    def _renamed(self, path: bytes, undo: "RestoreRow", names: "dict[bytes, bytes]") -> "Known":
-        """What an undo found of a file under the name that it had by then."""
-        found = None
-        for _ in names:
-            path = names.get(path, path)
-            found = found or self._at(undo.before, path)
-        return found
 
     def _states(self, run: Run) -> "tuple[Known, Known]":
         return run.states or (self._at(run.first - 1, run.path), self._at(run.last, run.path))
@@ -195,14 +182,9 @@ class Standing:
         return self._merging.outcome(before, after, state)
 
 
-def _later_names(runs: "Iterable[Run]") -> "dict[bytes, bytes]":
-    """What a file was renamed to, by what it was called before; each name once."""
-    names: dict[bytes, bytes] = {}
-    for run in runs:
-        for origin in run.origins:
-            if origin != run.path and run.path not in names:
-                names.setdefault(origin, run.path)
-    return names
+def _moved(runs: "Iterable[Run]") -> "set[bytes]":
+    """The old and the new names of what was renamed."""
+    return {path for run in runs if run.origins for path in (run.path, *run.origins)}
 
 
 def _with_states(run: Run, states: "tuple[Known, Known]") -> Run:
