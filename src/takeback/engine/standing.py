@@ -154,19 +154,23 @@ class Standing:
         for run in runs:
             if run.last > undo.before:
                 continue
-            is_left = self._left_of(run, undo) is not None
-            if run.path not in touched:
-                is_left = not is_same(*self._states(run))
+            sides = self._sides(run, undo) if run.path in touched else self._states(run)
+            is_left = sides is None or not is_same(*sides)
             left[run.path] = left.get(run.path, False) or is_left
         return {path for path, is_left in left.items() if not is_left}
 
     def _left_of(self, run: Run, undo: "RestoreRow") -> "Run | None":
         """A change with the undo applied to both of its sides; None if nothing is left."""
+        sides = self._sides(run, undo)
+        return None if sides is None or is_same(*sides) else _with_states(run, sides)
+
+    def _sides(self, run: Run, undo: "RestoreRow") -> "tuple[Known, Known] | None":
+        """Both sides of a change with an undo applied; None if that cannot be told."""
         taken = self._at(undo.before, run.path), self._at(undo.after, run.path)
         before, after = (self._applied(state, *taken) for state in self._states(run))
         if isinstance(before, Clash | Kept) or isinstance(after, Clash | Kept):
             return None
-        return None if is_same(before, after) else _with_states(run, (before, after))
+        return before, after
 
     def _states(self, run: Run) -> "tuple[Known, Known]":
         return run.states or (self._at(run.first - 1, run.path), self._at(run.last, run.path))
