@@ -4,7 +4,7 @@ import os
 import time
 
 from takeback import opening
-from takeback.capturing import Capturing
+from takeback.caring import Caring
 from takeback.engine import capture
 from takeback.engine.request import Place
 from takeback.errors import CaptureError, DamagedStoreError, TakebackError, UsageError
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
         request: str | None
 
 
-class Project(Capturing):
+class Project(Caring):
     """A work tree and its store."""
 
     # -- opening ---------------------------------------------------------------------------

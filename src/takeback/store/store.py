@@ -3,6 +3,7 @@
 projects/ID/        0700
   root              where the project is
   lock              held by whoever changes the store
+  upkeep            held by whoever puts packs in order, while others go on
   ledger.db         events, checkpoints, packs; its commit is the commit point
   index             the stat cache, disposable
   clock             touched to read the file system's time
@@ -13,9 +14,10 @@ projects/ID/        0700
 import os
 import zlib
 
+from takeback.errors import BusyError
 from takeback.store import fsops, home
 from takeback.store.ledger import Ledger
-from takeback.store.lock import Lock, read_anchor
+from takeback.store.lock import PATIENCE, Held, Lock, read_anchor
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -39,6 +41,7 @@ class Store:
         self.index_path = path + b"/index"
         self.clock_path = path + b"/clock"
         self.lock = Lock(path + b"/lock")
+        self.upkeep = Lock(path + b"/upkeep")
         self.ledger = Ledger(path + b"/ledger.db")
         self._objects: Objects | None = None
 
@@ -48,6 +51,7 @@ class Store:
             self._objects.close()
         self.ledger.close()
         self.lock.back_to(0)
+        self.upkeep.back_to(0)
 
     @property
     def objects(self) -> "Objects":
@@ -55,6 +59,14 @@ class Store:
         if self._objects is None:
             self._objects = self.reader()
         return self._objects
+
+    def tending(self, patience: float = PATIENCE) -> Held:
+        """The right to write and to remove packs without the project's lock, for a `with` block.
+
+        It is taken before the project's lock, never after it. Whoever has it may leave new packs
+        that nothing refers to yet: nobody takes them for litter meanwhile.
+        """
+        return Held(self.upkeep, patience=patience)
 
     def reader(self) -> "Objects":
         """Objects of one's own, so that threads do not close each other's packs."""
@@ -87,18 +99,42 @@ class Store:
         shown = view.read_ref(self.git_dir, view.BRANCH)
         if shown is not None and self._is_lost(shown):
             view.keep_lost(self.git_dir, shown)
-        for path in self._litter():
-            fsops.unlink(path)
-        # When the ledger lost its end, the packs it does not know are all that is left of it.
-        if not view.lost(self.git_dir):
-            for path in self._strays():
-                fsops.unlink(path)
+        self._clean_up()
         newest = self.ledger.newest()
         if newest is not None:
             if shown != newest.view:
                 view.write_ref(self.git_dir, view.BRANCH, newest.view)
             if view.read_ref(self.git_dir, view.MANIFESTS) != newest.keep:
                 view.write_ref(self.git_dir, view.MANIFESTS, newest.keep)
+
+    def _clean_up(self) -> None:
+        """Remove litter, unless somebody puts packs in order, who does that in the end."""
+        for path in self._litter():
+            fsops.unlink(path)
+        if self.upkeep.depth:
+            return
+        try:
+            with self.tending(patience=0):
+                while self.sweep():
+                    pass
+        except BusyError:
+            return
+
+    def sweep(self, most: int = 1000) -> bool:
+        """Remove packs that nothing refers to; whether some are left, because they are many.
+
+        With the project's lock held, and with the right to tend: no pack is being written.
+        """
+        from takeback.store import view
+
+        found = [n for n in os.listdir(self.packs_dir) if n.startswith(b"tmp-")]
+        found += [n for n in os.listdir(self.packs_dir) if n.endswith(b".tmp")]
+        # When the ledger lost its end, the packs it does not know are all that is left of it.
+        if not view.lost(self.git_dir):
+            found += self._strays()
+        for name in found[:most]:
+            fsops.unlink(self.packs_dir + b"/" + name)
+        return len(found) > most
 
     def anchor(self) -> bytes:
         """Where the ledger ends, as this process left it; written into the lock file."""
@@ -186,14 +222,11 @@ class Store:
 
     def _strays(self) -> "Iterator[bytes]":
         for stray in self.stray_packs():
-            for suffix in (b".idx", b".pack"):
-                if os.path.lexists(self.packs_dir + b"/" + stray + suffix):
-                    yield self.packs_dir + b"/" + stray + suffix
+            for name in (stray + b".idx", stray + b".pack"):
+                if os.path.lexists(self.packs_dir + b"/" + name):
+                    yield name
 
     def _litter(self) -> "Iterator[bytes]":
-        for name in os.listdir(self.packs_dir):
-            if name.startswith(b"tmp-") or name.endswith(b".tmp"):
-                yield self.packs_dir + b"/" + name
         for folder in (b"", b"/git", b"/git/refs/heads", b"/git/refs/takeback"):
             for name in os.listdir(self.path + folder):
                 if name.endswith(b".tmp"):
