@@ -441,6 +441,22 @@ def _doctor(cli: Cli, _shop: Path, _home: Path) -> dict[str, object]:
     return cli("doctor", "--json").json()
 
 
+def _keep(cli: Cli, _shop: Path, _home: Path) -> dict[str, object]:
+    cli("checkpoint")
+    kept = cli("keep", "@", "-m", "release 1.0", "--json").json()
+    released = cli("keep", "--release", "@", "--json").json()
+    assert [list(each) for each in (released, cli("keep", "--json").json())] == [list(kept)] * 2
+    return kept
+
+
+def _gc(cli: Cli, _shop: Path, _home: Path) -> dict[str, object]:
+    cli("run", "--", "sh", "-c", "echo new > src/new.py")
+    trial = cli("gc", "--dry-run", "--json").json()
+    done = cli("gc", "--json").json()
+    assert list(trial) == list(done)
+    return done
+
+
 def _usage(cli: Cli, _shop: Path, _home: Path) -> dict[str, object]:
     cli("checkpoint")
     return cli("usage", "--json").json()
@@ -473,6 +489,8 @@ ANSWERS: dict[str, Callable[[Cli, Path, Path], dict[str, object]]] = {
     "takeback sessions": _sessions,
     "takeback extract": _extract,
     "takeback verify": _verify,
+    "takeback keep": _keep,
+    "takeback gc": _gc,
     "takeback usage": _usage,
     "takeback doctor": _doctor,
     "takeback relocate": _relocate,

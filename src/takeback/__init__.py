@@ -11,6 +11,7 @@ if TYPE_CHECKING:
         ConflictError,
         DamagedStoreError,
         DecisionNeededError,
+        NoLongerKeptError,
         NothingToTakeBackError,
         ProjectIdentityError,
         RefusedError,
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
         UnsafeStoreError,
         UsageError,
     )
+    from takeback.model.care import Cleanup, KeptState
     from takeback.model.history import (
         Author,
         Change,
@@ -48,12 +50,15 @@ __all__ = (
     "CaptureError",
     "Change",
     "Checkpoint",
+    "Cleanup",
     "ConflictError",
     "DamagedStoreError",
     "DecisionNeededError",
     "GitState",
+    "KeptState",
     "LeftOut",
     "Log",
+    "NoLongerKeptError",
     "NothingToTakeBackError",
     "Plan",
     "PlannedChange",
@@ -96,8 +101,13 @@ _TOLD = (
     "RecordedStep",
     "RecordedTurn",
 )
-_PLANS = ("Plan", "PlannedChange", "Remark", "Report")
-_VALUES = ("Checkpoint", "LeftOut", "Status", "Usage", "Verification")
+_GROUPS = {
+    "history": _TOLD,
+    "care": ("Cleanup", "KeptState"),
+    "plan": ("Plan", "PlannedChange", "Remark", "Report"),
+    "values": ("Checkpoint", "LeftOut", "Status", "Usage", "Verification"),
+}
+"""The values by the module of `model` that has them."""
 
 
 def open(path: "AnyPath" = ".", *, home: "AnyPath | None" = None) -> "Project":
@@ -120,22 +130,13 @@ def __getattr__(name: str) -> object:
         from takeback.project import Project
 
         return Project
-    if name in _VALUES:
-        from takeback.model import values
-
-        return getattr(values, name)
-    if name in _PLANS:
-        from takeback.model import plan
-
-        return getattr(plan, name)
-    if name in _TOLD:
-        from takeback.model import history
-
-        return getattr(history, name)
     if name in _HANDLES:
         from takeback import session
 
         return getattr(session, name)
+    for module, names in _GROUPS.items():
+        if name in names:
+            return getattr(getattr(__import__(f"takeback.model.{module}").model, module), name)
     if name in __all__:
         from takeback import errors
 

@@ -79,6 +79,10 @@ class Capturing(Looking):
 
         return Outside(self._store, self._home.path, self._around.largest_file())
 
+    def tend_later(self) -> bool:
+        """Put the store in order behind the scenes, if it is time; whether that began."""
+        return False
+
     def recorder(self, safe_points: "str | None" = None) -> "Recorder":
         """What writes sessions, turns and steps into the log."""
         from takeback.recording import Recorder

@@ -1,7 +1,140 @@
 """A project as one takes care of its history: what is kept, and how long."""
 
+import time
+
 from takeback.capturing import Capturing
+from takeback.errors import TakebackError
+from takeback.store import events
+from takeback.store.events import NewEvent
+from takeback.store.failures import FailingAs
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from takeback.engine.retention import Rules
+    from takeback.model.care import Cleanup, KeptState
+    from takeback.ports import Progress
+    from takeback.store.rows import CheckpointRow
+
+_KEPT = (
+    "SELECT c.id, c.created, k.label, e.at, c.entries FROM kept k"
+    " JOIN checkpoints c ON c.number = k.checkpoint JOIN events e ON e.seq = k.event"
+    " ORDER BY c.number DESC"
+)
+_IS_KEPT = "SELECT 1 FROM kept WHERE checkpoint = ?"
+_LONGEST_LABEL = 1000
 
 
 class Caring(Capturing):
     """A work tree and its store, with what keeps the store small, private and healthy."""
+
+    # -- what is kept ----------------------------------------------------------------------
+
+    def retention(self) -> "Rules":
+        """How long files are kept, as the settings say."""
+        from takeback.engine import retention
+
+        return retention.from_settings(lambda n, d: self._around.setting("retention", n, d))
+
+    def gc(
+        self,
+        *,
+        max_age: "str | float | None" = None,
+        to_size: "str | int | None" = None,
+        full: bool = False,
+        dry_run: bool = False,
+        progress: "Progress | None" = None,
+    ) -> "Cleanup":
+        """Let files go that are older than the settings, or `max_age`, say; put packs together.
+
+        `to_size` lets more of them go, the oldest first, until the history fits. Pins, running
+        work and the newest turns stay in any case. `full` writes all packs anew. With `dry_run`
+        nothing changes, and what would go is told.
+        """
+        from takeback.engine import gc, retention
+
+        with FailingAs(TakebackError, "nothing needed was removed"):
+            rules, why = self.retention(), retention.AGE
+            if max_age is not None:
+                rules.days, why = retention.age(max_age), retention.ASKED
+            limit = retention.size(to_size) if to_size is not None else 0
+            if not limit and rules.size_cap_trims:
+                limit = rules.size_cap
+            wish = gc.Wish(rules, why=why, to_size=limit, full=full, dry_run=dry_run)
+            with self._store.tending():
+                return gc.run(self._store, self.held, wish, time.time_ns, progress)
+
+    def tend_later(self) -> bool:
+        """Run `gc` in a copy of this process that nobody waits for, if it is time; whether so.
+
+        Whatever goes wrong, nobody hears of it: the next time comes.
+        """
+        from takeback.engine import retention
+
+        try:
+            if self._around.setting("gc", "auto", True) is not True:
+                return False
+            if not retention.is_due(self.ledger, self.retention(), time.time_ns()):
+                return False
+            from takeback.store import copies
+
+            return copies.detach(self._tend)
+        except (TakebackError, OSError):
+            return False
+
+    def _tend(self) -> None:
+        """In a copy of the process: a project of its own, for nothing may be shared with ours."""
+        with type(self)(self._root, self._home) as project:
+            project.gc()
+
+    def keep(self, ref: str, label: str = "") -> "KeptState":
+        """Keep the state that a reference means, whatever its age."""
+        from takeback.engine import kept
+
+        with FailingAs(TakebackError, "nothing was kept"), self.held():
+            row = kept.require(self.ledger, self._resolve(ref))
+            said: dict[str, str] = {"checkpoint": row.id, "label": _clean(label)}
+            self._record_care(events.CHECKPOINT_KEPT, said)
+            return self._kept_state(row)
+
+    def release(self, ref: str) -> "KeptState":
+        """Let a state that was kept be like any other again; its files go when they are old."""
+        from takeback.errors import UnknownReferenceError
+
+        with FailingAs(TakebackError, "nothing was released"), self.held():
+            row = self._resolve(ref)
+            if not self.ledger.rows(_IS_KEPT, (row.number,)):
+                raise UnknownReferenceError(
+                    f"`{row.id}` is not kept by anybody", hint="`takeback keep` lists what is"
+                )
+            found = self._kept_state(row)
+            self._record_care(events.CHECKPOINT_RELEASED, {"checkpoint": row.id})
+            return found
+
+    def kept(self) -> "tuple[KeptState, ...]":
+        """The states that somebody keeps, newest first."""
+        from takeback.model.care import KeptState
+
+        with FailingAs(TakebackError, "the store could not be read"):
+            return tuple(
+                KeptState(id, created / 1e9, label, at / 1e9, entries)
+                for id, created, label, at, entries in self.ledger.rows(_KEPT)
+            )
+
+    def _kept_state(self, row: "CheckpointRow") -> "KeptState":
+        return next(each for each in self.kept() if each.checkpoint == row.id)
+
+    def _record_care(self, kind: str, said: "dict[str, str]") -> None:
+        """Commit an event about a state that is kept, and let the git view follow."""
+        self.ledger.record(NewEvent(kind, said, time.time_ns()))
+        try:
+            for _ in self._store.mend_view():
+                pass
+        except OSError:
+            # The next start brings the view up to date.
+            self._store.lock.leave_unclean()
+
+
+def _clean(label: str) -> str:
+    """A label as one line that can be stored and shown."""
+    text = " ".join(label.split())[:_LONGEST_LABEL]
+    return "".join("\N{REPLACEMENT CHARACTER}" if "\ud800" <= c <= "\udfff" else c for c in text)

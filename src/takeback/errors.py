@@ -16,6 +16,7 @@
     ├── BlockedError                   1  something is in the way of a restore; nothing changed
     ├── UnfinishedError                1  a restore is half done; the next start takes it back
     ├── NothingToTakeBackError         1  there is nothing to undo or redo
+    ├── NoLongerKeptError              1  the files of a state were let go; the log still tells
     ├── TargetError                    1  the folder to extract into cannot be used
     └── DamagedStoreError              4  bytes in the store are not what they were
 
@@ -104,6 +105,10 @@ class UnfinishedError(TakebackError):
 
 class NothingToTakeBackError(TakebackError):
     """There is nothing to undo, or nothing to redo."""
+
+
+class NoLongerKeptError(TakebackError):
+    """The files of a state were let go, by age or size; the log still tells what was done."""
 
 
 class TargetError(TakebackError):

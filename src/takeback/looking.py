@@ -5,7 +5,7 @@ import os
 import time
 
 from takeback.engine import capture
-from takeback.errors import TakebackError
+from takeback.errors import NoLongerKeptError, TakebackError
 from takeback.store import store as stores
 from takeback.store.failures import FailingAs
 from takeback.store.statcache import StatCache
@@ -153,7 +153,8 @@ class Looking:
         place = Place(*details.place(ledger, row))
         value = capture.as_value(row, new=False, told=self._told(row), place=place)
         restore = Timeline(ledger, time.time()).restore(row.number)
-        return RecordedCheckpoint(value, details.of_checkpoint(ledger, row), restore)
+        changes = details.of_checkpoint(ledger, row)
+        return RecordedCheckpoint(value, changes, restore, kept=row.gone is None)
 
     def examine(self) -> "tuple[tuple[str, ...], int]":
         """What is wrong with the log, in words, and how many events it has."""
@@ -196,7 +197,7 @@ class Looking:
         ledger = self._store.ledger
         with FailingAs(TakebackError, _UNREADABLE):
             return Usage(
-                packs=len(ledger.packs()),
+                packs=len(set(ledger.packs().values())),
                 objects=self._store.packs_size(),
                 ledger=stores.size_of(ledger.path) + stores.size_of(ledger.path + b"-wal"),
                 index=stores.size_of(self._store.index_path),
@@ -258,6 +259,10 @@ class Looking:
             is_outside = any(whole == saved for saved, _ in rescue.saves(self.ledger, restore))
             meant = [whole] if is_outside else Place(self.root, inside).candidates(path)
             entry = rescue.find_save(self.ledger, restore, meant)
+            if not rescue.is_kept(self.ledger, restore):
+                raise NoLongerKeptError(
+                    f"what was saved during the restore `{restore}` is no longer kept"
+                )
         return self._stream(entry)
 
     def contents(self, *entries: "Entry | None") -> "tuple[bytes | None, ...]":
@@ -291,9 +296,11 @@ class Looking:
     def _state(self, ref: "str | None", progress: "Progress | None") -> "State":
         """A checkpoint's tree or, with no reference, the work tree as it is."""
         if ref is not None:
+            from takeback.engine import kept
             from takeback.engine.compare import Saved
 
-            return Saved(self._store.reader(), self._resolve(ref))
+            row = kept.require(self.ledger, self._resolve(ref))
+            return Saved(self._store.reader(), row, self.ledger)
         from takeback.engine.now import Now
 
         request = self._around.request(time.time_ns(), progress=progress)
@@ -327,6 +334,8 @@ class Looking:
     def _told(self, row: "CheckpointRow") -> "list[tuple[bytes, int]]":
         from takeback.engine.previous import told
 
+        if row.gone is not None:
+            return []
         objects = self._store.reader()
         try:
             return list(told(objects, row))

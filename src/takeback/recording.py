@@ -115,6 +115,7 @@ class Recorder(SafePoints):
             parents = (row.opened, seen.cursor)
             over = NewEvent(events.SESSION_ENDED, said, at, parents=parents, request=request)
             self._conclude([*facts, over], at, sessions=[(row.number, at)])
+        self._host.tend_later()
 
     def go_on(self, turn: str) -> None:
         """Something happens in a turn that leaves no event of its own."""

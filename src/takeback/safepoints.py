@@ -67,6 +67,9 @@ if TYPE_CHECKING:
         def outside(self) -> Outside:
             """What looks at files outside the project."""
 
+        def tend_later(self) -> bool:
+            """Put the store in order behind the scenes, if it is time for that."""
+
 
 _FORGOTTEN = 24 * windows.LONGEST_SILENCE
 _MOST_BURIED = 5

@@ -33,6 +33,8 @@ COMMANDS = (
     "sessions",
     "extract",
     "verify",
+    "keep",
+    "gc",
     "usage",
     "relocate",
     "doctor",

@@ -47,6 +47,7 @@ def turn(found: "RecordedTurn", screen: "Screen", now: float) -> None:
         ("Before", found.before),
         ("After", found.after or "still running"),
         ("Git", _git(found.git_before, found.git_after, page.marks)),
+        ("Files", "" if found.kept else "no longer kept"),
     )
     _steps(found.steps, page)
     lines, files = timeline.amount(found, page.marks)
@@ -54,7 +55,9 @@ def turn(found: "RecordedTurn", screen: "Screen", now: float) -> None:
     page.changes("Shared: of this session or another", found.shared, _shared_with)
     page.outside(found.outside)
     page.left_out("Not covered: appeared here and cannot be taken back", found.left_out)
-    if (found.changes or any(file.verb for file in found.outside)) and found.after:
+    if not found.kept:
+        screen.note("its files are no longer kept; `takeback log` shows all turns")
+    elif (found.changes or any(file.verb for file in found.outside)) and found.after:
         screen.note(f"`takeback diff {found.id[:8]}- {found.id[:8]}` shows the lines")
         screen.note(f"`takeback show {found.id[:8]}- PATH` prints a file as it was before")
         back, it = ("redo", "puts it back") if found.undone else ("undo", "takes it back")
@@ -75,11 +78,13 @@ def checkpoint(found: "RecordedCheckpoint", screen: "Screen", now: float) -> Non
         ("Of", "  ".join(f"{kind} {id}" for kind, id in belongs if id)),
         ("After", _restored(found.restore)),
         ("Because", _text(found.restore.because) if found.restore else ""),
+        ("Files", "" if found.kept else "no longer kept"),
     )
     changed = [change for change in found.changes if change.verb != OMIT]
     page.changes(f"Changes  {count(len(changed), 'path')}", changed, _by)
     page.left_out("Not covered", made.left_out)
-    screen.note(f"`takeback show {made.id[:8]} PATH` prints a file as it was then")
+    if found.kept:
+        screen.note(f"`takeback show {made.id[:8]} PATH` prints a file as it was then")
     if made.turn:
         screen.note(f"`takeback show {made.turn[:8]}` shows the turn")
 

@@ -97,6 +97,7 @@ def _json(found: "RecordedTurn | RecordedCheckpoint") -> "dict[str, Json]":
         return {"turn": _turn(found), "checkpoint": None, "file": None}
     made: dict[str, Json] = {
         **as_json(found.checkpoint),
+        "kept": found.kept,
         "changes": [
             {**turns.change_json(change), "author": _author(change.author)}
             for change in found.changes

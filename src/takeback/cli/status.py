@@ -82,8 +82,13 @@ def _show(project: "Project", status: "Status", screen: "Screen") -> None:
             ("Newest", f"{name}  {when}  {count(newest.entries, 'entry', 'entries')}{label}")
         )
     made = count(status.checkpoints, "checkpoint")
-    rows.append(("History", f"{made}, {size(project.usage().total)} in {_text(status.store)}"))
+    used = project.usage()
+    rows.append(("History", f"{made}, {size(used.total)} in {_text(status.store)}"))
     screen.table(rows, indent="")
+    cap = project.retention().size_cap
+    if cap and used.objects > cap:
+        told = f"the history is larger than {size(cap)} (`size_cap`)"
+        screen.note(f"{told}; `takeback gc --to-size SIZE` lets the oldest files go")
     log = project.log(_TURNS, changes=False)
     _show_turns(project, log, screen)
     _show_left_out(status.left_out, screen)

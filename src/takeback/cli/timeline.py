@@ -95,6 +95,8 @@ def amount(turn: "RecordedTurn", marks: "Marks") -> "tuple[str, str]":
 def remarks(turn: "RecordedTurn") -> "list[str]":
     """What else is to be said about a turn, in a few words each."""
     said = []
+    if not turn.kept and turn.files:
+        said.append("files no longer kept")
     if turn.shared:
         said.append(f"{len(turn.shared):,} shared")
     if turn.left_out:

@@ -65,6 +65,7 @@ def as_json(turn: "RecordedTurn") -> "dict[str, Json]":
         "label": without_tokens(turn.label),
         "status": turn.status,
         "undone": turn.undone or None,
+        "kept": turn.kept,
         "started": when(turn.started),
         "ended": when(turn.ended),
         "before": turn.before or None,

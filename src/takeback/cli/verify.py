@@ -43,6 +43,7 @@ def run(given: "Arguments", screen: "Screen") -> int:
             {
                 "ok": found.ok,
                 "checkpoints": found.checkpoints,
+                "no_longer_kept": found.gone,
                 "packs": found.packs,
                 "objects": found.objects,
                 "bytes": found.bytes,
@@ -62,6 +63,8 @@ def _show(found: "Verification", screen: "Screen") -> None:
         screen.say(f"repaired: {safe_line(what)}")
     looked = f"{count(found.checkpoints, 'checkpoint')}, {count(found.objects, 'object')}"
     looked += f" in {count(found.packs, 'pack')} ({size(found.bytes)})"
+    if found.gone:
+        looked += f"; the files of {count(found.gone, 'older checkpoint')} are no longer kept"
     if found.ok:
         screen.say(f"{screen.style('Sound', 'green', 'bold')}: {looked}")
         return

@@ -47,6 +47,7 @@ _OTHERS = (
     "SELECT path, checkpoint FROM deltas WHERE checkpoint > ? AND checkpoint < ?"
     " AND (turn IS NULL OR turn NOT IN (SELECT value FROM json_each(?)))"
 )
+_TOLD = "SELECT verb, added, removed, origin FROM changes WHERE turn = ? AND path = ?"
 
 
 class Run:
@@ -72,7 +73,7 @@ class Run:
 
 def of_turn(ledger: "Ledger", objects: "Objects", turn: int) -> "Json":
     """The changes as the end of a turn tells them: [path, verb, added, removed, how, origin?]."""
-    folding = _Folding(ledger, Trees(objects))
+    folding = _Folding(ledger, Trees(objects), turn)
     told: dict[bytes, list[Any]] = {}
     for run in folding.with_true_origins(list(runs(ledger, turn))):
         found = folding.change(run)
@@ -140,8 +141,9 @@ def _is_between(known: "Sequence[int]", first: int, last: int) -> bool:
 class _Folding:
     """Looks up what the paths of a turn were before and after it."""
 
-    def __init__(self, ledger: "Ledger", trees: Trees) -> None:
+    def __init__(self, ledger: "Ledger", trees: Trees, turn: int) -> None:
         self._ledger = ledger
+        self._turn = turn
         self._trees = trees
         self._rows: dict[int, CheckpointRow | None] = {}
         self._left = _MOST_COUNTED
@@ -162,10 +164,14 @@ class _Folding:
 
     def _is_passing(self, run: Run) -> bool:
         """Whether a path was there neither before nor after."""
-        return all(self._entry(at, run.path) is None for at in (run.first - 1, run.last))
+        return self._is_kept(run) and all(
+            self._entry(at, run.path) is None for at in (run.first - 1, run.last)
+        )
 
     def change(self, run: Run) -> "list[Json] | None":
         """One run as a change; None if the path ended as it began."""
+        if not self._is_kept(run):
+            return self._told_before(run)
         before = self._entry(run.first - 1, run.path)
         after = self._entry(run.last, run.path)
         difference = judge(run.path, before, after)
@@ -185,6 +191,17 @@ class _Folding:
             told.append(_text(run.origin))
         return told
 
+    def _is_kept(self, run: Run) -> bool:
+        rows = [self._row(at) for at in (run.first - 1, run.last)]
+        return all(row is None or row.gone is None for row in rows)
+
+    def _told_before(self, run: Run) -> "list[Json]":
+        """A change of a turn that goes on after its first files went: as it was told then."""
+        for verb, added, removed, origin in self._ledger.rows(_TOLD, (self._turn, run.path)):
+            came = [_text(origin)] if origin is not None else []
+            return [_text(run.path), verb, added, removed, run.how, *came]
+        return [_text(run.path), terms.WRITE, None, None, run.how]
+
     def _is_shut(self, run: Run) -> bool:
         """Whether a path is still there, and nobody may read it any more."""
         entry = self._found(run.last, run.path)
@@ -195,10 +212,13 @@ class _Folding:
         return None if entry is None or entry.reason else entry
 
     def _found(self, checkpoint: int, path: bytes) -> "Entry | None":
+        row = self._row(checkpoint)
+        return self._trees.find(row, path) if row is not None else None
+
+    def _row(self, checkpoint: int) -> "CheckpointRow | None":
         if checkpoint not in self._rows:
             self._rows[checkpoint] = self._ledger.checkpoint(checkpoint)
-        row = self._rows[checkpoint]
-        return self._trees.find(row, path) if row is not None else None
+        return self._rows[checkpoint]
 
     def _count(self, before: "Entry | None", after: "Entry | None") -> "Lines":
         files = [e for e in (before, after) if e is not None]

@@ -4,6 +4,7 @@ Folders with the same strong hash hold the same, so they are not read: the cost 
 difference. A state is a checkpoint (`Saved`) or the work tree as it is (`engine/now`).
 """
 
+from takeback.engine.kept import Reading
 from takeback.errors import TakebackError
 from takeback.model.difference import LARGEST, Difference, judge, with_renames
 from takeback.model.terms import MODE
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Protocol, Self
 
+    from takeback.store.ledger import Ledger
     from takeback.store.objects import Objects
     from takeback.store.rows import CheckpointRow
 
@@ -43,30 +45,35 @@ _NOTHING = Manifest(0, [], NO_HASH)
 class Saved:
     """The tree of a checkpoint."""
 
-    __slots__ = ("_objects", "_row")
+    __slots__ = ("_objects", "_reading", "_row")
 
-    def __init__(self, objects: "Objects", row: "CheckpointRow") -> None:
+    def __init__(self, objects: "Objects", row: "CheckpointRow", ledger: "Ledger") -> None:
         self._objects = objects
         self._row = row
+        self._reading = Reading(ledger, row)
 
     def root(self) -> Manifest:
         """The folder at the top."""
-        return self._objects.manifest(self._row.root, self._row.pack, self._row.tree)
+        with self._reading:
+            return self._objects.manifest(self._row.root, self._row.pack, self._row.tree)
 
     def manifest(self, path: bytes, entry: Entry) -> Manifest:
         """The captured folder `entry` at `path`."""
         del path
-        return self._objects.manifest(entry.oid, entry.number, entry.strong)
+        with self._reading:
+            return self._objects.manifest(entry.oid, entry.number, entry.strong)
 
     def content(self, path: bytes, entry: Entry) -> "bytes | None":
         """What a file that fits in memory holds, or a link's target."""
         del path
-        return self._objects.content(entry)
+        with self._reading:
+            return self._objects.content(entry)
 
     def stream(self, path: bytes, entry: Entry) -> "Iterator[bytes]":
         """What a file holds, piece by piece; checked against its hash at the end."""
         del path
-        return self._objects.stream(entry)
+        with self._reading:
+            yield from self._objects.stream(entry)
 
     def close(self) -> None:
         """Close the packs."""

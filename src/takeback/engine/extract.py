@@ -1,5 +1,6 @@
 """Write a checkpoint's tree into a folder of its own."""
 
+from takeback.engine.kept import Reading
 from takeback.store.worktree import Extraction, Target
 
 TYPE_CHECKING = False
@@ -13,16 +14,18 @@ def extract(
     store: "Store", row: "CheckpointRow", directory: bytes, progress: "Progress | None" = None
 ) -> int:
     """Write the tree of a checkpoint into a new or empty folder; return how many entries."""
+    reading = Reading(store.ledger, row)
     target = Target(directory)
     objects = store.reader()
     extraction = Extraction(target.begin(), objects)
     try:
         done = 0
-        for path, manifest in objects.walk(row.root, row.pack, row.tree):
-            way = tuple(path.split(b"/")) if path else ()
-            done += extraction.write_folder(way, manifest)
-            if progress is not None:
-                progress("writing", done, row.entries)
+        with reading:
+            for path, manifest in objects.walk(row.root, row.pack, row.tree):
+                way = tuple(path.split(b"/")) if path else ()
+                done += extraction.write_folder(way, manifest)
+                if progress is not None:
+                    progress("writing", done, row.entries)
         extraction.close_folders()
         extraction.close()
         target.finish()

@@ -71,6 +71,7 @@ class Now:
 
     def __init__(self, store: "Store", cache: "StatCache", request: "Request") -> None:
         self._objects = store.reader()
+        self._ledger = store.ledger
         self._disk = Disk(request.root, request.at)
         self._folders: dict[bytes, Folder] = {}
         try:
@@ -87,7 +88,7 @@ class Now:
         if folder is not None:
             return _as_manifest(folder)
         assert self._newest is not None, "without a checkpoint everything was looked at"
-        return Saved(self._objects, self._newest).root()
+        return Saved(self._objects, self._newest, self._ledger).root()
 
     def manifest(self, path: bytes, entry: Entry) -> Manifest:
         """The captured folder `entry` at `path`."""

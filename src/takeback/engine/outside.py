@@ -9,6 +9,7 @@ import hashlib
 import os
 import time
 
+from takeback.errors import DamagedStoreError
 from takeback.model.tree import FOLDER, KIND, LINK, REGULAR, UNSTABLE, Entry
 from takeback.store import events, fsclock, outside
 from takeback.store.content import LARGE, Content, NotRegular, Patience, Torn
@@ -214,7 +215,7 @@ class _Look:
     def _small(self, content: Content, path: bytes) -> Entry:
         data = content.whole(self._patience)
         strong = hashlib.sha256(data).digest()
-        known = outside.stored(self._store.ledger, path, strong)
+        known = self._held(path, strong)
         if known is not None:
             return _entry(content, len(data), strong, known.oid, known.number)
         oid = object_id(BLOB, data)
@@ -229,7 +230,7 @@ class _Look:
             try:
                 for piece in content.chunks(size, last_try=False):
                     strong.update(piece)
-                known = outside.stored(self._store.ledger, path, strong.digest())
+                known = self._held(path, strong.digest())
                 if known is not None:
                     return _entry(content, size, known.strong, known.oid, known.number)
                 pieces = content.chunks(size, last_try=False)
@@ -240,6 +241,23 @@ class _Look:
             if again.digest() == strong.digest():
                 return _entry(content, size, strong.digest(), oid, number)
         raise Torn
+
+    def _held(self, path: bytes, strong: bytes) -> "Entry | None":
+        """An entry of this content that the store still holds.
+
+        It is looked for anew: packs that this process has open may be gone by now.
+        """
+        known = outside.stored(self._store.ledger, path, strong)
+        if known is None:
+            return None
+        objects = self._store.reader()
+        try:
+            objects.pack_with(known.oid, known.number)
+        except DamagedStoreError:
+            return None
+        finally:
+            objects.close()
+        return known
 
     def _pack(self) -> "PackWriter":
         if self._writer is None:

@@ -1,6 +1,6 @@
 """Make plans: find what is meant, what it changed, and what the tree is now; `plans` decides."""
 
-from takeback.engine import elsewhere, lookup, references, reverts, stack, titles, userwork
+from takeback.engine import elsewhere, kept, lookup, references, reverts, stack, titles, userwork
 from takeback.engine.compare import Chosen, Saved, differences
 from takeback.engine.elsewhere import Elsewhere
 from takeback.engine.merging import Clash, Merging, clashing
@@ -238,7 +238,7 @@ class Planner:
         row = references.state_of(self._ledger, meant, self._time)
         goal = titles.goal(self._ledger, meant)
         objects = self._trees.objects
-        then, now = Saved(objects, row), Saved(objects, self._row)
+        then, now = (Saved(objects, each, self._ledger) for each in (row, self._row))
         chosen = Chosen(lookup.choose((now, then), paths, self._place))
         view = View(self._trees, row)
         named = RenamedSince(self._ledger, self._trees.content, row.number, ())
@@ -273,7 +273,10 @@ class Planner:
     def require_current(self, plan: Plan) -> None:
         """An error if a plan is of another project, or done by now; doubts as they are by now."""
         if plan.verb == ROLLBACK:
-            if not self._ledger.with_prefix(plan.target):
+            found = self._ledger.with_prefix(plan.target)
+            for row in found:
+                kept.require(self._ledger, row)
+            if not found:
                 raise StalePlanError(
                     f"there is no checkpoint `{plan.target}` in this project",
                     hint="apply a plan to the project that it was made for",
@@ -285,6 +288,7 @@ class Planner:
         if plan.verb == UNDO:
             for item in items:
                 self._select.require_live(item)
+                self._select.require_kept(item)
         else:
             undo = restores.find(self._ledger, "WHERE id = ?", (plan.restore,))
             for item in items:
@@ -293,6 +297,7 @@ class Planner:
                 raise NothingToTakeBackError(
                     f"`{plan.entry}` was put back already", hint="`takeback log` shows it"
                 )
+            self._select.require_kept_undo(undo, items)
         plan.doubts = (*userwork.doubts(items[0], self._git), *elsewhere.doubts(plan.changes))
 
     def require_same_outside(self, plan: Plan) -> None:

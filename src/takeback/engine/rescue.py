@@ -100,16 +100,28 @@ def saves(ledger: "Ledger", restore: str) -> "list[tuple[bytes, Entry]]":
     for event in ledger.events("WHERE kind = ? ORDER BY seq DESC", (events.SAVES_RESCUED,)):
         said = event.payload or {}
         if restore and str(said.get("restore")).startswith(restore):
-            found += [_as_entry(*save) for save in said.get("saves", ())]  # type: ignore[misc, union-attr]
+            found += [as_entry(*save) for save in said.get("saves", ())]  # type: ignore[misc, union-attr]
     return found
 
 
-def _as_entry(
+def as_entry(
     path: str, mode: int, size: int, strong: str, oid: str, number: int
 ) -> "tuple[bytes, Entry]":
+    """A save as its event tells it: its path, and an entry that can be read."""
     hashes = bytes.fromhex(strong), bytes.fromhex(oid)
     entry = Entry(b"", mode, 0, size, hashes[0], 0, number, hashes[1])
     return path.encode("utf-8", "surrogateescape"), entry
+
+
+def is_kept(ledger: "Ledger", restore: str) -> bool:
+    """Whether saves that came in between a restore are young enough to be still kept."""
+    from takeback.engine import retention
+
+    row = ledger.checkpoint(retention.floor(ledger))
+    last = row.event if row is not None else 0
+    where = "WHERE kind = ? AND seq > ? ORDER BY seq"
+    found = ledger.events(where, (events.SAVES_RESCUED, last))
+    return any(str((e.payload or {}).get("restore")).startswith(restore) for e in found)
 
 
 def find_save(ledger: "Ledger", restore: str, paths: "Sequence[bytes]") -> Entry:

@@ -4,6 +4,7 @@ Each path comes with the runs of changes that are to be reverted, the newest fir
 runs somebody else changed the path.
 """
 
+from takeback.engine import retention
 from takeback.engine.changes import Run
 from takeback.engine.standing import Standing
 from takeback.engine.trees import Trees
@@ -145,7 +146,8 @@ class Reverts:
 
     def yours(self, before: int, now: "CheckpointRow") -> "list[bytes]":
         """What you changed since a checkpoint, and is still changed."""
-        then = self._row(before)
+        # What is put back may be older than what is kept.
+        then = self._row(max(before, retention.floor(self._ledger) + 1))
         found = [path for (path,) in self._ledger.rows(_YOURS, (before,))]
         return [
             path

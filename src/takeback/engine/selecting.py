@@ -1,6 +1,6 @@
 """What an undo or a redo is about: found by references, sessions, or as the newest on the stack."""
 
-from takeback.engine import references, stack
+from takeback.engine import kept, references, stack
 from takeback.engine.naming import CHECKPOINT, RESTORE, TURN
 from takeback.errors import (
     DecisionNeededError,
@@ -84,11 +84,13 @@ class Selector:
         if not refs:
             if newest is None:
                 raise self._nothing_to_undo(session, within)
+            self.require_kept(newest)
             passed = stack.passed_over(self._ledger, newest, within)
             return Selection([newest], is_newest=True, passed=passed)
         items = list({(i.restore is None, i.number): i for i in self._items(refs, within)}.values())
         for item in items:
             self.require_live(item)
+            self.require_kept(item)
         if len(items) > 1 and any(item.restore is not None for item in items):
             raise UsageError(
                 "a rollback can only be taken back alone", hint="name it alone, or turns only"
@@ -100,6 +102,8 @@ class Selector:
         """All live turns of a session that changed something."""
         number = references.session(self._ledger, session, self._time)
         items = stack.live_turns(self._ledger, number)
+        for item in items:
+            self.require_kept(item)
         newest = stack.newest(self._ledger)
         is_newest = newest is not None and [i.opened for i in items] == [newest.opened]
         return Selection(items, is_newest=is_newest)
@@ -127,6 +131,17 @@ class Selector:
                 f"`{item.id}` is undone already", hint=f"`takeback redo {item.id}` puts it back"
             )
         self.require_uncovered(item)
+
+    def require_kept(self, item: "Item") -> None:
+        """An error if the files that it takes to take something back are no longer kept."""
+        kept.require_whole(self._ledger, item.before, f"{item.called} (`{item.id[:8]}`)")
+
+    def require_kept_undo(self, undo: "RestoreRow", items: "Sequence[Item]") -> None:
+        """The same of what an undo took, and is to be put back."""
+        whole = Selection(items, undo=undo)
+        before = whole.before if whole.is_a_part else undo.before
+        name = f"the undo of {whole.newest.called} (`{undo.id[:8]}`)"
+        kept.require_whole(self._ledger, before, name)
 
     def require_uncovered(self, item: "Item") -> None:
         """An error if a rollback went back over something."""
@@ -156,6 +171,7 @@ class Selector:
         items = [named] if named is not None else self._left_of(undo)
         for item in items:
             self.require_uncovered(item)
+        self.require_kept_undo(undo, items)
         is_newest = newest is not None and newest.number == undo.number
         return Selection(items, undo=undo, is_newest=is_newest)
 

@@ -4,7 +4,7 @@ Everything here reads one moment of the ledger and costs what it shows: rows are
 keys or by an index, never by looking at all of them.
 """
 
-from takeback.engine import details, references, titles
+from takeback.engine import details, references, retention, titles
 from takeback.errors import DamagedStoreError
 from takeback.model.history import Log, RecordedRestore, RecordedSession, RecordedTurn
 from takeback.model.terms import INTERRUPTED, MKDIR, RMDIR, RUNNING
@@ -63,6 +63,7 @@ class Timeline:
         self._ledger = ledger
         self._now = now
         self._alive: dict[str, bool] = {}
+        self._floor = retention.floor(ledger)
 
     def log(
         self,
@@ -190,6 +191,7 @@ class Timeline:
             account=str(account),
             label=str(label),
             undone=undone or "",
+            kept=(first or 0) > self._floor,
             status=status,
             started=started / 1e9,
             ended=_seconds(ended),

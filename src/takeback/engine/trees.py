@@ -45,6 +45,7 @@ class Trees:
 
     def _descend(self, row: "CheckpointRow", folder: bytes) -> "Entries":
         """What a folder held: nothing if it was none, something unknown if nobody knows."""
+        _require_kept(row)
         entries = self._entries(row.root, row.pack, row.tree)
         for name in folder.split(b"/") if folder else ():
             entry = entries.get(name)
@@ -59,6 +60,7 @@ class Trees:
 
     def root(self, row: "CheckpointRow") -> "Manifest":
         """The folder at the top."""
+        _require_kept(row)
         return self._manifest(row.root, row.pack, row.tree)
 
     def below(self, row: "CheckpointRow", path: bytes) -> "list[Entry]":
@@ -85,3 +87,10 @@ class Trees:
         if known is None:
             known = self._manifests[oid, strong] = self.objects.manifest(oid, number, strong)
         return known
+
+
+def _require_kept(row: "CheckpointRow") -> None:
+    if row.gone is not None:
+        from takeback.engine import kept
+
+        kept.refuse(row)

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from takeback.store.store import Store
 
     Key = tuple[bytes, int, bytes]
+_PATIENCE = 600.0
+"""How many seconds are waited for somebody who puts packs in order."""
 
 
 def verify(
@@ -40,23 +42,9 @@ def verify(
     check = _Check(store, progress)
     # Whatever a process that died left is cleaned up first.
     check.with_lock(held, lambda: check.mend(mend))
-    rows, packs = check.ledger()
-    objects = store.reader()
-    try:
-        check.packs(packs)
-        check.trees(rows, objects)
-    finally:
-        objects.close()
-    check.commits(rows)
-    check.with_lock(held, check.settle)
-    return Verification(
-        checkpoints=len(rows),
-        packs=len(packs),
-        objects=len(check.strong),
-        bytes=store.packs_size(),
-        damage=tuple(check.damage),
-        repaired=tuple(check.repaired),
-    )
+    # Who puts packs in order waits until all have been read, and the other way round.
+    with store.tending(_PATIENCE):
+        return check.run(held)
 
 
 class _Check:
@@ -71,6 +59,29 @@ class _Check:
         self.repaired: list[str] = []
         self._below: dict[Key, list[Key]] = {}
         self._sound: list[tuple[int, bytes]] = []
+
+    def run(self, held: "Callable[[], Held]") -> Verification:
+        """Look at everything, with the lock only in the end."""
+        store = self._store
+        every, packs = self.ledger()
+        rows = [row for row in every if row.gone is None]
+        objects = store.reader()
+        try:
+            self.packs(packs)
+            self.trees(rows, objects)
+        finally:
+            objects.close()
+        self.commits(rows)
+        self.with_lock(held, self.settle)
+        return Verification(
+            checkpoints=len(rows),
+            gone=len(every) - len(rows),
+            packs=len(set(packs.values())),
+            objects=len(self.strong),
+            bytes=store.packs_size(),
+            damage=tuple(self.damage),
+            repaired=tuple(self.repaired),
+        )
 
     def note(self, what: str, checkpoints: "tuple[str, ...]" = ()) -> None:
         """Add one damage to the list."""

@@ -204,7 +204,7 @@ class RecordedTurn:
     what appeared in the turn and is not covered. `before` and `after` are checkpoint ids.
     `outside` are files outside the project that an edit tool named. `account` is who started the
     agent, as `ana@laptop`. `undone` is the restore that took the turn back or went back over it;
-    empty while it is live.
+    empty while it is live. `kept` tells whether its files still are, so that it can be taken back.
     """
 
     __slots__ = (
@@ -219,6 +219,7 @@ class RecordedTurn:
         "git_after",
         "git_before",
         "id",
+        "kept",
         "label",
         "left_out",
         "outside",
@@ -257,8 +258,10 @@ class RecordedTurn:
         steps: "tuple[RecordedStep, ...]" = (),
         account: str = "",
         undone: str = "",
+        kept: bool = True,
     ) -> None:
         self.id = id
+        self.kept = kept
         self.account = account
         self.undone = undone
         self.session = session
@@ -288,17 +291,20 @@ class RecordedTurn:
 class RecordedCheckpoint:
     """A checkpoint, what changed with it and who did that; for what it was taken is in it.
 
-    `restore` is the one that it was made by, if it was.
+    `restore` is the one that it was made by, if it was; `kept` tells whether its files still are.
     """
 
-    __slots__ = ("changes", "checkpoint", "restore")
+    __slots__ = ("changes", "checkpoint", "kept", "restore")
 
     def __init__(
         self,
         checkpoint: "Checkpoint",
         changes: "tuple[Change, ...]",
         restore: "RecordedRestore | None" = None,
+        *,
+        kept: bool = True,
     ) -> None:
+        self.kept = kept
         self.checkpoint = checkpoint
         self.changes = changes
         self.restore = restore

@@ -134,9 +134,12 @@ class Damage:
 
 
 class Verification:
-    """What `verify` looked at, what it found, and what it could put right without loss."""
+    """What `verify` looked at, what it found, and what it could put right without loss.
 
-    __slots__ = ("bytes", "checkpoints", "damage", "objects", "packs", "repaired")
+    `gone` counts the checkpoints whose files are no longer kept.
+    """
+
+    __slots__ = ("bytes", "checkpoints", "damage", "gone", "objects", "packs", "repaired")
 
     def __init__(
         self,
@@ -147,7 +150,9 @@ class Verification:
         bytes: int,
         damage: "tuple[Damage, ...]",
         repaired: "tuple[str, ...]" = (),
+        gone: int = 0,
     ) -> None:
+        self.gone = gone
         self.checkpoints = checkpoints
         self.packs = packs
         self.objects = objects

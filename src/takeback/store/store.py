@@ -99,13 +99,11 @@ class Store:
         shown = view.read_ref(self.git_dir, view.BRANCH)
         if shown is not None and self._is_lost(shown):
             view.keep_lost(self.git_dir, shown)
+        # Before packs go: git shall know by then which commits are gone.
+        for name, content in self._unlike(view.wanted_files(self.ledger)):
+            if name not in view.FILES:
+                self._write_view(name, content)
         self._clean_up()
-        newest = self.ledger.newest()
-        if newest is not None:
-            if shown != newest.view:
-                view.write_ref(self.git_dir, view.BRANCH, newest.view)
-            if view.read_ref(self.git_dir, view.MANIFESTS) != newest.keep:
-                view.write_ref(self.git_dir, view.MANIFESTS, newest.keep)
 
     def _clean_up(self) -> None:
         """Remove litter, unless somebody puts packs in order, who does that in the end."""
@@ -190,25 +188,29 @@ class Store:
         """
         from takeback.store import view
 
-        for name, content in self._view_files().items():
-            found = home.read_small(self.git_dir + name)
-            if found == content:
-                continue
-            shown = view.read_ref(self.git_dir, name[1:])
+        wanted = view.wanted_files(self.ledger)
+        for name, content in self._unlike(wanted):
+            tells = name[1:] in (view.BRANCH, view.MANIFESTS)
+            shown = view.read_ref(self.git_dir, name[1:]) if tells else None
             if shown is None or not self._is_lost(shown):
-                home.replace_file(self.git_dir + name, content, durable=False)
-                how = "changed" if found else "missing"
+                how = "changed" if os.path.lexists(self.git_dir + name) else "missing"
+                self._write_view(name, content)
                 yield f"the file `{name[1:].decode()}` of the git view was {how}; made again"
+        view.remove_others(self.git_dir, wanted)
 
-    def _view_files(self) -> "dict[bytes, bytes]":
+    def _unlike(self, wanted: "dict[bytes, bytes]") -> "Iterator[tuple[bytes, bytes]]":
+        for name, content in wanted.items():
+            if home.read_small(self.git_dir + name, limit=len(content) + 1) != content:
+                yield name, content
+
+    def _write_view(self, name: bytes, content: bytes) -> None:
         from takeback.store import view
 
-        wanted = dict(view.FILES)
-        newest = self.ledger.newest()
-        if newest is not None:
-            wanted[b"/" + view.BRANCH] = newest.view.hex().encode() + b"\n"
-            wanted[b"/" + view.MANIFESTS] = newest.keep.hex().encode() + b"\n"
-        return wanted
+        if name.startswith(b"/" + view.KEPT + b"/") and not os.path.lexists(
+            self.git_dir + b"/" + view.KEPT
+        ):
+            fsops.mkdir(self.git_dir + b"/" + view.KEPT)
+        home.replace_file(self.git_dir + name, content, durable=False)
 
     def packs_size(self) -> int:
         """How many bytes the packs and their indexes take on disk."""
@@ -227,7 +229,9 @@ class Store:
                     yield name
 
     def _litter(self) -> "Iterator[bytes]":
-        for folder in (b"", b"/git", b"/git/refs/heads", b"/git/refs/takeback"):
+        folders = [b"", b"/git", b"/git/refs/heads", b"/git/refs/takeback"]
+        kept = b"/git/refs/takeback/kept"
+        for folder in [*folders, kept] if os.path.isdir(self.path + kept) else folders:
             for name in os.listdir(self.path + folder):
                 if name.endswith(b".tmp"):
                     yield self.path + folder + b"/" + name

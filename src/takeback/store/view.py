@@ -10,18 +10,32 @@ import os
 
 from takeback.model.tree import FOLDER, KIND, LINK
 from takeback.store import fsops
-from takeback.store.home import make_folder, replace_file
+from takeback.store.home import make_folder, read_small, replace_file
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from takeback.store.folders import Folder
+    from takeback.store.ledger import Ledger
     from takeback.store.packwrite import PackWriter
 
 BRANCH = b"refs/heads/checkpoints"
 MANIFESTS = b"refs/takeback/manifests"
+KEPT = b"refs/takeback/kept"
+"""Below it, states that somebody keeps."""
+KEPT_MANIFESTS = b"refs/takeback/kept-manifests"
+"""Lists manifests that are needed while the commits that listed them are gone."""
+SHALLOW = b"shallow"
+"""Tells git which commits have parents that are gone."""
 _LOST = b"/refs/takeback/lost"
+_OURS = (b"refs/takeback/", BRANCH)
+_PINS = "SELECT c.id, c.view, c.keep FROM kept k JOIN checkpoints c ON c.number = k.checkpoint"
+_CUT = (
+    "SELECT c.view, c.keep FROM checkpoints p JOIN checkpoints c ON c.number = p.number + 1"
+    " WHERE p.gone IS NOT NULL AND c.gone IS NULL"
+)
+_LISTED = "SELECT manifests FROM care WHERE manifests IS NOT NULL ORDER BY number DESC LIMIT 1"
 
 _CONFIG = b"""[core]
 \trepositoryformatversion = 1
@@ -130,3 +144,44 @@ def lost(git_dir: bytes) -> "list[bytes]":
     except FileNotFoundError:
         return []
     return [bytes.fromhex(name.decode()) for name in sorted(names) if len(name) == 40]
+
+
+def wanted_files(ledger: "Ledger") -> "dict[bytes, bytes]":
+    """What the files of the view shall hold, by path below its folder: all follows from the ledger.
+
+    Where the files of checkpoints are gone, git is told that the history begins after them.
+    """
+    wanted = dict(FILES)
+    newest = ledger.newest()
+    if newest is not None:
+        wanted[b"/" + BRANCH] = _line(newest.view)
+        wanted[b"/" + MANIFESTS] = _line(newest.keep)
+    for id, commit, keep in ledger.rows(_PINS):
+        wanted[b"/%s/%s" % (KEPT, id.encode())] = _line(commit)
+        wanted[b"/%s/%s-manifests" % (KEPT, id.encode())] = _line(keep)
+    cut = {commit for row in ledger.rows(_CUT) for commit in row}
+    if cut:
+        wanted[b"/" + SHALLOW] = b"".join(map(_line, sorted(cut)))
+    for (commit,) in ledger.rows(_LISTED):
+        wanted[b"/" + KEPT_MANIFESTS] = _line(commit)
+    return wanted
+
+
+def _line(commit: bytes) -> bytes:
+    return commit.hex().encode() + b"\n"
+
+
+def remove_others(git_dir: bytes, wanted: "Iterable[bytes]") -> None:
+    """Remove what speaks of states that nobody keeps any more, also where git put it together."""
+    known = set(wanted)
+    there = [b"/" + SHALLOW, b"/" + KEPT_MANIFESTS]
+    if os.path.isdir(git_dir + b"/" + KEPT):
+        there += [b"/" + KEPT + b"/" + name for name in os.listdir(git_dir + b"/" + KEPT)]
+    for name in there:
+        if name not in known and os.path.lexists(git_dir + name):
+            fsops.unlink(git_dir + name)
+    packed = read_small(git_dir + b"/packed-refs", limit=1 << 24)
+    lines = packed.splitlines(keepends=True) if packed else []
+    left = [line for line in lines if not line[41:].startswith(_OURS)]
+    if len(left) < len(lines):
+        replace_file(git_dir + b"/packed-refs", b"".join(left), durable=False)

@@ -1,0 +1,399 @@
+"""Let old files go and put packs together, while others go on working.
+
+    trim    with the lock, a moment: one event says which checkpoints let their files go
+    mark    without it: what is needed, as of that moment
+    merge   without it: new packs with what is needed of old ones, beside the old ones
+    commit  with the lock, a moment: what came since is marked, too; one event leads all numbers
+            to the new packs. If something is needed now that was not copied, it is merged again
+    sweep   with the lock, a few files at a time: packs that nothing refers to go
+
+Who dies on the way leaves what was there and some packs that nothing refers to; the next run, or
+whoever cleans up after a crash, removes them. What the first event let go is garbage from then on,
+and any later run finds it.
+"""
+
+import os
+
+from takeback.engine import retention
+from takeback.engine.reach import ALWAYS, Catalog, Reach
+from takeback.errors import BusyError, DamagedStoreError
+from takeback.model.care import Cleanup
+from takeback.store import events, fsops, journal, packmerge, view
+from takeback.store.events import NewEvent
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from takeback.engine.retention import Rules, Trim
+    from takeback.model.jsontext import Json
+    from takeback.ports import Progress
+    from takeback.store.lock import Held
+    from takeback.store.packwrite import SealedPack
+    from takeback.store.store import Store
+
+_TRIES = 4
+_MOST_AT_ONCE = 200
+_GARBAGE = 3
+"""A pack is written anew when more than one part in so many of it is not needed."""
+_LAST_MANIFESTS = (
+    "SELECT manifests FROM care WHERE manifests IS NOT NULL ORDER BY number DESC LIMIT 1"
+)
+_KEPT = "SELECT count(*) FROM checkpoints WHERE gone IS NULL"
+_TURNS_KEPT = "SELECT count(*) FROM turns WHERE before > ?"
+_HELD = (
+    "SELECT c.id FROM kept k JOIN checkpoints c ON c.number = k.checkpoint ORDER BY c.number DESC"
+)
+_ANY_GONE = "SELECT 1 FROM checkpoints WHERE gone IS NOT NULL LIMIT 1"
+
+
+class Wish:
+    """What a run of gc shall do: `to_size` is how many bytes may be left, 0 for any number."""
+
+    __slots__ = ("dry_run", "full", "rules", "to_size", "why")
+
+    def __init__(
+        self,
+        rules: "Rules",
+        *,
+        why: str = retention.AGE,
+        to_size: int = 0,
+        full: bool = False,
+        dry_run: bool = False,
+    ) -> None:
+        self.rules = rules
+        self.why = why
+        self.to_size = to_size
+        self.full = full
+        self.dry_run = dry_run
+
+
+def run(
+    store: "Store",
+    held: "Callable[[], Held]",
+    wish: Wish,
+    clock: "Callable[[], int]",
+    progress: "Progress | None" = None,
+) -> Cleanup:
+    """Do all of it; the caller has the right to tend the store."""
+    return _Run(store, held, wish, clock, progress).run()
+
+
+class _Run:
+    """One run of gc."""
+
+    def __init__(
+        self,
+        store: "Store",
+        held: "Callable[[], Held]",
+        wish: Wish,
+        clock: "Callable[[], int]",
+        progress: "Progress | None",
+    ) -> None:
+        self._store = store
+        self._ledger = store.ledger
+        self._held = held
+        self._wish = wish
+        self._clock = clock
+        self._progress = progress
+        self._done = Cleanup()
+
+    def run(self) -> Cleanup:
+        done = self._done
+        done.dry_run = self._wish.dry_run
+        done.why, done.days = self._wish.why, self._wish.rules.days
+        with self._held():
+            self._require_sound()
+            while self._store.sweep(_MOST_AT_ONCE):
+                pass
+        done.before, done.packs_before = self._size()
+        beyond = self._horizon_for_size()
+        with self._held():
+            trim = self._trim(beyond)
+        for _ in range(_TRIES):
+            if self._put_in_order(trim):
+                break
+        else:
+            raise BusyError(
+                "others changed too much meanwhile; their work is safe, and packs stay as they are",
+                hint="`takeback gc` tries again",
+            )
+        if not self._wish.dry_run:
+            self._clean_up()
+            done.after, done.packs_after = self._size()
+        self._tell_what_stays(trim)
+        return done
+
+    def _tell_what_stays(self, trim: "Trim") -> None:
+        done, ledger, rules = self._done, self._ledger, self._wish.rules
+        floor = trim.ranges[-1][1] if trim.ranges else 0
+        floor = max(floor, retention.floor(ledger))
+        done.kept = ledger.rows(_KEPT)[0][0] - (done.checkpoints if done.dry_run else 0)
+        done.turns_kept = ledger.rows(_TURNS_KEPT, (floor,))[0][0]
+        first = ledger.checkpoint(floor + 1)
+        done.oldest = first.created / 1e9 if first is not None else None
+        done.held = tuple(str(id) for (id,) in ledger.rows(_HELD))
+        if rules.size_cap and done.after > rules.size_cap:
+            done.warnings = (f"the history takes {done.after:,} bytes, more than `size_cap`",)
+
+    def _size(self) -> "tuple[int, int]":
+        return self._store.packs_size(), len(set(self._ledger.packs().values()))
+
+    def _require_sound(self) -> None:
+        """Nobody removes anything from a store that lost something."""
+        journal.require_sound(self._ledger)
+        for what in (*self._store.check_anchor(), *self._store.check_view()):
+            raise DamagedStoreError(what, hint="`takeback verify` tells more; nothing was removed")
+        if view.lost(self._store.git_dir):
+            raise DamagedStoreError(
+                "the ledger lost its end, so nobody can tell what is needed",
+                hint="`takeback verify` tells more; nothing was removed",
+            )
+
+    # -- trim ------------------------------------------------------------------------------
+
+    def _horizon_for_size(self) -> int:
+        """Where everything would have to begin to fit into the size that is wanted; 0 is nowhere.
+
+        Each object counts for the newest checkpoint that needs it.
+        """
+        limit = self._wish.to_size
+        if not limit or self._done.before <= limit:
+            return 0
+        by_number: dict[int, int] = {}
+        with _Marking(self._store) as reach:
+            self._mark(reach)
+            for oid, _, _, number in reach.marks:
+                by_number[number] = by_number.get(number, 0) + reach.catalog.sizes[oid]
+        total, horizon = by_number.pop(ALWAYS, 0), 0
+        for number in sorted(by_number, reverse=True):
+            total += by_number[number]
+            if total > limit:
+                break
+            horizon = number
+        newest = self._ledger.newest()
+        return horizon or (newest.number if newest is not None else 0)
+
+    def _trim(self, beyond: int) -> "Trim":
+        """Say which checkpoints let their files go: from that commit on they are gone."""
+        wish, done, now = self._wish, self._done, self._clock()
+        trim = retention.decide(self._ledger, wish.rules, now)
+        if beyond > trim.horizon:
+            trim = retention.decide(self._ledger, wish.rules, now, beyond=beyond)
+            done.why = retention.TO_SIZE
+        done.checkpoints, done.turns = trim.checkpoints, trim.turns
+        if trim.ranges and not wish.dry_run:
+            said: dict[str, Json] = {
+                "checkpoints": [list(each) for each in trim.ranges],
+                "count": trim.checkpoints,
+                "turns": trim.turns,
+                "why": done.why,
+                "days": wish.rules.days,
+            }
+            self._ledger.record(NewEvent(events.HISTORY_TRIMMED, said, now))
+        return trim
+
+    # -- mark, merge, commit ---------------------------------------------------------------
+
+    def _put_in_order(self, trim: "Trim") -> bool:
+        """Mark, merge and commit; False if something came in between that needs more."""
+        wish, done = self._wish, self._done
+        with _Marking(self._store) as reach:
+            self._mark(reach)
+            to_list = None if wish.dry_run else self._manifests_to_list(reach)
+            gone = self._gone_if(trim) if wish.dry_run else lambda _: False
+            order = _Order(reach, full=wish.full, gone=gone)
+            done.merged, done.dropped = len(order.rewritten), len(order.dead)
+            if wish.dry_run:
+                done.packs_after = done.packs_before - order.fewer
+                done.after = done.before - order.freed
+                return True
+            if not order.rewritten and not order.dead and to_list is None:
+                return True
+            return self._merge(reach, order, to_list)
+
+    def _mark(self, reach: Reach) -> None:
+        with self._ledger.snapshot() as ledger:
+            reach.everything(ledger, retention.floor(ledger), self._progress)
+
+    def _gone_if(self, trim: "Trim") -> "Callable[[int], bool]":
+        """Of a dry run: whether a checkpoint would be gone."""
+        return lambda number: any(first <= number <= last for first, last in trim.ranges)
+
+    def _manifests_to_list(self, reach: Reach) -> "set[bytes] | None":
+        """Manifests that the git view would lose with commits that go; None if all is said.
+
+        The commits of gone checkpoints listed some that others still need.
+        """
+        if not self._ledger.rows(_ANY_GONE):
+            return None
+        wanted = reach.manifests.keys() - reach.listed
+        for (last,) in self._ledger.rows(_LAST_MANIFESTS):
+            if reach.listing(last) != wanted:
+                return wanted
+            reach.commit(last, b"l", ALWAYS)
+            return None
+        return wanted or None
+
+    def _merge(self, reach: Reach, order: "_Order", to_list: "set[bytes] | None") -> bool:
+        made: list[SealedPack] = []
+        try:
+            merged = packmerge.merge(
+                self._store.packs_dir,
+                order.pieces(),
+                first_number=self._ledger.next_pack(),
+                progress=self._progress,
+            )
+            made += merged.packs
+            commit = self._add_list(to_list, made) if to_list is not None else None
+            # Most of what came meanwhile is looked at before anybody has to wait.
+            reach.follow(self._ledger)
+        except BaseException:
+            self._discard(made)
+            raise
+        with self._held():
+            reach.follow(self._ledger)
+            if order.covers(reach):
+                # Whether an error here means that it failed, only the ledger knows: nothing is
+                # removed then but by who asks it.
+                self._commit(order, merged.places, made, commit)
+                return True
+        self._discard(made)
+        return False
+
+    def _add_list(self, manifests: "Iterable[bytes]", made: "list[SealedPack]") -> bytes:
+        """A commit that keeps manifests reachable in the git view, in a pack of its own."""
+        writer = self._store.pack_writer()
+        try:
+            seconds = self._clock() // 1_000_000_000
+            commit = view.add_manifest_commit(writer, manifests, None, seconds)
+            made += writer.finish()
+        except BaseException:
+            writer.abort()
+            raise
+        return commit
+
+    def _commit(
+        self,
+        order: "_Order",
+        places: "dict[bytes, int]",
+        made: "list[SealedPack]",
+        commit: "bytes | None",
+    ) -> None:
+        """One event: from here on numbers lead to the new packs."""
+        # Others may have taken the numbers that were free when this began.
+        first = self._ledger.next_pack()
+        last = made if commit is None else made[:-1]
+        numbers = {pack.number: first + n for n, pack in enumerate(last)}
+        facts = [(p.name.decode(), p.size, p.objects) for p in made]
+        said: dict[str, Json] = {
+            "packs": [[first + n, *fact] for n, fact in enumerate(facts)],
+            "moved": [[old, numbers[places[name]]] for old, name in order.moved()],
+            "dropped": list(order.dropped()),
+            "manifests": commit.hex() if commit is not None else None,
+            "before": self._done.before,
+            "merged": len(order.rewritten),
+            "let_go": len(order.dead),
+        }
+        self._ledger.record(NewEvent(events.PACKS_MERGED, said, self._clock()))
+
+    def _discard(self, made: "list[SealedPack]") -> None:
+        """Remove new packs that nothing refers to; one that was there before has their name."""
+        self._ledger.abandon()
+        known = {name.encode() for name in self._ledger.packs().values()}
+        for pack in made:
+            if pack.name not in known:
+                fsops.discard(os.path.join(self._store.packs_dir, pack.name) + b".idx")
+                fsops.discard(os.path.join(self._store.packs_dir, pack.name) + b".pack")
+
+    # -- sweep -----------------------------------------------------------------------------
+
+    def _clean_up(self) -> None:
+        """Let the git view follow, then remove what nothing refers to, a few files at a time."""
+        with self._held():
+            for _ in self._store.mend_view():
+                pass
+        left = True
+        while left:
+            with self._held():
+                left = self._store.sweep(_MOST_AT_ONCE)
+
+
+class _Marking:
+    """What is needed, with packs open for the length of a `with` block."""
+
+    __slots__ = ("_objects", "_reach")
+
+    def __init__(self, store: "Store") -> None:
+        self._objects = store.reader()
+        self._reach = Reach(Catalog(store.packs_dir), self._objects)
+
+    def __enter__(self) -> Reach:
+        return self._reach
+
+    def __exit__(self, *_: object) -> None:
+        self._reach.close()
+        self._objects.close()
+
+
+class _Order:
+    """Which packs are written anew, and of which nothing is needed."""
+
+    def __init__(self, reach: Reach, *, full: bool, gone: "Callable[[int], bool]") -> None:
+        self._reach = reach
+        self._catalog = reach.catalog
+        self._seen = len(reach.marks)
+        self._marks = [mark for mark in reach.marks if not gone(mark[3])]
+        live = [0] * len(self._catalog.names)
+        for oid, place, _, _ in self._marks:
+            live[place] += self._catalog.sizes[oid]
+        self.dead = {place for place, size in enumerate(live) if not size}
+        self.rewritten = _chosen(live, self._catalog.bytes, full=full) - self.dead
+        self.freed = sum(
+            self._catalog.bytes[place] - live[place] for place in self.dead | self.rewritten
+        )
+        self.fewer = len(self.dead) + max(len(self.rewritten) - 1, 0)
+
+    def pieces(self) -> "Iterable[packmerge.Piece]":
+        """What is copied, versions of one thing with the oldest first."""
+        names = self._catalog.names
+        for oid, place, series, _ in reversed(self._marks):
+            if place in self.rewritten:
+                yield packmerge.Piece(oid, names[place], series)
+
+    def covers(self, reach: Reach) -> bool:
+        """Whether nothing that was marked since is in a pack that goes."""
+        going = self.rewritten | self.dead
+        return all(place not in going for _, place, _, _ in reach.marks[self._seen :])
+
+    def moved(self) -> "Iterable[tuple[int, bytes]]":
+        """Numbers that lead to another pack now, with the one that they led to."""
+        for number, place in sorted(self._catalog.numbers.items()):
+            if place in self.rewritten:
+                yield number, self._catalog.names[place]
+
+    def dropped(self) -> "Iterable[int]":
+        """Numbers under which nothing is needed any more."""
+        return (n for n, place in sorted(self._catalog.numbers.items()) if place in self.dead)
+
+
+def _chosen(live: "list[int]", sizes: "list[int]", *, full: bool) -> "set[int]":
+    """The packs to write anew: those with much garbage, and small ones until all are in order.
+
+    In order means that each pack is at least twice as large as the next smaller one. So a byte is
+    copied as often as its pack can double, and not in each run.
+    """
+    if full:
+        return set(range(len(sizes)))
+    chosen = {p for p, size in enumerate(sizes) if (size - live[p]) * _GARBAGE > size}
+    order = sorted((p for p in range(len(sizes)) if live[p]), key=lambda p: live[p])
+    split = 0
+    for at in range(len(order) - 1, 0, -1):
+        if live[order[at]] < 2 * live[order[at - 1]]:
+            split = at + 1
+            break
+    total = sum(live[p] for p in order[:split])
+    while split and split < len(order) and live[order[split]] < 2 * total:
+        total += live[order[split]]
+        split += 1
+    return chosen | set(order[:split])

@@ -1,0 +1,294 @@
+"""What is needed: every object that a kept checkpoint, undo, redo or running work can ask for.
+
+Checkpoints are walked from the newest to the oldest, and what they share is visited once. So each
+object comes with the newest checkpoint that needs it: that tells how large the history would be
+with another horizon. Versions of one thing (a file, a folder's manifest, a folder's git tree)
+are told as one series.
+"""
+
+from takeback.engine import rescue
+from takeback.errors import DamagedStoreError
+from takeback.model import jsontext
+from takeback.model.tree import FOLDER
+from takeback.store import events, journal
+from takeback.store.gitobjects import MODE_TREE
+from takeback.store.packread import PackFile
+from takeback.store.rows import entry_from
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+    from takeback.model.tree import Entry
+    from takeback.ports import Progress
+    from takeback.store.events import Event
+    from takeback.store.ledger import Ledger
+    from takeback.store.objects import Objects
+    from takeback.store.rows import CheckpointRow
+
+ALWAYS = 1 << 62
+"""The number of what is needed whatever the horizon is."""
+_TELL_EVERY = 64
+_OPEN_AT_ONCE = 16
+_SAVED = (events.OUTSIDE_SEEN, events.RESTORE_APPLIED, events.SAVES_RESCUED)
+_SINCE = "WHERE seq > ? ORDER BY seq"
+_FIRST_OUTSIDE = (
+    "SELECT min(o.number) FROM outside o LEFT JOIN turns t ON t.number = o.turn"
+    " LEFT JOIN restores r ON r.number = o.restore WHERE coalesce(t.before, r.before) > ?"
+)
+_OUTSIDE = "SELECT path, before, after FROM outside WHERE number >= ? ORDER BY number DESC"
+_EVENT_OF = "SELECT coalesce(max(event), 0) FROM checkpoints WHERE number <= ?"
+
+
+class Catalog:
+    """Which packs there are, and which of them hold an object."""
+
+    def __init__(self, directory: bytes) -> None:
+        self._directory = directory
+        self.names: list[bytes] = []
+        self.numbers: dict[int, int] = {}
+        """Which of the packs a number leads to."""
+        self.bytes: list[int] = []
+        """What the objects of each take, packed."""
+        self._places: dict[bytes, int] = {}
+        self._more: dict[bytes, list[int]] = {}
+        self.sizes: dict[bytes, int] = {}
+
+    def follow(self, ledger: "Ledger") -> None:
+        """Take in the packs that came since."""
+        known = {name: place for place, name in enumerate(self.names)}
+        for number, text in sorted(ledger.packs().items()):
+            name = text.encode()
+            if name not in known:
+                known[name] = len(self.names)
+                self.names.append(name)
+                self.bytes.append(self._read(known[name]))
+            self.numbers[number] = known[name]
+
+    def open(self, place: int) -> PackFile:
+        """One of the packs; it is the caller's to close."""
+        return PackFile(self._directory + b"/" + self.names[place])
+
+    def _read(self, place: int) -> int:
+        total = 0
+        with self.open(place) as pack:
+            ends = pack.extents()
+            for oid in pack.objects():
+                offset = pack.find(oid)
+                assert offset is not None, "the index was just asked for it"
+                size = ends[offset] - offset
+                total += size
+                if self._places.setdefault(oid, place) != place:
+                    self._more.setdefault(oid, []).append(place)
+                else:
+                    self.sizes[oid] = size
+        return total
+
+    def places(self, oid: bytes) -> "Iterator[int]":
+        """The packs that hold an object."""
+        if oid in self._places:
+            yield self._places[oid]
+            yield from self._more.get(oid, ())
+
+
+class Reach:
+    """Everything that is needed; `marks` are (object, pack, series, newest checkpoint)."""
+
+    def __init__(self, catalog: Catalog, objects: "Objects") -> None:
+        self.catalog = catalog
+        self._objects = objects
+        self._packs: dict[int, PackFile] = {}
+        self.marks: list[tuple[bytes, int, bytes, int]] = []
+        self._marked: dict[bytes, set[int]] = {}
+        self._first: dict[bytes, int] = {}
+        self._visited: set[bytes] = set()
+        self.manifests: dict[bytes, int] = {}
+        """All manifests that are needed, each with the newest checkpoint that does."""
+        self.listed: set[bytes] = set()
+        """Those that the git view reaches by the commits of kept checkpoints."""
+        self._checkpoint = 0
+        self._event = 0
+
+    # -- what to begin with ----------------------------------------------------------------
+
+    def everything(self, ledger: "Ledger", floor: int, progress: "Progress | None" = None) -> None:
+        """Mark what is needed, in a ledger that stands still; what began at or below the floor is
+        no longer kept.
+        """
+        self._event = ledger.last_event()
+        self.catalog.follow(ledger)
+        rows = [row for row in ledger.checkpoints() if row.gone is None]
+        self._checkpoint = rows[0].number if rows else 0
+        for done, row in enumerate(rows):
+            if progress is not None and done % _TELL_EVERY == 0:
+                progress("looking what is needed", done, len(rows))
+            self.checkpoint(row)
+        self._outside(ledger, floor)
+        horizon = ledger.rows(_EVENT_OF, (floor,))[0][0]
+        for event in ledger.events(
+            "WHERE kind = ? AND seq > ? ORDER BY seq", (events.SAVES_RESCUED, int(horizon))
+        ):
+            self._saved(event)
+        self._journal(ledger)
+
+    def follow(self, ledger: "Ledger") -> None:
+        """Mark what came since, with the lock held or as far as somebody has come."""
+        self.catalog.follow(ledger)
+        for event in ledger.events(_SINCE, (self._event,)):
+            self._event = event.seq
+            if event.kind in _SAVED:
+                self._saved(event)
+        newest = ledger.newest()
+        for number in range(self._checkpoint + 1, newest.number + 1 if newest else 0):
+            row = ledger.checkpoint(number)
+            if row is not None:
+                self.checkpoint(row)
+            self._checkpoint = number
+        self._journal(ledger)
+
+    def _outside(self, ledger: "Ledger", floor: int) -> None:
+        """What files outside held around turns and restores that are kept, and since then."""
+        first = ledger.rows(_FIRST_OUTSIDE, (floor,))[0][0]
+        if first is None:
+            return
+        for path, *sides in ledger.rows(_OUTSIDE, (first,)):
+            for text in filter(None, sides):
+                self._entry(entry_from(jsontext.loads(text)), b"o" + path)
+
+    def _saved(self, event: "Event") -> None:
+        """What an event names that no checkpoint holds."""
+        said: Any = event.payload or {}
+        if event.kind == events.SAVES_RESCUED:
+            for save in said.get("saves", ()):
+                path, entry = rescue.as_entry(*save)
+                self._entry(entry, b"o" + path)
+        elif event.kind == events.OUTSIDE_SEEN:
+            for _, path, facts, _ in said.get("files", ()):
+                self._entry(entry_from(facts), b"o" + _bytes(path))
+        else:
+            for path, before, after in said.get("outside", ()):
+                for facts in (before, after):
+                    self._entry(entry_from(facts), b"o" + _bytes(path))
+
+    def _journal(self, ledger: "Ledger") -> None:
+        """Both states of what a restore under way changes."""
+        for row in journal.read(ledger):
+            for op in (*row.ops, *(op for away in row.away for op in away.ops)):
+                for entry in (op.before, op.after):
+                    if entry is not None and entry.kind != FOLDER and not entry.reason:
+                        self._entry(entry, b"f" + op.path)
+
+    # -- what follows from that ------------------------------------------------------------
+
+    def checkpoint(self, row: "CheckpointRow") -> None:
+        """The tree of a checkpoint, and what the git view shows of it."""
+        self._folders(row)
+        self.commit(row.view, b"c", row.number)
+        self.listed |= self.commit(row.keep, b"k", row.number)
+
+    def _folders(self, row: "CheckpointRow") -> None:
+        stack = [(b"", row.root, row.pack, row.tree)]
+        while stack:
+            path, oid, number, strong = stack.pop()
+            self._mark(oid, number, b"m" + path, row.number)
+            if oid in self._visited:
+                continue
+            self._visited.add(oid)
+            self.manifests[oid] = row.number
+            for entry in self._objects.manifest(oid, number, strong).entries:
+                if entry.reason:
+                    continue
+                if entry.kind == FOLDER:
+                    below = path + b"/" + entry.name if path else entry.name
+                    stack.append((below, entry.oid, entry.number, entry.strong))
+                elif self._first.get(entry.oid) != entry.number:
+                    below = path + b"/" + entry.name if path else entry.name
+                    self._mark(entry.oid, entry.number, b"f" + below, row.number)
+
+    def commit(self, oid: bytes, series: bytes, number: int) -> "set[bytes]":
+        """A commit of the git view without its parents; the blobs of its tree, if it is new."""
+        self._mark(oid, 0, series, number)
+        blobs: set[bytes] = set()
+        stack = [(b"", self._tree_of(oid))]
+        while stack:
+            path, oid = stack.pop()
+            self._mark(oid, 0, b"t" + series + path, number)
+            if oid in self._visited:
+                continue
+            self._visited.add(oid)
+            for mode, name, inner in _tree(self._read(oid)):
+                if mode == b"%o" % MODE_TREE:
+                    stack.append((path + b"/" + name if path else name, inner))
+                else:
+                    self._mark(inner, 0, b"f" + name, number)
+                    blobs.add(inner)
+        return blobs
+
+    def listing(self, commit: bytes) -> "set[bytes]":
+        """The manifests that a commit of the git view lists; nothing is marked by it."""
+        return {oid for _, _, oid in _tree(self._read(self._tree_of(commit)))}
+
+    def _tree_of(self, commit: bytes) -> bytes:
+        first = self._read(commit).partition(b"\n")[0]
+        return bytes.fromhex(first.removeprefix(b"tree ").decode())
+
+    def _entry(self, entry: "Entry | None", series: bytes) -> None:
+        if entry is not None:
+            self._mark(entry.oid, entry.number, series, ALWAYS)
+
+    def _mark(self, oid: bytes, number: int, series: bytes, checkpoint: int) -> None:
+        """Note that an object is needed from the pack that a number leads to; 0 is any."""
+        marked = self._marked.get(oid)
+        if marked is not None and (not number or self.catalog.numbers.get(number) in marked):
+            return
+        place = self._find(oid, number)
+        if marked is None:
+            marked = self._marked[oid] = set()
+            self._first[oid] = number
+        if place not in marked:
+            marked.add(place)
+            self.marks.append((oid, place, series, checkpoint))
+
+    def _find(self, oid: bytes, number: int) -> int:
+        wanted = self.catalog.numbers.get(number, -1)
+        found = -1
+        for place in self.catalog.places(oid):
+            if place == wanted:
+                return place
+            found = place
+        if found < 0:
+            raise DamagedStoreError(
+                f"the object `{oid.hex()}` is missing, so nobody can tell what else is needed",
+                hint="`takeback verify` names what is damaged; nothing was removed",
+            )
+        return found
+
+    def _read(self, oid: bytes) -> bytes:
+        """A commit or a tree, wherever it is."""
+        place = self._find(oid, 0)
+        pack = self._packs.get(place)
+        if pack is None:
+            if len(self._packs) >= _OPEN_AT_ONCE:
+                self._packs.pop(next(iter(self._packs))).close()
+            pack = self._packs[place] = self.catalog.open(place)
+        return pack.read(oid)[1]
+
+    def close(self) -> None:
+        """Close the packs."""
+        for pack in self._packs.values():
+            pack.close()
+        self._packs.clear()
+
+
+def _tree(data: bytes) -> "Iterator[tuple[bytes, bytes, bytes]]":
+    """(mode, name, id) of each entry of a git tree."""
+    at = 0
+    while at < len(data):
+        space, end = data.index(b" ", at), data.index(b"\0", at)
+        yield data[at:space], data[space + 1 : end], data[end + 1 : end + 21]
+        at = end + 21
+
+
+def _bytes(path: object) -> bytes:
+    return str(path).encode("utf-8", "surrogateescape")
