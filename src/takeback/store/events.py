@@ -113,6 +113,15 @@ def commit_to(salt: bytes, text: str) -> bytes:
     return short_sha256(salt + text.encode("utf-8", "surrogatepass"))
 
 
+def as_text(payload: object) -> str:
+    """A payload as it was written, also of an event that was deflated since (or a ValueError)."""
+    if isinstance(payload, bytes):
+        from takeback.store import eventtext
+
+        return eventtext.unpack(payload)
+    return str(payload)
+
+
 def envelope_of(author: "str | None", request: "str | None", parents: "str | None") -> bytes:
     """What is chained of an event's envelope; events of format 1 have none."""
     if author is None and request is None and parents is None:
@@ -161,7 +170,7 @@ def _as_event(row: "tuple[object, ...]") -> Event:
         raise DamagedStoreError("an event of the ledger holds values of the wrong kind")
     try:
         above = tuple(map(int, jsontext.loads(str(parents)))) if parents is not None else ()
-        said = jsontext.loads(str(payload)) if payload is not None else None
+        said = jsontext.loads(as_text(payload)) if payload is not None else None
     except (TypeError, ValueError, RecursionError):
         raise DamagedStoreError(f"event {seq} of the ledger cannot be read") from None
     texts = [None if text is None else str(text) for text in (author, request)]

@@ -141,7 +141,7 @@ class Ledger:
             query = "SELECT payload FROM events WHERE kind = ?"
             for (text,) in self._db.execute(query, (CHECKPOINT_TAKEN,)):
                 try:
-                    said = jsontext.loads(text)
+                    said = jsontext.loads(events.as_text(text))
                     if any(pack[0] == number for pack in said["packs"]):
                         return (str(said["checkpoint"]),)
                 except (TypeError, ValueError, KeyError, IndexError):
@@ -275,6 +275,13 @@ class Ledger:
                 fsops.sql(self._db, f"DROP TABLE IF EXISTS {table}")
             schema.make(self._db, schema.PROJECTIONS)
             projections.replay(self._db, self._db)
+
+    def squeeze(self, most: int = 500) -> int:
+        """Store what old events say in less space, so many at once; return how many it were."""
+        from takeback.store import eventtext
+
+        with self.transaction() as db:
+            return eventtext.squeeze(db, most)
 
     def _begin_reading(self) -> None:
         fsops.sql(self._db, "BEGIN")

@@ -1,0 +1,104 @@
+"""Old events in less space: they say what they said, and a change is still found."""
+
+import random
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import takeback
+from takeback.project import Project
+from takeback.store import eventtext, schema
+from takeback.store.events import CHECKPOINT_TAKEN
+
+TURNS = 90
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Project:
+    """A project with so many turns that some of its events are old."""
+    root = tmp_path / "tree"
+    root.mkdir()
+    found = takeback.open(root, home=tmp_path / "home")
+    with found.session("test") as session:
+        for number in range(TURNS):
+            with session.turn(f"turn {number} \u2713"):
+                (root / f"file{number % 3}.txt").write_text(f"line\n{number}\n")
+    return found
+
+
+def everything(project: Project) -> list[object]:
+    """All that the log says, by events and by tables."""
+    said: list[object] = [
+        (event.seq, event.kind, event.payload) for event in project.ledger.events()
+    ]
+    for table in schema.TABLES:
+        said += project.ledger.rows(f"SELECT * FROM {table}")
+    return said
+
+
+def plain(project: Project) -> int:
+    """How many events are plain text."""
+    query = "SELECT count(*) FROM events WHERE typeof(payload) = 'text'"
+    return int(project.ledger.rows(query)[0][0])
+
+
+@given(st.text(max_size=300) | st.text('{"turn":, write}[]0179', max_size=900))
+def test_words_come_back(text: str) -> None:
+    """What is packed is unpacked the same."""
+    assert eventtext.unpack(eventtext.pack(text)) == text
+
+
+@given(st.text(max_size=200), st.data())
+def test_damaged_words_are_no_words_or_others(text: str, data: st.DataObject) -> None:
+    """Whatever happens to packed words, the only error is a ValueError."""
+    packed = bytearray(eventtext.pack(text))
+    place = data.draw(st.integers(0, len(packed)))
+    packed[place : place + data.draw(st.integers(0, 3))] = data.draw(st.binary(max_size=3))
+    try:
+        assert isinstance(eventtext.unpack(bytes(packed)), str)
+    except ValueError:
+        return
+
+
+def test_what_is_squeezed_says_the_same(project: Project) -> None:
+    """Step by step all old events are packed; log, tables, verify and rebuild do not notice."""
+    before = everything(project)
+    last = project.ledger.last_event()
+    assert last > eventtext.STAY_PLAIN + 50
+    rounds = 0
+    while project.ledger.squeeze(30):
+        rounds += 1
+    assert rounds > 1
+    assert plain(project) == eventtext.STAY_PLAIN
+    assert everything(project) == before
+    assert project.verify().damage == ()
+    project.rebuild()
+    assert everything(project) == before
+    first = project.ledger.packs()
+    assert project.ledger.made_with(min(first)) != ()
+
+
+def test_packed_events_take_less_space(project: Project) -> None:
+    """What is packed is half as long, or less."""
+    query = "SELECT sum(length(payload)) FROM events WHERE kind = ? AND seq <= 60"
+    before = project.ledger.rows(query, (CHECKPOINT_TAKEN,))[0][0]
+    project.ledger.squeeze()
+    assert project.ledger.rows(query, (CHECKPOINT_TAKEN,))[0][0] < before / 2
+
+
+def test_a_changed_bit_of_packed_words_is_found(project: Project) -> None:
+    """Whichever bit of a packed event flips, verify names the event."""
+    project.ledger.squeeze()
+    rows = project.ledger.rows("SELECT seq, payload FROM events WHERE typeof(payload) = 'blob'")
+    chance = random.Random(1)
+    for _ in range(12):
+        seq, payload = chance.choice(rows)
+        changed = bytearray(payload)
+        changed[chance.randrange(len(changed))] ^= 1 << chance.randrange(8)
+        change = "UPDATE events SET payload = ? WHERE seq = ?"
+        project.ledger._db.execute(change, (bytes(changed), seq))
+        assert any(f"event {seq} " in what for what in project.ledger.check())
+        project.ledger._db.execute(change, (payload, seq))
+    assert list(project.ledger.check()) == []
