@@ -85,7 +85,8 @@ CREATE INDEX steps_by_end ON steps (closed);
 CREATE TABLE deltas (
     checkpoint INTEGER NOT NULL, path BLOB NOT NULL, verb TEXT NOT NULL, origin BLOB,
     who TEXT NOT NULL, how TEXT NOT NULL, session INTEGER, turn INTEGER, step INTEGER,
-    sessions TEXT NOT NULL, PRIMARY KEY (checkpoint, path)) WITHOUT ROWID;
+    sessions TEXT NOT NULL);
+CREATE INDEX deltas_of_checkpoint ON deltas (checkpoint);
 CREATE INDEX deltas_of_turn ON deltas (turn, checkpoint) WHERE turn IS NOT NULL;
 CREATE INDEX deltas_left_out ON deltas (turn) WHERE verb = 'omit';
 CREATE INDEX deltas_shared ON deltas (checkpoint) WHERE who = 'shared';
