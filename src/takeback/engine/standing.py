@@ -67,7 +67,7 @@ class Standing:
         for act in acts:
             if act.verb == terms.UNDO and not act.partial:
                 undos[act.number] = found
-                found = self._left(found, act)
+                found = self._left(turn, found, act)
             elif act.verb == terms.REDO and _is_alone(act, self._turns):
                 found = found + self._again(act, hows)
             elif act.entry in undos:
@@ -109,30 +109,70 @@ class Standing:
         """What an undo took of the turns at some paths: without what it could not take."""
         found = []
         for turn in self._turns:
-            acts = restores.about(self._ledger, turn)[::-1]
-            own = self._of_turn(turn, [act for act in acts if act.number < undo.number])
-            runs = [run for run in own if run.path in paths]
-            for run, left in self._pairs(runs, undo):
+            runs = [run for run in self._until(turn, undo) if run.path in paths]
+            for run, left in self._pairs(turn, runs, undo):
                 taken = run if left is None else self._but(run, left)
                 found += [taken] if taken is not None else []
         return sorted(found, key=lambda run: (run.path, run.first))
 
-    def _left(self, runs: "list[Run]", undo: "RestoreRow") -> "list[Run]":
-        return [left for _, left in self._pairs(runs, undo) if left is not None]
+    def _until(self, turn: int, undo: "RestoreRow") -> "list[Run]":
+        """What one turn did, as it stood when an undo took it."""
+        acts = restores.about(self._ledger, turn)[::-1]
+        return self._of_turn(turn, [act for act in acts if act.number < undo.number])
 
-    def _pairs(self, runs: "list[Run]", undo: "RestoreRow") -> "Iterator[tuple[Run, Run | None]]":
+    def _left(self, turn: int, runs: "list[Run]", undo: "RestoreRow") -> "list[Run]":
+        return [left for _, left in self._pairs(turn, runs, undo) if left is not None]
+
+    def _pairs(
+        self, turn: int, runs: "list[Run]", undo: "RestoreRow"
+    ) -> "Iterator[tuple[Run, Run | None]]":
         """Each run, and what an undo left of it."""
-        touched = {path for path, _ in self._restored(undo)}
-        cancelled = self._cancelled(undo, touched) if len(undo.turns) > 1 else set()
+        others = [each for each in undo.turns if each != turn]
+        theirs = [run for other in others for run in self._until(other, undo)]
         # What is renamed carries along what others did to it; that is not left of the turn.
-        gone = (_moved(runs) & touched) | cancelled
+        moved = _moved([*runs, *theirs])
+        effects = self._effects([*runs, *theirs], undo)
         for run in runs:
             if run.last > undo.before:
                 yield run, run  # the turn went on
-            elif run.path in gone:
+            elif run.path in moved:
                 yield run, None
+            elif id(run) in effects:
+                yield run, self._left_of(run, effects[id(run)])
             else:
-                yield run, self._left_of(run, undo) if run.path in touched else run
+                taken = self._at(undo.before, run.path), self._at(undo.after, run.path)
+                yield run, run if is_same(*taken) else None
+
+    def _effects(self, runs: "list[Run]", undo: "RestoreRow") -> "dict[int, tuple[Known, Known]]":
+        """What became of each path by taking back each of its runs, by the id of the run.
+
+        Found by taking them back once more, the newest first. Where that does not lead to what the
+        undo made of it, somebody decided something else, and nothing is told.
+        """
+        found: dict[int, tuple[Known, Known]] = {}
+        by_path: dict[bytes, list[Run]] = {}
+        for run in sorted(runs, key=lambda run: -run.last):
+            if run.last <= undo.before:
+                by_path.setdefault(run.path, []).append(run)
+        for path, newest_first in by_path.items():
+            steps = self._steps(self._at(undo.before, path), newest_first)
+            if steps and is_same(steps[-1][1], self._at(undo.after, path)):
+                found |= {id(run): step for run, step in zip(newest_first, steps, strict=True)}
+        return found
+
+    def _steps(self, state: "Known", runs: "list[Run]") -> "list[tuple[Known, Known]]":
+        """The states before and after each run is taken back; none if they clash."""
+        steps: list[tuple[Known, Known]] = []
+        for run in runs:
+            before, after = self._states(run)
+            reverted = self._applied(state, after, before)
+            if isinstance(reverted, Clash):
+                return []
+            if isinstance(reverted, Kept):
+                break  # it stays as it is, and so does what was done before
+            steps.append((state, reverted))
+            state = reverted
+        return steps + [(state, state)] * (len(runs) - len(steps))
 
     def _but(self, run: Run, left: Run) -> "Run | None":
         """A change without what was left of it; None if that is all of it."""
@@ -144,33 +184,12 @@ class Standing:
             return run
         return None if is_same(begun, after) else _with_states(run, (begun, after))
 
-    def _cancelled(self, undo: "RestoreRow", touched: "set[bytes]") -> "set[bytes]":
-        """Where nothing is left of turns that went together, though something may be of each.
-
-        One had deleted what another had added: when both went, neither was there to be undone.
-        """
-        left: dict[bytes, bool] = {}
-        runs = list(changes.runs(self._ledger, *undo.turns))
-        for run in runs:
-            if run.last > undo.before:
-                continue
-            sides = self._sides(run, undo) if run.path in touched else self._states(run)
-            is_left = sides is None or not is_same(*sides)
-            left[run.path] = left.get(run.path, False) or is_left
-        return {path for path, is_left in left.items() if not is_left}
-
-    def _left_of(self, run: Run, undo: "RestoreRow") -> "Run | None":
-        """A change with the undo applied to both of its sides; None if nothing is left."""
-        sides = self._sides(run, undo)
-        return None if sides is None or is_same(*sides) else _with_states(run, sides)
-
-    def _sides(self, run: Run, undo: "RestoreRow") -> "tuple[Known, Known] | None":
-        """Both sides of a change with an undo applied; None if that cannot be told."""
-        taken = self._at(undo.before, run.path), self._at(undo.after, run.path)
-        before, after = (self._applied(state, *taken) for state in self._states(run))
+    def _left_of(self, run: Run, effect: "tuple[Known, Known]") -> "Run | None":
+        """A change with what an undo did to it on both of its sides; None if nothing is left."""
+        before, after = (self._applied(state, *effect) for state in self._states(run))
         if isinstance(before, Clash | Kept) or isinstance(after, Clash | Kept):
             return None
-        return before, after
+        return None if is_same(before, after) else _with_states(run, (before, after))
 
     def _states(self, run: Run) -> "tuple[Known, Known]":
         return run.states or (self._at(run.first - 1, run.path), self._at(run.last, run.path))
