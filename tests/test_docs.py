@@ -471,6 +471,12 @@ def _relocate(cli: Cli, shop: Path, _home: Path) -> dict[str, object]:
     return cli("relocate", "--new", "--json").json()
 
 
+def _forget(cli: Cli, shop: Path, _home: Path) -> dict[str, object]:
+    (shop / "copy").write_bytes((shop / ".env").read_bytes())
+    cli("checkpoint")
+    return cli("forget", ".env", "--yes", "--json").json()
+
+
 def _errors(cli: Cli, _shop: Path, _home: Path) -> dict[str, object]:
     cli("checkpoint")
     answer = cli("extract", "@~9", "elsewhere", "--json")
@@ -493,6 +499,7 @@ ANSWERS: dict[str, Callable[[Cli, Path, Path], dict[str, object]]] = {
     "takeback gc": _gc,
     "takeback usage": _usage,
     "takeback doctor": _doctor,
+    "takeback forget": _forget,
     "takeback relocate": _relocate,
     "Errors": _errors,
 }

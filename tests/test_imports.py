@@ -28,6 +28,8 @@ ALWAYS = frozenset(
     takeback.store.processes takeback.store.projections takeback.surroundings
     takeback.capturing takeback.caring takeback.environment takeback.errors takeback.looking
     takeback.model
+    takeback.capturing takeback.environment takeback.errors takeback.looking takeback.model
+    takeback.forgetting
     takeback.model.hashing takeback.model.staging takeback.store.database takeback.store.restores
     takeback.model.ids
     takeback.model.jsontext takeback.model.reasons takeback.model.safetext takeback.model.tree

@@ -5,7 +5,7 @@ import time
 
 from takeback.engine import capture
 from takeback.engine.request import Place, Request
-from takeback.errors import CaptureError
+from takeback.errors import CaptureError, TakebackError
 from takeback.looking import Looking
 from takeback.store.failures import FailingAs
 from takeback.store.lock import PATIENCE, Held
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from takeback.engine.deltas import Delta
     from takeback.engine.finish import Finish
+    from takeback.engine.forget import Forgetting
     from takeback.engine.outside import Outside
     from takeback.engine.request import Attribute
     from takeback.model.history import Author
@@ -28,6 +29,13 @@ if TYPE_CHECKING:
     from takeback.store.home import Home, Root
     from takeback.store.objects import Objects
     from takeback.takingback import Restorer
+
+
+_FORGOTTEN = "SELECT 1 FROM forgetting WHERE phase <> 'begun' LIMIT 1"
+"""Whether the history was rewritten, and what is left of the old one may still be there."""
+_FORGOT = (
+    "forgetting was interrupted; it is finished now: everything was searched, and nothing is left"
+)
 
 
 class Capturing(Looking):
@@ -104,7 +112,7 @@ class Capturing(Looking):
         Also after one that never began, or had ended: its folder may be left in the tree.
         Who only wants to look should not fail because that does: the next one to write will.
         """
-        from takeback.errors import BusyError, TakebackError
+        from takeback.errors import BusyError
 
         is_open = True
         try:
@@ -175,8 +183,52 @@ class Capturing(Looking):
     def _recover(self, died: bool) -> None:
         """Mend what the last holder of the lock left, if it died."""
         if died:
+            self._let_go_of_forgotten()
             self._store.recover()
         if died or self.ledger.has_journal():
             told = self.restorer().recover(died=died)
             # What cannot be mended is met whenever the lock is taken, and told once.
             self.recovered += tuple(each for each in told if each not in self.recovered)
+        if died:
+            self._go_on_forgetting()
+
+    def _forgetter(self, progress: "Progress | None" = None) -> "Forgetting":
+        """What forgets; only with the lock held."""
+        from takeback.engine import restore
+        from takeback.engine.forget import Forgetting
+
+        def sweep() -> None:
+            root = self.open_root()
+            try:
+                restore.sweep(self._store, root)
+            finally:
+                os.close(root)
+
+        return Forgetting(self._store, time.time_ns(), sweep, progress)
+
+    def _let_go_of_forgotten(self) -> None:
+        """See that nobody takes the packs of a history that was forgotten for lost ones."""
+        if self.ledger.rows(_FORGOTTEN):
+            self._forgetter().publish()
+
+    def _go_on_forgetting(self) -> None:
+        """Go on with a forget whose process died. Nobody else has to fail if that does."""
+        if not self._store.is_forgetting():
+            return
+        if self._store.upkeep.depth:
+            # Whoever puts packs in order has some that nothing refers to yet; so not now.
+            self._store.lock.leave_unclean()
+            return
+        self._cache = None
+        try:
+            with (
+                FailingAs(TakebackError, "forgetting is not finished"),
+                self._store.tending(patience=0),
+            ):
+                done = self._forgetter().go_on()
+        except TakebackError as problem:
+            self._store.lock.leave_unclean()
+            self.recovered += (f"something is being forgotten, and {problem}",)
+        else:
+            if done is not None:
+                self.recovered += (_FORGOT,)

@@ -38,11 +38,15 @@ class Progress(Protocol):
         """Hear that `done` of `total` are done; a total of 0 means that nobody knows."""
 
 
-class ObjectWriter(Protocol):
-    """Who takes the objects of a state: a pack, or one that only looks and keeps nothing."""
+class ObjectTaker(Protocol):
+    """Who takes objects that are in memory."""
 
     def add(self, kind: int, data: bytes, /) -> "tuple[bytes, int]":
         """Take an object; return its id and the number of its pack."""
+
+
+class ObjectWriter(ObjectTaker, Protocol):
+    """Who takes the objects of a state: a pack, or one that only looks and keeps nothing."""
 
     def add_hashed(self, oid: bytes, kind: int, data: bytes, /) -> int:
         """Take an object whose id is known; return the number of its pack."""

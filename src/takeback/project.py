@@ -8,6 +8,7 @@ from takeback.caring import Caring
 from takeback.engine import capture
 from takeback.engine.request import Place
 from takeback.errors import CaptureError, DamagedStoreError, TakebackError, UsageError
+from takeback.forgetting import WithForget
 from takeback.model.terms import REDO, ROLLBACK, UNDO
 from takeback.store import identity
 from takeback.store.events import CHECKPOINT_NAMED, CHECKPOINT_TAKEN
@@ -49,7 +50,7 @@ if TYPE_CHECKING:
         request: str | None
 
 
-class Project(Caring):
+class Project(WithForget, Caring):
     """A work tree and its store."""
 
     # -- opening ---------------------------------------------------------------------------

@@ -36,6 +36,7 @@ COMMANDS = (
     "keep",
     "gc",
     "usage",
+    "forget",
     "relocate",
     "doctor",
     "demo",

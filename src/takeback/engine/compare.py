@@ -8,7 +8,7 @@ from takeback.engine.kept import Reading
 from takeback.errors import TakebackError
 from takeback.model.difference import LARGEST, Difference, judge, with_renames
 from takeback.model.terms import MODE
-from takeback.model.tree import FOLDER, NO_HASH, Entry, Manifest, as_entry
+from takeback.model.tree import FOLDER, NAMELESS, NO_HASH, Entry, Manifest, as_entry, nameless
 from takeback.store.failures import FailingAs
 
 TYPE_CHECKING = False
@@ -174,8 +174,13 @@ def _pairs(
     """The entries of a folder in both states, by path, in the order of their names."""
     were = {entry.name: entry for entry in old.entries}
     are = {entry.name: entry for entry in new.entries}
+    # What a folder does not list in which names were forgotten is unknown, not absent.
+    old_rest, new_rest = nameless(old.entries), nameless(new.entries)
     for name in sorted(were.keys() | are.keys()):
-        yield path + b"/" + name if path else name, were.get(name), are.get(name)
+        if (old_rest or new_rest) and name.startswith(NAMELESS):
+            continue
+        was, now = were.get(name, old_rest), are.get(name, new_rest)
+        yield path + b"/" + name if path else name, was, now
 
 
 class Chosen:

@@ -6,7 +6,7 @@ from takeback.errors import UnknownReferenceError, UsageError
 from takeback.model import reasons
 from takeback.model.difference import LARGEST
 from takeback.model.made import Made
-from takeback.model.tree import FOLDER, LINK, Entry, as_entry
+from takeback.model.tree import FOLDER, LINK, Entry, as_entry, nameless
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ def find(state: "State", path: bytes) -> "Found | None":
             return None
         if found.path:
             manifest = state.manifest(found.path, found.entry)
-        entry = manifest.find(name)
+        entry = manifest.find(name) or nameless(manifest.entries)
         if entry is None:
             return None
         found = Found(found.path + b"/" + name if found.path else name, entry)

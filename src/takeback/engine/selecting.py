@@ -89,6 +89,7 @@ class Selector:
             return Selection([newest], is_newest=True, passed=passed)
         items = list({(i.restore is None, i.number): i for i in self._items(refs, within)}.values())
         for item in items:
+            self.require_remembered(item)
             self.require_live(item)
             self.require_kept(item)
         if len(items) > 1 and any(item.restore is not None for item in items):
@@ -123,6 +124,17 @@ class Selector:
             _nothing("undo", session).replace("nothing", "nothing left"),
             hint=f"`takeback redo` puts back what was taken back last; {goes_back}",
         )
+
+    def require_remembered(self, item: "Item") -> None:
+        """An error if a turn was forgotten: its states are gone, with what it did."""
+        if item.restore is not None:
+            return
+        for event in self._ledger.events("WHERE seq = ? AND redacted IS NOT NULL", (item.opened,)):
+            if (event.payload or {}).get("forgotten"):
+                raise NothingToTakeBackError(
+                    f"`{item.id}` was forgotten, so it can be neither taken back nor put back",
+                    hint="`takeback rollback REF` goes back to a state that is still known",
+                )
 
     def require_live(self, item: "Item") -> None:
         """An error if something is undone already, or gone back over."""
@@ -170,6 +182,7 @@ class Selector:
             self._require_unblocked(undo, within)
         items = [named] if named is not None else self._left_of(undo)
         for item in items:
+            self.require_remembered(item)
             self.require_uncovered(item)
         self.require_kept_undo(undo, items)
         is_newest = newest is not None and newest.number == undo.number

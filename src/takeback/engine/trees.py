@@ -1,7 +1,7 @@
 """Find single paths in the trees of checkpoints, reading only the folders on the way."""
 
 from takeback.model.made import Made
-from takeback.model.tree import FOLDER, NO_HASH, NO_OBJECT, Entry, as_entry
+from takeback.model.tree import FOLDER, NO_HASH, NO_OBJECT, Entry, as_entry, nameless
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
 _EVERYTHING = b""
 """No entry is called that: it stands for all that is below a folder that was left out."""
+_UNLISTED = b"/"
+"""Nor that: it stands for all that a folder does not list, if names in it were forgotten."""
 _NOTHING: "Entries" = {}
 
 
@@ -41,14 +43,14 @@ class Trees:
         entries = self._folders.get((row.root, folder))
         if entries is None:
             entries = self._folders[row.root, folder] = self._descend(row, folder)
-        return entries.get(_EVERYTHING) or entries.get(name)
+        return entries.get(_EVERYTHING) or entries.get(name) or entries.get(_UNLISTED)
 
     def _descend(self, row: "CheckpointRow", folder: bytes) -> "Entries":
         """What a folder held: nothing if it was none, something unknown if nobody knows."""
         _require_kept(row)
         entries = self._entries(row.root, row.pack, row.tree)
         for name in folder.split(b"/") if folder else ():
-            entry = entries.get(name)
+            entry = entries.get(name) or entries.get(_UNLISTED)
             if entry is None:
                 return _NOTHING
             if entry.reason and entry.kind in (FOLDER, 0):
@@ -68,7 +70,7 @@ class Trees:
         entry = self.at(row, path)
         if entry is None or entry.kind != FOLDER or entry.reason:
             return []
-        return list(self._entries(entry.oid, entry.number, entry.strong).values())
+        return self._manifest(entry.oid, entry.number, entry.strong).entries
 
     def content(self, entry: "Entry") -> bytes:
         """The bytes of a file, or the target of a link."""
@@ -79,6 +81,9 @@ class Trees:
         if known is None:
             manifest = self._manifest(oid, number, strong)
             known = self._known[oid, strong] = {entry.name: entry for entry in manifest.entries}
+            unknown = nameless(manifest.entries)
+            if unknown is not None:
+                known[_UNLISTED] = unknown
         return known
 
     def _manifest(self, oid: bytes, number: int, strong: bytes) -> "Manifest":

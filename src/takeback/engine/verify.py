@@ -99,6 +99,8 @@ class _Check:
     def mend(self, mend: "Callable[[], list[str]] | None") -> None:
         """Set aside what cannot be put right, if somebody said so."""
         self.repaired += mend() if mend is not None else ()
+        if self._store.is_forgetting():
+            self.note("something is being forgotten and is not done: `takeback forget --continue`")
 
     def ledger(self) -> "tuple[list[CheckpointRow], dict[int, str]]":
         """The ledger's pages, chain and tables, as of one moment; return its rows."""

@@ -10,6 +10,7 @@ REBUILDABLE = 6
 IGNORED = 7
 STORE = 8
 ANOTHER_PROJECT = 9
+FORGOTTEN = 10
 
 WORDS = {
     VERSION_CONTROL: "version control",
@@ -21,6 +22,7 @@ WORDS = {
     IGNORED: "ignored",
     STORE: "store",
     ANOTHER_PROJECT: "another project",
+    FORGOTTEN: "forgotten",
 }
 
 EXPLAINED = {
@@ -33,6 +35,7 @@ EXPLAINED = {
     IGNORED: "an ignored folder with many entries",
     STORE: "Takeback's own store",
     ANOTHER_PROJECT: "has a history of its own",
+    FORGOTTEN: "taken out of the history for good by `takeback forget`",
 }
 
 

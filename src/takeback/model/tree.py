@@ -19,7 +19,7 @@ from takeback.errors import DamagedStoreError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
     from typing import Protocol
 
     class Fields(Protocol):
@@ -48,6 +48,9 @@ INCOMPLETE_BELOW = 0x0200
 
 NO_HASH = bytes(32)
 NO_OBJECT = bytes(20)
+
+NAMELESS = b"(forgotten "
+"""How the name of an entry begins whose own name was forgotten, too."""
 
 _MAGIC = b"TBM1"
 _PREAMBLE = Struct("<4sI")
@@ -112,6 +115,19 @@ class Manifest:
     def folders(self) -> "Iterator[Entry]":
         """The captured subfolders."""
         return (e for e in self.entries if e.kind == FOLDER and not e.reason)
+
+
+def nameless(entries: "Iterable[Entry]") -> "Entry | None":
+    """What stands for all names that a folder does not list, if some were forgotten in it.
+
+    Nobody knows any more which; so whatever is not listed may have been there.
+    """
+    from takeback.model.reasons import FORGOTTEN
+
+    for entry in entries:
+        if entry.reason == FORGOTTEN and entry.name.startswith(NAMELESS):
+            return Entry(b"", 0, FORGOTTEN, 0, NO_HASH, 0, 0, NO_OBJECT)
+    return None
 
 
 def as_entry(root: Manifest) -> Entry:

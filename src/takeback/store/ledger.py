@@ -71,6 +71,12 @@ class Ledger:
         """Close the database."""
         self._db.close()
 
+    def require_chain(self) -> None:
+        """An error if the log is not as it was written."""
+        from takeback.store import audit
+
+        audit.refuse_broken_chain(self._db)
+
     # -- reading ---------------------------------------------------------------------------
 
     def newest(self, back: int = 0) -> "CheckpointRow | None":
@@ -271,10 +277,26 @@ class Ledger:
 
         with self.transaction():
             audit.refuse_broken_chain(self._db)
-            for table in reversed(schema.TABLES):
-                fsops.sql(self._db, f"DROP TABLE IF EXISTS {table}")
-            schema.make(self._db, schema.PROJECTIONS)
-            projections.replay(self._db, self._db)
+            projections.follow_anew(self._db)
+
+    def redact(
+        self, fact: NewEvent, said: "Mapping[int, Mapping[str, Json]]", forgetting: str
+    ) -> int:
+        """Let events say something else from now on, and let all tables follow; one transaction.
+
+        `fact` is the event that tells so; it lists the commitments to what they say now.
+        """
+        from takeback.store import redacting
+
+        with self.transaction() as db:
+            self._appended = redacting.redact(db, fact, said, self._author(), forgetting)
+        return self._appended[0]
+
+    def shrink(self) -> "str":
+        """Leave nothing in the file but what the tables hold; who is in the way, if somebody is."""
+        from takeback.store import redacting
+
+        return redacting.shrink(self._db, self.path)
 
     def squeeze(self, most: int = 500) -> int:
         """Store what old events say in less space, so many at once; return how many it were."""

@@ -8,7 +8,7 @@ live tables and rebuilt ones can be compared byte for byte.
 from takeback.errors import DamagedStoreError
 from takeback.model import jsontext
 from takeback.model.terms import DONE, INTERRUPTED, MKDIR, RMDIR, RUNNING
-from takeback.store import events, fsops, restores
+from takeback.store import events, fsops, restores, schema
 from takeback.store.rows import row_from
 from takeback.store.schema import DETACHED, WITH_ITS_PARENT
 from takeback.store.tables import Tables
@@ -55,6 +55,14 @@ def replay(source: "Connection", target: "Connection") -> None:
                 f"event {event.seq} of the ledger cannot be understood: {problem!r}",
                 hint="run `takeback verify` to see what is damaged",
             ) from problem
+
+
+def follow_anew(db: "Connection") -> None:
+    """Make every table but the events again."""
+    for table in reversed(schema.TABLES):
+        fsops.sql(db, f"DROP TABLE IF EXISTS {table}")
+    schema.make(db, schema.PROJECTIONS)
+    replay(db, db)
 
 
 # -- checkpoints ---------------------------------------------------------------------------

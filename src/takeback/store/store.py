@@ -107,7 +107,7 @@ class Store:
 
     def _clean_up(self) -> None:
         """Remove litter, unless somebody puts packs in order, who does that in the end."""
-        for path in self._litter():
+        for path in self.litter():
             fsops.unlink(path)
         if self.upkeep.depth:
             return
@@ -133,6 +133,12 @@ class Store:
         for name in found[:most]:
             fsops.unlink(self.packs_dir + b"/" + name)
         return len(found) > most
+
+    def is_forgetting(self) -> bool:
+        """Whether something is being forgotten, or was when a process died."""
+        return os.path.lexists(self.path + b"/forgetting") or bool(
+            self.ledger.rows("SELECT 1 FROM forgetting LIMIT 1")
+        )
 
     def anchor(self) -> bytes:
         """Where the ledger ends, as this process left it; written into the lock file."""
@@ -228,7 +234,8 @@ class Store:
                 if os.path.lexists(self.packs_dir + b"/" + name):
                     yield name
 
-    def _litter(self) -> "Iterator[bytes]":
+    def litter(self) -> "Iterator[bytes]":
+        """What a process left that died while it wrote something."""
         folders = [b"", b"/git", b"/git/refs/heads", b"/git/refs/takeback"]
         kept = b"/git/refs/takeback/kept"
         for folder in [*folders, kept] if os.path.isdir(self.path + kept) else folders:

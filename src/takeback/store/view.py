@@ -16,9 +16,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from takeback.ports import ObjectTaker
     from takeback.store.folders import Folder
     from takeback.store.ledger import Ledger
-    from takeback.store.packwrite import PackWriter
 
 BRANCH = b"refs/heads/checkpoints"
 MANIFESTS = b"refs/takeback/manifests"
@@ -80,7 +80,7 @@ def tree_of(folder: "Folder") -> bytes:
 
 
 def add_commit(
-    writer: "PackWriter", tree: bytes, parent: "bytes | None", at: int, message: bytes
+    writer: "ObjectTaker", tree: bytes, parent: "bytes | None", at: int, message: bytes
 ) -> bytes:
     """Put the commit of a checkpoint into the pack."""
     from takeback.store import gitobjects
@@ -90,7 +90,7 @@ def add_commit(
 
 
 def add_manifest_commit(
-    writer: "PackWriter", manifests: "Iterable[bytes]", parent: "bytes | None", at: int
+    writer: "ObjectTaker", manifests: "Iterable[bytes]", parent: "bytes | None", at: int
 ) -> bytes:
     """Put a commit into the pack that keeps new manifests reachable."""
     from takeback.store import gitobjects

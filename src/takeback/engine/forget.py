@@ -1,0 +1,246 @@
+"""Forget something for good: out of packs, trees, events, tables, log, free space and leftovers.
+
+    begin     what shall go is noted; whoever takes the lock next goes on from here
+    rewrite   trees, commits and packs without it are written beside the old ones
+    commit    one transaction: events say something else, all tables follow. Now it is forgotten
+    clean     old packs, caches and litter go; the ledger is written anew without free space
+    prove     everything is searched, byte by byte and unpacked
+    end       the note goes
+
+What fails before the commit leaves everything as it was. What fails after it, or dies at any point,
+is taken up again by whoever takes the lock next.
+"""
+
+import os
+
+from takeback.engine import proof
+from takeback.engine.purge import Sizing
+from takeback.engine.rewriting import Rewriting
+from takeback.errors import BusyError, DamagedStoreError, TakebackError, UnfinishedError
+from takeback.model.forget import Forgotten
+from takeback.store import events, forgetting, fsops, packmerge, view
+from takeback.store.events import NewEvent
+from takeback.store.rows import pack_facts
+from takeback.store.sqlite import DatabaseError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from takeback.model.forget import Touched, Wish
+    from takeback.model.jsontext import Json
+    from takeback.ports import Progress
+    from takeback.store.packmerge import Merged
+    from takeback.store.packwrite import PackWriter
+    from takeback.store.store import Store
+
+_BILLION = 1e9
+_ABOUT_OLD_REFS = (b"/packed-refs", b"/FETCH_HEAD", b"/ORIG_HEAD", b"/objects/info/commit-graph")
+
+
+class Forgetting:
+    """Forgets in one store; with the lock held. `sweep` removes what restores left in the tree."""
+
+    def __init__(
+        self,
+        store: "Store",
+        now: int,
+        sweep: "Callable[[], None]",
+        progress: "Progress | None" = None,
+    ) -> None:
+        self._store = store
+        self._now = now
+        self._sweep = sweep
+        self._progress = progress
+
+    def preview(self, wish: "Wish") -> "Touched":
+        """What forgetting would touch; nothing is written."""
+        self._require_possible(wish)
+        would = Rewriting(self._store, wish, Sizing(), self._progress)
+        would.run()
+        return would.touched()
+
+    def carry_out(self, wish: "Wish") -> Forgotten:
+        """Forget. When this returns, everything was searched and nothing was found."""
+        self._require_possible(wish)
+        forgetting.begin(self._store, wish)
+        try:
+            touched = self._rewrite(wish)
+        except BaseException as problem:
+            self._store.ledger.abandon()
+            if not self._is_committed():
+                self._give_up(wish, problem)
+                raise
+            self._store.lock.leave_unclean()
+            raise self._unfinished(problem) from problem
+        return self._finish(wish, touched)
+
+    def go_on(self) -> "Forgotten | None":
+        """Go on with what somebody began; None if nobody did."""
+        found = forgetting.under_way(self._store.ledger)
+        noted = forgetting.read(self._store)
+        if found is None:
+            if noted is not None:
+                # Nothing was begun: the process died when it had just noted what it was about.
+                forgetting.end(self._store, noted[0].id)
+            return None
+        id, phase = found
+        if noted is None or phase == forgetting.PROVED:
+            forgetting.end(self._store, id)
+            return None
+        touched = self._rewrite(noted[0]) if phase == forgetting.BEGUN else None
+        return self._finish(noted[0], touched)
+
+    # -- before the commit ---------------------------------------------------------------------
+
+    def _require_possible(self, wish: "Wish") -> None:
+        store = self._store
+        if store.ledger.has_journal():
+            raise BusyError(
+                "a restore is not over yet: some program still writes to a file that it displaced",
+                hint="close that program, and run the command again; nothing was forgotten",
+            )
+        if view.lost(store.git_dir):
+            raise DamagedStoreError(
+                "the ledger lost its end, and nobody knows what is in the packs of that part",
+                hint="`takeback verify` tells more; nothing was forgotten",
+            )
+        store.ledger.require_chain()
+        texts = [text.decode("utf-8", "surrogateescape") for text in wish.texts]
+        for event in store.ledger.events("WHERE request IS NOT NULL OR author IS NOT NULL"):
+            said = f"{event.author} {event.request}"
+            if any(text in said for text in texts):
+                raise TakebackError(
+                    f"it stands in the id of a request, or in the name of the account, of event "
+                    f"{event.seq}; the chain of the log is made of these",
+                    hint="they cannot be forgotten; nothing was",
+                )
+
+    def _rewrite(self, wish: "Wish") -> "Touched":
+        """Write what has to be written anew, and commit."""
+        store = self._store
+        writer, merged = store.pack_writer(), packmerge.Merged([], {})
+        try:
+            new = Rewriting(store, wish, writer, self._progress)
+            new.run()
+            made = writer.finish()
+            number = made[-1].number + 1 if made else store.ledger.next_pack()
+            merged = packmerge.merge(
+                store.packs_dir, new.pieces(), first_number=number, progress=self._progress
+            )
+            forgetting.write(store, wish, new.ids())
+            moved, dropped = new.places(merged)
+            said: dict[str, Json] = {
+                "forgotten": wish.id,
+                "what": wish.kind,
+                "packs": pack_facts([*made, *merged.packs]),
+                "moved": moved,
+                "dropped": dropped,
+                "manifests": None,
+            }
+            fact = NewEvent(events.FORGOTTEN, said, self._now)
+            store.ledger.redact(fact, new.events(merged), wish.id)
+        except BaseException:
+            store.ledger.abandon()
+            if not self._is_committed():
+                self._remove_new(writer, merged)
+            raise
+        return new.touched()
+
+    def _is_committed(self) -> bool:
+        found = forgetting.under_way(self._store.ledger)
+        return found is not None and found[1] != forgetting.BEGUN
+
+    def _remove_new(self, writer: "PackWriter", merged: "Merged") -> None:
+        writer.abort()
+        for pack in merged.packs:
+            for suffix in (b".idx", b".pack"):
+                fsops.discard(self._store.packs_dir + b"/" + pack.name + suffix)
+
+    def _give_up(self, wish: "Wish", problem: BaseException) -> None:
+        """Nothing was changed: leave nothing behind. If even that fails, the next start goes on."""
+        try:
+            forgetting.end(self._store, wish.id)
+        except (OSError, TakebackError, DatabaseError):
+            self._store.lock.leave_unclean()
+            raise problem from None
+
+    # -- after it ------------------------------------------------------------------------------
+
+    def _finish(self, wish: "Wish", touched: "Touched | None") -> Forgotten:
+        store = self._store
+        noted = forgetting.read(store)
+        ids = noted[1] if noted is not None else set()
+        try:
+            self._clean()
+            self._shrink()
+            self._require_nothing_left(wish)
+            scanned = proof.prove(store, wish, ids, self._progress)
+            with store.ledger.transaction() as db:
+                forgetting.advance(db, wish.id, forgetting.PROVED)
+            forgetting.end(store, wish.id)
+        except BaseException as problem:
+            store.ledger.abandon()
+            store.lock.leave_unclean()
+            if isinstance(problem, UnfinishedError) or not isinstance(problem, Exception):
+                raise
+            raise self._unfinished(problem) from problem
+        return Forgotten(wish, self._now / _BILLION, touched, scanned)
+
+    def publish(self) -> None:
+        """Let the git view show the history as it is now; the old one is no lost part of it."""
+        store = self._store
+        newest = store.ledger.newest()
+        if newest is not None:
+            view.write_ref(store.git_dir, view.BRANCH, newest.view)
+            view.write_ref(store.git_dir, view.MANIFESTS, newest.keep)
+        for _ in store.mend_view():
+            pass
+        for name in _ABOUT_OLD_REFS:
+            self._remove(store.git_dir + name)
+
+    def _clean(self) -> None:
+        """Remove every file that is of the history as it was."""
+        store = self._store
+        store.objects.close()
+        self.publish()
+        for path in (*store.litter(), *self._beside()):
+            self._remove(path)
+        self._remove(store.index_path)
+        fsops.fsync_dir(store.packs_dir)
+        self._sweep()
+
+    def _beside(self) -> "list[bytes]":
+        """Everything beside the packs of now: old packs, half-written ones, what git made."""
+        folder, known = self._store.packs_dir, set(self._store.ledger.packs().values())
+        ours = {name.encode() + suffix for name in known for suffix in (b".pack", b".idx")}
+        return [folder + b"/" + name for name in sorted(os.listdir(folder)) if name not in ours]
+
+    def _remove(self, path: bytes) -> None:
+        if os.path.lexists(path):
+            fsops.unlink(path)
+
+    def _shrink(self) -> None:
+        blocked = self._store.ledger.shrink()
+        if blocked:
+            raise UnfinishedError(
+                f"{blocked} reads the ledger, so its log still holds what was forgotten",
+                hint="`takeback forget --continue` finishes it when that is done",
+            )
+
+    def _require_nothing_left(self, wish: "Wish") -> None:
+        """What would have to be done now, if it were wished again: nothing."""
+        again = Rewriting(self._store, wish, Sizing(), self._progress)
+        again.run()
+        if again.is_needed:
+            raise UnfinishedError(
+                "not everything was forgotten: the history still speaks of it",
+                hint="`takeback forget --continue` tries again; please report this",
+            )
+
+    def _unfinished(self, problem: BaseException) -> UnfinishedError:
+        why = problem.strerror if isinstance(problem, OSError) else problem
+        return UnfinishedError(
+            f"forgetting is not finished: {why}",
+            hint="the next `takeback` command goes on with it, or `takeback forget --continue`",
+        )

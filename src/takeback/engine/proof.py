@@ -1,0 +1,137 @@
+"""Look through everything in a store, byte by byte, for what must not be there any more."""
+
+import os
+import re
+
+from takeback.errors import UnfinishedError
+from takeback.model.forget import as_texts
+from takeback.store import forgetting
+from takeback.store.gitobjects import BLOB
+from takeback.store.packread import PackFile
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from takeback.model.forget import Wish
+    from takeback.ports import Progress
+    from takeback.store.store import Store
+
+_NOT_HISTORY = (forgetting.FILE, b"config.toml", b"root")
+"""What is being forgotten itself, the user's own settings, and where the project is."""
+_OF_SQLITE = (b"ledger.db", b"ledger.db-shm")
+_PIECE = 1 << 20
+_LONGEST_HASH = 64
+_HEX = re.compile(rb"[0-9a-f]{40,}")
+_left_open: "list[int]" = []
+"""To close a file of SQLite's would drop the locks that our own connections have on it."""
+
+
+class Search:
+    """What is looked for: texts in every way they may be written, and hashes, raw and in hex."""
+
+    def __init__(self, wish: "Wish", ids: "Iterable[bytes]") -> None:
+        self._texts: dict[bytes, str] = {}
+        for text in wish.texts:
+            for needle, how in as_texts(text).items():
+                self._texts.setdefault(needle, f"the text, {how},")
+        self._ids = set(ids)
+        self._longest = max(map(len, self._texts), default=1)
+
+    def is_id(self, oid: bytes) -> bool:
+        """Whether an object itself must not be there."""
+        return oid in self._ids
+
+    def find(self, pieces: "Iterator[bytes]", *, hashes: bool = False) -> "tuple[str, int]":
+        """What of it stands in some bytes, in words (empty if nothing), and how many were read.
+
+        With `hashes` they are looked for, too. In what packs hold that is not needed: all that
+        is there was found to be needed, and what is needed names only what is there.
+        """
+        tail, read = b"", 0
+        overlap = max(self._longest, _LONGEST_HASH) - 1
+        for piece in pieces:
+            read += len(piece)
+            window = tail + piece
+            for needle, how in self._texts.items():
+                if needle in window:
+                    return how, read
+            if hashes and self._has_hash(window):
+                return "a hash of it", read
+            tail = window[-overlap:]
+        return "", read
+
+    def _has_hash(self, window: bytes) -> bool:
+        if any(id in window for id in self._ids):
+            return True
+        for found in _HEX.finditer(window):
+            said = bytes.fromhex(found.group().decode()[: len(found.group()) // 2 * 2])
+            if any(said[:size] in self._ids for size in (20, 32)):
+                return True
+        return False
+
+
+def prove(
+    store: "Store", wish: "Wish", ids: "Iterable[bytes]", progress: "Progress | None" = None
+) -> int:
+    """Look through everything; an error if anything is found. How many bytes were read."""
+    search, read = Search(wish, ids), 0
+    for path in _files(store.path):
+        is_pack = path.endswith(b".pack")
+        if is_pack and not wish.in_files:
+            continue
+        found, size = search.find(_pieces(path), hashes=not is_pack)
+        read += size
+        if found:
+            raise _left(f"{found} is in the file `{os.fsdecode(path[len(store.path) + 1 :])}`")
+    names = sorted(set(store.ledger.packs().values()))
+    for done, name in enumerate(names):
+        if progress is not None:
+            progress("searching packs", done, len(names))
+        with PackFile(store.packs_dir + b"/" + name.encode()) as pack:
+            read += _in_pack(pack, search, name, in_files=wish.in_files)
+    return read
+
+
+def _in_pack(pack: PackFile, search: Search, name: str, *, in_files: bool) -> int:
+    """The same in everything that a pack holds, unpacked.
+
+    Only if files that hold a text were forgotten, too, must it stand in none of them.
+    """
+    read = 0
+    for oid in pack.objects():
+        if search.is_id(oid):
+            raise _left(f"the object `{oid.hex()}` is still in `{name}`")
+        kind, _, pieces = pack.stream(oid)
+        found, size = search.find(pieces)
+        read += size
+        if found and (in_files or kind != BLOB):
+            raise _left(f"{found} is in the object `{oid.hex()}` of `{name}`")
+    return read
+
+
+def _left(what: str) -> UnfinishedError:
+    return UnfinishedError(
+        f"not everything was forgotten: {what}",
+        hint="`takeback forget --continue` tries again; nothing is lost by it",
+    )
+
+
+def _files(folder: bytes) -> "Iterator[bytes]":
+    for above, _, names in os.walk(folder):
+        for name in sorted(names):
+            path = os.path.join(above, name)
+            if not (above == folder and name in _NOT_HISTORY) and not os.path.islink(path):
+                yield path
+
+
+def _pieces(path: bytes) -> "Iterator[bytes]":
+    fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        while piece := os.read(fd, _PIECE):
+            yield piece
+    finally:
+        if os.path.basename(path) in _OF_SQLITE:
+            _left_open.append(fd)
+        else:
+            os.close(fd)

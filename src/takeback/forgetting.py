@@ -1,0 +1,186 @@
+"""The verb that cannot be taken back: forget."""
+
+import os
+import time
+
+from takeback.capturing import Capturing
+from takeback.errors import TakebackError, UnknownReferenceError, UsageError
+from takeback.store.failures import FailingAs
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from takeback.engine.lookup import Place
+    from takeback.model.forget import Forgotten, Wish
+    from takeback.ports import Progress
+
+    AnyPath = str | bytes | os.PathLike[str] | os.PathLike[bytes]
+
+_KNOWN = (
+    "SELECT 1 FROM deltas WHERE path = ?1 OR (path > ?1 || x'2f' AND path < ?1 || x'30') LIMIT 1"
+)
+_KNOWN_OUTSIDE = (
+    "SELECT 1 FROM outside WHERE path = ?1 OR (path > ?1 || x'2f' AND path < ?1 || x'30') LIMIT 1"
+)
+
+
+class WithForget(Capturing):
+    """A project that can forget."""
+
+    def forget(
+        self,
+        paths: "Iterable[AnyPath]" = (),
+        *,
+        turn: str = "",
+        content: "bytes | None" = None,
+        text: str = "",
+        names: bool = False,
+        inside: bytes = b"",
+        dry_run: bool = False,
+        progress: "Progress | None" = None,
+    ) -> "Forgotten":
+        """Take something out of the history for good. It cannot be taken back.
+
+        `paths` in every state, each with all below it, and with `names` their names; the words
+        of a `turn`, and the states that only it has; exactly this `content`, under whatever
+        name; or every file and every word that holds a `text`. The work tree stays as it is.
+        With `dry_run` only what it would touch is found out.
+        """
+        with FailingAs(TakebackError, "nothing was forgotten"), self._store.tending(), self.held():
+            self._forgetter(progress).go_on()
+            wish = self._wish(tuple(map(os.fsencode, paths)), turn, content, text, names, inside)
+            doing = self._forgetter(progress)
+            touched = doing.preview(wish)
+            if touched.is_nothing:
+                raise UnknownReferenceError(
+                    "nothing of it is in the history of this project",
+                    hint="`takeback log` and `takeback show` tell what is",
+                )
+            if dry_run:
+                from takeback.model.forget import Forgotten
+
+                return Forgotten(wish, 0.0, touched, 0)
+            try:
+                return doing.carry_out(wish)
+            finally:
+                self._cache = None
+
+    def continue_forgetting(self, *, progress: "Progress | None" = None) -> bool:
+        """Go on with a forget that was interrupted; False if there is none."""
+        from takeback.store import forgetting
+
+        with FailingAs(TakebackError, "forgetting is not finished"):
+            began = forgetting.under_way(self.ledger) is not None
+            with self._store.tending(), self.held():
+                self._forgetter(progress).go_on()
+                self._cache = None
+                return began
+
+    def is_path(self, word: bytes, inside: bytes = b"") -> bool:
+        """Whether a word names something that the history, or the work tree, knows as a path."""
+        if os.path.lexists(os.path.join(self.root, inside, word)):
+            return True
+        try:
+            within, beyond = self._sorted((word,), inside)
+        except UsageError:
+            return False
+        rows = [self.ledger.rows(_KNOWN, (path,)) for path in within]
+        rows += [self.ledger.rows(_KNOWN_OUTSIDE, (path,)) for path in beyond]
+        return any(rows)
+
+    # -- what is meant -------------------------------------------------------------------------
+
+    def _wish(
+        self,
+        paths: "tuple[bytes, ...]",
+        turn: str,
+        content: "bytes | None",
+        text: str,
+        names: bool,
+        inside: bytes,
+    ) -> "Wish":
+        from takeback.model import forget, ids
+        from takeback.model.forget import Wish
+
+        given = [bool(paths), bool(turn), content is not None, bool(text)]
+        if sum(given) != 1:
+            raise UsageError(
+                "one thing is forgotten at a time: paths, a turn, a content or a text",
+                hint="see `takeback forget --help`",
+            )
+        id = ids.from_entropy(os.urandom(8))
+        if paths:
+            within, beyond = self._sorted(paths, inside)
+            return Wish(forget.PATH, id, paths=within, outside=beyond, names=names)
+        if content is not None:
+            return _of_content(id, content)
+        if turn:
+            return Wish(forget.TURN, id, turn=self._turn_meant(turn))
+        raw = os.fsencode(text)
+        if len(raw) < forget.SHORTEST_TEXT:
+            raise UsageError(
+                f"a text of less than {forget.SHORTEST_TEXT} bytes would be found everywhere",
+                hint="give more of it",
+            )
+        return Wish(forget.TEXT, id, texts=(raw,), in_files=True)
+
+    def _sorted(
+        self, paths: "tuple[bytes, ...]", inside: bytes
+    ) -> "tuple[list[bytes], list[bytes]]":
+        """Paths in the project, counted from its root, and whole ones of files outside."""
+        from takeback.engine.lookup import Place
+        from takeback.model import tools
+        from takeback.store import outside
+
+        place, within, beyond = Place(self.root, inside), [], []
+        for path in paths:
+            whole = outside.whole(self.root, inside, path)
+            if tools.inside(self.root, self.root, whole) is None and path.startswith((b"/", b"..")):
+                beyond.append(whole)
+                continue
+            found = self._meant(place, path)
+            if not found:
+                raise UsageError(
+                    "the whole project cannot be forgotten like this",
+                    hint="its history is the folder that `takeback` names: remove that",
+                )
+            within.append(found)
+        return within, beyond
+
+    def _meant(self, place: "Place", path: bytes) -> bytes:
+        candidates = place.candidates(path)
+        for each in candidates:
+            there = os.path.lexists(os.path.join(self.root, each))
+            if there or self.ledger.rows(_KNOWN, (each,)):
+                return each
+        return candidates[0]
+
+    def _turn_meant(self, ref: str) -> str:
+        from takeback.engine import references
+        from takeback.engine.naming import TURN
+        from takeback.model.terms import RUNNING
+
+        meant = references.find(self.ledger, ref, time.time())
+        if meant.kind != TURN or meant.before:
+            raise UnknownReferenceError(
+                f"`{ref}` is no turn", hint="`takeback log` shows turns and their ids"
+            )
+        query = "SELECT id, status FROM turns WHERE number = ?"
+        ((id, status),) = self.ledger.rows(query, (meant.number,))
+        if status == RUNNING:
+            raise UsageError(f"`{ref}` still runs", hint="forget it when it is over")
+        return str(id)
+
+
+def _of_content(id: str, content: bytes) -> "Wish":
+    """Exactly these bytes; a short text also where somebody said it."""
+    import hashlib
+
+    from takeback.model import forget
+    from takeback.model.forget import Wish
+
+    said = content.strip()
+    is_text = forget.SHORTEST_TEXT * 2 <= len(said) <= forget.LONGEST_TEXT and 0 not in said
+    texts = (said,) if is_text and b"\n" not in said else ()
+    return Wish(forget.CONTENT, id, contents=(hashlib.sha256(content).digest(),), texts=texts)

@@ -1,0 +1,220 @@
+"""A history with a marker in every place that can hold one, and a search of its own for it.
+
+Nothing here uses what the product uses to find, to unpack or to compare.
+"""
+
+import base64
+import hashlib
+import os
+import shutil
+import sqlite3
+import subprocess
+import time
+import zlib
+from pathlib import Path
+
+import takeback
+from takeback.store import events
+from takeback.store.events import NewEvent
+from takeback.store.packmerge import Piece, merge
+from takeback.store.packread import PackFile
+from takeback.store.rows import pack_facts
+
+MARK = "mArK-7f3a91c2-Qx"
+STAGE = ".takeback-stage-" + "k" * 12
+VERSIONS = [f"{number} lines\n" * 40 + f"{MARK} {number}\n" for number in range(3)]
+
+
+def plant(tree: Path, home: Path) -> dict[str, str]:
+    """Make the history; states and turns that are asked for later, by name."""
+    ids: dict[str, str] = {}
+    beside = tree.parent / f"beside-{MARK}"
+    with takeback.open(tree, home=home) as project:
+        _files(tree)
+        (tree / "versions").write_text(VERSIONS[2])
+        gone = project.checkpoint("will be gone").id
+        (tree / "versions").write_text(VERSIONS[0])
+        ids["start"] = project.checkpoint(f"label {MARK}").id
+        project.checkpoint(f"named again {MARK}")
+        session = project.session("agent", id=f"own {MARK}", title=f"title {MARK}", held=False)
+        with session.turn(f"prompt with {MARK} in it") as turn:
+            with turn.step("Bash", {"command": f"echo {MARK}"}):
+                (tree / "versions").write_text(VERSIONS[1])
+            with turn.step("Write", {"file_path": f"dir-{MARK}/inner"}):
+                (tree / f"dir-{MARK}" / "inner").write_text("harmless\n")
+            with turn.step("Write", {"file_path": str(beside)}):
+                beside.write_text(f"outside {MARK}\n")
+        ids["turn"] = turn.id
+        with session.turn("a plain turn") as turn:
+            (tree / "plain").write_text("two\n")
+        ids["plain"] = turn.id
+        with session.turn("undone") as turn:
+            (tree / "undone").write_text(f"undone {MARK}\n")
+        project.undo(turn, because=f"because {MARK}")
+        (tree / "versions").write_text(VERSIONS[0])
+        (tree / "shared").write_text(f"content {MARK}\n")
+        ids["end"] = project.checkpoint("end").id
+        _events(project, gone)
+        _merge_packs(project)
+        (tree / "plain").write_text("three\n")
+        ids["last"] = project.checkpoint(f"in the log of the database {MARK}").id
+        _leftovers(tree, Path(os.fsdecode(project.git_dir)).parent)
+    return ids
+
+
+def _files(tree: Path) -> None:
+    (tree / "plain").write_text("one\n")
+    (tree / "loose").write_text(f"content {MARK}\n")
+    (tree / "versions").write_text(VERSIONS[0])
+    (tree / f"name-{MARK}.txt").write_text("harmless too\n")
+    (tree / f"dir-{MARK}").mkdir()
+    (tree / f"dir-{MARK}" / "inner").write_text("harmless as well\n")
+    (tree / "folder").mkdir()
+    (tree / "folder" / "rest").write_text("stays\n")
+    (tree / "link").symlink_to(f"to/{MARK}")
+
+
+def _events(project: takeback.Project, gone: str) -> None:
+    """What is hard to bring about: saves in between, merged texts, a state that was let go."""
+    store = project._store
+    now = time.time_ns()
+    with project.held():
+        for kind in (events.SAVES_RESCUED, events.TEXTS_MERGED):
+            writer = store.pack_writer()
+            data = f"{kind} {MARK}\n".encode()
+            oid, number = writer.add_large(len(data), [data])
+            save = [f"save-{MARK}", 0o100644, len(data), hashlib.sha256(data).hexdigest()]
+            said: dict[str, object] = {"restore": "k" * 12, "packs": pack_facts(writer.finish())}
+            if kind == events.SAVES_RESCUED:
+                said["saves"] = [[*save, oid.hex(), number]]
+            project.ledger.record(NewEvent(kind, said, now))  # type: ignore[arg-type]
+        ((row,),) = project.ledger.rows("SELECT number FROM checkpoints WHERE id = ?", (gone,))
+        trimmed = NewEvent(events.HISTORY_TRIMMED, {"checkpoints": [[row, row]]}, now)
+        first = project.ledger.rows("SELECT id FROM checkpoints ORDER BY number")[1][0]
+        pinned = {"checkpoint": first, "label": f"pinned {MARK}"}
+        project.ledger.record(trimmed, NewEvent(events.CHECKPOINT_KEPT, pinned, now))
+
+
+def _merge_packs(project: takeback.Project) -> None:
+    """Put all packs into one, where versions are deltas of each other."""
+    store = project._store
+    with project.held():
+        packs = store.ledger.packs()
+        pieces = []
+        for name in dict.fromkeys(packs.values()):
+            with PackFile(store.packs_dir + b"/" + name.encode()) as pack:
+                pieces += [Piece(oid, name.encode(), b"one") for oid in pack.objects()]
+        merged = merge(store.packs_dir, pieces, first_number=store.ledger.next_pack())
+        moved = [[number, merged.places[name.encode()]] for number, name in packs.items()]
+        said = {"packs": pack_facts(merged.packs), "moved": moved, "dropped": []}
+        fact = NewEvent(events.PACKS_MERGED, said, time.time_ns())
+        store.ledger.record(fact)
+        store.objects.close()
+        for name in set(packs.values()):
+            for suffix in (b".pack", b".idx"):
+                os.unlink(store.packs_dir + b"/" + name.encode() + suffix)
+
+
+def _leftovers(tree: Path, store: Path) -> None:
+    """What processes that died left, and what the database left in its own file."""
+    (tree / STAGE).mkdir()
+    (tree / STAGE / "n0").write_text(f"staged {MARK}\n")
+    (tree / STAGE / "q1").write_text(f"displaced {MARK}\n")
+    (store / "git/objects/pack/tmp-1-1").write_text(f"half a pack {MARK}\n")
+    (store / "index.1.tmp").write_text(f"half a cache {MARK}\n")
+    (store / "git/packed-refs").write_text(f"# {MARK}\n")
+    db = sqlite3.connect(store / "ledger.db", isolation_level=None)
+    db.execute("PRAGMA secure_delete = OFF")
+    db.execute("CREATE TABLE litter (said TEXT)")
+    db.executemany("INSERT INTO litter VALUES (?)", [(f"free page {MARK} " * 100,)] * 20)
+    db.execute("DROP TABLE litter")
+    db.close()
+
+
+# -- the search --------------------------------------------------------------------------------
+
+
+def ways() -> dict[str, bytes]:
+    """The ways in which the marker, or the hash of a content with it, may be written."""
+    mark = MARK.encode()
+    found = {"plain": mark, "hex": mark.hex().encode(), "HEX": mark.hex().upper().encode()}
+    for shift in range(3):
+        # The first and the last group depend on what is around.
+        whole = base64.b64encode(b"\0" * shift + mark)
+        found[f"base64 {shift}"] = whole[4 if shift else 0 : -4]
+    contents = [f"content {MARK}\n", f"undone {MARK}\n", f"outside {MARK}\n", *VERSIONS]
+    contents += [f"{kind} {MARK}\n" for kind in ("SavesRescued", "TextsMerged")]
+    contents.append(f"to/{MARK}")
+    for content in contents:
+        data = content.encode()
+        strong = hashlib.sha256(data).digest()
+        weak = hashlib.sha1(b"blob %d\0" % len(data) + data).digest()
+        for name, hashed in (("sha256", strong), ("blob", weak)):
+            found[f"{name} of {content[:16]!r}…"] = hashed
+            found[f"{name} of {content[:16]!r}… in hex"] = hashed.hex().encode()
+    return found
+
+
+def search(home: Path, tree: Path, work: Path) -> list[str]:
+    """Where the marker is: in the bytes of every file, of every object, of every row."""
+    copy = work / "copy"
+    shutil.rmtree(copy, ignore_errors=True)
+    shutil.copytree(home, copy, symlinks=True)
+    found = []
+    for path in sorted(copy.rglob("*")):
+        found += _in(str(path.relative_to(copy)), os.fsencode(path.name))
+        if path.is_file():
+            found += _in(str(path.relative_to(copy)), path.read_bytes())
+    for stage in tree.glob(".takeback-*"):
+        found += [f"left in the tree: {stage.name}"]
+    for git in copy.glob("projects/*/git"):
+        found += _in_objects(git)
+        found += _inflated(git)
+    for ledger in copy.glob("projects/*/ledger.db"):
+        found += _in_rows(ledger)
+    shutil.rmtree(copy)
+    return found
+
+
+def _in(where: str, data: bytes) -> list[str]:
+    return [f"{where}: {way}" for way, needle in ways().items() if needle in data]
+
+
+def _in_objects(git: Path) -> list[str]:
+    """What git itself makes of the packs."""
+    (git / "config").write_text("[core]\n\trepositoryformatversion = 0\n\tbare = true\n")
+    done = subprocess.run(
+        ["git", "--git-dir", git, "cat-file", "--batch-all-objects", "--batch"],
+        capture_output=True, check=True,
+    )  # fmt: skip
+    return _in("objects", done.stdout)
+
+
+def _inflated(git: Path) -> list[str]:
+    """Every stream of every pack, wherever one may begin: also deltas, and what no index lists."""
+    found = []
+    for pack in sorted(git.glob("objects/pack/*.pack")):
+        data = pack.read_bytes()
+        for offset in range(12, len(data) - 20):
+            if data[offset] & 0x0F != 8 or (data[offset] * 256 + data[offset + 1]) % 31:
+                continue  # no stream begins like that
+            try:
+                piece = zlib.decompressobj().decompress(data[offset:], 1 << 20)
+            except zlib.error:
+                continue
+            found += _in(f"{pack.name} at {offset}", piece)
+    return found
+
+
+def _in_rows(ledger: Path) -> list[str]:
+    """Every row of every table."""
+    db = sqlite3.connect(ledger)
+    db.text_factory = bytes
+    found = []
+    names = db.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
+    for (name,) in names:
+        for row in db.execute(f"SELECT * FROM {name.decode()}"):
+            data = b"\0".join(value for value in row if isinstance(value, bytes))
+            found += _in(f"table {name.decode()}", data)
+    db.close()
+    return found
