@@ -409,6 +409,20 @@ def test_what_others_did_to_a_renamed_file_stays_through_it_all(work: Work, othe
         assert work.text("moved.py") == text(_2="agent's", _9="other's")
 
 
+def test_an_undo_that_found_nothing_leaves_all_of_it(work: Work) -> None:
+    """A file that a later turn deleted could not be undone; with that turn it goes back whole."""
+    work.put("code.py", text())
+    with work.session.turn("edits") as edits:
+        work.put("code.py", text(_1="agent's"))
+    with work.session.turn("deletes") as deletes:
+        work.remove("code.py")
+        work.put("other", "other\n")
+    work.project.undo(edits.id)
+    work.project.redo(edits.id)
+    work.project.undo([edits.id, deletes.id])
+    assert work.text("code.py") == text()
+
+
 def test_what_an_undo_left_alone_is_taken_back_later(work: Work) -> None:
     """What was skipped, and so never put back, still is what the turn itself did."""
     work.put("code.py", text())

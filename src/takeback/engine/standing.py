@@ -186,6 +186,8 @@ class Standing:
 
     def _left_of(self, run: Run, effect: "tuple[Known, Known]") -> "Run | None":
         """A change with what an undo did to it on both of its sides; None if nothing is left."""
+        if is_same(*effect):
+            return run
         before, after = (self._applied(state, *effect) for state in self._states(run))
         if isinstance(before, Clash | Kept) or isinstance(after, Clash | Kept):
             return None
