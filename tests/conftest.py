@@ -19,6 +19,7 @@ import hypothesis
 import pytest
 
 from cases import Work
+from takeback import tending
 from takeback.store import fsops
 
 MEMORY = Path("/dev/shm")
@@ -62,10 +63,14 @@ def signals_as_in_a_terminal() -> Iterator[None]:
 
 @pytest.fixture(scope="session", autouse=True)
 def _known_surroundings(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Fix the umask, and hide the person's own store, home folder and git settings."""
+    """Fix the umask, and hide the person's own store, home folder and git settings.
+
+    No session that ends here leaves a `takeback gc` behind; what a test starts as a program does.
+    """
     nobody = tmp_path_factory.mktemp("nobody")
     before = os.umask(0o022)
     with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tending, "start", lambda *_: False)
         for name in [name for name in os.environ if name.startswith(("GIT_", "TAKEBACK_", "XDG_"))]:
             patch.delenv(name)
         patch.setenv("HOME", str(nobody))

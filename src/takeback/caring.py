@@ -64,7 +64,7 @@ class Caring(Capturing):
                 return gc.run(self._store, self.held, wish, time.time_ns, progress)
 
     def tend_later(self) -> bool:
-        """Run `gc` in a copy of this process that nobody waits for, if it is time; whether so.
+        """Run `gc` in a process that nobody waits for, if it is time; whether that began.
 
         Whatever goes wrong, nobody hears of it: the next time comes.
         """
@@ -75,16 +75,11 @@ class Caring(Capturing):
                 return False
             if not retention.is_due(self.ledger, self.retention(), time.time_ns()):
                 return False
-            from takeback.store import copies
+            from takeback import tending
 
-            return copies.detach(self._tend)
-        except (TakebackError, OSError):
+            return tending.start(self.root, self._home.path)
+        except TakebackError:
             return False
-
-    def _tend(self) -> None:
-        """In a copy of the process: a project of its own, for nothing may be shared with ours."""
-        with type(self)(self._root, self._home) as project:
-            project.gc()
 
     def keep(self, ref: str, label: str = "") -> "KeptState":
         """Keep the state that a reference means, whatever its age."""

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 _MOST_COPIES = 4
 _PIPE = 1 << 20
 _KILL = 9
-_BEHIND = 10
-"""How much others go before what nobody waits for."""
 _SET_PIPE_SIZE = getattr(fcntl, "F_SETPIPE_SZ", None)
 
 
@@ -40,43 +38,6 @@ def how_many() -> int:
     except (OSError, AttributeError):
         return 0
     return min(cores, _MOST_COPIES) if cores > 1 else 0
-
-
-def detach(work: "Callable[[], object]") -> bool:
-    """Do something in a copy that nobody waits for, with nothing of ours open; whether it began.
-
-    It has a session of its own and says nothing; its parent ends at once, so that our program
-    never hears of it.
-    """
-    try:
-        if len(os.listdir(b"/proc/self/task")) != 1:
-            return False
-        pid = os.fork()
-    except OSError:
-        return False
-    if pid == 0:
-        _detached(work)
-    try:
-        os.waitpid(pid, 0)
-    except ChildProcessError:
-        # The program that we are part of collects its children itself.
-        return True
-    return True
-
-
-def _detached(work: "Callable[[], object]") -> "NoReturn":
-    try:
-        fsops.hook = None
-        os.setsid()
-        if os.fork() == 0:
-            nothing = os.open(os.devnull, os.O_RDONLY)
-            for number in range(3):
-                os.dup2(nothing, number)
-            os.closerange(3, os.sysconf("SC_OPEN_MAX"))
-            os.nice(_BEHIND)
-            work()
-    finally:
-        os._exit(0)
 
 
 class Copy:
