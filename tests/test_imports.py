@@ -25,6 +25,7 @@ ALWAYS = frozenset(
     takeback.cli.projects takeback.cli.render takeback.engine takeback.engine.capture
     takeback.engine.limits
     takeback.engine.request takeback.model.terms takeback.opening takeback.store.events
+    takeback.store.eventtext
     takeback.store.processes takeback.store.projections takeback.surroundings
     takeback.capturing takeback.caring takeback.environment takeback.errors takeback.looking
     takeback.model

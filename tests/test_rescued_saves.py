@@ -79,9 +79,8 @@ def test_recovery_names_what_is_in_the_store_only(tree: Path, home: Path) -> Non
     with takeback.open(tree, home=home) as project:
         told = " ".join(project.recovered)
         assert (tree / "log").read_text() == "the newest\n"
-        (restore,) = project.ledger.rows(
-            "SELECT json_extract(payload, '$.restore') FROM events WHERE kind = 'RestoreTakenBack'"
-        )[0]
+        (event,) = project.ledger.events("WHERE kind = 'RestoreTakenBack'")
+        restore = str((event.payload or {})["restore"])
         assert b"".join(project.rescued(restore, b"log")) == b"in between\n"
         assert f"{restore[:8]} --rescued" in told
 

@@ -9,14 +9,13 @@ it can while this one restores; `FAULTS=full` lets it save 5,000 times:
 
 import contextlib
 import itertools
-import json
 import os
 import random
 import shutil
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -171,9 +170,9 @@ class Theatre:
 
 def _named_by_events(project: Project, since: int) -> Iterator[str]:
     """The paths that events of rescue name."""
-    query = "SELECT payload FROM events WHERE seq > ? AND kind = 'SavesRescued'"
-    for (payload,) in project.ledger.rows(query, (since,)):
-        for told in json.loads(payload)["saves"]:
+    for event in project.ledger.events("WHERE seq > ? AND kind = 'SavesRescued'", (since,)):
+        saves: Any = (event.payload or {})["saves"]
+        for told in saves:
             yield str(told[0])
 
 

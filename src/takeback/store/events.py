@@ -10,7 +10,7 @@ import os
 from takeback.errors import DamagedStoreError
 from takeback.model import jsontext
 from takeback.model.hashing import short_sha256
-from takeback.store import fsops
+from takeback.store import eventtext, fsops
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ def append(db: "Connection", event: NewEvent, author: str) -> "tuple[int, bytes]
     commitment = commit_to(salt, text)
     envelope = envelope_of(author, event.request, parents)
     link = chain_over(as_link(chain), seq, event.kind, event.at, envelope, commitment)
-    values = (seq, event.kind, event.at, salt, commitment, link, text)
+    values = (seq, event.kind, event.at, salt, commitment, link, eventtext.pack(text))
     fsops.sql(db, _INSERT, (*values, author, event.request, parents))
     return seq, link
 
@@ -114,12 +114,8 @@ def commit_to(salt: bytes, text: str) -> bytes:
 
 
 def as_text(payload: object) -> str:
-    """A payload as it was written, also of an event that was deflated since (or a ValueError)."""
-    if isinstance(payload, bytes):
-        from takeback.store import eventtext
-
-        return eventtext.unpack(payload)
-    return str(payload)
+    """What an event says; those of old stores are plain (or a ValueError)."""
+    return eventtext.unpack(payload) if isinstance(payload, bytes) else str(payload)
 
 
 def envelope_of(author: "str | None", request: "str | None", parents: "str | None") -> bytes:

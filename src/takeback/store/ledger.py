@@ -298,13 +298,6 @@ class Ledger:
 
         return redacting.shrink(self._db, self.path)
 
-    def squeeze(self, most: int = 500) -> int:
-        """Store what old events say in less space, so many at once; return how many it were."""
-        from takeback.store import eventtext
-
-        with self.transaction() as db:
-            return eventtext.squeeze(db, most)
-
     def _begin_reading(self) -> None:
         fsops.sql(self._db, "BEGIN")
 
