@@ -2,7 +2,7 @@
 
 Everything is made in a temporary folder (TMPDIR chooses the disk, of which about 6 GiB are
 needed) and removed. `--quick` leaves out what takes long, `--only` all but one part; both write to
-no file unless told.
+no file unless told. `--only year` plays a year of turns and writes a page of its own.
 """
 
 import argparse
@@ -23,6 +23,8 @@ import report
 import restores
 import speed
 import trees
+import year
+import yearpage
 from contenders import Takeback
 from results import Results
 
@@ -44,6 +46,9 @@ RESTORES = {1_000: (9, 3), 10_000: (7, 3), 100_000: (4, 2)}
 QUICK_RESTORES = {1_000: (5, 1), 10_000: (5, 1)}
 RECOVERIES = 3
 PARTS = ("checkpoints", "log", "memory", "growth", "restores")
+YEAR = "year"
+"""A part with a page of its own, which takes as long as all others together."""
+YEAR_PAGE = HERE.parent / "docs/benchmarks-year.md"
 
 
 def main() -> int:
@@ -55,6 +60,8 @@ def main() -> int:
         if shutil.disk_usage(work).free < NEEDED:
             print(f"bench: {work} has less than 6 GiB free; TMPDIR names another place")
             return 1
+        if arguments.only == [YEAR]:
+            return measure_year(work, arguments, began)
         results = measure(work, quick=arguments.quick, parts=arguments.only or PARTS)
     command = " ".join(["bench/run", *sys.argv[1:]])
     page = report.render(results, command, time.monotonic() - began)
@@ -66,11 +73,26 @@ def main() -> int:
     return 0
 
 
+def measure_year(work: Path, arguments: argparse.Namespace, began: float) -> int:
+    """Play a year of turns, print and write its page."""
+    plans = year.QUICK if arguments.quick else year.FULL
+    years = [year.measure(work / f"year{n}", plan, say) for n, plan in enumerate(plans)]
+    command = " ".join(["bench/run", *sys.argv[1:]])
+    page = yearpage.render(years, report.machine(command, time.monotonic() - began))
+    print(page)
+    output = arguments.output or (None if arguments.quick else YEAR_PAGE)
+    if output is not None:
+        output.write_text(page)
+    return 0
+
+
 def parse() -> argparse.Namespace:
     """Read the command line."""
     parser = argparse.ArgumentParser(prog="bench/run", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="1,000 and 10,000 files only")
-    parser.add_argument("--only", action="append", choices=PARTS, help="this part; may be repeated")
+    parser.add_argument(
+        "--only", action="append", choices=(*PARTS, YEAR), help="this part; may be repeated"
+    )
     parser.add_argument("--output", type=Path, help="where the page is written")
     return parser.parse_args()
 

@@ -19,10 +19,10 @@ CORPUS_BYTES = 4 << 20
 SETTLE_SECONDS = 0.05
 
 _ENDINGS = (".py", ".ts", ".go", ".rs", ".java", ".md", ".css", ".json")
-_SYLLABLES = (
+SYLLABLES = (
     "ac al an bu co de er fi gen ha in ka lo mu no or pa qui re sta ti un ver wa xi yo".split()
 )
-_SHAPES = (
+SHAPES = (
     "    {a} = {b}.{c}({d}, {e})\n",
     "    if {a}.{b} is not None and {c} > {n}:\n",
     "        return {a}({b}[{n}], {c}={d})\n",
@@ -107,16 +107,14 @@ def make(path: Path, count: int, seed: int = 7) -> Tree:
 
 def make_corpus(chance: random.Random) -> bytes:
     """A few MB of lines that look and compress like source text."""
-    words = [
-        "".join(chance.choices(_SYLLABLES, k=chance.choice((1, 2, 2, 3)))) for _ in range(3000)
-    ]
+    words = ["".join(chance.choices(SYLLABLES, k=chance.choice((1, 2, 2, 3)))) for _ in range(3000)]
     weights = [1 / (rank + 5) for rank in range(len(words))]
     drawn = chance.choices(words, weights, k=500_000)
     lines, size = [], 0
     while size < CORPUS_BYTES:
         at = chance.randrange(len(drawn) - 5)
         names = dict(zip("abcde", drawn[at : at + 5], strict=True))
-        shape = chance.choice(_SHAPES)
+        shape = chance.choice(SHAPES)
         lines.append(shape.format(**names, A=names["a"].title(), n=chance.randrange(100)))
         size += len(lines[-1])
     return "".join(lines).encode()
