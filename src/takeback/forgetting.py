@@ -51,16 +51,10 @@ class WithForget(Capturing):
             self._forgetter(progress).go_on()
             wish = self._wish(tuple(map(os.fsencode, paths)), turn, content, text, names, inside)
             doing = self._forgetter(progress)
-            touched = doing.preview(wish)
-            if touched.is_nothing:
-                raise UnknownReferenceError(
-                    "nothing of it is in the history of this project",
-                    hint="`takeback log` and `takeback show` tell what is",
-                )
             if dry_run:
                 from takeback.model.forget import Forgotten
 
-                return Forgotten(wish, 0.0, touched, 0)
+                return Forgotten(wish, 0.0, doing.preview(wish), 0)
             try:
                 return doing.carry_out(wish)
             finally:
@@ -179,8 +173,11 @@ def _of_content(id: str, content: bytes) -> "Wish":
 
     from takeback.model import forget
     from takeback.model.forget import Wish
+    from takeback.store.gitobjects import BLOB, object_id
 
     said = content.strip()
     is_text = forget.SHORTEST_TEXT * 2 <= len(said) <= forget.LONGEST_TEXT and 0 not in said
     texts = (said,) if is_text and b"\n" not in said else ()
-    return Wish(forget.CONTENT, id, contents=(hashlib.sha256(content).digest(),), texts=texts)
+    objects = (object_id(BLOB, content),)
+    contents = (hashlib.sha256(content).digest(),)
+    return Wish(forget.CONTENT, id, contents=contents, objects=objects, texts=texts)

@@ -16,7 +16,13 @@ import os
 from takeback.engine import proof
 from takeback.engine.purge import Sizing
 from takeback.engine.rewriting import Rewriting
-from takeback.errors import BusyError, DamagedStoreError, TakebackError, UnfinishedError
+from takeback.errors import (
+    BusyError,
+    DamagedStoreError,
+    TakebackError,
+    UnfinishedError,
+    UnknownReferenceError,
+)
 from takeback.model.forget import Forgotten
 from takeback.store import events, forgetting, fsops, packmerge, view
 from takeback.store.events import NewEvent
@@ -56,9 +62,29 @@ class Forgetting:
     def preview(self, wish: "Wish") -> "Touched":
         """What forgetting would touch; nothing is written."""
         self._require_possible(wish)
+        return self._touched(wish, self._would(wish))
+
+    def _would(self, wish: "Wish") -> Rewriting:
         would = Rewriting(self._store, wish, Sizing(), self._progress)
         would.run()
-        return would.touched()
+        return would
+
+    def _touched(self, wish: "Wish", would: Rewriting) -> "Touched":
+        """What it touches; an error if it is not there at all, not even in what nobody needs."""
+        touched = would.touched()
+        if touched.is_nothing and not self._is_left_over(wish):
+            raise UnknownReferenceError(
+                "nothing of it is in the history of this project",
+                hint="`takeback log` and `takeback show` tell what is",
+            )
+        return touched
+
+    def _is_left_over(self, wish: "Wish") -> bool:
+        try:
+            proof.prove(self._store, wish, wish.hashes, self._progress)
+        except UnfinishedError:
+            return True
+        return False
 
     def carry_out(self, wish: "Wish") -> Forgotten:
         """Forget. When this returns, everything was searched and nothing was found."""
@@ -88,8 +114,13 @@ class Forgetting:
         if noted is None or phase == forgetting.PROVED:
             forgetting.end(self._store, id)
             return None
-        touched = self._rewrite(noted[0]) if phase == forgetting.BEGUN else None
-        return self._finish(noted[0], touched)
+        wish, touched = noted[0], None
+        if phase == forgetting.BEGUN:
+            touched = self._rewrite(wish, is_new=False)
+        elif self._would(wish).is_needed:
+            # Others went on meanwhile, and captured again what was still in the tree.
+            touched = self._rewrite(wish, is_new=False)
+        return self._finish(wish, touched)
 
     # -- before the commit ---------------------------------------------------------------------
 
@@ -116,19 +147,21 @@ class Forgetting:
                     hint="they cannot be forgotten; nothing was",
                 )
 
-    def _rewrite(self, wish: "Wish") -> "Touched":
+    def _rewrite(self, wish: "Wish", *, is_new: bool = True) -> "Touched":
         """Write what has to be written anew, and commit."""
         store = self._store
         writer, merged = store.pack_writer(), packmerge.Merged([], {})
         try:
             new = Rewriting(store, wish, writer, self._progress)
             new.run()
+            touched = self._touched(wish, new) if is_new else new.touched()
             made = writer.finish()
             number = made[-1].number + 1 if made else store.ledger.next_pack()
             merged = packmerge.merge(
                 store.packs_dir, new.pieces(), first_number=number, progress=self._progress
             )
-            forgetting.write(store, wish, new.ids())
+            before = forgetting.read(store)
+            forgetting.write(store, wish, new.ids() | (before[1] if before else set()))
             moved, dropped = new.places(merged)
             said: dict[str, Json] = {
                 "forgotten": wish.id,
@@ -145,7 +178,7 @@ class Forgetting:
             if not self._is_committed():
                 self._remove_new(writer, merged)
             raise
-        return new.touched()
+        return touched
 
     def _is_committed(self) -> bool:
         found = forgetting.under_way(self._store.ledger)
@@ -174,8 +207,8 @@ class Forgetting:
         try:
             self._clean()
             self._shrink()
-            self._require_nothing_left(wish)
-            scanned = proof.prove(store, wish, ids, self._progress)
+            again = self._require_nothing_left(wish)
+            scanned = proof.prove(store, wish, ids - again.purge.needed, self._progress)
             with store.ledger.transaction() as db:
                 forgetting.advance(db, wish.id, forgetting.PROVED)
             forgetting.end(store, wish.id)
@@ -228,15 +261,15 @@ class Forgetting:
                 hint="`takeback forget --continue` finishes it when that is done",
             )
 
-    def _require_nothing_left(self, wish: "Wish") -> None:
+    def _require_nothing_left(self, wish: "Wish") -> Rewriting:
         """What would have to be done now, if it were wished again: nothing."""
-        again = Rewriting(self._store, wish, Sizing(), self._progress)
-        again.run()
+        again = self._would(wish)
         if again.is_needed:
             raise UnfinishedError(
                 "not everything was forgotten: the history still speaks of it",
                 hint="`takeback forget --continue` tries again; please report this",
             )
+        return again
 
     def _unfinished(self, problem: BaseException) -> UnfinishedError:
         why = problem.strerror if isinstance(problem, OSError) else problem

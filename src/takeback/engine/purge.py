@@ -69,6 +69,7 @@ class Purge:
         self._known = known
         self._made: dict[Key, Folder] = {}
         self._holds: dict[bytes, bool] = {}
+        self._hashes_kept: set[bytes] = set()
         self.marks: set[bytes] = set()
         self.names: dict[bytes, bytes] = {}
         """A path of each content that stays."""
@@ -108,6 +109,11 @@ class Purge:
             pending.pop()
         return self._made[self._key(b"", row.root)]
 
+    @property
+    def needed(self) -> "set[bytes]":
+        """The ids of all objects, and the hashes of all contents, that stay."""
+        return self.marks | self._hashes_kept
+
     def nothing_known(self, row: "CheckpointRow") -> Folder:
         """A tree of which nobody knows anything, in the place of that of a checkpoint."""
         old = self._objects.manifest(row.root, row.pack, row.tree)
@@ -146,6 +152,7 @@ class Purge:
     def keep(self, path: bytes, entry: Entry) -> None:
         """Note that the content of an entry is needed."""
         self.marks.add(entry.oid)
+        self._hashes_kept.add(entry.strong)
         self.names.setdefault(entry.oid, path)
         self.series.setdefault(entry.oid, b"f" + path)
 

@@ -31,11 +31,15 @@ class Wish:
     """What shall be forgotten.
 
     `paths` are counted from the root, `outside` are whole ones; each with all that is below.
-    With `names` their names go, too. `contents` are SHA-256, `texts` what must stand nowhere;
-    with `in_files`, files that hold one of them are forgotten whole.
+    With `names` their names go, too. `contents` are SHA-256, `objects` what git calls them;
+    `texts` are what must stand nowhere, and with `in_files` files that hold one of them are
+    forgotten whole.
     """
 
-    __slots__ = ("contents", "id", "in_files", "kind", "names", "outside", "paths", "texts", "turn")
+    __slots__ = (
+        "contents", "id", "in_files", "kind", "names", "objects", "outside", "paths", "texts",
+        "turn",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -46,6 +50,7 @@ class Wish:
         outside: "Iterable[bytes]" = (),
         names: bool = False,
         contents: "Iterable[bytes]" = (),
+        objects: "Iterable[bytes]" = (),
         texts: "Iterable[bytes]" = (),
         in_files: bool = False,
         turn: str = "",
@@ -56,6 +61,7 @@ class Wish:
         self.outside = tuple(outside)
         self.names = names
         self.contents = frozenset(contents)
+        self.objects = frozenset(objects)
         self.texts = tuple(texts)
         self.in_files = in_files
         self.turn = turn
@@ -69,10 +75,16 @@ class Wish:
             "outside": [_text(path) for path in self.outside],
             "names": self.names,
             "contents": [strong.hex() for strong in sorted(self.contents)],
+            "objects": [oid.hex() for oid in sorted(self.objects)],
             "texts": [_text(text) for text in self.texts],
             "in_files": self.in_files,
             "turn": self.turn,
         }
+
+    @property
+    def hashes(self) -> "frozenset[bytes]":
+        """What tells of the contents: SHA-256, and the ids that git gives them."""
+        return self.contents | self.objects
 
     # -- what it is about --------------------------------------------------------------------
 
@@ -125,6 +137,7 @@ def from_facts(said: "dict[str, Any]") -> Wish:
         outside=map(_bytes, said["outside"]),
         names=bool(said["names"]),
         contents=map(bytes.fromhex, said["contents"]),
+        objects=map(bytes.fromhex, said["objects"]),
         texts=map(_bytes, said["texts"]),
         in_files=bool(said["in_files"]),
         turn=str(said["turn"]),
