@@ -188,8 +188,8 @@ def _play(ground: Ground, kind: str, at: int) -> Callable[[Callable[..., None]],
             try:
                 project.forget(text=MARK)
                 tell({"done": True})
-            except (takeback.TakebackError, OSError) as problem:
-                tell({"failed": str(problem)})
+            except (takeback.TakebackError, KeyboardInterrupt) as problem:
+                tell({"failed": repr(problem)})
             finally:
                 fsops.hook = None
                 tell({"steps": strike.steps})
@@ -204,12 +204,15 @@ def _steps(ground: Ground) -> int:
     return int(str(ended.last("steps")))
 
 
-@pytest.mark.parametrize("kind", ["kill", "full"])
+def _chosen(steps: int, share: int) -> range:
+    return range(1, steps + 1) if FULL else range(3, steps + 1, max(1, steps // share))
+
+
+@pytest.mark.parametrize("kind", ["kill", "full", "torn", "ENOSPC", "EIO", "interrupt"])
 def test_it_is_forgotten_whatever_happens_at_any_step(ground: Ground, kind: str) -> None:
-    """Killed at a step, or with a full disk from it on: in the end nothing is found."""
-    steps = _steps(ground)
-    chosen = range(1, steps + 1) if FULL else range(3, steps + 1, max(1, steps // SHARE))
-    for at in chosen:
+    """Killed at a step, with a full disk from it on, and so on: in the end nothing is found."""
+    share = SHARE if kind in ("kill", "full") else 2
+    for at in _chosen(_steps(ground), share):
         ground.again()
         ended = in_child(_play(ground, kind, at))
         assert not ended.last("crashed"), (at, ended)
@@ -220,3 +223,27 @@ def test_it_is_forgotten_whatever_happens_at_any_step(ground: Ground, kind: str)
                     project.forget(text=MARK)
             assert ground.found() == [], (at, ended.said)
             ground.require_the_rest(project)
+
+
+def test_killed_and_killed_again(ground: Ground) -> None:
+    """Whoever goes on with it may die as well, at any step, and the next one goes on."""
+    steps = _steps(ground)
+    for first in range(steps // 8, steps, steps // 4):
+        for second in _chosen(steps, 1)[:: 5 if FULL else 1]:
+            ground.again()
+            in_child(_play(ground, "kill", first))
+            ended = in_child(_open_again(ground, second))
+            with ground.open() as project:
+                with suppress(takeback.UnknownReferenceError):
+                    project.forget(text=MARK)
+                assert ground.found() == [], (first, second, ended.said)
+                ground.require_the_rest(project)
+
+
+def _open_again(ground: Ground, at: int) -> Callable[[Callable[..., None]], None]:
+    def play(tell: Callable[..., None]) -> None:
+        fsops.hook = Strike("kill", at, tell, lambda _step: None)
+        with ground.open() as project:
+            tell({"recovered": list(project.recovered)})
+
+    return play
