@@ -204,6 +204,11 @@ class Looking:
                 checkpoints=ledger.count(),
             )
 
+    def secret_names(self) -> "tuple[str, ...]":
+        """The names of files that the user's settings call secret, besides those known."""
+        found = self._around.setting("secrets", "names", [])
+        return tuple(map(str, found)) if isinstance(found, list) else ()
+
     # -- states ----------------------------------------------------------------------------
 
     def compare(

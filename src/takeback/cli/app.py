@@ -108,6 +108,7 @@ def _run(words: "list[str]", screen: Screen) -> int:
         screen.step_aside()
     given = arguments.parse(module.COMMAND, rest)
     screen.json = given.has("json")
+    screen.show_secrets = given.has("show-secrets")
     if given.has("help"):
         from takeback.cli import manual
 

@@ -61,6 +61,8 @@ EVERYWHERE = (
     Option(("-h", "--help"), "show this help"),
 )
 
+SHOW_SECRETS = Option(("--show-secrets",), "do not mask what looks like a secret")
+
 
 class Arguments:
     """What was given on the command line."""

@@ -1,7 +1,7 @@
 """`takeback checkpoint`: make a checkpoint of the tree as it is now."""
 
 from takeback.cli.app import folder
-from takeback.cli.arguments import Command, Option
+from takeback.cli.arguments import SHOW_SECRETS, Command, Option
 from takeback.cli.projects import opened
 from takeback.cli.render import count, safe_line, timestamp
 from takeback.model.jsontext import path_fields
@@ -9,6 +9,8 @@ from takeback.model.safetext import safe
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from takeback.cli.arguments import Arguments
     from takeback.cli.render import Screen
     from takeback.model.jsontext import Json
@@ -24,6 +26,7 @@ COMMAND = Command(
     options=(
         Option(("-m", "--label"), "what to call it", "LABEL"),
         Option(("--rehash",), "read every file again instead of trusting its time stamps"),
+        SHOW_SECRETS,
     ),
     examples=(
         ("takeback checkpoint", "before you let an agent work"),
@@ -39,13 +42,13 @@ def run(given: "Arguments", screen: "Screen") -> int:
             given.get("label"), rehash=given.has("rehash"), progress=screen.progress
         )
     if screen.json:
-        screen.data(as_json(made))
+        screen.data(as_json(made, screen.words))
     else:
         show(made, screen)
     return 0
 
 
-def as_json(made: "Checkpoint") -> "dict[str, Json]":
+def as_json(made: "Checkpoint", words: "Callable[[str], str]") -> "dict[str, Json]":
     """A checkpoint as documented in docs/json.md."""
     return {
         "id": made.id,
@@ -55,7 +58,7 @@ def as_json(made: "Checkpoint") -> "dict[str, Json]":
         "turn": made.turn,
         "step": made.step,
         "created": timestamp(made.created),
-        "label": made.label,
+        "label": words(made.label),
         "entries": made.entries,
         "changed": made.changed,
         "new": made.new,
@@ -69,7 +72,7 @@ def show(made: "Checkpoint", screen: "Screen") -> None:
     name = screen.style(made.id, "bold")
     entries = count(made.entries, "entry", "entries")
     if made.new:
-        label = f'  "{safe_line(made.label)}"' if made.label else ""
+        label = f'  "{safe_line(screen.words(made.label))}"' if made.label else ""
         screen.say(f"Checkpoint {name}  {entries}, {made.changed:,} changed{label}")
     else:
         screen.say(f"Nothing changed since checkpoint {name}  {entries}")

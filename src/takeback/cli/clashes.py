@@ -5,6 +5,7 @@ The sides come from text with markers as diff3 writes them: ours, base, theirs.
 
 from takeback.cli.render import count, safe_content, size
 from takeback.model import lines, reasons, secrets
+from takeback.model.masking import CLOSED
 from takeback.model.terms import REDO
 from takeback.model.tree import FOLDER, LINK, REGULAR
 
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from takeback.model.jsontext import Json
+    from takeback.model.masking import Masker
     from takeback.model.plan import Conflict
     from takeback.model.tree import Entry
 
@@ -39,10 +41,10 @@ class Place:
         self.theirs: list[bytes] = []
 
 
-def places(marked: bytes, path: bytes = b"") -> "list[Place]":
+def places(marked: bytes, path: bytes = b"", masker: "Masker" = CLOSED) -> "list[Place]":
     """The places between markers, without secrets."""
     text = lines.split(marked)
-    mask = secrets.Mask(path, text)
+    mask = masker.lines(path, text)
     found: list[Place] = []
     side: list[bytes] | None = None
     at = 1
@@ -56,7 +58,7 @@ def places(marked: bytes, path: bytes = b"") -> "list[Place]":
         elif side is None:
             at += 1
         else:
-            side.append(mask.line(number))
+            side.append(mask.line(number) if mask is not None else line)
             at += side is found[-1].ours
     return found
 
@@ -80,6 +82,7 @@ def told(
     conflict: "Conflict",
     verb: str,
     target: "Target",
+    masker: "Masker" = CLOSED,
     *,
     most_places: int = 0,
     most_lines: int = 0,
@@ -89,10 +92,10 @@ def told(
     if conflict.marked is None:
         yield from _in_words(conflict, labels, target)
         return
-    if secrets.how_secret(conflict.path) == secrets.WHOLE:
+    if masker.how_secret(conflict.path) == secrets.WHOLE:
         yield "dim", "a secret file; nothing of it is shown"
         return
-    found = places(conflict.marked, conflict.path)
+    found = places(conflict.marked, conflict.path, masker)
     shown = found[:most_places] if most_places else found
     for place in shown:
         yield "", f"line {place.line:,}"
@@ -143,13 +146,13 @@ def _described(entry: "Entry | None", target: "Target", *, with_mode: bool) -> s
 # -- JSON --------------------------------------------------------------------------------------
 
 
-def as_json(conflict: "Conflict") -> "dict[str, Json]":
+def as_json(conflict: "Conflict", masker: "Masker" = CLOSED) -> "dict[str, Json]":
     """The sides of a conflict, as documented in docs/json.md."""
     return {
         "base": _entry(conflict.base),
         "ours": _entry(conflict.ours),
         "theirs": _entry(conflict.theirs),
-        "marked": _marked(conflict),
+        "marked": _marked(conflict, masker),
     }
 
 
@@ -160,14 +163,15 @@ def _entry(entry: "Entry | None") -> "dict[str, Json] | None":
     return {"kind": kind, "size": entry.size, "mode": f"{entry.mode & 0o7777:04o}"}
 
 
-def _marked(conflict: "Conflict") -> "str | None":
+def _marked(conflict: "Conflict", masker: "Masker") -> "str | None":
     """The text with markers as it may be shown."""
-    if conflict.marked is None or secrets.how_secret(conflict.path) == secrets.WHOLE:
+    if conflict.marked is None or masker.how_secret(conflict.path) == secrets.WHOLE:
         return None
     text = lines.split(conflict.marked)
-    mask = secrets.Mask(conflict.path, text)
-    shown = (line if _is_marker(line) else mask.line(n) for n, line in enumerate(text))
-    return b"".join(shown).decode("utf-8", "replace")
+    mask = masker.lines(conflict.path, text)
+    if mask is not None:
+        text = [line if _is_marker(line) else mask.line(n) for n, line in enumerate(text)]
+    return b"".join(text).decode("utf-8", "replace")
 
 
 def _is_marker(line: bytes) -> bool:

@@ -2,12 +2,14 @@
 
 from takeback.cli.layout import Marks
 from takeback.errors import TakebackError
+from takeback.model.masking import CLOSED
 from takeback.model.safetext import safe
 from takeback.model.tree import FOLDER
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from takeback.cli.clashes import Styled
+    from takeback.model.masking import Masker
     from takeback.model.plan import PlannedChange
     from takeback.model.tree import Entry
     from takeback.project import Project
@@ -21,8 +23,9 @@ _MOST_LINES = 20_000
 class Contents:
     """Reads what a plan is about, when it is asked for, and counts lines only once."""
 
-    def __init__(self, project: "Project") -> None:
+    def __init__(self, project: "Project", masker: "Masker" = CLOSED) -> None:
         self._project = project
+        self.masker = masker
         self._counted: dict[tuple[bytes, bytes, bytes], Counted] = {}
 
     def lines(self, change: "PlannedChange", marks: Marks) -> str:
@@ -76,7 +79,7 @@ class Contents:
                 styles.get(kind, ""),
                 ("" if kind in plain else kind) + safe_content(line.rstrip(b"\r\n")).expandtabs(),
             )
-            for kind, line in islice(Shown(found, (old, new)).diff(), _MOST_LINES)
+            for kind, line in islice(Shown(found, (old, new), self.masker).diff(), _MOST_LINES)
         ]
         if len(told) == _MOST_LINES:
             told.append(("dim", f"(only the first {_MOST_LINES:,} lines are shown)"))

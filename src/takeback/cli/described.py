@@ -6,14 +6,12 @@ from takeback.cli import layout, timeline, turns
 from takeback.cli.render import ago, count, safe_content
 from takeback.model import reasons
 from takeback.model.safetext import safe
-from takeback.model.secrets import without_tokens
 from takeback.model.terms import BY_SHELL, BY_TURN, OMIT, SHARED, STEP
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from takeback.cli.layout import Marks
     from takeback.cli.render import Screen
     from takeback.model.history import (
         Author,
@@ -38,15 +36,19 @@ def turn(found: "RecordedTurn", screen: "Screen", now: float) -> None:
     """A turn: what was asked for, when and by whom, its steps, what it changed."""
     page = _Page(screen)
     screen.say(f"Turn {screen.style(found.id, 'bold')}")
-    for line in found.label.splitlines() or [""]:
-        screen.say(f"  {_text(line)}".rstrip())
+    # Masked as a whole: a private key has many lines.
+    for line in screen.masker.words(found.label).splitlines() or [""]:
+        screen.say(f"  {_safe(line)}".rstrip())
     page.facts(
-        ("Session", f"{found.session}  {_text(found.agent)}  {_text(found.account)}".rstrip()),
+        (
+            "Session",
+            f"{found.session}  {page.text(found.agent)}  {page.text(found.account)}".rstrip(),
+        ),
         ("When", _when(found, now)),
         ("Status", f"{page.marks.of(found.status)} {found.status}"),
         ("Before", found.before),
         ("After", found.after or "still running"),
-        ("Git", _git(found.git_before, found.git_after, page.marks)),
+        ("Git", _git(found.git_before, found.git_after, page)),
         ("Files", "" if found.kept else "no longer kept"),
     )
     _steps(found.steps, page)
@@ -72,12 +74,12 @@ def checkpoint(found: "RecordedCheckpoint", screen: "Screen", now: float) -> Non
     screen.say(f"Checkpoint {screen.style(made.id, 'bold')}")
     belongs = (("session", made.session), ("turn", made.turn), ("step", made.step))
     page.facts(
-        ("Label", _text(made.label)),
+        ("Label", page.text(made.label)),
         ("When", f"{_clock(made.created)}, {ago(made.created, now)}"),
         ("Entries", f"{made.entries:,}"),
         ("Of", "  ".join(f"{kind} {id}" for kind, id in belongs if id)),
-        ("After", _restored(found.restore)),
-        ("Because", _text(found.restore.because) if found.restore else ""),
+        ("After", _restored(found.restore, page)),
+        ("Because", page.text(found.restore.because) if found.restore else ""),
         ("Files", "" if found.kept else "no longer kept"),
     )
     changed = [change for change in found.changes if change.verb != OMIT]
@@ -89,12 +91,12 @@ def checkpoint(found: "RecordedCheckpoint", screen: "Screen", now: float) -> Non
         screen.note(f"`takeback show {made.turn[:8]}` shows the turn")
 
 
-def _restored(restore: "RecordedRestore | None") -> str:
+def _restored(restore: "RecordedRestore | None", page: "_Page") -> str:
     """What made a checkpoint that a restore made."""
     if restore is None:
         return ""
     some = " of some paths" if restore.partial else ""
-    return f"{restore.verb} {restore.id[:8]}{some}: {_text(restore.title)}"
+    return f"{restore.verb} {restore.id[:8]}{some}: {page.text(restore.title)}"
 
 
 class _Page:
@@ -104,6 +106,10 @@ class _Page:
         self.screen = screen
         self.marks = layout.marks(screen)
         self.room = layout.width(screen)
+
+    def text(self, text: str) -> str:
+        """Words as they may be shown."""
+        return _safe(self.screen.masker.words(text))
 
     def say(self, line: str) -> None:
         """A line that fits."""
@@ -154,12 +160,14 @@ def _steps(steps: "Iterable[RecordedStep]", page: _Page) -> None:
             page.head("Steps")
         depth = depths[step.id] = depths[step.parent] + 1 if step.parent in depths else 1
         indent = "  " * min(depth, _DEEPEST)
-        what = f"{page.marks.of(step.status)} {_text(step.tool)}"
+        what = f"{page.marks.of(step.status)} {page.text(step.tool)}"
         took = "" if step.ended is None else f"  {_took(step.started, step.ended)}"
         kind = "" if step.kind == "other" else f" ({step.kind})"
         notes = "".join(f"  {note}" for note in _notes(step))
         room = page.room - layout.columns(indent + what + kind + took + notes) - 2
-        summary = f"  {layout.cut(_text(step.summary), room, page.marks.cut)}" if room > 8 else ""
+        summary = (
+            f"  {layout.cut(page.text(step.summary), room, page.marks.cut)}" if room > 8 else ""
+        )
         page.screen.say(f"{indent}{what}{kind}{summary}{took}{notes}".rstrip())
         for change in step.changes[:_MOST_OF_STEP]:
             page.say(f"{indent}    {change.verb:<6} {turns.named(change, page.marks)}")
@@ -214,15 +222,15 @@ def _took(started: float, ended: float) -> str:
     return f"{minutes} min {rest} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
 
 
-def _git(before: "GitState | None", after: "GitState | None", marks: "Marks") -> str:
+def _git(before: "GitState | None", after: "GitState | None", page: "_Page") -> str:
     """Branch and commit around a turn; two of each where they changed."""
     states = [state for state in (before, after) if state is not None]
     if not states:
         return ""
     branches = list(dict.fromkeys(state.branch or "no branch" for state in states))
     heads = list(dict.fromkeys((state.head or "no commit")[:10] for state in states))
-    on = f" {marks.arrow} ".join(_text(branch) for branch in branches)
-    at = f" {marks.arrow} ".join(heads)
+    on = f" {page.marks.arrow} ".join(page.text(branch) for branch in branches)
+    at = f" {page.marks.arrow} ".join(heads)
     new = "  (new commits)" if len(heads) > 1 and len(branches) == 1 else ""
     return f"{on}  {at}{new}"
 
@@ -235,7 +243,5 @@ def _uncovered(reason: str) -> str:
     return f"not covered: {reason}" if reason else ""
 
 
-def _text(text: str) -> str:
-    return safe_content(without_tokens(text).encode("utf-8", "surrogateescape")).replace(
-        "\t", "    "
-    )
+def _safe(text: str) -> str:
+    return safe_content(text.encode("utf-8", "surrogateescape")).replace("\t", "    ")

@@ -3,7 +3,7 @@
 import os
 
 from takeback.cli.app import folder
-from takeback.cli.arguments import Command, Option
+from takeback.cli.arguments import SHOW_SECRETS, Command, Option
 from takeback.cli.projects import existing, inside
 from takeback.cli.render import count, safe_content
 from takeback.errors import UnknownReferenceError
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from takeback.cli.render import Screen
     from takeback.engine.compare import Comparison
     from takeback.model.jsontext import Json
+    from takeback.model.masking import Masker
     from takeback.model.tree import Entry
     from takeback.model.unified import Line
     from takeback.project import Project
@@ -36,7 +37,7 @@ COMMAND = Command(
     options=(
         Option(("--stat",), "a line per file instead of the diff"),
         Option(("--name-only",), "only the paths"),
-        Option(("--show-secrets",), "do not mask secrets"),
+        SHOW_SECRETS,
     ),
     examples=(
         ("takeback diff", "since the newest checkpoint"),
@@ -58,7 +59,7 @@ _HELD_UP_TO = 16 << 20
 def run(given: "Arguments", screen: "Screen") -> int:
     """Compare and show; makes nothing."""
     with existing(folder(given), screen) as project, _compare(given, project, screen) as comparison:
-        shown = _made_ready(comparison, show_secrets=given.has("show-secrets"))
+        shown = _made_ready(comparison, screen.masker)
         if screen.json:
             _json(given, shown, screen)
         else:
@@ -81,12 +82,12 @@ def _compare(given: "Arguments", project: "Project", screen: "Screen") -> "Compa
         raise UnknownReferenceError(str(problem), hint=f"was it a path? `{meant}`") from problem
 
 
-def _made_ready(comparison: "Comparison", *, show_secrets: bool) -> "Iterator[Shown]":
+def _made_ready(comparison: "Comparison", masker: "Masker") -> "Iterator[Shown]":
     """Each difference with its contents, one at a time; equal contents are not even read."""
     for d in comparison.differences:
         is_same = d.before is not None and d.after is not None and d.before.strong == d.after.strong
         contents = (b"", b"") if is_same else comparison.contents(d)
-        yield Shown(d, contents, show_secrets=show_secrets)
+        yield Shown(d, contents, masker)
 
 
 def _states(operands: "list[str]") -> "tuple[str | None, str | None]":

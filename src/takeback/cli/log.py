@@ -4,7 +4,7 @@ import time
 
 from takeback.cli import timeline, turns
 from takeback.cli.app import folder
-from takeback.cli.arguments import Command, Option
+from takeback.cli.arguments import SHOW_SECRETS, Command, Option
 from takeback.cli.projects import existing
 from takeback.cli.render import safe_line
 from takeback.errors import UsageError
@@ -32,6 +32,7 @@ COMMAND = Command(
         Option(("--all",), "all turns, also those that were undone, and all restores"),
         Option(("--session",), "only those of a session", "SESSION"),
         Option(("--since",), "only those that began since then", "TIME"),
+        SHOW_SECRETS,
     ),
     examples=(
         ("takeback log", "the last turns"),
@@ -59,8 +60,8 @@ def run(given: "Arguments", screen: "Screen") -> int:
         screen.data(
             {
                 "here": here,
-                "turns": [turns.as_json(turn) for turn in log.turns],
-                "restores": [turns.restore_json(restore) for restore in log.restores],
+                "turns": [turns.as_json(turn, screen.masker) for turn in log.turns],
+                "restores": [turns.restore_json(each, screen.masker) for each in log.restores],
             }
         )
         return 0

@@ -160,7 +160,7 @@ class Picking:
 
     def _status(self, model: "Model") -> "Styled":
         if model.message:
-            return "bold", f"! {safe_line(model.message)}"
+            return "bold", f"! {safe_line(self._screen.masker.words(model.message))}"
         if model.view != picker.LIST:
             last = min(model.scroll + model.page, model.length)
             return "dim", f"lines {min(model.scroll + 1, last)} to {last} of {model.length:,}"
@@ -204,12 +204,12 @@ class Picking:
             cursor = ">" if number == model.cursor else " "
             head = f"{cursor} {mark} {item.verb:<{_VERB}} "
             if item.path is None:
-                text = head + safe_line(item.said)
+                text = head + safe_line(self._screen.masker.words(item.said))
             else:
                 parts = [layout.pad(names[at], width), counts[at].ljust(wide)]
                 # A few letters of a sentence tell nothing; Enter shows all of it.
                 if room - width - wide >= _FEWEST:
-                    parts.append(safe_line(item.said))
+                    parts.append(safe_line(self._screen.masker.words(item.said)))
                 text = (head + "  ".join(filter(None, parts))).rstrip()
             found.append((self._style(item, is_here=number == model.cursor), text))
         return found
@@ -254,15 +254,22 @@ class Picking:
         item = model.here
         if item is None:
             return []
-        said = [("", safe_line(item.said)), ("", "")] if item.said else []
+        said = (
+            [("", safe_line(self._screen.masker.words(item.said))), ("", "")] if item.said else []
+        )
         if item.conflict is not None:
-            said += [*clashes.told(item.conflict, model.plan.verb, self._contents.target), ("", "")]
+            said += [
+                *clashes.told(
+                    item.conflict, model.plan.verb, self._contents.target, self._screen.masker
+                ),
+                ("", ""),
+            ]
         if item.change is None:
             return said
         try:
             return said + self._contents.diff(item.change)
         except TakebackError as problem:
-            return [*said, ("", safe_line(str(problem)))]
+            return [*said, ("", safe_line(self._screen.masker.words(str(problem))))]
 
 
 def _help() -> "list[Styled]":

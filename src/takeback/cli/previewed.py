@@ -20,7 +20,7 @@ from takeback.model.tree import FOLDER
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from takeback.cli.contents import Contents
     from takeback.cli.render import Screen
@@ -59,7 +59,7 @@ def preview(plan: "Plan", screen: "Screen", contents: "Contents") -> None:
         for line in page.dependents():
             screen.say(f"  {line}")
     for text in (*plan.stays, *page.notes()):
-        screen.say(safe_line(text))
+        screen.say(safe_line(screen.masker.words(text)))
 
 
 def report(made: "Report", screen: "Screen", contents: "Contents", *, was_previewed: bool) -> None:
@@ -79,11 +79,11 @@ def report(made: "Report", screen: "Screen", contents: "Contents", *, was_previe
     if not was_previewed:
         page.doubts()
         for text in (*made.plan.stays, *page.notes()):
-            screen.note(safe_line(text))
+            screen.note(safe_line(screen.masker.words(text)))
     for text in page.marked():
         screen.note(text)
     for problem in made.problems:
-        screen.note(f"note: {safe_line(problem)}")
+        screen.note(f"note: {safe_line(screen.masker.words(problem))}")
     if made.undo:
         screen.note(f"`{safe_line(made.undo)}` {_REVERSES[made.plan.verb]}")
 
@@ -96,6 +96,9 @@ class Page:
         self.screen = screen
         self.contents = contents
         self.marks = layout.marks(screen)
+
+    def _words(self, text: str) -> str:
+        return self.screen.masker.words(text)
 
     # -- the first line ----------------------------------------------------------------------
 
@@ -114,8 +117,11 @@ class Page:
 
     def did(self, kept: "Sequence[Remark]") -> str:
         """In one sentence what was done, to how much, and what stays."""
-        parts = [amount(self.plan, done=True), *map(_kept, filter(None, _parted(kept)))]
-        parts += [_first_words(text) for text in self.plan.stays]
+        parts = [
+            amount(self.plan, done=True),
+            *(_kept(part, self._words) for part in _parted(kept) if part),
+        ]
+        parts += [_first_words(self._words(text)) for text in self.plan.stays]
         return f"{_DONE[self.plan.verb]} {self._titled()}: {'; '.join(parts)}"
 
     def whence(self) -> None:
@@ -133,7 +139,8 @@ class Page:
     def already(self) -> str:
         """What to say of a plan that changes nothing."""
         if self.plan.verb == UNDO and not self.plan.entry:
-            return f"{safe_line(self.plan.title)} changed nothing, or all of it is taken back"
+            called = safe_line(self._words(self.plan.title))
+            return f"{called} changed nothing, or all of it is taken back"
         what = "that" if self.plan.paths else "everything"
         if self.plan.verb == REDO:
             return f"{what} is as {self._title()} left it"
@@ -149,7 +156,9 @@ class Page:
 
     def _title(self) -> str:
         """What is taken back or gone back to, as one calls it."""
-        called = layout.cut(timeline.title(self.plan.title), _LONGEST_TITLE, self.marks.cut)
+        called = layout.cut(
+            timeline.title(self.plan.title, self.screen.masker), _LONGEST_TITLE, self.marks.cut
+        )
         if self.plan.verb == ROLLBACK:
             return called
         more = len(self.plan.turns) - 1
@@ -174,7 +183,9 @@ class Page:
     def _rows(
         self, rows: "list[tuple[str, bytes, str]]", most: int, total: int, detailed: int = 0
     ) -> None:
-        shown = [(verb, safe(path), safe_line(said)) for verb, path, said in rows[:most]]
+        shown = [
+            (verb, safe(path), safe_line(self._words(said))) for verb, path, said in rows[:most]
+        ]
         widest = min(max((layout.columns(path) for _, path, _ in shown), default=0), _WIDEST_PATH)
         verbs = max([6, *(len(verb) for verb, _, _ in shown)])
         for number, (verb, path, said) in enumerate(shown):
@@ -194,6 +205,7 @@ class Page:
             conflict,
             self.plan.verb,
             self.contents.target,
+            self.screen.masker,
             most_places=_MOST_PLACES,
             most_lines=_MOST_LINES,
         ):
@@ -231,7 +243,9 @@ class Page:
         """The later turns that build on what is taken back, a line each."""
         found = []
         for each in self.plan.dependents:
-            called = layout.cut(timeline.title(each.title), _LONGEST_TITLE, self.marks.cut)
+            called = layout.cut(
+                timeline.title(each.title, self.screen.masker), _LONGEST_TITLE, self.marks.cut
+            )
             paths = [safe(path) for path in each.paths[:_MOST_NAMED]]
             more = len(each.paths) - len(paths)
             paths += [f"{more:,} more"] if more else []
@@ -246,14 +260,14 @@ class Page:
             return
         self.screen.say(self.screen.style(head, "bold"))
         first = listed[:_MOST_REPORTED]
-        shown = [(safe(each.path or b"."), safe_line(each.reason)) for each in first]
+        shown = [(safe(each.path or b"."), safe_line(self._words(each.reason))) for each in first]
         self.screen.table(shown)
         if len(listed) > _MOST_REPORTED:
             self.screen.say(f"  and {len(listed) - _MOST_REPORTED:,} more")
 
     def doubts(self) -> None:
         """What one should think about before one says yes."""
-        said = [safe_line(text) for text in self.plan.doubts]
+        said = [safe_line(self._words(text)) for text in self.plan.doubts]
         yours = sum(YOU in change.whose for change in self.plan.changes)
         if self.plan.verb == ROLLBACK and yours:
             them = "it" if yours == 1 else "them"
@@ -323,11 +337,11 @@ def _is_short(kept: "list[Remark]") -> bool:
     return len(kept) <= _MOST_NAMED and len({each.reason for each in kept}) <= 1
 
 
-def _kept(remarks: "list[Remark]") -> str:
+def _kept(remarks: "list[Remark]", words: "Callable[[str], str]") -> str:
     """What stays, in a few words."""
     if _is_short(remarks):
         names = " and ".join(safe(each.path or b".") for each in remarks)
-        return f"kept {names} ({safe_line(remarks[0].reason)})"
+        return f"kept {names} ({safe_line(words(remarks[0].reason))})"
     of = " of yours" if remarks[0].reason == _YOURS else ""
     return f"kept {count(len(remarks), 'path')}{of}"
 

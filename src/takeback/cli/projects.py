@@ -39,6 +39,7 @@ def existing(path: bytes, screen: "Screen") -> "Project":
 def heard(project: "Project", screen: "Screen") -> "Project":
     """A project whose recovery is told when it happens: when it is opened, or later locked."""
     screen.listen(lambda: project.recovered)
+    screen.secret_names = project.secret_names
     return project
 
 

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from typing import TextIO
 
     from takeback.model.jsontext import Json
+    from takeback.model.masking import Masker
 
 _STYLES = {"bold": "1", "dim": "2", "reverse": "7"}
 _STYLES |= {"red": "31", "green": "32", "yellow": "33", "cyan": "36"}
@@ -27,12 +28,25 @@ class Screen:
 
     def __init__(self, *, json: bool = False) -> None:
         self.json = json
+        self.show_secrets = False
+        self.secret_names: Callable[[], Iterable[str]] = tuple
         self._colour = _wants_colour(sys.stdout)
         self._colour_error = _wants_colour(sys.stderr)
         self._progress = _Progress() if _is_terminal(sys.stderr) and not json else None
         self._is_aside = False
         self._told: Callable[[], Sequence[str]] | None = None
         self._heard = 0
+
+    @property
+    def masker(self) -> "Masker":
+        """What says what may be shown; loaded when there are words to show."""
+        from takeback.model.masking import Masker
+
+        return Masker(is_open=self.show_secrets, names=self.secret_names)
+
+    def words(self, text: str) -> str:
+        """A label, or whatever else somebody wrote, as it may be shown."""
+        return self.masker.words(text) if text else ""
 
     def listen(self, told: "Callable[[], Sequence[str]]") -> None:
         """Note whatever this has to tell, each sentence once, before anything else is printed."""
@@ -148,16 +162,17 @@ class Screen:
         if self.json:
             said: dict[str, Json] = {
                 "error": type(problem).__name__,
-                "message": _as_unicode(str(problem)),
-                "hint": _as_unicode(problem.hint),
+                "message": _as_unicode(self.masker.words(str(problem))),
+                "hint": _as_unicode(self.masker.words(problem.hint)),
                 "exit_code": problem.exit_code,
             }
             self.data({**said, **(more or {})})
             return
         mark = self._mark("error:", "red", "bold")
-        _put(sys.stderr, f"{mark} {safe_line(str(problem))}\n")
+        _put(sys.stderr, f"{mark} {safe_line(self.masker.words(str(problem)))}\n")
         if problem.hint:
-            lines = "\n".join(safe_line(line) for line in problem.hint.split("\n"))
+            hint = self.masker.words(problem.hint)
+            lines = "\n".join(safe_line(line) for line in hint.split("\n"))
             _put(sys.stderr, f"\n{self._mark('hint:', 'cyan')} {lines}\n")
 
     def progress(self, doing: str, done: int, total: int) -> None:

@@ -4,7 +4,7 @@ import os
 
 from takeback.cli import planjson, previewed
 from takeback.cli.app import folder
-from takeback.cli.arguments import Option
+from takeback.cli.arguments import SHOW_SECRETS, Option
 from takeback.cli.contents import Contents
 from takeback.cli.projects import inside
 from takeback.errors import (
@@ -44,6 +44,7 @@ OPTIONS = (
     Option(("-y", "--yes"), "go ahead with what the preview shows, without a question"),
     Option(("--because",), "why; the log keeps it", "TEXT"),
     Option(("--keep-mtime",), "give files the modification times that they had, too"),
+    SHOW_SECRETS,
 )
 DECIDING = (
     Option(("--keep-mine",), "where there is a conflict, keep the file as it is now"),
@@ -100,7 +101,7 @@ class Restoring:
         self.paths = [os.fsencode(path) for path in given.rest]
         self.inside = inside(project, folder(given))
         self._restored = project.restored()
-        self._contents = Contents(project)
+        self._contents = Contents(project, screen.masker)
 
     def run(self, make: "Make", at_once: "Callable[[], Report] | None" = None) -> int:
         """Show, ask where somebody has to decide, do it, report; return the exit code.
@@ -174,7 +175,7 @@ class Restoring:
         if plan.conflicts and not self._screen.json:
             return self._refuse(plan, self._conflict(plan))
         if self._screen.json:
-            self._screen.data(planjson.of_plan(plan))
+            self._screen.data(planjson.of_plan(plan, self._screen.masker))
             return ConflictError.exit_code if plan.conflicts else 0
         self._preview(plan)
         self._screen.note(f"nothing was changed; `{self._again()}` does it")
@@ -225,7 +226,7 @@ class Restoring:
 
     def _report(self, made: "Report", *, was_previewed: bool = False) -> int:
         if self._screen.json:
-            self._screen.data(planjson.of_report(made))
+            self._screen.data(planjson.of_report(made, self._screen.masker))
         else:
             previewed.report(made, self._screen, self._contents, was_previewed=was_previewed)
         return 0
@@ -234,7 +235,7 @@ class Restoring:
         """Show the plan, and why it is not carried out."""
         if not self._screen.json:
             self._preview(plan)
-        self._screen.error(problem, {"plan": planjson.of_plan(plan)})
+        self._screen.error(problem, {"plan": planjson.of_plan(plan, self._screen.masker)})
         return problem.exit_code
 
     # -- why not -----------------------------------------------------------------------------

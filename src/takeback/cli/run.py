@@ -9,7 +9,7 @@ import os
 
 from takeback.cli import child, turns
 from takeback.cli.app import folder
-from takeback.cli.arguments import Command, Option
+from takeback.cli.arguments import SHOW_SECRETS, Command, Option
 from takeback.cli.projects import opened
 from takeback.cli.render import count
 from takeback.errors import TakebackError, UnknownReferenceError
@@ -44,6 +44,7 @@ COMMAND = Command(
             "NAME",
         ),
         Option(("-q", "--quiet"), "do not tell what changed"),
+        SHOW_SECRETS,
     ),
     examples=(
         ("takeback run -- npm run format", "see what a formatter did"),
@@ -155,13 +156,13 @@ def _tell(
     """What changed, on stderr."""
     if screen.json:
         ended: dict[str, Json] = {"exit_code": outcome.code, "signal": outcome.signal or None}
-        screen.data({**turns.as_json(turn), **ended})
+        screen.data({**turns.as_json(turn, screen.masker), **ended})
     elif given.has("quiet"):
         return
     elif turn.status == terms.RUNNING:
         screen.note(f"takeback: part of turn {turn.id[:6]}, which tells when it is over")
     else:
-        screen.note(f"takeback: {turns.headline(turn)}")
+        screen.note(f"takeback: {turns.headline(turn, screen.masker)}")
         for line in turns.change_lines(turn.changes, _MOST_SHOWN):
             screen.note(line)
         if turn.shared:

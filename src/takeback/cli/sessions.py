@@ -4,10 +4,9 @@ import time
 
 from takeback.cli import layout, timeline
 from takeback.cli.app import folder
-from takeback.cli.arguments import Command, Option
+from takeback.cli.arguments import SHOW_SECRETS, Command, Option
 from takeback.cli.projects import existing
 from takeback.cli.render import count, safe_content, timestamp
-from takeback.model.secrets import without_tokens
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -15,6 +14,7 @@ if TYPE_CHECKING:
     from takeback.cli.render import Screen
     from takeback.model.history import RecordedSession
     from takeback.model.jsontext import Json
+    from takeback.model.masking import Masker
 
 _USUAL = 20
 _AGENT = 12
@@ -28,7 +28,7 @@ COMMAND = Command(
         "One line per session, the one that was seen last first: its id, the agent, its title or\n"
         "what was last asked for, how many turns, when it was seen, and whether it still runs."
     ),
-    options=(Option(("--all",), f"all of them, not only {_USUAL}"),),
+    options=(Option(("--all",), f"all of them, not only {_USUAL}"), SHOW_SECRETS),
     examples=(
         ("takeback sessions", "who worked here"),
         ("takeback log --session mvkr", "what one of them did"),
@@ -42,7 +42,7 @@ def run(given: "Arguments", screen: "Screen") -> int:
         found = project.sessions(_USUAL + 1, all=given.has("all"))
     shown = found if given.has("all") else found[:_USUAL]
     if screen.json:
-        screen.data({"sessions": [as_json(session) for session in shown]})
+        screen.data({"sessions": [as_json(session, screen.masker) for session in shown]})
         return 0
     _show(shown, screen, time.time())
     if len(found) > len(shown):
@@ -52,14 +52,14 @@ def run(given: "Arguments", screen: "Screen") -> int:
     return 0
 
 
-def as_json(session: "RecordedSession") -> "dict[str, Json]":
+def as_json(session: "RecordedSession", masker: "Masker") -> "dict[str, Json]":
     """A session as documented in docs/json.md."""
     return {
         "id": session.id,
         "agent": session.agent,
         "own_id": session.own_id,
-        "title": session.title,
-        "label": without_tokens(session.label),
+        "title": masker.words(session.title),
+        "label": masker.words(session.label),
         "account": session.author,
         "started": timestamp(session.started),
         "seen": timestamp(session.seen),
@@ -86,7 +86,7 @@ def _show(found: "tuple[RecordedSession, ...]", screen: "Screen", now: float) ->
         (
             session.id[:8],
             layout.cut(safe_content(session.agent.encode()), _AGENT, marks.cut),
-            timeline.title(session.title or session.label),
+            timeline.title(session.title or session.label, screen.masker),
             count(session.turns, "turn"),
             timeline.age(session.seen, now),
             status(session),

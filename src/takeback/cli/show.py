@@ -5,13 +5,14 @@ import time
 
 from takeback.cli import described, turns
 from takeback.cli.app import folder
-from takeback.cli.arguments import Command, Option
+from takeback.cli.arguments import SHOW_SECRETS, Command, Option
 from takeback.cli.checkpoint import as_json
 from takeback.cli.projects import existing, inside
-from takeback.cli.render import safe_content
+from takeback.cli.render import count, safe_content
+from takeback.errors import DecisionNeededError
 from takeback.model.history import RecordedTurn
 from takeback.model.jsontext import path_fields
-from takeback.model.secrets import without_tokens
+from takeback.model.secrets import PLAIN, WHOLE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from takeback.cli.render import Screen
     from takeback.model.history import Author, Change, GitState, RecordedCheckpoint, RecordedStep
     from takeback.model.jsontext import Json
+    from takeback.model.masking import Masker
 
 COMMAND = Command(
     "show",
@@ -29,11 +31,16 @@ COMMAND = Command(
         "REF is the id of a turn, step or checkpoint or its beginning, `@` (now), `@~N` (N turns\n"
         "back), `ID-` (before that), a time (`10m`, `14:05`, `yesterday 15:00`) or words of a\n"
         "prompt. With PATH the file is printed as it was then, byte for byte, and nothing else;\n"
-        "on a terminal, what could act on it is shown as an escape. With --rescued, REF is the id\n"
-        "of a restore, and the file is what somebody saved while it ran."
+        "on a terminal, what could act on it is shown as an escape, and secrets are masked. A\n"
+        "file that is known for holding secrets, such as `.env`, goes to nobody but a terminal\n"
+        "without --show-secrets. With --rescued, REF is the id of a restore, and the file is what\n"
+        "somebody saved while it ran."
     ),
     operands=("REF", "[PATH]"),
-    options=(Option(("--rescued",), "a save that came in between a restore", "PATH"),),
+    options=(
+        Option(("--rescued",), "a save that came in between a restore", "PATH"),
+        SHOW_SECRETS,
+    ),
     examples=(
         ("takeback show mvkr", "what a turn did, step by step"),
         ('takeback show "payment validation"', "the same, by its prompt"),
@@ -58,7 +65,7 @@ def run(given: "Arguments", screen: "Screen") -> int:
             return 0
         found = project.recorded(ref)
     if screen.json:
-        screen.data(_json(found))
+        screen.data(_json(found, screen.masker))
     elif isinstance(found, RecordedTurn):
         described.turn(found, screen, time.time())
     else:
@@ -67,19 +74,46 @@ def run(given: "Arguments", screen: "Screen") -> int:
 
 
 def _file(path: bytes, pieces: "Iterator[bytes]", screen: "Screen") -> None:
-    if not screen.json and screen.is_terminal:
+    how = screen.masker.how_secret(path)
+    if screen.json:
+        screen.data({"turn": None, "checkpoint": None, "file": _file_json(path, pieces, how)})
+    elif screen.is_terminal:
+        _show_file(path, pieces, how, screen)
+    elif how != PLAIN:
+        # With its secrets masked it would be another file, and somebody may be about to keep it.
+        raise DecisionNeededError(
+            f"`{os.fsdecode(path)}` is known for holding secrets, so it was not printed",
+            hint="`--show-secrets` prints it byte for byte",
+        )
+    else:
+        for piece in pieces:
+            screen.raw(piece)
+
+
+def _file_json(path: bytes, pieces: "Iterator[bytes]", how: str) -> "dict[str, Json]":
+    content = None
+    if how == PLAIN:
+        from binascii import b2a_base64
+
+        content = b2a_base64(b"".join(pieces), newline=False).decode()
+    return {**path_fields(path), "content_b64": content, "masked": how != PLAIN}
+
+
+def _show_file(path: bytes, pieces: "Iterator[bytes]", how: str, screen: "Screen") -> None:
+    """The lines of a file for somebody at a terminal, without secrets."""
+    if how == WHOLE:
+        screen.note("a secret file; nothing of it is shown; `--show-secrets` shows it")
+        return
+    if screen.masker.is_open:
         for line in _lines(pieces):
             screen.say(safe_content(line))
         return
-    if not screen.json:
-        for piece in pieces:
-            screen.raw(piece)
-        return
-    from binascii import b2a_base64
-
-    content = b2a_base64(b"".join(pieces), newline=False).decode()
-    file: dict[str, Json] = {**path_fields(path), "content_b64": content}
-    screen.data({"turn": None, "checkpoint": None, "file": file})
+    lines = list(_lines(pieces))
+    mask = screen.masker.lines(path, lines)
+    for number, line in enumerate(lines):
+        screen.say(safe_content(mask.line(number) if mask is not None else line))
+    if mask is not None and mask.count:
+        screen.note(f"{count(mask.count, 'secret')} masked; `--show-secrets` shows them")
 
 
 def _lines(pieces: "Iterator[bytes]") -> "Iterator[bytes]":
@@ -92,38 +126,38 @@ def _lines(pieces: "Iterator[bytes]") -> "Iterator[bytes]":
         yield left
 
 
-def _json(found: "RecordedTurn | RecordedCheckpoint") -> "dict[str, Json]":
+def _json(found: "RecordedTurn | RecordedCheckpoint", masker: "Masker") -> "dict[str, Json]":
     if isinstance(found, RecordedTurn):
-        return {"turn": _turn(found), "checkpoint": None, "file": None}
+        return {"turn": _turn(found, masker), "checkpoint": None, "file": None}
     made: dict[str, Json] = {
-        **as_json(found.checkpoint),
+        **as_json(found.checkpoint, masker.words),
         "kept": found.kept,
         "changes": [
             {**turns.change_json(change), "author": _author(change.author)}
             for change in found.changes
         ],
-        "restore": turns.restore_json(found.restore) if found.restore is not None else None,
+        "restore": turns.restore_json(found.restore, masker) if found.restore else None,
     }
     return {"turn": None, "checkpoint": made, "file": None}
 
 
-def _turn(turn: RecordedTurn) -> "dict[str, Json]":
+def _turn(turn: RecordedTurn, masker: "Masker") -> "dict[str, Json]":
     return {
-        **turns.as_json(turn),
+        **turns.as_json(turn, masker),
         "account": turn.account,
         "git_before": _git(turn.git_before),
         "git_after": _git(turn.git_after),
-        "steps": [_step(step) for step in turn.steps],
+        "steps": [_step(step, masker) for step in turn.steps],
     }
 
 
-def _step(step: "RecordedStep") -> "dict[str, Json]":
+def _step(step: "RecordedStep", masker: "Masker") -> "dict[str, Json]":
     return {
         "id": step.id,
         "parent": step.parent or None,
         "tool": step.tool,
         "kind": step.kind,
-        "summary": without_tokens(step.summary),
+        "summary": masker.words(step.summary),
         "status": step.status,
         "background": step.background,
         "started": turns.when(step.started),

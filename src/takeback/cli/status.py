@@ -5,7 +5,7 @@ import time
 
 from takeback.cli import timeline
 from takeback.cli.app import folder
-from takeback.cli.arguments import Command
+from takeback.cli.arguments import SHOW_SECRETS, Command
 from takeback.cli.checkpoint import as_json
 from takeback.cli.projects import find
 from takeback.cli.render import ago, count, safe_line, size
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 COMMAND = Command(
     "",
     "where you are: the project, its last turns, what is not covered",
+    options=(SHOW_SECRETS,),
     examples=(("takeback", "at a glance"), ("takeback --json", "for programs")),
 )
 
@@ -64,7 +65,7 @@ def _json(status: "Status", screen: "Screen") -> None:
             "root": path_fields(status.root),
             "store": path_fields(status.store),
             "checkpoints": status.checkpoints,
-            "newest": as_json(status.newest) if status.newest else None,
+            "newest": as_json(status.newest, screen.words) if status.newest else None,
             "entries": status.entries,
             "left_out": [{**path_fields(x.path), "reason": x.reason} for x in status.left_out],
         }
@@ -75,7 +76,7 @@ def _show(project: "Project", status: "Status", screen: "Screen") -> None:
     newest = status.newest
     rows = [("Project", f"{safe_line(os.fsdecode(status.root))}  ({status.project})")]
     if newest is not None:
-        label = f'  "{safe_line(newest.label)}"' if newest.label else ""
+        label = f'  "{safe_line(screen.masker.words(newest.label))}"' if newest.label else ""
         when = ago(newest.created, time.time())
         name = screen.style(newest.id, "bold")
         rows.append(

@@ -4,7 +4,7 @@ import time
 
 from takeback.cli import layout
 from takeback.cli.render import count, safe_content
-from takeback.model.secrets import without_tokens
+from takeback.model.masking import CLOSED
 from takeback.model.terms import DONE, FAILED, INTERRUPTED, REDO, ROLLBACK, RUNNING
 
 TYPE_CHECKING = False
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from takeback.cli.layout import Marks
     from takeback.cli.render import Screen
     from takeback.model.history import Log, RecordedRestore, RecordedTurn
+    from takeback.model.masking import Masker
 
     Short = Mapping[str, str]
 
@@ -34,7 +35,7 @@ def show(log: "Log", short: "Short", screen: "Screen", now: float) -> None:
 def show_turns(log: "Log", short: "Short", screen: "Screen", now: float) -> None:
     """Print the turns, a line or two for each."""
     marks, room = layout.marks(screen), layout.width(screen)
-    rows = [_Row(turn, short[turn.id], marks, now) for turn in log.turns]
+    rows = [_Row(turn, short[turn.id], screen, now) for turn in log.turns]
     sizes = _Sizes(rows, room)
     day = time.localtime(now)[:3]
     restores = list(log.restores)
@@ -59,7 +60,8 @@ def _restore(
     clock = time.strftime("%H:%M", time.localtime(restore.at))
     when = age(restore.at, now) if is_today else clock
     of = "of" if restore.turn else "of the rollback to"
-    said = f"{restore.verb} {'to' if restore.verb == ROLLBACK else of} {title(restore.title)}"
+    called = title(restore.title, screen.masker)
+    said = f"{restore.verb} {'to' if restore.verb == ROLLBACK else of} {called}"
     said += " (some paths)" if restore.partial else ""
     said += " (undone)" if restore.undone and restore.verb != REDO else ""
     head = f"{layout.pad(short[restore.id], sizes.short)}  {when:>{sizes.when}}"
@@ -67,10 +69,11 @@ def _restore(
     return screen.style(layout.cut(line, room, marks.cut), "dim" if restore.undone else "")
 
 
-def title(label: str) -> str:
+def title(label: str, masker: "Masker" = CLOSED) -> str:
     """What a turn is called on one line: the first one that says anything."""
-    first = next((line for line in label.splitlines() if line.strip()), "(no prompt)")
-    return safe_content(without_tokens(" ".join(first.split())).encode("utf-8", "surrogateescape"))
+    shown = masker.words(label).splitlines()
+    first = next((line for line in shown if line.strip()), "(no prompt)")
+    return safe_content(" ".join(first.split()).encode("utf-8", "surrogateescape"))
 
 
 def age(then: float, now: float) -> str:
@@ -125,10 +128,11 @@ def _day(then: float, now: float) -> str:
 class _Row:
     """One turn, and what its line is made of."""
 
-    def __init__(self, turn: "RecordedTurn", short: str, marks: "Marks", now: float) -> None:
+    def __init__(self, turn: "RecordedTurn", short: str, screen: "Screen", now: float) -> None:
         self.turn = turn
         self.short = short
-        self.marks = marks
+        self.marks = marks = layout.marks(screen)
+        self.title = title(turn.label, screen.masker)
         when = time.localtime(turn.started)
         self.day = when[:3]
         today = self.day == time.localtime(now)[:3]
@@ -149,7 +153,7 @@ class _Row:
         head += f"  {screen.style(layout.pad(self.short, sizes.short), 'bold')}"
         agent = layout.cut(self.agent, sizes.agent, self.marks.cut)
         head += f"  {self.when:>{sizes.when}}  {layout.pad(agent, sizes.agent)}"
-        label = layout.cut(title(turn.label), sizes.label - len(self.status), self.marks.cut)
+        label = layout.cut(self.title, sizes.label - len(self.status), self.marks.cut)
         said = label + self.status
         if sizes.is_narrow:
             yield f"{head}  {self.numbers}"
@@ -181,5 +185,5 @@ class _Sizes:
             longest = max((len(row.numbers) for row in rows), default=0)
             self.agent = max(0, min(self.agent, room - (self.left - self.agent) - longest))
         label = room - self.left - right
-        wanted = (layout.columns(title(row.turn.label)) + len(row.status) for row in rows)
+        wanted = (layout.columns(row.title) + len(row.status) for row in rows)
         self.label = room - 3 if self.is_narrow else min(label, max(wanted, default=0))

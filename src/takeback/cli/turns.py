@@ -3,8 +3,8 @@
 from takeback.cli.layout import Marks, columns, pad
 from takeback.cli.render import count, safe_line, timestamp
 from takeback.model.jsontext import path_fields
+from takeback.model.masking import CLOSED
 from takeback.model.safetext import safe
-from takeback.model.secrets import without_tokens
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
     from takeback.model.history import Change, RecordedRestore, RecordedTurn
     from takeback.model.jsontext import Json
+    from takeback.model.masking import Masker
     from takeback.model.values import OutsideFile
 
     Told = Callable[[Change], str]
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 _WIDEST_PATH = 60
 
 
-def headline(turn: "RecordedTurn") -> str:
+def headline(turn: "RecordedTurn", masker: "Masker" = CLOSED) -> str:
     """A turn on one line: what it is called and how much it changed."""
     if not turn.files:
         amount = "nothing changed"
@@ -31,7 +32,7 @@ def headline(turn: "RecordedTurn") -> str:
             amount += f"  {turn.uncounted:,} without lines"
     if turn.ended is not None:
         amount += f"  ({max(turn.ended - turn.started, 0):.1f} s)"
-    return f'turn {turn.id[:6]}  "{safe_line(without_tokens(turn.label))}"  {amount}'
+    return f'turn {turn.id[:6]}  "{safe_line(masker.words(turn.label))}"  {amount}'
 
 
 def change_lines(
@@ -56,13 +57,13 @@ def change_lines(
         yield f"  and {len(listed) - most:,} more"
 
 
-def as_json(turn: "RecordedTurn") -> "dict[str, Json]":
+def as_json(turn: "RecordedTurn", masker: "Masker" = CLOSED) -> "dict[str, Json]":
     """A turn as documented in docs/json.md."""
     return {
         "id": turn.id,
         "session": turn.session,
         "agent": turn.agent,
-        "label": without_tokens(turn.label),
+        "label": masker.words(turn.label),
         "status": turn.status,
         "undone": turn.undone or None,
         "kept": turn.kept,
@@ -84,18 +85,18 @@ def as_json(turn: "RecordedTurn") -> "dict[str, Json]":
     }
 
 
-def restore_json(restore: "RecordedRestore") -> "dict[str, Json]":
+def restore_json(restore: "RecordedRestore", masker: "Masker" = CLOSED) -> "dict[str, Json]":
     """A restore in the log as documented in docs/json.md."""
     return {
         "id": restore.id,
         "verb": restore.verb,
-        "title": without_tokens(restore.title),
+        "title": masker.words(restore.title),
         "at": when(restore.at),
         "turn": restore.turn or None,
         "before": restore.before,
         "after": restore.after,
         "partial": restore.partial,
-        "because": without_tokens(restore.because) or None,
+        "because": masker.words(restore.because) or None,
         "undone": restore.undone or None,
     }
 

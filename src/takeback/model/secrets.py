@@ -7,7 +7,7 @@ the shapes of well-known tokens are masked, with what tells their kind left in p
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
 PLAIN, VALUES, WHOLE = "plain", "values", "whole"
 """How much of a file is secret: only tokens in it, its values, or all of it."""
@@ -97,6 +97,22 @@ def _is_environment(name: bytes) -> bool:
     return is_own or name in (b".env", b".envrc") or name.endswith(b".env")
 
 
+def added(path: bytes, names: "Iterable[str]") -> str:
+    """How secret a file is by names that somebody added: `NAME`, `FOLDER/NAME`, `*.ENDING`.
+
+    A name that is only known to be secret says nothing of what is in it, so all of it is.
+    """
+    lower = b"/" + path.lower()
+    for name in names:
+        wanted = name.lower().encode("utf-8", "surrogateescape")
+        if wanted.startswith(b"*"):
+            if lower.endswith(wanted[1:]) and len(wanted) > 1:
+                return WHOLE
+        elif lower.endswith(b"/" + wanted.strip(b"/")) and wanted.strip(b"/"):
+            return WHOLE
+    return PLAIN
+
+
 def without_tokens(text: str) -> str:
     """A prompt or a command as it may be shown: without tokens of well-known kinds."""
     data = text.encode("utf-8", "surrogateescape")
@@ -113,8 +129,8 @@ class Mask:
 
     __slots__ = ("_has_sections", "_how", "_keys", "_lines", "count")
 
-    def __init__(self, path: bytes, lines: "Sequence[bytes]") -> None:
-        self._how = how_secret(path)
+    def __init__(self, path: bytes, lines: "Sequence[bytes]", how: str = "") -> None:
+        self._how = how or how_secret(path)
         self._has_sections = not _is_environment(_without_copy(path.lower().rpartition(b"/")[2]))
         self._lines = lines
         self._keys = _key_lines(lines)
@@ -123,7 +139,7 @@ class Mask:
     def line(self, number: int) -> bytes:
         """A line as it may be shown."""
         line = self._lines[number]
-        if number in self._keys:
+        if number in self._keys or (self._how == WHOLE and line.strip()):
             return self._hidden(line)
         if self._how == VALUES:
             return self._without_value(line)
@@ -186,6 +202,12 @@ _MARKS = (
 def _may_hold_token(line: bytes) -> bool:
     """Whether it is worth loading and asking the expression; nearly every line says no."""
     return len(line) > 16 and any(mark in line for mark in _MARKS)
+
+
+def may_hold_cut_token(text: str) -> bool:
+    """Whether a text was cut, and perhaps in the middle of a token, which then has no shape."""
+    tail = text[-_LONG_RUN:].encode("utf-8", "replace")
+    return text.endswith("…") and any(mark in tail for mark in _MARKS)
 
 
 def _is_name(name: bytes, value: bytes) -> bool:

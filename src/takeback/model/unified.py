@@ -6,6 +6,7 @@ a line that both programs pass over.
 
 from takeback.model import lines, reasons, secrets
 from takeback.model.difference import Difference
+from takeback.model.masking import CLOSED
 from takeback.model.terms import CREATE, DELETE, MODE, OMIT
 from takeback.model.tree import FOLDER, LINK, REGULAR
 
@@ -13,6 +14,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from takeback.model.masking import Masker
     from takeback.model.tree import Entry
 
     Line = tuple[str, bytes]
@@ -36,14 +38,14 @@ class Shown:
     are shown: `binary`, `large`, `secret`, or `gone` while it was looked at.
     """
 
-    __slots__ = ("_contents", "_masks", "_open", "added", "difference", "removed", "why")
+    __slots__ = ("_contents", "_masker", "_masks", "added", "difference", "removed", "why")
 
     def __init__(
-        self, difference: Difference, contents: "Contents", *, show_secrets: bool = False
+        self, difference: Difference, contents: "Contents", masker: "Masker" = CLOSED
     ) -> None:
         self.difference = difference
         self._contents = contents
-        self._open = show_secrets
+        self._masker = masker
         self._masks: list[secrets.Mask] = []
         self.added: int | None = None
         self.removed: int | None = None
@@ -67,13 +69,15 @@ class Shown:
         if counted is None:
             return "binary"
         self.added, self.removed = counted
-        if not self._open and self._is_key() and counted != (0, 0):
+        if self._how_secret() == secrets.WHOLE and counted != (0, 0):
             return "secret"
         return ""
 
-    def _is_key(self) -> bool:
+    def _how_secret(self) -> str:
+        """How secret it is by either of its names: a rename does not make a secret harmless."""
         paths = (self.difference.path, self.difference.origin or self.difference.path)
-        return any(secrets.how_secret(path) == secrets.WHOLE for path in paths)
+        found = {self._masker.how_secret(path) for path in paths}
+        return next(how for how in (secrets.WHOLE, secrets.VALUES, secrets.PLAIN) if how in found)
 
     def diff(self) -> "Iterator[Line]":
         """The lines of the diff, each with what it is."""
@@ -106,10 +110,8 @@ class Shown:
             yield from _hunk(blocks, before, after, masks)
 
     def _mask(self, path: bytes, text: "list[bytes]") -> "secrets.Mask | None":
-        if self._open:
-            return None
-        mask = secrets.Mask(path, text)
-        self._masks.append(mask)
+        mask = self._masker.lines(path, text, self._how_secret())
+        self._masks += [mask] if mask is not None else []
         return mask
 
 
