@@ -477,6 +477,11 @@ def _forget(cli: Cli, shop: Path, _home: Path) -> dict[str, object]:
     return cli("forget", ".env", "--yes", "--json").json()
 
 
+def _projects(cli: Cli, _shop: Path, _home: Path) -> dict[str, object]:
+    cli("run", "--", "true")
+    return cli("projects", "--json").json()
+
+
 def _errors(cli: Cli, _shop: Path, _home: Path) -> dict[str, object]:
     cli("checkpoint")
     answer = cli("extract", "@~9", "elsewhere", "--json")
@@ -501,5 +506,6 @@ ANSWERS: dict[str, Callable[[Cli, Path, Path], dict[str, object]]] = {
     "takeback doctor": _doctor,
     "takeback forget": _forget,
     "takeback relocate": _relocate,
+    "takeback projects": _projects,
     "Errors": _errors,
 }

@@ -2,12 +2,18 @@
 
 import os
 import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
 
 import takeback
+from hostile.stage import in_child as in_own_world
+from takeback.housekeeping import Housekeeping
 from takeback.project import Project
+
+CAN_MOUNT = os.geteuid() == 0
+NOW = 10**18 * 2
 
 
 def _fill(folder: Path, *names: str) -> None:
@@ -184,3 +190,180 @@ def test_a_home_that_is_a_repository_does_not_swallow_everything(
         assert project.root == os.fsencode(person / "work")
     with pytest.raises(takeback.UnsafeRootError):
         takeback.open(person, home=home)
+
+
+# -- copies, backups, links, disks -------------------------------------------------------------
+
+
+def test_a_true_copy_beside_the_original_has_a_history_of_its_own(tree: Path, home: Path) -> None:
+    """`cp -a` keeps names, modes and times; it is another folder all the same."""
+    _fill(tree)
+    with _open(tree, home) as project:
+        project.checkpoint()
+    copy = tree.with_name("copy")
+    subprocess.run(["cp", "-a", tree, copy], check=True)
+    with _open(copy, home) as other:
+        assert (other.id != project.id, other.checkpoint().new) == (True, True)
+    with _open(tree, home) as again:
+        assert (again.id, again.root) == (project.id, os.fsencode(tree))
+
+
+def test_a_restored_backup_at_the_same_place_asks_and_joins(tree: Path, home: Path) -> None:
+    """What a backup brought back is another folder at a known place; joined, nothing is lost."""
+    _fill(tree)
+    with _open(tree, home) as project:
+        made = project.checkpoint()
+    backup = tree.with_name("backup")
+    subprocess.run(["cp", "-a", tree, backup], check=True)
+    inode = tree.stat().st_ino
+    shutil.rmtree(tree)
+    holder = tree.with_name("holder")
+    holder.mkdir()  # so that the inode is not given to the folder that comes back
+    subprocess.run(["cp", "-a", backup, tree], check=True)
+    if tree.stat().st_ino != inode:
+        with pytest.raises(takeback.ProjectIdentityError, match=project.id):
+            _open(tree, home)
+    home_path = os.fsencode(home)
+    with Project.relocate(os.fsencode(tree), home=home_path, join=project.id) as joined:
+        assert joined.checkpoint().id == made.id
+        assert joined.verify().ok
+
+
+def test_a_link_to_a_project_is_that_project(tree: Path, home: Path) -> None:
+    """A symbolic link to the root, or above it, leads to the same history."""
+    _fill(tree)
+    with _open(tree, home) as project:
+        project.checkpoint()
+    link = tree.with_name("link")
+    link.symlink_to(tree)
+    above = tree.parent.with_name(tree.parent.name + "-link")
+    above.symlink_to(tree.parent)
+    for way in (link, above / "tree", link / "."):
+        with _open(way, home) as same:
+            assert (same.id, same.root) == (project.id, os.fsencode(tree))
+    above.unlink()
+
+
+def test_a_moved_folder_with_a_link_at_its_old_place(tree: Path, home: Path) -> None:
+    """Moved away and linked to from where it was: both ways lead to its history."""
+    _fill(tree)
+    with _open(tree, home) as project:
+        project.checkpoint()
+    moved = tree.with_name("moved")
+    tree.rename(moved)
+    tree.symlink_to(moved)
+    for way in (tree, moved):
+        with _open(way, home) as same:
+            assert (same.id, same.root) == (project.id, os.fsencode(moved))
+
+
+@pytest.mark.parametrize("name", ["Tree", "TREE"])
+def test_a_rename_of_letters_only_is_a_move(tree: Path, home: Path, name: str) -> None:
+    """`tree` renamed to `Tree` goes on, and its root is written as it is now."""
+    _fill(tree)
+    with _open(tree, home) as project:
+        made = project.checkpoint()
+    renamed = tree.with_name(name)
+    tree.rename(renamed)
+    with _open(renamed, home) as same:
+        assert (same.id, same.root) == (project.id, os.fsencode(renamed))
+        assert same.checkpoint().id == made.id
+    assert name.encode() in (home / "registry").read_bytes()
+
+
+def test_two_that_changed_places_are_each_their_own(tree: Path, home: Path) -> None:
+    """Where both folders exist and each is at the other's place, nothing is guessed."""
+    other = tree.with_name("other")
+    other.mkdir()
+    _fill(tree)
+    _fill(other, "x", "y", "z")
+    ids = []
+    for folder in (tree, other):
+        with _open(folder, home) as project:
+            ids.append(project.id)
+            project.checkpoint()
+    aside = tree.with_name("aside")
+    tree.rename(aside)
+    other.rename(tree)
+    aside.rename(other)
+    for folder in (tree, other):
+        with pytest.raises(takeback.ProjectIdentityError):
+            _open(folder, home)
+    for folder, id in ((tree, ids[1]), (other, ids[0])):
+        with Project.relocate(os.fsencode(folder), home=os.fsencode(home), join=id) as project:
+            assert not project.checkpoint().new
+    for folder, id in ((tree, ids[1]), (other, ids[0])):
+        with _open(folder, home) as project:
+            assert project.id == id
+
+
+def test_the_same_disk_with_another_number_is_the_same_folder(tree: Path, home: Path) -> None:
+    """A disk may get another device number when it is mounted again; the folder is known."""
+    _fill(tree)
+    with _open(tree, home) as project:
+        made = project.checkpoint()
+    for place in (home / "projects" / project.id / "root", home / "registry"):
+        id, _, rest = place.read_text().split(" ", 2)
+        place.write_text(f"{id} 999999 {rest}")
+    with _open(tree, home) as same:
+        assert (same.id, same.checkpoint().id) == (project.id, made.id)
+    assert str(tree.stat().st_dev) in (home / "registry").read_text()
+
+
+@pytest.mark.skipif(not CAN_MOUNT, reason="needs root to mount")
+def test_an_empty_mount_point_is_not_taken_for_the_project(tmp_path: Path, home: Path) -> None:
+    """While its disk is not mounted nothing is taken for it, and its store is not called deleted;
+    mounted again, it goes on.
+    """
+    in_own_world(lambda: _mount_and_unmount(tmp_path, home), mounts=True)
+
+
+def _mount_and_unmount(folder: Path, home: Path) -> None:
+    disk, place = folder / "disk", folder / "place"
+    disk.mkdir()
+    place.mkdir()
+    _run("mount", "-t", "tmpfs", "tmpfs", disk)
+    (disk / "work/inner").mkdir(parents=True)
+    _fill(disk / "work")
+    _run("mount", "--bind", disk / "work", place)
+    with _open(place, home) as project:
+        made = project.checkpoint()
+    _run("umount", place)
+    with pytest.raises(takeback.ProjectIdentityError, match=project.id):
+        _open(place, home)
+    keeping = Housekeeping(os.fsencode(home))
+    (known,) = keeping.projects(NOW)
+    assert known.state == "not mounted"
+    with pytest.raises(takeback.DecisionNeededError, match="mounted"):
+        keeping.remove(project.id, NOW, even_if_in_use=True)
+    _run("mount", "--bind", disk / "work", place)
+    assert [each.state for each in keeping.projects(NOW)] == ["here"]
+    with _open(place / "inner", home) as same:
+        assert (same.id, same.checkpoint().id) == (project.id, made.id)
+
+
+def _run(*words: "str | Path") -> None:
+    subprocess.run(words, check=True, capture_output=True)
+
+
+@pytest.mark.skipif(not CAN_MOUNT, reason="needs root to mount")
+def test_moved_to_another_disk_asks(tmp_path: Path, home: Path) -> None:
+    """`mv` to another disk copies and deletes: that may be a move, so the user says."""
+    in_own_world(lambda: _to_another_disk(tmp_path, home), mounts=True)
+
+
+def _to_another_disk(folder: Path, home: Path) -> None:
+    disk, tree = folder / "disk", folder / "tree"
+    disk.mkdir()
+    tree.mkdir()
+    _fill(tree)
+    with _open(tree, home) as project:
+        made = project.checkpoint()
+    _run("mount", "-t", "tmpfs", "tmpfs", disk)
+    _run("mv", tree, disk / "tree")
+    with pytest.raises(takeback.ProjectIdentityError, match=project.id) as asked:
+        _open(disk / "tree", home)
+    assert f"--join {project.id}" in asked.value.hint
+    path = os.fsencode(disk / "tree")
+    with Project.relocate(path, home=os.fsencode(home), join=project.id) as joined:
+        assert (joined.id, joined.checkpoint().id) == (project.id, made.id)

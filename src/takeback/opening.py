@@ -2,12 +2,12 @@
 
 import os
 
-from takeback.errors import UnknownReferenceError, UsageError
+from takeback.errors import TakebackError, UnknownReferenceError, UsageError
 from takeback.model import ids
 from takeback.store import identity
 from takeback.store import store as stores
 from takeback.store.home import Home, Root
-from takeback.store.lock import Held, Lock
+from takeback.store.lock import PATIENCE, Held, Lock
 
 
 def open(path: bytes, *, home: bytes, user_home: bytes = b"") -> "tuple[Root, Home]":
@@ -16,6 +16,7 @@ def open(path: bytes, *, home: bytes, user_home: bytes = b"") -> "tuple[Root, Ho
     _require_folder(path)
     found = identity.find(place, path) if place.exists() else None
     if found is not None and found.root is not None:
+        _tidy(place)
         if not found.is_registered:
             _record(place, found.root)
         return found.root, place
@@ -41,7 +42,7 @@ def relocate(
     here = os.path.realpath(path)
     identity.refuse_unsafe(here, place, user_home)
     place.create()
-    with _held_home(place):
+    with held_home(place):
         root = _join(place, join, here) if join is not None else _begin_anew(place, here)
         place.record(root)
     return root, place
@@ -51,7 +52,7 @@ def _create(place: Home, path: bytes, user_home: bytes) -> Root:
     """Make the store of a new project, unless somebody else just did."""
     identity.refuse_unsafe(os.path.realpath(path), place, user_home)
     place.create()
-    with _held_home(place):
+    with held_home(place):
         for root in place.roots_from_stores()[:1]:
             place.record(root)  # makes a lost registry again
         found = identity.find(place, path)
@@ -95,12 +96,27 @@ def _begin_anew(place: Home, here: bytes) -> Root:
     return root
 
 
-def _held_home(place: Home) -> Held:
-    return Held(Lock(place.lock_path), recover=lambda died: place.clean_up() if died else None)
+def held_home(place: Home, patience: float = PATIENCE, lock: "Lock | None" = None) -> Held:
+    """The lock of the home folder, for a `with` block; what a dead holder left is removed."""
+    return Held(
+        lock or Lock(place.lock_path),
+        recover=lambda died: place.clean_up() if died else None,
+        patience=patience,
+    )
+
+
+def _tidy(place: Home) -> None:
+    """Remove what a process left that died at work on the home folder, unless one is at it."""
+    if Lock(place.lock_path).is_marked:
+        try:
+            with held_home(place, patience=0):
+                pass
+        except (TakebackError, OSError):
+            pass  # the next one will; nobody who wants to work is kept from it
 
 
 def _record(place: Home, root: Root) -> None:
-    with _held_home(place):
+    with held_home(place):
         place.record(root)
 
 

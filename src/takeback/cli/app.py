@@ -38,10 +38,12 @@ COMMANDS = (
     "usage",
     "forget",
     "relocate",
+    "projects",
     "doctor",
     "demo",
 )
-"""The commands that have a module of their own name; bare `takeback` is `status`."""
+"""The commands, each with a module of its name or one below; bare `takeback` is `status`."""
+_MODULES = {"projects": "stores"}
 
 _INTERRUPTED = 130
 
@@ -123,6 +125,7 @@ def load(name: str) -> "Module":
     """The module of a command, imported only when it is called."""
     if name != "status" and name not in COMMANDS:
         raise UsageError(f"there is no command `{name}`", hint=_suggestion(name))
+    name = _MODULES.get(name, name)
     module: Module = getattr(__import__(f"takeback.cli.{name}").cli, name)
     return module
 

@@ -17,7 +17,7 @@ from takeback.store import fsops
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
 
 _MADE_BY_FIRST_USE = (b"registry.", b"root.", b"HEAD.", b"config.")
@@ -140,6 +140,13 @@ class Home:
             for name in os.listdir(folder):
                 if name.endswith(b".tmp") and name.startswith(_MADE_BY_FIRST_USE):
                     fsops.unlink(folder + b"/" + name)
+        from takeback.store import removal
+
+        left = removal.leftovers(self)
+        for doomed in left:
+            removal.delete(doomed)
+        if left:
+            self.write_registry()
 
     def record(self, root: Root) -> None:
         """Remember where a project is: in its store first, then in the registry."""
@@ -150,8 +157,15 @@ class Home:
             if known.id not in found and os.path.lexists(self.store_path(known.id) + b"/ledger.db"):
                 self._write_root(known)
                 found[known.id] = known
-        lines = [found[id].line() for id in sorted(found)]
-        replace_file(self.path + b"/registry", b"".join(lines), durable=False)
+        self._write_lines(found[id] for id in sorted(found))
+
+    def write_registry(self) -> None:
+        """Make the registry again from what the stores say of themselves."""
+        self._write_lines(self.roots_from_stores())
+
+    def _write_lines(self, roots: "Iterable[Root]") -> None:
+        lines = b"".join(root.line() for root in roots)
+        replace_file(self.path + b"/registry", lines, durable=False)
 
 
 def require_private(path: bytes) -> bool:
