@@ -482,6 +482,13 @@ def _projects(cli: Cli, _shop: Path, _home: Path) -> dict[str, object]:
     return cli("projects", "--json").json()
 
 
+def _config(cli: Cli, _shop: Path, home: Path) -> dict[str, object]:
+    cli("checkpoint")
+    (home / "config.toml").write_text("[retention]\ndays = 90\n[limits]\nfiles = 3\n")
+    one = cli("config", "retention.days", "--json").json()
+    return {**cli("config", "--json").json(), "settings": one["settings"]}
+
+
 def _errors(cli: Cli, _shop: Path, _home: Path) -> dict[str, object]:
     cli("checkpoint")
     answer = cli("extract", "@~9", "elsewhere", "--json")
@@ -507,5 +514,6 @@ ANSWERS: dict[str, Callable[[Cli, Path, Path], dict[str, object]]] = {
     "takeback forget": _forget,
     "takeback relocate": _relocate,
     "takeback projects": _projects,
+    "takeback config": _config,
     "Errors": _errors,
 }

@@ -140,8 +140,8 @@ def test_limits_come_from_settings_outside_the_tree(tree: Path, home: Path) -> N
 
 @pytest.mark.parametrize(
     "text",
-    ["[limits]\nsize = 3\n", "[limits]\nfile = -1\n", "[limits\n", '[limits]\nfile = "x"\n'],
-    ids=["unknown", "negative", "not TOML", "not a number"],
+    ["[limits]\nfile = -1\n", "[limits\n", '[limits]\nfile = "x"\n'],
+    ids=["negative", "not TOML", "not a number"],
 )
 def test_wrong_settings_are_refused(tree: Path, home: Path, text: str) -> None:
     """A setting that cannot be meant is an error, not a default."""

@@ -4,10 +4,10 @@ import os
 import sys
 
 
-def default_home() -> bytes:
-    """The folder of all stores: `TAKEBACK_HOME`, or the platform's place for data."""
+def default_home(*, usual: bool = False) -> bytes:
+    """The folder of all stores: `TAKEBACK_HOME`, or the platform's `usual` place for data."""
     chosen = os.environb.get(b"TAKEBACK_HOME")
-    if chosen:
+    if chosen and not usual:
         return os.path.abspath(chosen)
     if sys.platform == "darwin":
         return user_home() + b"/Library/Application Support/takeback"

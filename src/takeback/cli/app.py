@@ -39,6 +39,7 @@ COMMANDS = (
     "forget",
     "relocate",
     "projects",
+    "config",
     "doctor",
     "demo",
 )

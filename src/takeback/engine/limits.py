@@ -128,11 +128,8 @@ def from_settings(*layers: "Mapping[str, object]") -> Limits:
                 limits.rebuildable = frozenset(_names(value))
             elif key in ("entries", "bytes", "file"):
                 setattr(limits, key, _positive(key, value))
-            else:
-                raise UsageError(
-                    f"`{key}` is not a limit",
-                    hint="the limits are `entries`, `bytes`, `file` and `rebuildable`",
-                )
+            # What is no limit does nothing, and `takeback config` says so: a slip of a finger
+            # must not end the protection.
     return limits
 
 

@@ -8,16 +8,20 @@ from takeback.store.home import read_small
 
 def settings_in(path: bytes, name: str) -> "dict[str, object]":
     """One table of a settings file; empty if there is none."""
+    found = tables_in(path).get(name, {})
+    return found if isinstance(found, dict) else {}
+
+
+def tables_in(path: bytes) -> "dict[str, object]":
+    """All that a settings file says; nothing if there is none."""
     text = read_small(path, limit=1 << 20)
     if not text:
         return {}
     import tomllib
 
     try:
-        table = tomllib.loads(text.decode())
+        return tomllib.loads(text.decode())
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as problem:
         raise UsageError(
             f"the settings in `{os.fsdecode(path)}` cannot be read: {problem}"
         ) from None
-    found = table.get(name, {})
-    return found if isinstance(found, dict) else {}

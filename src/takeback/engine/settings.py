@@ -1,0 +1,218 @@
+"""Every setting there is: its name, its default, what it does, and which values it may have.
+
+One list for all: who reads a setting asks for it by a name that is here, `takeback config` shows
+them, and a name in a file that is not here is told by `config` and `doctor`. It stops nothing: the
+settings of a newer program, or a slip of a finger, must not end the protection.
+"""
+
+from takeback.engine import limits
+from takeback.errors import UsageError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    Check = Callable[[object], bool]
+
+NUMBER, BYTES, SIZE, AGE, SWITCH, NAMES, CHOICE, COMMANDS = (
+    "a whole number", "a number of bytes", "a size", "an age", "true or false",
+    "a list of names", "a choice", "a list of commands",
+)  # fmt: skip
+_HINTS = {
+    NUMBER: "such as 200",
+    BYTES: "such as 16777216",
+    SIZE: "such as 800 MB or 5 GB",
+    AGE: "such as 30, 2w, 6m or 1y; `forever` keeps all",
+    SWITCH: "`true` or `false`",
+    NAMES: 'such as build,dist or \'["build", "dist"]\'',
+    COMMANDS: 'such as \'[["reindex", "--changed"]]\'',
+}
+_SIZES = {"": 1, "b": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
+_BINARY = {"ki": 1 << 10, "mi": 1 << 20, "gi": 1 << 30, "ti": 1 << 40}
+_AGES = ("", "h", "d", "w", "m", "y")
+
+
+class Setting:
+    """One setting: `name` is `table.key`."""
+
+    __slots__ = ("choices", "default", "kind", "name", "text")
+
+    def __init__(
+        self, name: str, kind: str, default: object, text: str, choices: "tuple[str, ...]" = ()
+    ) -> None:
+        self.name = name
+        self.kind = kind
+        self.default = default
+        self.text = text
+        self.choices = choices
+
+    @property
+    def table(self) -> str:
+        """The table of the file that it is in."""
+        return self.name.partition(".")[0]
+
+    @property
+    def key(self) -> str:
+        """What it is called there."""
+        return self.name.partition(".")[2]
+
+    def problem(self, value: object) -> str:
+        """What is wrong with a value; empty if nothing is."""
+        if _CHECKS[self.kind](value) and (not self.choices or value in self.choices):
+            return ""
+        return f"`{self.name}` is {self.expected}, not {value!r}"
+
+    @property
+    def expected(self) -> str:
+        """What it may be, in words."""
+        return " or ".join(f"`{word}`" for word in self.choices) if self.choices else self.kind
+
+    @property
+    def hint(self) -> str:
+        """An example of what it may be."""
+        return f"`{self.name}` is {self.expected}, {_HINTS.get(self.kind, '')}".rstrip(", ")
+
+    def parse(self, text: str) -> object:
+        """A value as somebody typed it; an error if it cannot be meant."""
+        value = _PARSERS.get(self.kind, str)(text)
+        if self.problem(value):
+            raise UsageError(
+                f"`{text}` is nothing that `{self.name}` can be set to", hint=self.hint
+            )
+        return value
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+
+
+def _is_list(value: object, of: "Check") -> bool:
+    return isinstance(value, list) and all(map(of, value))
+
+
+def _is_name(value: object) -> bool:
+    return isinstance(value, str) and bool(value)
+
+
+def _is_command(value: object) -> bool:
+    return _is_list(value, lambda word: isinstance(word, str)) and bool(value)
+
+
+def _is_size(value: object) -> bool:
+    return _is_number(value) or (isinstance(value, str) and _bytes(value) is not None)
+
+
+def _is_age(value: object) -> bool:
+    if isinstance(value, str):
+        number, unit = _parted(value)
+        return value == "forever" or (number is not None and unit in _AGES)
+    return _is_number(value)
+
+
+_CHECKS: "dict[str, Check]" = {
+    NUMBER: _is_number,
+    BYTES: _is_number,
+    SIZE: _is_size,
+    AGE: _is_age,
+    SWITCH: lambda value: isinstance(value, bool),
+    NAMES: lambda value: _is_list(value, _is_name),
+    CHOICE: lambda value: isinstance(value, str),
+    COMMANDS: lambda value: _is_list(value, _is_command),
+}
+
+
+def _bytes(text: str) -> "int | None":
+    """`5 GB` in bytes."""
+    number, unit = _parted(text)
+    unit = unit.removesuffix("b") if len(unit) > 1 else unit
+    factor = _BINARY.get(unit, _SIZES.get(unit))
+    return None if number is None or factor is None else int(number * factor)
+
+
+def _parted(text: str) -> "tuple[float | None, str]":
+    lower = text.strip().lower()
+    digits = lower.rstrip("abcdefghijklmnopqrstuvwxyz ")
+    is_plain = digits.replace(".", "", 1).isdecimal() and digits.isascii() and len(digits) < 18
+    return float(digits) if is_plain else None, lower[len(digits) :].strip()
+
+
+def _number(text: str) -> object:
+    return int(text) if text.isascii() and text.isdecimal() and len(text) < 19 else text
+
+
+def _size(text: str) -> object:
+    """In bytes; programs of any age can read a number."""
+    found = _bytes(text)
+    return text if found is None else found
+
+
+def _switch(text: str) -> object:
+    known = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
+    return known.get(text.lower(), text)
+
+
+def _list(text: str) -> object:
+    if not text.lstrip().startswith("["):
+        return [word for word in (part.strip() for part in text.split(",")) if word]
+    import tomllib
+
+    try:
+        return tomllib.loads(f"x = {text}")["x"]
+    except tomllib.TOMLDecodeError:
+        return text
+
+
+_PARSERS: "dict[str, Callable[[str], object]]" = {
+    NUMBER: _number,
+    BYTES: _size,
+    SIZE: _size,
+    AGE: _number,
+    SWITCH: _switch,
+    NAMES: _list,
+    COMMANDS: _list,
+}
+
+ALL = (
+    Setting("limits.entries", NUMBER, limits.ENTRIES,
+            "a folder with more entries below it may be left out"),
+    Setting("limits.bytes", BYTES, limits.BYTES,
+            "a rebuildable folder with more bytes below it is left out"),
+    Setting("limits.file", BYTES, limits.FILE,
+            "a larger file is left out unless git tracks it"),
+    Setting("limits.rebuildable", NAMES, sorted(name.decode() for name in limits.REBUILDABLE),
+            "names of folders that can be made again"),
+    Setting("recording.safe_points", CHOICE, "step",
+            "how often a session makes checkpoints", ("turn", "step", "call")),
+    Setting("restore.listeners", COMMANDS, [],
+            "programs that are told which paths a restore changed"),
+    Setting("retention.days", AGE, 30,
+            "files of older states may go; `forever` keeps all"),
+    Setting("retention.turns", NUMBER, 200,
+            "so many of the newest turns are kept, however old"),
+    Setting("retention.size_cap", SIZE, 5_000_000_000,
+            "above this size of the history there is a warning"),
+    Setting("retention.size_cap_trims", SWITCH, False,
+            "above it, the oldest states let their files go"),
+    Setting("gc.auto", SWITCH, True,
+            "put the store in order at the end of a session"),
+    Setting("secrets.names", NAMES, [],
+            "more files of which nothing is shown: `NAME`, `FOLDER/NAME`, `*.ENDING`"),
+)  # fmt: skip
+
+
+def find(name: str) -> Setting:
+    """The setting of this name; an error that names the nearest one if there is none."""
+    for setting in ALL:
+        if setting.name == name:
+            return setting
+    raise UsageError(f"there is no setting `{name}`", hint=nearest(name))
+
+
+def nearest(name: str) -> str:
+    """What may have been meant."""
+    import difflib
+
+    names = [setting.name for setting in ALL]
+    close = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
+    close = close or [each for each in names if each.endswith(f".{name}")]
+    return f"did you mean `{close[0]}`?" if close else "`takeback config` lists all of them"
