@@ -4,6 +4,7 @@ import contextlib
 import json
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
@@ -14,6 +15,7 @@ from typing import Any
 import pytest
 
 import takeback
+from hostile.stage import in_child as in_own_world
 from terminal import PATIENCE, Terminal
 
 STARTED = [sys.executable, "-I", "-m", "takeback"]
@@ -129,13 +131,87 @@ def test_a_command_is_looked_up_in_the_path(tree: Path) -> None:
 
 
 def test_a_project_that_cannot_be_made_safe_runs_nothing(tree: Path) -> None:
-    """Without a way back the command does not start."""
+    """With `--only-covered` the command does not start without a way back."""
     bad = tree / "no-store"
     bad.write_text("a file, not a folder")
-    done = run(*script("touch ran"), env={**os.environ, "TAKEBACK_HOME": str(bad)})
+    env = {**os.environ, "TAKEBACK_HOME": str(bad)}
+    done = run("--only-covered", *script("touch ran"), env=env)
     assert (done.returncode, done.stdout) == (1, b"")
     assert done.stderr.startswith(b"error: ")
     assert not (tree / "ran").exists()
+
+
+def _damage(home: Path) -> None:
+    (ledger,) = home.glob("projects/*/ledger.db")
+    ledger.write_bytes(b"garbage" * 5000)
+
+
+def _make_newer(home: Path) -> None:
+    (ledger,) = home.glob("projects/*/ledger.db")
+    db = sqlite3.connect(ledger)
+    db.execute("PRAGMA user_version = 99")
+    db.close()
+
+
+def _open_to_all(home: Path) -> None:
+    (store,) = home.glob("projects/*")
+    store.chmod(0o755)
+
+
+def _break_settings(home: Path) -> None:
+    (home / "config.toml").write_text("[limits\n")
+
+
+def _replace_packs(home: Path) -> None:
+    (packs,) = home.glob("projects/*/git/objects/pack")
+    packs.rename(packs.with_name("away"))
+    packs.write_text("a file")
+
+
+@pytest.mark.parametrize(
+    "break_it", [_damage, _make_newer, _open_to_all, _break_settings, _replace_packs]
+)
+@pytest.mark.parametrize("flags", [(), ("--json",), ("--session", "s")], ids=str)
+def test_a_broken_store_never_blocks_a_command(
+    tree: Path, home: Path, break_it: Callable[[Path], None], flags: tuple[str, ...]
+) -> None:
+    """The command runs as without us, and stderr says once that it is not covered."""
+    run("-q", "--", "true")
+    break_it(home)
+    done = run(*flags, *script("cat; touch ran; exit 7"), input=b"in\n")
+    assert (done.returncode, done.stdout) == (7, b"in\n")
+    assert (tree / "ran").exists()
+    assert b"Traceback" not in done.stderr
+    if "--json" in flags:
+        said = json.loads(done.stderr.splitlines()[-1])
+        assert (said["covered"], said["exit_code"], bool(said["message"])) == (False, 7, True)
+    else:
+        assert done.stderr.count(b"not covered") == 1
+        assert b"hint:" in done.stderr
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root to mount a small disk")
+def test_a_full_disk_never_blocks_a_command(tree: Path) -> None:
+    """With no room for a checkpoint, or for the store itself, the command runs all the same."""
+    in_own_world(lambda: _with_full_disk(tree), mounts=True)
+
+
+def _with_full_disk(tree: Path) -> None:
+    disk = tree.with_name("disk")
+    disk.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=400k", "tmpfs", disk], check=True)
+    env = {**os.environ, "TAKEBACK_HOME": str(disk / "home")}
+    for size in (0, 1_000_000):
+        if size:
+            run("-q", "--", "true", env=env)
+            (tree / "large").write_bytes(os.urandom(size))
+        else:
+            (disk / "fill").write_bytes(b"x" * 380_000)
+        done = run(*script("touch ran; exit 7"), env=env)
+        assert (done.returncode, (tree / "ran").exists()) == (7, True), done.stderr
+        assert done.stderr.count(b"not covered") == 1
+        (tree / "ran").unlink()
+        (disk / "fill").unlink(missing_ok=True)
 
 
 def test_a_store_that_breaks_meanwhile_does_not_change_the_exit_code(home: Path) -> None:

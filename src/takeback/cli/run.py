@@ -12,7 +12,12 @@ from takeback.cli.app import folder
 from takeback.cli.arguments import SHOW_SECRETS, Command, Option
 from takeback.cli.projects import opened
 from takeback.cli.render import count
-from takeback.errors import TakebackError, UnknownReferenceError
+from takeback.errors import (
+    DecisionNeededError,
+    TakebackError,
+    UnknownReferenceError,
+    UnsafeRootError,
+)
 from takeback.model import terms, tools
 
 TYPE_CHECKING = False
@@ -30,9 +35,11 @@ COMMAND = Command(
     text=(
         "The command starts once the project is safe as it is. It runs in the current folder,\n"
         "with your terminal, stdin and stdout; signals reach it, and its exit code is ours. What\n"
-        "it changed is told on stderr when it is over. If the project cannot be made safe, it\n"
-        "does not start. It finds its session and turn in TAKEBACK_SESSION and TAKEBACK_TURN;\n"
-        "a `takeback run` inside it becomes a step of that turn, unless it names a session.\n"
+        "it changed is told on stderr when it is over. If the store is damaged, of a newer\n"
+        "Takeback, out of reach or its disk is full, that is said, and the command runs without\n"
+        "cover; with --only-covered it does not start. It finds its session and turn in\n"
+        "TAKEBACK_SESSION and TAKEBACK_TURN; a `takeback run` inside it becomes a step of that\n"
+        "turn, unless it names a session.\n"
         "With --json the last line on stderr is one JSON object; stdout is the command's alone."
     ),
     operands=("-- COMMAND…",),
@@ -43,6 +50,7 @@ COMMAND = Command(
             "put turns of the same NAME, one after the other, into one session",
             "NAME",
         ),
+        Option(("--only-covered",), "do not start the command if it could not be taken back"),
         Option(("-q", "--quiet"), "do not tell what changed"),
         SHOW_SECRETS,
     ),
@@ -61,8 +69,11 @@ def run(given: "Arguments", screen: "Screen") -> int:
     """Run the command, tell what changed, end as it ended."""
     with child.Undisturbed() as quiet:
         wrapped = _Wrapped(given, screen, quiet)
-        with opened(folder(given), screen) as project:
-            outcome = wrapped.run_in(project)
+        try:
+            with opened(folder(given), screen) as project:
+                outcome = wrapped.run_in(project)
+        except Exception as problem:  # noqa: BLE001 -- whatever it is
+            outcome = wrapped.run_uncovered(problem)
     if outcome.signal:
         child.die_of(outcome.signal)
     return outcome.code
@@ -94,6 +105,35 @@ class _Wrapped:
             _complain(problem, self._screen)
             return self._outcome
         return outcome
+
+    def run_uncovered(self, problem: Exception) -> child.Outcome:
+        """Run it all the same: a store that is broken must not keep an agent from its work.
+
+        That it cannot be taken back is said once, before it runs.
+        """
+        asks = (DecisionNeededError, UnsafeRootError, UnknownReferenceError, child.CannotStartError)
+        if self._outcome is not None:
+            _complain(problem, self._screen)
+            return self._outcome
+        if isinstance(problem, asks) or self._given.has("only-covered"):
+            raise problem
+        told = _as_ours(problem)
+        with contextlib.suppress(OSError):  # nobody may be there to read it
+            if not self._screen.json:
+                self._screen.note("takeback: this turn is not covered: it cannot be taken back")
+                self._screen.error(told)
+        self._quiet.close()
+        self._outcome = self._quiet.asked_to_end() or child.run(
+            self._path, self._given.rest, dict(os.environb), self._quiet
+        )
+        if self._screen.json:
+            ended: dict[str, Json] = {
+                "covered": False,
+                "exit_code": self._outcome.code,
+                "signal": self._outcome.signal or None,
+            }
+            self._screen.error(told, ended)
+        return self._outcome
 
     def _as_turn(self, project: "Project") -> child.Outcome:
         name, label = self._given.get("session"), tools.one_line(self._given.get("label"))
@@ -177,9 +217,17 @@ def _tell(
 
 def _complain(problem: Exception, screen: "Screen") -> None:
     """Say that the command ran and that what it did may not be recorded."""
-    if not isinstance(problem, TakebackError):
-        problem = TakebackError(f"{type(problem).__name__}: {problem}")
-    problem.hint = problem.hint or "`takeback checkpoint` keeps the project as it is now"
+    told = _as_ours(problem)
+    told.hint = told.hint or "`takeback checkpoint` keeps the project as it is now"
     with contextlib.suppress(OSError):  # nobody may be there to read it
         screen.note("takeback: the command ran, but what it changed could not be recorded")
-        screen.error(problem)
+        screen.error(told)
+
+
+def _as_ours(problem: Exception) -> TakebackError:
+    if isinstance(problem, TakebackError):
+        problem.hint = problem.hint or "`takeback doctor` tells what is wrong"
+        return problem
+    return TakebackError(
+        f"{type(problem).__name__}: {problem}", hint="`takeback doctor` tells what is wrong"
+    )
