@@ -435,9 +435,10 @@ def _verify(cli: Cli, _shop: Path, home: Path) -> dict[str, object]:
     return answer.json()
 
 
-def _doctor(cli: Cli, _shop: Path, _home: Path) -> dict[str, object]:
+def _doctor(cli: Cli, _shop: Path, home: Path) -> dict[str, object]:
     cli("checkpoint")
     assert cli("doctor", "--rebuild", "--json").json()["rebuilt"] is True
+    (home / "config.toml").write_text("[limits]\nfiles = 3\n")
     return cli("doctor", "--json").json()
 
 

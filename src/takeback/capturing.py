@@ -127,6 +127,33 @@ class Capturing(Looking):
             if is_open:
                 self.recovered += (f"a restore was interrupted, and {problem}",)
 
+    def mend(self) -> "list[str]":
+        """Make again what can be made again without loss; what that was, in words."""
+        from takeback.engine import mending
+        from takeback.errors import TakebackError
+
+        with FailingAs(TakebackError, "nothing was repaired"), self.held():
+            told = [*self.recovered, *mending.mend(self._store)]
+            before = mending.stages(self.root)
+            told += self.restorer().recover(died=True)
+            gone = sorted(before - mending.stages(self.root))
+            told += [f"`{os.fsdecode(name)}` was left of a restore; removed" for name in gone]
+            return told + self._mend_cache()
+
+    def _mend_cache(self) -> "list[str]":
+        """Let go of a stat cache that is of no use; the next checkpoint makes another."""
+        asked, newest = self._around.request(time.time_ns()), self.ledger.newest()
+        try:
+            cache = self._stat_cache(asked)
+            if newest is None or not os.path.lexists(self._store.index_path):
+                return []
+            if cache.load(newest.number, newest.tree):
+                return []
+            cache.discard()
+        finally:
+            os.close(asked.root)
+        return ["the stat cache was of no use; removed, and the next checkpoint makes another"]
+
     # -- wiring ----------------------------------------------------------------------------
 
     def _capture(

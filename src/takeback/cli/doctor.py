@@ -1,46 +1,111 @@
-"""`takeback doctor`: see whether what follows from the log follows from it, and make it again."""
+"""`takeback doctor`: examine everything, explain it, repair what can be repaired without loss."""
 
+import time
+
+from takeback import environment
 from takeback.cli.app import folder
 from takeback.cli.arguments import Command, Option
 from takeback.cli.projects import existing
 from takeback.cli.render import count, safe_line
+from takeback.doctoring import Doctor
+from takeback.model.findings import ERROR, NOTE, WARNING
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from takeback.cli.arguments import Arguments
     from takeback.cli.render import Screen
+    from takeback.model.findings import Examined, Part
+    from takeback.model.jsontext import Json
 
 COMMAND = Command(
     "doctor",
-    "look after the log: compare its tables with its events, make them again",
+    "examine the store and all around it, explain, and repair what can be without loss",
     text=(
-        "Sessions, turns, steps, checkpoints and deltas follow from the events of the log.\n"
-        "Without an option this tells whether they still do; nothing is changed. If the events\n"
-        "themselves are not as they were written, nothing is made from them."
+        "Looks at permissions, the registry, settings, disk space, the ledger and its tables, the\n"
+        "packs and their indexes, the git view, the stat cache, leftovers, unfinished restores,\n"
+        "clocks. Each thing that is wrong is told with what to do. Every byte of every object is\n"
+        "checked by `takeback verify`. The exit code is 4 if something is broken.\n"
+        "\n"
+        "--repair makes again what follows from something else (indexes, the git view, tables,\n"
+        "the registry), closes files that others can reach, removes what was never finished, and\n"
+        "says what it did. Nothing is lost by it. If the events of the log themselves are not as\n"
+        "they were written, nothing is made from them."
     ),
-    options=(Option(("--rebuild",), "make all tables again from the events"),),
+    options=(
+        Option(("--repair",), "put right what can be, without any loss"),
+        Option(("--rebuild",), "make all tables again from the events, whatever they say"),
+    ),
     examples=(
-        ("takeback doctor", "is everything as the log says?"),
-        ("takeback doctor --rebuild", "make it so"),
+        ("takeback doctor", "is everything well?"),
+        ("takeback doctor --repair", "make it so, as far as that can be done"),
     ),
 )
 
 _DAMAGED = 4
+_STYLES = {ERROR: "red", WARNING: "yellow", NOTE: "dim"}
 
 
 def run(given: "Arguments", screen: "Screen") -> int:
-    """Examine, or rebuild and examine."""
-    with existing(folder(given), screen) as project:
-        if given.has("rebuild"):
+    """Repair and rebuild if asked to, and examine."""
+    if given.has("rebuild"):
+        with existing(folder(given), screen) as project:
             project.rebuild()
-        problems, events = project.examine()
+    examiner = Doctor(folder(given), home=environment.default_home())
+    found = examiner.examine(time.time(), repair=given.has("repair"))
     if screen.json:
-        screen.data({"rebuilt": given.has("rebuild"), "events": events, "problems": list(problems)})
-    elif problems:
-        for problem in problems:
-            screen.say(safe_line(problem))
-        screen.note("`takeback doctor --rebuild` makes the tables again from the log")
+        screen.data(_json(found, rebuilt=given.has("rebuild")))
     else:
-        done = "made again from" if given.has("rebuild") else "as told by"
-        screen.say(f"All tables are {done} {count(events, 'event')}.")
-    return _DAMAGED if problems else 0
+        _show(found, screen)
+    return 0 if found.ok else _DAMAGED
+
+
+def _json(found: "Examined", *, rebuilt: bool) -> "dict[str, Json]":
+    return {
+        "ok": found.ok,
+        "rebuilt": rebuilt,
+        "repaired": list(found.repaired),
+        "events": found.events,
+        "problems": list(found.problems),
+        "parts": [{"name": part.name, "ok": not part.findings} for part in found.parts],
+        "findings": [
+            {
+                "part": part.name,
+                "severity": finding.severity,
+                "what": finding.what,
+                "advice": finding.advice or None,
+                "repairable": finding.can_be_repaired,
+            }
+            for part in found.parts
+            for finding in part.findings
+        ],
+    }
+
+
+def _show(found: "Examined", screen: "Screen") -> None:
+    for what in found.repaired:
+        screen.say(f"repaired: {safe_line(what)}")
+    for part in found.parts:
+        _show_part(part, screen)
+    findings = [finding for part in found.parts for finding in part.findings]
+    if not findings:
+        screen.say(f"{screen.style('All is well', 'green', 'bold')}.")
+        screen.note("`takeback verify` hashes every object, too")
+        return
+    broken = sum(finding.severity == ERROR for finding in findings)
+    said = f"{count(len(findings), 'finding')}, {broken} of them broken" if broken else ""
+    screen.say(said or f"{count(len(findings), 'finding')}, nothing is broken.")
+    if any(finding.can_be_repaired for finding in findings):
+        screen.note("`takeback doctor --repair` puts right what can be without loss")
+
+
+def _show_part(part: "Part", screen: "Screen") -> None:
+    name = f"{part.name:<11}"
+    if not part.findings:
+        screen.say(f"{name}  {screen.style('ok', 'green')}  {safe_line(part.said)}".rstrip())
+        return
+    for finding in part.findings:
+        mark = screen.style(finding.severity, _STYLES[finding.severity])
+        screen.say(f"{name}  {mark}  {safe_line(finding.what)}")
+        if finding.advice:
+            screen.say(f"{'':<11}      {safe_line(finding.advice)}")
+        name = " " * 11
