@@ -151,6 +151,9 @@ SURFACES = [
     ("undo", "@~2", "--dry-run"),
     ("rollback", "@~3", "--dry-run"),
     ("checkpoint", "-m", sentence("github")),
+    ("keep", "@", "-m", sentence("password")),
+    ("keep",),
+    ("projects",),
     ("show", "deploy with"),
 ]
 

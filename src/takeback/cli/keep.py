@@ -3,7 +3,7 @@
 import time
 
 from takeback.cli.app import folder
-from takeback.cli.arguments import Command, Option
+from takeback.cli.arguments import SHOW_SECRETS, Command, Option
 from takeback.cli.projects import existing
 from takeback.cli.render import ago, count, safe_line, timestamp
 from takeback.errors import UsageError
@@ -26,6 +26,7 @@ COMMAND = Command(
     options=(
         Option(("-m", "--label"), "what to call it", "LABEL"),
         Option(("--release",), "let it be like any other again"),
+        SHOW_SECRETS,
     ),
     examples=(
         ('takeback keep @ -m "release 1.0"', "the state of now"),
@@ -50,7 +51,7 @@ def run(given: "Arguments", screen: "Screen") -> int:
     if screen.json:
         _data(every, screen, None if release else found, found if release else None)
         return 0
-    label = f'  "{safe_line(found.label)}"' if found.label else ""
+    label = f'  "{safe_line(screen.words(found.label))}"' if found.label else ""
     name = screen.style(found.checkpoint, "bold")
     if release:
         screen.say(f"Released {name}{label}: its files go when they are old")
@@ -71,7 +72,7 @@ def _list(found: "tuple[KeptState, ...]", screen: "Screen") -> None:
         return
     now = time.time()
     for each in found:
-        label = f'  "{safe_line(each.label)}"' if each.label else ""
+        label = f'  "{safe_line(screen.words(each.label))}"' if each.label else ""
         name = screen.style(each.checkpoint[:8], "bold")
         screen.say(f"{name}  {ago(each.created, now)}{label}")
     screen.note("`takeback rollback REF` goes back to one, `takeback keep --release REF` releases")
@@ -85,18 +86,18 @@ def _data(
 ) -> None:
     screen.data(
         {
-            "kept": _json(kept) if kept is not None else None,
-            "released": _json(released) if released is not None else None,
-            "states": [_json(each) for each in every],
+            "kept": _json(kept, screen) if kept is not None else None,
+            "released": _json(released, screen) if released is not None else None,
+            "states": [_json(each, screen) for each in every],
         }
     )
 
 
-def _json(state: "KeptState") -> "dict[str, Json]":
+def _json(state: "KeptState", screen: "Screen") -> "dict[str, Json]":
     return {
         "checkpoint": state.checkpoint,
         "created": timestamp(state.created),
-        "label": state.label,
+        "label": screen.words(state.label),
         "since": timestamp(state.at),
         "entries": state.entries,
     }

@@ -5,7 +5,7 @@ them, and a name in a file that is not here is told by `config` and `doctor`. It
 settings of a newer program, or a slip of a finger, must not end the protection.
 """
 
-from takeback.engine import limits
+from takeback.engine import limits, retention
 from takeback.errors import UsageError
 
 TYPE_CHECKING = False
@@ -185,11 +185,11 @@ ALL = (
             "how often a session makes checkpoints", ("turn", "step", "call")),
     Setting("restore.listeners", COMMANDS, [],
             "programs that are told which paths a restore changed"),
-    Setting("retention.days", AGE, 30,
+    Setting("retention.days", AGE, retention.DAYS,
             "files of older states may go; `forever` keeps all"),
-    Setting("retention.turns", NUMBER, 200,
+    Setting("retention.turns", NUMBER, retention.TURNS,
             "so many of the newest turns are kept, however old"),
-    Setting("retention.size_cap", SIZE, 5_000_000_000,
+    Setting("retention.size_cap", SIZE, retention.SIZE,
             "above this size of the history there is a warning"),
     Setting("retention.size_cap_trims", SWITCH, False,
             "above it, the oldest states let their files go"),
