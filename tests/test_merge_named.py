@@ -423,6 +423,22 @@ def test_an_undo_that_found_nothing_leaves_all_of_it(work: Work) -> None:
     assert work.text("code.py") == text()
 
 
+def test_one_of_several_comes_back_under_the_name_that_others_gave(work: Work) -> None:
+    """Of turns that went together one comes back alone, also where somebody renamed the file."""
+    work.put("code.py", text())
+    with work.session.turn("first") as first:
+        work.put("code.py", text(_2="first"))
+    with work.session.turn("second") as second:
+        work.put("code.py", text(_2="first", _9="second"))
+    work.move("code.py", "moved.py")
+    work.project.undo([first.id, second.id])
+    assert work.text("moved.py") == text()
+    work.project.redo(first.id)
+    assert work.text("moved.py") == text(_2="first")
+    work.project.redo(second.id)
+    assert work.text("moved.py") == text(_2="first", _9="second")
+
+
 def test_what_an_undo_left_alone_is_taken_back_later(work: Work) -> None:
     """What was skipped, and so never put back, still is what the turn itself did."""
     work.put("code.py", text())

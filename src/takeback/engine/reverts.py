@@ -4,7 +4,7 @@ Each path comes with the runs of changes that are to be reverted, the newest fir
 runs somebody else changed the path.
 """
 
-from takeback.engine import retention
+from takeback.engine import changes, retention
 from takeback.engine.changes import Run
 from takeback.engine.standing import Standing
 from takeback.engine.trees import Trees
@@ -117,10 +117,11 @@ class Reverts:
         Where the undo was about these alone, what it did is reverted.
         """
         standing = Standing(self._ledger, self.at, merging, turns)
-        shared = standing.shared_with_others(undo)
+        mixed = standing.not_alone(undo)
+        own = {run.path for run in changes.runs(self._ledger, *turns)}
         done = self.of_restore(undo.before, undo.after, undo.turns)
-        alone = [each for each in done if each.path not in shared]
-        return alone + forward(list(self._taken(standing.taken(undo, shared))))
+        alone = [each for each in done if each.path in own and each.path not in mixed]
+        return alone + forward(list(self._taken(standing.taken(undo, mixed))))
 
     def of_restore(self, before: int, after: int, turns: "tuple[int, ...]" = ()) -> "list[Taken]":
         """What a restore changed; nothing, if it made no checkpoint.

@@ -92,11 +92,15 @@ class Standing:
 
     # -- what an undo left -----------------------------------------------------------------
 
-    def shared_with_others(self, undo: "RestoreRow") -> "set[bytes]":
-        """The paths on which an undo also took back other turns than these, with other names."""
+    def not_alone(self, undo: "RestoreRow") -> "set[bytes]":
+        """The paths of these turns of which an undo does not tell what it took of these.
+
+        It took back others there, too, or found the file under a name that others gave it.
+        """
         others = [turn for turn in undo.turns if turn not in self._turns]
         runs = list(changes.runs(self._ledger, *undo.turns))
         found = {run.path for run in changes.runs(self._ledger, *others)}
+        found |= {run.path for run in runs} - {path for path, _ in self._restored(undo)}
         size = -1
         while size != len(found):
             size = len(found)
@@ -129,13 +133,16 @@ class Standing:
         """Each run, and what an undo left of it."""
         others = [each for each in undo.turns if each != turn]
         theirs = [run for other in others for run in self._until(other, undo)]
+        touched = {path for path, _ in self._restored(undo)}
         # What is renamed carries along what others did to it; that is not left of the turn.
         moved = _moved([*runs, *theirs])
+        # Others may have renamed it since, and the undo found it there.
+        is_elsewhere = not touched <= moved | {run.path for run in (*runs, *theirs)}
         effects = self._effects([*runs, *theirs], undo)
         for run in runs:
             if run.last > undo.before:
                 yield run, run  # the turn went on
-            elif run.path in moved:
+            elif run.path in moved or (is_elsewhere and run.path not in touched):
                 yield run, None
             elif id(run) in effects:
                 yield run, self._left_of(run, effects[id(run)])
