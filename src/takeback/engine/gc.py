@@ -247,7 +247,8 @@ class _Run:
             made += merged.packs
             commit = self._add_list(to_list, made) if to_list is not None else None
             # Most of what came meanwhile is looked at before anybody has to wait.
-            reach.follow(self._ledger)
+            with self._ledger.snapshot() as ledger:
+                reach.follow(ledger)
         except BaseException:
             self._discard(made)
             raise

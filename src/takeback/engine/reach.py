@@ -133,7 +133,7 @@ class Reach:
         self._journal(ledger)
 
     def follow(self, ledger: "Ledger") -> None:
-        """Mark what came since, with the lock held or as far as somebody has come."""
+        """Mark what came since; with the lock held, or in a ledger that stands still."""
         self.catalog.follow(ledger)
         for event in ledger.events(_SINCE, (self._event,)):
             self._event = event.seq

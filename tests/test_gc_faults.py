@@ -1,0 +1,129 @@
+"""Whatever breaks while a store is put in order: nothing that should stay is lost, and it goes on.
+
+A share of the faults that is always the same; `scripts/faults` tries every one of them.
+"""
+
+import os
+from collections.abc import Callable, Iterator
+from itertools import count
+from pathlib import Path
+
+import pytest
+
+from faults import judge
+from faults.harness import every_nth, parse
+from faults.report import FULL, SECONDS, noted, stage
+from faults.tidying import NAME, Tidying
+from takeback.engine import gc
+from takeback.engine.reach import Reach
+from takeback.store import fsops, packmerge
+from takeback.store.store import Store
+
+KINDS = ("kill", "ENOSPC", "EIO", "EACCES", "torn", "half", "interrupt", "full", "broken")
+FEW = {"kill": 10, "ENOSPC": 5, "EIO": 4}
+
+
+@pytest.fixture(scope="module")
+def theatre() -> Iterator[Tidying]:
+    """A store that has something to let go and much to put together."""
+    with stage() as folder:
+        yield Tidying(folder)
+
+
+@pytest.mark.timeout(SECONDS)
+@pytest.mark.parametrize("sync", [True, False] if FULL else [True], ids=lambda sync: f"sync={sync}")
+@pytest.mark.parametrize("kind", KINDS)
+def test_nothing_is_lost(kind: str, sync: bool, theatre: Tidying) -> None:
+    """After a fault at any step what is kept is whole, undo works, and the next run ends it."""
+    faults = theatre.faults(kind, sync=sync)
+    chosen = faults if FULL else list(every_nth(faults, FEW.get(kind, 1)))
+    wrong = []
+    with noted(scenario=NAME, fault=kind, sync=sync) as note:
+        note["steps"], note["faults"] = len(theatre.steps()), len(chosen)
+        for number, fault in enumerate(chosen):
+            found = theatre.play(fault)
+            if not number % 5:
+                found += judge.fsck(theatre.home)
+            wrong += [f"{fault.replay}\n    {what}" for what in found]
+        note["wrong"] = len(wrong)
+    assert not wrong, "\n".join(wrong)
+
+
+@pytest.mark.timeout(SECONDS)
+def test_killed_twice(theatre: Tidying) -> None:
+    """Also the run that goes on after a kill may be killed at any of its steps."""
+    faults = theatre.faults("kill", sync=True)
+    wrong, played = [], 0
+    with noted(killed_twice=NAME) as note:
+        for fault in every_nth(faults, 12 if FULL else 2):
+            for step in count(3, 5 if FULL else len(faults) // 2):
+                found = theatre.play_twice(fault, step)
+                if found is None:
+                    break
+                played += 1
+                wrong += [f"{fault}, then killed at step {step}: {what}" for what in found]
+        note["faults"] = played
+    assert not wrong, "\n".join(wrong)
+
+
+def test_replay(tmp_path: Path) -> None:
+    """One fault, named in the environment as a failure prints it, or a fixed one."""
+    fault = parse(os.environ.get("FAULT", f"{NAME}:kill:40:sync:cache"))
+    if fault.scenario == NAME:
+        assert Tidying(tmp_path).play(fault) == []
+
+
+# -- does the harness see anything? ------------------------------------------------------------
+
+
+def _removes_before_the_commit(patch: pytest.MonkeyPatch) -> None:
+    """Old packs go as soon as the new ones are written."""
+    merge = packmerge.merge
+
+    def eager(directory: bytes, pieces: object, **options: object) -> object:
+        wanted = list(pieces)  # type: ignore[call-overload]
+        made = merge(directory, wanted, **options)  # type: ignore[arg-type]
+        for name in {piece.source for piece in wanted} - {pack.name for pack in made.packs}:
+            fsops.unlink(directory + b"/" + name + b".pack")
+        return made
+
+    patch.setattr(packmerge, "merge", eager)
+
+
+def _forgets_files_outside(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Reach, "_outside", lambda *_: None)
+
+
+def _never_sweeps(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Store, "sweep", lambda *_: False)
+
+
+def _drops_what_it_should_copy(patch: pytest.MonkeyPatch) -> None:
+    pieces = gc._Order.pieces
+
+    def fewer(order: gc._Order) -> list[packmerge.Piece]:
+        wanted = list(pieces(order))
+        sources = [piece.source for piece in wanted]
+        return [p for p in wanted if not (p.series == b"flog" and sources.count(p.source) > 1)]
+
+    patch.setattr(gc._Order, "pieces", fewer)
+
+
+SABOTAGE = (
+    _removes_before_the_commit,
+    _forgets_files_outside,
+    _never_sweeps,
+    _drops_what_it_should_copy,
+)
+
+
+@pytest.mark.parametrize("break_it", SABOTAGE, ids=lambda way: way.__name__.strip("_"))
+def test_sabotage_is_seen(
+    break_it: Callable[[pytest.MonkeyPatch], None],
+    theatre: Tidying,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A product that breaks one rule of the protocol does not pass the harness."""
+    faults = theatre.faults("kill", sync=True)
+    break_it(monkeypatch)
+    assert any(theatre.play(fault) for fault in every_nth(list(reversed(faults)), 12))
