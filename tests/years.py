@@ -117,7 +117,8 @@ class Years(Work):
     def complaints(self) -> list[str]:
         """What git finds wrong with the view; garbage in packs that stay is not wrong."""
         said = self.git("fsck", "--strict", "--full")
-        return [line for line in said.splitlines() if not line.startswith("dangling ")]
+        known = ("dangling ", "notice: ")
+        return [line for line in said.splitlines() if not line.startswith(known)]
 
     def git(self, *words: str, within: str = "") -> str:
         """Run git in the view; what it says, complaints and all."""
