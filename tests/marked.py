@@ -6,6 +6,7 @@ Nothing here uses what the product uses to find, to unpack or to compare.
 import base64
 import hashlib
 import os
+import re
 import shutil
 import sqlite3
 import subprocess
@@ -14,7 +15,7 @@ import zlib
 from pathlib import Path
 
 import takeback
-from takeback.store import events
+from takeback.store import events, eventtext
 from takeback.store.events import NewEvent
 from takeback.store.packmerge import Piece, merge
 from takeback.store.packread import PackFile
@@ -22,6 +23,8 @@ from takeback.store.rows import pack_facts
 
 MARK = "mArK-7f3a91c2-Qx"
 STAGE = ".takeback-stage-" + "k" * 12
+_WORDS = eventtext.WORDS[1]
+"""The only thing of the product's that is needed to inflate what events say."""
 VERSIONS = [f"{number} lines\n" * 40 + f"{MARK} {number}\n" for number in range(3)]
 
 
@@ -172,6 +175,7 @@ def search(home: Path, tree: Path, work: Path) -> list[str]:
         found += _inflated(git)
     for ledger in copy.glob("projects/*/ledger.db"):
         found += _in_rows(ledger)
+        found += _in_words(ledger)
     shutil.rmtree(copy)
     return found
 
@@ -217,4 +221,23 @@ def _in_rows(ledger: Path) -> list[str]:
             data = b"\0".join(value for value in row if isinstance(value, bytes))
             found += _in(f"table {name.decode()}", data)
     db.close()
+    return found
+
+
+def _in_words(ledger: Path) -> list[str]:
+    """What events say or said: wherever deflated words may begin, in free pages and the log too."""
+    found = []
+    for path in ledger.parent.glob("ledger.db*"):
+        data = path.read_bytes()
+        for offset in re.finditer(rb"\x01", data):
+            words = zlib.decompressobj(-13, _WORDS)
+            said, start = b"", offset.end()
+            try:
+                for at in range(start, start + 8192, 16):
+                    said += words.decompress(data[at : at + 16])
+                    if words.eof:
+                        break
+            except zlib.error:
+                pass
+            found += _in(f"deflated in {path.name} at {start}", said)
     return found

@@ -4,16 +4,19 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 import takeback
-from takeback.model.jsontext import Json
 from takeback.store.events import PACKS_MERGED, NewEvent
 from takeback.store.ledger import Ledger
 from takeback.store.objects import Objects
 from takeback.store.packmerge import Piece, merge
 from takeback.store.packread import PackFile
+
+if TYPE_CHECKING:
+    from takeback.model.jsontext import Json
 
 CHECKPOINTS = 6
 

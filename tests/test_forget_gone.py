@@ -70,7 +70,7 @@ def ground(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ground]:
 
 
 PLACES = {
-    "a row of the log": "table events",
+    "a row of the log": "deflated in ledger.db",
     "a prompt": "table turns",
     "a step": "table steps",
     "a title": "table sessions",

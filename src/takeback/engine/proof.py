@@ -84,6 +84,11 @@ def prove(
         read += size
         if found:
             raise _left(f"{found} is in the file `{os.fsdecode(path[len(store.path) + 1 :])}`")
+    for seq, text in store.ledger.texts():
+        # In the file of the ledger the words of events are deflated.
+        found, _ = search.find(iter((text.encode("utf-8", "surrogatepass"),)), hashes=True)
+        if found:
+            raise _left(f"{found} is in event {seq}")
     names = sorted(set(store.ledger.packs().values()))
     for done, name in enumerate(names):
         if progress is not None:

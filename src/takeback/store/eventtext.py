@@ -7,12 +7,12 @@ is deflated by itself, so that it can be read, or forgotten, without the others.
 
 import zlib
 
-_FIRST_WORDS = 1
+_FIRST = 1
 """Which dictionary a text was deflated with: its first byte. Dictionaries never change."""
 _WINDOW = -13
 """8 KiB, without a head. To set up a larger one takes ten times as long as most texts."""
-_WORDS = {
-    _FIRST_WORDS: b'"outside":[],"partial":false,"because":"","goal":"","target":null,"entry":null,'
+WORDS = {
+    _FIRST: b'"outside":[],"partial":false,"because":"","goal":"","target":null,"entry":null,'
     b'"turns":["","before":"","after":"","restore":"","saves":[["","verb":"undo","redo","rollback",'
     b'"agent":"","own_id":"","title":"","holder":"","inside":null,"parent":null,"tool":"Bash",'
     b'"kind":"shell","summary":"","paths":[],"background":false,"status":"failed","interrupted",'
@@ -32,15 +32,15 @@ _WORDS = {
 def pack(text: str) -> bytes:
     """Return what an event says, deflated."""
     data = text.encode("utf-8", "surrogatepass")
-    words = _WORDS[_FIRST_WORDS]
+    words = WORDS[_FIRST]
     stream = zlib.compressobj(6, zlib.DEFLATED, _WINDOW, 6, zlib.Z_DEFAULT_STRATEGY, words)
-    packed = bytes((_FIRST_WORDS,)) + stream.compress(data) + stream.flush()
+    packed = bytes((_FIRST,)) + stream.compress(data) + stream.flush()
     return packed + zlib.crc32(packed).to_bytes(4, "big")
 
 
 def unpack(data: bytes) -> str:
     """Return what an event says; a ValueError if nobody packed that."""
-    words = _WORDS.get(data[0]) if data else None
+    words = WORDS.get(data[0]) if data else None
     # Not every bit of a deflated stream matters to what it inflates to; here each does.
     if words is None or zlib.crc32(data[:-4]).to_bytes(4, "big") != data[-4:]:
         raise ValueError("the words of an event cannot be read")

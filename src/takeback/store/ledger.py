@@ -185,6 +185,12 @@ class Ledger:
         with AsDamage("read"):
             yield from events.read(self._db, where, values)
 
+    def texts(self) -> "Iterator[tuple[int, str]]":
+        """What each event says, word by word."""
+        with AsDamage("read"):
+            for seq, payload in self._db.execute("SELECT seq, payload FROM events"):
+                yield seq, events.as_text(payload)
+
     def requested(self, request: "str | None") -> "Event | None":
         """The event that was appended for a request, if it was."""
         if request is None:

@@ -7,7 +7,7 @@ else; the commitment to that stands in the event `Forgotten`, so that nobody can
 import os
 
 from takeback.model import jsontext
-from takeback.store import events, forgetting, fsops, projections
+from takeback.store import events, eventtext, forgetting, fsops, projections
 from takeback.store.events import NewEvent
 
 TYPE_CHECKING = False
@@ -35,7 +35,7 @@ def redact(
     listed: list[Json] = [[seq, events.commit_to(*pair).hex()] for seq, pair in texts.items()]
     fact.payload = {**fact.payload, "events": listed}
     number, link = events.append(db, fact, author)
-    rows = [(salt, text, number, seq) for seq, (salt, text) in texts.items()]
+    rows = [(salt, eventtext.pack(text), number, seq) for seq, (salt, text) in texts.items()]
     if rows:
         fsops.sql_many(db, _CHANGE, rows)
     projections.follow_anew(db)
