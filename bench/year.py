@@ -51,19 +51,27 @@ print(open("/proc/self/status").read().split("VmHWM:")[1].split()[0], took)
 
 
 class Plan:
-    """How large the year is; `spread` is the share of files that are anywhere in the tree."""
+    """How large the year is.
 
-    def __init__(self, files: int, turns: int, gc_every: int, spread: float) -> None:
+    `spread` is the share of files that are anywhere in the tree and not where the work is. With
+    `anew` every line of a file is new, so that a turn brings 25 KiB; else some lines are.
+    """
+
+    def __init__(
+        self, files: int, turns: int, gc_every: int, spread: float, *, anew: bool = False
+    ) -> None:
         self.files = files
         self.turns = turns
         self.gc_every = gc_every
         self.spread = spread
+        self.anew = anew
 
 
 FULL = (Plan(files=10_000, turns=5_000, gc_every=500, spread=0.15),)
 QUICK = (
     Plan(files=2_000, turns=500, gc_every=100, spread=0.15),
     Plan(files=2_000, turns=500, gc_every=100, spread=1.0),
+    Plan(files=2_000, turns=500, gc_every=100, spread=0.15, anew=True),
 )
 
 
@@ -178,6 +186,8 @@ class World:
 
     def _edit(self, name: str) -> None:
         chance, lines = self._chance, self._lines[name]
+        if self._plan.anew:
+            lines[:] = self.text.lines(sum(map(len, lines)))
         for _ in range(chance.randint(1, 3)):
             at = chance.randrange(len(lines) + 1)
             fresh = [self.text.line() for _ in range(chance.choice((1, 1, 2, 4)))]
