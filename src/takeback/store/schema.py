@@ -37,6 +37,7 @@ PROJECTIONS = """
 CREATE TABLE packs (
     number INTEGER PRIMARY KEY, name TEXT NOT NULL, bytes INTEGER NOT NULL,
     objects INTEGER NOT NULL);
+CREATE INDEX packs_of_their_own ON packs (bytes) WHERE bytes > 0;
 CREATE TABLE checkpoints (
     number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE,
     event INTEGER NOT NULL, tree BLOB NOT NULL, root BLOB NOT NULL,
