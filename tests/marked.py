@@ -6,7 +6,6 @@ Nothing here uses what the product uses to find, to unpack or to compare.
 import base64
 import hashlib
 import os
-import re
 import shutil
 import sqlite3
 import subprocess
@@ -23,8 +22,6 @@ from takeback.store.rows import pack_facts
 
 MARK = "mArK-7f3a91c2-Qx"
 STAGE = ".takeback-stage-" + "k" * 12
-_WORDS = eventtext.WORDS[1]
-"""The only thing of the product's that is needed to inflate what events say."""
 VERSIONS = [f"{number} lines\n" * 40 + f"{MARK} {number}\n" for number in range(3)]
 
 
@@ -61,6 +58,7 @@ def plant(tree: Path, home: Path) -> dict[str, str]:
         _merge_packs(project)
         (tree / "plain").write_text("three\n")
         ids["last"] = project.checkpoint(f"in the log of the database {MARK}").id
+        _deflate_events(project)
         _leftovers(tree, Path(os.fsdecode(project.git_dir)).parent)
     return ids
 
@@ -116,6 +114,16 @@ def _merge_packs(project: takeback.Project) -> None:
         for name in set(packs.values()):
             for suffix in (b".pack", b".idx"):
                 os.unlink(store.packs_dir + b"/" + name.encode() + suffix)
+
+
+def _deflate_events(project: takeback.Project) -> None:
+    """Let all events but the newest be as old ones are: deflated."""
+    before, eventtext.STAY_PLAIN = eventtext.STAY_PLAIN, 3
+    try:
+        with project.held():
+            assert project.ledger.squeeze() > 10
+    finally:
+        eventtext.STAY_PLAIN = before
 
 
 def _leftovers(tree: Path, store: Path) -> None:
@@ -175,7 +183,6 @@ def search(home: Path, tree: Path, work: Path) -> list[str]:
         found += _inflated(git)
     for ledger in copy.glob("projects/*/ledger.db"):
         found += _in_rows(ledger)
-        found += _in_words(ledger)
     shutil.rmtree(copy)
     return found
 
@@ -218,26 +225,18 @@ def _in_rows(ledger: Path) -> list[str]:
     names = db.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
     for (name,) in names:
         for row in db.execute(f"SELECT * FROM {name.decode()}"):
-            data = b"\0".join(value for value in row if isinstance(value, bytes))
-            found += _in(f"table {name.decode()}", data)
+            values = [value for value in row if isinstance(value, bytes)]
+            found += _in(f"table {name.decode()}", b"\0".join(values))
+            for value in values if name == b"events" else ():
+                found += _in("a deflated event", _deflated(value))
     db.close()
     return found
 
 
-def _in_words(ledger: Path) -> list[str]:
-    """What events say or said: wherever deflated words may begin, in free pages and the log too."""
-    found = []
-    for path in ledger.parent.glob("ledger.db*"):
-        data = path.read_bytes()
-        for offset in re.finditer(rb"\x01", data):
-            words = zlib.decompressobj(-13, _WORDS)
-            said, start = b"", offset.end()
-            try:
-                for at in range(start, start + 8192, 16):
-                    said += words.decompress(data[at : at + 16])
-                    if words.eof:
-                        break
-            except zlib.error:
-                pass
-            found += _in(f"deflated in {path.name} at {start}", said)
-    return found
+def _deflated(value: bytes) -> bytes:
+    """What a value holds if it is deflated, with the words that events share; else nothing."""
+    words = eventtext._WORDS.get(value[0]) if value else None
+    try:
+        return zlib.decompressobj(-15, words).decompress(value[1:]) if words else b""
+    except zlib.error:
+        return b""

@@ -70,7 +70,8 @@ def ground(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ground]:
 
 
 PLACES = {
-    "a row of the log": "deflated in ledger.db",
+    "a row of the log": "table events",
+    "an old event": "a deflated event",
     "a prompt": "table turns",
     "a step": "table steps",
     "a title": "table sessions",

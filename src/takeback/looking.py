@@ -224,20 +224,26 @@ class Looking:
 
         `paths` are counted from the folder `inside` of the project, or else from its root.
         """
+        from takeback.engine import kept
         from takeback.engine.compare import Comparison
         from takeback.engine.lookup import Place, choose
 
-        with FailingAs(TakebackError, "nothing was compared"):
+        named = tuple(paths)
+
+        def compare() -> Comparison:
             opened: list[State] = []
             try:
                 opened.append(self._state(before, progress))
                 opened.append(self._state(after, progress))
-                chosen = choose(opened, paths, Place(self.root, inside))
+                chosen = choose(opened, named, Place(self.root, inside))
                 return Comparison(opened[0], opened[1], chosen)
             except BaseException:
                 for state in opened:
                     state.close()
                 raise
+
+        with FailingAs(TakebackError, "nothing was compared"):
+            return kept.again(self.ledger, compare)
 
     def read(self, ref: "str | None", path: bytes, *, inside: bytes = b"") -> "Iterator[bytes]":
         """What a file held in a state, piece by piece; None is now.
@@ -246,8 +252,13 @@ class Looking:
         """
         from itertools import chain
 
-        pieces = self._pieces(ref, path, inside)
-        return chain([next(pieces, b"")], pieces)
+        from takeback.engine import kept
+
+        def begin() -> "Iterator[bytes]":
+            pieces = self._pieces(ref, path, inside)
+            return chain([next(pieces, b"")], pieces)
+
+        return kept.again(self.ledger, begin)
 
     def rescued(self, restore: str, path: bytes, *, inside: bytes = b"") -> "Iterator[bytes]":
         """What somebody saved while a restore ran, and is in the store only, piece by piece.

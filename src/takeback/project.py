@@ -166,12 +166,16 @@ class Project(WithForget, Caring):
         progress: "Progress | None" = None,
     ) -> int:
         """Write a checkpoint's tree into a new or empty folder; return how many entries."""
+        from takeback.engine import kept
         from takeback.engine.extract import extract
 
         with FailingAs(TakebackError, "nothing was extracted"):
             target = os.path.abspath(os.fsencode(directory))
             identity.refuse_inside_store(target, self._home)
-            return extract(self._store, self._resolve(ref), target, progress)
+            return kept.again(
+                self.ledger,
+                lambda: extract(self._store, self._resolve(ref), target, progress),
+            )
 
     # -- taking back -----------------------------------------------------------------------
 

@@ -8,11 +8,15 @@ from takeback.model import jsontext
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    from collections.abc import Callable
+    from typing import Any, TypeVar
 
     from takeback.store.ledger import Ledger
     from takeback.store.rows import CheckpointRow
 
+    T = TypeVar("T")
+
+_LAST_FORGOTTEN = "SELECT max(event) FROM care WHERE kind = 'forget'"
 _CARE = "SELECT at, said FROM care WHERE event = ?"
 _FIRST_GONE = "SELECT gone FROM checkpoints WHERE number >= ? AND gone IS NOT NULL LIMIT 1"
 _HINT = "`takeback log` still tells what was done; `takeback keep REF` keeps a state in time"
@@ -79,3 +83,17 @@ class Reading:
             now = self._ledger.checkpoint(self._row.number)
             if now is not None:
                 require(self._ledger, now)
+
+
+def again(ledger: "Ledger", read: "Callable[[], T]") -> "T":
+    """What `read` returns; if something is forgotten while it reads without the lock, once more.
+
+    Then states are others than they were looked up, and what they named is not there any more.
+    """
+    while True:
+        before = ledger.rows(_LAST_FORGOTTEN)
+        try:
+            return read()
+        except DamagedStoreError:
+            if ledger.rows(_LAST_FORGOTTEN) == before:
+                raise
