@@ -58,7 +58,6 @@ def plant(tree: Path, home: Path) -> dict[str, str]:
         _merge_packs(project)
         (tree / "plain").write_text("three\n")
         ids["last"] = project.checkpoint(f"in the log of the database {MARK}").id
-        _deflate_events(project)
         _leftovers(tree, Path(os.fsdecode(project.git_dir)).parent)
     return ids
 
@@ -116,16 +115,6 @@ def _merge_packs(project: takeback.Project) -> None:
                 os.unlink(store.packs_dir + b"/" + name.encode() + suffix)
 
 
-def _deflate_events(project: takeback.Project) -> None:
-    """Let all events but the newest be as old ones are: deflated."""
-    before, eventtext.STAY_PLAIN = eventtext.STAY_PLAIN, 3
-    try:
-        with project.held():
-            assert project.ledger.squeeze() > 10
-    finally:
-        eventtext.STAY_PLAIN = before
-
-
 def _leftovers(tree: Path, store: Path) -> None:
     """What processes that died left, and what the database left in its own file."""
     (tree / STAGE).mkdir()
@@ -138,6 +127,8 @@ def _leftovers(tree: Path, store: Path) -> None:
     db.execute("PRAGMA secure_delete = OFF")
     db.execute("CREATE TABLE litter (said TEXT)")
     db.executemany("INSERT INTO litter VALUES (?)", [(f"free page {MARK} " * 100,)] * 20)
+    deflated = eventtext.pack(f'{{"turn":"","label":"deflated {MARK}"}}')
+    db.executemany("INSERT INTO litter VALUES (?)", [(deflated,)] * 200)
     db.execute("DROP TABLE litter")
     db.close()
 
@@ -181,6 +172,8 @@ def search(home: Path, tree: Path, work: Path) -> list[str]:
     for git in copy.glob("projects/*/git"):
         found += _in_objects(git)
         found += _inflated(git)
+    for ledger in copy.glob("projects/*/ledger.db*"):
+        found += _in_litter(ledger)
     for ledger in copy.glob("projects/*/ledger.db"):
         found += _in_rows(ledger)
     shutil.rmtree(copy)
@@ -233,10 +226,24 @@ def _in_rows(ledger: Path) -> list[str]:
     return found
 
 
+def _in_litter(path: Path) -> list[str]:
+    """Whatever inflates in a file of the database, as an event does, wherever it begins."""
+    data, found = path.read_bytes(), []
+    for at, byte in enumerate(data):
+        if byte in eventtext._WORDS:
+            found += _in(f"deflated in {path.name}", _deflated(data[at : at + 4096]))
+    return found
+
+
 def _deflated(value: bytes) -> bytes:
     """What a value holds if it is deflated, with the words that events share; else nothing."""
     words = eventtext._WORDS.get(value[0]) if value else None
-    try:
-        return zlib.decompressobj(-15, words).decompress(value[1:]) if words else b""
-    except zlib.error:
-        return b""
+    said, stream = b"", zlib.decompressobj(-15, words or b"")
+    for byte in value[1:] if words else b"":
+        try:
+            said += stream.decompress(bytes([byte]))
+        except zlib.error:
+            break
+        if stream.eof:
+            break
+    return said
