@@ -18,16 +18,17 @@ from takeback.errors import DamagedStoreError, ProjectIdentityError
 from takeback.project import Project
 
 COUNT = 200 if FULL else 13
-"""For each of the stores and shares; 2,400 or 156 in all."""
+"""For each of the stores and shares; 3,200 or 208 in all."""
 CHECKPOINTS = 12
 SHARES = 4
 
 
-@pytest.fixture(scope="module", params=["closed", "wal", "named"])
+@pytest.fixture(scope="module", params=["closed", "wal", "named", "merged"])
 def patient(request: pytest.FixtureRequest) -> Iterator[Patient]:
     """A store with a history.
 
     `wal` is left as a killed process leaves it; so is `named`, whose last call found no change.
+    In `merged` all packs were put together, and versions of one file are deltas of each other.
     """
     with stage() as folder:
         yield _made(folder, str(request.param))
@@ -45,11 +46,24 @@ def _made(folder: Path, end: str) -> Patient:
         pictures[id] = oracle.picture(tree)
     if end == "named":
         _checkpoint(tree, home, closed=False)
+    if end == "merged":
+        _merge(tree, home)
     # SQLite tidies up when the last one closes a ledger, and that is not to happen here.
     copy = folder / "copy"
     shutil.copytree(home, copy)
-    assert bool(list(home.rglob("ledger.db-wal"))) == (end != "closed")
-    return Patient(tree, home, pictures, tables_of(copy), _packs(copy))
+    assert bool(list(home.rglob("ledger.db-wal"))) == (end in ("wal", "named"))
+    backup = Path(shutil.copytree(tree, folder / "backup", symlinks=True))
+    packs = () if end == "merged" else _packs(copy)
+    return Patient(tree, home, pictures, tables_of(copy), packs, backup)
+
+
+def _merge(tree: Path, home: Path) -> None:
+    def play(_tell: Tell) -> None:
+        with open_project(tree, home) as project:
+            project.gc(full=True)
+
+    assert in_child(play).status == 0
+    assert len(list(home.rglob("*.pack"))) < CHECKPOINTS // 2
 
 
 def _edit(tree: Path, number: int) -> None:
@@ -170,3 +184,19 @@ def test_a_damaged_root_loses_no_project(place: int | str) -> None:
                 assert [checkpoint.id for checkpoint in project.checkpoints()] == [id]
         except ProjectIdentityError:
             return
+
+
+def test_progress_is_told_in_bytes(patient: Patient) -> None:
+    """A long verification tells how many bytes it has hashed, up to the size of all packs."""
+    told: list[tuple[str, int, int]] = []
+    with stage() as folder:
+        home = folder / "home"
+        shutil.copytree(patient.home, home, symlinks=True)
+        with open_project(patient.tree, home) as project:
+            assert project.verify(progress=lambda *words: told.append(words)).ok
+        size = sum(path.stat().st_size for path in home.rglob("*.pack"))
+    hashed = [(done, total) for doing, done, total in told if doing == "hashing bytes"]
+    assert {total for _, total in hashed} == {size}
+    assert [done for done, _ in hashed] == sorted(done for done, _ in hashed)
+    assert size * 0.9 < hashed[-1][0] <= size
+    assert len(hashed) > len(list(patient.home.rglob("*.pack")))

@@ -17,8 +17,10 @@ from takeback.project import Project
 
 T = TypeVar("T")
 
-KINDS = ("flip", "flip", "flip", "zero", "cut")
-"""What happens at a random place; most often one bit turns over."""
+KINDS = ("flip", "flip", "flip", "zero", "cut", "delete", "swap")
+"""What happens at a random place; most often one bit turns over. Two files may change places."""
+RESTORED = 4
+"""Of so many injured stores one is also used for a rollback."""
 MAY_BLOCK = ("ledger.db", "ledger.db-wal", "root", "registry")
 """Without these nothing can be done; damage to any other file leaves the verbs usable."""
 _ZEROED = 64
@@ -34,6 +36,17 @@ class Injury(NamedTuple):
     def __str__(self) -> str:
         return f"{self.file}:{self.kind}:{self.place}"
 
+    def partner(self, home: Path) -> str:
+        """The file that changes places with this one."""
+        others = [name for name in files_of(home) if name != self.file]
+        alike = [name for name in others if Path(name).suffix == Path(self.file).suffix]
+        chosen = alike or others
+        return chosen[self.place % len(chosen)]
+
+    def touched(self, home: Path) -> list[str]:
+        """The files that are injured."""
+        return [self.file, self.partner(home)] if self.kind == "swap" else [self.file]
+
     def inflict(self, home: Path) -> bool:
         """Damage the file; False if that changed nothing."""
         path = home / self.file
@@ -41,6 +54,12 @@ class Injury(NamedTuple):
         if self.kind == "delete":
             path.unlink()
             return True
+        if self.kind == "swap":
+            other = home / self.partner(home)
+            path.rename(path.with_name("aside"))
+            other.rename(path)
+            path.with_name("aside").rename(other)
+            return path.read_bytes() != before
         after = bytearray(before)
         if self.kind == "flip":
             after[self.place // 8] ^= 1 << self.place % 8
@@ -80,7 +99,9 @@ class Patient(NamedTuple):
     tables: str
     """Everything the ledger says."""
     packs: tuple[str, ...]
-    """The names of the packs, oldest first, one for each checkpoint."""
+    """The names of the packs, oldest first, one for each checkpoint; none if they were merged."""
+    backup: Path
+    """The tree as it is, to bring it back after a restore."""
 
 
 class Examination:
@@ -90,6 +111,7 @@ class Examination:
         self._patient = patient
         self._home = folder / "home"
         self._out = folder / "out"
+        self._number = 0
         self.noticed = Counter[str]()
         self.wrong: list[str] = []
 
@@ -98,7 +120,11 @@ class Examination:
         shutil.copytree(self._patient.home, self._home, symlinks=True)
         try:
             if injury.inflict(self._home):
-                look = in_child(lambda tell: _look(tell, self._patient, self._home, self._out))
+                self._number += 1
+                restores = self._number % RESTORED == 1
+                look = in_child(
+                    lambda tell: _look(tell, self._patient, self._home, self._out, restores)
+                )
                 self.noticed[_how(look)] += 1
                 self.wrong += [f"{injury}: {what}" for what in _judge(self._patient, injury, look)]
             else:
@@ -115,7 +141,7 @@ def _how(seen: Ended) -> str:
     return "error on use" if seen.every("refused") else "harmless"
 
 
-def _look(tell: Tell, patient: Patient, home: Path, out: Path) -> None:
+def _look(tell: Tell, patient: Patient, home: Path, out: Path, restores: bool) -> None:
     """Use the store in every way, and tell how each of them went."""
     project = _tried(tell, "open", lambda: open_project(patient.tree, home))
     if project is None:
@@ -127,8 +153,30 @@ def _look(tell: Tell, patient: Patient, home: Path, out: Path) -> None:
         found = _tried(tell, "verify", project.verify)
         if found is not None:
             tell({"damage": [damage.what for damage in found.damage]})
+            tell({"named": sorted({id for damage in found.damage for id in damage.checkpoints})})
             tell({"repaired": list(found.repaired)})
         _go_on(tell, project, patient, out)
+        if restores:
+            _roll_back(tell, project, patient)
+
+
+def _roll_back(tell: Tell, project: Project, patient: Patient) -> None:
+    """A rollback in a damaged store is exact, or it is refused and nothing is changed."""
+    before = oracle.picture(patient.tree)
+    id = list(patient.pictures)[len(patient.pictures) // 2]
+    try:
+        done = _tried(tell, "rollback", lambda: project.rollback(id, yes=True))
+        expected = before if done is None else patient.pictures[id]
+        for difference in oracle.differences(expected, oracle.picture(patient.tree))[:1]:
+            how = "was refused" if done is None else "was done"
+            tell({"wrong": f"a rollback to {id} {how}, yet: {difference}"})
+    finally:
+        for path in patient.tree.iterdir():
+            if path.is_dir() and not path.is_symlink():
+                shutil.rmtree(path)
+            else:
+                path.unlink()
+        shutil.copytree(patient.backup, patient.tree, symlinks=True, dirs_exist_ok=True)
 
 
 def _go_on(tell: Tell, project: Project, patient: Patient, out: Path) -> None:
@@ -171,21 +219,33 @@ def _judge(patient: Patient, injury: Injury, seen: Ended) -> Iterator[str]:
     noticed = refused or seen.last("damage") or seen.last("repaired")
     if not noticed and seen.last("tables") != patient.tables:
         yield "the ledger says something else, and nobody noticed"
-    for id in _must_survive(patient, injury):
+    surviving = _must_survive(patient, injury)
+    if seen.last("damage") is not None:
+        named = set(map(str, _listed(seen.last("named"))))
+        surviving = sorted({*surviving, *(patient.pictures.keys() - named)})
+        if injury.file.endswith(MAY_BLOCK) or injury.kind == "swap":
+            surviving = _must_survive(patient, injury)
+    for id in surviving:
         yield from (f"not touched, yet {why}" for why in refused if why.startswith(f"extract {id}"))
-    if not injury.file.endswith(MAY_BLOCK):
+    if not any(name.endswith(MAY_BLOCK) for name in injury.touched(patient.home)):
         yield from (f"blocked: {why}" for why in refused if why.startswith(("open", "verify")))
+
+
+def _listed(said: object) -> list[object]:
+    return said if isinstance(said, list) else []
 
 
 def _must_survive(patient: Patient, injury: Injury) -> list[str]:
     """The checkpoints that the injured file has nothing to do with."""
-    name = os.path.basename(injury.file)
     ids = list(patient.pictures)
-    if name.startswith("ledger.db"):
-        return []
-    if name.endswith(".pack"):
-        # What was stored later cannot be part of an earlier checkpoint.
-        return ids[: patient.packs.index(name.removesuffix(".pack"))]
+    for file in injury.touched(patient.home):
+        name = os.path.basename(file)
+        if name.startswith("ledger.db") or (injury.kind == "swap" and file.endswith(MAY_BLOCK)):
+            return []
+        if name.endswith(".pack"):
+            # What was stored later cannot be part of an earlier checkpoint.
+            stem = name.removesuffix(".pack")
+            ids = ids[: patient.packs.index(stem)] if stem in patient.packs else []
     return ids
 
 

@@ -215,7 +215,10 @@ class _Progress:
         line = f"{doing}…"
         if total:
             filled = 24 * done // total
-            line = f"{doing} {'━' * filled}{'╌' * (24 - filled)} {done:,} of {total:,}"
+            is_size = doing.endswith(" bytes")
+            numbers = (size(done), size(total)) if is_size else (f"{done:,}", f"{total:,}")
+            bar = f"{'━' * filled}{'╌' * (24 - filled)} {numbers[0]} of {numbers[1]}"
+            line = f"{doing.removesuffix(' bytes')} {bar}"
         _put(sys.stderr, f"\r\x1b[K{line}")
 
     def clear(self) -> None:

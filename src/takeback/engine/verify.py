@@ -12,6 +12,7 @@ from takeback.model.values import Damage, Verification
 from takeback.store import journal, view
 from takeback.store.gitobjects import BLOB
 from takeback.store.packread import PackFile
+from takeback.store.store import size_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from takeback.store.store import Store
 
     Key = tuple[bytes, int, bytes]
+_HASHING = "hashing bytes"
 _PATIENCE = 600.0
 """How many seconds are waited for somebody who puts packs in order."""
 
@@ -117,14 +119,15 @@ class _Check:
 
     def packs(self, packs: "dict[int, str]") -> None:
         """Every pack: each byte and each object. Many numbers may lead to one."""
-        names: dict[str, int] = {}
-        for number, name in sorted(packs.items()):
-            names.setdefault(name, number)
+        # The highest number is a pack's own. Lower ones are of packs that it was made of, and of
+        # checkpoints that may have nothing to do with what is damaged in it.
+        names = {name: number for number, name in sorted(packs.items())}
         waiting = list(reversed(names.items()))
+        total, done = sum(map(self._pack_size, names)), 0
         while waiting:
             name, number = waiting.pop()
-            if self._progress is not None:
-                self._progress("verifying packs", len(names) - len(waiting) - 1, len(names))
+            reach = self._reached(done, total)
+            done += self._pack_size(name)
             path = self._store.packs_dir + b"/" + name.encode()
             with PackFile(path) as pack:
                 if pack.is_gone():
@@ -135,12 +138,23 @@ class _Check:
                             names[now] = number
                             waiting.append((now, number))
                         continue
-                problems = pack.check(self._on_object)
+                problems = pack.check(self._on_object, reach)
             made_with = self._store.ledger.made_with(number) if problems else ()
             for what in problems:
                 self.note(f"pack {number}: {what}", made_with)
             if not problems:
                 self._sound.append((number, path))
+
+    def _pack_size(self, name: str) -> int:
+        return size_of(self._store.packs_dir + b"/" + name.encode() + b".pack")
+
+    def _reached(self, before: int, total: int) -> "Callable[[int], None] | None":
+        """What tells how many bytes are done, also in the middle of a pack."""
+        progress = self._progress
+        if progress is None:
+            return None
+        progress(_HASHING, before, total)
+        return lambda place: progress(_HASHING, min(before + place, total), total)
 
     def _on_object(self, oid: bytes, kind: int, strong: "bytes | None") -> None:
         self.strong[oid] = strong if kind == BLOB else None
@@ -170,7 +184,9 @@ class _Check:
     def trees(self, rows: "list[CheckpointRow]", objects: "Objects") -> None:
         """Every manifest of every checkpoint, and that all it names is there and sound."""
         bad: dict[Key, list[str]] = {}
-        for row in rows:
+        for done, row in enumerate(rows):
+            if self._progress is not None:
+                self._progress("following checkpoints", done, len(rows))
             self._check_tree((row.root, row.pack, row.tree), objects, bad)
         if bad:
             self._name_checkpoints(rows, bad)

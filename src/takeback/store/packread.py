@@ -132,15 +132,18 @@ class PackFile:
         packwrite.write_index(self._base, data)
         self._index, self._damage = PackIndex(data), None
 
-    def check(self, on_object: "OnObject | None" = None) -> list[str]:
+    def check(
+        self, on_object: "OnObject | None" = None, on_place: "Callable[[int], None] | None" = None
+    ) -> list[str]:
         """Read and hash the whole pack; return a sentence for each thing that is wrong.
 
-        `on_object` hears of every object that is sound. A missing or torn index is no problem
-        of the pack's (see `index_problem`); a whole one that contradicts the pack is.
+        `on_object` hears of every object that is sound, `on_place` how far it has come. A missing
+        or torn index is no problem of the pack's (see `index_problem`); a whole one that
+        contradicts the pack is.
         """
         try:
             pack = self._bytes(hashing=True)
-            return _Examination(pack, self._find_stored_index(), on_object).run()
+            return _Examination(pack, self._find_stored_index(), on_object).run(on_place)
         except DamagedStoreError as error:
             return [str(error)]
 
@@ -252,11 +255,13 @@ class _Examination:
         self._oids: dict[int, bytes] = {}
         self._offsets: list[int] = []
 
-    def run(self) -> list[str]:
+    def run(self, on_place: "Callable[[int], None] | None") -> list[str]:
         promised = self._promised()
         offset = PACK_HEAD
         while offset < self._pack.end:
             offset = self._examine(offset)
+            if on_place is not None:
+                on_place(offset)
         if promised is not None and self._seen != promised and not self._problems:
             self._note(f"holds {self._seen} objects instead of {promised}")
         if not self._pack.is_whole():
