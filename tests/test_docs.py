@@ -460,7 +460,8 @@ def _gc(cli: Cli, _shop: Path, _home: Path) -> dict[str, object]:
 
 def _usage(cli: Cli, _shop: Path, _home: Path) -> dict[str, object]:
     cli("checkpoint")
-    return cli("usage", "--json").json()
+    assert cli("usage", "--json").json()["shares"] == []
+    return cli("usage", "--by", "agent", "--json").json()
 
 
 def _relocate(cli: Cli, shop: Path, _home: Path) -> dict[str, object]:

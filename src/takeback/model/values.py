@@ -171,14 +171,42 @@ class Verification:
         return tuple(d.what for d in self.damage)
 
 
-class Usage:
-    """What a project's history takes on disk."""
+class Share:
+    """What somebody, or a folder, added to a store; `agent` and `title` are of a session."""
 
-    __slots__ = ("checkpoints", "index", "ledger", "objects", "packs")
+    __slots__ = ("agent", "bytes", "name", "objects", "title")
 
     def __init__(
-        self, *, packs: int, objects: int, ledger: int, index: int, checkpoints: int
+        self, name: str, bytes: int, objects: int, *, agent: str = "", title: str = ""
     ) -> None:
+        self.name = name
+        self.bytes = bytes
+        self.objects = objects
+        self.agent = agent
+        self.title = title
+
+
+class Usage:
+    """What a project's history takes on disk.
+
+    `gone` checkpoints have let their files go, `pinned` ones are kept whatever their age.
+    """
+
+    __slots__ = ("checkpoints", "gone", "index", "ledger", "objects", "packs", "pinned")
+
+    def __init__(
+        self,
+        *,
+        packs: int,
+        objects: int,
+        ledger: int,
+        index: int,
+        checkpoints: int,
+        gone: int = 0,
+        pinned: int = 0,
+    ) -> None:
+        self.gone = gone
+        self.pinned = pinned
         self.packs = packs
         self.objects = objects
         self.ledger = ledger
