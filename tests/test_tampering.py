@@ -287,24 +287,30 @@ _GIT = ("git", "-C", str(ROOT))
 @pytest.fixture(scope="module")
 def old_program(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The sources of the program that wrote format 1."""
-    folder = tmp_path_factory.mktemp("old")
-    commit = _newest_of_format_1()
+    return _program_of(1, tmp_path_factory.mktemp("old"))
+
+
+def _program_of(old: int, folder: Path) -> Path:
+    """The sources of the last program that wrote a format."""
+    commit = _newest_of(old)
     if commit is None:
-        pytest.skip("no commit of a program of format 1 is in this checkout (a shallow clone?)")
+        pytest.skip(
+            f"no commit of a program of format {old} is in this checkout (a shallow clone?)"
+        )
     archive = subprocess.run([*_GIT, "archive", commit, "src"], capture_output=True, check=True)
     subprocess.run(["tar", "-x", "-C", str(folder)], input=archive.stdout, check=True)
     return folder / "src"
 
 
-def _newest_of_format_1() -> str | None:
-    """The newest commit whose program writes format 1, found by what it holds."""
+def _newest_of(old: int) -> str | None:
+    """The newest commit whose program writes a format, found by what it holds."""
     schema_file = "src/takeback/store/schema.py"
     log = [*_GIT, "log", "--format=%H", "--", schema_file]
     known = subprocess.run(log, capture_output=True, text=True, check=False).stdout.split()
     for commit in known:
         shown = [*_GIT, "show", f"{commit}:{schema_file}"]
         text = subprocess.run(shown, capture_output=True, text=True, check=False).stdout
-        if "\nVERSION = 1\n" in text:
+        if f"\nVERSION = {old}\n" in text:
             return commit
     return None
 
@@ -326,16 +332,38 @@ def _run_old(source: Path, tree: Path, home: Path, then: str) -> subprocess.Comp
     return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
-def test_an_older_program_refuses_this_store(
-    original: Original, old_program: Path, tmp_path: Path
-) -> None:
-    """The program of format 1 says that the store is newer, and changes nothing."""
+@pytest.mark.parametrize("old", range(1, schema.VERSION))
+def test_an_older_program_refuses_this_store(original: Original, old: int, tmp_path: Path) -> None:
+    """The program of each older format says that the store is newer, and changes nothing."""
+    program = _program_of(old, tmp_path)
     home = original.copied(tmp_path)
     before = _bytes_of(home)
-    ran = _run_old(old_program, original.tree, home, "project.checkpoint()")
+    ran = _run_old(program, original.tree, home, "project.checkpoint()")
     assert "NewerStoreError" in ran.stderr
-    assert f"format {schema.VERSION}" in ran.stderr
+    assert "was written by a newer Takeback" in ran.stderr
+    assert f"format {schema.VERSION}, this one reads up to {old}" in ran.stderr
     assert _bytes_of(home) == before
+
+
+def test_the_command_of_an_older_program_says_what_to_do(
+    original: Original, tmp_path: Path
+) -> None:
+    """On the command line of the last format it is one sentence and a hint, and no traceback."""
+    program = _program_of(schema.VERSION - 1, tmp_path)
+    home = original.copied(tmp_path)
+    code = f"import sys; sys.path[:0] = [{str(program)!r}]\nfrom takeback.cli.app import main\n"
+    code += "sys.exit(main(['log']))"
+    ran = subprocess.run(
+        [sys.executable, "-I", "-c", code],
+        cwd=original.tree,
+        env={**os.environ, "TAKEBACK_HOME": str(home)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (ran.returncode, ran.stdout) == (1, "")
+    assert ran.stderr.startswith("error: this project's history was written by a newer Takeback")
+    assert "hint: update Takeback; nothing was changed" in ran.stderr
 
 
 def test_an_older_program_that_is_still_open(old_program: Path, tmp_path: Path) -> None:
