@@ -14,6 +14,7 @@ import takeback
 from cases import Work
 from history import command
 from takeback.model.forget import as_texts
+from terminal import Terminal
 
 SECRET = "KEY=sekrit-4711\n"
 
@@ -351,6 +352,39 @@ def test_a_text_comes_from_stdin(work: Work) -> None:
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["what"] == "text"
+
+
+def on_terminal(work: Work, *words: str) -> Terminal:
+    """The command, with somebody in front of it."""
+    work.close()
+    return Terminal([sys.executable, "-m", "takeback", "-C", str(work.tree), "forget", *words])
+
+
+def test_on_a_terminal_somebody_decides(work: Work) -> None:
+    """After the preview, anything but yes leaves everything as it was."""
+    ids = story(work)
+    for answer, code in ((b"n\n", 3), (b"yes\n", 0)):
+        screen = on_terminal(work, ".env")
+        assert b"Would forget 1 path" in screen.expect(b"[y/N]")
+        screen.type(answer)
+        assert screen.status() == code
+        screen.close()
+        if code:
+            assert read(work, ids["first"], ".env") == SECRET
+    with pytest.raises(takeback.UnknownReferenceError, match="forgotten"):
+        read(work, ids["first"], ".env")
+
+
+def test_a_text_is_typed_unseen(work: Work) -> None:
+    """On a terminal the text is asked for, and not shown."""
+    work.put("s", SECRET)
+    work.checkpoint()
+    screen = on_terminal(work, "--text", "--yes")
+    screen.expect(b"Text to forget")
+    screen.type(b"sekrit-4711\n")
+    assert screen.status() == 0
+    assert b"sekrit-4711" not in screen.seen
+    screen.close()
 
 
 @pytest.mark.parametrize(

@@ -167,7 +167,7 @@ def _text() -> str:
 def _ask(would: "Forgotten", screen: "Screen") -> int:
     """0 if somebody agreed, else the exit code."""
     if screen.can_ask:
-        _show(would, screen, is_trial=True)
+        _say(would, screen, "Would forget")
         if screen.ask("Forget this for good? It cannot be taken back."):
             return 0
         screen.note("nothing was forgotten")

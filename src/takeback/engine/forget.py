@@ -240,7 +240,8 @@ class Forgetting:
         for path in (*store.litter(), *self._beside()):
             self._remove(path)
         self._remove(store.index_path)
-        fsops.fsync_dir(store.packs_dir)
+        for folder in (store.packs_dir, store.git_dir):
+            fsops.fsync_dir(folder)
         self._sweep()
 
     def _beside(self) -> "list[bytes]":
