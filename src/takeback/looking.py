@@ -279,8 +279,7 @@ class Looking:
         from takeback.engine import kept
 
         def begin() -> "Iterator[bytes]":
-            pieces = self._pieces(ref, path, inside)
-            return chain([next(pieces, b"")], pieces)
+            return chain([next(pieces := self._pieces(ref, path, inside), b"")], pieces)
 
         return kept.again(self.ledger, begin)
 
