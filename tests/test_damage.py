@@ -17,8 +17,8 @@ from faults.rot import Examination, Injury, Patient, files_of, injuries, open_pr
 from takeback.errors import DamagedStoreError, ProjectIdentityError
 from takeback.project import Project
 
-COUNT = 200 if FULL else 13
-"""For each of the stores and shares; 3,200 or 208 in all."""
+COUNT = 200 if FULL else 10
+"""For each of the stores and shares; 3,200 or 160 in all."""
 CHECKPOINTS = 12
 SHARES = 4
 

@@ -135,6 +135,10 @@ def _leave_stage(ward: Ward) -> None:
     (ward.tree / ".takeback-stage-kkkkkkkkkkkk").mkdir(mode=0o700)
 
 
+def _leave_half_a_file(ward: Ward) -> None:
+    (ward.home / "config.toml.77.tmp").write_bytes(b"x")
+
+
 def _leave_removal(ward: Ward) -> None:
     (ward.home / "projects/zzzzzzzzzzzz.removed").mkdir(mode=0o700)
 
@@ -154,6 +158,7 @@ REPAIRABLE: dict[Harm, tuple[str, str]] = {
     _leave_stray: ("leftovers", "note"),
     _leave_stage: ("leftovers", "warning"),
     _leave_removal: ("registry", "note"),
+    _leave_half_a_file: ("registry", "note"),
 }
 
 
@@ -252,6 +257,18 @@ def test_a_restore_that_was_cut_short_is_told(ward: Ward) -> None:
     ward.sql("INSERT INTO journal VALUES ('zzzzzzzzzzzz', 'applying', 'garbage')")
     found = ward.examine()["restores"]
     assert [what.split(":")[0] for what in found] == ["error", "warning"]
+
+
+def test_other_stores_are_looked_at_from_outside(ward: Ward) -> None:
+    """A store of another project that cannot be opened is told, and is no damage of this one."""
+    other = ward.tree.with_name("other")
+    other.mkdir()
+    with takeback.open(other, home=ward.home) as project:
+        store = ward.home / "projects" / project.id
+    (store / "ledger.db").write_bytes(b"garbage" * 1000)
+    (what,) = ward.examine()["others"]
+    assert what.startswith("warning")
+    assert project.id in what
 
 
 def test_somebody_at_work_is_not_disturbed(ward: Ward) -> None:

@@ -9,6 +9,7 @@ from takeback import opening
 from takeback.configuring import Settings
 from takeback.engine import doctor
 from takeback.errors import BusyError, DamagedStoreError, NewerStoreError, TakebackError
+from takeback.model import known
 from takeback.model.findings import ERROR, NOTE, WARNING, Examined, Finding, Part
 from takeback.project import Project
 from takeback.store import checkup, inventory
@@ -47,6 +48,7 @@ class Doctor:
             checkup.place(self._home),
             checkup.permissions(self._home, id),
             *doctor.guarded("registry", self._registry()),
+            *doctor.guarded("others", self._others(id, now)),
             checkup.space(self._home),
             self._settings(id),
             self._folder(root, problem),
@@ -67,6 +69,18 @@ class Doctor:
 
     def _registry(self) -> "Iterator[Part]":
         yield checkup.registry(self._home)
+
+    def _others(self, id: "str | None", now: float) -> "Iterator[Part]":
+        """The stores of other projects, as they look from outside."""
+        others = [each for each in inventory.stores(self._home, int(now * 1e9)) if each.id != id]
+        part = Part("others", f"{len(others)} other stores can be opened")
+        for each in others:
+            if each.health in (known.DAMAGED, known.CLOSED, known.NEWER):
+                root = os.fsdecode(each.root) if each.root is not None else "?"
+                what = f"the store `{each.id}` of `{root}` is {each.health}: {each.problem}"
+                advice = "run `takeback doctor` there; `takeback projects` lists all"
+                part.findings.append(Finding(WARNING, what, advice))
+        yield part
 
     def _settings(self, id: "str | None") -> Part:
         part = Part("settings", "nothing in them that is not understood")

@@ -133,6 +133,10 @@ def registry(home: "Home") -> Part:
     elif len(listed) != len(lines):
         what = "the registry has lines that nobody can read"
         part.findings.append(Finding(WARNING, what, advice, can_be_repaired=True))
+    for name in sorted(os.listdir(home.path)):
+        if name.endswith(b".tmp"):
+            what = f"`{os.fsdecode(home.path + b'/' + name)}` was never finished"
+            part.findings.append(Finding(NOTE, what, advice, can_be_repaired=True))
     for left in removal.leftovers(home):
         what = f"`{os.fsdecode(left)}` is left of a store whose removal was cut short"
         part.findings.append(Finding(NOTE, what, advice, can_be_repaired=True))

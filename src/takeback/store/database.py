@@ -65,9 +65,12 @@ class AsDamage:
                 "the project was closed", hint="open it again with `takeback.open`"
             ) from None
         if isinstance(problem, sqlite.DatabaseError | UnicodeDecodeError) and _is_damage(problem):
+            can_verify = self.doing != "opened"
             raise DamagedStoreError(
                 f"the ledger cannot be {self.doing}: {problem}",
-                hint="run `takeback verify` to see what is damaged",
+                hint="run `takeback verify` to see what is damaged"
+                if can_verify
+                else "`takeback doctor` explains what can be done",
             ) from None
 
 
