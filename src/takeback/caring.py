@@ -12,6 +12,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from takeback.engine.retention import Rules
     from takeback.model.care import Cleanup, KeptState
+    from takeback.model.values import Share
     from takeback.ports import Progress
     from takeback.store.rows import CheckpointRow
 
@@ -34,6 +35,28 @@ class Caring(Capturing):
         from takeback.engine import retention
 
         return retention.from_settings(lambda n, d: self._around.setting("retention", n, d))
+
+    def usage_by(self, by: str, *, progress: "Progress | None" = None) -> "tuple[Share, ...]":
+        """What each `session`, `agent` or `path` (a folder at the top) added to the packs.
+
+        The largest comes first. What is left of `Usage.objects` is in nobody's account: indexes,
+        and what nothing needs any more.
+        """
+        from takeback.engine import usage
+        from takeback.errors import UsageError
+
+        if by not in (usage.SESSION, usage.AGENT, usage.PATH):
+            raise UsageError(
+                f"`{by}` is nothing to count by", hint="`session`, `agent`, `path` are"
+            )
+        with FailingAs(TakebackError, "the store could not be read"), self._store.tending():
+            objects = self._store.reader()
+            try:
+                with self.ledger.snapshot() as ledger:
+                    packs = self._store.packs_dir
+                    return tuple(usage.shares(ledger, objects, packs, by, progress))
+            finally:
+                objects.close()
 
     def gc(
         self,

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from takeback.engine.compare import Comparison, State
     from takeback.model.history import Log, RecordedCheckpoint, RecordedSession, RecordedTurn
     from takeback.model.tree import Entry
-    from takeback.model.values import Checkpoint, Share, Status, Usage
+    from takeback.model.values import Checkpoint, Status, Usage
     from takeback.ports import Progress
     from takeback.store.home import Home, Root
     from takeback.store.ledger import Ledger
@@ -205,28 +205,6 @@ class Looking:
                 gone=_number(ledger, "SELECT count(*) FROM checkpoints WHERE gone IS NOT NULL"),
                 pinned=_number(ledger, "SELECT count(*) FROM kept"),
             )
-
-    def usage_by(self, by: str, *, progress: "Progress | None" = None) -> "tuple[Share, ...]":
-        """What each `session`, `agent` or `path` (a folder at the top) added to the packs.
-
-        The largest comes first. What is left of `Usage.objects` is in nobody's account: indexes,
-        and what nothing needs any more.
-        """
-        from takeback.engine import usage
-        from takeback.errors import UsageError
-
-        if by not in (usage.SESSION, usage.AGENT, usage.PATH):
-            raise UsageError(
-                f"`{by}` is nothing to count by", hint="`session`, `agent`, `path` are"
-            )
-        with FailingAs(TakebackError, _UNREADABLE), self._store.tending():
-            objects = self._store.reader()
-            try:
-                with self.ledger.snapshot() as ledger:
-                    packs = self._store.packs_dir
-                    return tuple(usage.shares(ledger, objects, packs, by, progress))
-            finally:
-                objects.close()
 
     def secret_names(self) -> "tuple[str, ...]":
         """The names of files that the user's settings call secret, besides those known."""
