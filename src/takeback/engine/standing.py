@@ -136,19 +136,26 @@ class Standing:
         touched = {path for path, _ in self._restored(undo)}
         # What is renamed carries along what others did to it; that is not left of the turn.
         moved = _moved([*runs, *theirs])
-        # Others may have renamed it since, and the undo found it there.
-        is_elsewhere = not touched <= moved | {run.path for run in (*runs, *theirs)}
         effects = self._effects([*runs, *theirs], undo)
         for run in runs:
             if run.last > undo.before:
                 yield run, run  # the turn went on
-            elif run.path in moved or (is_elsewhere and run.path not in touched):
+            elif run.path in moved or self._is_elsewhere(run, undo, touched):
                 yield run, None
             elif id(run) in effects:
                 yield run, self._left_of(run, effects[id(run)])
             else:
                 taken = self._at(undo.before, run.path), self._at(undo.after, run.path)
                 yield run, run if is_same(*taken) else None
+
+    def _is_elsewhere(self, run: Run, undo: "RestoreRow", touched: "set[bytes]") -> bool:
+        """Whether others may have renamed a file since, and the undo found it there."""
+        if run.path in touched or self._at(undo.before, run.path) is not None:
+            return False
+        return any(
+            self._at(run.last, path) is None and self._at(undo.before, path) is not None
+            for path in touched
+        )
 
     def _effects(self, runs: "list[Run]", undo: "RestoreRow") -> "dict[int, tuple[Known, Known]]":
         """What became of each path by taking back each of its runs, by the id of the run.
