@@ -387,6 +387,25 @@ def test_a_text_is_typed_unseen(work: Work) -> None:
     screen.close()
 
 
+def test_a_path_is_known_by_the_history_alone(work: Work) -> None:
+    """What is not in the tree any more is found all the same, from any folder."""
+    work.put("sub/keys/a", SECRET)
+    work.put("sub/other", "x\n")
+    state = work.checkpoint()
+    work.remove("sub/keys")
+    for known in (False, True):
+        if known:
+            work.checkpoint()
+        assert work.project.is_path(b"sub/keys")
+        assert work.project.is_path(b"keys/a", b"sub")
+        assert not work.project.is_path(b"sub/key")
+    work.close()
+    said = command(work.tree / "sub", "forget", "keys", "--yes")
+    assert said.code == 0, said.err
+    with pytest.raises(takeback.UnknownReferenceError, match="forgotten"):
+        read(work, state, "sub/keys/a")
+
+
 @pytest.mark.parametrize(
     ("words", "code", "said"),
     [

@@ -17,12 +17,9 @@ if TYPE_CHECKING:
 
     AnyPath = str | bytes | os.PathLike[str] | os.PathLike[bytes]
 
-_KNOWN = (
-    "SELECT 1 FROM deltas WHERE path = ?1 OR (path > ?1 || x'2f' AND path < ?1 || x'30') LIMIT 1"
-)
-_KNOWN_OUTSIDE = (
-    "SELECT 1 FROM outside WHERE path = ?1 OR (path > ?1 || x'2f' AND path < ?1 || x'30') LIMIT 1"
-)
+_PATIENCE = 60.0
+"""Seconds: who puts packs in order may have many of them."""
+_KNOWN = "SELECT 1 FROM {table} WHERE path = ? OR (path > ? AND path < ?) LIMIT 1"
 
 
 class WithForget(Capturing):
@@ -47,7 +44,11 @@ class WithForget(Capturing):
         name; or every file and every word that holds a `text`. The work tree stays as it is.
         With `dry_run` only what it would touch is found out.
         """
-        with FailingAs(TakebackError, "nothing was forgotten"), self._store.tending(), self.held():
+        with (
+            FailingAs(TakebackError, "nothing was forgotten"),
+            self._store.tending(_PATIENCE),
+            self.held(),
+        ):
             self._forgetter(progress).go_on()
             wish = self._wish(tuple(map(os.fsencode, paths)), turn, content, text, names, inside)
             doing = self._forgetter(progress)
@@ -66,7 +67,7 @@ class WithForget(Capturing):
 
         with FailingAs(TakebackError, "forgetting is not finished"):
             began = forgetting.under_way(self.ledger) is not None
-            with self._store.tending(), self.held():
+            with self._store.tending(_PATIENCE), self.held():
                 self._forgetter(progress).go_on()
                 self._cache = None
                 return began
@@ -79,9 +80,30 @@ class WithForget(Capturing):
             within, beyond = self._sorted((word,), inside)
         except UsageError:
             return False
-        rows = [self.ledger.rows(_KNOWN, (path,)) for path in within]
-        rows += [self.ledger.rows(_KNOWN_OUTSIDE, (path,)) for path in beyond]
-        return any(rows)
+        return any(map(self._is_known, within)) or any(
+            self._is_in_table("outside", path) for path in beyond
+        )
+
+    def _is_known(self, path: bytes) -> bool:
+        """Whether some turn, or somebody else, changed a path, or the newest state holds it."""
+        if self._is_in_table("deltas", path):
+            return True
+        newest = self.ledger.newest()
+        if newest is None:
+            return False
+        from takeback.engine import lookup
+        from takeback.engine.compare import Saved
+
+        state = Saved(self._store.reader(), newest, self.ledger)
+        try:
+            return lookup.find(state, path) is not None
+        finally:
+            state.close()
+
+    def _is_in_table(self, table: str, path: bytes) -> bool:
+        """Whether a table knows a path, or something below it."""
+        span = (path, path + b"/", path + b"0")  # the character after `/`
+        return bool(self.ledger.rows(_KNOWN.format(table=table), span))
 
     # -- what is meant -------------------------------------------------------------------------
 
@@ -146,7 +168,7 @@ class WithForget(Capturing):
         candidates = place.candidates(path)
         for each in candidates:
             there = os.path.lexists(os.path.join(self.root, each))
-            if there or self.ledger.rows(_KNOWN, (each,)):
+            if there or self._is_known(each):
                 return each
         return candidates[0]
 
