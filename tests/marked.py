@@ -55,6 +55,7 @@ def plant(tree: Path, home: Path) -> dict[str, str]:
         (tree / "shared").write_text(f"content {MARK}\n")
         ids["end"] = project.checkpoint("end").id
         _events(project, gone)
+        ids["packs"] = " ".join(project.ledger.packs().values())
         _merge_packs(project)
         (tree / "plain").write_text("three\n")
         ids["last"] = project.checkpoint(f"in the log of the database {MARK}").id

@@ -4,6 +4,7 @@
 from each step on; `./check` tries a share of these.
 """
 
+import json
 import os
 import shutil
 import sqlite3
@@ -112,6 +113,9 @@ def test_a_marker_in_all_places_is_found_by_no_scan(ground: Ground) -> None:
         assert ground.found() == []
         ground.require_the_rest(project)
         assert project.turn(ground.ids["turn"]).label == "prompt with (forgotten) in it"
+        said = json.dumps([event.payload for event in project.ledger.events()])
+        # A pack is called after what was in it, also one that was merged long ago.
+        assert [name for name in ground.ids["packs"].split() if name in said] == []
     assert ground.found() == []
     assert (ground.tree / "loose").read_text() == f"content {MARK}\n"
 

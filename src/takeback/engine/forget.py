@@ -172,7 +172,7 @@ class Forgetting:
                 "manifests": None,
             }
             fact = NewEvent(events.FORGOTTEN, said, self._now)
-            store.ledger.redact(fact, new.events(merged), wish.id)
+            store.ledger.redact(fact, new.events(), wish.id)
         except BaseException:
             store.ledger.abandon()
             if not self._is_committed():

@@ -69,6 +69,7 @@ class Rewriting:
         self._old: set[bytes] = set()
         self._changed = self._own_changed = 0
         self._events = 0
+        self._dead: dict[str, list[bytes]] = {}
 
     def run(self) -> None:
         """Go through everything."""
@@ -76,6 +77,7 @@ class Rewriting:
         for event in self._store.ledger.events():
             self._events += self._redaction.of(event) != event.payload
         self._trees()
+        self._dead = self._find_dead()
 
     def _holdings(self) -> "dict[str, list[bytes]]":
         found = {}
@@ -133,7 +135,7 @@ class Rewriting:
     def _mark(self, row: "CheckpointRow", keep: "_Commit") -> None:
         self.purge.marks |= {row.view, row.keep, keep.tree}
         for commit in (row.view, row.keep):
-            self.purge.series[commit] = b"c" + commit[:0]
+            self.purge.series[commit] = b"c"
         self.purge.series[keep.tree] = b"k"
 
     def _follow(self, row: "CheckpointRow", folder: "Folder", above: "_Above") -> None:
@@ -172,9 +174,9 @@ class Rewriting:
     @property
     def is_needed(self) -> bool:
         """Whether there is anything to do."""
-        return bool(self._new or self._events or self.dead())
+        return bool(self._new or self._events or self._dead)
 
-    def dead(self) -> "dict[str, list[bytes]]":
+    def _find_dead(self) -> "dict[str, list[bytes]]":
         """The packs that hold something which nobody needs, and what of them is needed."""
         marks = self.purge.marks
         return {
@@ -186,7 +188,7 @@ class Rewriting:
     def pieces(self) -> "Iterator[Piece]":
         """What is copied out of such packs, each kind of thing by its versions, oldest first."""
         series = self.purge.series
-        for name, held in self.dead().items():
+        for name, held in self._dead.items():
             for oid in held:
                 yield Piece(oid, name.encode(), series.get(oid, oid))
 
@@ -198,32 +200,31 @@ class Rewriting:
                 found |= {oid, self.purge.hashes[oid]}
         return found
 
-    def events(self, merged: "Merged") -> "dict[int, Said]":
+    def events(self) -> "dict[int, Said]":
         """What events have to say from now on, by number; only those that change."""
-        dead = set(self.dead())
+        live = set(self.packs.values()) - self._dead.keys()
         changed = {}
         for event in self._store.ledger.events():
             said = self._redaction.of(event)
             if event.kind == events.CHECKPOINT_TAKEN:
                 said.update(self._new.get(str(said.get("checkpoint")), {}))
             if said.get("packs"):
-                # The name of a pack is a hash of what was in it.
+                # The name of a pack is a hash of what was in it, also of one that was merged since.
                 said["packs"] = [
-                    [number, "", 0, 0] if name in dead else [number, name, size, objects]
+                    [number, name, size, objects] if name in live else [number, "", 0, 0]
                     for number, name, size, objects in said["packs"]
                 ]
             if said.get("manifests") and bytes.fromhex(said["manifests"]) not in self.purge.marks:
                 said["manifests"] = None
             if said != event.payload:
                 changed[event.seq] = said
-        del merged
         return changed
 
     def places(self, merged: "Merged") -> "tuple[list[list[int]], list[int]]":
         """Where the numbers of rewritten packs lead now, and those that lead nowhere any more."""
         moved, dropped = [], []
         for number, name in sorted(self.packs.items()):
-            if name in self.dead():
+            if name in self._dead:
                 new = merged.places.get(name.encode())
                 if new is None:
                     dropped.append(number)
