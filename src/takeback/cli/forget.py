@@ -72,6 +72,9 @@ COMMAND = Command(
 )
 
 _MOST_SHOWN = 10
+_ONLY_FILES = (
+    "prompts and commands stay as they were: `takeback forget --text` takes a text from them"
+)
 
 
 def run(given: "Arguments", screen: "Screen") -> int:
@@ -196,10 +199,13 @@ def _show(
     if is_trial:
         screen.note("nothing was forgotten yet; once it is, it cannot be taken back")
         return 0
-    screen.say(f"Searched {size(found.scanned)}, unpacked and byte by byte: nothing is left of it")
+    rest = "nothing else" if found.touched and found.touched.elsewhere else "nothing"
+    screen.say(f"Searched {size(found.scanned)}, unpacked and byte by byte: {rest} is left of it")
     for path in (left or [])[:_MOST_SHOWN]:
         shown = safe_line(os.fsdecode(path))
         screen.note(f"{shown} is still in the work tree: the next checkpoint captures it again")
+    if found.kind == PATH:
+        screen.note(_ONLY_FILES)
     screen.note(OUT_OF_REACH)
     return 0
 
