@@ -433,10 +433,10 @@ def test_packs_become_few_and_small(years: Years) -> None:
 
 def test_packs_are_copied_a_few_times_only(years: Years) -> None:
     """What was put together lately is left alone by the next run, until much came."""
-    years.days(25)
+    years.days(60)
     years.gc(days=None, full=True)
     (big,) = {name for name in os.listdir(years.project._store.packs_dir) if b".pack" in name}
-    years.days(4)
+    years.days(1)
     years.gc(days=None)
     assert big in os.listdir(years.project._store.packs_dir)
 

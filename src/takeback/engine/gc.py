@@ -381,8 +381,8 @@ class _Order:
 def _chosen(live: "list[int]", sizes: "list[int]", *, full: bool) -> "set[int]":
     """The packs to write anew: those with much garbage, and small ones until all are in order.
 
-    In order means that each pack is at least twice as large as the next smaller one. So a byte is
-    copied as often as its pack can double, and not in each run.
+    In order means that each pack is at least eight times as large as the next smaller one: few
+    have to begin series anew, whose first versions are whole, and no byte is copied in each run.
     """
     if full:
         return set(range(len(sizes)))
@@ -390,11 +390,11 @@ def _chosen(live: "list[int]", sizes: "list[int]", *, full: bool) -> "set[int]":
     order = sorted((p for p in range(len(sizes)) if live[p]), key=lambda p: live[p])
     split = 0
     for at in range(len(order) - 1, 0, -1):
-        if live[order[at]] < 2 * live[order[at - 1]]:
+        if live[order[at]] < 8 * live[order[at - 1]]:
             split = at + 1
             break
     total = sum(live[p] for p in order[:split])
-    while split and split < len(order) and live[order[split]] < 2 * total:
+    while split and split < len(order) and live[order[split]] < 8 * total:
         total += live[order[split]]
         split += 1
     return chosen | set(order[:split])
