@@ -12,6 +12,7 @@ import pytest
 
 import oracle
 import takeback
+from takeback import tending
 from takeback.engine import retention
 from takeback.errors import (
     BusyError,
@@ -177,11 +178,11 @@ def test_what_is_no_age_and_no_size_is_refused(given: object) -> None:
 
 def test_settings_are_obeyed(years: Years) -> None:
     """The table `retention` decides, and at least 20 turns stay whatever it says."""
-    years.days(40)
+    years.days(26)
     (years.home / "config.toml").write_text("[retention]\ndays = 2\nturns = 1\n")
     years.wait(50)
     years.project.gc()
-    assert years.kept_turns() == list(range(20, 40))
+    assert years.kept_turns() == list(range(6, 26))
     (years.home / "config.toml").write_text('[retention]\nturns = "many"\n')
     with pytest.raises(UsageError, match="turns"):
         years.project.gc()
@@ -387,35 +388,71 @@ def test_the_log_still_tells_everything(years: Years) -> None:
     assert state.changes
 
 
+def says(years: Years, *words: str) -> tuple[int, str]:
+    """The exit code of a command, and all that it prints."""
+    done = subprocess.run(
+        [sys.executable, "-I", "-m", "takeback", *words],
+        cwd=years.tree,
+        env={**os.environ, "TAKEBACK_HOME": str(years.home)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return done.returncode, done.stdout + done.stderr
+
+
 def test_commands_say_that_files_are_no_longer_kept(years: Years) -> None:
     """`log`, `show` and `verify` say so; so does what asks for files, with exit code 1."""
     years.days(12)
     years.gc(days=2, turns=3)
     years.close()
 
-    def takeback_says(*words: str) -> tuple[int, str]:
-        done = subprocess.run(
-            [sys.executable, "-I", "-m", "takeback", *words],
-            cwd=years.tree,
-            env={**os.environ, "TAKEBACK_HOME": str(years.home)},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        return done.returncode, done.stdout + done.stderr
-
     old = years.turns[0].id
-    assert "files no longer kept" in takeback_says("log", "--all")[1]
-    assert "no longer kept" in takeback_says("show", old)[1]
-    code, said = takeback_says("extract", old, str(years.tree.parent / "x"))
+    assert "files no longer kept" in says(years, "log", "--all")[1]
+    assert "no longer kept" in says(years, "show", old)[1]
+    code, said = says(years, "extract", old, str(years.tree.parent / "x"))
     assert code == 1
     assert "no longer kept (since " in said
-    code, said = takeback_says("verify")
+    code, said = says(years, "verify")
     assert code == 0
     assert "9 older checkpoints are no longer kept" in said
-    code, said = takeback_says("gc", "--dry-run")
+    code, said = says(years, "gc", "--dry-run")
     assert code == 0
     assert said.startswith("Nothing would go")
+
+
+def test_keep_and_gc_say_what_they_do(years: Years) -> None:
+    """Each says what happened, and how to turn it round where that is possible."""
+    years.days(25, each=0)
+    (years.home / "config.toml").write_text("[retention]\nturns = 20\n")
+    (state, *_) = [years.project.turn(turn.id).after for turn in years.turns]
+    years.close()
+    code, said = says(years, "keep", state, "-m", "the first")
+    assert (code, said.splitlines()[-1]) == (
+        0,
+        f"`takeback keep --release {state[:8]}` releases it",
+    )
+    assert '"the first"' in says(years, "keep")[1]
+    code, said = says(years, "gc", "--max-age", "0.000001d")
+    assert code == 0
+    assert "Went   the files of 4 checkpoints, 5 turns with them  (as you asked)" in said
+    assert f"Pinned 1 state: {state[:8]}" in said
+    assert "Kept   20 turns, 22 checkpoints" in said
+    assert "keeps it again" in says(years, "keep", "--release", state)[1]
+    assert says(years, "keep", "--release", state)[0] == 2
+    assert says(years, "keep", "--release")[0] == 2
+    assert "Nothing is kept" in says(years, "keep")[1]
+    assert says(years, "gc", "--max-age", "soon")[0] == 2
+
+
+def test_wrong_settings_do_not_hide_where_one_is(years: Years) -> None:
+    """Bare `takeback` answers and says what is wrong; an agent notices nothing."""
+    years.days(1)
+    (years.home / "config.toml").write_text('[retention]\ndays = "soon"\n')
+    code, said = says(years)
+    assert code == 0
+    assert "`soon` is no age" in said
+    years.days(1)
 
 
 # -- packs and the view ------------------------------------------------------------------------
@@ -656,8 +693,8 @@ def test_litter_of_a_run_that_died_is_removed(years: Years) -> None:
     assert not [name for name in os.listdir(packs) if name.startswith(("tmp-", "pack-000000"))]
 
 
-def test_it_is_time_when_packs_are_many_or_files_old(years: Years) -> None:
-    """By itself it runs after 50 packs, or for what is old, and then not for a day."""
+def test_it_is_time_when_files_are_old(years: Years) -> None:
+    """By itself it runs for what is old, and then not for a day."""
     rules = retention.Rules(days=5, turns=3)
 
     def is_due() -> bool:
@@ -671,8 +708,27 @@ def test_it_is_time_when_packs_are_many_or_files_old(years: Years) -> None:
     assert not is_due()
     years.days(2, each=0.3)
     assert not is_due(), "a day has not passed"
-    years.days(60, each=0.001)
-    assert is_due()
+
+
+def test_it_does_not_try_again_at_once(years: Years, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is time when packs are many; but after a run, whatever came of it, not at once."""
+    begun: list[bytes] = []
+
+    def start(root: bytes, _home: bytes) -> bool:
+        begun.append(root)
+        return True
+
+    monkeypatch.setattr(tending, "start", start)
+    years.days(retention.MANY_PACKS + 1, each=0)
+    assert years.project.tend_later()
+    assert begun[-1] == years.project.root
+    with years.project._store.tending():
+        pass
+    assert not years.project.tend_later()
+    years.wait(0.1)
+    assert years.project.tend_later()
+    (years.home / "config.toml").write_text("[gc]\nauto = false\n")
+    assert not years.project.tend_later()
 
 
 def test_it_runs_by_itself_behind_the_scenes(tree: Path, home: Path) -> None:

@@ -1,5 +1,6 @@
 """A project as one takes care of its history: what is kept, and how long."""
 
+import os
 import time
 
 from takeback.capturing import Capturing
@@ -23,6 +24,8 @@ _KEPT = (
 )
 _IS_KEPT = "SELECT 1 FROM kept WHERE checkpoint = ?"
 _LONGEST_LABEL = 1000
+_PAUSE = 600.0
+"""So many seconds are between two runs that nobody asked for."""
 
 
 class Caring(Capturing):
@@ -94,15 +97,24 @@ class Caring(Capturing):
         from takeback.engine import retention
 
         try:
-            if self._around.setting("gc", "auto", True) is not True:
-                return False
-            if not retention.is_due(self.ledger, self.retention(), time.time_ns()):
-                return False
-            from takeback import tending
-
-            return tending.start(self.root, self._home.path)
+            with FailingAs(TakebackError, "it can be done later"):
+                if self._around.setting("gc", "auto", True) is not True or self._is_tended():
+                    return False
+                if not retention.is_due(self.ledger, self.retention(), time.time_ns()):
+                    return False
         except TakebackError:
             return False
+        from takeback import tending
+
+        return tending.start(self.root, self._home.path)
+
+    def _is_tended(self) -> bool:
+        """Whether somebody has tried a moment ago: what failed then would fail again."""
+        try:
+            last = os.stat(self._store.upkeep.path).st_mtime
+        except FileNotFoundError:
+            return False
+        return 0 <= time.time() - last < _PAUSE
 
     def keep(self, ref: str, label: str = "") -> "KeptState":
         """Keep the state that a reference means, whatever its age."""

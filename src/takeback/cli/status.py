@@ -9,6 +9,7 @@ from takeback.cli.arguments import SHOW_SECRETS, Command
 from takeback.cli.checkpoint import as_json
 from takeback.cli.projects import find
 from takeback.cli.render import ago, count, safe_line, size
+from takeback.errors import UsageError
 from takeback.model import reasons
 from takeback.model.jsontext import path_fields
 from takeback.model.safetext import safe
@@ -86,7 +87,12 @@ def _show(project: "Project", status: "Status", screen: "Screen") -> None:
     used = project.usage()
     rows.append(("History", f"{made}, {size(used.total)} in {_text(status.store)}"))
     screen.table(rows, indent="")
-    cap = project.retention().size_cap
+    try:
+        cap = project.retention().size_cap
+    except UsageError as problem:
+        # Whoever asks where he is gets an answer, whatever the settings say.
+        screen.note(f"note: {problem}")
+        cap = 0
     if cap and used.objects > cap:
         told = f"the history is larger than {size(cap)} (`size_cap`)"
         screen.note(f"{told}; `takeback gc --to-size SIZE` lets the oldest files go")
