@@ -546,10 +546,20 @@ def test_to_size_lets_the_oldest_go(years: Years) -> None:
     noise(years, 40)
     done = years.gc(days=None, turns=3, to_size=600_000)
     assert done.why == "size"
-    assert 400_000 < done.after <= 640_000
-    assert 25 <= len(years.kept_turns()) <= 31
+    assert 400_000 < done.after <= 600_000
+    assert 25 <= len(years.kept_turns()) <= 30
     with pytest.raises(NoLongerKeptError, match="to make the history smaller"):
         years.undo(turn=years.turns[0].id)
+    assert years.wrong() == []
+
+
+def test_to_size_makes_room_also_in_large_packs(years: Years) -> None:
+    """Garbage that is less than a third of its pack, and would stay else, goes."""
+    noise(years, 30)
+    years.gc(days=None, full=True)
+    done = years.gc(days=None, turns=3, to_size=500_000)
+    assert done.after <= 500_000 < done.before
+    assert len(years.kept_turns()) >= 20
     assert years.wrong() == []
 
 

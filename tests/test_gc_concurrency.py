@@ -14,7 +14,7 @@ from faults.children import Child, Tell
 from faults.judge import fsck
 from faults.report import FULL, SECONDS, noted, stage
 from faults.tidying import tidy
-from takeback.engine import gc
+from takeback.engine.ordering import Order
 from takeback.engine.reach import Reach
 from takeback.errors import BusyError, DecisionNeededError, NoLongerKeptError, TakebackError
 from takeback.project import Project
@@ -179,7 +179,7 @@ def test_the_lock_is_held_for_moments_only(tree: Path, home: Path) -> None:
 
 
 def _without_a_look_at_what_came_since(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(gc._Order, "covers", lambda *_: True)
+    patch.setattr(Order, "covers", lambda *_: True)
     patch.setattr(Reach, "follow", lambda *_: None)
 
 

@@ -14,7 +14,7 @@ from faults import judge
 from faults.harness import every_nth, parse
 from faults.report import FULL, SECONDS, noted, stage
 from faults.tidying import NAME, Tidying
-from takeback.engine import gc
+from takeback.engine.ordering import Order
 from takeback.engine.reach import Reach
 from takeback.store import fsops, packmerge
 from takeback.store.store import Store
@@ -99,14 +99,14 @@ def _never_sweeps(patch: pytest.MonkeyPatch) -> None:
 
 
 def _drops_what_it_should_copy(patch: pytest.MonkeyPatch) -> None:
-    pieces = gc._Order.pieces
+    pieces = Order.pieces
 
-    def fewer(order: gc._Order) -> list[packmerge.Piece]:
+    def fewer(order: Order) -> list[packmerge.Piece]:
         wanted = list(pieces(order))
         sources = [piece.source for piece in wanted]
         return [p for p in wanted if not (p.series == b"flog" and sources.count(p.source) > 1)]
 
-    patch.setattr(gc._Order, "pieces", fewer)
+    patch.setattr(Order, "pieces", fewer)
 
 
 SABOTAGE = (

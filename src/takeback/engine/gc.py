@@ -15,6 +15,7 @@ and any later run finds it.
 import os
 
 from takeback.engine import retention
+from takeback.engine.ordering import GARBAGE, Order
 from takeback.engine.reach import ALWAYS, Catalog, Reach
 from takeback.errors import BusyError, DamagedStoreError
 from takeback.model.care import Cleanup
@@ -34,8 +35,8 @@ if TYPE_CHECKING:
 
 _TRIES = 4
 _MOST_AT_ONCE = 200
-_GARBAGE = 3
-"""A pack is written anew when more than one part in so many of it is not needed."""
+_INDEXED = 36
+"""What an object takes in the index of its pack."""
 _LAST_MANIFESTS = (
     "SELECT manifests FROM care WHERE manifests IS NOT NULL ORDER BY number DESC LIMIT 1"
 )
@@ -164,7 +165,7 @@ class _Run:
         with _Marking(self._store) as reach:
             self._mark(reach)
             for oid, _, _, number in reach.marks:
-                by_number[number] = by_number.get(number, 0) + reach.catalog.sizes[oid]
+                by_number[number] = by_number.get(number, 0) + reach.catalog.sizes[oid] + _INDEXED
         total, horizon = by_number.pop(ALWAYS, 0), 0
         for number in sorted(by_number, reverse=True):
             total += by_number[number]
@@ -202,7 +203,9 @@ class _Run:
             self._mark(reach)
             to_list = None if wish.dry_run else self._manifests_to_list(reach)
             gone = self._gone_if(trim) if wish.dry_run else lambda _: False
-            order = _Order(reach, full=wish.full, gone=gone)
+            # Who wants it smaller wants all garbage to go.
+            share = 1 << 62 if done.why == retention.TO_SIZE else GARBAGE
+            order = Order(reach, share, full=wish.full, gone=gone)
             done.merged, done.dropped = len(order.rewritten), len(order.dead)
             if wish.dry_run:
                 done.packs_after = done.packs_before - order.fewer
@@ -235,7 +238,7 @@ class _Run:
             return None
         return wanted or None
 
-    def _merge(self, reach: Reach, order: "_Order", to_list: "set[bytes] | None") -> bool:
+    def _merge(self, reach: Reach, order: Order, to_list: "set[bytes] | None") -> bool:
         made: list[SealedPack] = []
         try:
             merged = packmerge.merge(
@@ -276,7 +279,7 @@ class _Run:
 
     def _commit(
         self,
-        order: "_Order",
+        order: Order,
         places: "dict[bytes, int]",
         made: "list[SealedPack]",
         commit: "bytes | None",
@@ -335,66 +338,3 @@ class _Marking:
     def __exit__(self, *_: object) -> None:
         self._reach.close()
         self._objects.close()
-
-
-class _Order:
-    """Which packs are written anew, and of which nothing is needed."""
-
-    def __init__(self, reach: Reach, *, full: bool, gone: "Callable[[int], bool]") -> None:
-        self._reach = reach
-        self._catalog = reach.catalog
-        self._seen = len(reach.marks)
-        self._marks = [mark for mark in reach.marks if not gone(mark[3])]
-        live = [0] * len(self._catalog.names)
-        for oid, place, _, _ in self._marks:
-            live[place] += self._catalog.sizes[oid]
-        self.dead = {place for place, size in enumerate(live) if not size}
-        self.rewritten = _chosen(live, self._catalog.bytes, full=full) - self.dead
-        self.freed = sum(
-            self._catalog.bytes[place] - live[place] for place in self.dead | self.rewritten
-        )
-        self.fewer = len(self.dead) + max(len(self.rewritten) - 1, 0)
-
-    def pieces(self) -> "Iterable[packmerge.Piece]":
-        """What is copied, versions of one thing with the oldest first."""
-        names = self._catalog.names
-        for oid, place, series, _ in reversed(self._marks):
-            if place in self.rewritten:
-                yield packmerge.Piece(oid, names[place], series)
-
-    def covers(self, reach: Reach) -> bool:
-        """Whether nothing that was marked since is in a pack that goes."""
-        going = self.rewritten | self.dead
-        return all(place not in going for _, place, _, _ in reach.marks[self._seen :])
-
-    def moved(self) -> "Iterable[tuple[int, bytes]]":
-        """Numbers that lead to another pack now, with the one that they led to."""
-        for number, place in sorted(self._catalog.numbers.items()):
-            if place in self.rewritten:
-                yield number, self._catalog.names[place]
-
-    def dropped(self) -> "Iterable[int]":
-        """Numbers under which nothing is needed any more."""
-        return (n for n, place in sorted(self._catalog.numbers.items()) if place in self.dead)
-
-
-def _chosen(live: "list[int]", sizes: "list[int]", *, full: bool) -> "set[int]":
-    """The packs to write anew: those with much garbage, and small ones until all are in order.
-
-    In order means that each pack is at least eight times as large as the next smaller one: few
-    have to begin series anew, whose first versions are whole, and no byte is copied in each run.
-    """
-    if full:
-        return set(range(len(sizes)))
-    chosen = {p for p, size in enumerate(sizes) if (size - live[p]) * _GARBAGE > size}
-    order = sorted((p for p in range(len(sizes)) if live[p]), key=lambda p: live[p])
-    split = 0
-    for at in range(len(order) - 1, 0, -1):
-        if live[order[at]] < 8 * live[order[at - 1]]:
-            split = at + 1
-            break
-    total = sum(live[p] for p in order[:split])
-    while split and split < len(order) and live[order[split]] < 8 * total:
-        total += live[order[split]]
-        split += 1
-    return chosen | set(order[:split])

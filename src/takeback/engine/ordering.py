@@ -1,0 +1,77 @@
+"""Which packs are written anew when a store is put in order, and what is copied from them; pure."""
+
+from takeback.store.packmerge import Piece
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from takeback.engine.reach import Reach
+
+GARBAGE = 3
+"""A pack is written anew when more than one part in so many of it is not needed."""
+
+
+class Order:
+    """Which packs are written anew, and of which nothing is needed."""
+
+    def __init__(
+        self, reach: "Reach", share: int, *, full: bool, gone: "Callable[[int], bool]"
+    ) -> None:
+        self._reach = reach
+        self._catalog = reach.catalog
+        self._seen = len(reach.marks)
+        self._marks = [mark for mark in reach.marks if not gone(mark[3])]
+        live = [0] * len(self._catalog.names)
+        for oid, place, _, _ in self._marks:
+            live[place] += self._catalog.sizes[oid]
+        self.dead = {place for place, size in enumerate(live) if not size}
+        self.rewritten = _chosen(live, self._catalog.bytes, share, full=full) - self.dead
+        self.freed = sum(
+            self._catalog.bytes[place] - live[place] for place in self.dead | self.rewritten
+        )
+        self.fewer = len(self.dead) + max(len(self.rewritten) - 1, 0)
+
+    def pieces(self) -> "Iterable[Piece]":
+        """What is copied, versions of one thing with the oldest first."""
+        names = self._catalog.names
+        for oid, place, series, _ in reversed(self._marks):
+            if place in self.rewritten:
+                yield Piece(oid, names[place], series)
+
+    def covers(self, reach: "Reach") -> bool:
+        """Whether nothing that was marked since is in a pack that goes."""
+        going = self.rewritten | self.dead
+        return all(place not in going for _, place, _, _ in reach.marks[self._seen :])
+
+    def moved(self) -> "Iterable[tuple[int, bytes]]":
+        """Numbers that lead to another pack now, with the one that they led to."""
+        for number, place in sorted(self._catalog.numbers.items()):
+            if place in self.rewritten:
+                yield number, self._catalog.names[place]
+
+    def dropped(self) -> "Iterable[int]":
+        """Numbers under which nothing is needed any more."""
+        return (n for n, place in sorted(self._catalog.numbers.items()) if place in self.dead)
+
+
+def _chosen(live: "list[int]", sizes: "list[int]", share: int, *, full: bool) -> "set[int]":
+    """The packs to write anew: those with much garbage, and small ones until all are in order.
+
+    In order means that each pack is at least eight times as large as the next smaller one: few
+    have to begin series anew, whose first versions are whole, and no byte is copied in each run.
+    """
+    if full:
+        return set(range(len(sizes)))
+    chosen = {p for p, size in enumerate(sizes) if (size - live[p]) * share > size}
+    order = sorted((p for p in range(len(sizes)) if live[p]), key=lambda p: live[p])
+    split = 0
+    for at in range(len(order) - 1, 0, -1):
+        if live[order[at]] < _FACTOR * live[order[at - 1]]:
+            split = at + 1
+            break
+    total = sum(live[p] for p in order[:split])
+    while split and split < len(order) and live[order[split]] < _FACTOR * total:
+        total += live[order[split]]
+        split += 1
+    return chosen | set(order[:split])
