@@ -24,8 +24,9 @@ _OF_SQLITE = (b"ledger.db", b"ledger.db-shm")
 _PIECE = 1 << 20
 _LONGEST_HASH = 64
 _SHORT = 4096
+_READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC
 _HEX = re.compile(rb"[0-9a-f]{40,}")
-_left_open: "list[int]" = []
+_left_open: "dict[tuple[int, int], int]" = {}
 """To close a file of SQLite's would drop the locks that our own connections have on it."""
 
 
@@ -154,12 +155,22 @@ def _deflated(path: bytes) -> "Iterator[bytes]":
 
 
 def _pieces(path: bytes) -> "Iterator[bytes]":
-    fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    stays_open = os.path.basename(path) in _OF_SQLITE
+    fd = _opened(path) if stays_open else os.open(path, _READ)
     try:
-        while piece := os.read(fd, _PIECE):
+        offset = 0
+        while piece := os.pread(fd, _PIECE, offset):
+            offset += len(piece)
             yield piece
     finally:
-        if os.path.basename(path) in _OF_SQLITE:
-            _left_open.append(fd)
-        else:
+        if not stays_open:
             os.close(fd)
+
+
+def _opened(path: bytes) -> int:
+    """A file of SQLite's, open, and open for good; each file only once."""
+    found = os.lstat(path)
+    key = (found.st_dev, found.st_ino)
+    if key not in _left_open:
+        _left_open[key] = os.open(path, _READ)
+    return _left_open[key]
