@@ -144,7 +144,7 @@ def unfinished(store: "Store") -> Part:
         part.findings.append(Finding(WARNING, what, advice, can_be_repaired=True))
     for id, phase in ledger.rows("SELECT id, phase FROM forgetting"):
         what = f"forgetting `{id}` is not finished ({phase})"
-        part.findings.append(Finding(WARNING, what, "run `takeback forget` again: it goes on"))
+        part.findings.append(Finding(WARNING, what, "`takeback forget --continue` goes on with it"))
     return part
 
 
