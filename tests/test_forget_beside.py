@@ -191,3 +191,25 @@ def test_in_a_store_that_an_older_program_wrote(old: int, tree: Path, tmp_path: 
         for state in states:
             with pytest.raises(takeback.UnknownReferenceError):
                 project.read(state, path)
+
+
+@pytest.mark.parametrize("names", [False, True])
+def test_while_a_turn_runs(work: Work, names: bool) -> None:
+    """The turn goes on, ends, and can be taken back but for what was forgotten."""
+    work.put("s", SECRET)
+    work.put("a", "one\n")
+    work.checkpoint()
+    with work.turn("both") as turn:
+        with turn.step("Bash", {"command": "x"}):
+            work.put("s", "by the turn\n")
+            work.put("a", "two\n")
+        work.project.forget(["s"], names=names)
+        with turn.step("Bash", {"command": "y"}):
+            work.put("s", "by the turn, again\n")
+            work.put("b", "new\n")
+    assert work.project.turn(turn.id).status == "done"
+    work.project.undo(turn)
+    assert work.text("a") == "one\n"
+    assert work.has_none("b")
+    assert work.text("s") in ("by the turn\n", "by the turn, again\n")
+    require_sound(work)

@@ -24,7 +24,7 @@ from takeback.errors import (
     UnknownReferenceError,
 )
 from takeback.model.forget import Forgotten
-from takeback.store import events, forgetting, fsops, packmerge, view
+from takeback.store import events, forgetting, fsops, journal, packmerge, view
 from takeback.store.events import NewEvent
 from takeback.store.rows import pack_facts
 from takeback.store.sqlite import DatabaseError
@@ -126,6 +126,7 @@ class Forgetting:
 
     def _require_possible(self, wish: "Wish") -> None:
         store = self._store
+        journal.require_sound(store.ledger)
         if store.ledger.has_journal():
             raise BusyError(
                 "a restore is not over yet: some program still writes to a file that it displaced",
