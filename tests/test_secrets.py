@@ -24,6 +24,7 @@ SECRETS = {
     "openai": "sk-" + "proj-abcdEFGH1234ijklMNOP5678",
     "jwt": "eyJhbGciOiJIUzI1NiJ9." + "eyJzdWIiOiIxMjM0In0.dozjgNryP4J3jVmNHl0w5N_XgL0n3I9",
     "password": "hunter2",
+    "told": "tr0ub4dor",
     "quoted": "correct horse battery",
     "flag": "swordfish9",
     "entropy": "Zx81qLmN0pQrS7tUvW2y",
@@ -34,6 +35,7 @@ SECRETS = {
 }
 SENTENCES = {
     "password": "log in with password={} please",
+    "told": "my password is {}, use it",
     "quoted": 'set {{"password": "{}"}} in the file',
     "flag": "mysql --password {} -e quit",
     "entropy": "use api_key: {}",
@@ -58,6 +60,7 @@ HARMLESS = [
     "mvkxlpqrstuv nzwoplkqrstu: two ids of turns; sk-learn and task-runner are packages",
     "Passwords: at least 12 characters. password: required. secret: yes",
     "rename SECRET_NAMES to secret_names; key: src/app/keys/primary_key.py2",
+    "The password is required, the token is optional, and the key is primary2",
     "ssh-rsa is a kind of key; a public one begins with AAAAB3NzaC1yc2E",
     "--key-file ~/.ssh/id_ed25519 --secret-name my-app/prod",
 ]

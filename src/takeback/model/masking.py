@@ -19,7 +19,8 @@ _NAMED = r"""(?xi)
     (?P<name> password | passwd | passphrase | pwd | secret | token | api[_\ -]?key | key
       | credential )
     (?: [_-][a-z0-9]{1,12}+ ){0,2}+
-    (?P<mark> ["'`]? (?: [ \t]{0,8}+ (?: := | => | = | : ) [ \t]{0,8}+ | [ \t]{1,8}+ ) )
+    (?P<mark> ["'`]? (?: [ \t]{0,8}+ (?: := | => | = | : ) [ \t]{0,8}+
+      | [ \t]{1,8}+ (?: is [ \t]{1,8}+ )?+ ) )
 """
 """A word that announces a secret, and what stands between the two. Nothing in it can go back
 further than a few characters, so that no text takes long."""
