@@ -12,6 +12,10 @@ GARBAGE = 3
 """A pack is written anew when more than one part in so many of it is not needed."""
 
 
+_FACTOR = 8
+"""How much larger a pack is than the next smaller one that is left alone."""
+
+
 class Order:
     """Which packs are written anew, and of which nothing is needed."""
 
