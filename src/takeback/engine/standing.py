@@ -153,7 +153,8 @@ class Standing:
         if run.path in touched or self._at(undo.before, run.path) is not None:
             return False
         return any(
-            self._at(run.last, path) is None and self._at(undo.before, path) is not None
+            self._at(run.last, path) is None
+            and (self._at(undo.before, path) or self._at(undo.after, path)) is not None
             for path in touched
         )
 
