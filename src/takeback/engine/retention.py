@@ -30,6 +30,7 @@ _SPANS = {"": 1.0, "d": 1.0, "w": 7.0, "m": 30.0, "y": 365.0, "h": 1 / 24}
 
 _NEWEST = "SELECT coalesce(max(number), 0) FROM checkpoints"
 _FLOOR = "SELECT coalesce(max(number), 0) FROM checkpoints WHERE gone IS NOT NULL"
+_OLDEST_KEPT = "SELECT created FROM checkpoints WHERE number > ? ORDER BY number LIMIT 1"
 _FIRST_SINCE = "SELECT min(number) FROM checkpoints WHERE created > ?"
 _TURNS = (
     "SELECT min(before) FROM (SELECT before FROM turns WHERE paths > 0"
@@ -157,9 +158,12 @@ def is_due(ledger: "Ledger", rules: Rules, now: int) -> bool:
     if ledger.rows(_PACKS, (_SMALL,))[0][0] > MANY_PACKS:
         return True
     last = _number(ledger, _LAST_CARE)
-    if last is not None and 0 <= now - last < _DAY:
+    if rules.days is None or (last is not None and 0 <= now - last < _DAY):
         return False
-    return bool(decide(ledger, rules, now).ranges)
+    # Asked at the end of each session: one state tells whether anything is old at all.
+    for (created,) in ledger.rows(_OLDEST_KEPT, (floor(ledger),)):
+        return created < now - rules.days * _DAY and bool(decide(ledger, rules, now).ranges)
+    return False
 
 
 def decide(ledger: "Ledger", rules: Rules, now: int, *, beyond: int = 0) -> Trim:
