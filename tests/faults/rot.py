@@ -13,6 +13,7 @@ import oracle
 from faults.children import Ended, Tell, in_child
 from oracle import Picture
 from takeback.errors import TakebackError
+from takeback.model.staging import PREFIX
 from takeback.project import Project
 
 T = TypeVar("T")
@@ -167,7 +168,12 @@ def _roll_back(tell: Tell, project: Project, patient: Patient) -> None:
     try:
         done = _tried(tell, "rollback", lambda: project.rollback(id, yes=True))
         expected = before if done is None else patient.pictures[id]
-        for difference in oracle.differences(expected, oracle.picture(patient.tree))[:1]:
+        found = oracle.picture(patient.tree)
+        if done is None:
+            # Where the ledger cannot even say that it is over, our own folder stays: nothing of
+            # the user's is in it that is not also in its place, and who recovers removes it.
+            found = {path: each for path, each in found.items() if not path.startswith(PREFIX)}
+        for difference in oracle.differences(expected, found)[:1]:
             how = "was refused" if done is None else "was done"
             tell({"wrong": f"a rollback to {id} {how}, yet: {difference}"})
     finally:
