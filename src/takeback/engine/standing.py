@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     At = Callable[[int, bytes], Known]
     """What a path was at a checkpoint."""
 
+_RENAMED = "SELECT 1 FROM deltas WHERE origin = ? AND checkpoint > ? AND checkpoint <= ? LIMIT 1"
 _RESTORED = "SELECT path, origin FROM deltas WHERE checkpoint = ? AND who = ? ORDER BY path"
 
 
@@ -149,14 +150,10 @@ class Standing:
                 yield run, run if is_same(*taken) else None
 
     def _is_elsewhere(self, run: Run, undo: "RestoreRow", touched: "set[bytes]") -> bool:
-        """Whether others may have renamed a file since, and the undo found it there."""
+        """Whether others had renamed a file, and the undo found it there."""
         if run.path in touched or self._at(undo.before, run.path) is not None:
             return False
-        return any(
-            self._at(run.last, path) is None
-            and (self._at(undo.before, path) or self._at(undo.after, path)) is not None
-            for path in touched
-        )
+        return bool(self._ledger.rows(_RENAMED, (run.path, run.last, undo.before)))
 
     def _effects(self, runs: "list[Run]", undo: "RestoreRow") -> "dict[int, tuple[Known, Known]]":
         """What became of each path by taking back each of its runs, by the id of the run.
