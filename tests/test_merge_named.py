@@ -439,6 +439,21 @@ def test_one_of_several_comes_back_under_the_name_that_others_gave(work: Work) -
     assert work.text("moved.py") == text(_2="first", _9="second")
 
 
+def test_a_rename_that_could_not_be_undone_goes_with_the_deletion(work: Work) -> None:
+    """What was renamed and then deleted by others comes back under its old name with both."""
+    work.put("code.py", text())
+    with work.session.turn("renames") as renames:
+        work.move("code.py", "moved.py")
+    with work.session.turn("deletes") as deletes:
+        work.remove("moved.py")
+        work.put("other", "other\n")
+    work.project.undo(renames.id)
+    work.project.redo(renames.id)
+    work.project.undo([renames.id, deletes.id])
+    assert work.text("code.py") == text()
+    assert work.has_none("moved.py")
+
+
 def test_what_an_undo_left_alone_is_taken_back_later(work: Work) -> None:
     """What was skipped, and so never put back, still is what the turn itself did."""
     work.put("code.py", text())

@@ -141,7 +141,9 @@ class Standing:
         for run in runs:
             if run.last > undo.before:
                 yield run, run  # the turn went on
-            elif run.path in moved or self._is_elsewhere(run, undo, touched):
+            elif run.path in moved:
+                yield run, run if moved.isdisjoint(touched) else None
+            elif self._is_elsewhere(run, undo, touched):
                 yield run, None
             elif id(run) in effects:
                 yield run, self._left_of(run, effects[id(run)])
