@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     At = Callable[[int, bytes], Known]
     """What a path was at a checkpoint."""
 
-_RENAMED = "SELECT 1 FROM deltas WHERE origin = ? AND checkpoint > ? AND checkpoint <= ? LIMIT 1"
+_RENAMED = "SELECT path FROM deltas WHERE origin = ? AND checkpoint > ? AND checkpoint <= ?"
 _RESTORED = "SELECT path, origin FROM deltas WHERE checkpoint = ? AND who = ? ORDER BY path"
 
 
@@ -155,7 +155,15 @@ class Standing:
         """Whether others had renamed a file, and the undo found it there."""
         if run.path in touched or self._at(undo.before, run.path) is not None:
             return False
-        return bool(self._ledger.rows(_RENAMED, (run.path, run.last, undo.before)))
+        names, seen = [run.path], {run.path}
+        for name in names:
+            for (path,) in self._ledger.rows(_RENAMED, (name, run.last, undo.before)):
+                if path in touched:
+                    return True
+                if path not in seen:
+                    seen.add(path)
+                    names.append(path)
+        return False
 
     def _effects(self, runs: "list[Run]", undo: "RestoreRow") -> "dict[int, tuple[Known, Known]]":
         """What became of each path by taking back each of its runs, by the id of the run.
