@@ -14,6 +14,12 @@ if sys.flags.no_site:
     sys.path += [_source, f"{_source}/../.venv/lib/{_version}/site-packages"]
 
 try:
+    if __name__ == "__main__" and sys.argv[1:] == ["hook"]:
+        # A hook answers, whatever the rest of the program is like, and never fails.
+        from takeback.hooks.entry import finish
+
+        finish()
+
     from takeback.cli.app import entry
 
     if __name__ == "__main__":

@@ -21,3 +21,8 @@ def user_home() -> bytes:
     """The user's home folder; empty if there is none."""
     home = os.path.expanduser(b"~")
     return home if os.path.isabs(home) else b""
+
+
+def project_folder() -> str:
+    """The folder that an agent says it was started in, whose hook we are; empty if it does not."""
+    return os.environ.get("CLAUDE_PROJECT_DIR", "")

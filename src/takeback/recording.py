@@ -130,6 +130,7 @@ class Recorder(SafePoints):
         *,
         whole: bool,
         interrupted: "int | None" = None,
+        conversation: "Mapping[str, str] | None" = None,
         request: "str | None" = None,
     ) -> str:
         """A prompt was submitted. A turn of the session that still runs was interrupted."""
@@ -157,6 +158,8 @@ class Recorder(SafePoints):
                 **facts_of(seen, at),
                 "git": git,
             }
+            if conversation:
+                said["conversation"] = {key: conversation[key] for key in sorted(conversation)}
             parents = (row.opened, seen.cursor)
             now = time.time_ns()
             started = NewEvent(events.TURN_STARTED, said, now, parents=parents, request=request)

@@ -66,6 +66,7 @@ class Session:
         *,
         whole: bool = True,
         interrupted_at: "float | None" = None,
+        conversation: "Mapping[str, str] | None" = None,
         request: "str | None" = None,
     ) -> "Turn":
         """A prompt was submitted: a checkpoint is made, then the turn begins.
@@ -73,12 +74,14 @@ class Session:
         With `whole`, all that happens counts as the turn's until it reports a step; an agent
         that reports each step says `whole=False`, and what happens between steps is yours.
         `interrupted_at` tells when the turn before was interrupted, in seconds since 1970.
+        `conversation` tells where the agent keeps it, and what the agent calls this prompt.
         """
         id = self._notes.recorder.start_turn(
             self.id,
             label,
             whole=whole,
             interrupted=_nanoseconds(interrupted_at),
+            conversation=conversation,
             request=request,
         )
         return Turn(self._notes, id)

@@ -41,6 +41,7 @@ COMMANDS = (
     "projects",
     "config",
     "doctor",
+    "hook",
     "demo",
 )
 """The commands, each with a module of its name or one below; bare `takeback` is `status`."""

@@ -1,0 +1,99 @@
+"""What a hook tells, in our words: the same for every agent.
+
+A payload comes from outside. Whatever it holds, reading it gives a `Call`: what is missing or of
+another kind than it should be is empty.
+"""
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+SESSION_STARTS = "session starts"
+PROMPT = "prompt"
+GOES_ON = "goes on"
+"""A prompt that no human wrote: something in the background is done, and the agent is told."""
+BEFORE_TOOL = "before tool"
+AFTER_TOOL = "after tool"
+BATCH_OVER = "batch over"
+"""All calls that the model made at once have returned, also those that were refused."""
+STOPS = "stops"
+FAILS = "fails"
+SUBAGENT_STOPS = "subagent stops"
+SESSION_ENDS = "session ends"
+OTHER = "other"
+"""An event that changes nothing for us, or that nobody knows."""
+
+
+class Call:
+    """One event of an agent.
+
+    `turn` is the agent's own id of the prompt that all this is for, `call` that of the tool call.
+    `background` tells that what the tool started goes on; `task` is what the agent calls it.
+    `calls` are the ids of a batch. `folder` is where the agent was started, `cwd` where it is now.
+    """
+
+    __slots__ = (
+        "agent",
+        "background",
+        "call",
+        "calls",
+        "cwd",
+        "failed",
+        "folder",
+        "given",
+        "kind",
+        "name",
+        "prompt",
+        "session",
+        "source",
+        "subagent",
+        "task",
+        "tool",
+        "transcript",
+        "turn",
+    )
+
+    def __init__(self, agent: str, name: str, kind: str = OTHER) -> None:
+        self.agent = agent
+        self.name = name
+        self.kind = kind
+        self.session = ""
+        self.turn = ""
+        self.call = ""
+        self.calls: tuple[str, ...] = ()
+        self.cwd = ""
+        self.folder = ""
+        self.transcript = ""
+        self.prompt = ""
+        self.source = ""
+        self.tool = ""
+        self.given: Mapping[str, object] = {}
+        self.failed = False
+        self.background = False
+        self.task = ""
+        self.subagent = ""
+
+
+class Answer:
+    """What the agent, and whoever sits before it, shall hear; empty if nothing."""
+
+    __slots__ = ("to_agent", "to_user")
+
+    def __init__(self, to_agent: str = "", to_user: str = "") -> None:
+        self.to_agent = to_agent
+        self.to_user = to_user
+
+
+def text(payload: "Mapping[str, object]", *names: str) -> str:
+    """The first of some fields that is a text."""
+    for name in names:
+        value = payload.get(name)
+        if isinstance(value, str):
+            return value
+    return ""
+
+
+def fields(payload: "Mapping[str, object]", name: str) -> "Mapping[str, object]":
+    """A field that holds fields."""
+    value = payload.get(name)
+    return value if isinstance(value, dict) else {}
