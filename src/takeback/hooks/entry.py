@@ -31,7 +31,7 @@ def main() -> int:
     """Hear one event. The exit code is 0, whatever happens."""
     # Also an interrupt: the agent must not notice.
     with suppress(BaseException):
-        said = _answered(_read(0))
+        said = answered(_read(0))
         if said:
             os.write(1, said)
     return 0
@@ -53,7 +53,7 @@ def _read(fd: int) -> bytes:
     return b"".join(pieces)
 
 
-def _answered(data: bytes) -> bytes:
+def answered(data: bytes) -> bytes:
     """The answer to a payload, as the agent wants to read it."""
     payload = parse(data)
     dialect = dialects.of(payload)

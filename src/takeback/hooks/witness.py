@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from takeback.project import Project
     from takeback.store.events import Event
 
+_TELLS_NO_END = ("codex",)
+"""Agents that do not tell when a command that went on in the background is done."""
 PROMPT_NOT_SEEN = "(the prompt was not seen)"
 _LONGEST_ID = 200
 
@@ -48,6 +50,9 @@ class Witness:
         """The session is known now; its first prompt makes the first checkpoint."""
 
     def _prompt(self, session: Session, call: "Call") -> None:
+        if call.agent in _TELLS_NO_END:
+            for step in self._open_shells("z.id = ? AND s.background", session.id):
+                step.end()
         session.turn(
             call.prompt,
             whole=False,
@@ -65,18 +70,23 @@ class Witness:
     def _stops(self, session: Session, call: "Call") -> None:
         turn = self._turn_of(session, call)
         if turn is not None:
-            if call.agent == "codex":
-                self._detach_shells(turn)
+            if call.agent in _TELLS_NO_END:
+                for step in self._open_shells("t.id = ? AND NOT s.background", turn.id):
+                    step.detach()
             turn.end(terms.DONE if call.kind == calls.STOPS else terms.FAILED)
 
-    def _detach_shells(self, turn: Turn) -> None:
-        """Commands that went on in the background told no end, and nobody will tell it."""
+    def _open_shells(self, where: str, id: str) -> "list[Step]":
+        """Commands that went on behind the stop: nobody will tell when they are done.
+
+        What they do until the next prompt is theirs.
+        """
         query = (
-            "SELECT s.id FROM steps s JOIN turns t ON t.number = s.turn WHERE t.id = ?"
-            " AND s.closed IS NULL AND s.kind = ? AND NOT s.background"
+            "SELECT s.id, t.id FROM steps s JOIN turns t ON t.number = s.turn"
+            " JOIN sessions z ON z.number = t.session"
+            f" WHERE s.closed IS NULL AND s.kind = ? AND {where}"  # noqa: S608 - our own words
         )
-        for (id,) in self._ledger.rows(query, (turn.id, terms.SHELL)):
-            Step(self._notes, id, turn.id).detach()
+        rows = self._ledger.rows(query, (terms.SHELL, id))
+        return [Step(self._notes, step, turn) for step, turn in rows]
 
     def _session_ends(self, session: Session, call: "Call") -> None:
         del call
