@@ -96,9 +96,8 @@ class Codex(Agent):
     def common(self) -> dict[str, Any]:
         """Its own names for ids."""
         said = super().common()
-        return {**said, "turn_id": said.pop("prompt_id"), "model": "m"} | {
-            "session_id": self.session
-        }
+        turn = said.pop("prompt_id")
+        return {**said, "turn_id": turn, "model": "m"}
 
 
 def heard(payload: object) -> dict[str, Any]:

@@ -63,6 +63,7 @@ def test_a_prompt_and_what_it_caused_is_a_turn(
     agent.stop()
     (turn,) = turns(project)
     assert (turn.label, turn.status, changed(turn)) == ("make two files", "done", {"b", "c"})
+    assert turn.agent == ("codex" if isinstance(agent, Codex) else "claude-code")
     (tree / "mine").write_text("mine\n")
     project.undo()
     assert sorted(path.name for path in tree.iterdir()) == ["a", "mine"]

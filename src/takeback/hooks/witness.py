@@ -18,6 +18,10 @@ if TYPE_CHECKING:
     from takeback.project import Project
     from takeback.store.events import Event
 
+_OPEN_SHELLS = (
+    "SELECT s.id, t.id FROM steps s JOIN turns t ON t.number = s.turn"
+    " JOIN sessions z ON z.number = t.session WHERE s.closed IS NULL AND s.kind = ? AND "
+)
 _TELLS_NO_END = ("codex",)
 """Agents that do not tell when a command that went on in the background is done."""
 PROMPT_NOT_SEEN = "(the prompt was not seen)"
@@ -80,12 +84,7 @@ class Witness:
 
         What they do until the next prompt is theirs.
         """
-        query = (
-            "SELECT s.id, t.id FROM steps s JOIN turns t ON t.number = s.turn"
-            " JOIN sessions z ON z.number = t.session"
-            f" WHERE s.closed IS NULL AND s.kind = ? AND {where}"  # noqa: S608 - our own words
-        )
-        rows = self._ledger.rows(query, (terms.SHELL, id))
+        rows = self._ledger.rows(_OPEN_SHELLS + where, (terms.SHELL, id))
         return [Step(self._notes, step, turn) for step, turn in rows]
 
     def _session_ends(self, session: Session, call: "Call") -> None:
