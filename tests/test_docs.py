@@ -318,7 +318,7 @@ SECTIONS = (
     *(
         RESTORES if name == "undo" else f"takeback {name}"
         for name in COMMANDS
-        if name not in {"demo", "redo", "rollback"}
+        if name not in {"demo", "hook", "redo", "rollback"}
     ),
     "Errors",
 )
