@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import takeback
-from takeback.hooks import entry
+from takeback import environment
+from takeback.hooks import hearing
 
 MAIN = Path(takeback.__file__).with_name("__main__.py")
 
@@ -102,12 +103,18 @@ class Codex(Agent):
 
 def heard(payload: object) -> dict[str, Any]:
     """What is answered to a payload, in this process."""
-    said = entry.answered(json.dumps(payload).encode())
+    said = hearing.hear(surroundings(), json.dumps(payload).encode())
     return dict(json.loads(said)) if said else {}
 
 
-def hook(data: bytes, **surroundings: str) -> "subprocess.CompletedProcess[bytes]":
+def surroundings() -> tuple[bytes, ...]:
+    """Where a hook is called in a test."""
+    home, user_home = environment.default_home(), environment.user_home()
+    return home, user_home, environment.agent_folder(), os.getcwdb()
+
+
+def hook(data: bytes, **more: str) -> "subprocess.CompletedProcess[bytes]":
     """The real command, as an agent calls it."""
     command = [sys.executable, "-I", "-S", str(MAIN), "hook"]
-    env = {**os.environ, **surroundings}
+    env = {**os.environ, "TAKEBACK_HELPER": "0", **more}
     return subprocess.run(command, input=data, capture_output=True, check=False, env=env)

@@ -1,0 +1,103 @@
+"""Hear one event: what it tells is recorded, and what has to be said is answered.
+
+    payload ──► dialect ──► Call ──► Witness ──► the project's log
+                              │
+    answer ◄── dialect ◄── Answer: what the agent, or its user, has to hear
+
+Whatever goes wrong here is ours, not the agent's: it is noted (`troubles`), the user hears once in
+each conversation that the turn is not covered, and the agent goes on.
+"""
+
+import os
+import time
+
+from takeback.hooks import calls, dialects
+from takeback.hooks.calls import Answer, Call
+from takeback.model import jsontext
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+class Surroundings:
+    """Where a hook was called: the store's home, the user's, the agent's folder, the current one.
+
+    The helper hears events for others, so these come with the event.
+    """
+
+    __slots__ = ("cwd", "folder", "home", "user_home")
+
+    def __init__(self, home: bytes, user_home: bytes, folder: bytes, cwd: bytes) -> None:
+        self.home = home
+        self.user_home = user_home
+        self.folder = folder
+        self.cwd = cwd
+
+
+def hear(words: "tuple[bytes, ...]", data: bytes) -> bytes:
+    """The answer to a payload, as the agent wants to read it."""
+    around = Surroundings(*words)
+    payload = parse(data)
+    dialect = dialects.of(payload)
+    call = dialect.read(payload)
+    call.folder = os.fsdecode(around.folder)
+    told = dialect.answer(call, heard(call, around))
+    return jsontext.dumps(told).encode() + b"\n" if told else b""
+
+
+def parse(data: bytes) -> "Mapping[str, object]":
+    """A payload, whatever was sent: what is no JSON object is an empty one."""
+    text = data.decode("utf-8", "replace").strip()
+    try:
+        payload = jsontext.loads(text)
+    except (ValueError, TypeError, RecursionError):
+        payload = _leniently(text)
+    return payload if isinstance(payload, dict) else {}
+
+
+def _leniently(text: str) -> object:
+    """Some hosts send control characters within strings."""
+    import json
+
+    try:
+        return json.loads(text, strict=False)
+    except (ValueError, RecursionError):
+        return {}
+
+
+def heard(call: Call, around: Surroundings) -> Answer:
+    """Record a call; what has to be said about it."""
+    if call.kind == calls.OTHER or not call.session:
+        return Answer()
+    try:
+        return _recorded(call, around)
+    except Exception as problem:  # noqa: BLE001 -- whatever it is, it is not the agent's
+        return _trouble(call, around, problem)
+
+
+def _recorded(call: Call, around: Surroundings) -> Answer:
+    from takeback.hooks import transcripts
+    from takeback.hooks.witness import Witness
+    from takeback.project import Project
+
+    where = os.path.join(around.cwd, os.fsencode(call.folder or call.cwd or "."))
+    project = Project.open(where, home=around.home, user_home=around.user_home)
+    try:
+        Witness(project, transcripts.interrupted_at).hear(call)
+        return Answer()
+    finally:
+        project.close()
+
+
+def _trouble(call: Call, around: Surroundings, problem: Exception) -> Answer:
+    from takeback.errors import TakebackError
+    from takeback.hooks import troubles
+
+    what = str(problem) if isinstance(problem, TakebackError) else repr(problem)
+    is_new = troubles.note(around.home, time.time_ns(), call.agent, call.name, call.session, what)
+    if not is_new:
+        return Answer()
+    return Answer(
+        to_user=f"Takeback does not cover this turn: {what} (`takeback doctor` tells more)"
+    )

@@ -1,0 +1,160 @@
+"""The resident helper: as if it were not there, only faster."""
+
+import contextlib
+import json
+import os
+import signal
+import socket
+import stat
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+import takeback
+from agents import Agent, hook, surroundings
+from takeback.hooks import line, resident
+
+PATIENCE = 20.0
+
+
+@pytest.fixture
+def project(tree: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[takeback.Project]:
+    """A small project, where hooks may leave a helper behind."""
+    monkeypatch.setenv("TAKEBACK_HELPER", "1")
+    (tree / "a").write_text("a\n")
+    with takeback.open(tree) as opened:
+        yield opened
+    for pid in helpers(home):
+        os.kill(pid, signal.SIGKILL)
+
+
+def helpers(home: Path) -> list[int]:
+    """The processes that hold the right to serve a home."""
+    found = []
+    lock = os.path.realpath(home / "hooks.sock.lock")
+    for process in Path("/proc").iterdir():
+        if process.name.isdigit() and int(process.name) != os.getpid():
+            try:
+                names = [os.readlink(fd) for fd in (process / "fd").iterdir()]
+            except OSError:
+                continue
+            if lock in names:
+                found.append(int(process.name))
+    return found
+
+
+def until(holds: Callable[[], object], what: str) -> None:
+    """Wait for something that must come soon."""
+    end = time.monotonic() + PATIENCE
+    while not holds():
+        assert time.monotonic() < end, f"waited in vain: {what}"
+        time.sleep(0.01)
+
+
+def payload(tree: Path, **more: str) -> bytes:
+    """An event of an agent."""
+    said = {"session_id": "S", "cwd": str(tree), "prompt_id": "P", **more}
+    return json.dumps(said).encode()
+
+
+def begun(tree: Path, home: Path) -> int:
+    """A helper that one hook left behind; its process."""
+    done = hook(payload(tree, hook_event_name="SessionStart"), TAKEBACK_HELPER="1")
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+    until(lambda: helpers(home) and (home / "hooks.sock").exists(), "a helper")
+    (pid,) = helpers(home)
+    return pid
+
+
+def is_answered(home: Path, tree: Path) -> bool:
+    """Whether a helper answers."""
+    said = payload(tree, hook_event_name="Notification")
+    return line.ask(os.fsencode(home), surroundings(), said) is not None
+
+
+def test_the_first_hook_leaves_a_helper_behind(
+    project: takeback.Project, tree: Path, home: Path
+) -> None:
+    """Later events are heard by it, with the same result; one helper is enough."""
+    assert project.id
+    begun(tree, home)
+    assert is_answered(home, tree)
+    for event in ("UserPromptSubmit", "Stop"):
+        said = payload(tree, hook_event_name=event, prompt="go")
+        assert line.ask(os.fsencode(home), surroundings(), said) == b""
+    (turn,) = project.log().turns
+    assert (turn.label, turn.status) == ("go", "done")
+    hook(payload(tree, hook_event_name="SessionStart"), TAKEBACK_HELPER="1")
+    assert len(helpers(home)) == 1
+
+
+def test_only_its_owner_reaches_it(project: takeback.Project, tree: Path, home: Path) -> None:
+    """The socket is its owner's alone."""
+    assert project.id
+    begun(tree, home)
+    found = (home / "hooks.sock").stat()
+    assert stat.S_ISSOCK(found.st_mode)
+    assert found.st_mode & 0o077 == 0
+
+
+def test_it_may_be_killed(project: takeback.Project, tree: Path, home: Path) -> None:
+    """The next hook hears its event itself, and leaves another helper behind."""
+    killed = begun(tree, home)
+    os.kill(killed, signal.SIGKILL)
+    until(lambda: killed not in helpers(home), "its end")
+    assert not is_answered(home, tree)
+    done = hook(payload(tree, hook_event_name="UserPromptSubmit", prompt="go"), TAKEBACK_HELPER="1")
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert [turn.label for turn in project.log().turns] == ["go"]
+    until(lambda: is_answered(home, tree), "another helper")
+
+
+def test_another_program_is_not_asked(
+    project: takeback.Project, tree: Path, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After an upgrade the old helper gives no answer to the new program."""
+    assert project.id
+    begun(tree, home)
+    monkeypatch.setattr(line, "stamp", lambda: b"another program")
+    assert not is_answered(home, tree)
+
+
+@pytest.mark.parametrize("said", [b"", b"\n", b"GET / HTTP/1.1\r\n\r\n", b"\xff" * 5000])
+def test_whoever_says_something_else_gets_no_answer(
+    project: takeback.Project, tree: Path, home: Path, said: bytes
+) -> None:
+    """What is no event of ours ends the connection, and not the helper."""
+    assert project.id
+    begun(tree, home)
+    with socket.socket(socket.AF_UNIX) as stranger:
+        stranger.connect(str(home / "hooks.sock"))
+        stranger.settimeout(PATIENCE)
+        answer = b""
+        with contextlib.suppress(ConnectionError):  # it may break off before all is said
+            stranger.sendall(said)
+            stranger.shutdown(socket.SHUT_WR)
+            answer = stranger.recv(10)
+        assert answer == b""
+    assert is_answered(home, tree)
+
+
+def test_it_ends_when_nobody_asks(project: takeback.Project, tree: Path, home: Path) -> None:
+    """A helper without work goes by itself, and takes its socket along."""
+    assert project.id
+    assert resident.leave_behind(os.fsencode(home), lambda _words, _data: b"", idle=0.2)
+    until(lambda: (home / "hooks.sock").exists() or not helpers(home), "its start")
+    until(lambda: not helpers(home) and not (home / "hooks.sock").exists(), "its end")
+    assert not is_answered(home, tree)
+
+
+def test_without_it_everything_is_the_same(
+    project: takeback.Project, tree: Path, home: Path
+) -> None:
+    """With `TAKEBACK_HELPER=0` nobody is asked, and nobody is left behind."""
+    agent = Agent(tree)
+    agent.prompt("go")
+    hook(payload(tree, hook_event_name="SessionStart"), TAKEBACK_HELPER="0")
+    assert helpers(home) == []
+    assert len(project.log().turns) == 1
