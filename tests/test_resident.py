@@ -27,7 +27,8 @@ def project(tree: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator
     with takeback.open(tree) as opened:
         yield opened
     for pid in helpers(home):
-        os.kill(pid, signal.SIGKILL)
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
 
 
 def helpers(home: Path) -> list[int]:
