@@ -48,7 +48,7 @@ def _become_helper(home: bytes, hear: "Hear", idle: float) -> "NoReturn":
     try:
         os.setsid()
         if os.fork() == 0:
-            nothing = os.open(os.devnull, os.O_RDWR)
+            nothing = os.open(os.devnull, os.O_RDONLY)
             for number in range(3):
                 os.dup2(nothing, number)
             os.closerange(3, os.sysconf("SC_OPEN_MAX"))
