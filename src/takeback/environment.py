@@ -31,3 +31,12 @@ def agent_folder() -> bytes:
 def wants_helper() -> bool:
     """Whether hooks may use a resident helper: not with `TAKEBACK_HELPER=0`."""
     return os.environ.get("TAKEBACK_HELPER", "1") != "0"
+
+
+def settings_folder(variable: str, name: str) -> bytes:
+    """The folder of an agent's own settings: what a variable names, else one in the home folder."""
+    chosen = os.environb.get(variable.encode())
+    if chosen:
+        return os.path.abspath(chosen)
+    home = user_home()
+    return home + b"/" + name.encode() if home else b""

@@ -33,6 +33,18 @@ def find(path: bytes, *, home: bytes) -> "tuple[Root, Home] | None":
     return (found.root, place) if found.root is not None else None
 
 
+def root_of(path: bytes, *, home: bytes, user_home: bytes = b"") -> bytes:
+    """The root of the project that `path` is in, or would be in; makes nothing."""
+    place = Home(home)
+    _require_folder(path)
+    place.exists()
+    found = identity.find(place, path)
+    if found.root is not None:
+        return found.root.path
+    identity.refuse_unsafe(os.path.realpath(path), place, user_home)
+    return _chosen(found.path, path, user_home)
+
+
 def relocate(
     path: bytes, *, home: bytes, user_home: bytes = b"", join: "str | None" = None
 ) -> "tuple[Root, Home]":
@@ -58,10 +70,7 @@ def _create(place: Home, path: bytes, user_home: bytes) -> Root:
         found = identity.find(place, path)
         if found.root is not None:
             return found.root
-        chosen = found.path
-        if chosen in (b"/", os.path.realpath(user_home)):
-            # A repository of dotfiles around everything does not make everything one project.
-            chosen = os.path.realpath(path)
+        chosen = _chosen(found.path, path, user_home)
         identity.refuse_lookalike(place, chosen)
         here = os.lstat(chosen)
         id = place.unclaimed() or ids.from_entropy(os.urandom(8))
@@ -69,6 +78,14 @@ def _create(place: Home, path: bytes, user_home: bytes) -> Root:
         stores.create(place.store_path(root.id))
         place.record(root)
         return root
+
+
+def _chosen(found: bytes, path: bytes, user_home: bytes) -> bytes:
+    """The root of a new project."""
+    if found in (b"/", os.path.realpath(user_home)):
+        # A repository of dotfiles around everything does not make everything one project.
+        return os.path.realpath(path)
+    return found
 
 
 def _join(place: Home, id: str, here: bytes) -> Root:

@@ -41,6 +41,8 @@ COMMANDS = (
     "projects",
     "config",
     "doctor",
+    "install",
+    "uninstall",
     "hook",
     "demo",
 )

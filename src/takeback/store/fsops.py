@@ -52,6 +52,18 @@ def open_or_create(path: "Path", *, mode: int = 0o600) -> int:
     return _with_mode(os.open(path, flags, mode), mode)
 
 
+def open_existing(path: "Path") -> int:
+    """Open a file that is there for writing, and leave what it holds."""
+    _announce("open_existing", path)
+    return os.open(path, os.O_WRONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+
+
+def truncate(fd: int, size: int) -> None:
+    """Cut an open file off."""
+    _announce("truncate", fd, size)
+    os.ftruncate(fd, size)
+
+
 def _with_mode(fd: int, mode: int) -> int:
     # The user's umask may have taken bits away that we need to open the file again.
     if os.fstat(fd).st_mode & 0o777 != mode:

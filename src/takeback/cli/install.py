@@ -1,0 +1,182 @@
+"""`takeback install AGENT`: let an agent call Takeback at each prompt and around each tool."""
+
+import os
+import sys
+
+from takeback import environment
+from takeback.cli import agents
+from takeback.cli.app import folder
+from takeback.cli.arguments import Command
+from takeback.cli.projects import find, opened
+from takeback.cli.render import count, safe_line
+from takeback.errors import TakebackError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from takeback.cli.arguments import Arguments
+    from takeback.cli.render import Screen
+    from takeback.hooks.installing.canary import Song
+    from takeback.hooks.installing.steps import Installation
+    from takeback.model.jsontext import Json
+
+COMMAND = Command(
+    "install",
+    "let an agent call Takeback, so that each of its prompts can be taken back",
+    text=(
+        "AGENT is claude-code or codex. Its settings get one hook for each event that matters;\n"
+        "everything else in them stays as it is, to the byte, and a copy is kept beside them.\n"
+        "Before anything is written, the hooks are tried out in a throw-away project: a prompt, a\n"
+        "change, its undo. In a project, the first checkpoint is made, so that the first prompt\n"
+        "does not wait for it.\n"
+        "Settings are looked for in CLAUDE_CONFIG_DIR or ~/.claude, and in CODEX_HOME or ~/.codex."
+    ),
+    operands=(agents.OPERAND,),
+    options=agents.OPTIONS,
+    examples=(
+        ("takeback install claude-code", "for all your projects"),
+        ("takeback install codex --dry-run", "what would be written?"),
+        ("takeback install claude-code --project", "for this project only"),
+    ),
+)
+
+_MAIN = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "__main__.py")
+_PLUGIN = os.path.join(os.path.dirname(_MAIN), "plugin", "claude-code")
+
+
+def run(given: "Arguments", screen: "Screen") -> int:
+    """Try it out, write it, make the first checkpoint, and tell."""
+    from takeback.hooks.installing import canary, steps
+
+    agent, scope = agents.chosen(given)
+    python, main = _program()
+    path = agents.path_of(agent, scope, given)
+    made = steps.installation(agent, scope, path, python=python, main=main)
+    if given.has("dry-run"):
+        return _show(made, screen)
+    screen.progress("trying the hooks out", 0, 0)
+    song = canary.sing(agent.name, made.commands, dict(os.environ))
+    backup = steps.install(made, environment.default_home())
+    checkpoint = _first_checkpoint(given, screen, is_meant=scope == steps.PROJECT)
+    if screen.json:
+        screen.data(_as_json(made, backup=backup, song=song, checkpoint=checkpoint))
+    else:
+        _tell(made, screen, backup=backup, song=song, checkpoint=checkpoint)
+    return 0
+
+
+def _program() -> "tuple[str, str]":
+    """The interpreter and the file that agents shall run."""
+    from takeback.hooks.installing import command
+
+    if not sys.executable:
+        raise TakebackError("Python does not say where it is, so no agent can be told")
+    main = command.lasting(_MAIN)
+    return command.python_for(sys.executable, main), main
+
+
+def _first_checkpoint(given: "Arguments", screen: "Screen", *, is_meant: bool) -> "str | None":
+    """Make it if this is a project, or is to be one; a failure is told and harms nothing."""
+    here = folder(given)
+    try:
+        if not is_meant:
+            known = find(here, screen)
+            if known is not None:
+                known.close()
+            elif not _is_in_repository(here):
+                return None
+        with opened(here, screen) as project:
+            return project.checkpoint(progress=screen.progress).id
+    except TakebackError as problem:
+        screen.note(f"no first checkpoint was made here: {safe_line(str(problem))}")
+        return None
+
+
+def _is_in_repository(path: bytes) -> bool:
+    from takeback.store import usergit
+
+    top = usergit.top_of_repository(os.path.realpath(path))
+    return top not in {None, b"/", os.path.realpath(environment.user_home())}
+
+
+def _show(made: "Installation", screen: "Screen") -> int:
+    """What would be written."""
+    if screen.json:
+        screen.data(_as_json(made, is_trial=True))
+    elif made.changes:
+        agents.show_diff(made.file, made.data, screen)
+        screen.note("nothing was written; the same without --dry-run writes it")
+    else:
+        screen.say(f"{made.agent.title} calls Takeback already; nothing would be written.")
+    return 0
+
+
+def _as_json(
+    made: "Installation",
+    *,
+    is_trial: bool = False,
+    backup: "bytes | None" = None,
+    song: "Song | None" = None,
+    checkpoint: "str | None" = None,
+) -> "dict[str, Json]":
+    trial = None if song is None else {"events": song.events, "milliseconds": song.milliseconds}
+    is_claude = os.path.isdir(_PLUGIN) and made.agent.name == "claude-code"
+    return {
+        "agent": made.agent.name,
+        "scope": made.scope,
+        "file": made.file.shown,
+        "changed": made.changes and not is_trial,
+        "events": list(made.commands),
+        "command": made.commands["Stop"],
+        "backup": os.fsdecode(backup) if backup is not None else None,
+        "diff": agents.diff(made.file, made.data),
+        "canary": trial,
+        "checkpoint": checkpoint,
+        "plugin": _PLUGIN if is_claude else None,
+        "inverse": agents.opposite("uninstall", made.agent, made.scope),
+    }
+
+
+def _tell(
+    made: "Installation",
+    screen: "Screen",
+    *,
+    backup: "bytes | None",
+    song: "Song",
+    checkpoint: "str | None",
+) -> None:
+    """What was done, what is left to do, and how to take it back."""
+    title, events = made.agent.title, count(len(made.commands), "event")
+    how = "now" if made.changes else "already"
+    screen.say(f"{screen.style(title, 'bold')} {how} calls Takeback, at {events}.")
+    rows = [("settings", safe_line(made.file.shown))]
+    if backup is not None:
+        rows.append(("backup", safe_line(os.fsdecode(backup))))
+    rows.append(("events", ", ".join(made.commands)))
+    rows.append(("command", safe_line(made.commands["Stop"])))
+    times = f"{count(song.events, 'event')}, {song.milliseconds:.0f} ms each"
+    rows.append(("tried out", f"prompt, change, diff, undo in a throw-away project: {times}"))
+    if checkpoint is not None:
+        rows.append(("checkpoint", checkpoint))
+    screen.table(rows)
+    for line in _remarks(made):
+        screen.note(line)
+    screen.note(f"`{agents.opposite('uninstall', made.agent, made.scope)}` takes exactly this out")
+
+
+def _remarks(made: "Installation") -> "list[str]":
+    from takeback.hooks.installing import agents as known
+    from takeback.hooks.installing import steps
+
+    lines = [f"sessions that are open already hear of it when {made.agent.title} starts again"]
+    if made.agent is known.CODEX:
+        lines.append(
+            "Codex runs no hook that you did not look at: start it, open `/hooks` and trust these."
+            "\nUntil then it leaves them out without a word. It asks once: the command line stays"
+            " the same\nwhen Takeback is upgraded"
+        )
+    if made.scope == steps.PROJECT:
+        lines.append(
+            "these settings name paths of this machine; for others who get the file they do nothing"
+        )
+    lines += known.switched_off(made.agent, made.file.text)
+    return lines

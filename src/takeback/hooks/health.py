@@ -1,0 +1,264 @@
+"""Whether agents call us: what is in their settings, whether it works, and when it was last heard.
+
+`look` reads what there is to read, and `findings` says what that means, as `takeback doctor` shows
+it. Nothing is changed.
+"""
+
+import os
+
+from takeback.errors import TakebackError
+from takeback.hooks import troubles
+from takeback.hooks.installing import agents, canary, command, receipts, settingsfile, settingstext
+from takeback.hooks.installing.agents import AGENTS, CODEX
+from takeback.hooks.installing.steps import PROJECT, settings_path
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+    from typing import Any
+
+    from takeback.hooks.installing.agents import Agent
+    from takeback.model.jsontext import Json
+    from takeback.project import Project
+
+    Place = tuple[Agent, str, bytes]
+
+FINE, NOTE, PROBLEM = "fine", "note", "problem"
+_SHOWN_TROUBLES = 5
+
+
+class Finding:
+    """One sentence about hooks, how bad it is, and what to do about it."""
+
+    __slots__ = ("agent", "hint", "level", "text")
+
+    def __init__(self, level: str, text: str, *, agent: str = "", hint: str = "") -> None:
+        self.level = level
+        self.text = text
+        self.agent = agent
+        self.hint = hint
+
+    def as_json(self) -> "dict[str, Json]":
+        """As `takeback doctor --json` prints it."""
+        return {"level": self.level, "agent": self.agent, "text": self.text, "hint": self.hint}
+
+
+class Hooked:
+    """The hooks of ours in one settings file; `problem` is why they do not work."""
+
+    __slots__ = ("agent", "commands", "file", "problem", "remarks", "scope", "wrong")
+
+    def __init__(self, agent: "Agent", scope: str, file: str) -> None:
+        self.agent = agent
+        self.scope = scope
+        self.file = file
+        self.commands: dict[str, str] = {}
+        self.problem = ""
+        self.remarks: list[str] = []
+        self.wrong = ""
+        """Why the file could not be read; then nothing is known of it."""
+
+
+def places(
+    home: bytes, folders: "Mapping[str, bytes]", project: "Project | None" = None
+) -> "list[Place]":
+    """Where hooks may be: the user's settings, this project's, and wherever we put some.
+
+    `folders` are the user's own settings folders, by agent.
+    """
+    found = {
+        settings_path(AGENTS[name], folder): (AGENTS[name], "user")
+        for name, folder in folders.items()
+        if folder
+    }
+    for receipt in receipts.read(home).values():
+        if receipt.agent in AGENTS:
+            found.setdefault(os.fsencode(receipt.file), (AGENTS[receipt.agent], receipt.scope))
+    for agent in AGENTS.values() if project is not None else ():
+        assert project is not None  # or there is nothing to go through
+        folder = os.path.join(project.root, agent.folder.encode())
+        found.setdefault(settings_path(agent, folder), (agent, PROJECT))
+    return [(agent, scope, path) for path, (agent, scope) in found.items()]
+
+
+def look(
+    places: "Iterable[Place]",
+    folders: "Mapping[str, bytes]",
+    surroundings: "Mapping[str, str] | None" = None,
+) -> "list[Hooked]":
+    """What is in settings files; with `surroundings`, each command is tried out in them, too."""
+    found = []
+    for agent, scope, path in places:
+        hooked = _read(agent, scope, path)
+        if hooked is None:
+            continue
+        if agent is CODEX and not hooked.wrong:
+            hooked.remarks += _untrusted(hooked, folders.get(agent.name, b""))
+        if surroundings is not None and not hooked.problem and not hooked.wrong:
+            hooked.problem = _tried(hooked, surroundings)
+        found.append(hooked)
+    return found
+
+
+def heard(project: "Project") -> "dict[str, float]":
+    """When each agent was last heard in a project, in seconds since 1970."""
+    found: dict[str, float] = {}
+    for session in project.sessions(all=True):
+        found[session.agent] = max(session.seen, found.get(session.agent, 0.0))
+    return found
+
+
+def findings(
+    hooked: "Sequence[Hooked]",
+    heard: "Mapping[str, float]",
+    troubles: "Sequence[Mapping[str, Json]]",
+    now: float,
+) -> "list[Finding]":
+    """What all that means; pure."""
+    found: list[Finding] = []
+    for one in hooked:
+        found += _about(one)
+    for agent in AGENTS.values():
+        is_installed = any(one.agent is agent and not one.wrong for one in hooked)
+        found += _about_events(agent, heard.get(agent.name), is_installed=is_installed, now=now)
+    if not any(not one.wrong for one in hooked):
+        hint = f"`takeback install {next(iter(AGENTS))}` lets one"
+        found.append(Finding(NOTE, "no agent is set up to call Takeback", hint=hint))
+    for trouble in troubles[-_SHOWN_TROUBLES:]:
+        name, event, what = (trouble.get(key, "") for key in ("agent", "event", "problem"))
+        when = _ago(now, trouble.get("at"))
+        text = f"a hook failed{when}: {name} {event}: {what}"
+        found.append(Finding(PROBLEM, text, agent=str(name), hint="that turn was not covered"))
+    return found
+
+
+def examine(
+    home: bytes,
+    folders: "Mapping[str, bytes]",
+    now: float,
+    *,
+    project: "Project | None" = None,
+    surroundings: "Mapping[str, str] | None" = None,
+) -> "list[Finding]":
+    """All of it: the section `hooks` of `takeback doctor`."""
+    hooked = look(places(home, folders, project), folders, surroundings)
+    times = heard(project) if project is not None else {}
+    return findings(hooked, times, troubles.read(home), now)
+
+
+# -- one settings file -------------------------------------------------------------------------
+
+
+def _read(agent: "Agent", scope: str, path: bytes) -> "Hooked | None":
+    """The hooks in a file; None if there are none."""
+    hooked = Hooked(agent, scope, os.fsdecode(path))
+    try:
+        text = settingsfile.read(path).text
+        ours = settingstext.ours(text)
+    except TakebackError as problem:
+        hooked.wrong = str(problem)
+        return hooked
+    if not ours:
+        return None
+    hooked.commands = {one.event: str(one.handler["command"]) for one in ours}
+    hooked.remarks = agents.switched_off(agent, text)
+    missing = [event for event in agent.kinds if event not in hooked.commands]
+    if missing:
+        hooked.remarks.append(f"no hook is there for {', '.join(missing)}")
+    hooked.problem = _gone(hooked.commands.values())
+    return hooked
+
+
+def _gone(commands: "Iterable[str]") -> str:
+    """What a command line names and is not there any more."""
+    for one in dict.fromkeys(commands):
+        python, main = command.paths(one)
+        if not main:
+            return "its command line cannot be understood"
+        if not os.access(python, os.X_OK):
+            return f"its interpreter `{python}` is gone"
+        if not os.path.isfile(main):
+            return f"its program `{main}` is gone"
+    return ""
+
+
+def _tried(hooked: Hooked, surroundings: "Mapping[str, str]") -> str:
+    try:
+        canary.sing(hooked.agent.name, hooked.commands, surroundings)
+    except TakebackError as problem:
+        return str(problem)
+    except KeyError as event:
+        return f"no hook is there for {event}"
+    return ""
+
+
+def _untrusted(hooked: Hooked, folder: bytes) -> "list[str]":
+    """Codex runs no hook that the user did not look at; its own settings tell which those are."""
+    import tomllib
+
+    data = settingsfile.read(os.path.join(folder, b"config.toml")).data if folder else None
+    try:
+        said: Any = tomllib.loads((data or b"").decode())
+    except (ValueError, RecursionError):
+        return ["whether Codex trusts them is not known: its `config.toml` cannot be read"]
+    hooks = said.get("hooks")
+    state = hooks.get("state") if isinstance(hooks, dict) else None
+    state = state if isinstance(state, dict) else {}
+    trusted = {
+        key.removeprefix(hooked.file + ":").partition(":")[0]
+        for key, one in state.items()
+        if key.startswith(hooked.file + ":") and isinstance(one, dict) and "trusted_hash" in one
+    }
+    asked = {_snake(event) for event in hooked.commands}
+    if asked <= trusted:
+        return []
+    return ["Codex does not trust them yet, and leaves them out: open `/hooks` in it"]
+
+
+def _snake(event: str) -> str:
+    """`PreToolUse` as Codex writes it in its settings: `pre_tool_use`."""
+    return "".join(f"_{sign.lower()}" if sign.isupper() else sign for sign in event).lstrip("_")
+
+
+# -- words -------------------------------------------------------------------------------------
+
+
+def _about(one: Hooked) -> "list[Finding]":
+    name, title = one.agent.name, one.agent.title
+    again = f"`takeback install {name}{' --project' if one.scope == PROJECT else ''}`"
+    if one.wrong:
+        return [Finding(PROBLEM, one.wrong, agent=name)]
+    if one.problem:
+        text = f"{title} cannot call Takeback from `{one.file}`: {one.problem}"
+        return [Finding(PROBLEM, text, agent=name, hint=f"{again} puts it right")]
+    count = len(one.commands)
+    text = f"{title} calls Takeback at {count} events, by `{one.file}`"
+    found = [Finding(FINE, text, agent=name)]
+    for remark in one.remarks:
+        hint = f"{again} adds what is missing" if remark.startswith("no hook") else ""
+        found.append(Finding(NOTE, f"`{one.file}`: {remark}", agent=name, hint=hint))
+    return found
+
+
+def _about_events(
+    agent: "Agent", last: "float | None", *, is_installed: bool, now: float
+) -> "list[Finding]":
+    if last is not None:
+        text = f"{agent.title} was last heard in this project{_ago(now, last)}"
+        return [Finding(FINE, text, agent=agent.name)]
+    if not is_installed:
+        return []
+    text = f"{agent.title} was not heard in this project yet"
+    hint = "sessions that were open before the install do not call Takeback; start a new one"
+    return [Finding(NOTE, text, agent=agent.name, hint=hint)]
+
+
+def _ago(now: float, then: object) -> str:
+    if not isinstance(then, int | float):
+        return ""
+    seconds = max(0, int(now - then))
+    for length, name in ((86400, "day"), (3600, "hour"), (60, "minute"), (1, "second")):
+        if seconds >= length:
+            number = seconds // length
+            return f" {number} {name}{'s' if number > 1 else ''} ago"
+    return " just now"

@@ -1,0 +1,179 @@
+"""The command line tried out before it is installed: a prompt, a change, its undo.
+
+A throw-away project with a store of its own hears what an agent would tell, through a shell and the
+very command line that goes into the settings. Besides `cli/child`, `cli/demo` and `listeners` this
+is the only module that starts a program, and it plays the agent, so it writes files by itself.
+"""
+
+import json
+import os
+import shutil
+import tempfile
+import time
+
+from takeback.errors import TakebackError
+from takeback.hooks.dialects import codex
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+LONGEST = 60
+"""Seconds that one event may take in a project of two files."""
+_PROMPT = "try Takeback out"
+_BEFORE = {"kept.txt": b"one\n", "lost.txt": b"two\n"}
+
+
+class Song:
+    """What came of it: how many events were heard, and how long each took, in milliseconds."""
+
+    __slots__ = ("events", "milliseconds")
+
+    def __init__(self, events: int, milliseconds: float) -> None:
+        self.events = events
+        self.milliseconds = milliseconds
+
+
+def sing(agent: str, commands: "Mapping[str, str]", environment: "Mapping[str, str]") -> Song:
+    """Let an agent's events be heard and take back what it did; an error if that fails."""
+    place = tempfile.mkdtemp(prefix="takeback-canary-")
+    try:
+        return _Canary(agent, commands, environment, place).sing()
+    finally:
+        shutil.rmtree(place, ignore_errors=True)
+
+
+class _Canary:
+    def __init__(
+        self,
+        agent: str,
+        commands: "Mapping[str, str]",
+        environment: "Mapping[str, str]",
+        place: str,
+    ) -> None:
+        self._agent = agent
+        self._commands = commands
+        self._folder = os.path.join(place, "project")
+        self._home = os.path.join(place, "store")
+        self._environment = {
+            **environment,
+            "TAKEBACK_HOME": self._home,
+            "CLAUDE_PROJECT_DIR": self._folder,
+            # A helper would outlive the throw-away project.
+            "TAKEBACK_HELPER": "0",
+        }
+        self._took: list[float] = []
+
+    def sing(self) -> Song:
+        os.mkdir(self._folder)
+        for name, data in _BEFORE.items():
+            self._write(name, data)
+        self._tell("SessionStart", source="startup")
+        self._tell("UserPromptSubmit", prompt=_PROMPT)
+        shell = {
+            "tool_name": "Bash",
+            "tool_input": {"command": "echo changed > kept.txt; rm lost.txt; echo new > new.txt"},
+            "tool_use_id": "canary-1",
+        }
+        self._tell("PreToolUse", **shell)
+        self._write("kept.txt", b"changed\n")
+        os.unlink(os.path.join(self._folder, "lost.txt"))
+        self._write("new.txt", b"new\n")
+        self._tell("PostToolUse", **shell, tool_response=self._response())
+        self._tell("Stop", stop_hook_active=False)
+        self._take_back()
+        self._tell("SessionEnd", reason="other")
+        return Song(len(self._took), 1000 * sorted(self._took)[len(self._took) // 2])
+
+    def _write(self, name: str, data: bytes) -> None:
+        with open(os.path.join(self._folder, name), "wb") as file:
+            file.write(data)
+
+    def _response(self) -> object:
+        is_codex = self._agent == codex.AGENT
+        return "" if is_codex else {"stdout": "", "stderr": "", "interrupted": False}
+
+    def _payload(self, event: str, more: "Mapping[str, Any]") -> bytes:
+        common: dict[str, Any] = {
+            "session_id": "canary",
+            "transcript_path": f"{self._home}/rollout-canary.jsonl",
+            "cwd": self._folder,
+            "hook_event_name": event,
+            "permission_mode": "default",
+        }
+        own = {"turn_id": "canary-turn", "model": "canary"}
+        if self._agent != codex.AGENT:
+            common["transcript_path"] = f"{self._home}/canary.jsonl"
+            own = {"prompt_id": "canary-turn"} if event != "SessionStart" else {}
+        return json.dumps({**common, **own, **more}).encode()
+
+    def _tell(self, event: str, **more: "Any") -> None:  # noqa: ANN401 -- JSON
+        from subprocess import TimeoutExpired, run
+
+        began = time.monotonic()
+        try:
+            done = run(  # noqa: S603 -- the command line that is about to be installed
+                ["/bin/sh", "-c", self._commands[event]],
+                input=self._payload(event, more),
+                cwd=self._folder,
+                env=self._environment,
+                capture_output=True,
+                check=False,
+                timeout=LONGEST,
+            )
+        except TimeoutExpired:
+            raise _failed(f"`{event}` was not answered within {LONGEST} seconds") from None
+        except OSError as problem:
+            raise _failed(f"no shell could be started: {problem.strerror}") from None
+        self._took.append(time.monotonic() - began)
+        if done.returncode:
+            said = done.stderr.decode("utf-8", "replace").strip()
+            raise _failed(f"`{event}` ended with {done.returncode}: {said[-500:]}")
+        _require_success(event, done.stdout)
+
+    def _take_back(self) -> None:
+        """See the change in the log and take it back."""
+        from takeback.project import Project
+
+        home = os.fsencode(self._home)
+        found = Project.find(os.fsencode(self._folder), home=home) if os.path.isdir(home) else None
+        if found is None:
+            raise _failed("nothing was recorded")
+        with found as project:
+            turns = project.log().turns
+            if [turn.label for turn in turns] != [_PROMPT]:
+                raise _failed("the prompt is not in the log")
+            seen = {change.path: change.verb for change in turns[0].changes}
+            if seen != {b"kept.txt": "write", b"lost.txt": "delete", b"new.txt": "create"}:
+                raise _failed(f"the changes were seen as {seen}")
+            project.undo()
+        if _contents(self._folder) != _BEFORE:
+            raise _failed("the undo did not bring everything back")
+
+
+def _contents(folder: str) -> "dict[str, bytes]":
+    found = {}
+    for name in os.listdir(folder):
+        with open(os.path.join(folder, name), "rb") as file:
+            found[name] = file.read()
+    return found
+
+
+def _require_success(event: str, said: bytes) -> None:
+    """What a hook tells the user is that it failed; whatever it says else is JSON."""
+    if not said.strip():
+        return
+    try:
+        told = json.loads(said).get("systemMessage", "")
+    except (ValueError, AttributeError, RecursionError):
+        told = said.decode("utf-8", "replace")[:500]
+    if told:
+        raise _failed(f"`{event}` was answered: {told}")
+
+
+def _failed(why: str) -> TakebackError:
+    return TakebackError(
+        f"the hooks were tried out in a throw-away project and do not work: {why}",
+        hint="nothing was installed; `takeback doctor` may tell more",
+    )

@@ -1,0 +1,341 @@
+"""The text of a settings file with hooks put in and taken out.
+
+Only what is added or removed changes: indentation, line ends, order, escapes and blanks of the rest
+stay as they are, and what is added looks like what stands around it. What was put in is taken out
+to the byte, but for two things that the text alone cannot tell: whether an empty list or object was
+there before, and which blanks were in it. `before`, the text from before, tells.
+
+    {"hooks": {EVENT: [GROUP, …]}}    GROUP = {"matcher": …, "hooks": [HANDLER, …]}
+"""
+
+import json
+
+from takeback.errors import RefusedError
+from takeback.hooks.installing import jsonspans
+from takeback.hooks.installing.command import is_ours
+from takeback.hooks.installing.jsonspans import ARRAY, MARK, OBJECT, Value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Mapping, Sequence
+    from typing import Any
+
+    Group = Mapping[str, Any]
+    Edit = tuple[int, int, str]
+
+_HOOKS = "hooks"
+
+
+class Found:
+    """A hook of ours: its event, its group, itself, and whether all of the group is ours."""
+
+    __slots__ = ("event", "group", "handler", "is_whole")
+
+    def __init__(self, event: str, group: "Any", handler: "Any", *, is_whole: bool) -> None:  # noqa: ANN401 -- JSON
+        self.event = event
+        self.group = group
+        self.handler = handler
+        self.is_whole = is_whole
+
+
+def put_in(text: str, wanted: "Mapping[str, Group]") -> str:
+    """The text with one group of ours for each event, and no other of ours."""
+    if is_complete(text, wanted):
+        return text
+    text = _replaced(text, wanted)
+    missing = {event: group for event, group in wanted.items() if not _is_there(text, event, group)}
+    text = _taken_out(text, keep=set(wanted) - set(missing), emptied=wanted)
+    return _added(text, missing)
+
+
+def is_complete(text: str, wanted: "Mapping[str, Group]") -> bool:
+    """Whether there is nothing to do."""
+    found = [(one.event, one.group) for one in ours(text)]
+    return sorted(event for event, _ in found) == sorted(wanted) and all(
+        group == wanted[event] for event, group in found
+    )
+
+
+def take_out(text: str, before: str = "") -> str:
+    """The text without anything of ours; what became empty goes, unless it was so before."""
+    return _taken_out(text, keep=(), emptied=_names_of(before))
+
+
+def ours(text: str) -> "list[Found]":
+    """All hooks of ours in a text."""
+    hooks = _hooks(text)
+    if hooks is None:
+        return []
+    found = []
+    for event, groups in _events(hooks):
+        for group in groups.items:
+            handlers = _handlers(group)
+            mine = [one for one in handlers if _is_ours(text, one)]
+            found += [
+                Found(
+                    event,
+                    jsonspans.decoded(text, group),
+                    jsonspans.decoded(text, one),
+                    is_whole=len(mine) == len(handlers),
+                )
+                for one in mine
+            ]
+    return found
+
+
+def is_empty(text: str) -> bool:
+    """Whether a text says nothing at all."""
+    root = jsonspans.parse(text)
+    return root is None or (root.kind == OBJECT and not root.items)
+
+
+# -- reading -----------------------------------------------------------------------------------
+
+
+def _hooks(text: str) -> "Value | None":
+    """The object that the hooks are in; an error for a text that no agent can mean."""
+    root = jsonspans.parse(text)
+    if root is None:
+        return None
+    if root.kind != OBJECT:
+        raise RefusedError("it is not a JSON object")
+    hooks = root.get(_HOOKS)
+    if hooks is None:
+        return None
+    if hooks.kind != OBJECT:
+        raise RefusedError("its `hooks` is not an object")
+    for key, groups in zip(hooks.keys, hooks.items, strict=True):
+        if groups.kind != ARRAY:
+            raise RefusedError(f"its `hooks.{key.name}` is not a list")
+    return hooks
+
+
+def _events(hooks: Value) -> "Iterator[tuple[str, Value]]":
+    """Each event and its list; of two with one name, the last."""
+    for at, key in enumerate(hooks.keys):
+        if hooks.index(key.name) == at:
+            yield key.name, hooks.items[at]
+
+
+def _names_of(text: str) -> "Collection[str]":
+    """The events that a text has a list for, and `hooks` itself under an empty name."""
+    hooks = _hooks(text) if text else None
+    return {""}.union(key.name for key in hooks.keys) if hooks is not None else ()
+
+
+def _handlers(group: Value) -> "list[Value]":
+    inner = group.get(_HOOKS) if group.kind == OBJECT else None
+    return inner.items if inner is not None and inner.kind == ARRAY else []
+
+
+def _is_ours(text: str, handler: Value) -> bool:
+    command = handler.get("command") if handler.kind == OBJECT else None
+    if command is None or command.kind != jsonspans.STRING:
+        return False
+    return is_ours(jsonspans.decoded(text, command))
+
+
+def _is_there(text: str, event: str, group: "Group") -> bool:
+    return [one.group for one in ours(text) if one.event == event] == [group]
+
+
+# -- putting in --------------------------------------------------------------------------------
+
+
+def _replaced(text: str, wanted: "Mapping[str, Group]") -> str:
+    """Groups of ours that are outdated, brought up to date where they stand.
+
+    Codex knows each hook of others by its number, so nobody's number should change.
+    """
+    hooks = _hooks(text)
+    if hooks is None:
+        return text
+    edits: list[Edit] = []
+    style = _Style(text)
+    for event, groups in _events(hooks):
+        mine = [g for g in groups.items if any(_is_ours(text, one) for one in _handlers(g))]
+        if event not in wanted or len(mine) != 1 or len(_handlers(mine[0])) != 1:
+            continue
+        if jsonspans.decoded(text, mine[0]) != wanted[event]:
+            made = style.written(wanted[event], style.indent_at(mine[0].start), groups)
+            edits.append((mine[0].start, mine[0].end, made))
+    return _edited(text, edits)
+
+
+def _added(text: str, missing: "Mapping[str, Group]") -> str:
+    if not missing:
+        return text
+    style = _Style(text)
+    lists = {event: [group] for event, group in missing.items()}
+    root = jsonspans.parse(text)
+    if root is None:
+        mark = MARK if text.startswith(MARK) else ""
+        return mark + style.written({_HOOKS: lists}, "", None) + style.newline
+    hooks = _hooks(text)
+    if hooks is None:
+        return _edited(text, [style.insertion(root, [(_HOOKS, lists)])])
+    known = dict(_events(hooks))
+    edits = [
+        style.insertion(known[event], [("", group)])
+        for event, group in missing.items()
+        if event in known
+    ]
+    new: list[tuple[str, object]] = [(e, made) for e, made in lists.items() if e not in known]
+    if new:
+        edits.append(style.insertion(hooks, new))
+    return _edited(text, edits)
+
+
+class _Style:
+    """How a text is written: line ends, indentation, blanks."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        at = text.find("\n")
+        if at < 0:
+            self.newline = "\r" if "\r" in text else "\n"
+        else:
+            self.newline = "\r\n" if text[at - 1 : at] == "\r" else "\n"
+        root = jsonspans.parse(text)
+        self._unit, self._colon, self._comma = "  ", ": ", ", "
+        self._is_one_line = False
+        if root is not None and root.items:
+            self._learn(root)
+
+    def _learn(self, root: Value) -> None:
+        first = self._text[root.start + 1 : root.first(0)]
+        self._is_one_line = not _has_line_end(first)
+        if not self._is_one_line:
+            self._unit = first[_last_line(first) :]
+        if root.keys:
+            between = self._text[root.keys[0].end : root.items[0].start]
+            self._colon = between if not between.strip(" :") else ": "
+        self._comma = ", " if self._colon.endswith(" ") else ","
+
+    def indent_at(self, at: int) -> str:
+        """What stands before the first sign of the line."""
+        start = _last_line(self._text[:at])
+        line = self._text[start:at].removeprefix(MARK)
+        return line[: len(line) - len(line.lstrip(" \t"))]
+
+    def insertion(self, container: Value, members: "Sequence[tuple[str, object]]") -> "Edit":
+        """Add members behind the last one; those of a list have no names."""
+        is_one_line = self._fits_one_line(container)
+        if container.items:
+            before_first = self._text[container.start + 1 : container.first(0)]
+            indent = before_first[_last_line(before_first) :]
+        else:
+            indent = self.indent_at(container.start) + self._unit
+        mark = self._comma if is_one_line else f",{self.newline}{indent}"
+        made = mark.join(self._member(name, value, indent, container) for name, value in members)
+        if container.items:
+            end = container.items[-1].end
+            return end, end, mark + made
+        if not is_one_line:
+            closing = self.newline + self.indent_at(container.start)
+            made = f"{self.newline}{indent}{made}{closing}"
+        return container.start + 1, container.end - 1, made
+
+    def written(self, value: object, indent: str, inside: "Value | None") -> str:
+        """A value of ours, in the style of what it will stand in."""
+        if inside is not None and self._fits_one_line(inside):
+            separators = (self._comma, self._colon)
+            return json.dumps(value, ensure_ascii=False, separators=separators)
+        made = json.dumps(
+            value, ensure_ascii=False, indent=self._unit, separators=(",", self._colon)
+        )
+        # No line end is in a string of ours: `dumps` would have escaped it.
+        return made.replace("\n", self.newline + indent)
+
+    def _member(self, name: str, value: object, indent: str, container: Value) -> str:
+        made = self.written(value, indent, container)
+        return f"{json.dumps(name)}{self._colon}{made}" if container.kind == OBJECT else made
+
+    def _fits_one_line(self, container: Value) -> bool:
+        if not container.items:
+            return self._is_one_line
+        return not _has_line_end(self._text[container.start + 1 : container.first(0)])
+
+
+def _has_line_end(text: str) -> bool:
+    return "\n" in text or "\r" in text
+
+
+def _last_line(text: str) -> int:
+    """Where the last line of a text begins."""
+    return max(text.rfind("\n"), text.rfind("\r")) + 1
+
+
+# -- taking out --------------------------------------------------------------------------------
+
+
+def _taken_out(text: str, keep: "Collection[str]", emptied: "Collection[str]") -> str:
+    """Without our groups, but those of events to keep.
+
+    Lists that become empty go too, unless they are named in `emptied`.
+    """
+    hooks = _hooks(text)
+    root = jsonspans.parse(text)
+    if hooks is None or root is None:
+        return text
+    edits: list[Edit] = []
+    gone: list[int] = []
+    for event, groups in _events(hooks):
+        if event in keep:
+            continue
+        whole = _empty_groups(text, groups, edits)
+        if whole and len(whole) == len(groups.items) and event not in emptied:
+            at = hooks.index(event)
+            assert at is not None  # it was found by its name
+            gone.append(at)
+        else:
+            edits += _without(groups, whole)
+    if gone and len(gone) == len(hooks.items) and "" not in emptied:
+        at = root.index(_HOOKS)
+        assert at is not None  # the hooks are in it
+        edits = _without(root, [at])
+    else:
+        edits += _without(hooks, gone)
+    return _edited(text, edits)
+
+
+def _empty_groups(text: str, groups: Value, edits: "list[Edit]") -> "list[int]":
+    """The groups that are ours alone; from others, only our handlers are taken."""
+    whole = []
+    for number, group in enumerate(groups.items):
+        handlers = _handlers(group)
+        mine = [at for at, one in enumerate(handlers) if _is_ours(text, one)]
+        if mine and len(mine) == len(handlers):
+            whole.append(number)
+        elif mine:
+            inner = group.get(_HOOKS)
+            assert inner is not None  # it has handlers
+            edits += _without(inner, mine)
+    return whole
+
+
+def _without(container: Value, gone: "Sequence[int]") -> "list[Edit]":
+    """Remove members with one comma each, so that what stays keeps its blanks."""
+    count = len(container.items)
+    if not gone:
+        return []
+    if len(gone) == count:
+        return [(container.start + 1, container.end - 1, "")]
+    edits: list[Edit] = []
+    stay = [at for at in range(count) if at not in gone]
+    for at in gone:
+        if at > stay[-1]:
+            continue
+        edits.append((container.first(at), container.first(at + 1), ""))
+    if gone[-1] > stay[-1]:
+        edits.append((container.items[stay[-1]].end, container.items[-1].end, ""))
+    return edits
+
+
+def _edited(text: str, edits: "Sequence[Edit]") -> str:
+    """A text with some pieces replaced."""
+    pieces, at = [], 0
+    for start, end, new in sorted(edits, key=lambda edit: edit[:2]):
+        pieces += [text[at:start], new]
+        at = end
+    return "".join((*pieces, text[at:]))

@@ -1,0 +1,109 @@
+"""Any JSON document, written in any way, gets our hooks and is the same to the byte without."""
+
+import json
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from takeback.hooks.installing import agents, jsonspans, settingstext
+from takeback.hooks.installing.command import line
+
+PYTHON, MAIN = "/opt/tools/bin/python3", "/opt/tools/lib/takeback/__main__.py"
+WANTED = agents.CODEX.groups(line(PYTHON, MAIN), line(PYTHON, MAIN, tells=True))
+
+NAMES = st.sampled_from(
+    ["hooks", "Stop", "PreToolUse", "matcher", "command", "a", "é", "\ud83d", ""]
+)
+LEAVES = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8)
+VALUES = st.recursive(
+    LEAVES,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(NAMES, inner, max_size=3),
+    max_leaves=8,
+)
+EVENTS = st.sampled_from([*WANTED, "Notification", "Other"])
+HOOKS = st.dictionaries(EVENTS, st.lists(VALUES, max_size=3), max_size=4)
+DOCUMENTS = st.dictionaries(NAMES.filter("hooks".__ne__), VALUES, max_size=4)
+BLANKS = st.sampled_from(["", "", " ", "\n", "\r\n", "\n  ", "\t", "  "])
+
+
+@st.composite
+def texts(draw: st.DrawFn) -> str:
+    """A settings file: a document with hooks or without, with blanks wherever JSON allows some."""
+    document = draw(DOCUMENTS)
+    if draw(st.booleans()):
+        document["hooks"] = draw(HOOKS)
+    if draw(st.booleans()):
+        indent = draw(st.sampled_from([None, 0, 1, 2, 4, "\t"]))
+        made = json.dumps(document, indent=indent, ensure_ascii=True, allow_nan=True)
+    else:
+        made = spread(document, draw)
+    made = draw(BLANKS) + made + draw(BLANKS)
+    mark = draw(st.sampled_from(["", "\ufeff"]))
+    return mark + made.replace("NaN", "0").replace("-Infinity", "0").replace("Infinity", "0")
+
+
+def spread(value: object, draw: st.DrawFn) -> str:
+    """A value as JSON, with blanks between all its signs."""
+    between = draw(BLANKS)
+    if isinstance(value, dict):
+        members = [
+            f"{json.dumps(k)}{draw(BLANKS)}:{between}{spread(v, draw)}" for k, v in value.items()
+        ]
+        return f"{{{between}{f'{between},{between}'.join(members)}{draw(BLANKS)}}}"
+    if isinstance(value, list):
+        return f"[{between}{f'{between},{between}'.join(spread(v, draw) for v in value)}]"
+    return json.dumps(value)
+
+
+def is_tight(text: str) -> bool:
+    """Whether nothing empty in it that we would fill has blanks inside."""
+    root = jsonspans.parse(text)
+    assert root is not None
+    hooks = root.get("hooks")
+    asked = [root, *([hooks, *hooks.items] if hooks is not None else [])]
+    return all(one.items or one.end - one.start == 2 for one in asked)
+
+
+@settings(max_examples=300)
+@given(texts())
+def test_any_document_survives(before: str) -> None:
+    """What is put in is all there, changes nothing else, and is taken out to the byte."""
+    after = settingstext.put_in(before, WANTED)
+    assert settingstext.is_complete(after, WANTED)
+    assert settingstext.put_in(after, WANTED) == after
+    said, told = (json.loads(text.removeprefix("\ufeff")) for text in (before, after))
+    hooks = told.pop("hooks")
+    assert [hooks[event].pop() for event in WANTED] == list(WANTED.values())
+    was = said.pop("hooks", {})
+    assert {e: g for e, g in hooks.items() if g} == {e: g for e, g in was.items() if g}
+    assert told == said
+    out = settingstext.take_out(after, before)
+    assert json.loads(out.removeprefix("\ufeff")) == json.loads(before.removeprefix("\ufeff"))
+    if is_tight(before):
+        assert out == before
+
+
+@settings(max_examples=300)
+@given(texts(), st.data())
+def test_damaged_texts_are_read_as_python_reads_them(text: str, data: st.DataObject) -> None:
+    """One sign more, less or other: accepted if, and only if, the standard's reader accepts it."""
+    at = data.draw(st.integers(0, len(text)))
+    sign = data.draw(st.sampled_from([*'{}[],:"\\ \n\t0-.eEu/n', "true", "\x1f", "é", "\ufeff"]))
+    damaged = text[:at] + sign + text[at + data.draw(st.integers(0, 1)) :]
+    plain = damaged.removeprefix("\ufeff")
+    try:
+        json.loads(plain, parse_constant=fail)
+        is_json = True
+    except ValueError:
+        is_json = not plain.strip(" \t\r\n")
+    try:
+        jsonspans.parse(damaged)
+        is_read = True
+    except jsonspans.NotJsonError:
+        is_read = False
+    assert is_read == is_json
+
+
+def fail(constant: str) -> None:
+    """What Python reads and the standard does not know."""
+    raise ValueError(constant)
