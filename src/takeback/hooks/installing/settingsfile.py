@@ -92,17 +92,13 @@ def require_writable(file: SettingsFile) -> None:
 def replace(file: SettingsFile, data: bytes, *, private: bool = True) -> None:
     """Give the file new content, and make it, with the folders around it, if it is not there."""
     with FailingAs(TakebackError, f"`{file.shown}` could not be written"):
-        _require_unchanged(file)
-        if file.found is not None:
-            if not _replaced_at_once(file, data):
-                _write_into(fsops.open_existing(file.target), data)
-            return
         mode = _PRIVATE if private else _SHARED
         for folder in missing_folders(file):
             fsops.mkdir(folder, mode=mode | (mode & 0o444) >> 2)
             fsops.fsync_dir(os.path.dirname(folder))
-        _write_into(fsops.create(file.target, mode=mode), data)
-        fsops.fsync_dir(os.path.dirname(file.target))
+        _require_unchanged(file)
+        if not _put(file.target, data, mode, file.found):
+            _write_into(fsops.open_existing(file.target), data)
 
 
 def remove(file: SettingsFile) -> None:
@@ -130,22 +126,24 @@ def _require_unchanged(file: SettingsFile) -> None:
         )
 
 
-def _replaced_at_once(file: SettingsFile, data: bytes) -> bool:
-    """Put a new file in its place, if it can have the same owner and nobody has another name."""
-    found = file.found
-    folder = os.path.dirname(file.target)
-    if found is None or found.st_nlink != 1 or not os.access(folder, os.W_OK):
-        return False
-    new = file.target + _NEW  # one name, so that what a crash left is found
-    fsops.discard(new)
-    fd = fsops.create(new, mode=stat.S_IMODE(found.st_mode) & 0o777)
+def _put(path: bytes, data: bytes, mode: int, found: "os.stat_result | None" = None) -> bool:
+    """Put a whole file in its place; False if it could not have the owner that it has."""
+    folder = os.path.dirname(path)
+    if found is not None:
+        if found.st_nlink != 1 or not os.access(folder, os.W_OK):
+            return False
+        mode = stat.S_IMODE(found.st_mode) & 0o777
+    new = path + _NEW  # one name, so that what a crash left is found
+    if os.path.lexists(new):
+        fsops.unlink(new)
+    fd = fsops.create(new, mode=mode)
     made = os.fstat(fd)
     try:
         _write_into(fd, data)
-        if (made.st_uid, made.st_gid) != (found.st_uid, found.st_gid):
+        if found and (made.st_uid, made.st_gid) != (found.st_uid, found.st_gid):
             fsops.discard(new)
             return False
-        fsops.rename(new, file.target)
+        fsops.rename(new, path)
     except BaseException:
         fsops.discard(new)
         raise
@@ -181,22 +179,31 @@ def back_up(file: SettingsFile) -> bytes:
     assert file.data is not None  # nothing needs no backup
     assert file.found is not None
     with FailingAs(TakebackError, f"`{file.shown}` could not be backed up"):
-        path = _free_name(file)
-        fd = fsops.create(path, mode=stat.S_IMODE(file.found.st_mode) & 0o777)
-        try:
-            _write_into(fd, file.data)
-        except BaseException:
-            fsops.discard(path)
-            raise
-        fsops.fsync_dir(os.path.dirname(path))
+        path = _name_of_backup(file)
+        if not os.path.lexists(path):
+            try:
+                _put(path, file.data, stat.S_IMODE(file.found.st_mode) & 0o777)
+            except BaseException:
+                fsops.discard(path)
+                raise
         return path
 
 
-def _free_name(file: SettingsFile) -> bytes:
-    """`settings.json.before-takeback`, or with a number if an older one is kept."""
+def _name_of_backup(file: SettingsFile) -> bytes:
+    """`settings.json.before-takeback`, or with a number if an older one is kept.
+
+    One that holds just this may be what a crash left, and is as good as a new one.
+    """
     first = file.path + _BACKUP
     for number in range(1, _MOST_BACKUPS):
         path = first if number == 1 else b"%s.%d" % (first, number)
-        if not os.path.lexists(path):
+        if not os.path.lexists(path) or read(path).data == file.data:
             return path
     raise RefusedError(f"there are too many backups of `{file.shown}`", hint="remove old ones")
+
+
+def clean_up(file: SettingsFile) -> None:
+    """Remove what a crash left."""
+    for path in (file.target, file.path + _BACKUP):
+        if os.path.lexists(path + _NEW):
+            fsops.discard(path + _NEW)

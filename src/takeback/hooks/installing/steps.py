@@ -109,20 +109,25 @@ def install(made: Installation, home: bytes) -> "bytes | None":
             receipts.keep(home, receipt)
             settingsfile.replace(made.file, made.data, private=made.scope == USER)
     except BaseException:
-        _take_back(receipt, known, home)
+        _take_back(made, receipt, known, home)
         raise
     return os.fsencode(receipt.backup) if receipt.backup else None
 
 
-def _take_back(receipt: Receipt, known: "Receipt | None", home: bytes) -> None:
+def _take_back(made: Installation, receipt: Receipt, known: "Receipt | None", home: bytes) -> None:
     """What was prepared for an install that failed; leaving it would harm nobody."""
-    settingsfile.remove_folders([os.fsencode(folder) for folder in receipt.folders])
     try:
+        if settingsfile.read(made.file.path).data == made.data:
+            # It is written, and only not known to be durable.
+            if known is None:
+                uninstall(removal(made.file.path, home), home)
+            return
+        settingsfile.remove_folders([os.fsencode(folder) for folder in receipt.folders])
         if known is None:
             receipts.drop(home, receipt.file)
         else:
             receipts.keep(home, known)
-    except OSError:
+    except (OSError, TakebackError):
         return  # then the receipt still tells which backup is ours
     if receipt.backup and (known is None or known.backup != receipt.backup):
         fsops.discard(os.fsencode(receipt.backup))
@@ -175,6 +180,7 @@ def removal(path: bytes, home: bytes) -> Removal:
 
 def uninstall(made: Removal, home: bytes) -> None:
     """Write it, and forget what was kept for it."""
+    settingsfile.clean_up(made.file)
     if made.changes:
         settingsfile.require_writable(made.file)
         if made.data is None:

@@ -1,0 +1,744 @@
+"""`takeback install` and `uninstall`: settings, backups, the canary, and what is said about it."""
+
+import json
+import os
+import shutil
+import stat
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import settings_files
+import takeback
+from takeback.cli import app
+from takeback.errors import RefusedError, TakebackError
+from takeback.hooks import health, troubles
+from takeback.hooks.installing import (
+    agents,
+    canary,
+    command,
+    receipts,
+    settingsfile,
+    settingstext,
+    steps,
+)
+from takeback.store import fsops
+
+PACKAGE = Path(takeback.__file__).parent
+MAIN = str(PACKAGE / "__main__.py")
+PLUGIN = PACKAGE / "plugin" / "claude-code"
+BACKUP = "settings.json.before-takeback"
+SHELLS = [shell for shell in ("sh", "bash", "dash", "zsh", "fish") if shutil.which(shell)]
+
+Run = Callable[..., "Said"]
+
+
+class Said:
+    """What a command printed and how it ended."""
+
+    def __init__(self, code: int, out: str, err: str) -> None:
+        self.code = code
+        self.out = out
+        self.err = err
+
+    def json(self) -> dict[str, Any]:
+        """The one object that `--json` printed."""
+        said: dict[str, Any] = json.loads(self.out)
+        return said
+
+
+@pytest.fixture
+def place(tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder of an agent's settings, which its variables name; the tree is no project."""
+    assert home.is_dir()
+    monkeypatch.setattr(fsops, "sync", False)
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    folder = tmp_path / "config"
+    monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(folder))
+    monkeypatch.setenv("CODEX_HOME", str(folder))
+    return folder
+
+
+@pytest.fixture
+def run(place: Path, capsys: pytest.CaptureFixture[str]) -> Run:
+    """Runs a command in this process."""
+    assert not place.exists()
+
+    def call(*words: str) -> Said:
+        code = app.main(list(words))
+        captured = capsys.readouterr()
+        return Said(code, captured.out, captured.err)
+
+    return call
+
+
+@pytest.fixture
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The canary is tried by tests of its own; here it would only take its time."""
+    monkeypatch.setattr(canary, "sing", lambda *_: canary.Song(6, 1.0))
+
+
+def contents(folder: Path) -> dict[str, tuple[int, bytes]]:
+    """Mode and content of every file below a folder; nothing for a folder that is not there."""
+    return {
+        str(path.relative_to(folder)): (path.lstat().st_mode, path.read_bytes())
+        for path in folder.rglob("*")
+        if path.is_file()
+    }
+
+
+def install(path: Path, home: Path, scope: str = steps.USER) -> None:
+    """Install for Claude Code without trying it out."""
+    made = steps.installation(
+        agents.CLAUDE_CODE, scope, os.fsencode(path), python=sys.executable, main=MAIN
+    )
+    steps.install(made, os.fsencode(home))
+
+
+def uninstall(path: Path, home: Path) -> steps.Removal:
+    """Take it out again."""
+    made = steps.removal(os.fsencode(path), os.fsencode(home))
+    steps.uninstall(made, os.fsencode(home))
+    return made
+
+
+# -- settings files ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", settings_files.varied())
+def test_settings_are_as_they_were(name: str, place: Path, home: Path) -> None:
+    """Each varied file gets the hooks once, with a backup, and is the same to the byte without."""
+    data = settings_files.varied()[name]
+    path = place / "settings.json"
+    if data is not None:
+        place.mkdir()
+        path.write_bytes(data)
+        path.chmod(0o640)
+    before = contents(place)
+    install(path, home)
+    installed = contents(place)
+    assert installed["settings.json"][1] != data
+    assert data is None or installed[BACKUP] == before["settings.json"]
+    install(path, home)
+    assert contents(place) == installed
+    assert uninstall(path, home).is_exact
+    assert contents(place) == before
+    assert place.exists() == (data is not None)
+    assert receipts.read(os.fsencode(home)) == {}
+
+
+@pytest.mark.parametrize("name", settings_files.REFUSED)
+def test_settings_that_cannot_be_understood_are_left_alone(
+    name: str, place: Path, run: Run
+) -> None:
+    """A file that is no JSON, or has something else where hooks belong, is refused untouched."""
+    place.mkdir()
+    path = place / "settings.json"
+    path.write_bytes(settings_files.REFUSED[name])
+    before = contents(place)
+    for verb in ("install", "uninstall"):
+        said = run(verb, "claude-code")
+        assert said.code == 1
+        assert "left as it is" in said.err
+        assert str(path) in said.err
+        assert "hint:" in said.err
+    assert contents(place) == before
+
+
+def test_a_link_stays_a_link(place: Path, home: Path, tmp_path: Path) -> None:
+    """What a link leads to is written; the backup is where the agent's settings are."""
+    place.mkdir()
+    real = tmp_path / "dotfiles" / "claude.json"
+    real.parent.mkdir()
+    real.write_text('{"model": "x"}\n')
+    path = place / "settings.json"
+    path.symlink_to("../dotfiles/claude.json")
+    install(path, home)
+    assert path.is_symlink()
+    assert not real.is_symlink()
+    assert settingstext.ours(real.read_text())
+    assert sorted(contents(place)) == ["settings.json", BACKUP]
+    uninstall(path, home)
+    assert path.is_symlink()
+    assert real.read_text() == '{"model": "x"}\n'
+    assert sorted(contents(place.parent / "dotfiles")) == ["claude.json"]
+
+
+def test_a_link_to_nothing_is_followed(place: Path, home: Path, tmp_path: Path) -> None:
+    """A link whose file is not made yet leads to where the file is made, and removed again."""
+    place.mkdir()
+    (place / "settings.json").symlink_to(tmp_path / "dotfiles" / "claude.json")
+    install(place / "settings.json", home)
+    assert (tmp_path / "dotfiles" / "claude.json").is_file()
+    uninstall(place / "settings.json", home)
+    assert not (tmp_path / "dotfiles").exists()
+    assert (place / "settings.json").is_symlink()
+
+
+def test_a_file_with_two_names_keeps_both(place: Path, home: Path) -> None:
+    """A hard link, as some managers of dotfiles make them, is written in place."""
+    place.mkdir()
+    path = place / "settings.json"
+    path.write_text("{}")
+    os.link(path, place / "other")
+    install(path, home)
+    assert path.stat().st_ino == (place / "other").stat().st_ino
+    assert settingstext.ours((place / "other").read_text())
+    uninstall(path, home)
+    assert (place / "other").read_text() == path.read_text() == "{}"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
+def test_the_owner_stays(place: Path, home: Path) -> None:
+    """A file of somebody else, whom root installs for, is still theirs."""
+    place.mkdir()
+    path = place / "settings.json"
+    path.write_text("{}")
+    path.chmod(0o604)
+    os.chown(path, 1234, 4321)
+    install(path, home)
+    found = path.stat()
+    assert (found.st_uid, found.st_gid, stat.S_IMODE(found.st_mode)) == (1234, 4321, 0o604)
+    assert sorted(contents(place)) == ["settings.json", BACKUP]
+
+
+def test_a_read_only_file_is_refused(place: Path, run: Run) -> None:
+    """Somebody protected it, or a program makes it; both are told what to do."""
+    place.mkdir()
+    path = place / "settings.json"
+    path.write_text("{}")
+    path.chmod(0o444)
+    before = contents(place)
+    said = run("install", "claude-code")
+    assert said.code == 1
+    assert "read-only" in said.err
+    assert f"chmod u+w {path}" in said.err
+    assert "--dry-run" in said.err
+    assert contents(place) == before
+    assert run("install", "claude-code", "--dry-run").code in {0, 1}
+
+
+def test_a_folder_in_its_place_is_refused(place: Path, home: Path) -> None:
+    """What is no file is not written."""
+    (place / "settings.json").mkdir(parents=True)
+    with pytest.raises(RefusedError, match="is not a file"):
+        install(place / "settings.json", home)
+
+
+def test_what_somebody_wrote_meanwhile_is_not_lost(place: Path, home: Path) -> None:
+    """If an agent writes its settings between our look and our write, ours fails."""
+    place.mkdir()
+    path = place / "settings.json"
+    path.write_text("{}")
+    made = steps.installation(
+        agents.CLAUDE_CODE, steps.USER, os.fsencode(path), python=sys.executable, main=MAIN
+    )
+    path.write_text('{"model": "new"}')
+    with pytest.raises(TakebackError, match="changed by somebody else"):
+        steps.install(made, os.fsencode(home))
+    assert {name: data for name, (_, data) in contents(place).items()} == {
+        "settings.json": b'{"model": "new"}'
+    }
+    assert receipts.read(os.fsencode(home)) == {}
+
+
+# -- changed since -----------------------------------------------------------------------------
+
+
+def test_what_was_changed_since_is_kept(place: Path, home: Path) -> None:
+    """If the file was edited, only what is ours goes, and the backup of before stays."""
+    place.mkdir()
+    path = place / "settings.json"
+    path.write_text('{\n  "hooks": {\n    "Stop": []\n  }\n}\n')
+    install(path, home)
+    said = json.loads(path.read_text())
+    path.write_text(json.dumps({"model": "x", **said}, indent=2))
+    made = uninstall(path, home)
+    assert not made.is_exact
+    assert json.loads(path.read_text()) == {"model": "x", "hooks": {"Stop": []}}
+    assert (place / BACKUP).read_text() == '{\n  "hooks": {\n    "Stop": []\n  }\n}\n'
+    install(path, home)
+    assert sorted(contents(place)) == ["settings.json", BACKUP, f"{BACKUP}.2"]
+    uninstall(path, home)
+    assert sorted(contents(place)) == ["settings.json", BACKUP]
+
+
+def test_a_file_that_we_made_goes_if_nothing_else_is_in_it(place: Path, home: Path) -> None:
+    """Edited back and forth, it is empty without our hooks; with somebody's words it stays."""
+    path = place / "settings.json"
+    install(path, home)
+    path.write_text(json.dumps(json.loads(path.read_text())))
+    uninstall(path, home)
+    assert not place.exists()
+    install(path, home)
+    path.write_text(json.dumps({"model": "x", **json.loads(path.read_text())}))
+    uninstall(path, home)
+    assert json.loads(path.read_text()) == {"model": "x"}
+
+
+def test_a_lost_receipt_costs_nothing_but_blanks(place: Path, home: Path) -> None:
+    """Our hooks are known by themselves, and all else is still as it was."""
+    place.mkdir()
+    path = place / "settings.json"
+    path.write_bytes(settings_files.varied()["hooks of others: tabs"] or b"")
+    before = path.read_bytes()
+    install(path, home)
+    (home / "installed").write_text("damaged\n[1]\n{}\n")
+    assert uninstall(path, home).changes
+    assert path.read_bytes() == before
+
+
+def test_a_newer_place_keeps_the_first_backup(place: Path, home: Path) -> None:
+    """Installed again from elsewhere, the file has the new command and the old backup."""
+    place.mkdir()
+    path = place / "settings.json"
+    path.write_text('{"model": "x" }')
+    old = steps.installation(
+        agents.CLAUDE_CODE, steps.USER, os.fsencode(path), python="/old/python", main=MAIN
+    )
+    steps.install(old, os.fsencode(home))
+    install(path, home)
+    assert "/old/python" not in path.read_text()
+    assert sorted(contents(place)) == ["settings.json", BACKUP]
+    assert uninstall(path, home).is_exact
+    assert {name: data for name, (_, data) in contents(place).items()} == {
+        "settings.json": b'{"model": "x" }'
+    }
+
+
+# -- faults ------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def stops() -> Iterator[Callable[[int, Callable[[], None]], None]]:
+    """At so many steps on the disk a function is called, which ends what is done."""
+
+    def at(number: int, stop: Callable[[], None]) -> None:
+        left = [number]
+
+        def hook(_: str, __: tuple[object, ...]) -> None:
+            left[0] -= 1
+            if left[0] == 0:
+                stop()
+
+        fsops.hook = hook
+
+    yield at
+    fsops.hook = None
+
+
+@pytest.mark.parametrize("data", [None, b'{"model": "x"}\n'], ids=["no file", "a file"])
+def test_an_install_that_fails_changes_nothing(
+    data: bytes | None, place: Path, home: Path, stops: Callable[..., None]
+) -> None:
+    """Whichever step fails, the settings are as they were, or the install is done."""
+    path = place / "settings.json"
+    if data is not None:
+        place.mkdir()
+        path.write_bytes(data)
+    before = contents(place)
+
+    def fail() -> None:
+        raise OSError(28, "No space left on device")
+
+    for number in range(1, 100):
+        stops(number, fail)
+        try:
+            install(path, home)
+        except TakebackError:
+            fsops.hook = None
+            assert contents(place) == before
+            assert place.exists() == (data is not None)
+        else:
+            break
+    fsops.hook = None
+    assert number > 8
+    uninstall(path, home)
+    assert contents(place) == before
+
+
+@pytest.mark.parametrize("data", [None, b'{"model": "x"}\n'], ids=["no file", "a file"])
+def test_a_crash_can_be_cleaned_up(
+    data: bytes | None, place: Path, home: Path, stops: Callable[..., None]
+) -> None:
+    """Whichever step an install or an uninstall dies at, an uninstall leaves what was before."""
+    path = place / "settings.json"
+    if data is not None:
+        place.mkdir()
+        path.write_bytes(data)
+    before = contents(place)
+
+    def dies(number: int, act: Callable[[], object]) -> bool:
+        child = os.fork()
+        if child == 0:
+            stops(number, lambda: os._exit(9))
+            act()
+            os._exit(0)
+        return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 9
+
+    number = 0
+    while dies(number := number + 1, lambda: install(path, home)):
+        install(path, home)
+        assert uninstall(path, home).changes
+        assert contents(place) == before, number
+    assert number > 8
+    number = 0
+    while dies(number := number + 1, lambda: uninstall(path, home)):
+        uninstall(path, home)
+        assert contents(place) == before, number
+        assert place.exists() == (data is not None)
+        install(path, home)
+    assert number > 4
+
+
+# -- the command line --------------------------------------------------------------------------
+
+
+def sung(python: str, main: str, agent: agents.Agent = agents.CLAUDE_CODE) -> canary.Song:
+    """Try out a command line that may be installed."""
+    groups = agent.groups(command.line(python, main), command.line(python, main, tells=True))
+    commands = {event: group["hooks"][0]["command"] for event, group in groups.items()}
+    return canary.sing(agent.name, commands, dict(os.environ))
+
+
+@pytest.mark.parametrize("agent", agents.AGENTS.values(), ids=agents.AGENTS)
+def test_the_canary_sings(agent: agents.Agent) -> None:
+    """The command line of this very program records a prompt and lets it be taken back."""
+    assert sung(sys.executable, MAIN, agent).events == 6
+
+
+def test_an_installed_package_works_at_any_path(tmp_path: Path) -> None:
+    """Without `site`, in a folder with blanks and quotes in its name, without other packages."""
+    packages = tmp_path / """it's a "site" $HOME""" / "lib"
+    shutil.copytree(PACKAGE, packages / "takeback", ignore=shutil.ignore_patterns("*.so"))
+    python = packages / "py thon"
+    python.symlink_to(Path(sys.executable).resolve())
+    sung(str(python), str(packages / "takeback" / "__main__.py"))
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_a_takeback_that_is_gone_stops_nobody(shell: str, tmp_path: Path) -> None:
+    """In every shell the command line ends well and silently; at a prompt it says what is wrong."""
+    gone = str(tmp_path / "it's gone" / "takeback" / "__main__.py")
+    for python in (sys.executable, "/nowhere/python"):
+        for tells in (False, True):
+            made = command.line(python, gone, tells=tells)
+            done = subprocess.run([shell, "-c", made], capture_output=True, text=True, check=True)
+            assert done.stderr == ""
+            said = json.loads(done.stdout)["systemMessage"] if tells else done.stdout
+            assert ("not covered" in said) == tells
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_the_command_line_works_in_every_shell(shell: str) -> None:
+    """Agents run it by whichever shell their user has."""
+    made = command.line(sys.executable, MAIN)
+    done = subprocess.run(
+        [shell, "-c", made], input="{}", capture_output=True, text=True, check=True
+    )
+    assert (done.stdout, done.stderr) == ("", "")
+
+
+def test_versions_in_paths_are_avoided(tmp_path: Path) -> None:
+    """Homebrew's links and names without a patch level are preferred, if they are the same file."""
+    kept = tmp_path / "Cellar" / "takeback" / "1.2.0" / "libexec" / "main.py"
+    kept.parent.mkdir(parents=True)
+    kept.touch()
+    assert command.lasting(str(kept)) == str(kept)
+    (tmp_path / "opt").mkdir()
+    (tmp_path / "opt" / "takeback").symlink_to(kept.parent.parent)
+    assert command.lasting(str(kept)) == str(tmp_path / "opt" / "takeback" / "libexec" / "main.py")
+    python = tmp_path / "python" / "cpython-3.12.4-linux" / "bin" / "python3.12"
+    python.parent.mkdir(parents=True)
+    python.touch()
+    (tmp_path / "python" / "cpython-3.12-linux").symlink_to("cpython-3.12.4-linux")
+    assert command.lasting(str(python)) == str(python).replace("3.12.4", "3.12")
+    (tmp_path / "python" / "cpython-3.12-linux").unlink()
+    (tmp_path / "python" / "cpython-3.12-linux").mkdir()
+    assert command.lasting(str(python)) == str(python)
+
+
+def test_a_checkout_names_its_own_environment(tmp_path: Path) -> None:
+    """The launcher runs the interpreter behind `.venv`; agents are told the one that stays."""
+    real = tmp_path / "versions" / "python3.11"
+    real.parent.mkdir()
+    real.touch()
+    main = tmp_path / "src" / "takeback" / "__main__.py"
+    assert command.python_for(str(real), str(main)) == str(real)
+    (tmp_path / ".venv" / "bin").mkdir(parents=True)
+    (tmp_path / ".venv" / "bin" / "python").symlink_to(real)
+    assert command.python_for(str(real), str(main)) == str(tmp_path / ".venv" / "bin" / "python")
+
+
+def test_a_path_that_is_not_unicode_is_refused() -> None:
+    """JSON cannot hold it, so nothing is installed that could not work."""
+    with pytest.raises(RefusedError, match="not Unicode"):
+        command.line("/bin/python", os.fsdecode(b"/a\xff/takeback/__main__.py"))
+
+
+# -- the commands ------------------------------------------------------------------------------
+
+
+def test_an_install_tells_what_it_did(run: Run, place: Path, tree: Path) -> None:
+    """Settings, backup, events, checkpoint and the way back are named; again, nothing changes."""
+    place.mkdir()
+    (place / "settings.json").write_text('{\n\t"model": "opus"\n}')
+    (tree / ".git").mkdir()
+    (tree / ".git" / "HEAD").write_text("ref: refs/heads/main\n")
+    (tree / "a.txt").write_text("a\n")
+    before = contents(place)
+    said = run("install", "claude-code", "-C", str(tree))
+    assert said.code == 0
+    assert "Claude Code now calls Takeback, at 10 events." in said.out
+    for part in ("settings.json", BACKUP, "PostToolBatch", "tried out", "checkpoint"):
+        assert part in said.out
+    assert "`takeback uninstall claude-code` takes exactly this out" in said.err
+    installed = contents(place)
+    again = run("install", "claude-code", "-C", str(tree), "--json").json()
+    assert (again["changed"], again["diff"], again["canary"]["events"]) == (False, [], 6)
+    assert again["backup"] == str(place / BACKUP)
+    assert contents(place) == installed
+    assert "hook" in run("log", "-C", str(tree)).err + again["command"]
+    gone = run("uninstall", "claude-code")
+    assert "is as it was before" in gone.out
+    assert "`takeback install claude-code` puts it in again" in gone.err
+    assert contents(place) == before
+    none = run("uninstall", "claude-code")
+    assert (none.code, "nothing to take out" in none.out) == (0, True)
+
+
+@pytest.mark.usefixtures("quick")
+def test_codex_is_told_about_trust(run: Run, place: Path) -> None:
+    """Its hooks do nothing until they are trusted, which only its user can do."""
+    said = run("install", "codex")
+    assert "`/hooks`" in said.err
+    assert "asks once" in said.err
+    hooks = json.loads((place / "hooks.json").read_text())["hooks"]
+    assert list(hooks) == list(agents.CODEX.kinds)
+
+
+@pytest.mark.usefixtures("quick")
+@pytest.mark.parametrize("agent", agents.AGENTS.values(), ids=agents.AGENTS)
+def test_a_project_has_settings_of_its_own(agent: agents.Agent, run: Run, tree: Path) -> None:
+    """With --project the folder of the agent in the project's root is meant, and a first look."""
+    (tree / "src").mkdir()
+    (tree / ".git").mkdir()
+    (tree / ".git" / "HEAD").write_text("ref: refs/heads/main\n")
+    said = run("install", agent.name, "--project", "-C", str(tree / "src"), "--json").json()
+    path = tree / agent.folder / agent.file
+    assert (said["file"], said["scope"], said["changed"]) == (str(path), "project", True)
+    assert said["checkpoint"]
+    assert stat.S_IMODE(path.stat().st_mode) == 0o644
+    assert said["inverse"] == f"takeback uninstall {agent.name} --project"
+    gone = run("uninstall", agent.name, "--project", "-C", str(tree), "--json").json()
+    assert (gone["changed"], gone["as_before"]) == (True, True)
+    assert not path.parent.exists()
+
+
+def test_a_dry_run_shows_and_writes_nothing(run: Run, place: Path, home: Path) -> None:
+    """The diff of the settings is what the install would do to them; so for the way back."""
+    place.mkdir()
+    (place / "settings.json").write_text('{\n  "model": "opus"\n}')
+    before, stores = contents(place), contents(home)
+    said = run("install", "claude-code", "--dry-run")
+    assert '-  "model": "opus"' in said.out
+    assert '+  "model": "opus",' in said.out
+    assert '+    "PreToolUse": [' in said.out
+    assert "nothing was written" in said.err
+    assert run("install", "claude-code", "--dry-run", "--json").json()["changed"] is False
+    assert (contents(place), contents(home)) == (before, stores)
+    install(place / "settings.json", home)
+    installed = contents(place)
+    assert '-    "PreToolUse": [' in run("uninstall", "claude-code", "--dry-run").out
+    assert contents(place) == installed
+
+
+def test_what_does_not_work_is_not_installed(
+    run: Run, place: Path, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """If the canary fails, nothing is written, and the reason is said."""
+    broken = place.parent / "takeback" / "__main__.py"
+    broken.parent.mkdir()
+    broken.write_text("import sys; sys.exit('no such module: sqlite')")
+    monkeypatch.setattr("takeback.cli.install._MAIN", str(broken))
+    said = run("install", "claude-code")
+    assert said.code == 1
+    assert "no such module: sqlite" in said.err
+    assert "nothing was installed" in said.err
+    assert not place.exists()
+    assert receipts.read(os.fsencode(home)) == {}
+    broken.write_text("")
+    assert "nothing was recorded" in run("install", "claude-code").err
+    broken.write_text('print(\'{"systemMessage": "does not cover this"}\')')
+    assert "does not cover this" in run("install", "claude-code").err
+
+
+@pytest.mark.parametrize(
+    ("words", "part"),
+    [
+        (("install", "vim"), "not an agent"),
+        (("install",), "needs AGENT"),
+        (("install", "codex", "--user", "--project"), "not both"),
+        (("uninstall", "vim"), "not an agent"),
+    ],
+)
+def test_calls_that_make_no_sense(words: tuple[str, ...], part: str, run: Run) -> None:
+    """Wrong words are told, with a hint."""
+    said = run(*words)
+    assert said.code == 2
+    assert part in said.err
+    assert "hint:" in said.err
+
+
+@pytest.mark.usefixtures("quick")
+def test_hooks_that_are_switched_off_are_told(run: Run, place: Path) -> None:
+    """Settings that keep all hooks from running are worth a word."""
+    place.mkdir()
+    (place / "settings.json").write_text('{"disableAllHooks": true}')
+    assert "disableAllHooks" in run("install", "claude-code").err
+
+
+# -- the plugin --------------------------------------------------------------------------------
+
+
+def test_the_plugin_has_the_same_hooks() -> None:
+    """Its hooks are those of an install, but for the command that finds Takeback."""
+    told = json.loads((PLUGIN / "hooks" / "hooks.json").read_text())
+    run = 'sh "${CLAUDE_PLUGIN_ROOT}/hooks/takeback.sh"'
+    wanted = agents.CLAUDE_CODE.groups(run, f"{run} tell")
+    assert told["hooks"] == {event: [group] for event, group in wanted.items()}
+    assert json.loads((PLUGIN / ".claude-plugin" / "plugin.json").read_text())["name"] == "takeback"
+
+
+@pytest.mark.parametrize("way", ["in the PATH", "around it"])
+def test_the_plugin_finds_takeback(way: str, tmp_path: Path) -> None:
+    """The canary sings through it: by the command in the PATH, or by the package around it."""
+    tools = tmp_path / "bin"
+    tools.mkdir()
+    plugin = PLUGIN
+    if way == "in the PATH":
+        (tools / "takeback").write_text(f'#!/bin/sh\nexec "{sys.executable}" -I "{MAIN}" "$@"\n')
+        (tools / "takeback").chmod(0o755)
+        plugin = tmp_path / "a copy"
+        shutil.copytree(PLUGIN, plugin)
+    else:
+        (tools / "python3").symlink_to(Path(sys.executable).resolve())
+    told = json.loads((PLUGIN / "hooks" / "hooks.json").read_text())["hooks"]
+    commands = {event: groups[0]["hooks"][0]["command"] for event, groups in told.items()}
+    surroundings = {
+        **os.environ,
+        "PATH": f"{tools}:/usr/bin:/bin",
+        "HOME": str(tmp_path),
+        "CLAUDE_PLUGIN_ROOT": str(plugin),
+    }
+    assert canary.sing("claude-code", commands, surroundings).events == 6
+
+
+def test_a_plugin_without_takeback_stops_nobody(tmp_path: Path) -> None:
+    """Without the command it ends well, and tells so at a prompt only."""
+    shutil.copytree(PLUGIN, tmp_path / "plugin")
+    script = str(tmp_path / "plugin" / "hooks" / "takeback.sh")
+    for more, is_told in (([], False), (["tell"], True)):
+        done = subprocess.run(
+            ["/bin/sh", script, *more],
+            env={"PATH": str(tmp_path), "HOME": str(tmp_path)},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        assert ("does not cover" in done.stdout) == is_told
+        assert not is_told or json.loads(done.stdout)
+
+
+# -- health ------------------------------------------------------------------------------------
+
+
+def examined(place: Path, home: Path, **more: Any) -> list[tuple[str, str]]:  # noqa: ANN401
+    """What the doctor would say: level and text."""
+    folders = {agent.name: os.fsencode(place) for agent in agents.AGENTS.values()}
+    found = health.examine(os.fsencode(home), folders, 1000.0, **more)
+    return [(one.level, one.text) for one in found]
+
+
+def test_nothing_is_installed(place: Path, home: Path) -> None:
+    """Without hooks that is all there is to say."""
+    assert examined(place, home) == [("note", "no agent is set up to call Takeback")]
+
+
+def test_a_good_install_is_fine(place: Path, home: Path, tree: Path) -> None:
+    """Where the hooks are, that they run, and whether they were ever heard."""
+    install(place / "settings.json", home)
+    with takeback.open(tree, home=home) as project:
+        found = examined(place, home, project=project, surroundings=dict(os.environ))
+        assert found == [
+            ("fine", f"Claude Code calls Takeback at 10 events, by `{place / 'settings.json'}`"),
+            ("note", "Claude Code was not heard in this project yet"),
+        ]
+        project.session("claude-code", id="s").turn("go").end()
+        times = health.heard(project)
+        (last,) = [one for one in health.findings([], times, [], times["claude-code"] + 7200)
+                   if one.agent]  # fmt: skip
+    assert last.text == "Claude Code was last heard in this project 2 hours ago"
+
+
+def test_what_is_wrong_is_found(place: Path, home: Path) -> None:
+    """A program that is gone, hooks that are missing, a file that is broken, a hook that failed."""
+    path = place / "settings.json"
+    install(path, home)
+    text = path.read_text()
+    path.write_text(text.replace(sys.executable, "/gone/python"))
+    ((level, said), *_) = examined(place, home)
+    assert (level, "its interpreter `/gone/python` is gone" in said) == ("problem", True)
+    path.write_text(text.replace(MAIN, "/gone/takeback/__main__.py"))
+    assert "its program `/gone/takeback/__main__.py` is gone" in examined(place, home)[0][1]
+    said_without = json.loads(text)
+    del said_without["hooks"]["Stop"]
+    path.write_text(json.dumps(said_without))
+    assert any("no hook is there for Stop" in said for _, said in examined(place, home))
+    path.write_text("{")
+    assert examined(place, home)[0][0] == "problem"
+    troubles.note(os.fsencode(home), 940 * 10**9, "codex", "Stop", "s", "the disk is full")
+    last = examined(place, home)[-1]
+    assert last == ("problem", "a hook failed 1 minute ago: codex Stop: the disk is full")
+
+
+def test_codex_has_to_trust_its_hooks(place: Path, home: Path) -> None:
+    """As long as `config.toml` does not say that all are trusted, they are not."""
+    path = place / "hooks.json"
+    made = steps.installation(
+        agents.CODEX, steps.USER, os.fsencode(path), python=sys.executable, main=MAIN
+    )
+    steps.install(made, os.fsencode(home))
+    assert any("does not trust" in said for _, said in examined(place, home))
+    keys = ["session_start", "user_prompt_submit", "pre_tool_use", "post_tool_use", "stop",
+            "subagent_stop", "session_end"]  # fmt: skip
+    trust = [f'[hooks.state."{path}:{key}:0:0"]\ntrusted_hash = "sha256:1"\n' for key in keys]
+    (place / "config.toml").write_text("".join(trust[1:]))
+    assert any("does not trust" in said for _, said in examined(place, home))
+    (place / "config.toml").write_text("".join(trust))
+    assert not any("does not trust" in said for _, said in examined(place, home))
+    (place / "config.toml").write_text("[")
+    assert any("cannot be read" in said for _, said in examined(place, home))
+
+
+def test_an_install_elsewhere_is_remembered(place: Path, home: Path, tree: Path) -> None:
+    """The doctor knows of settings in other projects, by what was kept of their install."""
+    path = tree / ".claude" / "settings.json"
+    install(path, home, steps.PROJECT)
+    assert any(str(path) in said for _, said in examined(place, home))
+
+
+def test_a_settings_file_is_read_with_care(tmp_path: Path) -> None:
+    """One that is far too large is refused, and so is a pipe, without waiting for it."""
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(RefusedError, match="is not a file"):
+        settingsfile.read(os.fsencode(tmp_path / "pipe"))
+    with (tmp_path / "large").open("wb") as file:
+        file.truncate(17 << 20)
+    with pytest.raises(RefusedError, match="too large"):
+        settingsfile.read(os.fsencode(tmp_path / "large"))
