@@ -491,6 +491,15 @@ def _config(cli: Cli, _shop: Path, home: Path) -> dict[str, object]:
     return {**cli("config", "--json").json(), "settings": one["settings"]}
 
 
+def _install(cli: Cli, _shop: Path, _home: Path) -> dict[str, object]:
+    return cli("install", "claude-code", "--project", "--json").json()
+
+
+def _uninstall(cli: Cli, shop: Path, home: Path) -> dict[str, object]:
+    _install(cli, shop, home)
+    return cli("uninstall", "claude-code", "--project", "--json").json()
+
+
 def _errors(cli: Cli, _shop: Path, _home: Path) -> dict[str, object]:
     cli("checkpoint")
     answer = cli("extract", "@~9", "elsewhere", "--json")
@@ -517,5 +526,7 @@ ANSWERS: dict[str, Callable[[Cli, Path, Path], dict[str, object]]] = {
     "takeback relocate": _relocate,
     "takeback projects": _projects,
     "takeback config": _config,
+    "takeback install": _install,
+    "takeback uninstall": _uninstall,
     "Errors": _errors,
 }

@@ -658,32 +658,35 @@ def test_a_plugin_without_takeback_stops_nobody(tmp_path: Path) -> None:
 # -- health ------------------------------------------------------------------------------------
 
 
-def examined(place: Path, home: Path, **more: Any) -> list[tuple[str, str]]:  # noqa: ANN401
-    """What the doctor would say: level and text."""
+def examined(place: Path, home: Path, **more: Any) -> tuple[str, list[str]]:  # noqa: ANN401
+    """What the doctor would say if all is well, and what is not."""
     folders = {agent.name: os.fsencode(place) for agent in agents.AGENTS.values()}
-    found = health.examine(os.fsencode(home), folders, 1000.0, **more)
-    return [(one.level, one.text) for one in found]
+    part = health.examine(os.fsencode(home), folders, 1000.0, **more)
+    return part.said, [finding.what for finding in part.findings]
 
 
 def test_nothing_is_installed(place: Path, home: Path) -> None:
-    """Without hooks that is all there is to say."""
-    assert examined(place, home) == [("note", "no agent is set up to call Takeback")]
+    """Without hooks that is all there is to say, and nothing is wrong with it."""
+    said, wrong = examined(place, home)
+    assert said.startswith("no agent calls Takeback")
+    assert wrong == []
 
 
 def test_a_good_install_is_fine(place: Path, home: Path, tree: Path) -> None:
-    """Where the hooks are, that they run, and whether they were ever heard."""
-    install(place / "settings.json", home)
+    """Where the hooks are, that they run, and when they were last heard."""
+    path = place / "settings.json"
+    install(path, home)
     with takeback.open(tree, home=home) as project:
-        found = examined(place, home, project=project, surroundings=dict(os.environ))
-        assert found == [
-            ("fine", f"Claude Code calls Takeback at 10 events, by `{place / 'settings.json'}`"),
-            ("note", "Claude Code was not heard in this project yet"),
-        ]
+        said, wrong = examined(place, home, project=project, surroundings=dict(os.environ))
+        assert wrong == []
+        calls = "Claude Code calls Takeback at 10 events"
+        assert said == f"{calls}, not heard in this project (`{path}`)"
         project.session("claude-code", id="s").turn("go").end()
         times = health.heard(project)
-        (last,) = [one for one in health.findings([], times, [], times["claude-code"] + 7200)
-                   if one.agent]  # fmt: skip
-    assert last.text == "Claude Code was last heard in this project 2 hours ago"
+    folders = {"claude-code": os.fsencode(place)}
+    hooked = health.look(health.places(os.fsencode(home), folders), folders)
+    then = health.part(hooked, times, [], times["claude-code"] + 7200)
+    assert then.said == f"{calls}, last heard in this project 2 hours ago (`{path}`)"
 
 
 def test_what_is_wrong_is_found(place: Path, home: Path) -> None:
@@ -691,20 +694,42 @@ def test_what_is_wrong_is_found(place: Path, home: Path) -> None:
     path = place / "settings.json"
     install(path, home)
     text = path.read_text()
+
+    def wrong() -> str:
+        return "; ".join(examined(place, home)[1])
+
     path.write_text(text.replace(sys.executable, "/gone/python"))
-    ((level, said), *_) = examined(place, home)
-    assert (level, "its interpreter `/gone/python` is gone" in said) == ("problem", True)
+    assert "its interpreter `/gone/python` is gone" in wrong()
     path.write_text(text.replace(MAIN, "/gone/takeback/__main__.py"))
-    assert "its program `/gone/takeback/__main__.py` is gone" in examined(place, home)[0][1]
-    said_without = json.loads(text)
-    del said_without["hooks"]["Stop"]
-    path.write_text(json.dumps(said_without))
-    assert any("no hook is there for Stop" in said for _, said in examined(place, home))
+    assert "its program `/gone/takeback/__main__.py` is gone" in wrong()
+    without = json.loads(text)
+    del without["hooks"]["Stop"]
+    path.write_text(json.dumps({**without, "disableAllHooks": True}))
+    assert "no hook is there for Stop" in wrong()
+    assert "disableAllHooks" in wrong()
     path.write_text("{")
-    assert examined(place, home)[0][0] == "problem"
-    troubles.note(os.fsencode(home), 940 * 10**9, "codex", "Stop", "s", "the disk is full")
-    last = examined(place, home)[-1]
-    assert last == ("problem", "a hook failed 1 minute ago: codex Stop: the disk is full")
+    assert "line 1, column 2" in wrong()
+    for at in (940, 1000 - 8 * 86400):
+        troubles.note(os.fsencode(home), at * 10**9, "codex", "Stop", "s", "the disk is full")
+    path.write_text(text)
+    assert wrong() == "a hook failed 1 minute ago: codex Stop: the disk is full"
+
+
+def test_a_program_that_does_not_work_is_found(place: Path, home: Path) -> None:
+    """The command is run as the agent would, and what it says is told."""
+    broken = place.parent / "takeback" / "__main__.py"
+    broken.parent.mkdir()
+    broken.write_text("import sys; sys.exit('no such module')")
+    made = steps.installation(
+        agents.CODEX,
+        steps.USER,
+        os.fsencode(place / "hooks.json"),
+        python=sys.executable,
+        main=str(broken),
+    )
+    steps.install(made, os.fsencode(home))
+    _, (wrong, *_) = examined(place, home, surroundings=dict(os.environ))
+    assert "no such module" in wrong
 
 
 def test_codex_has_to_trust_its_hooks(place: Path, home: Path) -> None:
@@ -714,23 +739,34 @@ def test_codex_has_to_trust_its_hooks(place: Path, home: Path) -> None:
         agents.CODEX, steps.USER, os.fsencode(path), python=sys.executable, main=MAIN
     )
     steps.install(made, os.fsencode(home))
-    assert any("does not trust" in said for _, said in examined(place, home))
+    assert "does not trust them yet" in examined(place, home)[1][0]
     keys = ["session_start", "user_prompt_submit", "pre_tool_use", "post_tool_use", "stop",
             "subagent_stop", "session_end"]  # fmt: skip
     trust = [f'[hooks.state."{path}:{key}:0:0"]\ntrusted_hash = "sha256:1"\n' for key in keys]
     (place / "config.toml").write_text("".join(trust[1:]))
-    assert any("does not trust" in said for _, said in examined(place, home))
+    assert "does not trust them yet" in examined(place, home)[1][0]
     (place / "config.toml").write_text("".join(trust))
-    assert not any("does not trust" in said for _, said in examined(place, home))
+    assert examined(place, home)[1] == []
     (place / "config.toml").write_text("[")
-    assert any("cannot be read" in said for _, said in examined(place, home))
+    assert "cannot be read" in examined(place, home)[1][0]
 
 
 def test_an_install_elsewhere_is_remembered(place: Path, home: Path, tree: Path) -> None:
     """The doctor knows of settings in other projects, by what was kept of their install."""
     path = tree / ".claude" / "settings.json"
     install(path, home, steps.PROJECT)
-    assert any(str(path) in said for _, said in examined(place, home))
+    assert str(path) in examined(place, home)[0]
+
+
+def test_the_doctor_looks_at_hooks(run: Run, place: Path, home: Path) -> None:
+    """They are one part of its examination, and what is wrong with them does not break a store."""
+    install(place / "settings.json", home)
+    said = run("doctor")
+    assert "Claude Code calls Takeback at 10 events" in said.out
+    (place / "settings.json").write_text("{")
+    told = run("doctor", "--json").json()
+    assert {"name": "hooks", "ok": False} in told["parts"]
+    assert told["ok"] is True
 
 
 def test_a_settings_file_is_read_with_care(tmp_path: Path) -> None:

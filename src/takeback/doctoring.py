@@ -36,7 +36,7 @@ class Doctor:
         found = Examined()
         if not os.path.lexists(self._home.path):
             nothing = f"nothing was ever stored in `{os.fsdecode(self._home.path)}`"
-            found.parts = [Part("place", nothing), _hooks()]
+            found.parts = [Part("place", nothing)]
             return found
         if repair:
             found.repaired += checkup.close(self._home, None)
@@ -55,7 +55,6 @@ class Doctor:
         ]
         if root is not None:
             found.parts += self._store(root, found, now)
-        found.parts.append(_hooks())
         return found
 
     def _root(self) -> "tuple[Root | None, TakebackError | None]":
@@ -204,7 +203,3 @@ def _is_held(store: Store) -> bool:
             lock.leave_unclean()
         lock.release()
     return False
-
-
-def _hooks() -> Part:
-    return Part("hooks", "none installed")

@@ -45,13 +45,21 @@ def path_of(agent: "Agent", scope: str, given: "Arguments") -> bytes:
             folder(given), home=environment.default_home(), user_home=environment.user_home()
         )
         return steps.settings_path(agent, os.path.join(root, agent.folder.encode()))
-    place = environment.settings_folder(agent.variable, agent.folder)
+    place = folders()[agent.name]
     if not place:
         raise UsageError(
             f"there is no home folder, so it is not known where {agent.title} has its settings",
             hint=f"name the folder: {agent.variable}=DIR takeback install {agent.name}",
         )
     return steps.settings_path(agent, place)
+
+
+def folders() -> "dict[str, bytes]":
+    """Where each agent has the user's own settings; empty where that is not known."""
+    return {
+        agent.name: environment.settings_folder(agent.variable, agent.folder)
+        for agent in AGENTS.values()
+    }
 
 
 def opposite(verb: str, agent: "Agent", scope: str) -> str:

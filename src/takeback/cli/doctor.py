@@ -1,5 +1,7 @@
 """`takeback doctor`: examine everything, explain it, repair what can be repaired without loss."""
 
+import contextlib
+import os
 import time
 
 from takeback import environment
@@ -8,6 +10,7 @@ from takeback.cli.arguments import Command, Option
 from takeback.cli.projects import existing
 from takeback.cli.render import count, safe_line
 from takeback.doctoring import Doctor
+from takeback.errors import TakebackError
 from takeback.model.findings import ERROR, NOTE, WARNING
 
 TYPE_CHECKING = False
@@ -23,8 +26,8 @@ COMMAND = Command(
     text=(
         "Looks at permissions, the registry, settings, disk space, the ledger and its tables, the\n"
         "packs and their indexes, the git view, the stat cache, leftovers, unfinished restores,\n"
-        "clocks. Each thing that is wrong is told with what to do. Every byte of every object is\n"
-        "checked by `takeback verify`. The exit code is 4 if something is broken.\n"
+        "clocks, agents' hooks. Each thing that is wrong is told with what to do. Every byte of\n"
+        "every object is checked by `takeback verify`. The exit code is 4 if something is broken.\n"
         "\n"
         "--repair makes again what follows from something else (indexes, the git view, tables,\n"
         "the registry), closes files that others can reach, removes what was never finished, and\n"
@@ -52,11 +55,29 @@ def run(given: "Arguments", screen: "Screen") -> int:
             project.rebuild()
     examiner = Doctor(folder(given), home=environment.default_home())
     found = examiner.examine(time.time(), repair=given.has("repair"))
+    found.parts.append(_hooks(given))
     if screen.json:
         screen.data(_json(found, rebuilt=given.has("rebuild")))
     else:
         _show(found, screen)
     return 0 if found.ok else _DAMAGED
+
+
+def _hooks(given: "Arguments") -> "Part":
+    """Whether agents call us. What is wrong with the project itself was told before."""
+    from takeback.cli.agents import folders
+    from takeback.hooks import health
+    from takeback.project import Project
+
+    home = environment.default_home()
+    try:
+        project = Project.find(folder(given), home=home)
+    except TakebackError:
+        project = None
+    with project or contextlib.nullcontext():
+        return health.examine(
+            home, folders(), time.time(), project=project, surroundings=dict(os.environ)
+        )
 
 
 def _json(found: "Examined", *, rebuilt: bool) -> "dict[str, Json]":

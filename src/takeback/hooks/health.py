@@ -1,7 +1,6 @@
 """Whether agents call us: what is in their settings, whether it works, and when it was last heard.
 
-`look` reads what there is to read, and `findings` says what that means, as `takeback doctor` shows
-it. Nothing is changed.
+`look` reads what there is to read, and `part` says what that means. Nothing is changed.
 """
 
 import os
@@ -11,6 +10,7 @@ from takeback.hooks import troubles
 from takeback.hooks.installing import agents, canary, command, receipts, settingsfile, settingstext
 from takeback.hooks.installing.agents import AGENTS, CODEX
 from takeback.hooks.installing.steps import PROJECT, settings_path
+from takeback.model.findings import WARNING, Finding, Part
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,30 +23,19 @@ if TYPE_CHECKING:
 
     Place = tuple[Agent, str, bytes]
 
-FINE, NOTE, PROBLEM = "fine", "note", "problem"
-_SHOWN_TROUBLES = 5
-
-
-class Finding:
-    """One sentence about hooks, how bad it is, and what to do about it."""
-
-    __slots__ = ("agent", "hint", "level", "text")
-
-    def __init__(self, level: str, text: str, *, agent: str = "", hint: str = "") -> None:
-        self.level = level
-        self.text = text
-        self.agent = agent
-        self.hint = hint
-
-    def as_json(self) -> "dict[str, Json]":
-        """As `takeback doctor --json` prints it."""
-        return {"level": self.level, "agent": self.agent, "text": self.text, "hint": self.hint}
+NAME = "hooks"
+_LATELY = 7 * 86400
+"""Seconds for which a hook that failed is worth a word."""
+_SHOWN_TROUBLES = 3
 
 
 class Hooked:
-    """The hooks of ours in one settings file; `problem` is why they do not work."""
+    """The hooks of ours in one settings file, by event.
 
-    __slots__ = ("agent", "commands", "file", "problem", "remarks", "scope", "wrong")
+    `problem` is why they do not work, `missing` the events that have none.
+    """
+
+    __slots__ = ("agent", "commands", "file", "missing", "problem", "remarks", "scope")
 
     def __init__(self, agent: "Agent", scope: str, file: str) -> None:
         self.agent = agent
@@ -54,9 +43,8 @@ class Hooked:
         self.file = file
         self.commands: dict[str, str] = {}
         self.problem = ""
+        self.missing: list[str] = []
         self.remarks: list[str] = []
-        self.wrong = ""
-        """Why the file could not be read; then nothing is known of it."""
 
 
 def places(
@@ -92,9 +80,9 @@ def look(
         hooked = _read(agent, scope, path)
         if hooked is None:
             continue
-        if agent is CODEX and not hooked.wrong:
+        if agent is CODEX and not hooked.problem:
             hooked.remarks += _untrusted(hooked, folders.get(agent.name, b""))
-        if surroundings is not None and not hooked.problem and not hooked.wrong:
+        if surroundings is not None and not hooked.problem and not hooked.missing:
             hooked.problem = _tried(hooked, surroundings)
         found.append(hooked)
     return found
@@ -108,27 +96,23 @@ def heard(project: "Project") -> "dict[str, float]":
     return found
 
 
-def findings(
+def part(
     hooked: "Sequence[Hooked]",
     heard: "Mapping[str, float]",
     troubles: "Sequence[Mapping[str, Json]]",
     now: float,
-) -> "list[Finding]":
-    """What all that means; pure."""
-    found: list[Finding] = []
+) -> Part:
+    """What all that means, as `takeback doctor` shows it; pure."""
+    working = [one for one in hooked if not one.problem]
+    said = "; ".join(_works(one, heard.get(one.agent.name), now) for one in working)
+    found = Part(NAME, said or "no agent calls Takeback; `takeback install claude-code` lets it")
     for one in hooked:
-        found += _about(one)
-    for agent in AGENTS.values():
-        is_installed = any(one.agent is agent and not one.wrong for one in hooked)
-        found += _about_events(agent, heard.get(agent.name), is_installed=is_installed, now=now)
-    if not any(not one.wrong for one in hooked):
-        hint = f"`takeback install {next(iter(AGENTS))}` lets one"
-        found.append(Finding(NOTE, "no agent is set up to call Takeback", hint=hint))
-    for trouble in troubles[-_SHOWN_TROUBLES:]:
-        name, event, what = (trouble.get(key, "") for key in ("agent", "event", "problem"))
-        when = _ago(now, trouble.get("at"))
-        text = f"a hook failed{when}: {name} {event}: {what}"
-        found.append(Finding(PROBLEM, text, agent=str(name), hint="that turn was not covered"))
+        found.findings += _wrongs(one)
+    lately = [each for each in troubles if _is_lately(each.get("at"), now)]
+    for each in lately[-_SHOWN_TROUBLES:]:
+        what = " ".join(str(each.get(key, "")) for key in ("agent", "event"))
+        told = f"a hook failed{_ago(now, each.get('at'))}: {what}: {each.get('problem', '')}"
+        found.findings.append(Finding(WARNING, told, "that turn was not covered"))
     return found
 
 
@@ -139,11 +123,11 @@ def examine(
     *,
     project: "Project | None" = None,
     surroundings: "Mapping[str, str] | None" = None,
-) -> "list[Finding]":
-    """All of it: the section `hooks` of `takeback doctor`."""
+) -> Part:
+    """All of it."""
     hooked = look(places(home, folders, project), folders, surroundings)
     times = heard(project) if project is not None else {}
-    return findings(hooked, times, troubles.read(home), now)
+    return part(hooked, times, troubles.read(home), now)
 
 
 # -- one settings file -------------------------------------------------------------------------
@@ -156,15 +140,13 @@ def _read(agent: "Agent", scope: str, path: bytes) -> "Hooked | None":
         text = settingsfile.read(path).text
         ours = settingstext.ours(text)
     except TakebackError as problem:
-        hooked.wrong = str(problem)
+        hooked.problem = str(problem)
         return hooked
     if not ours:
         return None
     hooked.commands = {one.event: str(one.handler["command"]) for one in ours}
     hooked.remarks = agents.switched_off(agent, text)
-    missing = [event for event in agent.kinds if event not in hooked.commands]
-    if missing:
-        hooked.remarks.append(f"no hook is there for {', '.join(missing)}")
+    hooked.missing = [event for event in agent.kinds if event not in hooked.commands]
     hooked.problem = _gone(hooked.commands.values())
     return hooked
 
@@ -187,8 +169,6 @@ def _tried(hooked: Hooked, surroundings: "Mapping[str, str]") -> str:
         canary.sing(hooked.agent.name, hooked.commands, surroundings)
     except TakebackError as problem:
         return str(problem)
-    except KeyError as event:
-        return f"no hook is there for {event}"
     return ""
 
 
@@ -223,34 +203,25 @@ def _snake(event: str) -> str:
 # -- words -------------------------------------------------------------------------------------
 
 
-def _about(one: Hooked) -> "list[Finding]":
-    name, title = one.agent.name, one.agent.title
-    again = f"`takeback install {name}{' --project' if one.scope == PROJECT else ''}`"
-    if one.wrong:
-        return [Finding(PROBLEM, one.wrong, agent=name)]
+def _works(one: Hooked, last: "float | None", now: float) -> str:
+    when = f"last heard in this project{_ago(now, last)}" if last else "not heard in this project"
+    return f"{one.agent.title} calls Takeback at {len(one.commands)} events, {when} (`{one.file}`)"
+
+
+def _wrongs(one: Hooked) -> "list[Finding]":
+    again = f"takeback install {one.agent.name}{' --project' if one.scope == PROJECT else ''}"
     if one.problem:
-        text = f"{title} cannot call Takeback from `{one.file}`: {one.problem}"
-        return [Finding(PROBLEM, text, agent=name, hint=f"{again} puts it right")]
-    count = len(one.commands)
-    text = f"{title} calls Takeback at {count} events, by `{one.file}`"
-    found = [Finding(FINE, text, agent=name)]
-    for remark in one.remarks:
-        hint = f"{again} adds what is missing" if remark.startswith("no hook") else ""
-        found.append(Finding(NOTE, f"`{one.file}`: {remark}", agent=name, hint=hint))
+        what = f"{one.agent.title} cannot call Takeback from `{one.file}`: {one.problem}"
+        return [Finding(WARNING, what, f"`{again}` puts it right")]
+    found = [Finding(WARNING, f"{remark} (`{one.file}`)") for remark in one.remarks]
+    if one.missing:
+        what = f"no hook is there for {', '.join(one.missing)} (`{one.file}`)"
+        found.append(Finding(WARNING, what, f"`{again}` adds what is missing"))
     return found
 
 
-def _about_events(
-    agent: "Agent", last: "float | None", *, is_installed: bool, now: float
-) -> "list[Finding]":
-    if last is not None:
-        text = f"{agent.title} was last heard in this project{_ago(now, last)}"
-        return [Finding(FINE, text, agent=agent.name)]
-    if not is_installed:
-        return []
-    text = f"{agent.title} was not heard in this project yet"
-    hint = "sessions that were open before the install do not call Takeback; start a new one"
-    return [Finding(NOTE, text, agent=agent.name, hint=hint)]
+def _is_lately(at: object, now: float) -> bool:
+    return isinstance(at, int | float) and now - at < _LATELY
 
 
 def _ago(now: float, then: object) -> str:
