@@ -310,7 +310,7 @@ def test_outside_of_any_project(tmp_path: Path, home: Path) -> None:
     nowhere = Doctor(os.fsencode(tmp_path), home=os.fsencode(tmp_path / "none"))
     assert nowhere.examine(time.time()).ok
     found = Doctor(os.fsencode(tmp_path), home=os.fsencode(home)).examine(time.time(), repair=True)
-    assert (found.ok, [part.name for part in found.parts][-1]) == (True, "hooks")
+    assert (found.ok, [part.name for part in found.parts][-1]) == (True, "project")
 
 
 def test_a_folder_that_is_asked_about_is_explained(ward: Ward) -> None:

@@ -472,7 +472,23 @@ def test_a_checkout_names_its_own_environment(tmp_path: Path) -> None:
     assert command.python_for(str(real), str(main)) == str(real)
     (tmp_path / ".venv" / "bin").mkdir(parents=True)
     (tmp_path / ".venv" / "bin" / "python").symlink_to(real)
+    (tmp_path / ".venv" / "pyvenv.cfg").touch()
     assert command.python_for(str(real), str(main)) == str(tmp_path / ".venv" / "bin" / "python")
+
+
+def test_an_environment_has_one_name(tmp_path: Path) -> None:
+    """Started as `python3`, it is installed as `python`, so that the command line is the same."""
+    tools = tmp_path / "venv" / "bin"
+    tools.mkdir(parents=True)
+    (tools / "python").touch()
+    (tools / "python3").symlink_to("python")
+    main = str(tmp_path / "venv" / "lib" / "takeback" / "__main__.py")
+    assert command.python_for(str(tools / "python3"), main) == str(tools / "python3")
+    (tmp_path / "venv" / "pyvenv.cfg").touch()
+    assert command.python_for(str(tools / "python3"), main) == str(tools / "python")
+    (tools / "python3").unlink()
+    (tools / "python3").touch()
+    assert command.python_for(str(tools / "python3"), main) == str(tools / "python3")
 
 
 def test_a_path_that_is_not_unicode_is_refused() -> None:

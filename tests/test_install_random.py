@@ -64,7 +64,7 @@ def is_tight(text: str) -> bool:
     return all(one.items or one.end - one.start == 2 for one in asked)
 
 
-@settings(max_examples=300)
+@settings(max_examples=150)
 @given(texts())
 def test_any_document_survives(before: str) -> None:
     """What is put in is all there, changes nothing else, and is taken out to the byte."""
@@ -83,7 +83,7 @@ def test_any_document_survives(before: str) -> None:
         assert out == before
 
 
-@settings(max_examples=300)
+@settings(max_examples=150)
 @given(texts(), st.data())
 def test_damaged_texts_are_read_as_python_reads_them(text: str, data: st.DataObject) -> None:
     """One sign more, less or other: accepted if, and only if, the standard's reader accepts it."""

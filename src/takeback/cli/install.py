@@ -145,6 +145,8 @@ def _tell(
     checkpoint: "str | None",
 ) -> None:
     """What was done, what is left to do, and how to take it back."""
+    from takeback.hooks.installing.command import paths
+
     title, events = made.agent.title, count(len(made.commands), "event")
     how = "now" if made.changes else "already"
     screen.say(f"{screen.style(title, 'bold')} {how} calls Takeback, at {events}.")
@@ -152,7 +154,8 @@ def _tell(
     if backup is not None:
         rows.append(("backup", safe_line(os.fsdecode(backup))))
     rows.append(("events", ", ".join(made.commands)))
-    rows.append(("command", safe_line(made.commands["Stop"])))
+    python, main = paths(made.commands["Stop"])
+    rows.append(("command", safe_line(f"{python} -I -S {main} hook")))
     times = f"{count(song.events, 'event')}, {song.milliseconds:.0f} ms each"
     rows.append(("tried out", f"prompt, change, diff, undo in a throw-away project: {times}"))
     if checkpoint is not None:

@@ -184,11 +184,13 @@ def _untrusted(hooked: Hooked, folder: bytes) -> "list[str]":
     hooks = said.get("hooks")
     state = hooks.get("state") if isinstance(hooks, dict) else None
     state = state if isinstance(state, dict) else {}
-    trusted = {
-        key.removeprefix(hooked.file + ":").partition(":")[0]
-        for key, one in state.items()
-        if key.startswith(hooked.file + ":") and isinstance(one, dict) and "trusted_hash" in one
-    }
+    names = (hooked.file, os.path.realpath(hooked.file))
+    trusted = set()
+    for key, one in state.items():
+        # The file, the event, the number of the group and that of the hook in it.
+        file, event, *_ = (*key.rsplit(":", 3), "")
+        if file in names and isinstance(one, dict) and "trusted_hash" in one:
+            trusted.add(event)
     asked = {_snake(event) for event in hooked.commands}
     if asked <= trusted:
         return []

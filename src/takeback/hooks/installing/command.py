@@ -56,10 +56,16 @@ def paths(command: str) -> "tuple[str, str]":
 
 
 def python_for(executable: str, main: str) -> str:
-    """The interpreter to name: of a checkout its own environment's, which stays when it changes."""
+    """The interpreter to name, always by the same of its names.
+
+    Of a checkout it is that of its own environment, which stays when the one behind it changes;
+    of another environment its `python`, whether or not we were started as `python3`.
+    """
     checkout = main.removesuffix("/src/takeback/__main__.py")
-    own = f"{checkout}/.venv/bin/python"
-    if checkout != main and os.path.exists(own) and os.path.samefile(own, executable):
+    folder = f"{checkout}/.venv/bin" if checkout != main else os.path.dirname(executable)
+    own = f"{folder}/python"
+    is_environment = os.path.exists(f"{os.path.dirname(folder)}/pyvenv.cfg")
+    if is_environment and os.path.exists(own) and os.path.samefile(own, executable):
         return own
     return lasting(executable)
 
