@@ -25,6 +25,7 @@ from takeback.hooks.installing import (
     settingsfile,
     settingstext,
     steps,
+    versions,
 )
 from takeback.store import fsops
 
@@ -61,6 +62,7 @@ def place(tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder = tmp_path / "config"
     monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(folder))
     monkeypatch.setenv("CODEX_HOME", str(folder))
+    monkeypatch.setenv("PATH", "/usr/bin:/bin")  # no agent of the person at the keyboard
     return folder
 
 
@@ -617,6 +619,74 @@ def test_hooks_that_are_switched_off_are_told(run: Run, place: Path) -> None:
     place.mkdir()
     (place / "settings.json").write_text('{"disableAllHooks": true}')
     assert "disableAllHooks" in run("install", "claude-code").err
+
+
+# -- versions ----------------------------------------------------------------------------------
+
+NEWER = {"PostToolUseFailure", "PostToolBatch", "StopFailure"}
+
+
+def write(path: Path, said: object) -> None:
+    """Make a file that says something in JSON."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(said))
+
+
+@pytest.mark.parametrize("version", ["1.0.128", "2.0.65", "2.1.100", "2.1.101", "2.1.325", "3.0.0"])
+@pytest.mark.parametrize("how", ["package", "native", "started", "started before"])
+def test_old_versions_get_no_events_that_they_refuse(
+    version: str, how: str, tmp_path: Path, run: Run, place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before 2.1.101 an unknown event costs the user all settings, so it is left out."""
+    tools = tmp_path / "bin"
+    tools.mkdir()
+    monkeypatch.setenv("PATH", f"{tools}:/usr/bin:/bin")
+    if how == "package":
+        package = tmp_path / "lib" / "node_modules" / "@anthropic-ai" / "claude-code"
+        write(package / "package.json", {"name": "@anthropic-ai/claude-code", "version": version})
+        program = package / "cli.js"
+    else:
+        program = tmp_path / "share" / "claude" / "versions" / version
+    if how in {"package", "native"}:
+        write(program, "")
+        program.chmod(0o755)
+        (tools / "claude").symlink_to(program)
+        write(place / ".claude.json", {"firstStartVersion": "0.2.9"})
+    else:
+        first = {"firstStartVersion": "1.0.0"} if how == "started before" else {}
+        write(place / ".claude.json", {**first, "lastReleaseNotesSeen": version})
+    said = run("install", "claude-code", "--dry-run", "--json").json()
+    is_old = tuple(map(int, version.split("."))) < (2, 1, 101)
+    assert set(agents.CLAUDE_CODE.kinds) - set(said["events"]) == (NEWER if is_old else set())
+
+
+def test_an_unknown_version_gets_all_events(run: Run, place: Path, tmp_path: Path) -> None:
+    """An agent that was never here will be a new one; what cannot be read says nothing."""
+    assert len(run("install", "claude-code", "--dry-run", "--json").json()["events"]) == 10
+    write(place / ".claude.json", ["2.0.0"])
+    assert len(run("install", "claude-code", "--dry-run", "--json").json()["events"]) == 10
+    found = versions.found(agents.CLAUDE_CODE, os.fsencode(tmp_path / ".claude"), [])
+    assert found is None
+    write(tmp_path / ".claude.json", {"firstStartVersion": "2.0.1"})
+    found = versions.found(agents.CLAUDE_CODE, os.fsencode(tmp_path / ".claude"), [])
+    assert found == (2, 0, 1)
+    assert versions.events(agents.CODEX, found) == agents.CODEX.kinds
+
+
+@pytest.mark.usefixtures("quick")
+def test_an_upgrade_adds_the_rest(run: Run, place: Path, home: Path) -> None:
+    """The doctor tells what an old agent refuses and a new one lacks; install puts both right."""
+    write(place / ".claude.json", {"lastReleaseNotesSeen": "2.1.50"})
+    assert "too old for PostToolUseFailure" in run("install", "claude-code").err
+    assert examined(place, home)[1] == []
+    write(place / ".claude.json", {"lastReleaseNotesSeen": "2.1.200"})
+    assert "no hook is there for PostToolUseFailure" in examined(place, home)[1][0]
+    assert run("install", "claude-code", "--json").json()["changed"]
+    assert examined(place, home)[1] == []
+    write(place / ".claude.json", {"lastReleaseNotesSeen": "2.1.50"})
+    assert "leaves out the whole file" in examined(place, home)[1][0]
+    run("uninstall", "claude-code")
+    assert sorted(contents(place)) == [".claude.json"]
 
 
 # -- the plugin --------------------------------------------------------------------------------

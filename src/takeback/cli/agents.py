@@ -7,7 +7,7 @@ from takeback.cli.app import folder
 from takeback.cli.arguments import Option
 from takeback.cli.render import safe_line
 from takeback.errors import UsageError
-from takeback.hooks.installing import steps
+from takeback.hooks.installing import steps, versions
 from takeback.hooks.installing.agents import AGENTS
 
 TYPE_CHECKING = False
@@ -60,6 +60,12 @@ def folders() -> "dict[str, bytes]":
         agent.name: environment.settings_folder(agent.variable, agent.folder)
         for agent in AGENTS.values()
     }
+
+
+def events(agent: "Agent") -> "tuple[str, ...]":
+    """The events that the agent which is installed here knows."""
+    version = versions.found(agent, folders()[agent.name], os.get_exec_path())
+    return versions.events(agent, version)
 
 
 def opposite(verb: str, agent: "Agent", scope: str) -> str:

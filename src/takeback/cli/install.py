@@ -50,7 +50,8 @@ def run(given: "Arguments", screen: "Screen") -> int:
     agent, scope = agents.chosen(given)
     python, main = _program()
     path = agents.path_of(agent, scope, given)
-    made = steps.installation(agent, scope, path, python=python, main=main)
+    events = agents.events(agent)
+    made = steps.installation(agent, scope, path, python=python, main=main, events=events)
     if given.has("dry-run"):
         return _show(made, screen)
     screen.progress("trying the hooks out", 0, 0)
@@ -180,6 +181,12 @@ def _remarks(made: "Installation") -> "list[str]":
     if made.scope == steps.PROJECT:
         lines.append(
             "these settings name paths of this machine; for others who get the file they do nothing"
+        )
+    left_out = [event for event in made.agent.kinds if event not in made.commands]
+    if left_out:
+        lines.append(
+            f"your {made.agent.title} is too old for {', '.join(left_out)}, and they are left out;"
+            "\nall can be taken back without them. Upgrade it and install again to have them"
         )
     lines += known.switched_off(made.agent, made.file.text)
     return lines

@@ -7,7 +7,15 @@ import os
 
 from takeback.errors import TakebackError
 from takeback.hooks import troubles
-from takeback.hooks.installing import agents, canary, command, receipts, settingsfile, settingstext
+from takeback.hooks.installing import (
+    agents,
+    canary,
+    command,
+    receipts,
+    settingsfile,
+    settingstext,
+    versions,
+)
 from takeback.hooks.installing.agents import AGENTS, CODEX
 from takeback.hooks.installing.steps import PROJECT, settings_path
 from takeback.model.findings import WARNING, Finding, Part
@@ -80,6 +88,11 @@ def look(
         hooked = _read(agent, scope, path)
         if hooked is None:
             continue
+        if not hooked.problem:
+            version = versions.found(agent, folders.get(agent.name, b""), os.get_exec_path())
+            wanted = versions.events(agent, version)
+            hooked.missing = [event for event in wanted if event not in hooked.commands]
+            hooked.remarks += _unknown(hooked, wanted, version)
         if agent is CODEX and not hooked.problem:
             hooked.remarks += _untrusted(hooked, folders.get(agent.name, b""))
         if surroundings is not None and not hooked.problem and not hooked.missing:
@@ -144,9 +157,8 @@ def _read(agent: "Agent", scope: str, path: bytes) -> "Hooked | None":
         return hooked
     if not ours:
         return None
-    hooked.commands = {one.event: str(one.handler["command"]) for one in ours}
+    hooked.commands = {one.event: one.command for one in ours}
     hooked.remarks = agents.switched_off(agent, text)
-    hooked.missing = [event for event in agent.kinds if event not in hooked.commands]
     hooked.problem = _gone(hooked.commands.values())
     return hooked
 
@@ -162,6 +174,17 @@ def _gone(commands: "Iterable[str]") -> str:
         if not os.path.isfile(main):
             return f"its program `{main}` is gone"
     return ""
+
+
+def _unknown(
+    hooked: Hooked, wanted: "Sequence[str]", version: "versions.Version | None"
+) -> "list[str]":
+    """Events that make an old agent leave out the whole file."""
+    too_new = [event for event in hooked.commands if event not in wanted]
+    if not too_new or version is None:
+        return []
+    title, number = hooked.agent.title, versions.shown(version)
+    return [f"{title} {number} does not know {', '.join(too_new)}, and leaves out the whole file"]
 
 
 def _tried(hooked: Hooked, surroundings: "Mapping[str, str]") -> str:
@@ -188,9 +211,9 @@ def _untrusted(hooked: Hooked, folder: bytes) -> "list[str]":
     trusted = set()
     for key, one in state.items():
         # The file, the event, the number of the group and that of the hook in it.
-        file, event, *_ = (*key.rsplit(":", 3), "")
-        if file in names and isinstance(one, dict) and "trusted_hash" in one:
-            trusted.add(event)
+        words = str(key).rsplit(":", 3)
+        if words[0] in names and isinstance(one, dict) and "trusted_hash" in one:
+            trusted.update(words[1:2])
     asked = {_snake(event) for event in hooked.commands}
     if asked <= trusted:
         return []

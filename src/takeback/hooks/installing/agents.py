@@ -8,6 +8,7 @@ from takeback.hooks.dialects import claude_code, codex
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from typing import Any
 
 # A project that nobody has made a checkpoint of is read whole before the first prompt goes on.
@@ -59,8 +60,10 @@ class Agent:
         self.matcher = matcher
         self.ends = ends
 
-    def groups(self, command: str, telling: str) -> "dict[str, dict[str, Any]]":
-        """What has to be in the settings, event by event."""
+    def groups(
+        self, command: str, telling: str, events: "Iterable[str] | None" = None
+    ) -> "dict[str, dict[str, Any]]":
+        """What has to be in the settings, event by event; by default for all of them."""
         limits = {_TELLS: _FIRST_LOOK, "SessionStart": _START, "SessionEnd": self.ends}
         return {
             event: {
@@ -73,7 +76,7 @@ class Agent:
                     }
                 ],
             }
-            for event in self.kinds
+            for event in (self.kinds if events is None else events)
         }
 
 

@@ -27,15 +27,14 @@ _HOOKS = "hooks"
 
 
 class Found:
-    """A hook of ours: its event, its group, itself, and whether all of the group is ours."""
+    """A hook of ours: its event, the group that it is in, and its command line."""
 
-    __slots__ = ("event", "group", "handler", "is_whole")
+    __slots__ = ("command", "event", "group")
 
-    def __init__(self, event: str, group: "Any", handler: "Any", *, is_whole: bool) -> None:  # noqa: ANN401 -- JSON
+    def __init__(self, event: str, group: "Any", command: str) -> None:  # noqa: ANN401 -- JSON
         self.event = event
         self.group = group
-        self.handler = handler
-        self.is_whole = is_whole
+        self.command = command
 
 
 def put_in(text: str, wanted: "Mapping[str, Group]") -> str:
@@ -66,21 +65,13 @@ def ours(text: str) -> "list[Found]":
     hooks = _hooks(text)
     if hooks is None:
         return []
-    found = []
-    for event, groups in _events(hooks):
-        for group in groups.items:
-            handlers = _handlers(group)
-            mine = [one for one in handlers if _is_ours(text, one)]
-            found += [
-                Found(
-                    event,
-                    jsonspans.decoded(text, group),
-                    jsonspans.decoded(text, one),
-                    is_whole=len(mine) == len(handlers),
-                )
-                for one in mine
-            ]
-    return found
+    return [
+        Found(event, jsonspans.decoded(text, group), made)
+        for event, groups in _events(hooks)
+        for group in groups.items
+        for handler in _handlers(group)
+        if (made := _command(text, handler)) and is_ours(made)
+    ]
 
 
 def is_empty(text: str) -> bool:
@@ -128,11 +119,16 @@ def _handlers(group: Value) -> "list[Value]":
     return inner.items if inner is not None and inner.kind == ARRAY else []
 
 
-def _is_ours(text: str, handler: Value) -> bool:
+def _command(text: str, handler: Value) -> str:
+    """The command line of a handler; empty if it has none."""
     command = handler.get("command") if handler.kind == OBJECT else None
     if command is None or command.kind != jsonspans.STRING:
-        return False
-    return is_ours(jsonspans.decoded(text, command))
+        return ""
+    return str(jsonspans.decoded(text, command))
+
+
+def _is_ours(text: str, handler: Value) -> bool:
+    return is_ours(_command(text, handler))
 
 
 def _is_there(text: str, event: str, group: "Group") -> bool:

@@ -18,7 +18,7 @@ from takeback.store.failures import FailingAs
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from takeback.hooks.installing.agents import Agent
     from takeback.hooks.installing.settingsfile import SettingsFile
@@ -83,12 +83,18 @@ def settings_path(agent: "Agent", folder: bytes) -> bytes:
 
 
 def installation(
-    agent: "Agent", scope: str, path: bytes, *, python: str, main: str
+    agent: "Agent",
+    scope: str,
+    path: bytes,
+    *,
+    python: str,
+    main: str,
+    events: "Iterable[str] | None" = None,
 ) -> Installation:
-    """What has to be written so that an agent calls us."""
+    """What has to be written so that an agent calls us: at all events, or at those given."""
     file = settingsfile.read(path)
     _require_understood(file)
-    wanted = agent.groups(line(python, main), line(python, main, tells=True))
+    wanted = agent.groups(line(python, main), line(python, main, tells=True), events)
     text = settingstext.put_in(file.text, wanted)
     if not settingstext.is_complete(text, wanted):
         raise TakebackError(f"`{file.shown}` was left as it is: the hooks do not fit into it")
