@@ -1,7 +1,9 @@
 """`takeback install` and `uninstall`: settings, backups, the canary, and what is said about it."""
 
+import hashlib
 import json
 import os
+import re
 import shutil
 import stat
 import subprocess
@@ -818,6 +820,25 @@ def test_a_program_that_does_not_work_is_found(place: Path, home: Path) -> None:
     assert "no such module" in wrong
 
 
+def hashed(event: str, group: dict[str, Any]) -> str:
+    """The hash of a hook, written out as Codex 0.166.0 does."""
+    name = re.sub(r"(?<!^)([A-Z])", r"_\1", event).lower()
+    (hook,) = group["hooks"]
+    said = (
+        f'{{"event_name":"{name}","hooks":[{{"async":false,"command":{json.dumps(hook["command"])},'
+        f'"timeout":{hook["timeout"]},"type":"command"}}]}}'
+    )
+    return f"sha256:{hashlib.sha256(said.encode()).hexdigest()}"
+
+
+def test_what_codex_trusts_never_changes() -> None:
+    """It remembers these hashes; another command line, time limit or matcher means another one."""
+    python, main = "/bin/python3", "/lib/takeback/__main__.py"
+    groups = agents.CODEX.groups(command.line(python, main), command.line(python, main, tells=True))
+    found = [hashed(event, group)[7:15] for event, group in groups.items()]
+    assert found == "08bf1d20 16400ba5 6bacf0e5 d5538dd8 9d4026ed 3008efe4 e41a89a7".split()
+
+
 def test_codex_has_to_trust_its_hooks(place: Path, home: Path) -> None:
     """As long as `config.toml` does not say that all are trusted, they are not."""
     path = place / "hooks.json"
@@ -825,14 +846,22 @@ def test_codex_has_to_trust_its_hooks(place: Path, home: Path) -> None:
         agents.CODEX, steps.USER, os.fsencode(path), python=sys.executable, main=MAIN
     )
     steps.install(made, os.fsencode(home))
-    assert "does not trust them yet" in examined(place, home)[1][0]
-    keys = ["session_start", "user_prompt_submit", "pre_tool_use", "post_tool_use", "stop",
-            "subagent_stop", "session_end"]  # fmt: skip
-    trust = [f'[hooks.state."{path}:{key}:0:0"]\ntrusted_hash = "sha256:1"\n' for key in keys]
-    (place / "config.toml").write_text("".join(trust[1:]))
-    assert "does not trust them yet" in examined(place, home)[1][0]
-    (place / "config.toml").write_text("".join(trust))
-    assert examined(place, home)[1] == []
+
+    def wrong(*trusted: str) -> str:
+        (place / "config.toml").write_text("".join(trusted))
+        return "; ".join(examined(place, home)[1])
+
+    assert "does not seem to trust them" in wrong()
+    hooks = json.loads(path.read_text())["hooks"]
+    trust = [
+        f'[hooks.state."{path}:{number}:0:0"]\ntrusted_hash = "{hashed(event, group)}"\n'
+        for number, (event, (group,)) in enumerate(hooks.items())
+    ]
+    assert wrong(*trust) == ""
+    assert "does not seem to trust them" in wrong(*trust[1:])
+    assert "does not seem to trust them" in wrong(*trust, "enabled = false\n")
+    elsewhere = [one.replace(str(path), "/other/hooks.json") for one in trust]
+    assert "does not seem to trust them" in wrong(*elsewhere)
     (place / "config.toml").write_text("[")
     assert "cannot be read" in examined(place, home)[1][0]
 

@@ -43,13 +43,14 @@ class Hooked:
     `problem` is why they do not work, `missing` the events that have none.
     """
 
-    __slots__ = ("agent", "commands", "file", "missing", "problem", "remarks", "scope")
+    __slots__ = ("agent", "commands", "file", "groups", "missing", "problem", "remarks", "scope")
 
     def __init__(self, agent: "Agent", scope: str, file: str) -> None:
         self.agent = agent
         self.scope = scope
         self.file = file
         self.commands: dict[str, str] = {}
+        self.groups: dict[str, Any] = {}
         self.problem = ""
         self.missing: list[str] = []
         self.remarks: list[str] = []
@@ -158,6 +159,7 @@ def _read(agent: "Agent", scope: str, path: bytes) -> "Hooked | None":
     if not ours:
         return None
     hooked.commands = {one.event: one.command for one in ours}
+    hooked.groups = {one.event: one.group for one in ours}
     hooked.remarks = agents.switched_off(agent, text)
     hooked.problem = _gone(hooked.commands.values())
     return hooked
@@ -208,16 +210,29 @@ def _untrusted(hooked: Hooked, folder: bytes) -> "list[str]":
     state = hooks.get("state") if isinstance(hooks, dict) else None
     state = state if isinstance(state, dict) else {}
     names = (hooked.file, os.path.realpath(hooked.file))
-    trusted = set()
-    for key, one in state.items():
+    trusted = {
+        str(one.get("trusted_hash"))
+        for key, one in state.items()
         # The file, the event, the number of the group and that of the hook in it.
-        words = str(key).rsplit(":", 3)
-        if words[0] in names and isinstance(one, dict) and "trusted_hash" in one:
-            trusted.update(words[1:2])
-    asked = {_snake(event) for event in hooked.commands}
-    if asked <= trusted:
+        if isinstance(one, dict) and str(key).rsplit(":", 3)[0] in names
+        if one.get("enabled") is not False
+    }
+    if all(_hash_of_codex(event, group) in trusted for event, group in hooked.groups.items()):
         return []
-    return ["Codex does not trust them yet, and leaves them out: open `/hooks` in it"]
+    return ["Codex does not seem to trust them yet, and leaves them out: open `/hooks` in it"]
+
+
+def _hash_of_codex(event: str, group: "Any") -> str:  # noqa: ANN401 -- JSON
+    """What Codex remembers of a hook that is trusted; recorded from 0.166.0."""
+    import hashlib
+    import json
+
+    if not isinstance(group, dict):
+        return ""
+    hooks = [{"async": False, **hook} for hook in group["hooks"]]
+    said = {**group, "event_name": _snake(event), "hooks": hooks}
+    text = json.dumps(said, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    return f"sha256:{hashlib.sha256(text.encode()).hexdigest()}"
 
 
 def _snake(event: str) -> str:
