@@ -8,6 +8,7 @@ import shutil
 import stat
 import subprocess
 import sys
+import tomllib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -725,6 +726,16 @@ def test_the_plugin_finds_takeback(way: str, tmp_path: Path) -> None:
         "CLAUDE_PLUGIN_ROOT": str(plugin),
     }
     assert canary.sing("claude-code", commands, surroundings).events == 6
+
+
+def test_the_plugin_is_in_the_package() -> None:
+    """Every file of it is named by what goes into a release."""
+    project = tomllib.loads((PACKAGE.parent.parent / "pyproject.toml").read_text())
+    named = project["tool"]["setuptools"]["package-data"]["takeback"]
+    shipped = {path for pattern in named for path in PACKAGE.glob(pattern)}
+    files = {path for path in (PACKAGE / "plugin").rglob("*") if path.is_file()}
+    assert shipped == files
+    assert len(files) == 3
 
 
 def test_a_plugin_without_takeback_stops_nobody(tmp_path: Path) -> None:

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 LONGEST = 60
 """Seconds that one event may take in a project of two files."""
+_STARTED_IN = "CLAUDE_PROJECT_DIR"
+"""Where Claude Code says that it was started; others do not, and may run inside it."""
 _PROMPT = "try Takeback out"
 _BEFORE = {"kept.txt": b"one\n", "lost.txt": b"two\n"}
 
@@ -56,13 +58,11 @@ class _Canary:
         self._commands = commands
         self._folder = os.path.join(place, "project")
         self._home = os.path.join(place, "store")
-        self._environment = {
-            **environment,
-            "TAKEBACK_HOME": self._home,
-            "CLAUDE_PROJECT_DIR": self._folder,
-            # A helper would outlive the throw-away project.
-            "TAKEBACK_HELPER": "0",
-        }
+        # A helper would outlive the throw-away project.
+        own = {"TAKEBACK_HOME": self._home, "TAKEBACK_HELPER": "0", _STARTED_IN: self._folder}
+        self._environment = {**environment, **own}
+        if agent == codex.AGENT:
+            del self._environment[_STARTED_IN]
         self._took: list[float] = []
 
     def sing(self) -> Song:
