@@ -46,6 +46,7 @@ def turn(found: "RecordedTurn", screen: "Screen", now: float) -> None:
         ),
         ("When", _when(found, now)),
         ("Status", f"{page.marks.of(found.status)} {found.status}"),
+        ("Asked", _went_back(found.went_back)),
         ("Before", found.before),
         ("After", found.after or "still running"),
         ("Git", _git(found.git_before, found.git_after, page)),
@@ -89,6 +90,13 @@ def checkpoint(found: "RecordedCheckpoint", screen: "Screen", now: float) -> Non
         screen.note(f"`takeback show {made.id[:8]} PATH` prints a file as it was then")
     if made.turn:
         screen.note(f"`takeback show {made.turn[:8]}` shows the turn")
+
+
+def _went_back(to: "str | None") -> str:
+    """How somebody went back inside the agent to ask for a turn."""
+    if to is None:
+        return ""
+    return f"after going back, to before turn {to[:8]}" if to else "after going back"
 
 
 def _restored(restore: "RecordedRestore | None", page: "_Page") -> str:

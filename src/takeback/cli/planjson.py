@@ -11,17 +11,26 @@ if TYPE_CHECKING:
     from takeback.model.plan import Conflict, Dependent, Plan, PlannedChange, Remark, Report
 
 
-def of_plan(plan: "Plan", masker: "Masker") -> "dict[str, Json]":
+def of_plan(
+    plan: "Plan", masker: "Masker", conversations: "list[Json] | None" = None
+) -> "dict[str, Json]":
     """A plan as documented in docs/json.md."""
-    return _json(plan, None, masker)
+    return _json(plan, None, masker, conversations)
 
 
-def of_report(made: "Report", masker: "Masker") -> "dict[str, Json]":
+def of_report(
+    made: "Report", masker: "Masker", conversations: "list[Json] | None" = None
+) -> "dict[str, Json]":
     """A report as documented in docs/json.md: the plan, and what became of it."""
-    return _json(made.plan, made, masker)
+    return _json(made.plan, made, masker, conversations)
 
 
-def _json(plan: "Plan", made: "Report | None", masker: "Masker") -> "dict[str, Json]":
+def _json(
+    plan: "Plan",
+    made: "Report | None",
+    masker: "Masker",
+    conversations: "list[Json] | None",
+) -> "dict[str, Json]":
     words = masker.words
     return {
         "verb": plan.verb,
@@ -52,6 +61,7 @@ def _json(plan: "Plan", made: "Report | None", masker: "Masker") -> "dict[str, J
         "because": (words(made.because) or None) if made else None,
         "problems": [words(text) for text in made.problems] if made else [],
         "undo": (made.undo or None) if made else None,
+        "conversations": conversations or [],
     }
 
 

@@ -62,11 +62,20 @@ def preview(plan: "Plan", screen: "Screen", contents: "Contents") -> None:
         screen.say(safe_line(screen.masker.words(text)))
 
 
-def report(made: "Report", screen: "Screen", contents: "Contents", *, was_previewed: bool) -> None:
-    """What was done; what a preview has shown already is not said again."""
+def report(
+    made: "Report",
+    screen: "Screen",
+    contents: "Contents",
+    *,
+    was_previewed: bool,
+    besides: "Iterable[str]" = (),
+) -> None:
+    """What was done, and what `besides`; what a preview has shown already is not said again."""
     page = Page(made.plan, screen, contents)
     if not made.id:
         screen.say(f"Nothing to do: {page.already()}")
+        for text in besides:
+            screen.note(text)
         return
     kept = (*made.plan.kept, *made.kept)
     screen.say(page.did(kept))
@@ -84,6 +93,8 @@ def report(made: "Report", screen: "Screen", contents: "Contents", *, was_previe
         screen.note(text)
     for problem in made.problems:
         screen.note(f"note: {safe_line(screen.masker.words(problem))}")
+    for text in besides:
+        screen.note(text)
     if made.undo:
         screen.note(f"`{safe_line(made.undo)}` {_REVERSES[made.plan.verb]}")
 

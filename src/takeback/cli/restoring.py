@@ -2,7 +2,7 @@
 
 import os
 
-from takeback.cli import planjson, previewed
+from takeback.cli import planjson, previewed, resuming
 from takeback.cli.app import folder
 from takeback.cli.arguments import SHOW_SECRETS, Option
 from takeback.cli.contents import Contents
@@ -102,6 +102,7 @@ class Restoring:
         self.inside = inside(project, folder(given))
         self._restored = project.restored()
         self._contents = Contents(project, screen.masker)
+        self._conversation = resuming.Conversation(given, project)
 
     def run(self, make: "Make", at_once: "Callable[[], Report] | None" = None) -> int:
         """Show, ask where somebody has to decide, do it, report; return the exit code.
@@ -109,6 +110,9 @@ class Restoring:
         `at_once` does what is meant when nothing is named, unless somebody has to decide.
         """
         try:
+            if self._conversation.is_all and not self._is_trial:
+                plan = make(self._wanted(self.decide))
+                return resuming.trim(self._conversation, plan, self._screen)
             is_bare = self.ref is None and self.session is None and not self.paths
             if at_once is not None and is_bare and not self._is_trial:
                 made = _unless_undecided(at_once)
@@ -225,10 +229,18 @@ class Restoring:
         return _INTERRUPTED
 
     def _report(self, made: "Report", *, was_previewed: bool = False) -> int:
+        resumed = self._conversation.copies(made.plan, made.id)
         if self._screen.json:
-            self._screen.data(planjson.of_report(made, self._screen.masker))
+            told = resuming.as_json(resumed)
+            self._screen.data(planjson.of_report(made, self._screen.masker, told))
         else:
-            previewed.report(made, self._screen, self._contents, was_previewed=was_previewed)
+            previewed.report(
+                made,
+                self._screen,
+                self._contents,
+                was_previewed=was_previewed,
+                besides=resuming.in_words(resumed, self._screen),
+            )
         return 0
 
     def _refuse(self, plan: "Plan", problem: "TakebackError") -> int:
@@ -312,7 +324,7 @@ class Restoring:
             for name in ("session", "because")
             if given.has(name)
         ]
-        switches = ["keep-mtime", "shared"]
+        switches = ["keep-mtime", "shared", "resume"]
         if not any(flag.removeprefix("--") in DECISIONS for flag in flags):
             switches += DECISIONS
         kept = [f"--{name}" for name in switches if given.has(name)]

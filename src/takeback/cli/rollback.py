@@ -1,5 +1,6 @@
 """`takeback rollback`: bring the whole project back to a state, exactly."""
 
+from takeback.cli import resuming
 from takeback.cli.app import folder
 from takeback.cli.arguments import Command
 from takeback.cli.projects import existing
@@ -18,15 +19,18 @@ COMMAND = Command(
         "them, and `takeback undo` brings them back. You see first what would be done.\n"
         "REF is the id of a turn, step or checkpoint or its beginning (a turn means the state it\n"
         "left), `ID-` (before it), `@~N` (N turns back), a time (`10m`, `14:05`) or words of a\n"
-        "prompt. With PATH only these files and folders go back. Commits stay as they are."
+        "prompt. With PATH only these files and folders go back. Commits stay as they are.\n"
+        "With --resume, conversations go back too: as copies, each with the command that goes on\n"
+        "with it."
     ),
     operands=("REF", "[-- PATH…]"),
-    options=(*OPTIONS, SESSION),
+    options=(*OPTIONS, SESSION, *resuming.OPTIONS),
     examples=(
         ("takeback rollback mvkr-", "to before a turn"),
         ("takeback rollback 10m", "to ten minutes ago"),
         ("takeback rollback mvkr- -- src/pay.py", "only one file"),
         ("takeback rollback @~3 --dry-run", "only show what that would do"),
+        ("takeback rollback mvkr- --resume", "and go on from the conversation as it was then"),
     ),
 )
 

@@ -145,6 +145,7 @@ def _turn(turn: RecordedTurn, masker: "Masker") -> "dict[str, Json]":
     return {
         **turns.as_json(turn, masker),
         "account": turn.account,
+        "went_back": turn.went_back,
         "git_before": _git(turn.git_before),
         "git_after": _git(turn.git_after),
         "steps": [_step(step, masker) for step in turn.steps],

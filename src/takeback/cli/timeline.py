@@ -100,6 +100,9 @@ def remarks(turn: "RecordedTurn") -> "list[str]":
     said = []
     if not turn.kept and turn.files:
         said.append("files no longer kept")
+    if turn.went_back is not None:
+        before = f" to before {turn.went_back[:6]}" if turn.went_back else ""
+        said.append(f"after going back{before}")
     if turn.shared:
         said.append(f"{len(turn.shared):,} shared")
     if turn.left_out:

@@ -1,5 +1,6 @@
 """`takeback undo`: take back what a turn did, and keep what everybody else did."""
 
+from takeback.cli import resuming
 from takeback.cli.app import folder
 from takeback.cli.arguments import Command, Option
 from takeback.cli.projects import existing
@@ -25,10 +26,14 @@ COMMAND = Command(
         "the same place there is a conflict: it is shown first, and nothing is done until you\n"
         "decide, by an option for all of them or on a terminal one by one. The newest turn is\n"
         "taken back without a question; for anything else you see first what would be done, and\n"
-        "can choose. A checkpoint keeps everything as it was."
+        "can choose. A checkpoint keeps everything as it was.\n"
+        "\n"
+        "With --resume a copy of the agent's conversation is made, up to the turn before (Claude\n"
+        "Code, Codex), and the command that goes on with it is shown; the original stays. Without\n"
+        "it, the agent is told at its next prompt what was taken back."
     ),
     operands=("[TURN…]", "[-- PATH…]"),
-    options=(*OPTIONS, *DECIDING, SHARED, OF_SESSION),
+    options=(*OPTIONS, *DECIDING, SHARED, OF_SESSION, *resuming.OPTIONS),
     examples=(
         ("takeback undo", "take back the last turn"),
         ("takeback undo --dry-run", "only show what that would do"),
@@ -37,7 +42,8 @@ COMMAND = Command(
         ("takeback undo mvkr zosp", "two turns together"),
         ("takeback undo --session kqzv", "all that one session did"),
         ("takeback undo mvkr --keep-mine", "in a conflict, your version stays"),
-        ('takeback undo --because "tests fail"', "so that the log knows why"),
+        ('takeback undo --because "tests fail"', "so that the log and the agent know why"),
+        ("takeback undo --resume", "and go on from the conversation before"),
     ),
 )
 

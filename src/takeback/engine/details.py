@@ -5,7 +5,7 @@ from takeback.model import jsontext, terms
 from takeback.model.difference import judge
 from takeback.model.history import Author, Change, GitState, RecordedStep
 from takeback.model.values import LeftOut, OutsideFile
-from takeback.store import outside
+from takeback.store import history, outside
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -76,6 +76,11 @@ class Turn:
                 CHANGES, (self._number,)
             )
         )
+
+    def went_back(self) -> "str | None":
+        """The turn before which somebody went back inside the agent; None if nobody did."""
+        event = self._ledger.requested(history.rewind_request(self._id))
+        return str((event.payload or {}).get("to") or "") if event is not None else None
 
     def so_far(self) -> "tuple[Change, ...]":
         """Its own changes while it runs; nobody has counted lines yet."""

@@ -208,6 +208,7 @@ class Timeline:
             git_before=details.git(git_before) if changes else None,
             git_after=details.git(git_after) if changes else None,
             steps=told.steps(interrupted=status == INTERRUPTED) if steps else (),
+            went_back=told.went_back(),
         )
 
     def _yours(self) -> int:

@@ -19,6 +19,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from takeback.project import Project
+
 
 class Surroundings:
     """Where a hook was called: the store's home, the user's, the agent's folder, the current one.
@@ -77,25 +79,43 @@ def heard(call: Call, around: Surroundings) -> Answer:
 
 
 def _recorded(call: Call, around: Surroundings) -> Answer:
-    from takeback.hooks import transcripts
+    from takeback.hooks import conversations
     from takeback.hooks.witness import Witness
     from takeback.project import Project
 
     where = os.path.join(around.cwd, os.fsencode(call.folder or call.cwd or "."))
     project = Project.open(where, home=around.home, user_home=around.user_home)
     try:
-        Witness(project, transcripts.interrupted_at).hear(call)
-        return Answer()
+        session = Witness(project, conversations.interrupted_at).hear(call)
+        return _said(project, session, call, around) if session else Answer()
     finally:
         project.close()
 
 
-def _trouble(call: Call, around: Surroundings, problem: Exception) -> Answer:
+def _said(project: "Project", session: str, call: Call, around: Surroundings) -> Answer:
+    """What the log has to tell about it. The turn is covered, also if this fails."""
+    from takeback.hooks import notes, rewinds
+
+    try:
+        to_agent = notes.pending(project, session) if notes.can_hear(call) else ""
+        return Answer(to_agent, rewinds.noticed(project, session, call))
+    except Exception as problem:  # noqa: BLE001 -- whatever it is, it is not the agent's
+        _noted(call, around, problem)
+        return Answer()
+
+
+def _noted(call: Call, around: Surroundings, problem: Exception) -> "tuple[str, bool]":
+    """What went wrong, in words, and whether this conversation hears of it for the first time."""
     from takeback.errors import TakebackError
     from takeback.hooks import troubles
 
     what = str(problem) if isinstance(problem, TakebackError) else repr(problem)
-    is_new = troubles.note(around.home, time.time_ns(), call.agent, call.name, call.session, what)
+    now = time.time_ns()
+    return what, troubles.note(around.home, now, call.agent, call.name, call.session, what)
+
+
+def _trouble(call: Call, around: Surroundings, problem: Exception) -> Answer:
+    what, is_new = _noted(call, around, problem)
     if not is_new:
         return Answer()
     return Answer(

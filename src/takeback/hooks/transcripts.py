@@ -1,6 +1,7 @@
-"""What the files say in which agents keep their conversations; read leniently, never written.
+"""Files in which agents keep their conversations, line by line; read leniently, never written.
 
-Only the end of such a file is read: it grows by whole requests.
+Such a file grows by whole requests, and somebody may be writing to it right now. A hook looks at
+its end, and only as far back as it must; what is no JSON object there is passed over.
 """
 
 import os
@@ -12,66 +13,102 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
-    from takeback.hooks.calls import Call
+    Line = dict[str, Any]
 
-_TAIL = 256 * 1024
-_INTERRUPTED = "[Request interrupted by user"
-
-
-def interrupted_at(call: "Call") -> "float | None":
-    """When the turn before was interrupted, in seconds since 1970; None if it was not."""
-    for line in _backwards(call.transcript):
-        if _is_end_of_turn(line):
-            return None
-        if _is_interruption(line):
-            return _time(line.get("timestamp"))
-    return None
+MOST = 16 << 20
+"""Bytes at the end of a file beyond which no hook looks."""
+_AT_ONCE = 256 << 10
+_HOW = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
 
 
-def _is_end_of_turn(line: "dict[str, Any]") -> bool:
-    """The last thing that a turn says when nobody interrupts it."""
-    payload = line.get("payload")
-    if isinstance(payload, dict):
-        return payload.get("type") == "task_complete"
-    return line.get("subtype") == "stop_hook_summary"
+def backwards(path: str, most: int = MOST) -> "Iterator[bytes]":
+    """The lines at the end of a file, the last one first; none if it cannot be read."""
+    try:
+        fd = os.open(path, _HOW)
+    except (OSError, ValueError):
+        return
+    try:
+        end = os.fstat(fd).st_size
+        yield from _backwards(fd, end, max(0, end - most))
+    except OSError:
+        return
+    finally:
+        os.close(fd)
 
 
-def _is_interruption(line: "dict[str, Any]") -> bool:
-    payload = line.get("payload")
-    if isinstance(payload, dict):  # Codex
-        return payload.get("type") == "turn_aborted"
-    return line.get("type") == "user" and _INTERRUPTED in str(line.get("message"))[:2000]
+def _backwards(fd: int, end: int, least: int) -> "Iterator[bytes]":
+    """Piece by piece; a line that goes on in the piece before waits for its beginning."""
+    rest: list[bytes] = []
+    while end > least:
+        start = max(least, end - _AT_ONCE)
+        first, *others = os.pread(fd, end - start, start).split(b"\n")
+        if others:
+            rest.insert(0, others.pop())
+            yield b"".join(rest)
+            yield from reversed(others)
+            rest = [first]
+        else:
+            rest.insert(0, first)
+        end = start
+    if end == 0 and rest:
+        yield b"".join(rest)
 
 
-def _time(said: object) -> "float | None":
+def forwards(path: str) -> "Iterator[bytes]":
+    """All lines of a file as far as it goes by now, each without its end; OSError as it comes."""
+    # Not at the same time as a hook: this reads the file as a whole.
+    with open(os.open(path, _HOW | os.O_NOFOLLOW), "rb") as file:
+        left = os.fstat(file.fileno()).st_size
+        while left > 0:
+            line = file.readline()
+            if not line:
+                return
+            left -= len(line)
+            yield line.removesuffix(b"\n")
+
+
+def read(line: bytes) -> "Line | None":
+    """What a line says; None if it is torn or no JSON object."""
+    try:
+        said = jsontext.loads(line.decode("utf-8", "replace").strip())
+    except (ValueError, TypeError, RecursionError):
+        return None
+    return said if isinstance(said, dict) else None
+
+
+def renamed(line: bytes, names: "tuple[str, ...]", old: str, new: str) -> bytes:
+    """A line with another value of some fields, at any depth, and else as it stands.
+
+    As bytes: what stands in a line's texts has its quotes escaped, and cannot look like a field.
+    """
+    for name in names:
+        for blank in ("", " "):
+            was, will = (_field(name, blank, value) for value in (old, new))
+            line = line.replace(was, will)
+    return line
+
+
+def _field(name: str, blank: str, value: str) -> bytes:
+    return f'"{name}":{blank}"{value}"'.encode("utf-8", "surrogatepass")
+
+
+def text(line: "Line", name: str) -> str:
+    """A field that is a text; empty if it is something else."""
+    value = line.get(name)
+    return value if isinstance(value, str) else ""
+
+
+def inner(line: "Line", name: str) -> "Line":
+    """A field that holds fields; empty if it does not."""
+    value = line.get(name)
+    return value if isinstance(value, dict) else {}
+
+
+def seconds(line: "Line") -> "float | None":
+    """When a line was written, in seconds since 1970."""
     from datetime import datetime
 
     try:
-        return datetime.fromisoformat(str(said)).timestamp()
+        return datetime.fromisoformat(text(line, "timestamp")).timestamp()
     except (ValueError, OverflowError):
         return None
-
-
-def _backwards(path: str) -> "Iterator[dict[str, Any]]":
-    """The lines at the end of a file, the last one first; what is no JSON object is passed over."""
-    for line in reversed(_tail(path).split(b"\n")):
-        try:
-            said = jsontext.loads(line.decode("utf-8", "replace").strip())
-        except (ValueError, TypeError, RecursionError):
-            continue
-        if isinstance(said, dict):
-            yield said
-
-
-def _tail(path: str) -> bytes:
-    try:
-        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)
-    except (OSError, ValueError):
-        return b""
-    try:
-        size = os.fstat(fd).st_size
-        return os.pread(fd, _TAIL, max(0, size - _TAIL))
-    except OSError:
-        return b""
-    finally:
-        os.close(fd)

@@ -164,6 +164,9 @@ def _request(call: "Call", id: str, what: str) -> str:
     return " ".join((call.agent, _clean(call.session), _clean(id), what))
 
 
+request_of = _request
+
+
 def _clean(id: str) -> str:
     """An id as the log can hold it; a long one, or a strange one, by what it hashes to."""
     if len(id) <= _LONGEST_ID and id.isprintable() and " " not in id:

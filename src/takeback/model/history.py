@@ -205,6 +205,8 @@ class RecordedTurn:
     `outside` are files outside the project that an edit tool named. `account` is who started the
     agent, as `ana@laptop`. `undone` is the restore that took the turn back or went back over it;
     empty while it is live. `kept` tells whether its files still are, so that it can be taken back.
+    `went_back` is the turn before which somebody went back inside the
+    agent to ask for this one; empty if nobody can tell how far, None if nobody did.
     """
 
     __slots__ = (
@@ -231,6 +233,7 @@ class RecordedTurn:
         "steps",
         "uncounted",
         "undone",
+        "went_back",
     )
 
     def __init__(
@@ -259,11 +262,13 @@ class RecordedTurn:
         account: str = "",
         undone: str = "",
         kept: bool = True,
+        went_back: "str | None" = None,
     ) -> None:
         self.id = id
         self.kept = kept
         self.account = account
         self.undone = undone
+        self.went_back = went_back
         self.session = session
         self.agent = agent
         self.label = label

@@ -42,6 +42,9 @@ CHECKPOINT_RELEASED = "CheckpointReleased"
 HISTORY_TRIMMED = "HistoryTrimmed"
 PACKS_MERGED = "PacksMerged"
 FORGOTTEN = "Forgotten"
+CONVERSATION_REWOUND = "ConversationRewound"
+CONVERSATION_COPIED = "ConversationCopied"
+SESSION_TOLD = "SessionTold"
 
 NO_CHAIN = bytes(32)
 _INSERT = "INSERT INTO events VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, NULL)"

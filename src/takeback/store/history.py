@@ -182,6 +182,11 @@ def requested(
     return said
 
 
+def rewind_request(turn: str) -> str:
+    """The request of the event that tells that somebody went back inside the agent for a turn."""
+    return f"rewound {turn}"
+
+
 def used_elsewhere(request: "str | None", kind: str) -> UsageError:
     """What to tell somebody who uses the id of a request for two things."""
     return UsageError(

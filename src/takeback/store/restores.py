@@ -108,6 +108,13 @@ def find(
     return None
 
 
+def some(
+    ledger: "Ledger", where: str, values: "tuple[int | str | None, ...]" = ()
+) -> "list[RestoreRow]":
+    """The restores that a condition gives."""
+    return [RestoreRow(row) for row in ledger.rows(_SELECT + where, values)]
+
+
 def about(ledger: "Ledger", turn: int) -> "list[RestoreRow]":
     """The undos and redos of a turn that have a say, alone or with others, newest first."""
     where = (

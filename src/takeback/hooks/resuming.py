@@ -1,0 +1,189 @@
+"""Going on with a conversation from before some turn: a trimmed copy of it, under a new id.
+
+The agent's own file is only read. What cannot be trimmed is said, and nothing else fails for it.
+"""
+
+import time
+
+from takeback.hooks import conversations, notes
+from takeback.hooks.conversations.trimmed import CannotTrimError
+from takeback.hooks.rewinds import conversation_of
+from takeback.model.safetext import shell_word
+from takeback.store import beside, events
+from takeback.store.events import NewEvent
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from takeback.hooks.conversations.trimmed import Trimmed
+    from takeback.project import Project
+    from takeback.store.ledger import Ledger
+
+_TURN = (
+    "SELECT t.number, t.id, t.opened, t.label, t.session, z.id, z.agent, z.own_id FROM turns t"
+    " JOIN sessions z ON z.number = t.session WHERE "
+)
+_STAYS = (
+    "SELECT count(*) FROM turns WHERE session = ? AND number > ? AND paths > 0"
+    " AND undone IS NULL AND covered IS NULL"
+)
+_SINCE = "t.before >= ?1 AND t.id <> ?2 AND t.number > ?3 ORDER BY t.number"
+
+
+class Resumed:
+    """What became of one conversation: a copy to go on with, or a `problem` in words.
+
+    `turn` is the first one that is not in the copy, `own_id` what the agent calls the copy.
+    """
+
+    __slots__ = (
+        "agent",
+        "command",
+        "folder",
+        "label",
+        "own_id",
+        "problem",
+        "remarks",
+        "session",
+        "transcript",
+        "turn",
+    )
+
+    def __init__(self, session: str, agent: str, turn: str, label: str) -> None:
+        self.session = session
+        self.agent = agent
+        self.turn = turn
+        self.label = label
+        self.own_id = ""
+        self.transcript = ""
+        self.folder = ""
+        self.command = ""
+        self.problem = ""
+        self.remarks: tuple[str, ...] = ()
+
+
+class _Turn:
+    """A turn, and the session that it is of."""
+
+    __slots__ = ("agent", "id", "label", "number", "opened", "own_id", "session", "session_id")
+
+    def __init__(
+        self,
+        number: int,
+        id: str,
+        opened: int,
+        label: str,
+        session: int,
+        session_id: str,
+        agent: str,
+        own_id: str,
+    ) -> None:
+        self.number = number
+        self.id = id
+        self.opened = opened
+        self.label = label
+        self.session = session
+        self.session_id = session_id
+        self.agent = agent
+        self.own_id = own_id
+
+
+def before_turns(
+    project: "Project", turns: "Iterable[str]", *, restore: str = "", in_the_middle: bool = False
+) -> "list[Resumed]":
+    """Copies of the conversations that turns are of, each up to the first of them.
+
+    Conversations whose later turns stay are left alone, unless `in_the_middle` says otherwise:
+    the files of those turns are there, and a copy would know nothing of them.
+    """
+    ledger = project.ledger
+    rows = [row for turn in turns for row in ledger.rows(_TURN + "t.id = ?", (turn,))]
+    return _of_each(project, rows, restore, in_the_middle=in_the_middle)
+
+
+def since_state(
+    project: "Project", checkpoint: str, goal: str, *, restore: str = ""
+) -> "list[Resumed]":
+    """Copies of all conversations that went on after a state, each as it was then."""
+    ledger = project.ledger
+    number = next((row.number for row in ledger.with_prefix(checkpoint)), 1 << 62)
+    side, _, id = goal.partition(" ")
+    found = ledger.rows("SELECT number FROM turns WHERE id = ?", (id,)) if side == "after" else []
+    last = found[0][0] if found else 0
+    rows = ledger.rows(_TURN + _SINCE, (number, id if side == "after" else "", last))
+    kept = [row for row in rows if conversations.of(row[6]) is not None]
+    return _of_each(project, kept, restore, in_the_middle=True)
+
+
+def _of_each(
+    project: "Project", rows: "list[tuple[object, ...]]", restore: str, *, in_the_middle: bool
+) -> "list[Resumed]":
+    first: dict[int, _Turn] = {}
+    for row in rows:
+        turn = _Turn(*row)  # type: ignore[arg-type]
+        known = first.get(turn.session)
+        if known is None or turn.number < known.number:
+            first[turn.session] = turn
+    return [
+        _resumed(project, turn, restore, in_the_middle=in_the_middle) for turn in first.values()
+    ]
+
+
+def _resumed(project: "Project", turn: _Turn, restore: str, *, in_the_middle: bool) -> Resumed:
+    made = Resumed(turn.session_id, turn.agent, turn.id, turn.label)
+    try:
+        if not in_the_middle:
+            _require_tail(project.ledger, turn)
+        trimmed = _trimmed(project.ledger, turn)
+        beside.write_new(trimmed.path, trimmed.lines)
+    except CannotTrimError as problem:
+        made.problem = str(problem)
+        return made
+    except OSError as problem:
+        made.problem = f"the copy cannot be written: {problem.strerror or problem}"
+        return made
+    _record(project, turn, trimmed, restore)
+    made.own_id, made.transcript = trimmed.own_id, trimmed.path
+    made.folder, made.remarks = trimmed.folder, trimmed.remarks
+    made.command = " ".join(map(shell_word, trimmed.command))
+    return made
+
+
+def _require_tail(ledger: "Ledger", turn: _Turn) -> None:
+    ((stays,),) = ledger.rows(_STAYS, (turn.session, turn.number))
+    if stays:
+        later = "a later turn of it stays" if stays == 1 else f"{stays} later turns of it stay"
+        raise CannotTrimError(f"{later}; the agent gets a note instead")
+
+
+def _trimmed(ledger: "Ledger", turn: _Turn) -> "Trimmed":
+    known = conversations.of(turn.agent)
+    if known is None:
+        raise CannotTrimError(f"nobody here knows how {turn.agent} keeps them")
+    path, prompt = conversation_of(ledger, turn.opened)
+    if not path.startswith("/") or not prompt:
+        raise CannotTrimError("the agent did not tell where it keeps it")
+    return known.trim(path, prompt)
+
+
+def _record(project: "Project", turn: _Turn, trimmed: "Trimmed", restore: str) -> None:
+    """So that the copy, when it goes on, is told what the original would be."""
+    said = {
+        "session": turn.session_id,
+        "from": turn.own_id,
+        "to": trimmed.own_id,
+        "transcript": trimmed.path,
+        "turn": turn.id,
+        "restore": restore,
+    }
+    request = notes.copied_as(turn.agent, trimmed.own_id)
+    with project.held():
+        fact = NewEvent(
+            events.CONVERSATION_COPIED,
+            said,
+            time.time_ns(),
+            parents=(turn.opened,),
+            request=request,
+        )
+        project.ledger.record(fact)
