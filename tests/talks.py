@@ -91,13 +91,26 @@ class Transcript:
 class Rollout:
     """A file of Codex: one line after the other."""
 
-    def __init__(self, path: Path, session: str) -> None:
+    def __init__(self, path: Path, session: str, **base: Any) -> None:  # noqa: ANN401
         self.path = path
         self.session = session
-        self._lines = 0
+        self._lines = base["end_ordinal_exclusive"] if base else 0
         path.parent.mkdir(parents=True, exist_ok=True)
         meta = {"id": session, "session_id": session, "cwd": "/project", "originator": "codex"}
-        self.add("session_meta", meta)
+        self.add("session_meta", {**meta, "history_base": base} if base else meta)
+
+    def gone_back(self, before: str, id: str, folder: Path | None = None) -> "Rollout":
+        """The file in which the conversation goes on from before a turn."""
+        data = self.path.read_bytes()
+        lines = data.splitlines(keepends=True)
+        first = next(n for n, line in enumerate(lines) if f'"turn_id":"{before}"'.encode() in line)
+        return Rollout(
+            (folder or self.path.parent) / f"rollout-2026-11-16T11-00-00-{self.session}_{id}.jsonl",
+            self.session,
+            thread_id=self.path.stem.rpartition("_")[2] if "_" in self.path.stem else self.session,
+            end_ordinal_exclusive=json.loads(lines[first])["ordinal"],
+            end_byte_offset=sum(map(len, lines[:first])),
+        )
 
     def add(self, kind: str, payload: dict[str, Any]) -> None:
         """A line."""

@@ -276,6 +276,26 @@ def test_a_copy_of_a_rollout_is_its_beginning(
     assert path.read_bytes() == before
 
 
+def test_a_copy_of_several_files_is_one(tmp_path: Path) -> None:
+    """What Codex left in files that go on from each other becomes one, numbered from the start."""
+    first = Rollout(tmp_path / f"rollout-x-{OLD}.jsonl", OLD)
+    for number in (1, 2):
+        first.turn(f"T{number}", f"do {number}")
+    second = first.gone_back("T2", "other")
+    second.turn("T3", "do 3")
+    second.turn("T4", "do 4")
+    copy = codex.trim(str(second.path), "T4")
+    lines = [json.loads(line) for line in copy.lines]
+    assert [line["ordinal"] for line in lines] == list(range(len(lines)))
+    assert [line["type"] for line in lines].count("session_meta") == 1
+    said = json.dumps(lines)
+    assert [f"do {number}" in said for number in (1, 2, 3, 4)] == [True, False, True, False]
+    assert OLD not in said
+    first.path.unlink()
+    with pytest.raises(CannotTrimError, match="not there any more"):
+        codex.trim(str(second.path), "T4")
+
+
 @pytest.mark.parametrize("prompt", ["", "nobody"])
 def test_a_prompt_that_is_not_there(tmp_path: Path, prompt: str) -> None:
     """It is said, in both formats, and also if there is no file at all."""

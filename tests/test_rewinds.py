@@ -8,7 +8,7 @@ import pytest
 import takeback
 from agents import heard
 from takeback.store import events, fsops
-from talks import Claude, CodexTalk, Rollout
+from talks import Claude, CodexTalk
 
 
 @pytest.fixture(autouse=True)
@@ -167,12 +167,10 @@ def test_a_sub_agent_tells_nothing(claude: Claude, tree: Path) -> None:
 
 
 def test_a_new_file_of_codex(codex: CodexTalk, tree: Path) -> None:
-    """Codex goes on in a new file, which holds the turns that stay."""
+    """Codex goes on in a new file, which tells up to where the old one counts."""
     codex.does("one", a_txt="1\n")
     codex.does("two", b_txt="2\n")
-    old = codex.talk
-    codex.talk = Rollout(old.path.with_name("rollout-S1_NEW.jsonl"), "S1")
-    codex.talk.turn("S1-P1", "one")
+    codex.talk = codex.talk.gone_back("S1-P2", "S2")
     codex.tell("SessionEnd", reason="other")
     codex.tell("SessionStart", source="resume")
     said = codex.asks("instead of two")

@@ -203,6 +203,25 @@ def test_turns_of_codex_that_were_rolled_back(tmp_path: Path) -> None:
     assert told == [(PASSED, "T3"), (PASSED, "T2"), (ABOVE, "T1"), (BEGINNING, "")]
 
 
+def test_a_conversation_of_codex_in_several_files(tmp_path: Path) -> None:
+    """Each file tells which one it goes on from, and up to where; that one may be older."""
+    days = tmp_path / "sessions" / "2026" / "11"
+    first = "01a1e05f-5f05-7db0-9761-f69102cd23d9"  # made on 2026-11-15
+    talk = Rollout(days / "15" / f"rollout-x-{first}.jsonl", first)
+    for number in (1, 2, 3):
+        talk.turn(f"T{number}", "do it")
+    second = "01a1e3c6-b570-7fc1-94e5-505aac1a48f4"  # and on 2026-11-16
+    talk = talk.gone_back("T3", second, days / "16")
+    for number in (4, 5):
+        talk.turn(f"T{number}", "do it")
+    talk = talk.gone_back("T5", "01a1e3c7-8f80-7813-8e6b-413540ead14e")
+    talk.prompt("T6", "do it otherwise")
+    told = list(codex.before(str(talk.path), "T6"))
+    assert told == [(ABOVE, "T4"), (ABOVE, "T2"), (ABOVE, "T1"), (BEGINNING, "")]
+    (days / "15" / f"rollout-x-{first}.jsonl").unlink()
+    assert list(codex.before(str(talk.path), "T6")) == [(ABOVE, "T4")]
+
+
 def test_recorded_conversations_are_understood() -> None:
     """What the real clients wrote tells which prompt follows on which."""
     prompts = list(

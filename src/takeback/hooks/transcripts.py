@@ -21,15 +21,19 @@ _AT_ONCE = 256 << 10
 _HOW = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
 
 
-def backwards(path: str, most: int = MOST) -> "Iterator[bytes]":
-    """The lines at the end of a file, the last one first; none if it cannot be read."""
+def backwards(path: str, most: int = MOST, end: "int | None" = None) -> "Iterator[bytes]":
+    """The lines at the end of a file, or before a place in it, the last one first.
+
+    None if it cannot be read.
+    """
     try:
         fd = os.open(path, _HOW)
     except (OSError, ValueError):
         return
     try:
-        end = os.fstat(fd).st_size
-        yield from _backwards(fd, end, max(0, end - most))
+        size = os.fstat(fd).st_size
+        last = size if end is None else min(end, size)
+        yield from _backwards(fd, last, max(0, last - most))
     except OSError:
         return
     finally:
@@ -54,11 +58,12 @@ def _backwards(fd: int, end: int, least: int) -> "Iterator[bytes]":
         yield b"".join(rest)
 
 
-def forwards(path: str) -> "Iterator[bytes]":
-    """All lines of a file as far as it goes by now, each without its end; OSError as it comes."""
-    # Not at the same time as a hook: this reads the file as a whole.
+def forwards(path: str, end: "int | None" = None) -> "Iterator[bytes]":
+    """All lines of a file, as far as it goes by now or up to a place; OSError as it comes."""
+    # Never in a hook: this reads the file as a whole.
     with open(os.open(path, _HOW | os.O_NOFOLLOW), "rb") as file:
-        left = os.fstat(file.fileno()).st_size
+        size = os.fstat(file.fileno()).st_size
+        left = size if end is None else min(end, size)
         while left > 0:
             line = file.readline()
             if not line:
