@@ -94,9 +94,9 @@ def _recorded(call: Call, around: Surroundings) -> Answer:
 
 def _said(project: "Project", session: str, call: Call, around: Surroundings) -> Answer:
     """What the log has to tell about it. The turn is covered, also if this fails."""
-    from takeback.hooks import notes, rewinds
-
     try:
+        from takeback.hooks import notes, rewinds
+
         to_agent = notes.pending(project, session) if notes.can_hear(call) else ""
         return Answer(to_agent, rewinds.noticed(project, session, call))
     except Exception as problem:  # noqa: BLE001 -- whatever it is, it is not the agent's

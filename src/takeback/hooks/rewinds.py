@@ -9,6 +9,7 @@ import time
 from takeback.hooks import calls, conversations
 from takeback.hooks.conversations.trimmed import BEGINNING, PASSED
 from takeback.hooks.witness import request_of
+from takeback.model import terms, tools
 from takeback.store import events, history
 
 TYPE_CHECKING = False
@@ -49,12 +50,12 @@ class _Turn:
 
 def noticed(project: "Project", session: str, call: "Call") -> str:
     """What to say to somebody who went back; empty if nobody did, or it was said before."""
-    if call.kind not in _LOOKED_AT or call.subagent or not (call.transcript and call.turn):
+    if not _is_looked_at(call):
         return ""
     look = _Look(project.ledger, call)
     turn = look.turn_of(call.turn)
-    # The first step of a turn is late enough, and nothing changes after it but the end.
-    if turn is None or (call.kind == calls.BEFORE_TOOL and turn.steps > 1):
+    # The first step is late enough. What a turn does after it can be long, and tells nothing.
+    if turn is None or (call.kind != calls.PROMPT and turn.steps > 1):
         return ""
     request = history.rewind_request(turn.id)
     if look.ledger.requested(request) is not None:
@@ -80,6 +81,13 @@ def noticed(project: "Project", session: str, call: "Call") -> str:
         )
         look.ledger.record(fact)
     return look.offer(to, turn)
+
+
+def _is_looked_at(call: "Call") -> bool:
+    """Whether a call is one at which the prompt may be in the file, and not one of many."""
+    if call.kind not in _LOOKED_AT or call.subagent or not (call.transcript and call.turn):
+        return False
+    return call.kind != calls.BEFORE_TOOL or tools.kind_of(call.tool) != terms.READ
 
 
 _UNKNOWN = _Turn(0, "", 0, "", 0, 0, 0)
@@ -115,7 +123,7 @@ class _Look:
         stays, passed = self._line(turn)
         moved = self._transcript_of(newest) not in ("", self._call.transcript)
         if stays is None:
-            return _UNKNOWN if moved and self._call.kind in (calls.STOPS, calls.FAILS) else None
+            return _UNKNOWN if moved and self._call.kind != calls.PROMPT else None
         if stays >= newest.number or not (moved or passed > stays):
             return None
         after = within + "AND number > ? "

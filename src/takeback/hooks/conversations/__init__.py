@@ -4,8 +4,6 @@ A conversation is a line of prompts. Going back inside the agent makes it a tree
 stands where an old one stood, and the old ones are still in the file, beside the line.
 """
 
-from takeback.hooks.conversations import claude_code, codex
-
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,12 +25,17 @@ if TYPE_CHECKING:
             """The conversation up to a prompt, under a new id; `CannotTrimError` says why not."""
 
 
-FORMATS: "dict[str, Format]" = {"claude-code": claude_code, "codex": codex}
-
-
 def of(agent: str) -> "Format | None":
-    """The format of an agent; None if nobody knows it."""
-    return FORMATS.get(agent)
+    """The format of an agent; None if nobody knows it. A hook loads no other."""
+    if agent == "claude-code":
+        from takeback.hooks.conversations import claude_code
+
+        return claude_code
+    if agent == "codex":
+        from takeback.hooks.conversations import codex
+
+        return codex
+    return None
 
 
 def interrupted_at(call: "Call") -> "float | None":

@@ -9,13 +9,13 @@ import os
 import time
 
 from takeback.hooks import transcripts
-from takeback.hooks.conversations.claude_code import as_uuid
 from takeback.hooks.conversations.trimmed import (
     ABOVE,
     BEGINNING,
     PASSED,
     CannotTrimError,
     Trimmed,
+    as_uuid,
 )
 from takeback.hooks.transcripts import inner, text
 from takeback.model import jsontext

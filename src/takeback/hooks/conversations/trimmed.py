@@ -37,3 +37,9 @@ class Trimmed:
         self.folder = folder
         self.command = command
         self.remarks = remarks
+
+
+def as_uuid(data: bytes) -> str:
+    """Sixteen bytes as ids are written."""
+    digits = data.hex()
+    return "-".join((digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]))
