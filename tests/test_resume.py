@@ -215,6 +215,25 @@ def test_a_damaged_file_gives_a_whole_copy_or_a_reason(
     assert path.read_bytes() == before
 
 
+def test_a_summary_stays_as_it_is(tmp_path: Path) -> None:
+    """What a summary stands for may never have been written; what it keeps of it has to stay."""
+    talk = Transcript(tmp_path / "S1.jsonl")
+    talk.turn("P1", "do it")
+    talk.leaf = None
+    talk.add("system", subtype="compact_boundary", logicalParentUuid="never written")
+    talk.add("user", promptId="C", isCompactSummary=True, message={"content": "so far"})
+    talk.add("attachment", attachment={"type": "file"})
+    kept = talk.path.read_text().splitlines()
+    talk.turn("P2", "and that")
+    copy = claude_code.trim(str(talk.path), "P2")
+    lines = [json.loads(line) for line in copy.lines]
+    expected = [line for line in map(json.loads, kept) if "uuid" in line]
+    for line in expected:
+        line["sessionId"] = copy.own_id
+    assert [line for line in lines if "uuid" in line] == expected
+    assert copy.remarks == ()
+
+
 def test_recorded_conversations_can_be_trimmed() -> None:
     """What the real clients wrote is trimmed, though lines are missing there, and that is said."""
     for name in ("_transcript-two-turns.jsonl", "_transcript-torture-with-file-history.jsonl"):

@@ -119,6 +119,19 @@ def test_a_prompt_that_quotes_the_mark_is_none(talk: Transcript) -> None:
     assert claude_code.interrupted_at(str(talk.path), "P2") is None
 
 
+def test_a_command_of_the_agent_itself_does_not_hide_it(talk: Transcript) -> None:
+    """`/model` after Esc is written as the user's, and asks for nothing; `/review` does."""
+    talk.prompt("P1", "first")
+    talk.interrupt("P1")
+    second = talk._seconds
+    for said in ("<command-name>/model</command-name>", "<local-command-stdout>ok"):
+        talk.add("user", promptId="C1", message={"role": "user", "content": said})
+    assert claude_code.interrupted_at(str(talk.path), "P2") == at(second)
+    command = {"role": "user", "content": "<command-name>/review</command-name>"}
+    talk.add("user", promptId="C2", message=command)
+    assert claude_code.interrupted_at(str(talk.path), "P2") is None
+
+
 def test_escape_in_a_sub_agent_is_not_the_turns(talk: Transcript) -> None:
     """Lines of another chain tell nothing about this one."""
     talk.prompt("P1", "first")

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 _INTERRUPTED = "[Request interrupted by user"
 _LONGEST_MARK = 100
+_OF_COMMAND = "<local-command-"
 _PROMPT_ID = b'"promptId":'
 _OF_ONE_FILE = ("queue-operation", "last-prompt", "file-history-snapshot", "file-history-delta")
 """Kinds of lines that mean nothing in a copy: what waits, where it ended, backups of its own."""
@@ -37,6 +38,7 @@ _OF_ONE_FILE = ("queue-operation", "last-prompt", "file-history-snapshot", "file
 
 def interrupted_at(path: str, prompt: str) -> "float | None":
     """When the turn before a prompt was interrupted."""
+    passed = {prompt}
     for raw in transcripts.backwards(path):
         if b'"user"' not in raw and b'"stop_hook_summary"' not in raw:
             continue
@@ -47,7 +49,9 @@ def interrupted_at(path: str, prompt: str) -> "float | None":
             return None
         if _is_interruption(line):
             return transcripts.seconds(line)
-        if _begins_prompt(line) and text(line, "promptId") != prompt:
+        if _is_of_command(line):
+            passed.add(text(line, "promptId"))
+        elif _begins_prompt(line) and text(line, "promptId") not in passed:
             return None
     return None
 
@@ -115,19 +119,29 @@ def _blocks(line: "Line") -> "list[object]":
     return content if isinstance(content, list) else [{"type": "text", "text": content}]
 
 
+def _texts(line: "Line") -> "list[str]":
+    found = [block.get("text") for block in _blocks(line) if isinstance(block, dict)]
+    return [each for each in found if isinstance(each, str)]
+
+
 def _is_interruption(line: "Line") -> bool:
-    texts = [block.get("text") for block in _blocks(line) if isinstance(block, dict)]
     return line.get("type") == "user" and any(
-        isinstance(said, str) and said.startswith(_INTERRUPTED) and len(said) < _LONGEST_MARK
-        for said in texts
+        said.startswith(_INTERRUPTED) and len(said) < _LONGEST_MARK for said in _texts(line)
     )
+
+
+def _is_of_command(line: "Line") -> bool:
+    """Whether a line is of a command of the agent itself, such as `/model`: it asks nobody."""
+    return any(said.startswith(_OF_COMMAND) for said in _texts(line))
 
 
 def _begins_prompt(line: "Line") -> bool:
     """Whether a line is what somebody asked for, and no result of a tool or what goes with it."""
     if line.get("type") != "user" or not text(line, "promptId") or _is_interruption(line):
         return False
-    return not _is_result(line) and line.get("isMeta") is not True
+    if line.get("isMeta") is True or line.get("isCompactSummary") is True:
+        return False
+    return not _is_result(line)
 
 
 def _is_result(line: "Line") -> bool:
@@ -141,12 +155,14 @@ def _is_result(line: "Line") -> bool:
 class _Node:
     """A line of the tree, without what it says."""
 
-    __slots__ = ("aside", "begins", "kind", "number", "parent", "prompt", "result", "uuid")
+    __slots__ = ("aside", "begins", "kind", "number", "parent", "prompt", "result", "tied", "uuid")
 
     def __init__(self, number: int, line: "Line") -> None:
         self.number = number
         self.uuid = text(line, "uuid")
         self.parent = _parent(line)
+        self.tied = bool(text(line, "parentUuid"))
+        """Whether the parent must be in the file; what a summary stands for need not."""
         self.prompt = text(line, "promptId")
         self.kind = text(line, "type")
         self.aside = line.get("isSidechain") is True
@@ -173,9 +189,6 @@ class _Tree:
         """The numbers of the lines before a prompt, and of the last of them on its line."""
         first = self._first(prompt)
         chain = list(self._up(first))
-        # What came with the prompt itself goes with it.
-        while chain and chain[0].kind == "attachment":
-            chain.pop(0)
         if not any(node.kind in ("user", "assistant") for node in chain):
             raise CannotTrimError("the conversation begins with this turn")
         end = chain[0].number
@@ -196,7 +209,8 @@ class _Tree:
             above = self._known.get(node.parent)
             if above is None or above.number in seen or above.number > end:
                 above = self._nearest(node, seen)
-                self.relinked[node.number] = above.uuid if above is not None else ""
+                if node.tied:
+                    self.relinked[node.number] = above.uuid if above is not None else ""
                 if above is None:
                     return
             seen.add(above.number)
