@@ -154,7 +154,7 @@ def test_another_session_hears_of_its_files(claude: Agent, tree: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "command", ["takeback undo", "cd x && tb undo --yes", "/opt/bin/takeback undo"]
+    "command", ["takeback undo", "cd x && tb undo --yes", "(/opt/bin/takeback undo; ls)"]
 )
 def test_who_did_it_knows(claude: Agent, tree: Path, command: str) -> None:
     """An agent that takes back something itself is told nothing; others are."""

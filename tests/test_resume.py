@@ -471,18 +471,17 @@ def test_other_agents_say_so(tree: Path, home: Path, run: Run) -> None:
     assert "nobody here knows how script keeps them" in notes
 
 
+@pytest.mark.parametrize("broken", ["create", "write", "fsync"])
 def test_a_full_disk_leaves_nothing(
-    claude: Claude, tree: Path, run: Run, monkeypatch: pytest.MonkeyPatch
+    claude: Claude, tree: Path, run: Run, monkeypatch: pytest.MonkeyPatch, broken: str
 ) -> None:
     """If the copy cannot be written, there is none; the files are undone all the same."""
+    is_copying = False
 
     def fail(step: str, args: tuple[object, ...]) -> None:
-        if step == "create" and str(args[0]).endswith(".jsonl"):
-            monkeypatch.setattr(fsops, "hook", refuse)
-
-    def refuse(step: str, args: tuple[object, ...]) -> None:
-        del args
-        if step == "write":
+        nonlocal is_copying
+        is_copying = is_copying or (step == "create" and str(args[0]).endswith(".jsonl"))
+        if is_copying and step == broken:
             raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(fsops, "hook", fail)

@@ -187,7 +187,8 @@ def _did_it(ledger: "Ledger", session: _Session, row: "RestoreRow") -> bool:
     """Whether a session made a restore itself: by a command of its own that ran meanwhile."""
     words: set[str] = set()
     for tool, summary in ledger.rows(_OPEN_STEPS, (session.number, row.event)):
-        words |= set(f"{tool} {summary}".replace("/", " ").replace("_", " ").split())
+        said = f"{tool} {summary}"
+        words |= set("".join(c if c.isalnum() else " " for c in said).split())
     return bool(words & {"takeback", "tb"})
 
 
