@@ -235,7 +235,10 @@ def test_several_hooks_at_once_tell_it_once(claude: Agent, tree: Path) -> None:
     for call in calls:
         said = {**claude.common(), **call._said, "hook_event_name": "PostToolUse"}
         one = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=dict(os.environ)
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            env={**os.environ, "TAKEBACK_HELPER": "0"},
         )
         running.append((one, json.dumps({**said, "tool_response": ""}).encode()))
     for one, data in running:
