@@ -3,7 +3,7 @@
 import json
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -11,6 +11,13 @@ import pytest
 import oracle
 import torture
 from torture import git
+from torture_checks import (
+    Git,
+    assert_every_row_did_something,
+    merged,
+    stamps_of_bystanders,
+    with_edits,
+)
 
 STARTED = [sys.executable, "-I", "-m", "takeback"]
 PATIENCE = 60
@@ -97,32 +104,6 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[Path, Path]:
     return tree, tree / inside
 
 
-class Git:
-    """The user's git, wherever its folders are: bytes, modes, inodes and stamps."""
-
-    def __init__(self, tree: Path) -> None:
-        self._folders = [tree / "nested/.git"]
-        if (tree / ".git").is_dir():
-            self._folders.append(tree / ".git")
-        elif (tree / ".git").exists():
-            self._folders.append(tree.parent / "main")
-        self._known = list(self._look())
-
-    def _look(self) -> Iterator[tuple[oracle.Picture, oracle.Picture]]:
-        for folder in self._folders:
-            yield oracle.picture(folder), oracle.stamps(folder)
-
-    def changes(self) -> list[str]:
-        """What is not as it was."""
-        found = []
-        for (bytes_then, stamps_then), (bytes_now, stamps_now) in zip(
-            self._known, self._look(), strict=True
-        ):
-            found += oracle.differences(bytes_then, bytes_now)
-            found += oracle.differences(stamps_then, stamps_now)
-        return found
-
-
 # -- the torture turn --------------------------------------------------------------------------
 
 
@@ -151,45 +132,6 @@ def test_everything_comes_back_and_goes_again(place: tuple[Path, Path], tmp_path
         assert oracle.differences(bystanders, stamps_of_bystanders(tree)) == []
     assert (tree / "warm.txt").read_text() == "warm\n"
     takeback(here, "verify")
-
-
-def assert_every_row_did_something(before: oracle.Picture, after: oracle.Picture) -> None:
-    """A row that changes nothing would be taken back by doing nothing."""
-    changed = {path for path in before.keys() | after.keys() if before.get(path) != after.get(path)}
-    assert not set(torture.PATHS) - changed
-
-
-def with_edits(
-    state: oracle.Picture, after: oracle.Picture, edited: oracle.Picture
-) -> oracle.Picture:
-    """A state with what the user changed since the turn ended."""
-    expected = dict(state)
-    for path in after.keys() | edited.keys():
-        if after.get(path) == edited.get(path):
-            continue
-        if path in edited:
-            expected[path] = edited[path]
-        else:
-            del expected[path]
-    return expected
-
-
-def merged(folder: Path) -> oracle.Entry:
-    """The file that both edited, with the user's edit alone."""
-    alone = folder / "alone"
-    alone.mkdir()
-    (alone / "k1.txt").write_bytes(torture.edit_elsewhere(torture.SHARED))
-    return oracle.picture(alone)[b"k1.txt"]
-
-
-def stamps_of_bystanders(tree: Path) -> oracle.Picture:
-    """Inodes and stamps of the files that no row names; folders get new stamps from what is in."""
-    picture, stamps = oracle.picture(tree), oracle.stamps(tree)
-    return {
-        path: stamp
-        for path, stamp in stamps.items()
-        if picture[path][0] != "folder" and path not in torture.PATHS
-    }
 
 
 def test_two_turns_come_back_one_after_the_other(tmp_path: Path) -> None:
