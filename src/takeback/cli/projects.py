@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 def opened(path: bytes, screen: "Screen") -> "Project":
     """The project that `path` is in, made on first use."""
-    return heard(takeback.open(path), screen)
+    return settled(heard(takeback.open(path), screen))
 
 
 def find(path: bytes, screen: "Screen") -> "Project | None":
@@ -22,7 +22,7 @@ def find(path: bytes, screen: "Screen") -> "Project | None":
     from takeback.project import Project
 
     found = Project.find(path, home=environment.default_home())
-    return heard(found, screen) if found is not None else None
+    return settled(heard(found, screen)) if found is not None else None
 
 
 def existing(path: bytes, screen: "Screen") -> "Project":
@@ -40,6 +40,15 @@ def heard(project: "Project", screen: "Screen") -> "Project":
     """A project whose recovery is told when it happens: when it is opened, or later locked."""
     screen.listen(lambda: project.recovered)
     screen.secret_names = project.secret_names
+    return project
+
+
+def settled(project: "Project") -> "Project":
+    """A project whose turns are closed that were interrupted inside an agent."""
+    if project.ledger.has_open_sessions():
+        from takeback.hooks import interruptions
+
+        interruptions.settle(project)
     return project
 
 

@@ -5,7 +5,7 @@ another is found by requests: names that are made of the agent's own ids, and th
 with the events. So an event that several hosts deliver, or one host twice, counts once.
 """
 
-from takeback.hooks import calls
+from takeback.hooks import calls, interruptions
 from takeback.model import terms, tools
 from takeback.session import Session, Step, Turn
 from takeback.store import history
@@ -45,6 +45,9 @@ class Witness:
         if hear is None or not call.session:
             return None
         session = self._project.session(call.agent, id=_clean(call.session), held=False)
+        # At its end, also its own turn may have been interrupted.
+        is_end = call.kind == calls.SESSION_ENDS
+        interruptions.settle(self._project, but="" if is_end else session.id)
         hear(self, session, call)
         return session.id
 
