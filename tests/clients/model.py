@@ -95,11 +95,10 @@ class Model:
         end = time.monotonic() + PATIENCE
         with self._news:
             while True:
-                for request in reversed(self.requests):
-                    if (request.prompt, request.number) == (prompt, number):
-                        return request
-                left = end - time.monotonic()
                 seen = [(request.prompt, request.number) for request in self.requests]
+                if (prompt, number) in seen:
+                    return self.requests[seen.index((prompt, number))]
+                left = end - time.monotonic()
                 assert left > 0, f"nobody asked for {prompt!r} [{number}], but {seen}"
                 self._news.wait(left)
 

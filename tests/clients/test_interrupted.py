@@ -7,7 +7,7 @@ from clients.place import Place, wait_until
 from clients.real import CLIENTS, ClaudeCode, Client
 from clients.screen import ESCAPE, Screen
 
-INTERRUPTED = {"claude-code": "[Request interrupted by user", "codex": "turn_aborted"}
+INTERRUPTED = {"claude-code": "[Request interrupted by user", "codex": '"turn_aborted"'}
 """What stands in the conversation after Esc."""
 BY_HAND = "by hand\n"
 
