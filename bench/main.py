@@ -17,6 +17,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import footprint
+import hooks
 import log
 import merges
 import report
@@ -46,6 +47,8 @@ RESTORES = {1_000: (9, 3), 10_000: (7, 3), 100_000: (4, 2)}
 QUICK_RESTORES = {1_000: (5, 1), 10_000: (5, 1)}
 RECOVERIES = 3
 PARTS = ("checkpoints", "log", "memory", "growth", "restores")
+HOOKS = "hooks"
+"""On a page of its own, as it needs the real clients; not with the other parts."""
 YEAR = "year"
 """A part with a page of its own, which takes as long as all others together."""
 YEAR_PAGE = HERE.parent / "docs/benchmarks-year.md"
@@ -62,6 +65,8 @@ def main() -> int:
             return 1
         if arguments.only == [YEAR]:
             return measure_year(work, arguments, began)
+        if arguments.only == [HOOKS]:
+            return measure_hooks(work, arguments)
         results = measure(work, quick=arguments.quick, parts=arguments.only or PARTS)
     command = " ".join(["bench/run", *sys.argv[1:]])
     page = report.render(results, command, time.monotonic() - began)
@@ -86,12 +91,23 @@ def measure_year(work: Path, arguments: argparse.Namespace, began: float) -> int
     return 0
 
 
+def measure_hooks(work: Path, arguments: argparse.Namespace) -> int:
+    """Measure what hooks cost, and write their page."""
+    command = " ".join(["bench/run", *sys.argv[1:]])
+    page = hooks.main(command, work, quick=arguments.quick)
+    print(page)
+    output = arguments.output or (None if arguments.quick else hooks.PAGE)
+    if output is not None:
+        output.write_text(page)
+    return 0
+
+
 def parse() -> argparse.Namespace:
     """Read the command line."""
     parser = argparse.ArgumentParser(prog="bench/run", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="1,000 and 10,000 files only")
     parser.add_argument(
-        "--only", action="append", choices=(*PARTS, YEAR), help="this part; may be repeated"
+        "--only", action="append", choices=(*PARTS, YEAR, HOOKS), help="this part; may be repeated"
     )
     parser.add_argument("--output", type=Path, help="where the page is written")
     return parser.parse_args()

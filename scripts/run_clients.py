@@ -1,5 +1,7 @@
 """Run the tests with the real clients, offline. `./check --clients` calls this.
 
+`--program FILE WORDS…` runs another program instead of the tests (`bench/run --only hooks`).
+
 Claude Code and Codex are installed by npm into a cache folder, in the versions that are written
 here. Then the tests run in namespaces of their own, with no network but loopback and no processes
 but theirs. What is missing is told, and ends with 77: nothing was proven then.
@@ -90,6 +92,8 @@ def inside(words: list[str]) -> int:
     bring_up_loopback()
     for name in [name for name in os.environ if name.lower().endswith("_proxy")]:
         del os.environ[name]
+    if words[:1] == ["--program"]:
+        return run([sys.executable, "-I", *words[1:]])
     tests = [word for word in words if word.startswith("tests/")] or ["tests/clients"]
     rest = [word for word in words if not word.startswith("tests/")]
     command = [sys.executable, "-I", "-m", "pytest", "-q", "-p", "no:cacheprovider", *rest, *tests]

@@ -57,11 +57,18 @@ Answer = list[Action]
 
 
 class Request(NamedTuple):
-    """What a client asked: for which prompt, for which of its answers, and all that it sent."""
+    """What a client asked: for which prompt, for which of its answers, all it sent, and when."""
 
     prompt: str
     number: int
     body: dict[str, Any]
+    at: float
+
+    @property
+    def texts(self) -> list[str]:
+        """All texts, one by one, in their order."""
+        said = said_to_claude(self.body) if "messages" in self.body else said_to_codex(self.body)
+        return [text.strip() for _, texts in said for text in texts]
 
     @property
     def text(self) -> str:
@@ -106,7 +113,7 @@ class Model:
         """What is due in a conversation."""
         prompt, number = self._place(said)
         with self._news:
-            self.requests.append(Request(prompt, number, body))
+            self.requests.append(Request(prompt, number, body, time.monotonic()))
             self._news.notify_all()
         if not body.get("tools"):
             return [Say("A title")]

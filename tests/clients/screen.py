@@ -23,7 +23,7 @@ _ASKED = {
     b"\x1b[c": b"\x1b[?62;22c",  # what are you?
     b"\x1b[5n": b"\x1b[0n",  # are you well?
 }
-ESCAPE, ENTER = b"\x1b", b"\r"
+ESCAPE, ENTER, UP, CLEAR = b"\x1b", b"\r", b"\x1b[A", b"\x15"
 
 
 class Screen:
@@ -74,11 +74,12 @@ class Screen:
         return _DRAWN.sub(b"", _MOVED.sub(b" ", seen)).decode("utf-8", "replace")
 
     def shows(self, text: str, after: int = 0) -> None:
-        """Wait until something is drawn; blanks may be drawn in many ways."""
+        """Wait until something is drawn, or anything; blanks may be drawn in many ways."""
         wanted = "".join(text.split())
 
         def is_there() -> bool:
-            return wanted in "".join(self.text()[after:].split())
+            drawn = self.text()[after:]
+            return wanted in "".join(drawn.split()) and len(drawn) > 0
 
         try:
             wait_until(f"{text!r} on the screen", is_there)

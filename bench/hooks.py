@@ -1,0 +1,168 @@
+"""What hooks cost: whole turns of the real clients, and single events of the installed command.
+
+`bench/run --only hooks` measures it and writes docs/benchmarks-hooks.md.
+"""
+
+import json
+import os
+import statistics
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import trees
+from contenders import Takeback
+from footprint import MAIN, timed
+from hookturns import ALONE, EVENTS, HELPED, WITHOUT
+from report import machine, table
+from timing import Series
+
+HERE = Path(__file__).resolve().parent
+PAGE = HERE.parent / "docs/benchmarks-hooks.md"
+SIZES = (1_000, 10_000)
+LONGEST_HELPED = 0.025
+STARTS = 3
+SKIPPED = 77
+ABOUT = """\
+Written by `bench/run --only hooks`; do not edit. Times are milliseconds, medians (90th
+percentile in brackets)."""
+TURNS = """\
+A real client, offline, whose model answers at once: {calls} shell calls in one turn, each writes
+one file. Timed from the first answer of the model to the last, {rounds} turns each, in turns. An
+event is one hook: three for each call in Claude Code (before, after, batch), two in Codex. What is
+added includes the start of a shell by the client."""
+SINGLE = """\
+The installed command, one event at a time, as a process of its own, with and without the resident
+helper; and what bounds it: an empty interpreter, and the scan of the tree that each safe point
+needs."""
+
+
+def main(command: str, work: Path, *, quick: bool) -> str:
+    """Measure, and write the page."""
+    began = time.monotonic()
+    rounds, calls = (2, 4) if quick else (7, 20)
+    parts = ["# What hooks cost", ABOUT]
+    bounds, single = {}, []
+    for files in SIZES:
+        bounds[files], rows = events(work / str(files), files, 5 if quick else 25)
+        single += rows
+    turns = real_turns(rounds, calls)
+    promised = verdicts(turns, bounds)
+    parts += [machine(command, time.monotonic() - began), "## Promised and measured", promised]
+    parts += ["## Turns of the real clients", TURNS.format(calls=calls, rounds=rounds)]
+    parts += [turn_table(turns) if turns else "The clients could not be run here."]
+    head = ["", "1 event alone", "with the helper", "`python -I -S -c pass`", "scan"]
+    parts += ["## Single events", SINGLE, table(head, single)]
+    return "\n\n".join(parts) + "\n"
+
+
+# -- turns of the real clients -------------------------------------------------------------------
+
+
+def real_turns(rounds: int, calls: int) -> list[dict[str, object]]:
+    """What `hookturns.py` measured, offline."""
+    program = [str(HERE.parent / "scripts/run_clients.py"), "--program", str(HERE / "hookturns.py")]
+    sizes = [str(size) for size in SIZES]
+    command = [sys.executable, "-I", *program, str(rounds), str(calls), *sizes]
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
+    if done.returncode == SKIPPED:
+        return []
+    if done.returncode:
+        sys.exit("bench: the turns of the real clients failed")
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def added(turn: dict, name: str) -> float:
+    """Seconds that one event adds."""
+    took = turn["took"]
+    events = EVENTS[turn["client"]] * turn["calls"]
+    return (statistics.median(took[name]) - statistics.median(took[WITHOUT])) / events
+
+
+def turn_table(turns: list[dict]) -> str:
+    """Whole turns, and what one event adds to them."""
+    head = ["", *(f"{name}, a turn" for name in (WITHOUT, ALONE, HELPED))]
+    head += ["one event adds", "with the helper"]
+    rows = []
+    for turn in turns:
+        whole = [shown(Series(turn["took"][name])) for name in (WITHOUT, ALONE, HELPED)]
+        adds = [f"{1000 * added(turn, name):.1f}" for name in (ALONE, HELPED)]
+        rows.append([f"{turn['client']}, {turn['files']:,} files", *whole, *adds])
+    return table(head, rows)
+
+
+def verdicts(turns: list[dict], bounds: dict[int, tuple[float, float]]) -> str:
+    """The promises."""
+    rows = []
+    for turn in turns:
+        start, scan = bounds[turn["files"]]
+        most = {ALONE: STARTS * start + scan, HELPED: LONGEST_HELPED}
+        said = {ALONE: f"{STARTS} x an empty interpreter + scan", HELPED: "25 ms"}
+        for name, limit in most.items():
+            took = added(turn, name)
+            what = f"{turn['client']}, {turn['files']:,} files, {name}: ≤ {said[name]}"
+            verdict = "yes" if took <= limit else "NO"
+            rows.append([what, f"{1000 * took:.1f}", f"{1000 * limit:.1f}", verdict])
+    return table(["one event adds", "measured", "at most", "holds"], rows)
+
+
+# -- single events -------------------------------------------------------------------------------
+
+
+def events(work: Path, files: int, rounds: int) -> tuple[tuple[float, float], list[list[str]]]:
+    """An empty interpreter and the scan in seconds, and one row for each kind of event."""
+    tree = trees.make(work / "tree", files)
+    warm = Takeback(tree.path, work / "warm")
+    warm.first()
+    scans = Series([warm.scan() for _ in range(rounds)])
+    warm.close()
+    empty = [sys.executable, "-I", "-S", "-c", "pass"]
+    starts = Series([timed(empty, dict(os.environ)) for _ in range(rounds)])
+    took = {helper: one_way(tree, work, helper, rounds) for helper in ("0", "1")}
+    rows = []
+    for name, alone in took["0"].items():
+        cells = [shown(each) for each in (alone, took["1"][name], starts, scans)]
+        rows.append([f"{files:,} files, {name}", *cells])
+    return (starts.median, scans.median), rows
+
+
+def one_way(tree: trees.Tree, work: Path, helper: str, rounds: int) -> dict[str, Series]:
+    """Turns of two events each, told by the command itself."""
+    took: dict[str, Series] = {}
+    environment = {
+        **os.environ,
+        "TAKEBACK_HOME": str(work / f"home{helper}"),
+        "TAKEBACK_HELPER": helper,
+        "CLAUDE_PROJECT_DIR": str(tree.path),
+    }
+    for number in range(rounds + 1):
+        call = {"tool_name": "Bash", "tool_input": {"command": "x"}, "tool_use_id": f"T{number}"}
+        said = {"session_id": "S", "cwd": str(tree.path), "prompt_id": f"P{number}"}
+        for event, more in (
+            ("UserPromptSubmit", {"prompt": "go"}),
+            ("PreToolUse", call),
+            ("PostToolUse", {**call, "tool_response": ""}),
+            ("PostToolBatch", {"tool_calls": []}),
+            ("Stop", {}),
+        ):
+            if event == "PostToolUse":
+                tree.edit(1)
+            seconds = tell({**said, "hook_event_name": event, **more}, environment)
+            if number:
+                took.setdefault(event, Series()).seconds.append(seconds)
+    return took
+
+
+def tell(payload: dict[str, object], environment: dict[str, str]) -> float:
+    """One event."""
+    command = [sys.executable, "-I", "-S", str(MAIN), "hook"]
+    data = json.dumps(payload).encode()
+    began = time.perf_counter()
+    subprocess.run(command, input=data, env=environment, check=True, capture_output=True)
+    return time.perf_counter() - began
+
+
+def shown(series: Series) -> str:
+    """A median, and the 90th percentile."""
+    return f"{1000 * series.median:.1f} ({1000 * series.p90:.1f})"

@@ -1,0 +1,105 @@
+"""Conversations of the real clients after something was taken back."""
+
+import shlex
+
+import pytest
+
+from clients.place import Place, wait_until
+from clients.real import CLIENTS, ClaudeCode, Client
+from clients.screen import CLEAR, ENTER, UP, Screen
+
+
+def two_turns(place: Place, client: Client) -> None:
+    """Two prompts, each of which makes a file; and a third one that is to come."""
+    client.install()
+    for name in ("first", "second"):
+        made = client.create(place.tree / f"{name}.txt", f"CONTENT OF THE {name}\n")
+        client.prompt(place.model.plays(f"make the {name} file", made))
+    place.model.plays("go on now", client.shell("echo third > third.txt"))
+
+
+@pytest.mark.parametrize("kind", CLIENTS)
+def test_the_model_goes_on_from_before(kind: type[Client], place: Place) -> None:
+    """After `undo --resume` the model hears of the first turn, not of the second, and the note."""
+    client = kind(place)
+    two_turns(place, client)
+    source = client.transcript()
+    original = source.read_bytes()
+    (copy,) = place.told("undo", "--resume", "--because", "a wrong turning")["conversations"]
+    assert copy["problem"] is None
+    assert copy["id"] in shlex.split(copy["command"])
+
+    client.session = copy["id"]
+    client.prompt("go on now")
+    heard = place.model.wait_for("go on now")
+    assert [text for text in heard.texts if text.endswith(("file", "now"))] == [
+        "make the first file",
+        "go on now",
+    ]
+    assert "CONTENT OF THE first" in heard.text
+    assert "CONTENT OF THE second" not in heard.text
+    assert "make the second file" not in heard.text
+    (note,) = [text for text in heard.texts if "a wrong turning" in text]
+    assert "second.txt" in note
+    assert source.read_bytes() == original
+    assert not (place.tree / "second.txt").exists()
+    assert (place.tree / "third.txt").exists()
+
+
+@pytest.mark.parametrize("kind", CLIENTS)
+def test_the_agent_is_told_once(kind: type[Client], place: Place) -> None:
+    """Without `--resume` the conversation goes on, and the model hears of the undo, once."""
+    client = kind(place)
+    two_turns(place, client)
+    place.takeback("undo", "--because", "a wrong turning")
+    client.prompt("go on now")
+    heard = place.model.wait_for("go on now").text
+    assert heard.count("a wrong turning") == 1
+    assert "make the second file" in heard
+    client.prompt(place.model.plays("and now"))
+    assert place.model.wait_for("and now").text.count("a wrong turning") == 1
+
+
+def test_a_rewind_in_claude_code_is_noticed(place: Place) -> None:
+    """`/rewind` of the conversation tells nobody; at the next prompt it is noticed and offered."""
+    client = ClaudeCode(place)
+    two_turns(place, client)
+    screen = client.sit_down(place.model.plays("and a third one"))
+    try:
+        wait_until("the third turn is over", lambda: statuses(place) == ["done"] * 3)
+        rewind(screen)
+        screen.type("go on now")
+        wait_until("the next turn is over", lambda: statuses(place) == ["done"] * 4)
+        screen.shows("you went back to before")
+    finally:
+        screen.close()
+    heard = place.model.wait_for("go on now")
+    assert "make the first file" in heard.texts
+    assert "make the second file" not in heard.text
+    second = place.turns()[1]["id"]
+    assert place.told("show", "go on now")["turn"]["went_back"] == second
+    place.takeback("rollback", f"{second}-", "--yes")
+    assert not (place.tree / "second.txt").exists()
+    assert (place.tree / "first.txt").exists()
+
+
+def statuses(place: Place) -> list[str]:
+    """How the turns ended, the oldest first."""
+    return [turn["status"] for turn in place.turns()]
+
+
+def rewind(screen: Screen) -> None:
+    """Go back to before the prompt before the last one, in Claude Code's own dialog."""
+    keys = (
+        (b"/rewind", "Restore the code and/or conversation to a previous point"),
+        (ENTER, "Enter to continue"),
+        (UP, ""),
+        (UP, ""),
+        (ENTER, "Never mind"),
+        (ENTER, "Claude Code v"),
+        (CLEAR, ""),
+    )
+    for key, then in keys:
+        before = len(screen.text())
+        screen.press(key)
+        screen.shows(then, before)
