@@ -8,8 +8,8 @@ import pytest
 
 import oracle
 import torture
-from clients.model import Action, Answer
-from clients.place import Place
+from clients.model import Action, Answer, Say
+from clients.place import Place, wait_until
 from clients.real import CLIENTS, Client
 from torture_checks import (
     Git,
@@ -56,6 +56,42 @@ def test_everything_comes_back_and_goes_again(
     client.prompt(place.model.plays("warm up", client.shell("echo warm > warm.txt")))
     before, users = oracle.picture(tree), Git(tree)
     client.prompt(place.model.plays("do everything", *answers(client, tree)), where=here)
+    require_exact_ways_back(place, here, before, users, tmp_path)
+
+
+@pytest.mark.parametrize("kind", CLIENTS)
+def test_everything_comes_back_in_a_terminal(
+    kind: type[Client], make_place: Callable[..., Place], tmp_path: Path
+) -> None:
+    """The same, with both prompts at a terminal, while the client still sits there."""
+    place = make_place(full=True)
+    tree = place.tree
+    client = kind(place)
+    client.install()
+    screen = client.sit_down(
+        place.model.plays("warm up", client.shell("echo warm > warm.txt"), Say("It is warm."))
+    )
+    try:
+        wait_until("it is warm", lambda: statuses(place) == ["done"])
+        before, users = oracle.picture(tree), Git(tree)
+        place.model.plays("do everything", *answers(client, tree))
+        screen.type("do everything")
+        wait_until("everything is done", lambda: statuses(place) == ["done", "done"])
+        require_exact_ways_back(place, tree, before, users, tmp_path)
+    finally:
+        screen.close()
+
+
+def statuses(place: Place) -> list[str]:
+    """How the turns ended, the oldest first."""
+    return [turn["status"] for turn in place.turns()]
+
+
+def require_exact_ways_back(
+    place: Place, here: Path, before: oracle.Picture, users: Git, scratch: Path
+) -> None:
+    """The turn did everything; undo, redo and undo again are exact, with the user's edits."""
+    tree = place.tree
     after = oracle.picture(tree)
     assert_every_row_did_something(before, after)
     assert [turn["label"] for turn in place.turns()] == ["warm up", "do everything"]
@@ -63,7 +99,7 @@ def test_everything_comes_back_and_goes_again(
     torture.edit_afterwards(tree)
     edited = oracle.picture(tree)
     bystanders = stamps_of_bystanders(tree)
-    undone = {**with_edits(before, after, edited), b"k1.txt": merged(tmp_path)}
+    undone = {**with_edits(before, after, edited), b"k1.txt": merged(scratch)}
     for verb, expected in (("undo", undone), ("redo", edited), ("undo", undone)):
         place.takeback(verb, where=here)
         assert oracle.differences(expected, oracle.picture(tree)) == []
