@@ -63,6 +63,7 @@ class Client:
         self.environment = {**place.environment, self.FOLDER_VARIABLE: str(self.folder)}
         place.environment[self.FOLDER_VARIABLE] = str(self.folder)
         self.session = ""
+        self.more: list[str] = []
         self.configure()
 
     def configure(self) -> None:
@@ -153,7 +154,7 @@ class ClaudeCode(Client):
     def _common(self) -> list[str]:
         binary = next(INSTALLED.glob("@anthropic-ai/claude-code-*/claude"))
         words = ["--dangerously-skip-permissions", "--model", "claude-sonnet-4-5"]
-        return [str(binary), *words, *self._conversation()]
+        return [str(binary), *words, *self.more, *self._conversation()]
 
     def words(self, prompt: str) -> list[str]:
         """Printing instead of drawing."""
