@@ -9,6 +9,7 @@ import pytest
 
 import takeback
 from agents import Agent, Codex, heard, hook
+from takeback.errors import DecisionNeededError
 from takeback.hooks import calls, dialects, troubles
 from takeback.model.history import RecordedTurn
 
@@ -324,3 +325,34 @@ def test_trouble_is_told_once_and_noted(
     assert said[1:] == [{}, {}]
     noted = troubles.read(str(home).encode())
     assert {line["event"] for line in noted} == {"UserPromptSubmit", "Stop"}
+
+
+def test_work_by_hand_beside_a_command_in_the_background(
+    project: takeback.Project, agent: Agent, tree: Path
+) -> None:
+    """What changes behind the stop may be the user's: without consent it is not taken back."""
+    agent.prompt("start the server")
+    call = agent.begin("Bash", {"command": "make serve"})
+    if not isinstance(agent, Codex):
+        call.over({"stdout": "", "backgroundTaskId": "B1"})
+    (tree / "b").write_text("by the command\n")
+    agent.stop()
+    (tree / "a").write_text("by hand\n")
+    with pytest.raises(DecisionNeededError, match="`a`"):
+        project.undo()
+    assert (tree / "a").read_text() == "by hand\n"
+    project.undo(yes=True)
+    assert not (tree / "b").exists()
+
+
+def test_a_command_in_the_background_that_wrote_before_the_stop(
+    project: takeback.Project, claude: Agent, tree: Path
+) -> None:
+    """Nobody is asked for what was there when the agent stopped."""
+    claude.prompt("start the server")
+    call = claude.begin("Bash", {"command": "make serve"})
+    call.over({"stdout": "", "backgroundTaskId": "B1"})
+    (tree / "b").write_text("by the command\n")
+    claude.stop()
+    project.undo()
+    assert not (tree / "b").exists()

@@ -1,6 +1,16 @@
 """Make plans: find what is meant, what it changed, and what the tree is now; `plans` decides."""
 
-from takeback.engine import elsewhere, kept, lookup, references, reverts, stack, titles, userwork
+from takeback.engine import (
+    elsewhere,
+    kept,
+    late,
+    lookup,
+    references,
+    reverts,
+    stack,
+    titles,
+    userwork,
+)
 from takeback.engine.compare import Chosen, Saved, differences
 from takeback.engine.elsewhere import Elsewhere
 from takeback.engine.merging import Clash, Merging, clashing
@@ -31,6 +41,7 @@ if TYPE_CHECKING:
     from takeback.engine.lookup import Place
     from takeback.engine.moves import Move
     from takeback.engine.reverts import Taken
+    from takeback.engine.stack import Item
     from takeback.model.jsontext import Json
     from takeback.model.plan import Conflict, Dependent
     from takeback.store.ledger import Ledger
@@ -162,7 +173,7 @@ class Planner:
             skipped=remarks(draft.skipped | beyond.skipped),
             shared=tuple(remark for remark in shared if within.cover(remark.path)),
             dependents=self._dependents(since, draft, taken) if verb == UNDO else (),
-            doubts=(*userwork.doubts(newest, self._git), *elsewhere.doubts(outer)),
+            doubts=(*self._doubts(verb, newest), *elsewhere.doubts(outer)),
             stays=tuple(dict.fromkeys(s for said in stays for s in said)) if verb == UNDO else (),
             passed_over=chosen.passed,
             paths=within.paths,
@@ -298,7 +309,13 @@ class Planner:
                     f"`{plan.entry}` was put back already", hint="`takeback log` shows it"
                 )
             self._select.require_kept_undo(undo, items)
-        plan.doubts = (*userwork.doubts(items[0], self._git), *elsewhere.doubts(plan.changes))
+        doubts = self._doubts(plan.verb, items[0])
+        plan.doubts = (*doubts, *elsewhere.doubts(plan.changes))
+
+    def _doubts(self, verb: str, item: "Item") -> "tuple[str, ...]":
+        """What needs consent before a turn is taken back or put back."""
+        behind = late.doubts(self._ledger, item) if verb == UNDO else ()
+        return (*userwork.doubts(item, self._git), *behind)
 
     def require_same_outside(self, plan: Plan) -> None:
         """An error if files outside are not as they were when a plan was made."""
