@@ -61,7 +61,10 @@ class Standing:
         return sorted(found, key=lambda run: (run.path, run.first))
 
     def _of_turn(self, turn: int, acts: "Sequence[RestoreRow]") -> "list[Run]":
-        """What one turn did, through all that was taken back and put back of it."""
+        """What one turn did, through all that was taken back and put back of it.
+
+        Paths that were taken back alone may be named once more, so that does not count.
+        """
         found = list(changes.runs(self._ledger, turn))
         hows = {run.path: run.how for run in found}
         undos: dict[int | None, list[Run]] = {}
@@ -69,7 +72,7 @@ class Standing:
             if act.verb == terms.UNDO and not act.partial:
                 undos[act.number] = found
                 found = self._left(turn, found, act)
-            elif act.verb == terms.REDO and _is_alone(act, self._turns):
+            elif act.entry in undos and _is_alone(act, self._turns):
                 found = found + self._again(act, hows)
             elif act.entry in undos:
                 # What of it was this turn's cannot be told: as if nothing had been taken back.
@@ -137,48 +140,49 @@ class Standing:
         touched = {path for path, _ in self._restored(undo)}
         # What is renamed carries along what others did to it; that is not left of the turn.
         moved = _moved([*runs, *theirs])
-        effects = self._effects([*runs, *theirs], undo)
+        effects = self._effects([*runs, *theirs], undo, touched)
         for run in runs:
             if run.last > undo.before:
                 yield run, run  # the turn went on
             elif run.path in moved:
                 yield run, run if moved.isdisjoint(touched) else None
-            elif self._is_elsewhere(run, undo, touched):
-                yield run, None
             elif id(run) in effects:
                 yield run, self._left_of(run, effects[id(run)])
             else:
-                taken = self._at(undo.before, run.path), self._at(undo.after, run.path)
+                place = self._found_at(run, undo, touched)
+                taken = self._at(undo.before, place), self._at(undo.after, place)
                 yield run, run if is_same(*taken) else None
 
-    def _is_elsewhere(self, run: Run, undo: "RestoreRow", touched: "set[bytes]") -> bool:
-        """Whether others had renamed a file, and the undo found it there."""
+    def _found_at(self, run: Run, undo: "RestoreRow", touched: "set[bytes]") -> bytes:
+        """Where an undo found a file: others may have renamed it since."""
         if run.path in touched or self._at(undo.before, run.path) is not None:
-            return False
+            return run.path
         names, seen = [run.path], {run.path}
         for name in names:
             for (path,) in self._ledger.rows(_RENAMED, (name, run.last, undo.before)):
                 if path in touched:
-                    return True
+                    return bytes(path)
                 if path not in seen:
                     seen.add(path)
                     names.append(path)
-        return False
+        return run.path
 
-    def _effects(self, runs: "list[Run]", undo: "RestoreRow") -> "dict[int, tuple[Known, Known]]":
+    def _effects(
+        self, runs: "list[Run]", undo: "RestoreRow", touched: "set[bytes]"
+    ) -> "dict[int, tuple[Known, Known]]":
         """What became of each path by taking back each of its runs, by the id of the run.
 
         Found by taking them back once more, the newest first. Where that does not lead to what the
         undo made of it, somebody decided something else, and nothing is told.
         """
         found: dict[int, tuple[Known, Known]] = {}
-        by_path: dict[bytes, list[Run]] = {}
+        by_place: dict[bytes, list[Run]] = {}
         for run in sorted(runs, key=lambda run: -run.last):
             if run.last <= undo.before:
-                by_path.setdefault(run.path, []).append(run)
-        for path, newest_first in by_path.items():
-            steps = self._steps(self._at(undo.before, path), newest_first)
-            if steps and is_same(steps[-1][1], self._at(undo.after, path)):
+                by_place.setdefault(self._found_at(run, undo, touched), []).append(run)
+        for place, newest_first in by_place.items():
+            steps = self._steps(self._at(undo.before, place), newest_first)
+            if steps and is_same(steps[-1][1], self._at(undo.after, place)):
                 found |= {id(run): step for run, step in zip(newest_first, steps, strict=True)}
         return found
 
