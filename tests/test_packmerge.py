@@ -326,7 +326,8 @@ def test_a_name_means_a_whole_pack(packs: bytes, hook: Listen) -> None:
             return
         for name in os.listdir(packs):
             if name.endswith(b".pack"):
-                assert PackFile(os.path.join(packs, name[:-5])).check() == []
+                with PackFile(os.path.join(packs, name[:-5])) as pack:
+                    assert pack.check() == []
 
     hook(look)
     merge(packs, history.pieces, first_number=31, limit=5_000)
