@@ -16,6 +16,8 @@ CHECKPOINTS = 400
 EARLY = slice(10, 60)
 LATE = slice(CHECKPOINTS - 50, CHECKPOINTS)
 WITHIN = 0.02
+CALLS_WITHIN = 0.05
+"""How often somebody asks for the time again depends on how busy the machine is."""
 
 MEMORY = re.compile(r"^\d+ +(brk|mmap|munmap|mremap|madvise|futex)\(")
 """The allocator's own business, which is done once the heap has grown."""
@@ -93,10 +95,10 @@ def test_checkpoints_do_not_grow(row: Row, what: str) -> None:
 
 
 def test_system_calls_do_not_grow(row: Row) -> None:
-    """A late checkpoint makes as many system calls as an early one within 2 %."""
+    """A late checkpoint makes as many system calls as an early one within 5 %."""
     if "calls" not in row.counts:
         pytest.skip("system calls cannot be traced here")
     assert len(row.counts["calls"]) == CHECKPOINTS
     early, late = row.early_and_late("calls")
     assert early > 0
-    assert late == pytest.approx(early, rel=WITHIN)
+    assert late == pytest.approx(early, rel=CALLS_WITHIN)
