@@ -51,6 +51,20 @@ class Terminal:
         before, self.seen = self.seen.split(text, 1)
         return before
 
+    def insist(self, keys: bytes, text: bytes) -> bytes:
+        """Press keys, and again if nothing comes of it, until something new is on the screen.
+
+        A signal that comes just before a program begins to read is heard with the next key.
+        """
+        end = time.monotonic() + PATIENCE
+        while text not in self.seen and time.monotonic() < end:
+            self.type(keys)
+            if select.select([self._fd], [], [], 1.0)[0]:
+                self.seen += os.read(self._fd, 4096)
+            if select.select([self._fd], [], [], 1.0)[0]:
+                break
+        return self.expect(text)
+
     def frame(self) -> list[str]:
         """The lines of a screen that is drawn as a whole, as far as it has come."""
         drawn = (

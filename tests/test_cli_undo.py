@@ -403,8 +403,7 @@ def test_ctrl_c_at_the_question(shop: Shop, terminal: Callable[..., Terminal]) -
     before = shop.picture()
     screen = terminal("rollback", f"{first}-")
     screen.expect(b"[y/N] ")
-    screen.type(b"\x03")
-    screen.expect(b"nothing was changed")
+    screen.insist(b"\x03", b"nothing was changed")
     assert screen.status() == 130
     assert not differences(before, shop.picture())
 
