@@ -6,6 +6,7 @@ import shutil
 import signal
 import subprocess
 import uuid
+from abc import ABC, abstractmethod
 from pathlib import Path
 from typing import Any
 
@@ -50,7 +51,7 @@ class Running:
         self._process.communicate()
 
 
-class Client:
+class Client(ABC):
     """An agent in a place. One conversation, which goes on with each prompt."""
 
     NAME = ""
@@ -66,28 +67,29 @@ class Client:
         self.more: list[str] = []
         self.configure()
 
+    @abstractmethod
     def configure(self) -> None:
         """Write settings for the scripted model."""
-        raise NotImplementedError
 
     def install(self) -> dict[str, Any]:
         """Let it call Takeback, as a user would."""
         return dict(self.place.told("install", self.NAME))
 
+    @abstractmethod
     def words(self, prompt: str) -> list[str]:
         """The command line for a prompt, headless."""
-        raise NotImplementedError
 
+    @abstractmethod
     def screen_words(self, prompt: str) -> list[str]:
         """The command line for a prompt in a terminal."""
-        raise NotImplementedError
 
     def heard(self, out: str) -> None:
-        """Read what it printed, headless: who the conversation is."""
+        """Read what it printed, headless: who the conversation is, if nobody said so before."""
+        del out
 
+    @abstractmethod
     def transcript(self) -> Path:
         """The file of the conversation."""
-        raise NotImplementedError
 
     def start(self, prompt: str, where: Path | None = None) -> Running:
         """Give it a prompt, headless."""
@@ -103,17 +105,17 @@ class Client:
 
     # -- what its model says ---------------------------------------------------------------
 
+    @abstractmethod
     def shell(self, command: str) -> Action:
         """A call of its shell."""
-        raise NotImplementedError
 
+    @abstractmethod
     def create(self, path: Path, text: str) -> Action:
         """A call of its edit tool that makes a file."""
-        raise NotImplementedError
 
+    @abstractmethod
     def edits(self, edits: list[tuple[Path, str, str]]) -> list[Answer]:
         """Answers that edit lines of files by its edit tool: path, what is there, what shall be."""
-        raise NotImplementedError
 
 
 class ClaudeCode(Client):
