@@ -1,6 +1,7 @@
 """Events in less space: they say what was said, and a change is still found."""
 
 import random
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,7 @@ TURNS = 12
 
 
 @pytest.fixture
-def project(tmp_path: Path) -> Project:
+def project(tmp_path: Path) -> Iterator[Project]:
     """A project with some turns."""
     root = tmp_path / "tree"
     root.mkdir()
@@ -25,7 +26,8 @@ def project(tmp_path: Path) -> Project:
         for number in range(TURNS):
             with session.turn(f"turn {number} \u2713"):
                 (root / f"file{number % 3}.txt").write_text(f"line\n{number}\n")
-    return found
+    yield found
+    found.close()
 
 
 def everything(project: Project) -> list[object]:

@@ -171,8 +171,10 @@ def _stat_cache(store: Store, around: Surroundings, now: float) -> "Iterator[Par
     mark = None
     try:
         request = around.request(int(now * 1e9))
-        mark = around.mark(request)
-        os.close(request.root)
+        try:
+            mark = around.mark(request)
+        finally:
+            os.close(request.root)
     except (TakebackError, OSError):
         pass  # the folder is not there; that is told elsewhere
     yield doctor.stat_cache(store, mark)
