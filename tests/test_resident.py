@@ -14,7 +14,7 @@ import pytest
 
 import takeback
 from agents import Agent, hook, surroundings
-from takeback.hooks import line, resident
+from takeback.hooks import hearing, line, resident
 
 PATIENCE = 20.0
 
@@ -144,7 +144,7 @@ def test_whoever_says_something_else_gets_no_answer(
 def test_it_ends_when_nobody_asks(project: takeback.Project, tree: Path, home: Path) -> None:
     """A helper without work goes by itself, and takes its socket along."""
     assert project.id
-    assert resident.leave_behind(os.fsencode(home), lambda _words, _data: b"", idle=0.2)
+    assert resident.leave_behind(os.fsencode(home), hearing.Ear(), idle=0.2)
     until(lambda: (home / "hooks.sock").exists() or not helpers(home), "its start")
     until(lambda: not helpers(home) and not (home / "hooks.sock").exists(), "its end")
     assert not is_answered(home, tree)

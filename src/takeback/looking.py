@@ -64,6 +64,10 @@ class Looking:
         """The folder of the project."""
         return self._root.path
 
+    def standing(self) -> "tuple[object, ...]":
+        """Changes when an open project is no longer what opening it again would give."""
+        return self._around.standing()
+
     @property
     def git_dir(self) -> bytes:
         """The bare git repository of the store, for `git --git-dir`."""

@@ -116,6 +116,15 @@ class Surroundings:
                 return found[name]
         return default
 
+    def standing(self) -> "tuple[object, ...]":
+        """What opening the project depends on: while this is the same, it need not be done again.
+
+        The folder and the ledger may be replaced; all else that is read once may also change.
+        """
+        ledger = self._home.store_path(self._root.id) + b"/ledger.db"
+        replaced = [_stamp(path)[:2] for path in (self._root.path, ledger)]
+        return (*replaced, *map(_stamp, (self._home.path + b"/registry", *self._files())))
+
     def _files(self) -> "tuple[bytes, bytes]":
         own = self._home.store_path(self._root.id)
         return own + b"/config.toml", self._home.path + b"/config.toml"
@@ -154,3 +163,12 @@ class Surroundings:
 
         repository = usergit.find_repository(self._root.path)
         return repository.tracked_files() if repository is not None else frozenset()
+
+
+def _stamp(path: bytes) -> "tuple[int, ...]":
+    """Which file is at a path, and in which state; nothing if there is none."""
+    try:
+        found = os.lstat(path)
+    except OSError:
+        return ()
+    return (found.st_dev, found.st_ino, found.st_mtime_ns, found.st_size)

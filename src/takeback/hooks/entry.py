@@ -6,7 +6,6 @@ for the next event (`resident`).
 
 import os
 import sys
-from contextlib import suppress
 
 from takeback import environment
 from takeback.hooks import line
@@ -22,16 +21,21 @@ _AT_ONCE = 1 << 20
 
 def main() -> int:
     """Hear one event. The exit code is 0, whatever happens."""
-    # Also an interrupt: the agent must not notice.
-    with suppress(BaseException):
-        home = environment.default_home()
-        words = (home, environment.user_home(), environment.agent_folder(), os.getcwdb())
-        data = _read(0)
-        helped = line.ask(home, words, data) if environment.wants_helper() else None
-        _say(helped if helped is not None else _alone(words, data))
-        if helped is None and environment.wants_helper():
-            _leave_helper(home)
+    try:
+        _hear_one()
+    except BaseException:  # noqa: BLE001 -- also an interrupt: the agent must not notice
+        return 0
     return 0
+
+
+def _hear_one() -> None:
+    home = environment.default_home()
+    words = (home, environment.user_home(), environment.agent_folder(), os.getcwdb())
+    data = _read(0)
+    helped = line.ask(home, words, data) if environment.wants_helper() else None
+    _say(helped if helped is not None else _alone(words, data))
+    if helped is None and environment.wants_helper():
+        _leave_helper(home)
 
 
 def finish() -> "NoReturn":
@@ -55,7 +59,7 @@ def _leave_helper(home: bytes) -> None:
     from takeback.hooks import hearing, resident
 
     if os.path.isdir(home):
-        resident.leave_behind(home, hearing.hear)
+        resident.leave_behind(home, hearing.Ear())
 
 
 def _read(fd: int) -> bytes:

@@ -13,6 +13,7 @@ import time
 
 from takeback.hooks import calls, dialects
 from takeback.hooks.calls import Answer, Call
+from takeback.hooks.opened import Opened
 from takeback.model import jsontext
 
 TYPE_CHECKING = False
@@ -37,15 +38,36 @@ class Surroundings:
         self.cwd = cwd
 
 
+class Ear:
+    """Hears one event after the other. The project of the last one stays open for the next."""
+
+    __slots__ = ("_opened",)
+
+    def __init__(self) -> None:
+        self._opened = Opened()
+
+    def hear(self, words: "tuple[bytes, ...]", data: bytes) -> bytes:
+        """The answer to a payload, as the agent wants to read it."""
+        around = Surroundings(*words)
+        payload = parse(data)
+        dialect = dialects.of(payload)
+        call = dialect.read(payload)
+        call.folder = os.fsdecode(around.folder)
+        told = dialect.answer(call, heard(call, around, self._opened))
+        return jsontext.dumps(told).encode() + b"\n" if told else b""
+
+    def close(self) -> None:
+        """Close what is open."""
+        self._opened.close()
+
+
 def hear(words: "tuple[bytes, ...]", data: bytes) -> bytes:
-    """The answer to a payload, as the agent wants to read it."""
-    around = Surroundings(*words)
-    payload = parse(data)
-    dialect = dialects.of(payload)
-    call = dialect.read(payload)
-    call.folder = os.fsdecode(around.folder)
-    told = dialect.answer(call, heard(call, around))
-    return jsontext.dumps(told).encode() + b"\n" if told else b""
+    """The answer to one payload, with nothing left open."""
+    ear = Ear()
+    try:
+        return ear.hear(words, data)
+    finally:
+        ear.close()
 
 
 def parse(data: bytes) -> "Mapping[str, object]":
@@ -68,28 +90,39 @@ def _leniently(text: str) -> object:
         return {}
 
 
-def heard(call: Call, around: Surroundings) -> Answer:
+def heard(call: Call, around: Surroundings, opened: Opened) -> Answer:
     """Record a call; what has to be said about it."""
     if call.kind == calls.OTHER or not call.session:
         return Answer()
     try:
-        return _recorded(call, around)
+        return _recorded(call, around, opened)
     except Exception as problem:  # noqa: BLE001 -- whatever it is, it is not the agent's
         return _trouble(call, around, problem)
 
 
-def _recorded(call: Call, around: Surroundings) -> Answer:
-    from takeback.hooks import conversations
-    from takeback.hooks.witness import Witness
-    from takeback.project import Project
+def _recorded(call: Call, around: Surroundings, opened: Opened) -> Answer:
+    from takeback.errors import BusyError
 
     where = os.path.join(around.cwd, os.fsencode(call.folder or call.cwd or "."))
-    project = Project.open(where, home=around.home, user_home=around.user_home)
+    project, is_fresh = opened.project(where, around.home, around.user_home)
     try:
-        session = Witness(project, conversations.interrupted_at).hear(call)
-        return _said(project, session, call, around) if session else Answer()
-    finally:
-        project.close()
+        return _written(project, call, around)
+    except Exception as problem:
+        opened.close()
+        if is_fresh or isinstance(problem, BusyError):
+            raise
+    # What was open for a while may be outdated in a way that only shows by now. What of the call
+    # is in the log already counts once.
+    project, _ = opened.project(where, around.home, around.user_home)
+    return _written(project, call, around)
+
+
+def _written(project: "Project", call: Call, around: Surroundings) -> Answer:
+    from takeback.hooks import conversations
+    from takeback.hooks.witness import Witness
+
+    session = Witness(project, conversations.interrupted_at).hear(call)
+    return _said(project, session, call, around) if session else Answer()
 
 
 def _said(project: "Project", session: str, call: Call, around: Surroundings) -> Answer:

@@ -1,46 +1,45 @@
 """The resident helper: one warm process for each user that hears events for hooks.
 
+    hook ──► helper ──► copy of it for this place: keeps the project open, hears one event at a time
+
 It is a convenience. Whoever finds none hears the event himself and leaves one behind for the next
 event; it ends when nobody asked for a while, when the program it is of was changed, and when it
-is killed, whenever that is. Each event is heard by a copy of it, so nothing of one event is left
-for another, and what goes wrong in one stays there.
+is killed, whenever that is. Its copies (`copies`) end with it.
 """
 
 import os
 import signal
 
 from takeback.hooks import line
+from takeback.hooks.copies import Copies
 from takeback.store import fsops
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from _socket import socket
-    from collections.abc import Callable
     from typing import NoReturn
 
-    Hear = Callable[[tuple[bytes, ...], bytes], bytes]
+    from takeback.hooks.copies import Ear
 
 IDLE = 900.0
 """Seconds without an event after which it ends."""
 _WAITING = 32
-_WORDS = 4
-_LONGEST_WORDS = 1 << 16
 
 
-def leave_behind(home: bytes, hear: "Hear", *, idle: float = IDLE) -> bool:
+def leave_behind(home: bytes, ear: "Ear", *, idle: float = IDLE) -> bool:
     """Leave a helper behind that hears the next events, unless there is one; whether it began."""
     if len(home + line.NAME) > line.LONGEST_PATH:
         return False
     try:
         if os.fork() == 0:
-            _become_helper(home, hear, idle)
+            _become_helper(home, ear, idle)
         os.wait()
     except OSError:
         return False
     return True
 
 
-def _become_helper(home: bytes, hear: "Hear", idle: float) -> "NoReturn":
+def _become_helper(home: bytes, ear: "Ear", idle: float) -> "NoReturn":
     """In a copy: nobody's child, in a session of its own, with nothing of ours open.
 
     The hook that leaves it behind has closed its project, and has one thread.
@@ -53,12 +52,12 @@ def _become_helper(home: bytes, hear: "Hear", idle: float) -> "NoReturn":
                 os.dup2(nothing, number)
             os.closerange(3, os.sysconf("SC_OPEN_MAX"))
             os.chdir(b"/")
-            serve(home, hear, idle=idle)
+            serve(home, ear, idle=idle)
     finally:
         os._exit(0)
 
 
-def serve(home: bytes, hear: "Hear", *, idle: float = IDLE) -> None:
+def serve(home: bytes, ear: "Ear", *, idle: float = IDLE) -> None:
     """Hear events until nobody asks any more."""
     import _socket
 
@@ -67,19 +66,33 @@ def serve(home: bytes, hear: "Hear", *, idle: float = IDLE) -> None:
         return
     stamp = line.stamp()
     listening = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
+    copies = Copies(stamp, ear)
     try:
         _listen(listening, home + line.NAME)
         signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # copies are not waited for
-        listening.settimeout(idle)
-        while line.stamp() == stamp:
+        while line.stamp() == stamp and _is_asked(listening, copies, idle):
             fd, _ = listening._accept()  # type: ignore[attr-defined]  # as `socket.accept` does
-            _hear_in_copy(fd, listening, stamp, hear)
+            copies.give(_socket.socket(fileno=fd))
     except OSError:
-        pass  # nobody asked for a while, or the folder is gone
+        pass  # the folder is gone
     finally:
         fsops.discard(home + line.NAME)
         listening.close()
+        copies.dismiss_all()
         os.close(right)
+
+
+def _is_asked(listening: "socket", copies: Copies, idle: float) -> bool:
+    """Wait for the next event; False if there is none for so many seconds."""
+    import select
+
+    while True:
+        ready = select.select([listening, *copies.busy], [], [], idle)[0]
+        for copy in ready:
+            if copy is not listening:
+                copies.is_done(copy)
+        if listening in ready or not ready:
+            return bool(ready)
 
 
 def _right_to_serve(home: bytes) -> "int | None":
@@ -99,42 +112,3 @@ def _listen(listening: "socket", path: bytes) -> None:
     finally:
         os.umask(before)
     listening.listen(_WAITING)
-
-
-def _hear_in_copy(fd: int, listening: "socket", stamp: bytes, hear: "Hear") -> None:
-    import _socket
-
-    connection = _socket.socket(fileno=fd)
-    try:
-        if line.is_ours(connection) and os.fork() == 0:
-            _answer_and_end(connection, listening, stamp, hear)
-    finally:
-        connection.close()
-
-
-def _answer_and_end(
-    connection: "socket", listening: "socket", stamp: bytes, hear: "Hear"
-) -> "NoReturn":
-    try:
-        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-        listening.close()
-        connection.settimeout(line.PATIENCE)
-        _answer(connection, stamp, hear)
-    finally:
-        os._exit(0)
-
-
-def _answer(connection: "socket", stamp: bytes, hear: "Hear") -> None:
-    """Hear what is asked; whoever is another program, or says something else, gets no answer."""
-    if line.read_line(connection) != line.MAGIC + stamp:
-        return
-    lengths = line.read_line(connection).split()
-    if len(lengths) != 2:
-        return
-    said = line.read_exactly(connection, min(int(lengths[0]), _LONGEST_WORDS))
-    payload = line.read_exactly(connection, int(lengths[1]))
-    words = said.split(b"\0")[:-1] if said is not None else []
-    if payload is None or len(words) != _WORDS:
-        return
-    answer = hear(tuple(words), payload)
-    connection.sendall(b"%d\n" % len(answer) + answer)
