@@ -14,7 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from takeback.errors import DamagedStoreError
-from takeback.store import delta, gitobjects, packindex
+from takeback.model.hashing import sha1
+from takeback.store import delta, packindex
 from takeback.store.delta import BadDeltaError
 from takeback.store.gitobjects import BLOB, entry_head, object_id
 from takeback.store.packentry import DELTA, encode_distance, parse_distance
@@ -144,7 +145,7 @@ class ChainPack:
 def write_raw(directory: Path, entries: list[bytes], oids: list[bytes]) -> bytes:
     """Write packed entries as a pack with its index; return its path without suffix."""
     body = b"PACK" + struct.pack(">II", 2, len(entries)) + b"".join(entries)
-    checksum = gitobjects.sha1(body).digest()
+    checksum = sha1(body).digest()
     base = directory / f"pack-{checksum.hex()}"
     base.with_suffix(".pack").write_bytes(body + checksum)
     rows, offset = [], 12

@@ -7,7 +7,6 @@ both are committed.
 import time
 
 from takeback.engine import windows
-from takeback.engine.endings import Ending
 from takeback.model import terms
 from takeback.store import events, processes
 from takeback.store import history as rows
@@ -18,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Protocol
 
+    from takeback.engine.endings import Ending
     from takeback.engine.finish import Finish
     from takeback.engine.outside import Outside
     from takeback.engine.request import Place
@@ -156,7 +156,10 @@ class SafePoints:
         now = time.time_ns()
         self._ledger.record(NewEvent(kind, said, now, parents=parents, request=request))
 
-    def _ending(self, ended: int, seen: "Checkpoint | None", at: int) -> Ending:
+    def _ending(self, ended: int, seen: "Checkpoint | None", at: int) -> "Ending":
+        # Imported only when something ends.
+        from takeback.engine.endings import Ending
+
         objects, now = self._host.objects, time.time_ns()
         return Ending(self._ledger, objects, ended=ended, seen=seen, at=at, now=now)
 

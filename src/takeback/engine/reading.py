@@ -1,14 +1,14 @@
 """Read what a scan found new or changed, and put it into a pack."""
 
 import errno
-import hashlib
 import os
 
 from takeback.model import reasons
+from takeback.model.hashing import sha1, sha256
 from takeback.model.tree import KIND, LINK, NO_OBJECT, UNSTABLE
 from takeback.store.content import LARGE, Content, NotRegular, Patience, Torn
 from takeback.store.folders import mark_racy
-from takeback.store.gitobjects import BLOB, object_head, object_id, sha1
+from takeback.store.gitobjects import BLOB, object_head, object_id
 from takeback.store.scan import GONE_ERRORS, SHORTAGES
 
 TYPE_CHECKING = False
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from typing import Protocol
 
+    from takeback.model.hashing import Hash
     from takeback.ports import ObjectWriter
     from takeback.store.descent import Descent
     from takeback.store.folders import Folder, Node
@@ -223,7 +224,7 @@ class Reading:
                     raise
 
     def _keep(self, node: "Node", data: bytes) -> None:
-        oid, strong = object_id(BLOB, data), hashlib.sha256(data).digest()
+        oid, strong = object_id(BLOB, data), sha256(data).digest()
         if oid == node.oid and strong == node.strong:
             return
         node.strong, node.oid = strong, oid
@@ -239,8 +240,8 @@ class Reading:
         if (node.oid != NO_OBJECT or self._knows_some) and self._is_stored(content, node):
             return
         for turn in range(_TRIES):
-            strong = hashlib.sha256()
             size = content.size()
+            strong = sha256(more=size)
             pieces = content.chunks(size, last_try=turn == _TRIES - 1)
             try:
                 oid, number = self._large.add_large(size, hashed(pieces, strong))
@@ -261,7 +262,7 @@ class Reading:
     def _is_stored(self, content: Content, node: "Node") -> bool:
         """Whether a large file holds what is in the store already; hashing is the cheap part."""
         size = content.size()
-        weak, strong = sha1(object_head(BLOB, size)), hashlib.sha256()
+        weak, strong = sha1(object_head(BLOB, size), size), sha256(more=size)
         try:
             for piece in content.chunks(size, last_try=False):
                 weak.update(piece)
@@ -311,7 +312,7 @@ def _unit(folder: "Folder", node: "Node") -> "Pending":
     return unit if len(unit) > 1 and any(m is node for _, m in unit) else [(folder, node)]
 
 
-def hashed(pieces: "Iterable[bytes | memoryview]", strong: "hashlib._Hash") -> "Iterator[bytes]":
+def hashed(pieces: "Iterable[bytes | memoryview]", strong: "Hash") -> "Iterator[bytes]":
     """Pass pieces on, hashing them on the way."""
     try:
         for piece in pieces:

@@ -1,7 +1,6 @@
 """An entry whose content no checkpoint holds yet: what came of a merge."""
 
-import hashlib
-
+from takeback.model.hashing import sha256
 from takeback.model.tree import NO_OBJECT, Entry
 
 
@@ -11,7 +10,7 @@ class Made(Entry):
     __slots__ = ("content",)
 
     def __init__(self, content: bytes, mode: int) -> None:
-        strong = hashlib.sha256(content).digest()
+        strong = sha256(content).digest()
         super().__init__(b"", mode, 0, len(content), strong, 0, 0, NO_OBJECT)
         self.content = content
 

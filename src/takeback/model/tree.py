@@ -16,6 +16,7 @@ Entries are in the order of their raw names. Everything is little-endian.
 from struct import Struct, error
 
 from takeback.errors import DamagedStoreError
+from takeback.model.hashing import sha256
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -137,8 +138,6 @@ def as_entry(root: Manifest) -> Entry:
 
 def encode(mode: int, entries: "Sequence[Fields]") -> "tuple[bytes, bytes]":
     """The manifest of a folder as (strong hash, object bytes). `entries` are sorted by name."""
-    import hashlib
-
     identity = [_HEAD.pack(mode & 0o7777, 0, len(entries))]
     beside = []
     for e in entries:
@@ -153,7 +152,7 @@ def encode(mode: int, entries: "Sequence[Fields]") -> "tuple[bytes, bytes]":
         beside.append(_BESIDE.pack(e.mtime, e.number, e.oid))
     said = b"".join(identity)
     preamble = _PREAMBLE.pack(_MAGIC, len(said))
-    return hashlib.sha256(said).digest(), b"".join((preamble, said, *beside))
+    return sha256(said).digest(), b"".join((preamble, said, *beside))
 
 
 def decode(data: bytes) -> Manifest:
@@ -165,8 +164,6 @@ def decode(data: bytes) -> Manifest:
 
 
 def _decode(data: bytes) -> Manifest:
-    import hashlib
-
     magic, length = _PREAMBLE.unpack_from(data)
     start = _PREAMBLE.size
     if magic != _MAGIC or start + length > len(data):
@@ -188,7 +185,7 @@ def _decode(data: bytes) -> Manifest:
         entries.append(Entry(name, entry_mode, flags, size, strong, mtime, number, oid))
     if at != start + length:
         raise ValueError("wrong length of names")
-    return Manifest(mode, entries, hashlib.sha256(data[start : start + length]).digest())
+    return Manifest(mode, entries, sha256(data[start : start + length]).digest())
 
 
 def is_safe_name(name: bytes) -> bool:

@@ -11,8 +11,8 @@ from array import array
 from zlib import crc32
 
 from takeback.errors import DamagedStoreError
+from takeback.model.hashing import UNKNOWN, sha1
 from takeback.store import fsops, packindex, packwrite
-from takeback.store.gitobjects import sha1
 from takeback.store.packentry import PackBytes, scan
 from takeback.store.packread import PackFile
 from takeback.store.packwrite import SealedPack
@@ -174,7 +174,7 @@ class _Target:
 
     def __init__(self, fd: int, count: int) -> None:
         self._fd = fd
-        self._hash = sha1()
+        self._hash = sha1(more=UNKNOWN)
         self._buffer: list[bytes] = []
         self._buffered = 0
         self.size = 0
