@@ -138,8 +138,10 @@ def _attend(helper: "socket", stamp: bytes, ear: "Ear") -> "NoReturn":
             connection = _taken_over(helper)
             if connection is None:
                 break
-            _answer(connection, stamp, ear)
+            answer = _heard(connection, stamp, ear)
+            # Before the hook goes on: its next event finds this copy free.
             helper.sendall(b".")
+            _reply(connection, answer)
         ear.close()
     finally:
         os._exit(0)
@@ -157,15 +159,23 @@ def _taken_over(helper: "socket") -> "socket | None":
     return _socket.socket(fileno=fd)
 
 
-def _answer(connection: "socket", stamp: bytes, ear: "Ear") -> None:
+def _heard(connection: "socket", stamp: bytes, ear: "Ear") -> "bytes | None":
+    """The answer to what a hook says; None if it broke off, or says something else."""
     try:
         connection.settimeout(line.PATIENCE)
         asked = _asked(connection, stamp)
-        if asked is not None:
-            answer = ear.hear(*asked)
-            connection.sendall(b"%d\n" % len(answer) + answer)
+        return ear.hear(*asked) if asked is not None else None
     except (OSError, ValueError):
-        pass  # the hook broke off, or says something else: it hears its event itself
+        return None
+
+
+def _reply(connection: "socket", answer: "bytes | None") -> None:
+    """Give an answer; whoever gets none hears his event himself."""
+    try:
+        if answer is not None:
+            connection.sendall(b"%d\n" % len(answer) + answer)
+    except OSError:
+        pass  # the hook is gone
     finally:
         connection.close()
 

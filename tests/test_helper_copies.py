@@ -1,0 +1,251 @@
+"""Copies of the resident helper keep a project open, and see all that others do to it meanwhile."""
+
+import contextlib
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+import takeback
+from agents import MAIN, hook
+from takeback import environment
+from takeback.hooks import copies, line
+
+PATIENCE = 20.0
+
+
+class Place:
+    """A folder in which an agent works, all of whose hooks the helper hears."""
+
+    def __init__(self, tree: Path, home: Path) -> None:
+        self.tree = tree
+        self.home = home
+        self.number = 0
+
+    def ask(self, event: str, **more: object) -> bytes | None:
+        """One event; the answer of the helper."""
+        said = {"session_id": "S", "cwd": str(self.tree), "prompt_id": f"P{self.number}"}
+        payload = json.dumps({**said, "hook_event_name": event, **more}).encode()
+        folder = os.fsencode(self.tree)
+        words = (os.fsencode(self.home), environment.user_home(), folder, folder)
+        return line.ask(words[0], words, payload)
+
+    def is_heard(self) -> bool:
+        """Whether there is a helper that answers."""
+        return self.ask("Notification") is not None
+
+    def tell(self, event: str, **more: object) -> dict[str, object]:
+        """One event, heard by the helper; what is answered."""
+        answer = self.ask(event, **more)
+        assert answer is not None, "the helper did not answer"
+        return dict(json.loads(answer)) if answer else {}
+
+    def turn(self, **files: str) -> dict[str, object]:
+        """One prompt, after which files are written by a command; what is said at the prompt."""
+        self.number += 1
+        told = self.tell("UserPromptSubmit", prompt=f"prompt {self.number}")
+        call = {"tool_name": "Bash", "tool_input": {"command": "…"}}
+        self.tell("PreToolUse", **call, tool_use_id=f"T{self.number}")
+        for name, content in files.items():
+            (self.tree / name).write_text(content)
+        self.tell("PostToolUse", **call, tool_use_id=f"T{self.number}", tool_response="")
+        self.tell("Stop")
+        return told
+
+    def labels(self) -> list[str]:
+        """The prompts that the log knows, oldest first."""
+        with takeback.open(self.tree, home=self.home) as project:
+            return [turn.label for turn in reversed(project.log().turns)]
+
+    def command(self, *words: str) -> None:
+        """A command of the user in this folder."""
+        done = subprocess.run(
+            [sys.executable, "-I", "-S", str(MAIN), "-C", str(self.tree), *words],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+
+
+@pytest.fixture
+def place(tree: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Place]:
+    """A project whose helper is there."""
+    monkeypatch.setenv("TAKEBACK_HELPER", "1")
+    (tree / "a").write_text("a\n")
+    said = {"session_id": "S", "cwd": str(tree), "hook_event_name": "SessionStart"}
+    hook(json.dumps(said).encode(), TAKEBACK_HELPER="1")
+    found = Place(tree, home)
+    until(found.is_heard, "a helper")
+    yield found
+    for pid in helpers(home):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+
+
+def helpers(home: Path) -> list[int]:
+    """The helper of a home."""
+    lock = os.path.realpath(home / "hooks.sock.lock")
+    return [pid for pid in processes() if lock in files_of(pid)]
+
+
+def copies_of(home: Path) -> list[int]:
+    """The copies of the helper of a home: they have its ledgers open."""
+    start = os.path.realpath(home / "projects") + "/"
+    return [pid for pid in processes() if any(name.startswith(start) for name in files_of(pid))]
+
+
+def processes() -> list[int]:
+    """All but this one."""
+    found = (int(each.name) for each in Path("/proc").iterdir() if each.name.isdigit())
+    return [pid for pid in found if pid != os.getpid()]
+
+
+def files_of(pid: int) -> list[str]:
+    """What a process has open."""
+    try:
+        return [os.readlink(fd) for fd in Path(f"/proc/{pid}/fd").iterdir()]
+    except OSError:
+        return []
+
+
+def until(holds: Callable[[], object], what: str) -> None:
+    """Wait for something that must come soon."""
+    end = time.monotonic() + PATIENCE
+    while not holds():
+        assert time.monotonic() < end, f"waited in vain: {what}"
+        time.sleep(0.01)
+
+
+def test_one_copy_hears_all_events_of_a_place(place: Place) -> None:
+    """Turns are recorded as without a helper, by one process that stays."""
+    place.turn(a="1\n")
+    (first,) = copies_of(place.home)
+    place.turn(a="2\n")
+    assert copies_of(place.home) == [first]
+    assert place.labels() == ["prompt 1", "prompt 2"]
+    place.command("undo", "--yes")
+    assert (place.tree / "a").read_text() == "1\n"
+
+
+def test_what_was_taken_back_meanwhile_is_told(place: Place) -> None:
+    """A command of the user between two events is seen by the next one."""
+    place.turn(a="1\n")
+    place.command("undo", "--yes", "--because", "wrong file")
+    told = place.turn(b="2\n")
+    assert "wrong file" in json.dumps(told)
+    place.command("undo", "--yes")
+    assert sorted(path.name for path in place.tree.iterdir()) == ["a"]
+    assert (place.tree / "a").read_text() == "a\n"
+
+
+def test_settings_that_change_are_followed(place: Place) -> None:
+    """A limit that the user sets holds from the next event on."""
+    place.turn(a="1\n")
+    (place.home / "config.toml").write_text("[limits]\nfile = 10\n")
+    place.turn(large="x" * 1000)
+    with takeback.open(place.tree, home=place.home) as project:
+        left_out = project.status().left_out
+    assert [os.fsdecode(each.path) for each in left_out] == ["large"]
+
+
+def test_another_folder_under_the_same_name_is_another_project(place: Place) -> None:
+    """What is done in a new folder is not written into the history of the old one, and told."""
+    place.turn(a="1\n")
+    place.tree.rename(place.tree.with_name("moved"))
+    place.tree.mkdir()
+    assert "does not cover this turn" in json.dumps(place.turn(b="2\n"))
+    moved = Place(place.tree.with_name("moved"), place.home)
+    assert moved.labels() == ["prompt 1"]
+
+
+def test_a_store_that_was_removed_is_made_anew(place: Place) -> None:
+    """Nothing is written into a ledger that nobody can read any more."""
+    place.turn(a="1\n")
+    place.tell("SessionEnd")
+    (store,) = (place.home / "projects").iterdir()
+    place.command("projects", "--remove", store.name, "--yes", "--even-if-in-use")
+    place.turn(a="2\n")
+    assert place.labels() == ["prompt 2"]
+
+
+def test_a_store_that_was_replaced_is_read_anew(place: Place) -> None:
+    """After a backup of the store was put back, the log goes on from there."""
+    place.turn(a="1\n")
+    (store,) = (place.home / "projects").iterdir()
+    (copy,) = copies_of(place.home)
+    os.kill(copy, signal.SIGSTOP)
+    shutil.copytree(store, store.with_suffix(".backup"))
+    os.kill(copy, signal.SIGCONT)
+    place.turn(a="2\n")
+    shutil.rmtree(store)
+    store.with_suffix(".backup").rename(store)
+    place.turn(a="3\n")
+    assert place.labels() == ["prompt 1", "prompt 3"]
+
+
+def test_a_copy_may_be_killed(place: Place) -> None:
+    """Another one takes its place; what it had recorded stays."""
+    place.turn(a="1\n")
+    (copy,) = copies_of(place.home)
+    os.kill(copy, signal.SIGKILL)
+    until(lambda: copy not in copies_of(place.home), "its end")
+    place.is_heard()  # who was to be asked is dead; a hook would hear this event itself
+    place.turn(a="2\n")
+    assert place.labels() == ["prompt 1", "prompt 2"]
+
+
+def test_copies_end_with_their_helper(place: Place) -> None:
+    """Nobody is left who waits for work that nobody gives."""
+    place.turn(a="1\n")
+    (copy,) = copies_of(place.home)
+    (helper,) = helpers(place.home)
+    os.kill(helper, signal.SIGKILL)
+    until(lambda: copy not in copies_of(place.home), "its end")
+
+
+def test_nobody_waits_for_another_place(place: Place, tmp_path: Path) -> None:
+    """While an event waits for the lock of its project, those of others are heard."""
+    other = Place(tmp_path / "other", place.home)
+    other.tree.mkdir()
+    place.turn(a="1\n")
+    with takeback.open(place.tree, home=place.home) as project, project.held():
+        waiting = threading.Thread(target=place.turn)
+        waiting.start()
+        other.turn(b="2\n")
+        assert waiting.is_alive()
+        assert other.labels() == ["prompt 1"]
+    waiting.join(PATIENCE)
+    assert place.labels() == ["prompt 1", "prompt 2"]
+
+
+def test_events_at_once_in_one_place_are_all_heard(place: Place) -> None:
+    """Each of several events gets its answer, and each counts."""
+    place.turn(a="1\n")
+    places = [Place(place.tree, place.home) for _ in range(6)]
+    for number, each in enumerate(places):
+        each.number = 100 + number
+    threads = [threading.Thread(target=each.turn) for each in places]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(PATIENCE)
+    assert sorted(place.labels()[1:]) == [f"prompt {101 + number}" for number in range(6)]
+
+
+def test_copies_that_wait_are_few(place: Place, tmp_path: Path) -> None:
+    """Of many places, those of the last events stay open."""
+    others = [Place(tmp_path / f"other{number}", place.home) for number in range(copies.MOST + 3)]
+    for other in others:
+        other.tree.mkdir()
+        other.turn(b="2\n")
+    until(lambda: len(copies_of(place.home)) <= copies.MOST, "the end of the others")
+    assert {tuple(other.labels()) for other in others} == {("prompt 1",)}
