@@ -1,19 +1,51 @@
-"""Describes the optional C extension; everything else is in `pyproject.toml`.
+"""Describes what is built in C; everything else is in `pyproject.toml`. All of it is optional.
 
 Here, and not there, because whether the stable ABI can be used depends on the interpreter: a
 free-threaded CPython has none, and another Python needs no extension that it would only emulate.
-Without a compiler the extension is left out and its twin in Python does the work.
+Without a compiler both are left out, and what is written in Python does the work.
 """
 
 import sys
 import sysconfig
 
 from setuptools import Extension, setup
+from setuptools.command.build_ext import build_ext
 
 OLDEST = 0x030B0000  # as `requires-python`
 STABLE_ABI = sys.implementation.name == "cpython" and not sysconfig.get_config_var(
     "Py_GIL_DISABLED"
 )
+
+
+class Program(Extension):
+    """Not a module: a program that stands beside modules, and goes wherever they go."""
+
+
+class Build(build_ext):
+    """Builds programs, too."""
+
+    def get_ext_filename(self, fullname: str) -> str:
+        """Where it is put: a program has no ending."""
+        if isinstance(self.ext_map.get(fullname), Program):
+            return fullname.replace(".", "/")
+        return str(super().get_ext_filename(fullname))
+
+    def build_extension(self, ext: Extension) -> None:
+        """Compile and link."""
+        if not isinstance(ext, Program):
+            super().build_extension(ext)
+            return
+        objects = self.compiler.compile(ext.sources, output_dir=self.build_temp, debug=self.debug)
+        path = self.get_ext_fullpath(ext.name)
+        self.mkpath(path.rpartition("/")[0])
+        self.compiler.link_executable(objects, path, extra_preargs=self._architectures())
+
+    def _architectures(self) -> list[str]:
+        """What a Python for several processors compiles for; the linker is not told by itself."""
+        said = list(self.compiler.compiler_so)
+        found = [said[at : at + 2] for at, word in enumerate(said) if word == "-arch"]
+        return [word for pair in found for word in pair]
+
 
 statloop = Extension(
     "takeback.store._statloop",
@@ -22,8 +54,10 @@ statloop = Extension(
     py_limited_api=STABLE_ABI,
     optional=True,
 )
+ask = Program("takeback.hooks.ask", sources=["src/takeback/hooks/_ask.c"], optional=True)
 
 setup(
-    ext_modules=[statloop] if sys.implementation.name == "cpython" else [],
+    cmdclass={"build_ext": Build},
+    ext_modules=[statloop, ask] if sys.implementation.name == "cpython" else [ask],
     options={"bdist_wheel": {"py_limited_api": "cp311"}} if STABLE_ABI else {},
 )

@@ -115,11 +115,11 @@ def make_empty(lock: int) -> None:
 
 
 def install(project: dict[str, Any], lock: int) -> None:
-    """Install Takeback as it stands in this checkout, and build its optional extension."""
+    """Install Takeback as it stands in this checkout, and build what of it is in C, if possible."""
     pip(project["build-system"]["requires"], lock)
-    # A build that fails is allowed, but must not leave the extension of older sources behind.
-    for built in (ROOT / "src").rglob("_statloop*.so"):
-        built.unlink()
+    # A build that fails is allowed, but must not leave what was built of older sources behind.
+    for built in [*(ROOT / "src").rglob("_statloop*.so"), ROOT / "src/takeback/hooks/ask"]:
+        built.unlink(missing_ok=True)
     # Without build isolation the set-up can be repeated where there is no network.
     pip(["--no-build-isolation", "--editable", str(ROOT)], lock)
 

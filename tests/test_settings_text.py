@@ -158,13 +158,15 @@ def test_a_file_of_ours_alone_becomes_empty() -> None:
 
 def test_the_command_line_never_changes() -> None:
     """Codex trusts a hook by the hash of its command line; this is it, for every version."""
-    assert line("/bin/python3", "/lib/takeback/__main__.py") == (
-        "test -x /bin/python3 -a -f /lib/takeback/__main__.py"
-        " && exec /bin/python3 -I -S /lib/takeback/__main__.py hook || true"
-    )
-    assert line("/bin/python3", "/lib/takeback/__main__.py", tells=True) == (
-        "test -x /bin/python3 -a -f /lib/takeback/__main__.py"
+    always = (
+        "test -x /lib/takeback/hooks/ask -a -x /bin/python3 -a -f /lib/takeback/__main__.py"
+        " && exec /lib/takeback/hooks/ask /bin/python3 -I -S /lib/takeback/__main__.py hook"
+        " || test -x /bin/python3 -a -f /lib/takeback/__main__.py"
         " && exec /bin/python3 -I -S /lib/takeback/__main__.py hook"
+    )
+    assert line("/bin/python3", "/lib/takeback/__main__.py") == f"{always} || true"
+    assert line("/bin/python3", "/lib/takeback/__main__.py", tells=True) == (
+        f"{always}"
         ' || echo \'{"systemMessage": "Takeback is not where it was installed, so this turn is not'
         " covered. Install it again, or remove its hooks.\"}'"
     )
@@ -177,6 +179,14 @@ def test_a_command_line_is_known_again(folder: str) -> None:
     assert is_ours(made)
     assert paths(made) == (f"{folder}/python", f"{folder}/takeback/__main__.py")
     assert shlex.split(made)[-3:] == ["hook", "||", "true"]
+
+
+def test_a_command_line_of_before_is_known_too() -> None:
+    """What was installed before there was a client in C works on, and can be taken out."""
+    old = "test -x '/a b/python' -a -f /l/takeback/__main__.py"
+    old += " && exec '/a b/python' -I -S /l/takeback/__main__.py hook || true"
+    assert is_ours(old)
+    assert paths(old) == ("/a b/python", "/l/takeback/__main__.py")
 
 
 @pytest.mark.parametrize(

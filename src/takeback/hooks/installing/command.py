@@ -3,7 +3,8 @@
 Codex trusts a hook by the hash of its command line, so it is the same for every version of
 Takeback, and names nothing that an upgrade changes if there is another name for it.
 
-It is one line for a shell. Some hosts run the hooks of others and pass on nothing else.
+It is one line for a shell. Some hosts run the hooks of others and pass on nothing else. Whether
+the small client in C was built is asked by the shell each time: the line is the same without it.
 """
 
 import os
@@ -33,10 +34,19 @@ def line(python: str, main: str, *, tells: bool = False) -> str:
     """
     for path in (python, main):
         _require_writable(path)
-    python, main = shlex.quote(python), shlex.quote(main)
+    ask, python, main = (shlex.quote(path) for path in (client(main), python, main))
+    is_there, heard = f"-x {python} -a -f {main}", f"{python} -I -S {main} hook"
     otherwise = f"echo {shlex.quote(_GONE)}" if tells else "true"
-    # Nothing that sh, bash, zsh and fish would read differently.
-    return f"test -x {python} -a -f {main} && exec {python} -I -S {main} hook || {otherwise}"
+    # Nothing that sh, bash, zsh and fish would read differently, and nothing that is a process.
+    return (
+        f"test -x {ask} -a {is_there} && exec {ask} {heard}"
+        f" || test {is_there} && exec {heard} || {otherwise}"
+    )
+
+
+def client(main: str) -> str:
+    """The small client in C (`hooks/_ask`) of a program: where it is if it was built."""
+    return f"{os.path.dirname(main)}/hooks/ask"
 
 
 def is_ours(command: str) -> bool:
