@@ -18,6 +18,8 @@ from hookturns import ALONE, EVENTS, HELPED, WITHOUT
 from report import machine, table
 from timing import Series
 
+from takeback.hooks.installing.command import line
+
 HERE = Path(__file__).resolve().parent
 PAGE = HERE.parent / "docs/benchmarks-hooks.md"
 SIZES = (1_000, 10_000)
@@ -33,9 +35,9 @@ one file. Timed from the first answer of the model to the last, {rounds} turns e
 event is one hook: three for each call in Claude Code (before, after, batch), two in Codex. What is
 added includes the start of a shell by the client."""
 SINGLE = """\
-The installed command, one event at a time, as a process of its own, with and without the resident
-helper; and what bounds it: an empty interpreter, and the scan of the tree that each safe point
-needs."""
+The installed command line, one event at a time, by `sh` as agents run it, with and without the
+resident helper; and what bounds it: an empty interpreter, and the scan of the tree that each safe
+point needs."""
 
 
 def main(command: str, work: Path, *, quick: bool) -> str:
@@ -155,11 +157,11 @@ def one_way(tree: trees.Tree, work: Path, helper: str, rounds: int) -> dict[str,
 
 
 def tell(payload: dict[str, object], environment: dict[str, str]) -> float:
-    """One event."""
-    command = [sys.executable, "-I", "-S", str(MAIN), "hook"]
+    """One event, by the command line that is installed."""
+    program = ["/bin/sh", "-c", line(sys.executable, str(MAIN))]
     data = json.dumps(payload).encode()
     began = time.perf_counter()
-    subprocess.run(command, input=data, env=environment, check=True, capture_output=True)
+    subprocess.run(program, input=data, env=environment, check=True, capture_output=True)
     return time.perf_counter() - began
 
 

@@ -778,7 +778,8 @@ def test_a_good_install_is_fine(place: Path, home: Path, tree: Path) -> None:
     with takeback.open(tree, home=home) as project:
         said, wrong = examined(place, home, project=project, surroundings=dict(os.environ))
         assert wrong == []
-        calls = "Claude Code calls Takeback at 10 events"
+        is_built = os.access(command.client(MAIN), os.X_OK)
+        calls = f"Claude Code calls Takeback at 10 events{' by the client in C' * is_built}"
         assert said == f"{calls}, not heard in this project (`{path}`)"
         project.session("claude-code", id="s").turn("go").end()
         times = health.heard(project)
@@ -786,6 +787,30 @@ def test_a_good_install_is_fine(place: Path, home: Path, tree: Path) -> None:
     hooked = health.look(health.places(os.fsencode(home), folders), folders)
     then = health.part(hooked, times, [], times["claude-code"] + 7200)
     assert then.said == f"{calls}, last heard in this project 2 hours ago (`{path}`)"
+
+
+def test_a_line_of_before_works_on(place: Path, home: Path) -> None:
+    """It is heard by Python; another install replaces it, and an uninstall takes either out."""
+    path = place / "settings.json"
+    old = (
+        f"test -x {sys.executable} -a -f {MAIN} && exec {sys.executable} -I -S {MAIN} hook || true"
+    )
+    groups = agents.CLAUDE_CODE.groups(old, old)
+    hooks = {"hooks": {event: [group] for event, group in groups.items()}}
+    for again in (False, True):
+        place.mkdir(exist_ok=True)
+        path.write_text(json.dumps(hooks))
+        said, wrong = examined(place, home, surroundings=dict(os.environ))
+        assert wrong == []
+        assert "Claude Code calls Takeback at 10 events, not heard" in said
+        if again:
+            install(path, home)
+            assert settingstext.ours(path.read_text())[0].command == command.line(
+                sys.executable, MAIN
+            )
+            assert json.dumps(old) not in path.read_text()
+        uninstall(path, home)
+        assert settingstext.ours(path.read_text() if path.exists() else "") == []
 
 
 def test_what_is_wrong_is_found(place: Path, home: Path) -> None:

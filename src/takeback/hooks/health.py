@@ -40,10 +40,13 @@ _SHOWN_TROUBLES = 3
 class Hooked:
     """The hooks of ours in one settings file, by event.
 
-    `problem` is why they do not work, `missing` the events that have none.
+    `problem` is why they do not work, `missing` the events that have none; `is_fast` whether they
+    ask the helper without the start of Python.
     """
 
-    __slots__ = ("agent", "commands", "file", "groups", "missing", "problem", "remarks", "scope")
+    __slots__ = (
+        "agent", "commands", "file", "groups", "is_fast", "missing", "problem", "remarks", "scope"
+    )  # fmt: skip
 
     def __init__(self, agent: "Agent", scope: str, file: str) -> None:
         self.agent = agent
@@ -51,6 +54,7 @@ class Hooked:
         self.file = file
         self.commands: dict[str, str] = {}
         self.groups: dict[str, Any] = {}
+        self.is_fast = False
         self.problem = ""
         self.missing: list[str] = []
         self.remarks: list[str] = []
@@ -162,6 +166,7 @@ def _read(agent: "Agent", scope: str, path: bytes) -> "Hooked | None":
     hooked.groups = {one.event: one.group for one in ours}
     hooked.remarks = agents.switched_off(agent, text)
     hooked.problem = _gone(hooked.commands.values())
+    hooked.is_fast = all(map(command.uses_client, hooked.commands.values()))
     return hooked
 
 
@@ -245,7 +250,8 @@ def _snake(event: str) -> str:
 
 def _works(one: Hooked, last: "float | None", now: float) -> str:
     when = f"last heard in this project{_ago(now, last)}" if last else "not heard in this project"
-    return f"{one.agent.title} calls Takeback at {len(one.commands)} events, {when} (`{one.file}`)"
+    events = f"{len(one.commands)} events{' by the client in C' if one.is_fast else ''}"
+    return f"{one.agent.title} calls Takeback at {events}, {when} (`{one.file}`)"
 
 
 def _wrongs(one: Hooked) -> "list[Finding]":

@@ -65,6 +65,12 @@ def paths(command: str) -> "tuple[str, str]":
     return (words[at - 3], words[at]) if at >= 3 else ("", "")
 
 
+def uses_client(command: str) -> bool:
+    """Whether a command line of ours runs the client in C: it names it, and it was built."""
+    ask = client(paths(command)[1])
+    return shlex.quote(ask) in command and os.access(ask, os.X_OK)
+
+
 def python_for(executable: str, main: str) -> str:
     """The interpreter to name, always by the same of its names.
 
