@@ -69,6 +69,16 @@ __attribute__((format(printf, 2, 3))) static void put(Text *text, const char *fo
         text->length += (size_t)length;
 }
 
+static void join(Text *text, const Text *more)
+{
+    if (more->cut || more->length >= sizeof text->data - text->length) {
+        text->cut = true;
+        return;
+    }
+    memcpy(text->data + text->length, more->data, more->length);
+    text->length += more->length;
+}
+
 /* Whether Python's abspath would leave a path as it is. */
 static bool is_plain(const char *path)
 {
@@ -261,12 +271,12 @@ static bool ask(const struct sockaddr_un *address, Text *head, const Text *words
                 const Bytes *payload, Bytes *answer)
 {
     put(head, "\n%zu %zu\n", words->length, payload->size);
+    join(head, words); /* at once: the helper looks at the words to know whom to give it to */
     int connection = socket(AF_UNIX, SOCK_STREAM, 0);
     if (connection < 0)
         return false;
     bool answered = reach(connection, address) && !head->cut
         && write_whole(connection, head->data, head->length)
-        && write_whole(connection, words->data, words->length)
         && write_whole(connection, payload->data, payload->size)
         && read_reply(connection, answer);
     close(connection); /* before the answer is written: it may have the number of a closed stdout */
