@@ -205,6 +205,11 @@ def _break_settings(ward: Ward) -> None:
     (ward.home / "config.toml").chmod(0o600)
 
 
+def _misspell_value(ward: Ward) -> None:
+    (ward.home / "config.toml").write_text('[retention]\ndays = "some"\n')
+    (ward.home / "config.toml").chmod(0o600)
+
+
 def _replace_ledger(ward: Ward) -> None:
     (ward.store / "ledger.db").unlink()
     (ward.store / "ledger.db").symlink_to("/etc/hostname")
@@ -217,6 +222,7 @@ BROKEN: dict[Harm, str] = {
     _garble_ledger: "store",
     _make_newer: "store",
     _break_settings: "settings",
+    _misspell_value: "settings",
     _replace_ledger: "store",
 }
 

@@ -62,9 +62,8 @@ class Settings:
                 names = list(inner) if isinstance(inner, dict) else [""]
                 for key in names:
                     name = f"{table}.{key}".rstrip(".")
-                    found = _misfit(name, inner[key] if isinstance(inner, dict) else inner)
-                    if found is not None:
-                        yield Misfit(origin, path, name, *found)
+                    value = inner[key] if isinstance(inner, dict) else inner
+                    yield from _misfit(origin, path, name, value)
 
     def set(self, name: str, text: str, *, user: bool = False) -> Configured:
         """Give a setting a value that somebody typed."""
@@ -105,11 +104,14 @@ def _configured(setting: "Setting", value: object, origin: str) -> Configured:
     return Configured(setting.name, value, origin, setting.default, setting.text)
 
 
-def _misfit(name: str, value: object) -> "tuple[str, str] | None":
+def _misfit(origin: str, path: bytes, name: str, value: object) -> "Iterator[Misfit]":
     """What is wrong with what a file says, and what may have been meant."""
     try:
         setting = settings.find(name)
     except UsageError as problem:
-        return f"`{name}` is not a setting, and does nothing", problem.hint
+        what = f"`{name}` is not a setting, and does nothing"
+        yield Misfit(origin, path, name, what, problem.hint, is_refused=False)
+        return
     wrong = setting.problem(value)
-    return (wrong, setting.hint) if wrong else None
+    if wrong:
+        yield Misfit(origin, path, name, wrong, setting.hint)

@@ -10,6 +10,7 @@ from takeback.configuring import Settings
 from takeback.engine import doctor
 from takeback.errors import BusyError, DamagedStoreError, NewerStoreError, TakebackError
 from takeback.model import known
+from takeback.model.counting import count
 from takeback.model.findings import ERROR, NOTE, WARNING, Examined, Finding, Part
 from takeback.project import Project
 from takeback.store import checkup, inventory
@@ -72,7 +73,7 @@ class Doctor:
     def _others(self, id: "str | None", now: float) -> "Iterator[Part]":
         """The stores of other projects, as they look from outside."""
         others = [each for each in inventory.stores(self._home, int(now * 1e9)) if each.id != id]
-        part = Part("others", f"{len(others)} other stores can be opened")
+        part = Part("others", f"{count(len(others), 'other store')} can be opened")
         for each in others:
             if each.health in (known.DAMAGED, known.CLOSED, known.NEWER):
                 root = os.fsdecode(each.root) if each.root is not None else "?"
@@ -84,7 +85,7 @@ class Doctor:
     def _settings(self, id: "str | None") -> Part:
         part = Part("settings", "nothing in them that is not understood")
         for misfit in Settings(self._home.path, id).misfits():
-            severity = ERROR if not misfit.name else WARNING
+            severity = ERROR if misfit.is_refused else WARNING
             what = f"{misfit.problem} (in `{os.fsdecode(misfit.path)}`)"
             part.findings.append(Finding(severity, what, misfit.hint))
         return part

@@ -3,7 +3,8 @@
 from takeback.cli.app import folder
 from takeback.cli.arguments import SHOW_SECRETS, Command, Option
 from takeback.cli.projects import opened
-from takeback.cli.render import count, safe_line, timestamp
+from takeback.cli.render import safe_line, timestamp
+from takeback.model.counting import count
 from takeback.model.jsontext import path_fields
 from takeback.model.safetext import safe
 

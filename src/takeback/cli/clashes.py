@@ -3,8 +3,9 @@
 The sides come from text with markers as diff3 writes them: ours, base, theirs.
 """
 
-from takeback.cli.render import count, safe_content, size
+from takeback.cli.render import safe_content, size
 from takeback.model import lines, reasons, secrets
+from takeback.model.counting import count
 from takeback.model.masking import CLOSED
 from takeback.model.terms import REDO
 from takeback.model.tree import FOLDER, LINK, REGULAR

@@ -3,8 +3,9 @@
 import time
 
 from takeback.cli import layout, timeline, turns
-from takeback.cli.render import ago, count, safe_content
+from takeback.cli.render import ago, safe_content
 from takeback.model import reasons
+from takeback.model.counting import count
 from takeback.model.safetext import safe
 from takeback.model.terms import BY_SHELL, BY_TURN, OMIT, SHARED, STEP
 

@@ -5,9 +5,10 @@ import os
 from takeback.cli.app import folder
 from takeback.cli.arguments import SHOW_SECRETS, Command, Option
 from takeback.cli.projects import existing, inside
-from takeback.cli.render import count, safe_content
+from takeback.cli.render import safe_content
 from takeback.errors import UnknownReferenceError
 from takeback.model import jsontext, reasons
+from takeback.model.counting import count
 from takeback.model.jsontext import path_fields
 from takeback.model.safetext import safe
 from takeback.model.unified import HEAD, HUNK, NEW, NOTE, OLD, Shown, quoted

@@ -8,9 +8,10 @@ from takeback import environment
 from takeback.cli.app import folder
 from takeback.cli.arguments import Command, Option
 from takeback.cli.projects import existing
-from takeback.cli.render import count, safe_line
+from takeback.cli.render import safe_line
 from takeback.doctoring import Doctor
 from takeback.errors import TakebackError
+from takeback.model.counting import count
 from takeback.model.findings import ERROR, NOTE, WARNING
 
 TYPE_CHECKING = False

@@ -5,7 +5,8 @@ import os
 from takeback.cli.app import folder
 from takeback.cli.arguments import Command
 from takeback.cli.projects import existing
-from takeback.cli.render import count, safe_line
+from takeback.cli.render import safe_line
+from takeback.model.counting import count
 from takeback.model.jsontext import path_fields
 
 TYPE_CHECKING = False

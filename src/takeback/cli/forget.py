@@ -6,8 +6,9 @@ import sys
 from takeback.cli.app import folder
 from takeback.cli.arguments import Command, Option
 from takeback.cli.projects import existing, inside
-from takeback.cli.render import count, safe_line, size
+from takeback.cli.render import safe_line, size
 from takeback.errors import DecisionNeededError, UsageError
+from takeback.model.counting import count
 from takeback.model.forget import CONTENT, OUT_OF_REACH, PATH, TURN
 from takeback.model.jsontext import path_fields
 

@@ -5,7 +5,8 @@ import time
 from takeback.cli.app import folder
 from takeback.cli.arguments import Command, Option
 from takeback.cli.projects import existing
-from takeback.cli.render import ago, count, size, timestamp
+from takeback.cli.render import ago, size, timestamp
+from takeback.model.counting import count
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -8,8 +8,9 @@ from takeback.cli import agents
 from takeback.cli.app import folder
 from takeback.cli.arguments import Command
 from takeback.cli.projects import find, opened
-from takeback.cli.render import count, safe_line
+from takeback.cli.render import safe_line
 from takeback.errors import TakebackError
+from takeback.model.counting import count
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

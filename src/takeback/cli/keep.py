@@ -5,8 +5,9 @@ import time
 from takeback.cli.app import folder
 from takeback.cli.arguments import SHOW_SECRETS, Command, Option
 from takeback.cli.projects import existing
-from takeback.cli.render import ago, count, safe_line, timestamp
+from takeback.cli.render import ago, safe_line, timestamp
 from takeback.errors import UsageError
+from takeback.model.counting import count
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -5,9 +5,10 @@ import signal
 
 from takeback.cli import clashes, layout, picker, screenful
 from takeback.cli.previewed import STYLES, Page, amount
-from takeback.cli.render import count, safe_line
+from takeback.cli.render import safe_line
 from takeback.cli.restoring import Wanted
 from takeback.errors import TakebackError
+from takeback.model.counting import count
 from takeback.model.safetext import safe
 
 TYPE_CHECKING = False

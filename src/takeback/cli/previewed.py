@@ -1,7 +1,8 @@
 """A plan before it is applied and the report after it, in the same words."""
 
 from takeback.cli import layout, timeline
-from takeback.cli.render import count, safe_line
+from takeback.cli.render import safe_line
+from takeback.model.counting import count
 from takeback.model.plan import WITH_MARKERS
 from takeback.model.safetext import safe
 from takeback.model.terms import (

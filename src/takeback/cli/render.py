@@ -6,6 +6,7 @@ import time
 
 from takeback.errors import TakebackError
 from takeback.model import jsontext
+from takeback.model.counting import count
 from takeback.model.safetext import safe
 
 TYPE_CHECKING = False
@@ -239,11 +240,6 @@ def safe_content(line: bytes) -> str:
         return text
     parts = (part.split("\\") for part in text.split("\t"))
     return "\t".join("\\".join(map(safe, part)) for part in parts)
-
-
-def count(number: int, one: str, many: str = "") -> str:
-    """`1 entry`, `2 entries`."""
-    return f"{number:,} {one if number == 1 else many or one + 's'}"
 
 
 def size(number: int) -> str:

@@ -11,7 +11,6 @@ from takeback.cli import child, turns
 from takeback.cli.app import folder
 from takeback.cli.arguments import SHOW_SECRETS, Command, Option
 from takeback.cli.projects import opened
-from takeback.cli.render import count
 from takeback.errors import (
     DecisionNeededError,
     TakebackError,
@@ -19,6 +18,7 @@ from takeback.errors import (
     UnsafeRootError,
 )
 from takeback.model import terms, tools
+from takeback.model.counting import count
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

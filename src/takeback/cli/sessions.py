@@ -6,7 +6,8 @@ from takeback.cli import layout, timeline
 from takeback.cli.app import folder
 from takeback.cli.arguments import SHOW_SECRETS, Command, Option
 from takeback.cli.projects import existing
-from takeback.cli.render import count, safe_content, timestamp
+from takeback.cli.render import safe_content, timestamp
+from takeback.model.counting import count
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

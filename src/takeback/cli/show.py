@@ -8,8 +8,9 @@ from takeback.cli.app import folder
 from takeback.cli.arguments import SHOW_SECRETS, Command, Option
 from takeback.cli.checkpoint import as_json
 from takeback.cli.projects import existing, inside
-from takeback.cli.render import count, safe_content
+from takeback.cli.render import safe_content
 from takeback.errors import DecisionNeededError
+from takeback.model.counting import count
 from takeback.model.history import RecordedTurn
 from takeback.model.jsontext import path_fields
 from takeback.model.secrets import PLAIN, WHOLE

@@ -8,9 +8,10 @@ from takeback.cli.app import folder
 from takeback.cli.arguments import SHOW_SECRETS, Command
 from takeback.cli.checkpoint import as_json
 from takeback.cli.projects import find
-from takeback.cli.render import ago, count, safe_line, size
+from takeback.cli.render import ago, safe_line, size
 from takeback.errors import UsageError
 from takeback.model import reasons
+from takeback.model.counting import count
 from takeback.model.jsontext import path_fields
 from takeback.model.safetext import safe
 

@@ -6,10 +6,11 @@ import time
 from takeback import environment
 from takeback.cli import layout, timeline
 from takeback.cli.arguments import SHOW_SECRETS, Command, Option
-from takeback.cli.render import count, safe_line, size, timestamp
+from takeback.cli.render import safe_line, size, timestamp
 from takeback.errors import DecisionNeededError, TakebackError, UsageError
 from takeback.housekeeping import Housekeeping, refuse
 from takeback.model import known
+from takeback.model.counting import count
 from takeback.model.jsontext import path_fields
 
 TYPE_CHECKING = False

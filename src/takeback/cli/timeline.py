@@ -3,7 +3,8 @@
 import time
 
 from takeback.cli import layout
-from takeback.cli.render import count, safe_content
+from takeback.cli.render import safe_content
+from takeback.model.counting import count
 from takeback.model.masking import CLOSED
 from takeback.model.terms import DONE, FAILED, INTERRUPTED, REDO, ROLLBACK, RUNNING
 

@@ -1,7 +1,8 @@
 """A recorded turn, in words and as JSON."""
 
 from takeback.cli.layout import Marks, columns, pad
-from takeback.cli.render import count, safe_line, timestamp
+from takeback.cli.render import safe_line, timestamp
+from takeback.model.counting import count
 from takeback.model.jsontext import path_fields
 from takeback.model.masking import CLOSED
 from takeback.model.safetext import safe

@@ -5,7 +5,8 @@ import os
 from takeback import environment
 from takeback.cli import agents
 from takeback.cli.arguments import Command
-from takeback.cli.render import count, safe_line
+from takeback.cli.render import safe_line
+from takeback.model.counting import count
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -8,6 +8,7 @@ import os
 
 from takeback.engine import mending
 from takeback.errors import DamagedStoreError, TakebackError
+from takeback.model.counting import count
 from takeback.model.findings import ERROR, NOTE, WARNING, Finding, Part
 from takeback.model.staging import is_stage
 from takeback.store import journal, schema, view
@@ -31,7 +32,7 @@ _HEAD = b"PACK\0\0\0\2"
 
 def ledger(problems: "tuple[str, ...]", events: int) -> Part:
     """Pages, chain, and tables against events; `problems` are what was found."""
-    part = Part("ledger", f"{events:,} events, and the tables are as told by them")
+    part = Part("ledger", f"{count(events, 'event')}, and the tables are as told by them")
     for what in problems:
         is_table = "of the table" in what
         advice = _REPAIR if is_table else "copy the store before anything else; " + _VERIFY
@@ -48,7 +49,7 @@ def store_format(store: "Store") -> Part:
 def packs(store: "Store") -> Part:
     """That each pack is there, begins as packs do, has its size and an index that fits."""
     names = sorted(set(store.ledger.packs().values()))
-    part = Part("packs", f"{len(names):,} packs, with their indexes")
+    part = Part("packs", f"{count(len(names), 'pack')}, each with an index that fits")
     sizes = {
         str(name): int(size)
         for name, size in store.ledger.rows("SELECT name, bytes FROM packs WHERE bytes > 0")

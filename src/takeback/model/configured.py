@@ -18,13 +18,26 @@ class Configured:
 
 
 class Misfit:
-    """Something in a settings file that does nothing: `name` is empty if it is the whole file."""
+    """Something in a settings file that does not fit: `name` is empty if it is the whole file.
 
-    __slots__ = ("hint", "name", "origin", "path", "problem")
+    One that `is_refused` stops whoever needs that setting; any other does nothing.
+    """
 
-    def __init__(self, origin: str, path: bytes, name: str, problem: str, hint: str) -> None:
+    __slots__ = ("hint", "is_refused", "name", "origin", "path", "problem")
+
+    def __init__(
+        self,
+        origin: str,
+        path: bytes,
+        name: str,
+        problem: str,
+        hint: str,
+        *,
+        is_refused: bool = True,
+    ) -> None:
         self.origin = origin
         self.path = path
         self.name = name
         self.problem = problem
         self.hint = hint
+        self.is_refused = is_refused
