@@ -31,7 +31,8 @@ ALWAYS = frozenset(
     takeback.model
     takeback.capturing takeback.environment takeback.errors takeback.looking takeback.model
     takeback.forgetting
-    takeback.model.counting takeback.model.hashing takeback.model.staging takeback.store.database takeback.store.restores
+    takeback.model.counting takeback.model.hashing takeback.model.staging takeback.store.database
+    takeback.store.restores
     takeback.model.ids
     takeback.model.jsontext takeback.model.reasons takeback.model.safetext takeback.model.tree
     takeback.model.values takeback.project takeback.store takeback.store._statloop

@@ -6,7 +6,6 @@ both are committed.
 
 import time
 
-from takeback.engine import windows
 from takeback.model import terms
 from takeback.store import events, processes
 from takeback.store import history as rows
@@ -71,7 +70,7 @@ if TYPE_CHECKING:
             """Put the store in order behind the scenes, if it is time for that."""
 
 
-_FORGOTTEN = 24 * windows.LONGEST_SILENCE
+_FORGOTTEN = 24 * terms.LONGEST_SILENCE
 _MOST_BURIED = 5
 """After how long a session that nobody holds is given up, and how many are at one look."""
 _ANY_WAITING = (
@@ -109,7 +108,7 @@ class SafePoints:
             is_alive = processes.is_alive(row.holder)
             if is_alive is False or (is_alive is None and row.seen < at - _FORGOTTEN):
                 gone.append(row)
-        return [(row, min(at, row.seen + windows.LONGEST_SILENCE)) for row in gone]
+        return [(row, min(at, row.seen + terms.LONGEST_SILENCE)) for row in gone]
 
     def bury(self, dead: "list[tuple[SessionRow, int]]", seen: "Checkpoint", at: int) -> None:
         """Close what dead sessions left open, as interrupted."""

@@ -1,7 +1,7 @@
 """Which windows are in question for what changed since the last look at the tree."""
 
 from takeback.engine.attribution import Interval, Window, attribute
-from takeback.model import jsontext
+from takeback.model import jsontext, terms
 from takeback.store import processes
 
 TYPE_CHECKING = False
@@ -13,9 +13,6 @@ if TYPE_CHECKING:
     from takeback.store.ledger import Ledger
 
     Closing = Mapping[str, int]
-
-LONGEST_SILENCE = 3600 * 1_000_000_000
-"""A window without an end closes so long after its session's last sign of life."""
 
 _STEPS = (
     "SELECT s.id, t.id, z.id, s.kind, s.paths, s.opened, s.started, s.ended, z.seen, z.holder,"
@@ -105,7 +102,7 @@ def _window(row: "tuple[str | int | None, ...]", now: int, closing: "Closing") -
 
 def _given_up(seen: int, holder: str, now: int) -> "int | None":
     """When a window closed that nobody closed; None as long as it may be open."""
-    limit = seen + LONGEST_SILENCE
+    limit = seen + terms.LONGEST_SILENCE
     return None if now <= limit or processes.is_alive(holder) else limit
 
 

@@ -4,6 +4,8 @@ A payload comes from outside. Whatever it holds, reading it gives a `Call`: what
 another kind than it should be is empty.
 """
 
+from takeback.model import terms, tools
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -22,6 +24,10 @@ SUBAGENT_STOPS = "subagent stops"
 SESSION_ENDS = "session ends"
 OTHER = "other"
 """An event that changes nothing for us, or that nobody knows."""
+
+_READ_AT = (PROMPT, GOES_ON, AFTER_TOOL)
+_WRITTEN_AT = (PROMPT, BEFORE_TOOL, STOPS, FAILS)
+"""A prompt is often written after it was told: then a later event of its turn finds it."""
 
 
 class Call:
@@ -72,6 +78,16 @@ class Call:
         self.background = False
         self.task = ""
         self.subagent = ""
+
+    def can_be_told(self) -> bool:
+        """Whether the agent reads what is answered, now."""
+        return self.kind in _READ_AT and not self.failed and not self.subagent
+
+    def tells_of_prompts(self) -> bool:
+        """Whether its prompt may be in the conversation by now; not every call of a turn does."""
+        if self.kind not in _WRITTEN_AT or self.subagent or not (self.transcript and self.turn):
+            return False
+        return self.kind != BEFORE_TOOL or tools.kind_of(self.tool) != terms.READ
 
 
 class Answer:

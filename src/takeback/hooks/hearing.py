@@ -128,10 +128,16 @@ def _written(project: "Project", call: Call, around: Surroundings) -> Answer:
 def _said(project: "Project", session: str, call: Call, around: Surroundings) -> Answer:
     """What the log has to tell about it. The turn is covered, also if this fails."""
     try:
-        from takeback.hooks import notes, rewinds
+        to_agent = to_user = ""
+        if call.can_be_told():
+            from takeback.hooks import notes
 
-        to_agent = notes.pending(project, session) if notes.can_hear(call) else ""
-        return Answer(to_agent, rewinds.noticed(project, session, call))
+            to_agent = notes.pending(project, session)
+        if call.tells_of_prompts():
+            from takeback.hooks import rewinds
+
+            to_user = rewinds.noticed(project, session, call)
+        return Answer(to_agent, to_user)
     except Exception as problem:  # noqa: BLE001 -- whatever it is, it is not the agent's
         _noted(call, around, problem)
         return Answer()

@@ -8,19 +8,16 @@ that could end the quotation.
 
 import time
 
-from takeback.hooks import calls
 from takeback.model import terms
 from takeback.store import events, restores
 from takeback.store.events import NewEvent
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from takeback.hooks.calls import Call
     from takeback.project import Project
     from takeback.store.ledger import Ledger
     from takeback.store.restores import RestoreRow
 
-_HEARD_AT = (calls.PROMPT, calls.GOES_ON, calls.AFTER_TOOL)
 _MOST_ASKED = 50
 _MOST_TOLD = 4
 _MOST_FILES = 10
@@ -65,11 +62,6 @@ class _Copy:
         self.event = event
         self.session = session
         self.restore = restore
-
-
-def can_hear(call: "Call") -> bool:
-    """Whether the agent itself, and not one of its helpers, hears an answer to a call."""
-    return call.kind in _HEARD_AT and not call.failed and not call.subagent
 
 
 def pending(project: "Project", session: str) -> str:

@@ -9,7 +9,6 @@ import time
 from takeback.hooks import calls, conversations
 from takeback.hooks.conversations.trimmed import BEGINNING, PASSED
 from takeback.hooks.witness import request_of
-from takeback.model import terms, tools
 from takeback.store import events, history
 
 TYPE_CHECKING = False
@@ -18,8 +17,6 @@ if TYPE_CHECKING:
     from takeback.project import Project
     from takeback.store.ledger import Ledger
 
-_LOOKED_AT = (calls.PROMPT, calls.BEFORE_TOOL, calls.STOPS, calls.FAILS)
-"""A prompt is often written after it was told: then a later event of its turn finds it."""
 _TURN = "SELECT number, id, opened, label, before, steps, session FROM turns WHERE "
 _LONGEST = 60
 
@@ -49,9 +46,10 @@ class _Turn:
 
 
 def noticed(project: "Project", session: str, call: "Call") -> str:
-    """What to say to somebody who went back; empty if nobody did, or it was said before."""
-    if not _is_looked_at(call):
-        return ""
+    """What to say to somebody who went back; empty if nobody did, or it was said before.
+
+    At a call that `tells_of_prompts`.
+    """
     look = _Look(project.ledger, call)
     turn = look.turn_of(call.turn)
     # The first step is late enough. What a turn does after it can be long, and tells nothing.
@@ -81,13 +79,6 @@ def noticed(project: "Project", session: str, call: "Call") -> str:
         )
         look.ledger.record(fact)
     return look.offer(to, turn)
-
-
-def _is_looked_at(call: "Call") -> bool:
-    """Whether a call is one at which the prompt may be in the file, and not one of many."""
-    if call.kind not in _LOOKED_AT or call.subagent or not (call.transcript and call.turn):
-        return False
-    return call.kind != calls.BEFORE_TOOL or tools.kind_of(call.tool) != terms.READ
 
 
 _UNKNOWN = _Turn(0, "", 0, "", 0, 0, 0)

@@ -7,6 +7,9 @@ EDIT, SHELL, READ, AGENT, OTHER = "edit", "shell", "read", "agent", "other"
 KINDS = (EDIT, SHELL, READ, AGENT, OTHER)
 """What a step may claim depends on its kind: see `engine/attribution`."""
 
+LONGEST_SILENCE = 3600 * 1_000_000_000
+"""A window without an end closes so long after its session's last sign of life: nanoseconds."""
+
 STEP, YOU, SHARED, RESTORE = "step", "you", "shared", "restore"
 NAMED, BY_SHELL, BY_TURN = "named", "shell", "turn"
 
