@@ -67,7 +67,8 @@ class Story:
             "SELECT checkpoint, path, sessions FROM deltas WHERE who = 'shared'"
         ):
             names = " ".join(sorted(new[id] for id in shared.split()))
-            change = "UPDATE deltas SET sessions = ? WHERE checkpoint = ? AND path = ?"
+            named = "(SELECT number FROM paths WHERE path = ?)"
+            change = f"UPDATE delta_rows SET sessions = ? WHERE checkpoint = ? AND path = {named}"
             self.sql(change, names, number, path)
         self.ids = {name: new[id] for name, id in self.ids.items()}
         self.claude.id, self.codex.id = self.ids["claude"], self.ids["codex"]

@@ -369,10 +369,14 @@ def test_the_log_is_of_one_moment(story: Story) -> None:
         "DROP TABLE turns",
         "UPDATE turns SET started = 'soon'",
         "UPDATE turns SET git_before = '{'",
-        "UPDATE changes SET path = turn * 10 + length(path)",
+        "UPDATE change_rows SET path = path + 1000",
+        "DROP VIEW changes",
+        "DELETE FROM paths",
+        "UPDATE paths SET path = number",
         "UPDATE steps SET paths = '[1'",
         "UPDATE sessions SET seen = x'00'",
-        "UPDATE deltas SET path = 'text ' || path",
+        "UPDATE paths SET path = 'text ' || path",
+        "UPDATE delta_rows SET path = path + 1000",
     ],
 )
 def test_a_damaged_ledger_is_said_so(story: Story, damage: str) -> None:
@@ -407,11 +411,12 @@ def grow(story: Story, turns: int) -> None:
         " 5, 5, 0, NULL, NULL, NULL, NULL",
         "steps": "{id}, n + 100, NULL, 'Bash', 'shell', 'make', '[]', 'done', 0, n, n + 1, n,"
         " n + 1",
-        "deltas": "CAST('a' || n AS BLOB), 'write', NULL, 'step', 'shell', 1, n + 100, n + 100, ''",
-        "changes": "CAST('a' || n AS BLOB), 'write', NULL, 5, 5, 'shell'",
+        "paths": "n, CAST('a' || n AS BLOB)",
+        "delta_rows": "0, n + 100, 'write', NULL, 'step', 'shell', 1, n + 100, n + 100, ''",
+        "change_rows": "n + 100, 'write', NULL, 5, 5, 'shell'",
     }
     for salt, (table, values) in enumerate(fill.items()):
-        id = "'" + "klmno"[salt] + "' || substr(" + ID.format(salt) + ", 2)"
+        id = "'" + "klmnopq"[salt] + "' || substr(" + ID.format(salt) + ", 2)"
         source = f"count, ({created})" if table == "checkpoints" else "count"
         insert = f"INSERT INTO {table} SELECT n + 100, {values.format(id=id)} FROM {source}"
         story.sql(COUNT.format(turns) + insert)
@@ -442,8 +447,8 @@ def test_the_log_costs_what_it_shows(story: Story, wanted: dict[str, object]) ->
         wanted = {"session": story.ids["claude"]}
     grow(story, 30)
     few = work(story, **wanted)
-    for table in ("changes", "deltas", "steps", "turns", "checkpoints"):
-        column = {"changes": "turn", "deltas": "checkpoint"}.get(table, "number")
+    for table in ("change_rows", "delta_rows", "paths", "steps", "turns", "checkpoints"):
+        column = {"change_rows": "turn", "delta_rows": "checkpoint"}.get(table, "number")
         story.sql(f"DELETE FROM {table} WHERE {column} > 100")
     grow(story, 10_000)
     many = work(story, **wanted)

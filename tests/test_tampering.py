@@ -184,7 +184,7 @@ def _columns() -> Iterator[tuple[str, str]]:
 
 
 def _key(table: str) -> str:
-    return "path" if table in ("deltas", "changes") else "rowid"
+    return "path" if table in ("delta_rows", "change_rows") else "rowid"
 
 
 _OTHER = {"INTEGER": "coalesce({0}, 0) + 1", "TEXT": "coalesce({0}, '') || 'x'"}
@@ -203,8 +203,8 @@ def test_an_edited_cell_is_found(
     row = f"SELECT * FROM {table} ORDER BY 1 DESC, 2 DESC LIMIT 1"
     key = _key(table)
     where = f"{key} = (SELECT {key} FROM ({row.replace('*', f'*, {key}')}))"
-    if table == "deltas":
-        where += " AND checkpoint = (SELECT max(checkpoint) FROM deltas)"
+    if table == "delta_rows":
+        where += " AND checkpoint = (SELECT max(checkpoint) FROM delta_rows)"
     _change(home, f"UPDATE {table} SET {name} = {other} WHERE {where}")
     verified, examined = _found(original.tree, home)
     assert any(f"`{table}`" in what for what in examined), examined
@@ -230,6 +230,23 @@ def test_a_lost_row_is_found(original: Original, table: str, how: str, tmp_path:
     )
     with _opened(original.tree, home) as project:
         assert project.examine()[0]
+        project.rebuild()
+    assert _found(original.tree, home) == ([], [])
+
+
+@pytest.mark.parametrize("view", schema.VIEWS)
+@pytest.mark.parametrize("how", ["dropped", "other", "a table"])
+def test_a_changed_view_is_found(original: Original, view: str, how: str, tmp_path: Path) -> None:
+    """A view that is gone, that tells something else, or that is a table: found, and made again."""
+    home = original.copied(tmp_path)
+    made = {
+        "dropped": [],
+        "other": [f"CREATE VIEW {view} AS SELECT * FROM other WHERE 0"],
+        "a table": [f"CREATE TABLE {view} AS SELECT * FROM other"],
+    }
+    _change(home, f"CREATE TABLE other AS SELECT * FROM {view}", f"DROP VIEW {view}", *made[how])
+    with _opened(original.tree, home) as project:
+        assert any(f"`{view}`" in what for what in project.examine()[0])
         project.rebuild()
     assert _found(original.tree, home) == ([], [])
 

@@ -47,7 +47,9 @@ _OTHERS = (
     "SELECT path, checkpoint FROM deltas WHERE checkpoint > ? AND checkpoint < ?"
     " AND (turn IS NULL OR turn NOT IN (SELECT value FROM json_each(?)))"
 )
-_TOLD = "SELECT verb, added, removed, origin FROM changes WHERE turn = ? AND path = ?"
+_TOLD = "SELECT path, verb, added, removed, origin FROM changes WHERE turn = ?"
+
+_UNTOLD = (terms.WRITE, None, None, None)
 
 
 class Run:
@@ -147,6 +149,7 @@ class _Folding:
         self._trees = trees
         self._rows: dict[int, CheckpointRow | None] = {}
         self._left = _MOST_COUNTED
+        self._told: dict[bytes, tuple[Any, ...]] | None = None
 
     def with_true_origins(self, runs: "list[Run]") -> "list[Run]":
         """The runs; what was moved several times, or made and then moved, came from where it was
@@ -197,10 +200,12 @@ class _Folding:
 
     def _told_before(self, run: Run) -> "list[Json]":
         """A change of a turn that goes on after its first files went: as it was told then."""
-        for verb, added, removed, origin in self._ledger.rows(_TOLD, (self._turn, run.path)):
-            came = [_text(origin)] if origin is not None else []
-            return [_text(run.path), verb, added, removed, run.how, *came]
-        return [_text(run.path), terms.WRITE, None, None, run.how]
+        if self._told is None:
+            rows = self._ledger.rows(_TOLD, (self._turn,))
+            self._told = {path: tuple(told) for path, *told in rows}
+        verb, added, removed, origin = self._told.get(run.path, _UNTOLD)
+        came = [_text(origin)] if origin is not None else []
+        return [_text(run.path), verb, added, removed, run.how, *came]
 
     def _is_shut(self, run: Run) -> bool:
         """Whether a path is still there, and nobody may read it any more."""

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from takeback.store.ledger import Ledger
     from takeback.store.rows import CheckpointRow
 
-CHANGES = "SELECT path, verb, origin, added, removed, how FROM changes WHERE turn = ?"
+CHANGES = "SELECT path, verb, origin, added, removed, how FROM changes WHERE turn = ? ORDER BY path"
 DELTAS = (
     "SELECT step, path, verb, origin, how FROM deltas WHERE turn = ? AND who = 'step'"
     " AND verb <> 'omit' ORDER BY checkpoint, path"

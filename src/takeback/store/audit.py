@@ -11,8 +11,8 @@ if TYPE_CHECKING:
 
 _MOST_TOLD = 20
 _KEYS = {
-    "deltas": "checkpoint, path",
-    "changes": "turn, path",
+    "delta_rows": "checkpoint, place",
+    "change_rows": "turn, path",
     "coordinates": "cursor",
     "kept": "checkpoint",
 }
@@ -83,8 +83,16 @@ def differences(db: "Connection") -> "Iterator[str]":
         projections.replay(db, again)
         for table in schema.TABLES:
             yield from _compare(db, again, table)
+        for view in schema.VIEWS:
+            if _made_by(db, view) != _made_by(again, view):
+                yield f"the view `{view}` of the ledger is not as it was made"
     finally:
         again.close()
+
+
+def _made_by(db: "Connection", view: str) -> object:
+    query = "SELECT sql FROM sqlite_master WHERE type = 'view' AND name = ?"
+    return db.execute(query, (view,)).fetchone()
 
 
 def _compare(db: "Connection", again: "Connection", table: str) -> "Iterator[str]":

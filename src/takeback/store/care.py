@@ -63,17 +63,20 @@ def follow_packs(to: "Tables", said: "Mapping[str, Any]") -> None:
     `packs` are new; `moved` are [old number, new number]; `dropped` are numbers of packs of which
     nobody needs anything any more.
     """
-    names = {}
+    added = set()
     for number, name, size, objects in said.get("packs", ()):
-        fsops.sql(to.db, "INSERT INTO packs VALUES (?, ?, ?, ?)", (number, name, size, objects))
-        names[number] = name
-    change = "UPDATE packs SET name = ?, bytes = 0, objects = 0 WHERE number = ?"
-    rows = [(names[new], old) for old, new in said.get("moved", ())]
-    if rows:
-        fsops.sql_many(to.db, change, rows)
-    gone = [(number,) for number in said.get("dropped", ())]
+        fsops.sql(to.db, "INSERT INTO pack_rows VALUES (?, ?, ?, ?)", (number, name, size, objects))
+        added.add(number)
+    moved = [(old, new) for old, new in said.get("moved", ())]
+    if not added.issuperset(new for _, new in moved):
+        # All numbers of one pack move together: none may be left that leads to one that moved.
+        raise LookupError("packs were moved to one that is not new")
+    gone = [(number,) for number in said.get("dropped", ())] + [(old,) for old, _ in moved]
     if gone:
-        fsops.sql_many(to.db, "DELETE FROM packs WHERE number = ?", gone)
+        # Rows that only got smaller would leave pages half empty; deleted ones do not.
+        fsops.sql_many(to.db, "DELETE FROM pack_rows WHERE number = ?", gone)
+    if moved:
+        fsops.sql_many(to.db, "INSERT INTO pack_rows VALUES (?, ?, 0, 0)", moved)
 
 
 def _note(to: "Tables", event: "Event", kind: str, said: "Mapping[str, Any]") -> None:

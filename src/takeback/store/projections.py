@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     Apply = Callable[["Tables", Event, Said], None]
 
 _ROW = "INSERT INTO checkpoints VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
-_DELTA = "INSERT INTO deltas VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
-_CHANGE = "INSERT INTO changes VALUES (?, ?, ?, ?, ?, ?, ?)"
+_DELTA = "INSERT INTO delta_rows VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+_CHANGE = "INSERT INTO change_rows VALUES (?, ?, ?, ?, ?, ?, ?)"
 _TURN = (
     "INSERT INTO turns VALUES"
     " (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, NULL, NULL)"
@@ -59,8 +59,7 @@ def replay(source: "Connection", target: "Connection") -> None:
 
 def follow_anew(db: "Connection") -> None:
     """Make every table but the events again."""
-    for table in reversed(schema.TABLES):
-        fsops.sql(db, f"DROP TABLE IF EXISTS {table}")
+    schema.drop_projections(db)
     schema.make(db, schema.PROJECTIONS)
     replay(db, db)
 
@@ -74,25 +73,33 @@ def _checkpoint_taken(to: Tables, event: "Event", said: "Said") -> None:
     fsops.sql(to.db, _ROW, row.values())
     place = _coordinate(to, event, said, row.number)
     authors = [_author(to, _list(author)) for author in _list(said.get("authors"))]
-    rows = [_delta(row.number, _list(delta), authors) for delta in _list(said.get("deltas"))]
-    if rows:
-        fsops.sql_many(to.db, _DELTA, rows)
-        restores.go_on(to.db, {row[7] for row in rows if row[7] is not None})
+    deltas = [_list(delta) for delta in _list(said.get("deltas"))]
+    if deltas:
+        restores.go_on(to.db, _add_deltas(to, row.number, deltas, authors))
     _seen(to, place, event.at)
 
 
 def _add_packs(to: Tables, said: "Said") -> None:
     for pack in _list(said.get("packs")):
-        fsops.sql(to.db, "INSERT INTO packs VALUES (?, ?, ?, ?)", tuple(_list(pack)))  # type: ignore[arg-type]
+        fsops.sql(to.db, "INSERT INTO pack_rows VALUES (?, ?, ?, ?)", tuple(_list(pack)))  # type: ignore[arg-type]
 
 
-def _delta(
-    checkpoint: int, delta: "list[object]", authors: "list[tuple[object, ...]]"
-) -> "tuple[object, ...]":
-    path, verb, author, *origin = delta
-    who, how, session, turn, step, sessions = authors[int(str(author))]
-    came = _bytes(origin[0]) if origin else None
-    return checkpoint, _bytes(path), verb, came, who, how, session, turn, step, sessions
+def _add_deltas(
+    to: Tables,
+    checkpoint: int,
+    deltas: "list[list[object]]",
+    authors: "list[tuple[object, ...]]",
+) -> "set[object]":
+    """Note what changed, in the order in which the event tells it; the turns that it is of."""
+    numbers = to.paths(name for path, _, _, *origin in deltas for name in (path, *origin))
+    rows, turns = [], set()
+    for place, (path, verb, author, *origin) in enumerate(deltas):
+        by = authors[int(str(author))]
+        came = numbers[origin[0]] if origin else None
+        rows.append((checkpoint, place, numbers[path], verb, came, *by))
+        turns.add(by[3])
+    fsops.sql_many(to.db, _DELTA, rows)
+    return turns - {None}
 
 
 def _author(to: Tables, author: "list[object]") -> "tuple[object, ...]":
@@ -221,12 +228,13 @@ def _turn_ended(to: Tables, event: "Event", said: "Said") -> None:
 
 def _replace_changes(to: Tables, turn: "int | None", changes: "list[object]") -> None:
     """The changes of a turn as its end tells them; one that goes on, or whose step does, again."""
-    fsops.sql(to.db, "DELETE FROM changes WHERE turn = ?", (turn,))
+    fsops.sql(to.db, "DELETE FROM change_rows WHERE turn = ?", (turn,))
+    told = [_list(change) for change in changes]
+    numbers = to.paths(name for row in told for name in (row[0], *row[5:])) if told else {}
     rows = []
-    for change in changes:
-        path, verb, added, removed, how, *origin = _list(change)
-        came = _bytes(origin[0]) if origin else None
-        rows.append((turn, _bytes(path), verb, came, added, removed, how))
+    for path, verb, added, removed, how, *origin in told:
+        came = numbers[origin[0]] if origin else None
+        rows.append((turn, numbers[path], verb, came, added, removed, how))
     if rows:
         fsops.sql_many(to.db, _CHANGE, rows)
     files = [row for row in rows if row[2] not in (MKDIR, RMDIR)]
@@ -339,10 +347,6 @@ def _care(to: Tables, event: "Event", said: "Said") -> None:
 
 def _list(value: object) -> "list[object]":
     return list(value) if isinstance(value, list | tuple) else []
-
-
-def _bytes(path: object) -> bytes:
-    return str(path).encode("utf-8", "surrogateescape")
 
 
 def _text(value: object) -> "str | None":

@@ -3,6 +3,11 @@
 `events` is the truth. All other tables but `journal` are projections: they follow from the events
 alone (see `projections`) and are written in the same transaction. `journal` has a row while a
 restore is under way, `forgetting` while something is being forgotten.
+
+What many rows would repeat stands once: each path in `paths`, the name of a merged pack in its own
+row, to whose number the rows of those that it was merged from lead. Who reads asks the views
+`deltas`, `changes` and `packs`, which put it together. They look it up by subqueries, not by joins:
+so only who asks for a path pays for it, and SQLite always begins with the rows, by their keys.
 """
 
 from takeback.errors import DamagedStoreError, NewerStoreError
@@ -34,10 +39,12 @@ FORGETTING = """
 CREATE TABLE forgetting (id TEXT PRIMARY KEY, phase TEXT NOT NULL, said TEXT NOT NULL);
 """
 PROJECTIONS = """
-CREATE TABLE packs (
-    number INTEGER PRIMARY KEY, name TEXT NOT NULL, bytes INTEGER NOT NULL,
-    objects INTEGER NOT NULL);
-CREATE INDEX packs_of_their_own ON packs (bytes) WHERE bytes > 0;
+CREATE TABLE pack_rows (
+    number INTEGER PRIMARY KEY, name NOT NULL, bytes INTEGER NOT NULL, objects INTEGER NOT NULL);
+CREATE INDEX packs_of_their_own ON pack_rows (bytes) WHERE bytes > 0;
+CREATE VIEW packs AS SELECT r.number, CASE typeof(r.name) WHEN 'integer'
+    THEN (SELECT m.name FROM pack_rows m WHERE m.number = r.name) ELSE r.name END AS name,
+    r.bytes, r.objects FROM pack_rows r;
 CREATE TABLE checkpoints (
     number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE,
     event INTEGER NOT NULL, tree BLOB NOT NULL, root BLOB NOT NULL,
@@ -83,17 +90,27 @@ CREATE TABLE steps (
     started INTEGER NOT NULL, ended INTEGER, opened INTEGER NOT NULL, closed INTEGER);
 CREATE INDEX steps_of_turn ON steps (turn, number);
 CREATE INDEX steps_by_end ON steps (closed);
-CREATE TABLE deltas (
-    checkpoint INTEGER NOT NULL, path BLOB NOT NULL, verb TEXT NOT NULL, origin BLOB,
+CREATE TABLE paths (number INTEGER PRIMARY KEY, hash INTEGER NOT NULL, path BLOB NOT NULL);
+CREATE INDEX paths_by_hash ON paths (hash);
+CREATE TABLE delta_rows (
+    checkpoint INTEGER NOT NULL, place INTEGER NOT NULL, path INTEGER NOT NULL,
+    verb TEXT NOT NULL, origin INTEGER,
     who TEXT NOT NULL, how TEXT NOT NULL, session INTEGER, turn INTEGER, step INTEGER,
-    sessions TEXT NOT NULL);
-CREATE INDEX deltas_of_checkpoint ON deltas (checkpoint);
-CREATE INDEX deltas_of_turn ON deltas (turn, checkpoint) WHERE turn IS NOT NULL;
-CREATE INDEX deltas_left_out ON deltas (turn) WHERE verb = 'omit';
-CREATE INDEX deltas_shared ON deltas (checkpoint) WHERE who = 'shared';
-CREATE TABLE changes (
-    turn INTEGER NOT NULL, path BLOB NOT NULL, verb TEXT NOT NULL, origin BLOB,
+    sessions TEXT NOT NULL, PRIMARY KEY (checkpoint, place)) WITHOUT ROWID;
+CREATE INDEX deltas_of_turn ON delta_rows (turn, checkpoint) WHERE turn IS NOT NULL;
+CREATE INDEX deltas_left_out ON delta_rows (turn) WHERE verb = 'omit';
+CREATE INDEX deltas_shared ON delta_rows (checkpoint) WHERE who = 'shared';
+CREATE VIEW deltas AS SELECT r.checkpoint,
+    (SELECT p.path FROM paths p WHERE p.number = r.path) AS path, r.verb,
+    (SELECT p.path FROM paths p WHERE p.number = r.origin) AS origin,
+    r.who, r.how, r.session, r.turn, r.step, r.sessions FROM delta_rows r;
+CREATE TABLE change_rows (
+    turn INTEGER NOT NULL, path INTEGER NOT NULL, verb TEXT NOT NULL, origin INTEGER,
     added INTEGER, removed INTEGER, how TEXT NOT NULL, PRIMARY KEY (turn, path)) WITHOUT ROWID;
+CREATE VIEW changes AS SELECT r.turn,
+    (SELECT p.path FROM paths p WHERE p.number = r.path) AS path, r.verb,
+    (SELECT p.path FROM paths p WHERE p.number = r.origin) AS origin,
+    r.added, r.removed, r.how FROM change_rows r;
 CREATE TABLE restores (
     number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, event INTEGER NOT NULL,
     at INTEGER NOT NULL, verb TEXT NOT NULL, turn INTEGER, entry INTEGER, target INTEGER,
@@ -114,10 +131,12 @@ CREATE INDEX outside_waiting ON outside (step)
     WHERE before IS NOT NULL AND after IS NULL AND reason = '';
 """
 TABLES = (
-    "packs", "checkpoints", "kept", "care", "coordinates", "sessions", "turns", "steps", "deltas",
-    "changes", "restores", "outside",
+    "pack_rows", "checkpoints", "kept", "care", "coordinates", "sessions", "turns", "steps",
+    "paths", "delta_rows", "change_rows", "restores", "outside",
 )  # fmt: skip
 """The projections, in the order in which they are made."""
+VIEWS = ("packs", "deltas", "changes")
+"""What is read in the place of tables whose rows name things by number; once they were tables."""
 
 DETACHED, WITH_ITS_PARENT = 1, 2
 """Why a step is in the background: its tool said so, or a step around it is there."""
@@ -179,10 +198,17 @@ def _follow_anew(db: "Connection", version: int) -> None:
     if version < _WITH_FORGETTING:
         fsops.sql(db, "ALTER TABLE events ADD COLUMN redacted INTEGER")
         make(db, FORGETTING)
-    for table in TABLES:
-        fsops.sql(db, f"DROP TABLE IF EXISTS {table}")
+    drop_projections(db)
     make(db, (JOURNAL if version < _WITH_JOURNAL else "") + PROJECTIONS)
     projections.replay(db, db)
+
+
+def drop_projections(db: "Connection") -> None:
+    """Remove what follows from the events, whether it is a table or a view."""
+    query = "SELECT name, type FROM sqlite_master WHERE type IN ('table', 'view')"
+    for name, kind in db.execute(query).fetchall():
+        if name in TABLES or name in VIEWS:
+            fsops.sql(db, f"DROP {kind} {name}")
 
 
 def make(db: "Connection", tables: str) -> None:

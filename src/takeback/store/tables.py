@@ -1,8 +1,18 @@
 """The tables that follow the log, as the code that writes them sees them."""
 
+from zlib import crc32
+
+from takeback.store import fsops
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from takeback.store.sqlite import Connection
+
+_KNOWN = "SELECT path, number FROM paths WHERE hash IN (SELECT value FROM json_each(?))"
+_HASH = 0x7FFFFF
+"""So much of a checksum takes three bytes in SQLite. An index of whole paths would double them."""
 
 
 class Tables:
@@ -39,6 +49,22 @@ class Tables:
                 return None
             known = self._numbers[table, id] = int(row[0])
         return known
+
+    def paths(self, names: "Iterable[object]") -> "dict[object, int]":
+        """The numbers of paths as events tell them; new ones get the next numbers, in their order.
+
+        Ten thousand are asked for at once when an agent unpacks something, so it is one question.
+        """
+        paths = {name: str(name).encode("utf-8", "surrogateescape") for name in names}
+        hashes = {path: crc32(path) & _HASH for path in paths.values()}
+        rows = self.db.execute(_KNOWN, (str(list(hashes.values())),)).fetchall()
+        known = {path: int(number) for path, number in rows}
+        new = [path for path in hashes if path not in known]
+        if new:
+            known.update((path, self.next("paths")) for path in new)
+            rows = [(known[path], hashes[path], path) for path in new]
+            fsops.sql_many(self.db, "INSERT INTO paths VALUES (?, ?, ?)", rows)
+        return {name: known[path] for name, path in paths.items()}
 
     def turn_of(self, step: "int | None") -> "int | None":
         """The turn that a step belongs to."""
