@@ -1,9 +1,10 @@
 """A year of turns: how large the history gets beside git's, and whether anything gets slower.
 
-Each turn changes some lines in files that have 25 KiB together, through the API that harnesses
-use. The same states are commits of a git repository, packed with `git gc --aggressive`. The clock
-is set back a year and goes on with each turn. Default retention is what becomes of a copy at the
-end. Syncs are left out but where times are taken: they change no size.
+Each turn edits 25 KiB, through the API that harnesses use: 25 KiB of lines are replaced by new
+ones, or, which is harder, only some lines in files that have 25 KiB together. The same states are
+commits of a git repository, packed with `git gc --aggressive`. The clock is set back a year and
+goes on with each turn. Default retention is what becomes of a copy at the end. Syncs are left out
+but where times are taken: they change no size.
 """
 
 import os
@@ -53,25 +54,28 @@ print(open("/proc/self/status").read().split("VmHWM:")[1].split()[0], took)
 class Plan:
     """How large the year is.
 
-    `spread` is the share of files that are anywhere in the tree and not where the work is. With
-    `anew` every line of a file is new, so that a turn brings 25 KiB; else some lines are.
+    `spread` is the share of files that are anywhere in the tree and not where the work is. A turn
+    brings 25 KiB of new lines; with `few` it edits some lines only in files that have 25 KiB.
     """
 
     def __init__(
-        self, files: int, turns: int, gc_every: int, spread: float, *, anew: bool = False
+        self, files: int, turns: int, gc_every: int, spread: float, *, few: bool = False
     ) -> None:
         self.files = files
         self.turns = turns
         self.gc_every = gc_every
         self.spread = spread
-        self.anew = anew
+        self.few = few
 
 
-FULL = (Plan(files=10_000, turns=5_000, gc_every=500, spread=0.15),)
+FULL = (
+    Plan(files=10_000, turns=5_000, gc_every=500, spread=0.15),
+    Plan(files=10_000, turns=5_000, gc_every=500, spread=0.15, few=True),
+)
 QUICK = (
     Plan(files=2_000, turns=500, gc_every=100, spread=0.15),
-    Plan(files=2_000, turns=500, gc_every=100, spread=1.0),
-    Plan(files=2_000, turns=500, gc_every=100, spread=0.15, anew=True),
+    Plan(files=2_000, turns=500, gc_every=100, spread=0.15, few=True),
+    Plan(files=2_000, turns=500, gc_every=100, spread=1.0, few=True),
 )
 
 
@@ -173,21 +177,32 @@ class World:
         self.commit("before", self.names)
 
     def turn(self) -> list[str]:
-        """Edit some lines of files that have 25 KiB together; return their names."""
+        """Edit 25 KiB; return the names of the files."""
         left, touched = EDITED, []
         at_work = self._near[self._chance.choice(self.names).rpartition("/")[0]]
         while left > 0:
             anywhere = self._chance.random() < self._plan.spread
             name = self._chance.choice(self.names if anywhere else at_work)
-            left -= sum(map(len, self._lines[name]))
-            self._edit(name)
+            if self._plan.few:
+                left -= sum(map(len, self._lines[name]))
+                self._edit_lines(name)
+            else:
+                left -= self._rewrite_part(name)
             touched.append(name)
         return touched
 
-    def _edit(self, name: str) -> None:
+    def _rewrite_part(self, name: str) -> int:
+        """Replace a part of a file by as much that is new; return its bytes."""
         chance, lines = self._chance, self._lines[name]
-        if self._plan.anew:
-            lines[:] = self.text.lines(sum(map(len, lines)))
+        at = chance.randrange(len(lines))
+        end = min(len(lines), at + max(1, int(len(lines) * chance.uniform(0.1, 0.7))))
+        fresh = self.text.lines(sum(map(len, lines[at:end])))
+        lines[at:end] = fresh
+        (self.tree / name).write_bytes(b"".join(lines))
+        return sum(map(len, fresh))
+
+    def _edit_lines(self, name: str) -> None:
+        chance, lines = self._chance, self._lines[name]
         for _ in range(chance.randint(1, 3)):
             at = chance.randrange(len(lines) + 1)
             fresh = [self.text.line() for _ in range(chance.choice((1, 1, 2, 4)))]

@@ -5,13 +5,14 @@ from year import MIB, Found
 MOST = 1.5
 """How many times the size of git's repository a store may have that keeps everything."""
 ABOUT = """\
-Written by `bench/run --only year`; do not edit. Each turn edits files that have 25 KiB together, as
-an agent does: most of them in one folder, some anywhere. It goes through the API that harnesses
-use, one session for 50 turns, without steps. The same states are commits of a git repository,
-packed by `git gc --aggressive`; its index counts as our stat cache does. The clock is set back a
-year and goes on with each turn. Default retention (30 days, 200 turns) is what becomes of a copy at
-the end. Syncs are left out but where times are taken. `gc` runs in a process of its own; its peak
-of memory is what the system says."""
+Written by `bench/run --only year`; do not edit. Each turn edits 25 KiB, most of it in files of one
+folder, some anywhere: 25 KiB of lines are replaced by new ones; or, which is harder, some lines in
+files that have 25 KiB together, so that there is little new text beside what describes it. It goes
+through the API that harnesses use, one session for 50 turns, without steps. The same states are
+commits of a git repository, packed by `git gc --aggressive`; its index counts as our stat cache
+does. The clock is set back a year and goes on with each turn. Default retention (30 days, 200
+turns) is what becomes of a copy at the end. Syncs are left out but where times are taken. `gc` runs
+in a process of its own; its peak of memory is what the system says."""
 
 
 def render(years: list[Found], machine: str) -> str:
@@ -19,7 +20,7 @@ def render(years: list[Found], machine: str) -> str:
     parts = ["# A year of turns", ABOUT, machine]
     for found in years:
         plan = found.plan
-        what = "all lines of a file new" if plan.anew else "some lines of a file changed"
+        what = "some lines in files of 25 KiB" if plan.few else "25 KiB of new lines each"
         parts += [f"## {plan.turns:,} turns on {plan.files:,} files, {what}"]
         parts += [section(found)]
     return "\n\n".join(parts)
