@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import select
 import shutil
 import signal
 import socket
@@ -190,6 +191,7 @@ def test_a_folder_that_is_gone_is_left_to_python(
 
 @pytest.mark.parametrize(
     "main", ["takeback/__main__.py", "/takeback/__main__.py", "/a/../b/takeback/__main__.py",
+             f"{MAIN.parent}/../takeback/__main__.py", f"/{MAIN}",
              "/nowhere/takeback/__main__.py", "/x/__main__.py", "/", "", "/" + "x" * 5000]
 )  # fmt: skip
 def test_a_program_that_is_not_known_is_left_to_python(
@@ -287,25 +289,27 @@ def test_a_helper_that_fails_costs_nothing(
     assert done.stdout == fallen_back(said)
 
 
+def hears_nothing(connection: socket.socket) -> None:
+    """It waits for the other end to go, and reads nothing of what is said."""
+    gone = select.poll()
+    gone.register(connection, 0)  # a connection that is closed is told in any case
+    gone.poll(1000 * DEADLINE)
+
+
+@pytest.mark.parametrize("behave", [never_answers, hears_nothing])
 @pytest.mark.parametrize("size", [0, 1 << 20], ids=["nothing", "much"])
 def test_patience_has_an_end(
-    size: int, tmp_path: Path, place: Path, surroundings: dict[str, str], instead: str
-) -> None:
+    behave: "Callable[[socket.socket], None]", size: int, tmp_path: Path, place: Path,
+    surroundings: dict[str, str], instead: str,
+) -> None:  # fmt: skip
     """Who is not answered for a while, or cannot even say it all, goes to Python."""
     hasty = built(tmp_path, SHORT_PATIENCE)
     said = os.urandom(size)
-    with Listener(place / "home", never_answers):
+    began = time.monotonic()
+    with Listener(place / "home", behave):
         done = run([str(hasty), *python_client(instead)], said, surroundings)
     assert (done.returncode, done.stdout) == (0, fallen_back(said))
-    over = threading.Event()
-
-    def is_deaf(_connection: socket.socket) -> None:
-        over.wait(DEADLINE)
-
-    with Listener(place / "home", is_deaf):
-        done = run([str(hasty), *python_client(instead)], said, surroundings)
-        over.set()
-    assert (done.returncode, done.stdout) == (0, fallen_back(said))
+    assert time.monotonic() - began < DEADLINE / 2  # or the other end was the one that went
 
 
 def test_patience_is_the_same() -> None:
@@ -360,6 +364,27 @@ def test_large_payloads_are_asked_or_passed_on(
         assert len(listener.heard) == 1
 
 
+def test_an_answer_that_is_too_large_is_none(
+    ask: Path, place: Path, surroundings: dict[str, str], instead: str
+) -> None:
+    """As in Python: whoever says so much is no helper."""
+    for size in (LARGEST, LARGEST + 1):
+        with Listener(place / "home", says(b"%d\n" % size + bytes(size))):
+            done = run([str(ask), *python_client(instead)], b"said", surroundings)
+        assert done.stdout == (bytes(size) if size == LARGEST else fallen_back(b"said"))
+
+
+def test_without_files_in_memory_others_are_used(
+    tmp_path: Path, place: Path, surroundings: dict[str, str], instead: str
+) -> None:
+    """Systems that have none pass a payload on by a file that has no name."""
+    plain = built(tmp_path, "-DWITHOUT_MEMFD")
+    said = os.urandom(1 << 20)
+    with Listener(place / "home", closes_at_once):
+        done = run([str(plain), *python_client(instead)], said, surroundings)
+    assert (done.returncode, done.stdout, done.stderr) == (0, fallen_back(said), b"")
+
+
 @pytest.mark.skipif(not hasattr(socket, "SO_PEERCRED") or os.geteuid() != 0, reason="needs root")
 def test_another_user_is_told_nothing(
     ask: Path, place: Path, surroundings: dict[str, str], instead: str
@@ -384,6 +409,17 @@ def test_a_hook_never_fails(more: list[str], ask: Path, surroundings: dict[str, 
     """If there is not even a Python, it ends with 0 and says nothing."""
     done = run([str(ask), *more], b"said", surroundings)
     assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+
+
+def test_only_hooks_are_asked_about(
+    ask: Path, place: Path, surroundings: dict[str, str], instead: str
+) -> None:
+    """Any other command is what it becomes."""
+    with Listener(place / "home", answer=ANSWER) as listener:
+        for more in (["-I", "-S", str(MAIN), "status"], [*python_client()[1:], "x"], []):
+            done = run([str(ask), instead, *more], b"said", surroundings)
+            assert done.stdout == " ".join(more).encode() + b"\nsaid"
+        assert listener.heard == []
 
 
 @pytest.mark.parametrize("without", ["<&-", ">&-", "<&- >&- 2>&-"])

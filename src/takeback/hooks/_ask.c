@@ -309,7 +309,7 @@ static bool pass_on_by_pipe(const Bytes *payload)
 /* In memory where the system can; else a file without a name. */
 static int nameless_file(void)
 {
-#ifdef SYS_memfd_create
+#if defined SYS_memfd_create && !defined WITHOUT_MEMFD /* tests try it without, too */
     int fd = (int)syscall(SYS_memfd_create, "takeback-hook", 0U);
     if (fd >= 0)
         return fd;
@@ -360,7 +360,7 @@ int main(int argc, char **argv)
         return 0;
     set_signals();
     /* What can be known without stdin comes first: Python then reads it from where it is. */
-    if (argc == 6 && wants_helper() && find_words(&words, &address) && put_head(&head, argv[4])
+    if (argc == 6 && strcmp(argv[5], "hook") == 0 && wants_helper() && find_words(&words, &address) && put_head(&head, argv[4])
         && access(address.sun_path, F_OK) == 0 && read_whole(&payload)
         && ask(&address, &head, &words, &payload, &answer))
         (void)write_whole(STDOUT_FILENO, answer.data, answer.size);
