@@ -325,8 +325,8 @@ static bool pass_on_by_file(const Bytes *payload)
         && lseek(fd, 0, SEEK_SET) == 0 && becomes_stdin(fd);
 }
 
-/* Become the Python program. Without a payload stdin was not touched, or is empty anyway. If it
- * cannot be passed on, Python finds nothing to hear, and says that the turn is not covered. */
+/* Become the Python program. Without a payload stdin was not touched, or is empty anyway. Only if
+ * there is neither memory nor a disk to pass it on, Python finds nothing to hear. */
 static void become(char **command, const Bytes *payload)
 {
     if (payload->size > 0 && !pass_on_by_pipe(payload))
@@ -360,7 +360,8 @@ int main(int argc, char **argv)
         return 0;
     set_signals();
     /* What can be known without stdin comes first: Python then reads it from where it is. */
-    if (argc == 6 && strcmp(argv[5], "hook") == 0 && wants_helper() && find_words(&words, &address) && put_head(&head, argv[4])
+    if (argc == 6 && strcmp(argv[5], "hook") == 0 && wants_helper()
+        && find_words(&words, &address) && put_head(&head, argv[4])
         && access(address.sun_path, F_OK) == 0 && read_whole(&payload)
         && ask(&address, &head, &words, &payload, &answer))
         (void)write_whole(STDOUT_FILENO, answer.data, answer.size);
