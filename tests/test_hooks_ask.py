@@ -58,14 +58,14 @@ def surroundings(place: Path) -> dict[str, str]:
 def instead(place: Path) -> str:
     """A program in place of Python, which says its arguments and what is on its stdin."""
     script = place / "instead of python"
-    script.write_text('#!/bin/sh\necho "$@"\nexec cat\n')
+    script.write_text('#!/bin/sh\necho "$@" ${TAKEBACK_HELPER-}\nexec cat\n')
     script.chmod(0o700)
     return str(script)
 
 
-def fallen_back(payload: bytes) -> bytes:
+def fallen_back(payload: bytes, wants_helper: str = "") -> bytes:
     """What the program in place of Python says."""
-    return f"-I -S {MAIN} hook\n".encode() + payload
+    return f"-I -S {MAIN} hook{wants_helper}\n".encode() + payload
 
 
 # -- the same words and stamp --------------------------------------------------------------------
@@ -160,7 +160,7 @@ def test_nobody_is_asked_if_nobody_is_wanted(
     env = {**surroundings, "TAKEBACK_HELPER": "0"}
     with Listener(place / "home", answer=ANSWER) as listener:
         done = run([str(ask), *python_client(instead)], b"said", env)
-        assert (done.stdout, listener.heard) == (fallen_back(b"said"), [])
+        assert (done.stdout, listener.heard) == (fallen_back(b"said", " 0"), [])
 
 
 def test_a_path_that_no_socket_has_is_left_to_python(
@@ -302,13 +302,13 @@ def test_patience_has_an_end(
     behave: "Callable[[socket.socket], None]", size: int, tmp_path: Path, place: Path,
     surroundings: dict[str, str], instead: str,
 ) -> None:  # fmt: skip
-    """Who is not answered for a while, or cannot even say it all, goes to Python."""
+    """Who is not answered for a while, or cannot say it all, goes to Python, which does not ask."""
     hasty = built(tmp_path, SHORT_PATIENCE)
     said = os.urandom(size)
     began = time.monotonic()
     with Listener(place / "home", behave):
         done = run([str(hasty), *python_client(instead)], said, surroundings)
-    assert (done.returncode, done.stdout) == (0, fallen_back(said))
+    assert (done.returncode, done.stdout) == (0, fallen_back(said, " 0"))
     assert time.monotonic() - began < DEADLINE / 2  # or the other end was the one that went
 
 

@@ -275,10 +275,13 @@ static bool ask(const struct sockaddr_un *address, Text *head, const Text *words
     int connection = socket(AF_UNIX, SOCK_STREAM, 0);
     if (connection < 0)
         return false;
+    errno = 0; /* the end of a stream sets none */
     bool answered = reach(connection, address) && !head->cut
         && write_whole(connection, head->data, head->length)
         && write_whole(connection, payload->data, payload->size)
         && read_reply(connection, answer);
+    if (!answered && (errno == EAGAIN || errno == EWOULDBLOCK))
+        setenv("TAKEBACK_HELPER", "0", 1); /* it hangs: Python need not wait for it as long again */
     close(connection); /* before the answer is written: it may have the number of a closed stdout */
     return answered;
 }
