@@ -192,6 +192,18 @@ def test_a_store_that_was_replaced_is_read_anew(place: Place) -> None:
     assert place.labels() == ["prompt 1", "prompt 3"]
 
 
+def test_what_was_forgotten_is_not_held_open(place: Place) -> None:
+    """A copy keeps no file of the store alive that was removed from it."""
+    place.turn(a="secret\n")
+    place.turn(a="2\n")
+    place.command("forget", "a", "--yes")
+    place.command("gc", "--full")
+    (copy,) = copies_of(place.home)
+    assert [name for name in files_of(copy) if name.endswith("(deleted)") or "/pack/" in name] == []
+    place.turn(a="3\n")
+    assert place.labels() == ["prompt 1", "prompt 2", "prompt 3"]
+
+
 def test_a_copy_may_be_killed(place: Place) -> None:
     """Another one takes its place; what it had recorded stays."""
     place.turn(a="1\n")

@@ -54,6 +54,7 @@ class Ear:
         call = dialect.read(payload)
         call.folder = os.fsdecode(around.folder)
         told = dialect.answer(call, heard(call, around, self._opened))
+        self._opened.rest()
         return jsontext.dumps(told).encode() + b"\n" if told else b""
 
     def close(self) -> None:

@@ -33,6 +33,11 @@ class Opened:
         self._key, self._standing = key, found.standing()
         return found, True
 
+    def rest(self) -> None:
+        """Let go of packs until the next event: what is removed from the store shall be gone."""
+        if self._project is not None:
+            self._project.objects.close()
+
     def close(self) -> None:
         """Close what is open."""
         known, self._project = self._project, None
