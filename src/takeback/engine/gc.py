@@ -164,8 +164,9 @@ class _Run:
         by_number: dict[int, int] = {}
         with _Marking(self._store) as reach:
             self._mark(reach)
-            for oid, _, _, number in reach.marks:
-                by_number[number] = by_number.get(number, 0) + reach.catalog.sizes[oid] + _INDEXED
+            for found, _, _, number in reach.marks:
+                size = reach.catalog.sizes[found] + _INDEXED
+                by_number[number] = by_number.get(number, 0) + size
         total, horizon = by_number.pop(ALWAYS, 0), 0
         for number in sorted(by_number, reverse=True):
             total += by_number[number]
@@ -230,7 +231,7 @@ class _Run:
         """
         if not self._ledger.rows(_ANY_GONE):
             return None
-        wanted = reach.manifests.keys() - reach.listed
+        wanted = reach.unlisted()
         for (last,) in self._ledger.rows(_LAST_MANIFESTS):
             if reach.listing(last) != wanted:
                 return wanted

@@ -25,10 +25,10 @@ class Order:
         self._reach = reach
         self._catalog = reach.catalog
         self._seen = len(reach.marks)
-        self._marks = [mark for mark in reach.marks if not gone(mark[3])]
         live = [0] * len(self._catalog.names)
-        for oid, place, _, _ in self._marks:
-            live[place] += self._catalog.sizes[oid]
+        for found, place, _, checkpoint in reach.marks:
+            if not gone(checkpoint):
+                live[place] += self._catalog.sizes[found]
         self.dead = {place for place, size in enumerate(live) if not size}
         self.rewritten = _chosen(live, self._catalog.bytes, share, full=full) - self.dead
         self.freed = sum(
@@ -38,15 +38,17 @@ class Order:
 
     def pieces(self) -> "Iterable[Piece]":
         """What is copied, versions of one thing with the oldest first."""
-        names = self._catalog.names
-        for oid, place, series, _ in reversed(self._marks):
+        names, ids, things = self._catalog.names, self._catalog.ids, self._reach.marks.series()
+        for at in range(self._seen - 1, -1, -1):
+            found, place, series, _ = self._reach.marks[at]
             if place in self.rewritten:
-                yield Piece(oid, names[place], series)
+                yield Piece(ids[found], names[place], things[series])
 
     def covers(self, reach: "Reach") -> bool:
         """Whether nothing that was marked since is in a pack that goes."""
         going = self.rewritten | self.dead
-        return all(place not in going for _, place, _, _ in reach.marks[self._seen :])
+        since = range(self._seen, len(reach.marks))
+        return all(reach.marks[at][1] not in going for at in since)
 
     def moved(self) -> "Iterable[tuple[int, bytes]]":
         """Numbers that lead to another pack now, with the one that they led to."""

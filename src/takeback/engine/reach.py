@@ -3,14 +3,18 @@
 Checkpoints are walked from the newest to the oldest, and what they share is visited once. So each
 object comes with the newest checkpoint that needs it: that tells how large the history would be
 with another horizon. Versions of one thing (a file, a folder's manifest, a folder's git tree)
-are told as one series.
+are told as one series. Objects have numbers here, those of the catalog, and what is known of them
+stands in arrays: a large store has hundreds of thousands.
 """
+
+from array import array
 
 from takeback.engine import rescue
 from takeback.errors import DamagedStoreError
 from takeback.model import jsontext
 from takeback.model.tree import FOLDER
 from takeback.store import events, journal
+from takeback.store.compact import Ids
 from takeback.store.gitobjects import MODE_TREE
 from takeback.store.packread import PackFile
 from takeback.store.rows import entry_from
@@ -27,8 +31,13 @@ if TYPE_CHECKING:
     from takeback.store.objects import Objects
     from takeback.store.rows import CheckpointRow
 
+    Mark = tuple[int, int, int, int]
+
 ALWAYS = 1 << 62
 """The number of what is needed whatever the horizon is."""
+_NONE = -1
+_VISITED, _MANIFEST, _LISTED = 1, 2, 4
+_BOTH = _MANIFEST | _LISTED
 _TELL_EVERY = 64
 _OPEN_AT_ONCE = 16
 _SAVED = (events.OUTSIDE_SEEN, events.RESTORE_APPLIED, events.SAVES_RESCUED)
@@ -42,7 +51,7 @@ _EVENT_OF = "SELECT coalesce(max(event), 0) FROM checkpoints WHERE number <= ?"
 
 
 class Catalog:
-    """Which packs there are, and which of them hold an object."""
+    """Which packs there are, and which of them hold an object; objects have numbers."""
 
     def __init__(self, directory: bytes) -> None:
         self._directory = directory
@@ -51,9 +60,12 @@ class Catalog:
         """Which of the packs a number leads to."""
         self.bytes: list[int] = []
         """What the objects of each take, packed."""
-        self._places: dict[bytes, int] = {}
-        self._more: dict[bytes, list[int]] = {}
-        self.sizes: dict[bytes, int] = {}
+        self.ids = Ids()
+        self.sizes = array("Q")
+        """What each object takes in the first pack that holds it."""
+        self._places = array("I")
+        self._more: dict[int, list[int]] = {}
+        """The first pack that holds an object, and the others, which most do not have."""
 
     def follow(self, ledger: "Ledger") -> None:
         """Take in the packs that came since."""
@@ -73,40 +85,65 @@ class Catalog:
     def _read(self, place: int) -> int:
         total = 0
         with self.open(place) as pack:
-            ends = pack.extents()
-            for oid in pack.objects():
-                offset = pack.find(oid)
-                assert offset is not None, "the index was just asked for it"
-                size = ends[offset] - offset
+            for oid, size in pack.sizes():
                 total += size
-                if self._places.setdefault(oid, place) != place:
-                    self._more.setdefault(oid, []).append(place)
+                number = self.ids.add(oid)
+                if number == len(self.sizes):
+                    self._places.append(place)
+                    self.sizes.append(size)
                 else:
-                    self.sizes[oid] = size
+                    self._more.setdefault(number, []).append(place)
         return total
 
-    def places(self, oid: bytes) -> "Iterator[int]":
+    def places(self, number: int) -> "Iterator[int]":
         """The packs that hold an object."""
-        if oid in self._places:
-            yield self._places[oid]
-            yield from self._more.get(oid, ())
+        yield self._places[number]
+        yield from self._more.get(number, ())
+
+
+class Marks:
+    """What was marked, in the order in which it was: object, pack, series, newest checkpoint."""
+
+    def __init__(self) -> None:
+        self._objects, self._places, self._series = array("I"), array("I"), array("I")
+        self._checkpoints = array("q")
+        self._names: dict[bytes, int] = {}
+
+    def __len__(self) -> int:
+        return len(self._objects)
+
+    def add(self, found: int, place: int, series: bytes, checkpoint: int) -> None:
+        """Add one."""
+        self._objects.append(found)
+        self._places.append(place)
+        self._series.append(self._names.setdefault(series, len(self._names)))
+        self._checkpoints.append(checkpoint)
+
+    def __iter__(self) -> "Iterator[Mark]":
+        return zip(self._objects, self._places, self._series, self._checkpoints, strict=True)
+
+    def __getitem__(self, at: int) -> "Mark":
+        return self._objects[at], self._places[at], self._series[at], self._checkpoints[at]
+
+    def series(self) -> "list[bytes]":
+        """The names of series by their numbers."""
+        return list(self._names)
 
 
 class Reach:
-    """Everything that is needed; `marks` are (object, pack, series, newest checkpoint)."""
+    """Everything that is needed, in `marks`."""
 
     def __init__(self, catalog: Catalog, objects: "Objects") -> None:
         self.catalog = catalog
         self._objects = objects
         self._packs: dict[int, PackFile] = {}
-        self.marks: list[tuple[bytes, int, bytes, int]] = []
-        self._marked: dict[bytes, set[int]] = {}
-        self._first: dict[bytes, int] = {}
-        self._visited: set[bytes] = set()
-        self.manifests: dict[bytes, int] = {}
-        """All manifests that are needed, each with the newest checkpoint that does."""
-        self.listed: set[bytes] = set()
-        """Those that the git view reaches by the commits of kept checkpoints."""
+        self.marks = Marks()
+        self._marked = array("i")
+        self._also: dict[int, set[int]] = {}
+        """From which pack each object is needed, and from which others, if it is from several."""
+        self._asked = array("I")
+        """By which number of a pack each object was asked for first."""
+        self._known = bytearray()
         self._checkpoint = 0
         self._event = 0
 
@@ -185,45 +222,49 @@ class Reach:
         """The tree of a checkpoint, and what the git view shows of it."""
         self._folders(row)
         self.commit(row.view, b"c", row.number)
-        self.listed |= self.commit(row.keep, b"k", row.number)
+        self.commit(row.keep, b"k", row.number, known=_LISTED)
 
     def _folders(self, row: "CheckpointRow") -> None:
         stack = [(b"", row.root, row.pack, row.tree)]
         while stack:
             path, oid, number, strong = stack.pop()
-            self._mark(oid, number, b"m" + path, row.number)
-            if oid in self._visited:
+            found = self._mark(oid, number, b"m" + path, row.number)
+            if self._known[found] & _VISITED:
                 continue
-            self._visited.add(oid)
-            self.manifests[oid] = row.number
+            self._known[found] |= _VISITED | _MANIFEST
             for entry in self._objects.manifest(oid, number, strong).entries:
                 if entry.reason:
                     continue
                 if entry.kind == FOLDER:
                     below = path + b"/" + entry.name if path else entry.name
                     stack.append((below, entry.oid, entry.number, entry.strong))
-                elif self._first.get(entry.oid) != entry.number:
+                else:
+                    found = self._number(entry.oid)
+                    if self._marked[found] >= 0 and self._asked[found] == entry.number:
+                        continue
                     below = path + b"/" + entry.name if path else entry.name
                     self._mark(entry.oid, entry.number, b"f" + below, row.number)
 
-    def commit(self, oid: bytes, series: bytes, number: int) -> "set[bytes]":
-        """A commit of the git view without its parents; the blobs of its tree, if it is new."""
+    def unlisted(self) -> "set[bytes]":
+        """The manifests that are needed and that no commit of a kept checkpoint lists."""
+        ids = self.catalog.ids
+        return {ids[n] for n, known in enumerate(self._known) if known & _BOTH == _MANIFEST}
+
+    def commit(self, oid: bytes, series: bytes, number: int, *, known: int = 0) -> None:
+        """A commit of the git view without its parents; `known` is noted of all that it lists."""
         self._mark(oid, 0, series, number)
-        blobs: set[bytes] = set()
         stack = [(b"", self._tree_of(oid))]
         while stack:
             path, oid = stack.pop()
-            self._mark(oid, 0, b"t" + series + path, number)
-            if oid in self._visited:
+            found = self._mark(oid, 0, b"t" + series + path, number)
+            if self._known[found] & _VISITED:
                 continue
-            self._visited.add(oid)
+            self._known[found] |= _VISITED
             for mode, name, inner in _tree(self._read(oid)):
                 if mode == b"%o" % MODE_TREE:
                     stack.append((path + b"/" + name if path else name, inner))
                 else:
-                    self._mark(inner, 0, b"f" + name, number)
-                    blobs.add(inner)
-        return blobs
+                    self._known[self._mark(inner, 0, b"f" + name, number)] |= known
 
     def listing(self, commit: bytes) -> "set[bytes]":
         """The manifests that a commit of the git view lists; nothing is marked by it."""
@@ -237,36 +278,51 @@ class Reach:
         if entry is not None:
             self._mark(entry.oid, entry.number, series, ALWAYS)
 
-    def _mark(self, oid: bytes, number: int, series: bytes, checkpoint: int) -> None:
-        """Note that an object is needed from the pack that a number leads to; 0 is any."""
-        marked = self._marked.get(oid)
-        if marked is not None and (not number or self.catalog.numbers.get(number) in marked):
-            return
-        place = self._find(oid, number)
-        if marked is None:
-            marked = self._marked[oid] = set()
-            self._first[oid] = number
-        if place not in marked:
-            marked.add(place)
-            self.marks.append((oid, place, series, checkpoint))
+    def _mark(self, oid: bytes, number: int, series: bytes, checkpoint: int) -> int:
+        """Note that an object is needed from the pack that a number leads to; 0 is any.
 
-    def _find(self, oid: bytes, number: int) -> int:
-        wanted = self.catalog.numbers.get(number, -1)
-        found = -1
-        for place in self.catalog.places(oid):
-            if place == wanted:
-                return place
-            found = place
+        Return the number of the object.
+        """
+        found = self._number(oid)
+        first = self._marked[found]
+        if first >= 0 and not number:
+            return found
+        place = self._find(found, number)
+        if first < 0:
+            self._marked[found], self._asked[found] = place, number
+        elif place == first or place in self._also.setdefault(found, set()):
+            return found
+        else:
+            self._also[found].add(place)
+        self.marks.add(found, place, series, checkpoint)
+        return found
+
+    def _number(self, oid: bytes) -> int:
+        """The number of an object, which must be there."""
+        found = self.catalog.ids.find(oid)
         if found < 0:
             raise DamagedStoreError(
                 f"the object `{oid.hex()}` is missing, so nobody can tell what else is needed",
                 hint="`takeback verify` names what is damaged; nothing was removed",
             )
+        if found >= len(self._marked):
+            more = len(self.catalog.ids) - len(self._marked)
+            self._marked.extend(array("i", [_NONE]) * more)
+            self._asked.extend(array("I", [0]) * more)
+            self._known.extend(bytes(more))
         return found
+
+    def _find(self, found: int, number: int) -> int:
+        """The pack that a number leads to, if it holds an object, else another one that does."""
+        wanted, place = self.catalog.numbers.get(number, _NONE), _NONE
+        for place in self.catalog.places(found):
+            if place == wanted:
+                break
+        return place
 
     def _read(self, oid: bytes) -> bytes:
         """A commit or a tree, wherever it is."""
-        place = self._find(oid, 0)
+        place = self._find(self._number(oid), 0)
         pack = self._packs.get(place)
         if pack is None:
             if len(self._packs) >= _OPEN_AT_ONCE:

@@ -54,8 +54,9 @@ def shares(
     finally:
         reach.close()
     count = _ByPath() if by == PATH else _ByOwner(ledger, by)
-    for oid, _, series, checkpoint in reach.marks:
-        count.add(series, checkpoint, reach.catalog.sizes.get(oid, 0))
+    names = reach.marks.series()
+    for found, _, series, checkpoint in reach.marks:
+        count.add(names[series], checkpoint, reach.catalog.sizes[found])
     return sorted(count.shares(), key=lambda share: (-share.bytes, share.name))
 
 

@@ -18,6 +18,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from takeback.store.compact import Entries
     from takeback.store.packindex import Entry
 
 DELTA = 6
@@ -318,9 +319,8 @@ def _hash(
     return weak_hash.digest(), None if strong_hash is None else strong_hash.digest()
 
 
-def scan(pack: PackBytes) -> "tuple[list[Entry], DamagedStoreError | None]":
-    """Walk over a pack (opened with `hashing`); return what was found and what is wrong."""
-    entries: list[Entry] = []
+def scan(pack: PackBytes, entries: "list[Entry] | Entries") -> "DamagedStoreError | None":
+    """Walk over a pack (opened with `hashing`), add what is found, and return what is wrong."""
     offset = PACK_HEAD
     chains = Chains(pack)
     try:
@@ -334,14 +334,15 @@ def scan(pack: PackBytes) -> "tuple[list[Entry], DamagedStoreError | None]":
         if not pack.is_whole():
             raise pack.damaged("does not have the checksum that it should have")
     except DamagedStoreError as damage:
-        return entries, damage
-    return entries, None
+        return damage
+    return None
 
 
 def rebuild(fd: int, name: str) -> bytes:
     """Return the index of an open pack, made from nothing but the pack, which must be sound."""
     pack = PackBytes(fd, os.fstat(fd).st_size, name, hashing=True)
-    entries, damage = scan(pack)
+    entries: list[Entry] = []
+    damage = scan(pack, entries)
     if damage is not None:
         raise damage
     return packindex.build(entries, pack.checksum())

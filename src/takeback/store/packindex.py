@@ -13,7 +13,7 @@ from takeback.store import gitobjects
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     Entry = tuple[bytes, int, int]
     """(id, crc32 of the packed bytes, offset in the pack)"""
@@ -32,21 +32,32 @@ _LARGE = 1 << 31
 def build(entries: "Iterable[Entry]", checksum: bytes) -> bytes:
     """Return the index of a pack with these entries and this checksum at its end."""
     ordered = sorted(entries)
+    return assemble(
+        b"".join([oid for oid, _, _ in ordered]),
+        [crc for _, crc, _ in ordered],
+        [offset for _, _, offset in ordered],
+        checksum,
+    )
+
+
+def assemble(
+    names: "bytes | bytearray", crcs: "Sequence[int]", offsets: "Sequence[int]", checksum: bytes
+) -> bytes:
+    """Return the index of a pack whose objects have these ids, one behind the other, in order."""
     counts = [0] * 256
-    for oid, _, _ in ordered:
-        counts[oid[0]] += 1
-    offsets = [offset for _, _, offset in ordered]
+    for first in names[:: gitobjects.OID_LENGTH]:
+        counts[first] += 1
     large = [offset for offset in offsets if offset >= _LARGE]
     if large:
         places = iter(range(_LARGE, _LARGE + len(large)))
         offsets = [offset if offset < _LARGE else next(places) for offset in offsets]
-    numbers = f">{len(ordered)}I"
+    numbers = f">{len(offsets)}I"
     body = b"".join(
         (
             _MAGIC,
             struct.pack(">256I", *accumulate(counts)),
-            *[oid for oid, _, _ in ordered],
-            struct.pack(numbers, *[crc for _, crc, _ in ordered]),
+            names,
+            struct.pack(numbers, *crcs),
             struct.pack(numbers, *offsets),
             struct.pack(f">{len(large)}Q", *large),
             checksum,

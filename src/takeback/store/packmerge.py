@@ -8,11 +8,13 @@ again and hashed, and who called decides what is no longer needed.
 
 import os
 from array import array
+from bisect import bisect_left
 from zlib import crc32
 
 from takeback.errors import DamagedStoreError
 from takeback.model.hashing import UNKNOWN, sha1
-from takeback.store import fsops, packindex, packwrite
+from takeback.store import fsops, packwrite
+from takeback.store.compact import Entries, Ids
 from takeback.store.packentry import PackBytes, scan
 from takeback.store.packread import PackFile
 from takeback.store.packwrite import SealedPack
@@ -20,10 +22,9 @@ from takeback.store.repacking import Repacking, Row, Sources
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from takeback.ports import Progress
-    from takeback.store.packindex import Entry
 
 LIMIT = 512 * 1024 * 1024
 """A new pack is begun once one holds so many bytes."""
@@ -96,50 +97,62 @@ class _Plan:
 
     def __init__(self, directory: bytes, pieces: "Iterable[Piece]") -> None:
         self.sources: list[bytes] = []
-        self._rows: list[tuple[int, int, bytes]] = []
-        """(series, source, oid)"""
+        self.ids = Ids()
+        self._objects, self._sources, self._series = array("I"), array("I"), array("I")
+        """Of each piece the number of its id, its source and its series."""
+        self._take(pieces)
+        empty = bytes(8 * len(self._objects))
+        self._offsets, self._lengths = array("Q", empty), array("Q", empty)
+        self._bases = array("i", [_NONE]) * len(self._objects)
+        self._find_all(directory)
+
+    def _take(self, pieces: "Iterable[Piece]") -> None:
         names: dict[bytes, int] = {}
         series: dict[bytes, int] = {}
         for piece in pieces:
             source = names.setdefault(piece.source, len(names))
             if source == len(self.sources):
                 self.sources.append(piece.source)
-            of = series.setdefault(piece.series, len(series))
-            self._rows.append((of, source, piece.oid))
-        self._rows.sort(key=lambda row: row[0])
-        empty = bytes(8 * len(self._rows))
-        self._offsets, self._lengths = array("Q", empty), array("Q", empty)
-        self._bases = array("q", empty)
-        self._find_all(directory)
+            self._objects.append(self.ids.add(piece.oid))
+            self._sources.append(source)
+            self._series.append(series.setdefault(piece.series, len(series)))
+        order = array("I", sorted(range(len(self._series)), key=self._series.__getitem__))
+        self._objects = array("I", (self._objects[place] for place in order))
+        self._sources = array("I", (self._sources[place] for place in order))
+        self._series = array("I", (self._series[place] for place in order))
 
     def _find_all(self, directory: bytes) -> None:
         """Look up where each object stands; one source at a time is open."""
-        wanted: list[list[int]] = [[] for _ in self.sources]
-        for place, (_, source, _) in enumerate(self._rows):
+        wanted = [array("I") for _ in self.sources]
+        for place, source in enumerate(self._sources):
             wanted[source].append(place)
         for name, places in zip(self.sources, wanted, strict=True):
             with PackFile(os.path.join(directory, name)) as pack:
                 self._find(pack, places)
 
-    def _find(self, pack: PackFile, places: "list[int]") -> None:
-        ends = pack.extents()
-        known: dict[int, int] = {}
+    def _find(self, pack: PackFile, places: "Sequence[int]") -> None:
+        starts = pack.starts()
+        taken = array("i", [_NONE]) * len(starts)
+        """Which object is taken along of those that stand in the pack, one behind the other."""
         for place in places:
-            oid = self._rows[place][2]
+            oid = self.ids[self._objects[place]]
             offset = pack.find(oid)
             if offset is None:
                 raise DamagedStoreError(f"pack `{pack.name}` does not hold `{oid.hex()}`")
+            at = bisect_left(starts, offset)
             self._offsets[place] = offset
-            self._lengths[place] = ends[offset] - offset
-            known[offset] = place
+            self._lengths[place] = starts[at + 1] - offset
+            taken[at] = self._objects[place]
         for place in places:
             base = pack.base_of(self._offsets[place])
-            self._bases[place] = known.get(base, _NONE)
+            at = bisect_left(starts, base)
+            if starts[at] == base:
+                self._bases[place] = taken[at]
 
     def groups(self, limit: int) -> "Iterator[set[int]]":
         """Which sources go together into one new pack."""
         sizes = [0] * len(self.sources)
-        for place, (_, source, _) in enumerate(self._rows):
+        for place, source in enumerate(self._sources):
             sizes[source] += self._lengths[place]
         group: set[int] = set()
         held = 0
@@ -154,17 +167,21 @@ class _Plan:
 
     def of(self, group: "set[int]") -> "Iterator[Row]":
         """What goes into one pack, each object once."""
-        seen: set[bytes] = set()
-        for at, (series, source, oid) in enumerate(self._rows):
-            if source in group and oid not in seen:
-                seen.add(oid)
-                place, base = (source, self._offsets[at], self._lengths[at]), self._bases[at]
-                on = self._rows[base][2] if base >= 0 else None
-                yield Row(oid, series, place, on)
+        for at in self._once(group):
+            number = self._objects[at]
+            place = (self._sources[at], self._offsets[at], self._lengths[at])
+            yield Row(number, self.ids[number], self._series[at], place, self._bases[at])
 
     def count(self, group: "set[int]") -> int:
         """How many objects go into one pack."""
-        return len({oid for _, source, oid in self._rows if source in group})
+        return sum(1 for _ in self._once(group))
+
+    def _once(self, group: "set[int]") -> "Iterator[int]":
+        seen = bytearray(len(self.ids))
+        for at, source in enumerate(self._sources):
+            if source in group and not seen[self._objects[at]]:
+                seen[self._objects[at]] = True
+                yield at
 
 
 class _Target:
@@ -179,7 +196,7 @@ class _Target:
         self._buffered = 0
         self.size = 0
         self.checksum = b""
-        self.entries: list[Entry] = []
+        self.entries = Entries()
         self._write(b"PACK\0\0\0\x02" + count.to_bytes(4, "big"))
 
     def add(self, oid: bytes, parts: "Iterable[bytes]") -> None:
@@ -226,7 +243,7 @@ def _write(
     try:
         try:
             target = _Target(fd, total)
-            repacking = Repacking(sources)
+            repacking = Repacking(sources, len(plan.ids))
             for done, row in enumerate(plan.of(group)):
                 target.add(row.oid, repacking.packed(row, target.size))
                 if progress is not None and done % _TELL_EVERY == 0:
@@ -244,7 +261,7 @@ def _write(
     except BaseException:
         fsops.discard(path)
         raise
-    packwrite.write_index(base, packindex.build(target.entries, target.checksum))
+    packwrite.write_index(base, target.entries.index(target.checksum))
     return SealedPack(number, name, target.size, total)
 
 
@@ -253,11 +270,12 @@ def _read_again(path: bytes, target: _Target) -> None:
     fd = os.open(path, _READ)
     try:
         pack = PackBytes(fd, os.fstat(fd).st_size, "that was just merged", hashing=True)
-        entries, damage = scan(pack)
+        entries = Entries()
+        damage = scan(pack, entries)
     finally:
         os.close(fd)
     if damage is not None:
         raise damage
-    if entries != target.entries:
-        wrong = next(new[0] for old, new in zip(entries, target.entries, strict=True) if old != new)
-        raise DamagedStoreError(f"the object `{wrong.hex()}` is damaged and cannot be merged")
+    for old, new in zip(entries, target.entries, strict=True):
+        if old != new:
+            raise DamagedStoreError(f"the object `{new[0].hex()}` is damaged and cannot be merged")

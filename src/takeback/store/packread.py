@@ -14,8 +14,10 @@ from takeback.store.packindex import PACK_HEAD, PackIndex
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
     from typing import Self
+
+    from takeback.store.packindex import Entry
 
     OnObject = Callable[[bytes, int, bytes | None], None]
     """Called with (id, kind, SHA-256 of the content if it is a blob)."""
@@ -102,13 +104,20 @@ class PackFile:
         if self._damage is not None:
             raise self._damage
 
-    def extents(self) -> "dict[int, int]":
-        """Return where each object begins, with where it ends; all must be known for that."""
+    def starts(self) -> "Sequence[int]":
+        """Return where each object begins, in order, and where the last ends; all must be known."""
+        from array import array
+
         index = self._loaded_index()
         if self._damage is not None:
             raise self._damage
-        starts = sorted([offset for _, _, offset in index])
-        return dict(zip(starts, [*starts[1:], self._bytes().end], strict=True))
+        return array("Q", [*sorted([offset for _, _, offset in index]), self._bytes().end])
+
+    def sizes(self) -> "Iterator[tuple[bytes, int]]":
+        """Return the id of each object with how many bytes it takes, packed."""
+        starts = self.starts()
+        for oid, _, offset in self._loaded_index():
+            yield oid, starts[bisect_right(starts, offset)] - offset
 
     def base_of(self, offset: int) -> int:
         """Return where the base of the delta at `offset` is; 0 if the object there is whole."""
@@ -179,7 +188,8 @@ class PackFile:
         if index is not None and self._matches(index):
             return index
         pack = self._bytes(hashing=True)
-        entries, damage = scan(pack)
+        entries: list[Entry] = []
+        damage = scan(pack, entries)
         if damage is not None and index is not None:
             return index
         self._damage = damage

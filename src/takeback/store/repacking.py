@@ -7,6 +7,7 @@ it; else the object is whole again. So no reading has to follow more than a few.
 
 import os
 import zlib
+from array import array
 
 from takeback.errors import DamagedStoreError
 from takeback.store import delta, gitobjects
@@ -34,17 +35,16 @@ _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class Row:
-    """Where one object stands now; `base` is the one whose delta it is, if that comes along."""
+    """Where one object stands now; `number` is its own among all that are merged, `base` that of
+    the one whose delta it is, if it comes along, else -1.
+    """
 
-    __slots__ = ("base", "length", "offset", "oid", "series", "source")
+    __slots__ = ("base", "length", "number", "offset", "oid", "series", "source")
 
     def __init__(
-        self,
-        oid: bytes,
-        series: int,
-        place: "tuple[int, int, int]",
-        base: "bytes | None",
+        self, number: int, oid: bytes, series: int, place: "tuple[int, int, int]", base: int
     ) -> None:
+        self.number = number
         self.oid = oid
         self.series = series
         self.source, self.offset, self.length = place
@@ -140,10 +140,11 @@ class _Version:
 class Repacking:
     """Says how each object is packed, one after the other, in the order of their series."""
 
-    def __init__(self, sources: Sources) -> None:
+    def __init__(self, sources: Sources, objects: int) -> None:
         self._sources = sources
-        self._packed: dict[bytes, tuple[int, int, int]] = {}
-        """(kind, offset, deltas below) of what was packed."""
+        self._offsets = array("Q", bytes(8 * objects))
+        self._kinds, self._depths = bytearray(objects), bytearray(objects)
+        """Of what was packed: its place, its kind, and how many deltas it rests on."""
         self._series = -1
         self._whole: _Version | None = None
         self._last: _Version | None = None
@@ -158,7 +159,7 @@ class Repacking:
             if kind == DELTA:
                 return (self._delta_again(row, offset, raw, size, start),)
             if row.length > LARGEST or size > LARGEST:
-                self._packed[row.oid] = kind, offset, 0
+                self._keep(row, kind, offset, 0)
                 return self._sources.pieces(row)
             return (self._whole_again(row, offset, raw, kind, size, start),)
         except (ValueError, zlib.error):
@@ -166,11 +167,11 @@ class Repacking:
 
     def _delta_again(self, row: Row, offset: int, raw: bytes, size: int, start: int) -> bytes:
         """Pack what is a delta: the same delta, if its base is here already."""
-        kind, at, depth = self._packed.get(row.base or b"", (0, 0, DEEPEST))
-        if depth < DEEPEST and row.length <= LARGEST:
+        base, kind = row.base, self._kinds[row.base] if row.base >= 0 else 0
+        if kind and self._depths[base] < DEEPEST and row.length <= LARGEST:
             behind = parse_distance(raw, start)[1]
-            self._note(_Version(row, kind, offset, depth + 1))
-            return _delta_head(size, offset - at) + raw[behind:]
+            self._note(_Version(row, kind, offset, self._depths[base] + 1))
+            return _delta_head(size, offset - self._offsets[base]) + raw[behind:]
         kind, data = self._sources.content(row)
         return self._anew(
             row, offset, kind, data, gitobjects.entry_head(kind, len(data)) + _deflate(data)
@@ -205,8 +206,12 @@ class Repacking:
         again = gitobjects.entry_head(kind, len(data)) + _deflate(data)
         return again if len(again) <= len(whole) else whole
 
+    def _keep(self, row: Row, kind: int, offset: int, depth: int) -> None:
+        self._offsets[row.number] = offset
+        self._kinds[row.number], self._depths[row.number] = kind, depth
+
     def _note(self, version: _Version) -> None:
-        self._packed[version.row.oid] = version.kind, version.offset, version.depth
+        self._keep(version.row, version.kind, version.offset, version.depth)
         self._last = version
         if not version.depth:
             self._whole = version
