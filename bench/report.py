@@ -20,7 +20,10 @@ with the same edits, in changing order, each with a store of its own. Takeback r
 process and is timed there; the agents are their git commands, started from a warm process,
 without what their own programs cost. The C program lists and `lstat`s the tree and remembers
 nothing. Trees are source-like: median 3 KB, about ten files to a folder, and an ignored
-`node_modules` beside them which nobody has to enter."""
+`node_modules` beside them which nobody has to enter.
+
+Pages of their own: [taking back](benchmarks-restores.md), [a year of turns](benchmarks-year.md),
+[hooks](benchmarks-hooks.md)."""
 
 FIRST = """\
 First checkpoint of {:,} files, into a new store; in brackets how often it was taken. Left: the

@@ -251,6 +251,35 @@ def test_a_changed_view_is_found(original: Original, view: str, how: str, tmp_pa
     assert _found(original.tree, home) == ([], [])
 
 
+@pytest.mark.parametrize(
+    ("name", "words", "others", "is_mended"),
+    [
+        ("turns", b"uncounted INTEGER", b"uncountex INTEGER", True),
+        ("turns_of_session", b"(session, number)", b"(session, opened)", True),
+        ("deltas", b"AS origin", b"AS orig\xa0n", True),
+        ("forgetting", b"phase TEXT", b"ph\xa0se TEXT", False),
+        ("journal", b"said TEXT", b"saix TEXT", False),
+        ("events", b"parents TEXT", b"parentx TEXT", False),
+        ("requests", b"request IS NOT NULL", b"author  IS NOT NULL", False),
+    ],
+)
+def test_a_damaged_statement_is_found(
+    original: Original, name: str, words: bytes, others: bytes, is_mended: bool, tmp_path: Path
+) -> None:
+    """By which words a table, an index or a view was made is checked, too."""
+    home = original.copied(tmp_path)
+    ledger = ledger_of(home)
+    data = ledger.read_bytes()
+    at = data.index(words, data.index(name.encode() + b" "))
+    assert len(words) == len(others)
+    ledger.write_bytes(data[:at] + others + data[at + len(words) :])
+    assert _found(original.tree, home) != ([], [])
+    if is_mended:
+        with _opened(original.tree, home) as project:
+            project.rebuild()
+        assert _found(original.tree, home) == ([], [])
+
+
 # -- what others wrote -----------------------------------------------------------------------
 
 

@@ -135,6 +135,9 @@ TABLES = (
     "paths", "delta_rows", "change_rows", "restores", "outside",
 )  # fmt: skip
 """The projections, in the order in which they are made."""
+ALL = EVENTS + JOURNAL + FORGETTING + PROJECTIONS
+GROWN = ("events",)
+"""Tables to which columns were added: their statement says so in another way."""
 VIEWS = ("packs", "deltas", "changes")
 """What is read in the place of tables whose rows name things by number; once they were tables."""
 
@@ -170,7 +173,7 @@ def _bring_up_to_date(db: "Connection") -> None:
         # Another process may have done it while this one waited.
         version = _number(db, "PRAGMA user_version")
         if version == 0:
-            make(db, EVENTS + JOURNAL + FORGETTING + PROJECTIONS)
+            make(db, ALL)
             fsops.sql(db, f"PRAGMA application_id = {APPLICATION}")
         elif version < VERSION:
             _follow_anew(db, version)
