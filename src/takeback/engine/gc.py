@@ -241,6 +241,7 @@ class _Run:
 
     def _merge(self, reach: Reach, order: Order, to_list: "set[bytes] | None") -> bool:
         made: list[SealedPack] = []
+        reach.close()
         try:
             merged = packmerge.merge(
                 self._store.packs_dir,
@@ -327,15 +328,13 @@ class _Run:
 class _Marking:
     """What is needed, with packs open for the length of a `with` block."""
 
-    __slots__ = ("_objects", "_reach")
+    __slots__ = ("_reach",)
 
     def __init__(self, store: "Store") -> None:
-        self._objects = store.reader()
-        self._reach = Reach(Catalog(store.packs_dir), self._objects)
+        self._reach = Reach(Catalog(store.packs_dir), store.reader())
 
     def __enter__(self) -> Reach:
         return self._reach
 
     def __exit__(self, *_: object) -> None:
         self._reach.close()
-        self._objects.close()

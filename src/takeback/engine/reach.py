@@ -331,10 +331,11 @@ class Reach:
         return pack.read(oid)[1]
 
     def close(self) -> None:
-        """Close the packs."""
+        """Close the packs, with their indexes; what is read after all opens them again."""
         for pack in self._packs.values():
             pack.close()
         self._packs.clear()
+        self._objects.close()
 
 
 def _tree(data: bytes) -> "Iterator[tuple[bytes, bytes, bytes]]":

@@ -11,7 +11,7 @@ from takeback.store.gitobjects import OID_LENGTH
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from takeback.store.packindex import Entry
 
@@ -42,7 +42,7 @@ class Ids:
     def find(self, oid: bytes) -> int:
         """The number of an id, -1 if it is not there."""
         slots, mask, ids = self._slots, self._mask, self._ids
-        at = int.from_bytes(oid[-8:], "big") & mask
+        at = int.from_bytes(oid, "big") & mask
         number = slots[at]
         while number >= 0 and not ids.startswith(oid, number * OID_LENGTH):
             at = (at + 1) & mask
@@ -57,22 +57,21 @@ class Ids:
         number = len(self)
         self._ids += oid
         if 2 * number > self._mask:
-            self._grow()
+            self._mask = 2 * self._mask + 1
+            self._slots = array("i", [_EMPTY]) * (self._mask + 1)
+            self._place(range(number + 1))
         else:
-            self._place(oid, number)
+            self._place((number,))
         return number
 
-    def _place(self, oid: bytes, number: int) -> None:
-        at = int.from_bytes(oid[-8:], "big") & self._mask
-        while self._slots[at] >= 0:
-            at = (at + 1) & self._mask
-        self._slots[at] = number
-
-    def _grow(self) -> None:
-        self._mask = 2 * self._mask + 1
-        self._slots = array("i", [_EMPTY]) * (self._mask + 1)
-        for number in range(len(self)):
-            self._place(self[number], number)
+    def _place(self, numbers: "Iterable[int]") -> None:
+        slots, mask, ids = self._slots, self._mask, self._ids
+        for number in numbers:
+            oid = ids[number * OID_LENGTH : (number + 1) * OID_LENGTH]
+            at = int.from_bytes(oid, "big") & mask
+            while slots[at] >= 0:
+                at = (at + 1) & mask
+            slots[at] = number
 
 
 class Entries:
