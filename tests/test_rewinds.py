@@ -81,6 +81,29 @@ def test_going_back_is_told_once_at_the_first_tool(claude: Claude, tree: Path) -
     assert later == [{}, {}]
 
 
+@pytest.mark.parametrize(("steps", "said_at"), [(1, "tool"), (2, "tool"), (3, "end"), (9, "end")])
+def test_a_prompt_that_is_written_late(
+    claude: Claude, tree: Path, steps: int, said_at: str
+) -> None:
+    """If the file is written some steps later, another of the first ones finds it, or the end."""
+    end = claude.does("one", a_txt="1\n")
+    claude.does("two", b_txt="2\n")
+    claude.talk.leaf = end
+    claude.prompt("instead of two")
+    for number in range(steps):
+        claude.edit("c.txt", f"{number}\n")
+    assert rewinds(tree) == []
+    claude.talk.prompt(claude.prompt_id, "instead of two")
+    for _ in range(steps):
+        claude.talk.call(claude.prompt_id)
+    claude.edit("c.txt", "done\n")
+    assert len(rewinds(tree)) == (said_at == "tool")
+    claude.talk.call(claude.prompt_id)
+    claude.talk.says("ok")
+    assert bool(claude.stop()) == (said_at == "end")
+    assert [each["to"] for each in rewinds(tree)] == [labelled(tree)["two"]]
+
+
 def test_what_is_said(claude: Claude, tree: Path) -> None:
     """The message names the prompt and the command, and the command does what it says."""
     end = claude.does("one", a_txt="1\n")

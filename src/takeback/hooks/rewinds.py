@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 _TURN = "SELECT number, id, opened, label, before, steps, session FROM turns WHERE "
 _LONGEST = 60
+_FIRST_STEPS = 3
 
 
 class _Turn:
@@ -52,8 +53,9 @@ def noticed(project: "Project", session: str, call: "Call") -> str:
     """
     look = _Look(project.ledger, call)
     turn = look.turn_of(call.turn)
-    # The first step is late enough. What a turn does after it can be long, and tells nothing.
-    if turn is None or (call.kind != calls.PROMPT and turn.steps > 1):
+    # The first steps are late enough, mostly: Claude Code writes its file in batches, and a quick
+    # model is quicker. So the end looks in any case; every step would cost more and more.
+    if turn is None or (call.kind == calls.BEFORE_TOOL and turn.steps > _FIRST_STEPS):
         return ""
     request = history.rewind_request(turn.id)
     if look.ledger.requested(request) is not None:
