@@ -220,10 +220,11 @@ class Codex(Client):
     NAME = "codex"
     FOLDER_VARIABLE = "CODEX_HOME"
     TRUST = "--dangerously-bypass-hook-trust"
-    """Else it asks, once, whether hooks may run."""
+    """Else it asks, once, whether hooks may run (`test_trust.py`)."""
 
     def configure(self) -> None:
         """A provider of our own, no sandbox, no questions."""
+        self.more = [self.TRUST]
         text = _CONFIG.format(url=self.place.model.url, tree=self.place.tree)
         (self.folder / "config.toml").write_text(text)
 
@@ -232,14 +233,14 @@ class Codex(Client):
 
     def words(self, prompt: str) -> list[str]:
         """Printing instead of drawing."""
-        common = ["--json", "--skip-git-repo-check", self.TRUST]
+        common = ["--json", "--skip-git-repo-check", *self.more]
         if self.session:
             return [self._binary(), "exec", "resume", *common, self.session, prompt]
         return [self._binary(), "exec", *common, prompt]
 
     def screen_words(self, prompt: str) -> list[str]:
         """With the prompt typed already."""
-        return [self._binary(), self.TRUST, prompt]
+        return [self._binary(), *self.more, prompt]
 
     def heard(self, out: str) -> None:
         """It makes the id of the conversation itself."""

@@ -8,6 +8,7 @@ import signal
 import struct
 import termios
 import threading
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
@@ -23,7 +24,7 @@ _ASKED = {
     b"\x1b[c": b"\x1b[?62;22c",  # what are you?
     b"\x1b[5n": b"\x1b[0n",  # are you well?
 }
-ESCAPE, ENTER, UP, CLEAR = b"\x1b", b"\r", b"\x1b[A", b"\x15"
+ESCAPE, ENTER, UP, LEFT, CLEAR = b"\x1b", b"\r", b"\x1b[A", b"\x1b[D", b"\x15"
 
 
 class Screen:
@@ -59,6 +60,27 @@ class Screen:
         """Press keys."""
         with suppress(OSError):
             os.write(self._fd, keys)
+
+    def press_until(self, key: bytes, what: str, holds: Callable[[], object]) -> None:
+        """Press a key until something comes of it; one that may be pressed too often.
+
+        What is pressed while a client still starts is lost.
+        """
+
+        def is_so() -> bool:
+            if holds():
+                return True
+            self.press(key)
+            return False
+
+        wait_until(what, is_so)
+
+    def play(self, *keys: tuple[bytes, str]) -> None:
+        """Press keys one after the other; after each, wait until it drew what stands beside it."""
+        for key, then in keys:
+            before = len(self.text())
+            self.press(key)
+            self.shows(then, before)
 
     def type(self, text: str) -> None:
         """Type a prompt, wait until it is to be seen, and send it."""

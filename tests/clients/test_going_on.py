@@ -4,9 +4,8 @@ import shlex
 
 import pytest
 
-from clients.place import Place, wait_until
-from clients.real import CLIENTS, ClaudeCode, Client
-from clients.screen import CLEAR, ENTER, UP, Screen
+from clients.place import Place
+from clients.real import CLIENTS, Client
 
 
 def two_turns(place: Place, client: Client) -> None:
@@ -58,48 +57,3 @@ def test_the_agent_is_told_once(kind: type[Client], place: Place) -> None:
     assert "make the second file" in heard
     client.prompt(place.model.plays("and now"))
     assert place.model.wait_for("and now").text.count("a wrong turning") == 1
-
-
-def test_a_rewind_in_claude_code_is_noticed(place: Place) -> None:
-    """`/rewind` of the conversation tells nobody; at the next prompt it is noticed and offered."""
-    client = ClaudeCode(place)
-    two_turns(place, client)
-    screen = client.sit_down(place.model.plays("and a third one"))
-    try:
-        wait_until("the third turn is over", lambda: statuses(place) == ["done"] * 3)
-        rewind(screen)
-        screen.type("go on now")
-        wait_until("the next turn is over", lambda: statuses(place) == ["done"] * 4)
-        screen.shows("you went back to before")
-    finally:
-        screen.close()
-    heard = place.model.wait_for("go on now")
-    assert "make the first file" in heard.texts
-    assert "make the second file" not in heard.text
-    second = place.turns()[1]["id"]
-    assert place.told("show", "go on now")["turn"]["went_back"] == second
-    place.takeback("rollback", f"{second}-", "--yes")
-    assert not (place.tree / "second.txt").exists()
-    assert (place.tree / "first.txt").exists()
-
-
-def statuses(place: Place) -> list[str]:
-    """How the turns ended, the oldest first."""
-    return [turn["status"] for turn in place.turns()]
-
-
-def rewind(screen: Screen) -> None:
-    """Go back to before the prompt before the last one, in Claude Code's own dialog."""
-    keys = (
-        (b"/rewind", "Restore the code and/or conversation to a previous point"),
-        (ENTER, "Enter to continue"),
-        (UP, ""),
-        (UP, ""),
-        (ENTER, "Never mind"),
-        (ENTER, "Claude Code v"),
-        (CLEAR, ""),
-    )
-    for key, then in keys:
-        before = len(screen.text())
-        screen.press(key)
-        screen.shows(then, before)
