@@ -537,6 +537,7 @@ def test_an_install_tells_what_it_did(run: Run, place: Path, tree: Path) -> None
 def test_codex_is_told_about_trust(run: Run, place: Path) -> None:
     """Its hooks do nothing until they are trusted, which only its user can do."""
     said = run("install", "codex")
+    assert "`Trust all and continue`" in said.err
     assert "`/hooks`" in said.err
     assert "asks once" in said.err
     hooks = json.loads((place / "hooks.json").read_text())["hooks"]

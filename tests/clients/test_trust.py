@@ -132,6 +132,18 @@ def test_without_trust_nothing_is_recorded(codex: Codex, place: Place) -> None:
     assert "`/hooks`" in said
 
 
+def test_hooks_of_a_project_are_trusted_too(codex: Codex, place: Place) -> None:
+    """With `install --project` it asks in the same way, and `doctor` finds what it keeps."""
+    place.takeback("uninstall", codex.NAME)
+    place.takeback("install", codex.NAME, "--project")
+    assert "does not seem to trust them yet" in said_by_doctor(place)
+    with asked(codex, "the first") as screen:
+        accept(screen)
+        wait_until("the turn is over", lambda: labels(place) == ["the first"])
+    assert all(name.startswith(f"{place.tree}/.codex/hooks.json:") for name in trusted(codex))
+    assert "last heard in this project" in said_by_doctor(place)
+
+
 def test_a_hook_that_was_changed_is_not_trusted(codex: Codex, place: Place) -> None:
     """Codex trusts what it was shown: with another time limit it asks again, and `doctor` tells."""
     with asked(codex, "the first") as screen:

@@ -175,9 +175,10 @@ def _remarks(made: "Installation") -> "list[str]":
     lines = [f"sessions that are open already hear of it when {made.agent.title} starts again"]
     if made.agent is known.CODEX:
         lines.append(
-            "Codex runs no hook that you did not look at: start it, open `/hooks` and trust these."
-            "\nUntil then it leaves them out without a word. It asks once: the command line stays"
-            " the same\nwhen Takeback is upgraded"
+            "Codex runs no hook that you did not trust, and asks when it starts: choose `Trust all"
+            " and continue`\n(later: `/hooks` in it). Until then it leaves them out, `codex exec`"
+            " without a word. It asks once:\nthe command line stays the same when Takeback is"
+            " upgraded"
         )
     if made.scope == steps.PROJECT:
         lines.append(
