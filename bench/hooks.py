@@ -14,7 +14,7 @@ from pathlib import Path
 import trees
 from contenders import Takeback
 from footprint import MAIN, timed
-from hookturns import ALONE, EVENTS, HELPED, WITHOUT
+from hookturns import ALONE, EVENTS, HELPED, NOTHING, WAYS, WITHOUT
 from report import machine, table
 from timing import Series
 
@@ -33,7 +33,8 @@ TURNS = """\
 A real client, offline, whose model answers at once: {calls} shell calls in one turn, each writes
 one file. Timed from the first answer of the model to the last, {rounds} turns each, in turns. An
 event is one hook: three for each call in Claude Code (before, after, batch), two in Codex. What is
-added includes the start of a shell by the client."""
+added includes what the client itself takes to call a hook and to start its shell: hooks whose
+command is `true` show how much that is."""
 SINGLE = """\
 The installed command line, one event at a time, by `sh` as agents run it, with and without the
 resident helper; and what bounds it: an empty interpreter, and the scan of the tree that each safe
@@ -84,12 +85,12 @@ def added(turn: dict, name: str) -> float:
 
 def turn_table(turns: list[dict]) -> str:
     """Whole turns, and what one event adds to them."""
-    head = ["", *(f"{name}, a turn" for name in (WITHOUT, ALONE, HELPED))]
-    head += ["one event adds", "with the helper"]
+    head = ["", *(f"{name}, a turn" for name in WAYS)]
+    head += [f"one event adds {name}" for name in WAYS[1:]]
     rows = []
     for turn in turns:
-        whole = [shown(Series(turn["took"][name])) for name in (WITHOUT, ALONE, HELPED)]
-        adds = [f"{1000 * added(turn, name):.1f}" for name in (ALONE, HELPED)]
+        whole = [shown(Series(turn["took"][name])) for name in WAYS]
+        adds = [f"{1000 * added(turn, name):.1f}" for name in WAYS[1:]]
         rows.append([f"{turn['client']}, {turn['files']:,} files", *whole, *adds])
     return table(head, rows)
 
@@ -105,8 +106,9 @@ def verdicts(turns: list[dict], bounds: dict[int, tuple[float, float]]) -> str:
             took = added(turn, name)
             what = f"{turn['client']}, {turn['files']:,} files, {name}: ≤ {said[name]}"
             verdict = "yes" if took <= limit else "NO"
-            rows.append([what, f"{1000 * took:.1f}", f"{1000 * limit:.1f}", verdict])
-    return table(["one event adds", "measured", "at most", "holds"], rows)
+            cells = [f"{1000 * each:.1f}" for each in (took, added(turn, NOTHING), limit)]
+            rows.append([what, *cells, verdict])
+    return table(["one event adds", "measured", "of it the client's own", "at most", "holds"], rows)
 
 
 # -- single events -------------------------------------------------------------------------------

@@ -20,6 +20,9 @@ from clients.place import Place  # noqa: E402
 from clients.real import ClaudeCode, Client, Codex  # noqa: E402
 
 WITHOUT, ALONE, HELPED = "without Takeback", "with Takeback, no helper", "with Takeback and helper"
+NOTHING = "with hooks that do nothing"
+"""The same hooks, whose command is `true`: what the client itself takes to call them."""
+WAYS = (WITHOUT, NOTHING, ALONE, HELPED)
 EVENTS = {"claude-code": 3, "codex": 2}
 """Hooks for each call of a tool: before, after, and at the end of a batch where there is one."""
 
@@ -42,18 +45,21 @@ def measure(
     """Seconds between the first answer and the last, by what is installed."""
     model = Model()
     clients = {}
-    for number, name in enumerate((WITHOUT, ALONE, HELPED)):
+    for number, name in enumerate(WAYS):
         scratch = work / str(number)
         scratch.mkdir(parents=True)
         place = Place(scratch, tree, model)
         place.environment["TAKEBACK_HELPER"] = "1" if name == HELPED else "0"
         clients[name] = kind(place)
         if name != WITHOUT:
-            clients[name].install()
+            told = clients[name].install()
+            if name == NOTHING:
+                do_nothing(Path(told["file"]))
     took: dict[str, list[float]] = {name: [] for name in clients}
     names = list(clients)
     for number in range(rounds + 1):
-        for name in names[number % 3 :] + names[: number % 3]:
+        first = number % len(names)
+        for name in names[first:] + names[:first]:
             seconds = turn(model, clients[name], f"{name}, round {number}", calls)
             if number:  # the first one warms up
                 took[name].append(seconds)
@@ -61,6 +67,16 @@ def measure(
         client.place.close()
     model.close()
     return took
+
+
+def do_nothing(settings: Path) -> None:
+    """Let the hooks of a settings file do nothing."""
+    said = json.loads(settings.read_text())
+    for groups in said["hooks"].values():
+        for group in groups:
+            for hook in group["hooks"]:
+                hook["command"] = "true"
+    settings.write_text(json.dumps(said))
 
 
 def turn(model: Model, client: Client, prompt: str, calls: int) -> float:
