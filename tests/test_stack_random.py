@@ -52,7 +52,7 @@ class Stack:
         self.model.look(self._tree())
         for turn in self.model.running:
             state, number = len(self.model.states), self.numbers[turn]
-            self._insert("deltas", checkpoint=state, path=b"file", turn=number)
+            self._insert("delta_rows", checkpoint=state, place=number, path=1, turn=number)
             restores.go_on(self.db, [number])
 
     def _restore(self, kind: str) -> None:
