@@ -359,6 +359,24 @@ def test_a_redo_that_had_nothing_to_do_has_nothing_to_take_back(work: Work, toge
         assert work.has_none("made")
 
 
+def test_a_path_that_was_taken_back_before_its_turn_went_on_is_known(work: Work) -> None:
+    """A turn that goes on after its undo changed that path, too; there is nothing to do at it."""
+    turn = work.session.turn("goes on later")
+    work.put("before.txt", "1\n")
+    turn.end()
+    work.project.undo(turn.id)
+    resumed = work.session.resume()
+    assert resumed is not None
+    work.put("after.txt", "2\n")
+    resumed.end()
+    assert work.project.undo(turn.id, paths=[b"before.txt"]).plan.changes == ()
+    assert work.text("after.txt") == "2\n"
+    with pytest.raises(takeback.UnknownReferenceError, match="changed nothing at"):
+        work.project.undo(turn.id, paths=[b"other.txt"])
+    work.project.undo(turn.id)
+    assert work.has_none("after.txt")
+
+
 def test_what_others_had_deleted_goes_with_both(work: Work, other: Session) -> None:
     """A line that somebody had deleted was not there to be undone; it does not come back later."""
     work.put("code.py", text())

@@ -144,7 +144,11 @@ class Planner:
     ) -> Plan:
         newest = chosen.newest
         away = Elsewhere(self._ledger, chosen)
-        within = self._choose(paths, [each.path for each in taken], chosen, away)
+        known = [each.path for each in taken]
+        if paths and verb == UNDO:
+            # A turn that goes on after its undo stands for what it did since; it did the rest, too.
+            known += self._reverts.ever_changed(*chosen.turns)
+        within = self._choose(paths, known, chosen, away)
         since = Since(self._ledger, taken, chosen.turns)
         draft = self._draft(taken, chosen, since, within)
         if newest.restore is None and verb == UNDO:

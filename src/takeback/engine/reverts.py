@@ -111,6 +111,10 @@ class Reverts:
         found = Standing(self._ledger, self.at, merging, turns).runs(shared)
         return list(self._taken(found))
 
+    def ever_changed(self, *turns: int) -> "list[bytes]":
+        """The paths that turns changed, also those that were taken back since."""
+        return [run.path for run in changes.runs(self._ledger, *turns)]
+
     def of_undone(self, *turns: int, undo: "RestoreRow", merging: "Merging") -> "list[Taken]":
         """What an undo of these turns and of others took of these, to be put back.
 
