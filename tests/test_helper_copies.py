@@ -8,18 +8,16 @@ import signal
 import subprocess
 import sys
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 import takeback
 from agents import MAIN, hook
+from residents import PATIENCE, copies_of, files_of, helpers, until
 from takeback import environment
 from takeback.hooks import copies, line
-
-PATIENCE = 20.0
 
 
 class Place:
@@ -89,40 +87,6 @@ def place(tree: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[P
     for pid in helpers(home):
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
-
-
-def helpers(home: Path) -> list[int]:
-    """The helper of a home."""
-    lock = os.path.realpath(home / "hooks.sock.lock")
-    return [pid for pid in processes() if lock in files_of(pid)]
-
-
-def copies_of(home: Path) -> list[int]:
-    """The copies of the helper of a home: they have its ledgers open."""
-    start = os.path.realpath(home / "projects") + "/"
-    return [pid for pid in processes() if any(name.startswith(start) for name in files_of(pid))]
-
-
-def processes() -> list[int]:
-    """All but this one."""
-    found = (int(each.name) for each in Path("/proc").iterdir() if each.name.isdigit())
-    return [pid for pid in found if pid != os.getpid()]
-
-
-def files_of(pid: int) -> list[str]:
-    """What a process has open."""
-    try:
-        return [os.readlink(fd) for fd in Path(f"/proc/{pid}/fd").iterdir()]
-    except OSError:
-        return []
-
-
-def until(holds: Callable[[], object], what: str) -> None:
-    """Wait for something that must come soon."""
-    end = time.monotonic() + PATIENCE
-    while not holds():
-        assert time.monotonic() < end, f"waited in vain: {what}"
-        time.sleep(0.01)
 
 
 def test_one_copy_hears_all_events_of_a_place(place: Place) -> None:

@@ -6,17 +6,15 @@ import os
 import signal
 import socket
 import stat
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 import takeback
 from agents import Agent, hook, surroundings
+from residents import PATIENCE, helpers, until
 from takeback.hooks import hearing, line, resident
-
-PATIENCE = 20.0
 
 
 @pytest.fixture
@@ -29,29 +27,6 @@ def project(tree: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator
     for pid in helpers(home):
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
-
-
-def helpers(home: Path) -> list[int]:
-    """The processes that hold the right to serve a home."""
-    found = []
-    lock = os.path.realpath(home / "hooks.sock.lock")
-    for process in Path("/proc").iterdir():
-        if process.name.isdigit() and int(process.name) != os.getpid():
-            try:
-                names = [os.readlink(fd) for fd in (process / "fd").iterdir()]
-            except OSError:
-                continue
-            if lock in names:
-                found.append(int(process.name))
-    return found
-
-
-def until(holds: Callable[[], object], what: str) -> None:
-    """Wait for something that must come soon."""
-    end = time.monotonic() + PATIENCE
-    while not holds():
-        assert time.monotonic() < end, f"waited in vain: {what}"
-        time.sleep(0.01)
 
 
 def payload(tree: Path, **more: str) -> bytes:
