@@ -1,5 +1,6 @@
 """The resident helper and its copies, as the system sees them."""
 
+import contextlib
 import os
 import time
 from collections.abc import Callable
@@ -27,11 +28,13 @@ def processes() -> list[int]:
 
 
 def files_of(pid: int) -> list[str]:
-    """What a process has open."""
-    try:
-        return [os.readlink(fd) for fd in Path(f"/proc/{pid}/fd").iterdir()]
-    except OSError:
-        return []
+    """What a process has open; one that is closed just now is left out."""
+    found = []
+    with contextlib.suppress(OSError):
+        for fd in Path(f"/proc/{pid}/fd").iterdir():
+            with contextlib.suppress(OSError):
+                found.append(os.readlink(fd))
+    return found
 
 
 def until(holds: Callable[[], object], what: str) -> None:
