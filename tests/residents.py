@@ -1,12 +1,98 @@
 """The resident helper and its copies, as the system sees them."""
 
 import contextlib
+import json
 import os
+import signal
+import subprocess
+import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import takeback
+from agents import MAIN, hook
+from takeback import environment
+from takeback.hooks import line
+
 PATIENCE = 20.0
+
+
+class Place:
+    """A folder in which an agent works, all of whose hooks the helper hears."""
+
+    def __init__(self, tree: Path, home: Path) -> None:
+        self.tree = tree
+        self.home = home
+        self.number = 0
+
+    def ask(self, event: str, **more: object) -> bytes | None:
+        """One event; the answer of the helper."""
+        said = {"session_id": "S", "cwd": str(self.tree), "prompt_id": f"P{self.number}"}
+        payload = json.dumps({**said, "hook_event_name": event, **more}).encode()
+        folder = os.fsencode(self.tree)
+        words = (os.fsencode(self.home), environment.user_home(), folder, folder)
+        return line.ask(words[0], words, payload)
+
+    def is_heard(self) -> bool:
+        """Whether there is a helper that answers."""
+        return self.ask("Notification") is not None
+
+    def tell(self, event: str, **more: object) -> dict[str, object]:
+        """One event, heard by the helper; what is answered."""
+        answer = self.ask(event, **more)
+        assert answer is not None, "the helper did not answer"
+        return dict(json.loads(answer)) if answer else {}
+
+    def turn(self, **files: str) -> dict[str, object]:
+        """One prompt, after which files are written by a command; what is said at the prompt."""
+        told = self.prompt()
+        with self.shell(f"T{self.number}"):
+            for name, content in files.items():
+                (self.tree / name).write_text(content)
+        self.tell("Stop")
+        return told
+
+    def prompt(self) -> dict[str, object]:
+        """A prompt; what is said to it."""
+        self.number += 1
+        return self.tell("UserPromptSubmit", prompt=f"prompt {self.number}")
+
+    @contextlib.contextmanager
+    def shell(self, name: str) -> Iterator[None]:
+        """A command of the agent, while it runs."""
+        call = {"tool_name": "Bash", "tool_input": {"command": "…"}, "tool_use_id": name}
+        self.tell("PreToolUse", **call)
+        yield
+        self.tell("PostToolUse", **call, tool_response="")
+
+    def labels(self) -> list[str]:
+        """The prompts that the log knows, oldest first."""
+        with takeback.open(self.tree, home=self.home) as project:
+            return [turn.label for turn in reversed(project.log().turns)]
+
+    def command(self, *words: str) -> None:
+        """A command of the user in this folder."""
+        done = subprocess.run(
+            [sys.executable, "-I", "-S", str(MAIN), "-C", str(self.tree), *words],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+
+
+@contextlib.contextmanager
+def heard(tree: Path, home: Path) -> Iterator[Place]:
+    """A place whose helper is there."""
+    said = {"session_id": "S", "cwd": str(tree), "hook_event_name": "SessionStart"}
+    hook(json.dumps(said).encode(), TAKEBACK_HELPER="1")
+    found = Place(tree, home)
+    until(found.is_heard, "a helper")
+    yield found
+    for pid in helpers(home):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
 
 
 def helpers(home: Path) -> list[int]:

@@ -1,12 +1,9 @@
 """Copies of the resident helper keep a project open, and see all that others do to it meanwhile."""
 
-import contextlib
 import json
 import os
 import shutil
 import signal
-import subprocess
-import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,64 +11,8 @@ from pathlib import Path
 import pytest
 
 import takeback
-from agents import MAIN, hook
-from residents import PATIENCE, copies_of, files_of, helpers, until
-from takeback import environment
-from takeback.hooks import copies, line
-
-
-class Place:
-    """A folder in which an agent works, all of whose hooks the helper hears."""
-
-    def __init__(self, tree: Path, home: Path) -> None:
-        self.tree = tree
-        self.home = home
-        self.number = 0
-
-    def ask(self, event: str, **more: object) -> bytes | None:
-        """One event; the answer of the helper."""
-        said = {"session_id": "S", "cwd": str(self.tree), "prompt_id": f"P{self.number}"}
-        payload = json.dumps({**said, "hook_event_name": event, **more}).encode()
-        folder = os.fsencode(self.tree)
-        words = (os.fsencode(self.home), environment.user_home(), folder, folder)
-        return line.ask(words[0], words, payload)
-
-    def is_heard(self) -> bool:
-        """Whether there is a helper that answers."""
-        return self.ask("Notification") is not None
-
-    def tell(self, event: str, **more: object) -> dict[str, object]:
-        """One event, heard by the helper; what is answered."""
-        answer = self.ask(event, **more)
-        assert answer is not None, "the helper did not answer"
-        return dict(json.loads(answer)) if answer else {}
-
-    def turn(self, **files: str) -> dict[str, object]:
-        """One prompt, after which files are written by a command; what is said at the prompt."""
-        self.number += 1
-        told = self.tell("UserPromptSubmit", prompt=f"prompt {self.number}")
-        call = {"tool_name": "Bash", "tool_input": {"command": "…"}}
-        self.tell("PreToolUse", **call, tool_use_id=f"T{self.number}")
-        for name, content in files.items():
-            (self.tree / name).write_text(content)
-        self.tell("PostToolUse", **call, tool_use_id=f"T{self.number}", tool_response="")
-        self.tell("Stop")
-        return told
-
-    def labels(self) -> list[str]:
-        """The prompts that the log knows, oldest first."""
-        with takeback.open(self.tree, home=self.home) as project:
-            return [turn.label for turn in reversed(project.log().turns)]
-
-    def command(self, *words: str) -> None:
-        """A command of the user in this folder."""
-        done = subprocess.run(
-            [sys.executable, "-I", "-S", str(MAIN), "-C", str(self.tree), *words],
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert done.returncode == 0, done.stderr
+from residents import PATIENCE, Place, copies_of, files_of, heard, helpers, until
+from takeback.hooks import copies
 
 
 @pytest.fixture
@@ -79,14 +20,8 @@ def place(tree: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[P
     """A project whose helper is there."""
     monkeypatch.setenv("TAKEBACK_HELPER", "1")
     (tree / "a").write_text("a\n")
-    said = {"session_id": "S", "cwd": str(tree), "hook_event_name": "SessionStart"}
-    hook(json.dumps(said).encode(), TAKEBACK_HELPER="1")
-    found = Place(tree, home)
-    until(found.is_heard, "a helper")
-    yield found
-    for pid in helpers(home):
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGKILL)
+    with heard(tree, home) as found:
+        yield found
 
 
 def test_one_copy_hears_all_events_of_a_place(place: Place) -> None:

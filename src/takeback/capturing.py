@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from takeback.engine.deltas import Delta
     from takeback.engine.finish import Finish
     from takeback.engine.forget import Forgetting
+    from takeback.engine.glances import Glances
     from takeback.engine.outside import Outside
     from takeback.engine.request import Attribute
     from takeback.model.history import Author
@@ -45,6 +46,26 @@ class Capturing(Looking):
         super().__init__(root, home)
         self.recovered: tuple[str, ...] = ()
         self._listeners: list[Callable[[Report], None]] = []
+        self._glances: Glances | None = None
+
+    def close(self) -> None:
+        """Close the store."""
+        super().close()
+        if self._glances is not None:
+            self._glances.close()
+
+    def watch(self) -> None:
+        """Watch the tree from now on, so that looks inside a turn need not look everywhere."""
+        from takeback.engine.glances import Glances
+        from takeback.store.watch import Watch
+
+        if self._glances is None:
+            self._glances = Glances(Watch(self.root))
+
+    def settle(self) -> None:
+        """Let the watch, if there is one, catch up with the last look."""
+        if self._glances is not None:
+            self._glances.settle()
 
     @property
     def objects(self) -> "Objects":
@@ -65,12 +86,23 @@ class Capturing(Looking):
         rehash: bool = False,
         wanted: "frozenset[bytes]" = frozenset(),
         finish: "Finish | None" = None,
+        whole: bool = True,
     ) -> "Checkpoint":
-        """Look at the tree, and make a checkpoint if it changed. With the lock held."""
+        """Look at the tree, and make a checkpoint if it changed. With the lock held.
+
+        Unless all of it has to be looked at, a watch may tell where that can be spared.
+        """
         meaning = "no checkpoint was made" if finish is None else "nothing was changed"
         with FailingAs(CaptureError, meaning):
             return self._capture(
-                place, closing, at, silent=True, rehash=rehash, wanted=wanted, finish=finish
+                place,
+                closing,
+                at,
+                silent=True,
+                rehash=rehash,
+                wanted=wanted,
+                finish=finish,
+                whole=whole,
             )
 
     def open_root(self) -> int:
@@ -169,7 +201,11 @@ class Capturing(Looking):
         request: "str | None" = None,
         wanted: "frozenset[bytes]" = frozenset(),
         finish: "Finish | None" = None,
+        whole: bool = True,
     ) -> "Checkpoint":
+        glances = self._glances if finish is None else None
+        if glances is not None:
+            glances.intend(self.ledger.last_event(), at, whole=whole or rehash or bool(wanted))
         asked = self._around.request(
             at,
             label=label,
@@ -181,6 +217,7 @@ class Capturing(Looking):
             progress=progress,
             wanted=wanted,
             finish=finish,
+            glances=glances,
         )
         try:
             return capture.take(self._store, self._stat_cache(asked), asked)
@@ -192,11 +229,10 @@ class Capturing(Looking):
             # Imported only when something changed.
             from takeback.engine import windows
 
-            found = windows.authors(
-                self.ledger, deltas, closing, time.time_ns(), slack, self._around.is_remote
-            )
+            asked = windows.Asked(closing, time.time_ns(), slack, self._around.is_remote)
             if finish is None:
-                return found
+                return windows.authors(self.ledger, deltas, asked, self._glances)
+            found = windows.authors(self.ledger, deltas, asked)
             return [finish.author(delta, by) for delta, by in zip(deltas, found, strict=True)]
 
         return attribute

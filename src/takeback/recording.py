@@ -248,7 +248,8 @@ class Recorder(SafePoints):
             # The first step ends the time in which the turn was its own window.
             if self._is_safe_point(chosen) or (row.whole and not row.steps):
                 title = f"before {said['tool']} in turn {turn}"
-                seen = self._look(Place(None, turn, None, (row.opened,), title), {}, at)
+                place = Place(None, turn, None, (row.opened,), title)
+                seen = self._look(place, {}, at, whole=row.status != terms.RUNNING)
                 said |= facts_of(seen, at)
                 parents.append(seen.cursor)
             about = tuple(parents)
@@ -271,7 +272,8 @@ class Recorder(SafePoints):
             said: dict[str, Json] = {"step": step, "inside": [each.id for each in inside]}
             parents = [row.opened]
             if self._is_safe_point(row.kind):
-                seen = self._look(_after(row), {}, at)
+                is_late = rows.is_over(self._ledger, row.turn)
+                seen = self._look(_after(row), {}, at, whole=is_late)
                 said |= facts_of(seen, at)
                 parents.append(seen.cursor)
             self._record(events.STEP_DETACHED, said, tuple(parents), request)
@@ -292,9 +294,10 @@ class Recorder(SafePoints):
                 return
             inside, seen = rows.open_inside(self._ledger, row), None
             # Once its turn is over, nobody else looks for what it did.
-            if self._is_safe_point(row.kind) or rows.is_over(self._ledger, row.turn):
+            is_late = rows.is_over(self._ledger, row.turn)
+            if is_late or self._is_safe_point(row.kind):
                 closing = {each.id: over for each in (row, *inside)}
-                seen = self._look(_after(row), closing, at)
+                seen = self._look(_after(row), closing, at, whole=is_late)
             ending = self._ending(over, seen, at)
             own = ending.of_steps([row], status, request)
             facts = [*ending.of_steps(inside), *own]

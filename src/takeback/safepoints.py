@@ -54,6 +54,7 @@ if TYPE_CHECKING:
             rehash: bool = False,
             wanted: frozenset[bytes] = frozenset(),
             finish: Finish | None = None,
+            whole: bool = True,
         ) -> Checkpoint:
             """Look at the tree, and make a checkpoint if it changed."""
 
@@ -89,11 +90,13 @@ class SafePoints:
     def _ledger(self) -> "Ledger":
         return self._host.ledger
 
-    def _look(self, place: "Place", closing: "Mapping[str, int]", at: int) -> "Checkpoint":
+    def _look(
+        self, place: "Place", closing: "Mapping[str, int]", at: int, *, whole: bool = True
+    ) -> "Checkpoint":
         """Look at the tree; sessions whose process died without a word are closed with it."""
         dead = self.dead_sessions(at)
         ends = {row.id: ended for row, ended in dead}
-        seen = self._host.look(place, {**ends, **closing}, at)
+        seen = self._host.look(place, {**ends, **closing}, at, whole=whole or bool(dead))
         self.bury(dead, seen, at)
         return seen
 

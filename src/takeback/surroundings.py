@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from takeback.engine.finish import Finish
+    from takeback.engine.glances import Glances
     from takeback.engine.request import Attribute
     from takeback.model.jsontext import Json
     from takeback.ports import Progress, Rules
@@ -44,6 +45,7 @@ class Surroundings:
         progress: "Progress | None" = None,
         wanted: "frozenset[bytes]" = frozenset(),
         finish: "Finish | None" = None,
+        glances: "Glances | None" = None,
     ) -> Request:
         """Everything for one look at the tree; the root is open and is the caller's to close."""
         root = self.open_root()
@@ -65,6 +67,7 @@ class Surroundings:
                 progress=progress,
                 wanted=wanted,
                 finish=finish,
+                glances=glances,
             )
         except BaseException:
             os.close(root)

@@ -21,6 +21,7 @@ from takeback.store.scan import Scan, StrangeRoot
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from collections.abc import Set as AbstractSet
 
     from takeback.engine.deltas import Delta
     from takeback.engine.previous import Previous
@@ -40,9 +41,12 @@ def take(store: "Store", cache: "StatCache", request: "Request") -> Checkpoint:
     """Make a checkpoint of the tree as it is, or name the newest one if it holds just that."""
     capture = _Capture(store, cache, request)
     try:
-        return capture.run()
+        taken = capture.run()
     finally:
         capture.close()
+    if request.glances is not None:
+        request.glances.done(cache)
+    return taken
 
 
 class _Capture:
@@ -92,12 +96,8 @@ class _Capture:
     def _look(self) -> "Folder | None":
         if not self._incremental:
             return self._scan.whole()
-        finish = self._request.finish
         try:
-            # A restore was preceded by a look at everything: what somebody changed elsewhere
-            # meanwhile is found by the next one, and is not of the restore.
-            within = finish.folders if finish is not None else None
-            return self._scan.changes(self._cache.records, within)
+            return self._scan.changes(self._cache.records, self._within())
         except (StrangeRoot, ValueError):
             # What the cache says cannot be about this tree: it is worth nothing, look anew.
             self._cache.forget()
@@ -106,6 +106,15 @@ class _Capture:
             self._scan.close()
             self._scan = self._new_scan()
             return self._scan.whole()
+
+    def _within(self) -> "AbstractSet[bytes] | None":
+        """The folders to look at; None for all."""
+        if self._request.finish is not None:
+            # A restore was preceded by a look at everything: what somebody changed elsewhere
+            # meanwhile is found by the next one, and is not of the restore.
+            return self._request.finish.folders
+        glances = self._request.glances
+        return glances.folders(self._cache) if glances is not None else None
 
     def _give_up(self, writer: "PackWriter") -> None:
         """Leave nothing behind of a checkpoint that was not committed."""

@@ -6,6 +6,7 @@ if TYPE_CHECKING:
 
     from takeback.engine.deltas import Delta
     from takeback.engine.finish import Finish
+    from takeback.engine.glances import Glances
     from takeback.model.history import Author
     from takeback.model.jsontext import Json
     from takeback.ports import Progress, Rules
@@ -42,7 +43,8 @@ class Request:
 
     `attribute` tells the authors of what changed. A `silent` one leaves no event when nothing
     changed: whoever asked for it records what it was for. `wanted` are files that are captured
-    whatever their size. `finish` is the restore that is committed with the checkpoint.
+    whatever their size. `finish` is the restore that is committed with the checkpoint. `glances`
+    may know where nothing happened.
     """
 
     __slots__ = (
@@ -50,6 +52,7 @@ class Request:
         "attribute",
         "device",
         "finish",
+        "glances",
         "id",
         "label",
         "mounts",
@@ -83,6 +86,7 @@ class Request:
         progress: "Progress | None" = None,
         wanted: "frozenset[bytes]" = frozenset(),
         finish: "Finish | None" = None,
+        glances: "Glances | None" = None,
     ) -> None:
         self.root = root
         self.device = device
@@ -100,6 +104,7 @@ class Request:
         self.progress = progress
         self.wanted = wanted
         self.finish = finish
+        self.glances = glances
 
     def coordinate(self) -> "dict[str, Json]":
         """Where in the log this is, as events say it."""

@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from takeback.engine.deltas import Delta
+    from takeback.engine.glances import Glances
     from takeback.model.history import Author
     from takeback.store.ledger import Ledger
 
@@ -27,24 +28,49 @@ _TURNS = (
 )
 
 
+class Asked:
+    """What the authors of a look are asked with.
+
+    `closing` are the steps, turns and sessions that end with this look, and when. `now` is read
+    after it: a file that changed meanwhile is younger than its beginning. `slack` is how coarse
+    the stamps of files are, and `is_remote` tells whether another machine makes them.
+    """
+
+    __slots__ = ("closing", "is_remote", "now", "slack")
+
+    def __init__(
+        self, closing: "Closing", now: int, slack: int, is_remote: "Callable[[], bool]"
+    ) -> None:
+        self.closing = closing
+        self.now = now
+        self.slack = slack
+        self.is_remote = is_remote
+
+
 def authors(
-    ledger: "Ledger",
-    deltas: "list[Delta]",
-    closing: "Closing",
-    now: int,
-    slack: int,
-    is_remote: "Callable[[], bool]",
+    ledger: "Ledger", deltas: "list[Delta]", asked: Asked, glances: "Glances | None" = None
 ) -> "list[Author]":
     """The authors of what changed since the last look.
 
-    `closing` are the steps, turns and sessions that end with this look, and when. `now` is read
-    after it: a file that changed meanwhile is younger than its beginning.
+    What glances overlooked happened at any time since everything was looked at.
     """
-    cursor, looked = last_look(ledger)
-    windows = in_question(ledger, cursor, now, closing)
+    found = _authors_since(last_look(ledger), ledger, deltas, asked)
+    late = [delta for delta in deltas if glances is not None and glances.overlooked(delta.path)]
+    if glances is None or not late:
+        return found
+    by = _authors_since(glances.whole, ledger, late, asked)
+    known = dict(zip((delta.path for delta in late), by, strict=True))
+    return [known.get(delta.path, own) for delta, own in zip(deltas, found, strict=True)]
+
+
+def _authors_since(
+    since: "tuple[int, int]", ledger: "Ledger", deltas: "list[Delta]", asked: Asked
+) -> "list[Author]":
+    cursor, looked = since
+    windows = in_question(ledger, cursor, asked.now, asked.closing)
     # The stamps of another machine cannot be compared with our clock.
-    believed = None if not windows or is_remote() else slack
-    return attribute(deltas, windows, Interval(looked, now, believed))
+    believed = None if not windows or asked.is_remote() else asked.slack
+    return attribute(deltas, windows, Interval(looked, asked.now, believed))
 
 
 def last_look(ledger: "Ledger") -> "tuple[int, int]":

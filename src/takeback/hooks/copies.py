@@ -23,6 +23,9 @@ if TYPE_CHECKING:
         def hear(self, words: tuple[bytes, ...], data: bytes) -> bytes:
             """The answer to one of them."""
 
+        def settle(self) -> None:
+            """Do what the next one is faster with."""
+
         def close(self) -> None:
             """Close what stayed open for the next one."""
 
@@ -142,6 +145,7 @@ def _attend(helper: "socket", stamp: bytes, ear: "Ear") -> "NoReturn":
             # Before the hook goes on: its next event finds this copy free.
             helper.sendall(b".")
             _reply(connection, answer)
+            ear.settle()
         ear.close()
     finally:
         os._exit(0)

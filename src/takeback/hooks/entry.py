@@ -59,7 +59,7 @@ def _leave_helper(home: bytes) -> None:
     from takeback.hooks import hearing, resident
 
     if os.path.isdir(home):
-        resident.leave_behind(home, hearing.Ear())
+        resident.leave_behind(home, hearing.Ear(watches=True))
 
 
 def _read(fd: int) -> bytes:

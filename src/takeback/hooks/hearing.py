@@ -39,12 +39,15 @@ class Surroundings:
 
 
 class Ear:
-    """Hears one event after the other. The project of the last one stays open for the next."""
+    """Hears one event after the other. The project of the last one stays open for the next.
+
+    Who hears many also watches the tree of the project.
+    """
 
     __slots__ = ("_opened",)
 
-    def __init__(self) -> None:
-        self._opened = Opened()
+    def __init__(self, *, watches: bool = False) -> None:
+        self._opened = Opened(watches=watches)
 
     def hear(self, words: "tuple[bytes, ...]", data: bytes) -> bytes:
         """The answer to a payload, as the agent wants to read it."""
@@ -56,6 +59,10 @@ class Ear:
         told = dialect.answer(call, heard(call, around, self._opened))
         self._opened.rest()
         return jsontext.dumps(told).encode() + b"\n" if told else b""
+
+    def settle(self) -> None:
+        """Do what the next event is faster with, once this one was answered."""
+        self._opened.settle()
 
     def close(self) -> None:
         """Close what is open."""

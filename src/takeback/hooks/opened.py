@@ -11,9 +11,10 @@ if TYPE_CHECKING:
 class Opened:
     """The project of the last event, as long as opening it again would give the same."""
 
-    __slots__ = ("_key", "_project", "_standing")
+    __slots__ = ("_key", "_project", "_standing", "_watches")
 
-    def __init__(self) -> None:
+    def __init__(self, *, watches: bool = False) -> None:
+        self._watches = watches
         self._key: tuple[bytes, ...] = ()
         self._project: Project | None = None
         self._standing: tuple[object, ...] = ()
@@ -31,12 +32,19 @@ class Opened:
 
         found = self._project = Project.open(where, home=home, user_home=user_home)
         self._key, self._standing = key, found.standing()
+        if self._watches:
+            found.watch()
         return found, True
 
     def rest(self) -> None:
         """Let go of packs until the next event: what is removed from the store shall be gone."""
         if self._project is not None:
             self._project.objects.close()
+
+    def settle(self) -> None:
+        """Do what the next event is faster with, once nobody waits for this one."""
+        if self._project is not None:
+            self._project.settle()
 
     def close(self) -> None:
         """Close what is open."""

@@ -10,6 +10,12 @@ not, because it has them and is the root disk of many sandboxes.
 
 import os
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_OWN = frozenset(b"ext2 ext3 ext4 xfs btrfs f2fs zfs bcachefs tmpfs overlay".split())
+"""File systems of which nobody but this kernel changes anything."""
 _NETWORK = frozenset(
     b"nfs nfs4 cifs smb3 smbfs smb2 ncpfs ncp afs coda davfs 9p ceph glusterfs lustre beegfs "
     b"orangefs pvfs2 gpfs panfs ocfs2 gfs2 vboxsf vmhgfs prl_fs".split()
@@ -31,12 +37,7 @@ def is_network(mountinfo: bytes, device: int) -> str | None:
 
     `device` is an `st_dev`. None means a local file system, or one the text does not list.
     """
-    wanted = b"%d:%d" % (os.major(device), os.minor(device))
-    for line in mountinfo.split(b"\n"):
-        fields = line.split(b" ")
-        if len(fields) <= _FIELDS_BEFORE_OPTIONAL or fields[2] != wanted:
-            continue
-        kind = _type_of(fields)
+    for kind in _types_on(mountinfo, device):
         if kind in _NETWORK or _fuse_program(kind) in _NETWORK_BY_FUSE:
             return kind.decode("utf-8", "backslashreplace")
     return None
@@ -51,6 +52,13 @@ def network_file_system(path: bytes) -> str | None:
     text = _read_mountinfo()
     device = _device_of(os.path.abspath(path))
     return is_network(text, device) if text and device is not None else None
+
+
+def is_watchable(path: bytes) -> bool:
+    """Whether the kernel notes all that happens to the files at a path: they are its own."""
+    text, device = _read_mountinfo(), _device_of(path)
+    kinds = set(_types_on(text, device)) if device is not None else set()
+    return bool(kinds) and kinds <= _OWN
 
 
 class Mounts:
@@ -90,6 +98,15 @@ def below(root: bytes) -> "frozenset[bytes] | None":
     inside = b"/" if root == b"/" else root + b"/"
     found = (_unescape(line.split(b" ", 5)[4]) for line in text.splitlines() if b" - " in line)
     return frozenset(place[len(inside) :] for place in found if place.startswith(inside))
+
+
+def _types_on(mountinfo: bytes, device: int) -> "Iterator[bytes]":
+    """The type of the file system on a device, once for each place where it is mounted."""
+    wanted = b"%d:%d" % (os.major(device), os.minor(device))
+    for line in mountinfo.split(b"\n"):
+        fields = line.split(b" ")
+        if len(fields) > _FIELDS_BEFORE_OPTIONAL and fields[2] == wanted:
+            yield _type_of(fields)
 
 
 def _type_of(fields: list[bytes]) -> bytes:

@@ -54,6 +54,17 @@ def subfolders(records: "Records", offset: int) -> "dict[bytes, int]":
     return {_name(records, at): at for at, depth, _ in below(records, offset) if depth == wanted}
 
 
+def paths(records: "Records") -> "Iterator[bytes]":
+    """The path of each folder, those above first."""
+    above: list[bytes] = []
+    for at, depth, _ in below(records, 0) if records else ():
+        del above[depth:]
+        name = _name(records, at)
+        path = above[-1] + b"/" + name if depth > 1 else name
+        above.append(path)
+        yield path
+
+
 def cut(records: "Records", paths: "Iterable[bytes]") -> "tuple[bytes, dict[int, int]]":
     """The records of some folders and of those above them; where each of them was.
 
@@ -68,7 +79,7 @@ def cut(records: "Records", paths: "Iterable[bytes]") -> "tuple[bytes, dict[int,
     taken: list[bytes] = []
     places: dict[int, int] = {}
     view, way, at_new = memoryview(records), [wanted], 0
-    for at_old, depth, _ in below(records, 0):
+    for at_old, depth, _ in below(records, 0) if wanted else ((0, 0, 0),):
         if depth > len(way):
             continue  # below a folder that is not wanted
         if depth:
