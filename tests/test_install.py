@@ -426,6 +426,18 @@ def test_an_installed_package_works_at_any_path(tmp_path: Path) -> None:
     sung(str(python), str(packages / "takeback" / "__main__.py"))
 
 
+def test_a_client_for_another_machine_is_named(tmp_path: Path) -> None:
+    """If the client in C cannot run here, as in a folder that was copied, it is said what to do."""
+    shutil.copytree(PACKAGE, tmp_path / "takeback")
+    ask = tmp_path / "takeback" / "hooks" / "ask"
+    ask.write_bytes(b"\x7fELF of another processor")
+    ask.chmod(0o755)
+    with pytest.raises(TakebackError, match=r"hooks/ask` is not for this machine; remove it"):
+        sung(sys.executable, str(tmp_path / "takeback" / "__main__.py"))
+    ask.unlink()
+    sung(sys.executable, str(tmp_path / "takeback" / "__main__.py"))
+
+
 @pytest.mark.parametrize("shell", SHELLS)
 def test_a_takeback_that_is_gone_stops_nobody(shell: str, tmp_path: Path) -> None:
     """In every shell the command line ends well and silently; at a prompt it says what is wrong."""

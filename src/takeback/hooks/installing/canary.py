@@ -13,6 +13,7 @@ import time
 
 from takeback.errors import TakebackError
 from takeback.hooks.dialects import codex
+from takeback.hooks.installing import command
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,6 +24,8 @@ LONGEST = 60
 """Seconds that one event may take in a project of two files."""
 _STARTED_IN = "CLAUDE_PROJECT_DIR"
 """Where Claude Code says that it was started; others do not, and may run inside it."""
+_CANNOT_BE_RUN = 126
+"""What a shell ends with if it cannot become a program."""
 _PROMPT = "try Takeback out"
 _BEFORE = {"kept.txt": b"one\n", "lost.txt": b"two\n"}
 
@@ -127,6 +130,9 @@ class _Canary:
         except OSError as problem:
             raise _failed(f"no shell could be started: {problem.strerror}") from None
         self._took.append(time.monotonic() - began)
+        if done.returncode == _CANNOT_BE_RUN and command.uses_client(self._commands[event]):
+            ask = command.client(command.paths(self._commands[event])[1])
+            raise _failed(f"`{ask}` is not for this machine; remove it, hooks work without it, too")
         if done.returncode:
             said = done.stderr.decode("utf-8", "replace").strip()
             raise _failed(f"`{event}` ended with {done.returncode}: {said[-500:]}")
