@@ -10,12 +10,17 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import pytest
+
 import takeback
 from agents import MAIN, hook
 from takeback import environment
 from takeback.hooks import line
 
 PATIENCE = 20.0
+NEEDS_PROC = pytest.mark.skipif(
+    not Path("/proc/self/fd").is_dir(), reason="who is there, and has what open, is asked of /proc"
+)
 
 
 class Place:

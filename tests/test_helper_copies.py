@@ -11,8 +11,10 @@ from pathlib import Path
 import pytest
 
 import takeback
-from residents import PATIENCE, Place, copies_of, files_of, heard, helpers, until
+from residents import NEEDS_PROC, PATIENCE, Place, copies_of, files_of, heard, helpers, until
 from takeback.hooks import copies
+
+pytestmark = NEEDS_PROC
 
 
 @pytest.fixture

@@ -13,8 +13,10 @@ import pytest
 
 import takeback
 from agents import Agent, hook, surroundings
-from residents import PATIENCE, helpers, until
+from residents import NEEDS_PROC, PATIENCE, helpers, until
 from takeback.hooks import hearing, line, resident
+
+pytestmark = NEEDS_PROC
 
 
 @pytest.fixture
