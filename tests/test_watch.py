@@ -35,7 +35,7 @@ class Watched:
     def __init__(self, tree: Path, home: Path) -> None:
         self.tree = tree
         self.project = Project.open(os.fsencode(tree), home=os.fsencode(home / "watched"))
-        self.project.watch()
+        self.project.watch_tree()
         self.other = Project.open(os.fsencode(tree), home=os.fsencode(home / "other"))
         self.glanced = 0
 
@@ -47,7 +47,7 @@ class Watched:
     def look(self, *, whole: bool = False) -> Checkpoint:
         """Look, and let the watch catch up."""
         seen = self.seen(whole=whole)
-        self.project.settle()
+        self.project.settle_watch()
         return seen
 
     def seen(self, *, whole: bool = False) -> Checkpoint:
@@ -248,7 +248,7 @@ def test_what_happened_before_a_folder_was_watched(watched: Watched) -> None:
     (watched.tree / "new").mkdir()
     watched.seen()
     (watched.tree / "new/file").write_text("in between")
-    watched.project.settle()
+    watched.project.settle_watch()
     watched.require_same()
 
 

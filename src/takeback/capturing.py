@@ -54,7 +54,7 @@ class Capturing(Looking):
         if self._glances is not None:
             self._glances.close()
 
-    def watch(self) -> None:
+    def watch_tree(self) -> None:
         """Watch the tree from now on, so that looks inside a turn need not look everywhere."""
         from takeback.engine.glances import Glances
         from takeback.store.watch import Watch
@@ -62,7 +62,7 @@ class Capturing(Looking):
         if self._glances is None:
             self._glances = Glances(Watch(self.root))
 
-    def settle(self) -> None:
+    def settle_watch(self) -> None:
         """Let the watch, if there is one, catch up with the last look."""
         if self._glances is not None:
             self._glances.settle()

@@ -33,7 +33,7 @@ class Opened:
         found = self._project = Project.open(where, home=home, user_home=user_home)
         self._key, self._standing = key, found.standing()
         if self._watches:
-            found.watch()
+            found.watch_tree()
         return found, True
 
     def rest(self) -> None:
@@ -44,7 +44,7 @@ class Opened:
     def settle(self) -> None:
         """Do what the next event is faster with, once nobody waits for this one."""
         if self._project is not None:
-            self._project.settle()
+            self._project.settle_watch()
 
     def close(self) -> None:
         """Close what is open."""
