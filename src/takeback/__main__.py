@@ -15,6 +15,9 @@ if sys.flags.no_site:
 
 try:
     if __name__ == "__main__" and sys.argv[1:] == ["hook"]:
+        from takeback import linked
+
+        linked.begin(__file__.removesuffix("/__main__.py"))
         # A hook answers, whatever the rest of the program is like, and never fails.
         from takeback.hooks.entry import finish
 

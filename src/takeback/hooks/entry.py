@@ -4,10 +4,11 @@ A warm process hears the event if there is one (`line`); else this one does, and
 for the next event (`resident`).
 """
 
+import gc
 import os
 import sys
 
-from takeback import environment
+from takeback import environment, linked
 from takeback.hooks import line
 
 TYPE_CHECKING = False
@@ -34,16 +35,20 @@ def _hear_one() -> None:
     data = _read(0)
     helped = line.ask(home, words, data) if environment.wants_helper() else None
     _say(helped if helped is not None else _alone(words, data))
+    _renew_linked()
     if helped is None and environment.wants_helper():
         _leave_helper(home)
 
 
 def finish() -> "NoReturn":
     """Hear one event as the whole program; taking the interpreter apart only costs time."""
+    gc.disable()  # nothing here lives long enough to be worth a search for cycles
     os._exit(main())
 
 
 def _alone(words: "tuple[bytes, ...]", data: bytes) -> bytes:
+    if linked.current is not None:
+        linked.current.link_chain()
     from takeback.hooks import hearing
 
     return hearing.hear(words, data)
@@ -55,10 +60,21 @@ def _say(answer: bytes) -> None:
         sys.stdout.flush()
 
 
+def _renew_linked() -> None:
+    """Let the next hook have at hand what this one had to look for."""
+    known = linked.current
+    if known is not None and known.lacking:
+        from takeback.hooks import linking
+
+        linking.renew(known)
+
+
 def _leave_helper(home: bytes) -> None:
     from takeback.hooks import hearing, resident
 
     if os.path.isdir(home):
+        linked.end()
+        gc.enable()
         resident.leave_behind(home, hearing.Ear(watches=True))
 
 

@@ -5,6 +5,8 @@ faster, but not for what one step of an agent changes. So the first bytes of a p
 by the code that Python has built in, and all others by OpenSSL.
 """
 
+import sys
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import hashlib
@@ -15,12 +17,13 @@ if TYPE_CHECKING:
     Data = bytes | bytearray | memoryview
 else:
     try:
-        from _sha2 import sha256 as _sha256  # Python 3.12 and newer
+        # To look for a module that is not there takes as long as to import one that is.
+        if sys.version_info >= (3, 12):
+            from _sha2 import sha256 as _sha256
+        else:
+            from _sha256 import sha256 as _sha256
     except ImportError:
-        try:
-            from _sha256 import sha256 as _sha256  # Python 3.11
-        except ImportError:
-            from hashlib import sha256 as _sha256
+        from hashlib import sha256 as _sha256
     try:
         from _sha1 import sha1 as _sha1
     except ImportError:

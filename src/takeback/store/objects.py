@@ -7,6 +7,7 @@ asks the ledger as it is now, which had the new name before the old file was rem
 """
 
 from takeback.errors import DamagedStoreError
+from takeback.model.hashing import sha256
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -46,21 +47,17 @@ class Objects:
 
     def content(self, entry: "Entry") -> bytes:
         """The bytes of a small file or the target of a link, checked against the strong hash."""
-        import hashlib
-
         data = self._blob(entry.oid, entry.number)
-        if hashlib.sha256(data).digest() != entry.strong:
+        if sha256(data).digest() != entry.strong:
             raise DamagedStoreError(f"the object `{entry.oid.hex()}` is not what was stored")
         return data
 
     def stream(self, entry: "Entry") -> "Iterator[bytes]":
         """The bytes of a file piece by piece; `DamagedStoreError` at the end if they are wrong."""
-        import hashlib
-
         from takeback.store.gitobjects import BLOB
 
         kind, size, chunks = self.pack_with(entry.oid, entry.number).stream(entry.oid)
-        strong = hashlib.sha256()
+        strong = sha256(more=size)
         for chunk in chunks:
             strong.update(chunk)
             yield chunk

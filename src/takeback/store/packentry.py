@@ -5,12 +5,11 @@ without recursion, only so far and only for small objects, so that no damage cos
 memory. What comes out is not known to be right before it is hashed.
 """
 
-import hashlib
 import os
 from zlib import crc32
 
 from takeback.errors import DamagedStoreError
-from takeback.model.hashing import UNKNOWN, sha1
+from takeback.model.hashing import UNKNOWN, sha1, sha256
 from takeback.store import deflate, delta, gitobjects, packindex
 from takeback.store.packindex import CHECKSUM, PACK_HEAD
 
@@ -299,11 +298,11 @@ def walk_object(
             pieces, size = iter((data,)), len(data)
         else:
             kind, pieces, size = head.kind, iter(stream), head.size
-        weak, sha256 = _hash(kind, size, pieces, strong=strong)
+        weak, strong_hash = _hash(kind, size, pieces, strong=strong)
     except deflate.BadStreamError as error:
         raise pack.damaged(f"holds an object at {offset} that {error}") from None
     crc = tally.crc_up_to(stream.end)
-    return PackedObject(kind, size, weak, crc, stream.end, sha256)
+    return PackedObject(kind, size, weak, crc, stream.end, strong_hash)
 
 
 def _hash(
@@ -311,7 +310,7 @@ def _hash(
 ) -> "tuple[bytes, bytes | None]":
     """Return the id of an object and, if that is asked for, the strong hash of a blob."""
     weak_hash = sha1(gitobjects.object_head(kind, size), size)
-    strong_hash = hashlib.sha256() if strong and kind == gitobjects.BLOB else None
+    strong_hash = sha256(more=size) if strong and kind == gitobjects.BLOB else None
     for piece in pieces:
         weak_hash.update(piece)
         if strong_hash is not None:

@@ -3,7 +3,6 @@
 import errno
 import os
 import stat
-from bisect import bisect_right
 
 from takeback.errors import DamagedStoreError
 from takeback.model.hashing import sha1
@@ -115,6 +114,8 @@ class PackFile:
 
     def sizes(self) -> "Iterator[tuple[bytes, int]]":
         """Return the id of each object with how many bytes it takes, packed."""
+        from bisect import bisect_right
+
         starts = self.starts()
         for oid, _, offset in self._loaded_index():
             yield oid, starts[bisect_right(starts, offset)] - offset
@@ -294,6 +295,8 @@ class _Examination:
             found = walk_object(self._pack, offset, self._chains, strong=strong)
         except DamagedStoreError as error:
             self._problems.append(f"{error}{self._known_as(offset)}")
+            from bisect import bisect_right
+
             known = self._known_offsets()
             later = bisect_right(known, offset)
             return known[later] if later < len(known) else self._pack.end
