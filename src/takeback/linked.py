@@ -35,6 +35,8 @@ HEAD = len(MAGIC) + 16
 """Bytes before the index."""
 KEY = int.from_bytes(MAGIC_NUMBER, "little")
 """Of the hashes. They tell damage, not malice: who may write here may change the source."""
+_STANDARD = 3
+"""Descriptors that a process is started with, unless its parent has closed them."""
 _LONGEST_INDEX = 1 << 24
 INIT = "/__init__.py"
 _BELOW = __name__.rpartition(".")[0] + "."
@@ -60,6 +62,9 @@ class Linked:
         """Open the file. Without one, or with one that is not whole, everything is lacking."""
         try:
             self._fd = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
+            if self._fd < _STANDARD:
+                self.close()  # nobody may take it for what an agent says
+                return
             head = os.read(self._fd, HEAD)
             length = int.from_bytes(head[-16:-8], "little")
             if head[:-16] == MAGIC and length < _LONGEST_INDEX:
@@ -68,7 +73,7 @@ class Linked:
                     self.pieces, self.others, self.chain = loads(index)
                     self._behind = HEAD + len(index)
         except OSError:
-            pass
+            return
 
     def close(self) -> None:
         """From now on everything is imported as usual."""
