@@ -4,7 +4,6 @@ Their last changes are in the ledger by then. A step may outlive its turn; then 
 changed is told again with the step's end.
 """
 
-from takeback.engine import changes
 from takeback.model.terms import INTERRUPTED
 from takeback.store import events
 from takeback.store import history as rows
@@ -53,7 +52,7 @@ class Ending:
         facts = []
         for row in turns:
             said: dict[str, Json] = {"turn": row.id, "status": status, "git": git}
-            said["changes"] = changes.of_turn(self.ledger, self.objects, row.number)
+            said["changes"] = self._changes(row.number)
             facts.append(self._event(events.TURN_ENDED, said, row.opened, request))
         return facts
 
@@ -68,9 +67,14 @@ class Ending:
         for row in steps:
             said: dict[str, Json] = {"step": row.id, "status": status}
             if self.seen is not None and rows.is_over(self.ledger, row.turn):
-                said["changes"] = changes.of_turn(self.ledger, self.objects, row.turn)
+                said["changes"] = self._changes(row.turn)
             facts.append(self._event(events.STEP_ENDED, said, row.opened, request))
         return facts
+
+    def _changes(self, turn: int) -> "Json":
+        from takeback.engine import changes  # most steps end while their turn goes on
+
+        return changes.of_turn(self.ledger, self.objects, turn)
 
     def _event(
         self, kind: str, said: "dict[str, Json]", opened: int, request: "str | None"

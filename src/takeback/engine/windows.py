@@ -99,7 +99,7 @@ def _with_sessions_inside(ledger: "Ledger") -> "frozenset[str]":
     still does is the outer turn's again.
     """
     query = (
-        "SELECT DISTINCT t.id FROM turns t JOIN sessions z ON z.inside = t.number"
+        "SELECT t.id FROM turns t JOIN sessions z ON z.inside = t.number"
         " WHERE t.closed IS NULL AND z.turns > 0 AND z.ended IS NULL"
     )
     return frozenset(str(id) for (id,) in ledger.rows(query))

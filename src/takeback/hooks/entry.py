@@ -20,38 +20,51 @@ _LARGEST = 64 << 20
 _AT_ONCE = 1 << 20
 
 
-def main() -> int:
-    """Hear one event. The exit code is 0, whatever happens."""
+def main(*, ends: bool = False) -> int:
+    """Hear one event, and with `ends`, end. The exit code is 0, whatever happens."""
     try:
-        _hear_one()
+        _hear_one(ends=ends)
     except BaseException:  # noqa: BLE001 -- also an interrupt: the agent must not notice
         return 0
     return 0
 
 
-def _hear_one() -> None:
+def _hear_one(*, ends: bool) -> None:
     home = environment.default_home()
     words = (home, environment.user_home(), environment.agent_folder(), os.getcwdb())
     data = _read(0)
-    helped = line.ask(home, words, data) if environment.wants_helper() else None
-    _say(helped if helped is not None else _alone(words, data))
+    wants_helper = environment.wants_helper()
+    helped = line.ask(home, words, data) if wants_helper else None
+    # What a helper is forked from must have nothing open.
+    _say(helped if helped is not None else _alone(words, data, ends=ends and not wants_helper))
     _renew_linked()
-    if helped is None and environment.wants_helper():
+    if helped is None and wants_helper:
         _leave_helper(home)
 
 
 def finish() -> "NoReturn":
     """Hear one event as the whole program; taking the interpreter apart only costs time."""
     gc.disable()  # nothing here lives long enough to be worth a search for cycles
-    os._exit(main())
+    os._exit(main(ends=True))
 
 
-def _alone(words: "tuple[bytes, ...]", data: bytes) -> bytes:
+def _alone(words: "tuple[bytes, ...]", data: bytes, *, ends: bool) -> bytes:
     if linked.current is not None:
         linked.current.link_chain()
     from takeback.hooks import hearing
 
+    if ends:
+        _leave_databases()
     return hearing.hear(words, data)
+
+
+def _leave_databases() -> None:
+    """Let the end of this process close them."""
+    try:
+        from takeback.store import database
+    except ImportError:
+        return  # whoever hears the event tells what is wrong
+    database.ends = True
 
 
 def _say(answer: bytes) -> None:

@@ -8,7 +8,7 @@ that a payload can be forgotten later without breaking the chain.
 from takeback.errors import DamagedStoreError, UsageError
 from takeback.model import jsontext
 from takeback.store import events, fsops, projections, schema
-from takeback.store.database import AsDamage, connect, require_file
+from takeback.store.database import AsDamage, close, connect, require_file
 from takeback.store.events import CHECKPOINT_TAKEN, Event, NewEvent
 from takeback.store.rows import CheckpointRow, pack_facts, row_facts
 from takeback.store.tables import Tables
@@ -69,7 +69,7 @@ class Ledger:
 
     def close(self) -> None:
         """Close the database."""
-        self._db.close()
+        close(self._db, self.path)
 
     def require_chain(self) -> None:
         """An error if the log is not as it was written."""
