@@ -34,6 +34,7 @@ class Copy:
         cached = importlib.util.cache_from_source(str(self.package / "hook.py"))
         self.file = Path(cached).with_suffix(".linked")
         self.pythons = ["-I", "-S"]
+        self.calls = 0
         self.complete = b""
         """The file as it was when nothing was lacking."""
 
@@ -79,13 +80,14 @@ class Copy:
         program = (
             "import json, sys; folder, said = sys.argv[1:]; sys.path.append(folder[:-9])\n"
             "from takeback import environment, linked\n"
-            "linked.begin(folder); linked.current.link_chain()\n"
+            "linked.begin(folder); linked.current.link_chain('takeback.hooks.hearing')\n"
             "from takeback.hooks import hearing\n"
             "words = environment.default_home(), b'', b'', b'/'\n"
             "hearing.hear(words, said.encode())\n"
             f"print(json.dumps({code}))"
         )
-        said = payload(tree, "PreToolUse", "x").decode()
+        self.calls += 1
+        said = payload(tree, "PreToolUse", f"call {self.calls}").decode()
         command = [sys.executable, *self.pythons, "-c", program, str(self.package), said]
         done = subprocess.run(command, capture_output=True, check=True)
         return json.loads(done.stdout)
@@ -158,12 +160,17 @@ def test_all_comes_from_the_file(copy: Copy, tree: Path) -> None:
 
 
 def test_what_is_linked_at_once_is_needed(copy: Copy, tree: Path) -> None:
-    """What each event gets at once is no more than what an event imports anyway."""
-    names = copy.read().chain[1]
-    assert set(linking.EACH_EVENT) <= set(names)
+    """What an event gets at once is no more than what it imports anyway."""
+    chains = [set(names) for _, names in copy.read().chains.values()]
+    assert chains[0] >= set(linking.EACH_EVENT)
+    assert chains[1] >= set(linking.EACH_CHANGE)
     copy.file.unlink()
-    usual = copy.imported("list(sys.modules)", tree)
-    assert set(names) - set(usual) == set()
+    copy.imported("[]", tree)
+    (tree / "new").write_text("new")
+    with_changes = set(copy.imported("list(sys.modules)", tree))
+    without = set(copy.imported("list(sys.modules)", tree))
+    assert chains[0] - without == set()
+    assert chains[1] - with_changes == set()
 
 
 def test_modules_look_as_usual(copy: Copy, tree: Path) -> None:
@@ -226,6 +233,7 @@ def test_every_cut_is_survived(copy: Copy, tree: Path) -> None:
     cuts = [0, linked.HEAD - 16, linked.HEAD - 1, linked.HEAD, index - 1, index + 100]
     for cut in [*cuts, len(whole) - 1]:
         copy.file.write_bytes(whole[:cut])
+        (tree / "new").write_text(f"{cut}")
         copy.hook(payload(tree, "UserPromptSubmit", f"cut at {cut}"))
         assert log_of(tree)[0][0] == f"cut at {cut}"
         assert copy.file.stat().st_size > cut

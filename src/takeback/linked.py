@@ -1,7 +1,7 @@
 r"""The compiled modules of a hook in one file, so that a hook that runs alone starts faster.
 
-    file    MAGIC, Python's magic number, length of the index, its hash; index; code, code, …
-    index   module: Piece; names that are no such modules; Chain: those that each event needs
+    file    mark, length of the index, its hash; index; code, code, …
+    index   module: Piece; names that are no such modules; module: Chain that is linked with it
 
 Most of what Python's own importing costs is to find a module, not to run it. Here a module comes
 with the names of those it needs, and they are run one after the other without being looked for.
@@ -28,11 +28,11 @@ if TYPE_CHECKING:
     Piece = tuple[Stored, str, Identity, tuple[str, ...]]
     """The code of a module, its source below the folder, how that was, which modules it needs."""
     Chain = tuple[Stored, tuple[str, ...]]
-    """The code of modules once more, in one piece, in the order in which they can be run."""
+    """Modules that are needed together: their code once more, in one piece and a good order."""
 
 MAGIC = b"takeback-linked-1 " + MAGIC_NUMBER
-HEAD = len(MAGIC) + 16
-"""Bytes before the index."""
+HEAD = len(MAGIC) + 24
+"""Bytes before the index: the mark, its length and its hash."""
 KEY = int.from_bytes(MAGIC_NUMBER, "little")
 """Of the hashes. They tell damage, not malice: who may write here may change the source."""
 _STANDARD = 3
@@ -45,14 +45,14 @@ _BELOW = __name__.rpartition(".")[0] + "."
 class Linked:
     """Finds modules in the file for Python's importing, with those that they need."""
 
-    __slots__ = ("_behind", "_fd", "chain", "folder", "lacking", "others", "path", "pieces")
+    __slots__ = ("_behind", "_fd", "chains", "folder", "lacking", "others", "path", "pieces")
 
     def __init__(self, folder: str) -> None:
         self.folder = folder
         self.path = cache_from_source(folder + "/hook.py").removesuffix("pyc") + "linked"
         self.pieces: dict[str, Piece] = {}
         self.others: tuple[str, ...] = ()
-        self.chain: Chain = ((0, 0, b""), ())
+        self.chains: dict[str, Chain] = {}
         self.lacking: set[str] = set()
         """The modules that were asked for, and are not to be had from the file."""
         self._fd = -1
@@ -67,10 +67,10 @@ class Linked:
                 return
             head = os.read(self._fd, HEAD)
             length = int.from_bytes(head[-16:-8], "little")
-            if head[:-16] == MAGIC and length < _LONGEST_INDEX:
+            if head[:-16] == mark(self.folder) and length < _LONGEST_INDEX:
                 index = os.read(self._fd, length)
                 if source_hash(KEY, index) == head[-8:]:
-                    self.pieces, self.others, self.chain = loads(index)
+                    self.pieces, self.others, self.chains = loads(index)
                     self._behind = HEAD + len(index)
         except OSError:
             return
@@ -81,7 +81,7 @@ class Linked:
             sys.meta_path.remove(self)
         if self._fd >= 0:
             os.close(self._fd)
-        self.pieces, self._fd = {}, -1
+        self.pieces, self.chains, self._fd = {}, {}, -1
 
     def is_current(self, name: str) -> bool:
         """Whether the source of a module is still the one that its code was made of."""
@@ -124,9 +124,9 @@ class Linked:
                     self.link(self.pieces[name][3])
                     self._run([(module, loads(data))])
 
-    def link_chain(self) -> None:
-        """Import all modules that each event needs, at once."""
-        stored, names = self.chain
+    def link_chain(self, first: str) -> None:
+        """Import a module, and all that are needed together with it, at once."""
+        stored, names = self.chains.get(first, ((0, 0, b""), ()))
         new = [name for name in names if name not in sys.modules]
         if not new or not all(map(self.is_current, names)):
             return
@@ -191,6 +191,7 @@ class _Loader(SourceFileLoader):
         try:
             self._linked.link(self._linked.pieces[self.name][3])
             run(loads(data), module)
+            self._linked.link_chain(self.name)
         except Exception:  # noqa: BLE001 -- whatever it is, the usual way is tried
             self._linked.close()
             vars(module).clear()
@@ -211,6 +212,11 @@ def identity_of(path: str) -> "Identity":
     """What changes when a file does: also its copy, and one put in its place, is another."""
     found = os.stat(path)
     return found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino
+
+
+def mark(folder: str) -> bytes:
+    """What a file begins with that is for this Python, and for this module as it is."""
+    return MAGIC + source_hash(KEY, repr(identity_of(folder + "/linked.py")).encode())
 
 
 current: "Linked | None" = None

@@ -50,7 +50,7 @@ def finish() -> "NoReturn":
 
 def _alone(words: "tuple[bytes, ...]", data: bytes, *, ends: bool) -> bytes:
     if linked.current is not None:
-        linked.current.link_chain()
+        linked.current.link_chain("takeback.hooks.hearing")
     from takeback.hooks import hearing
 
     if ends:

@@ -30,7 +30,15 @@ EACH_EVENT = (
     "takeback.recording",
     "takeback.store.objects",
 )
-"""What every event imports in the end. They, and what they need, are linked at once."""
+"""What every event imports in the end."""
+EACH_CHANGE = (
+    "takeback.store.packwrite",
+    "takeback.engine.describe",
+    "takeback.engine.reading",
+    "takeback.engine.deltas",
+    "takeback.engine.windows",
+)
+"""What an event imports as well that finds changed files. With the first all are linked."""
 _SECOND = 1_000_000_000
 _LONG_AGO = 60 * _SECOND
 
@@ -108,10 +116,17 @@ def _renewed(known: "Linked", clock: FsClock) -> bytes:
         path = known.folder + sources[name]
         stored, needs = codes.store(_code(known, name, path)), _needs(path, identities)
         pieces[name] = stored, sources[name], identities[name], needs
-    order = _in_order(EACH_EVENT, pieces)
-    chain = dumps(tuple(loads(codes.read(pieces[name][0])) for name in order))
-    index = dumps((pieces, tuple(sorted(others)), (codes.store(chain), order)))
-    head = linked.MAGIC + len(index).to_bytes(8, "little") + source_hash(linked.KEY, index)
+    chains = {}
+    for names in (EACH_EVENT, EACH_CHANGE):
+        order = _in_order(names, pieces)
+        chain = dumps(tuple(loads(codes.read(pieces[name][0])) for name in order))
+        chains[names[0]] = codes.store(chain), order
+    index = dumps((pieces, tuple(sorted(others)), chains))
+    head = (
+        linked.mark(known.folder)
+        + len(index).to_bytes(8, "little")
+        + source_hash(linked.KEY, index)
+    )
     return b"".join((head, index, *codes.all))
 
 

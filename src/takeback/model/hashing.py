@@ -10,7 +10,7 @@ import sys
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import hashlib
-    from hashlib import sha1 as _sha1
+    from collections.abc import Callable
     from hashlib import sha256 as _sha256
 
     Hash = hashlib._Hash
@@ -24,10 +24,6 @@ else:
             from _sha256 import sha256 as _sha256
     except ImportError:
         from hashlib import sha256 as _sha256
-    try:
-        from _sha1 import sha1 as _sha1
-    except ImportError:
-        from hashlib import sha1 as _sha1
 
 _FIRST_BYTES = 1 << 18
 """To hash so much without OpenSSL takes as long as half of loading it does."""
@@ -56,10 +52,20 @@ def sha1(data: "Data" = b"", more: int = 0) -> "Hash":
     Git's hash for ids and checksums, not what we trust content by.
     """
     if _is_little(len(data) + more):
-        return _sha1(data, usedforsecurity=False)
+        return _small_sha1()(data, usedforsecurity=False)
     import hashlib
 
     return hashlib.sha1(data, usedforsecurity=False)
+
+
+def _small_sha1() -> "Callable[..., Hash]":
+    """SHA-1 without OpenSSL; only what is stored needs it."""
+    try:
+        from _sha1 import sha1 as found  # type: ignore[import-not-found]
+    except ImportError:
+        from hashlib import sha1 as found
+
+    return found  # type: ignore[no-any-return]
 
 
 def _is_little(size: int) -> bool:
