@@ -189,9 +189,10 @@ class _Loader(SourceFileLoader):
             return
         fresh = dict(vars(module))
         try:
-            self._linked.link(self._linked.pieces[self.name][3])
-            run(loads(data), module)
+            needs = self._linked.pieces[self.name][3]
             self._linked.link_chain(self.name)
+            self._linked.link(needs)
+            run(loads(data), module)
         except Exception:  # noqa: BLE001 -- whatever it is, the usual way is tried
             self._linked.close()
             vars(module).clear()

@@ -116,9 +116,10 @@ def _renewed(known: "Linked", clock: FsClock) -> bytes:
         path = known.folder + sources[name]
         stored, needs = codes.store(_code(known, name, path)), _needs(path, identities)
         pieces[name] = stored, sources[name], identities[name], needs
-    chains = {}
+    chains, before = {}, set[str]()
     for names in (EACH_EVENT, EACH_CHANGE):
-        order = _in_order(names, pieces)
+        order = tuple(name for name in _in_order(names, pieces) if name not in before)
+        before.update(order)
         chain = dumps(tuple(loads(codes.read(pieces[name][0])) for name in order))
         chains[names[0]] = codes.store(chain), order
     index = dumps((pieces, tuple(sorted(others)), chains))
