@@ -301,14 +301,16 @@ class _Capture:
             self._cache.discard()
 
     def _as_value(self, row: CheckpointRow, *, new: bool, cursor: int = 0) -> Checkpoint:
-        place = self._request.place
+        told = () if self._request.silent else self._noted(row)
+        return as_value(row, new=new, cursor=cursor, told=told, place=self._request.place)
+
+    def _noted(self, row: CheckpointRow) -> "Iterable[tuple[bytes, int]]":
         if self._cache.records:
-            return as_value(row, new=new, cursor=cursor, told=self._cache.told(), place=place)
+            return self._cache.told()
         # The stat cache could not be written, so ask the checkpoint itself.
         from takeback.engine.previous import told
 
-        found = told(self._store.objects, row)
-        return as_value(row, new=new, cursor=cursor, told=found, place=place)
+        return told(self._store.objects, row)
 
 
 def _previous(store: "Store", newest: "CheckpointRow | None") -> "Previous":

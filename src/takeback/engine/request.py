@@ -42,9 +42,9 @@ class Request:
     """What a checkpoint is taken of, when, where in the log, and what it will be called.
 
     `attribute` tells the authors of what changed. A `silent` one leaves no event when nothing
-    changed: whoever asked for it records what it was for. `wanted` are files that are captured
-    whatever their size. `finish` is the restore that is committed with the checkpoint. `glances`
-    may know where nothing happened.
+    changed, and does not tell what was left out: whoever asked for it records what it was for.
+    `wanted` are files that are captured whatever their size. `finish` is the restore that is
+    committed with the checkpoint. `glances` may know where nothing happened.
     """
 
     __slots__ = (
