@@ -37,8 +37,8 @@ class Glances:
         self._watch.settle()
 
     def intend(self, event: int, at: int, *, whole: bool) -> "Glances":
-        """Say what the next look is for: that something was the newest event, and the time."""
-        self._now = (event, at)
+        """Say which look comes next: the newest event by then, and the time."""
+        self._now, self._changed = (event, at), None
         is_fresh = 0 <= at - self.whole[1] <= LONGEST
         self._is_whole = whole or not is_fresh
         return self
