@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     Stored = tuple[int, int, bytes]
     """Where something begins behind the index, its length and its hash."""
-    Identity = tuple[int, int, int, int]
+    Identity = tuple[int, int, int]
     Piece = tuple[Stored, str, Identity, tuple[str, ...]]
     """The code of a module, its source below the folder, how that was, which modules it needs."""
     Chain = tuple[Stored, tuple[str, ...]]
@@ -212,7 +212,7 @@ def run(code: "CodeType", module: "ModuleType") -> None:
 def identity_of(path: str) -> "Identity":
     """What changes when a file does: also its copy, and one put in its place, is another."""
     found = os.stat(path)
-    return found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino
+    return found.st_size, found.st_mtime_ns, found.st_ctime_ns
 
 
 def mark(folder: str) -> bytes:
