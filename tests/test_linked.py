@@ -75,7 +75,7 @@ class Copy:
         found.open()
         return found
 
-    def imported(self, code: str, tree: Path) -> Any:  # noqa: ANN401 -- as JSON has it
+    def imported(self, code: str, tree: Path, event: str = "PreToolUse", call: str = "") -> Any:  # noqa: ANN401 -- as JSON has it
         """What a program prints after a start from the file, and after it heard an event."""
         program = (
             "import json, sys; folder, said = sys.argv[1:]; sys.path.append(folder[:-9])\n"
@@ -87,7 +87,7 @@ class Copy:
             f"print(json.dumps({code}))"
         )
         self.calls += 1
-        said = payload(tree, "PreToolUse", f"call {self.calls}").decode()
+        said = payload(tree, event, call or f"call {self.calls}").decode()
         command = [sys.executable, *self.pythons, "-c", program, str(self.package), said]
         done = subprocess.run(command, capture_output=True, check=True)
         return json.loads(done.stdout)
@@ -171,6 +171,18 @@ def test_what_is_linked_at_once_is_needed(copy: Copy, tree: Path) -> None:
     without = set(copy.imported("list(sys.modules)", tree))
     assert chains[0] - without == set()
     assert chains[1] - with_changes == set()
+
+
+def test_a_small_change_needs_no_openssl(copy: Copy, tree: Path) -> None:
+    """To store a file and to read the objects before it, no hook loads OpenSSL."""
+    copy.turn(tree, "before")
+    for event in EVENTS[:2]:
+        copy.hook(payload(tree, event, "small"))
+    (tree / "before").write_text("changed")
+    told = "[name in sys.modules for name in ('takeback.store.packwrite', '_hashlib')]"
+    assert copy.imported(told, tree, "PostToolUse", "small") == [True, False]
+    told = "[name in sys.modules for name in ('takeback.store.packread', '_hashlib')]"
+    assert copy.imported(told, tree, "Stop", "small") == [True, False]
 
 
 def test_modules_look_as_usual(copy: Copy, tree: Path) -> None:
