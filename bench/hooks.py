@@ -12,11 +12,11 @@ import time
 from pathlib import Path
 
 import trees
-from contenders import Takeback
-from footprint import MAIN, timed
+from footprint import MAIN
 from hookturns import ALONE, EVENTS, HELPED, NOTHING, WAYS, WITHOUT
 from report import machine, table
 from timing import Series
+from yardstick import Yardstick
 
 from takeback.hooks.installing.command import line
 
@@ -35,6 +35,9 @@ one file. Timed from the first answer of the model to the last, {rounds} turns e
 event is one hook: three for each call in Claude Code (before, after, batch), two in Codex. What is
 added includes what the client itself takes to call a hook and to start its shell: hooks whose
 command is `true` show how much that is."""
+PROMISED = """\
+Turns of the real clients, as below. An empty interpreter and the scan of the tree are measured
+between them, for the machine is not as fast in each minute."""
 SINGLE = """\
 The installed command line, one event at a time, by `sh` as agents run it, with and without the
 resident helper; and what bounds it: an empty interpreter, and the scan of the tree that each safe
@@ -46,13 +49,12 @@ def main(command: str, work: Path, *, quick: bool) -> str:
     began = time.monotonic()
     rounds, calls = (2, 4) if quick else (7, 20)
     parts = ["# What hooks cost", ABOUT]
-    bounds, single = {}, []
+    single = []
     for files in SIZES:
-        bounds[files], rows = events(work / str(files), files, 5 if quick else 25)
-        single += rows
+        single += events(work / str(files), files, 5 if quick else 25)
     turns = real_turns(rounds, calls)
-    promised = verdicts(turns, bounds)
-    parts += [machine(command, time.monotonic() - began), "## Promised and measured", promised]
+    parts += [machine(command, time.monotonic() - began)]
+    parts += ["## Promised and measured", PROMISED, verdicts(turns)]
     parts += ["## Turns of the real clients", TURNS.format(calls=calls, rounds=rounds)]
     parts += [turn_table(turns) if turns else "The clients could not be run here."]
     head = ["", "1 event alone", "with the helper", "`python -I -S -c pass`", "scan"]
@@ -95,44 +97,42 @@ def turn_table(turns: list[dict]) -> str:
     return table(head, rows)
 
 
-def verdicts(turns: list[dict], bounds: dict[int, tuple[float, float]]) -> str:
+def verdicts(turns: list[dict]) -> str:
     """The promises."""
     rows = []
     for turn in turns:
-        start, scan = bounds[turn["files"]]
-        most = {ALONE: STARTS * start + scan, HELPED: LONGEST_HELPED}
+        most = {ALONE: STARTS * turn["start"] + turn["scan"], HELPED: LONGEST_HELPED}
         said = {ALONE: f"{STARTS} x an empty interpreter + scan", HELPED: "25 ms"}
         for name, limit in most.items():
             took = added(turn, name)
             what = f"{turn['client']}, {turn['files']:,} files, {name}: ≤ {said[name]}"
             verdict = "yes" if took <= limit else "NO"
-            cells = [f"{1000 * each:.1f}" for each in (took, added(turn, NOTHING), limit)]
-            rows.append([what, *cells, verdict])
-    return table(["one event adds", "measured", "of it the client's own", "at most", "holds"], rows)
+            seconds = (took, added(turn, NOTHING), turn["start"], turn["scan"], limit)
+            rows.append([what, *(f"{1000 * each:.1f}" for each in seconds), verdict])
+    head = ["one event adds", "measured", "of it the client's own", "an empty interpreter", "scan"]
+    return table([*head, "at most", "holds"], rows)
 
 
 # -- single events -------------------------------------------------------------------------------
 
 
-def events(work: Path, files: int, rounds: int) -> tuple[tuple[float, float], list[list[str]]]:
-    """An empty interpreter and the scan in seconds, and one row for each kind of event."""
+def events(work: Path, files: int, rounds: int) -> list[list[str]]:
+    """One row for each kind of event."""
     tree = trees.make(work / "tree", files)
-    warm = Takeback(tree.path, work / "warm")
-    warm.first()
-    scans = Series([warm.scan() for _ in range(rounds)])
-    warm.close()
-    empty = [sys.executable, "-I", "-S", "-c", "pass"]
-    starts = Series([timed(empty, dict(os.environ)) for _ in range(rounds)])
-    took = {helper: one_way(tree, work, helper, rounds) for helper in ("0", "1")}
+    yardstick = Yardstick(tree.path, work / "warm")
+    took = {helper: one_way(tree, work, helper, rounds, yardstick) for helper in ("0", "1")}
+    yardstick.close()
     rows = []
     for name, alone in took["0"].items():
-        cells = [shown(each) for each in (alone, took["1"][name], starts, scans)]
-        rows.append([f"{files:,} files, {name}", *cells])
-    return (starts.median, scans.median), rows
+        compared = (alone, took["1"][name], yardstick.starts, yardstick.scans)
+        rows.append([f"{files:,} files, {name}", *map(shown, compared)])
+    return rows
 
 
-def one_way(tree: trees.Tree, work: Path, helper: str, rounds: int) -> dict[str, Series]:
-    """Turns of two events each, told by the command itself."""
+def one_way(
+    tree: trees.Tree, work: Path, helper: str, rounds: int, yardstick: Yardstick
+) -> dict[str, Series]:
+    """Turns with one call of a tool each, told by the command itself."""
     took: dict[str, Series] = {}
     environment = {
         **os.environ,
@@ -141,6 +141,7 @@ def one_way(tree: trees.Tree, work: Path, helper: str, rounds: int) -> dict[str,
         "CLAUDE_PROJECT_DIR": str(tree.path),
     }
     for number in range(rounds + 1):
+        yardstick.measure()
         call = {"tool_name": "Bash", "tool_input": {"command": "x"}, "tool_use_id": f"T{number}"}
         said = {"session_id": "S", "cwd": str(tree.path), "prompt_id": f"P{number}"}
         for event, more in (

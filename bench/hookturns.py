@@ -14,6 +14,7 @@ HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent / "tests")]
 
 import trees  # noqa: E402
+from yardstick import Yardstick  # noqa: E402
 
 from clients.model import Model  # noqa: E402
 from clients.place import Place  # noqa: E402
@@ -25,6 +26,8 @@ NOTHING = "with hooks that do nothing"
 WAYS = (WITHOUT, NOTHING, ALONE, HELPED)
 EVENTS = {"claude-code": 3, "codex": 2}
 """Hooks for each call of a tool: before, after, and at the end of a batch where there is one."""
+_OFTEN = 4
+"""How often an empty interpreter and the scan are measured between two turns."""
 
 
 def main(sizes: list[int], rounds: int, calls: int) -> None:
@@ -34,13 +37,16 @@ def main(sizes: list[int], rounds: int, calls: int) -> None:
             work = Path(folder)
             tree = trees.make(work / "tree", files).path
             for kind in (ClaudeCode, Codex):
-                took = measure(work / kind.NAME, tree, kind, rounds, calls)
+                yardstick = Yardstick(tree, work / f"{kind.NAME}-yardstick")
+                took = measure(work / kind.NAME, tree, kind, rounds, calls, yardstick)
+                yardstick.close()
                 said = {"client": kind.NAME, "files": files, "calls": calls, "took": took}
+                said |= {"start": yardstick.starts.median, "scan": yardstick.scans.median}
                 print(json.dumps(said), flush=True)
 
 
 def measure(
-    work: Path, tree: Path, kind: type[Client], rounds: int, calls: int
+    work: Path, tree: Path, kind: type[Client], rounds: int, calls: int, yardstick: Yardstick
 ) -> dict[str, list[float]]:
     """Seconds between the first answer and the last, by what is installed."""
     model = Model()
@@ -63,6 +69,7 @@ def measure(
             seconds = turn(model, clients[name], f"{name}, round {number}", calls)
             if number:  # the first one warms up
                 took[name].append(seconds)
+                yardstick.measure(_OFTEN)
     for client in clients.values():
         client.place.close()
     model.close()
