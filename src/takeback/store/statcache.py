@@ -104,31 +104,41 @@ class StatCache:
         self._on_disk = header
 
     def patch(self, pieces: "Pieces", checkpoint: int, tree: bytes) -> None:
-        """Change some records; in place when none of them has another length."""
-        if any(end - start != len(fresh) for start, end, fresh in pieces):
-            self.replace(records.splice(self.records, pieces), checkpoint, tree)
-            return
-        if records.tells(self.records, pieces):
-            self._told = None
+        """Change some records, in memory and in the file."""
         self.entries += records.entries_added(self.records, pieces)
-        for start, end, fresh in pieces:
-            self.records[start:end] = fresh
+        if any(end - start != len(fresh) for start, end, fresh in pieces):
+            self.records, self._told = records.splice(self.records, pieces), None
+            # From the first of them on everything has another place.
+            changed = [(pieces[0][0], len(self.records))]
+        else:
+            if records.tells(self.records, pieces):
+                self._told = None
+            for start, end, fresh in pieces:
+                self.records[start:end] = fresh
+            changed = [(start, end) for start, end, _ in pieces]
         self.checkpoint, self.tree = checkpoint, tree
-        if not self._write_in_place(pieces):
+        if not self._write_in_place(changed):
             self.replace(self.records, checkpoint, tree)
 
-    def _write_in_place(self, pieces: "Pieces") -> bool:
-        """Write the changed records only; False if the file is not the one we know."""
+    def _write_in_place(self, changed: "list[tuple[int, int]]") -> bool:
+        """Write the changed records only; False if the file is not the one we know.
+
+        A new file under the same name would take six times as long where the file system, to be
+        on the safe side, writes it out first (ext4).
+        """
         fd = fsops.open_or_create(self._path)
         try:
             # Another process may have written it since; its records are not ours to mix with.
             if not self._on_disk or os.pread(fd, _HEADER.size, 0) != self._on_disk:
                 return False
             header = self._header(_CLEAN)
-            if pieces:
+            if changed:
                 fsops.write_at(fd, self._header(_BEING_WRITTEN), 0)
-            for start, _, fresh in pieces:
-                fsops.write_at(fd, fresh, _HEADER.size + start)
+            view = memoryview(self.records)
+            for start, end in changed:
+                fsops.write_at(fd, view[start:end], _HEADER.size + start)
+            if os.fstat(fd).st_size > _HEADER.size + len(self.records):
+                fsops.truncate(fd, _HEADER.size + len(self.records))
             fsops.write_at(fd, header, 0)
             self._on_disk = header
         finally:
