@@ -10,7 +10,7 @@ from contextlib import closing, contextmanager
 from functools import partial
 from itertools import count
 from pathlib import Path
-from threading import RLock, Thread
+from threading import Thread
 from types import FrameType, FunctionType
 
 import pytest
@@ -355,7 +355,7 @@ def test_an_interrupt_before_the_lock_is_given_back_does_not_keep_it(
     tmp_path: Path, moment: FunctionType
 ) -> None:
     """Ctrl-C before the first step of leaving the block leaves lock and mutex to others."""
-    lock, mutex = Lock(os.fsencode(tmp_path / "lock")), RLock()
+    lock = Lock(os.fsencode(tmp_path / "lock"))
 
     def interrupt(frame: FrameType, _event: str, _arg: object) -> None:
         if frame.f_code is moment.__code__:
@@ -363,12 +363,12 @@ def test_an_interrupt_before_the_lock_is_given_back_does_not_keep_it(
             raise KeyboardInterrupt
 
     before = sys.gettrace()
-    with pytest.raises(KeyboardInterrupt), Held(lock, mutex):
+    with pytest.raises(KeyboardInterrupt), Held(lock):
         sys.settrace(interrupt)
     sys.settrace(before)
     assert lock.depth == 0
     taken: list[bool] = []
-    other = Thread(target=lambda: taken.append(mutex.acquire(blocking=False)))
+    other = Thread(target=lambda: taken.append(lock.mutex.acquire(blocking=False)))
     other.start()
     other.join()
     assert taken == [True]
@@ -378,7 +378,7 @@ def test_an_interrupt_before_the_lock_is_given_back_does_not_keep_it(
 def test_a_lock_that_an_interrupt_left_is_not_taken_from_who_took_it_since(tmp_path: Path) -> None:
     """What is given back late is not given back while somebody works inside of it."""
     lock = Lock(os.fsencode(tmp_path / "lock"))
-    left = Held(lock, RLock())
+    left = Held(lock)
     left.__enter__()
     with Held(lock):
         del left

@@ -1,6 +1,5 @@
 """What one can see of a project: nothing here writes, and nothing waits for the lock."""
 
-import _thread
 import os
 import time
 
@@ -40,7 +39,6 @@ class Looking:
         self._opened = Store(home.store_path(root.id), root.id)
         self._around = Surroundings(root, home)
         self._cache: StatCache | None = None
-        self._mutex = _thread.RLock()
         self._process = os.getpid()
 
     def close(self) -> None:
@@ -347,8 +345,6 @@ class Looking:
             self._opened.lock.leave_to_original()
             self._opened = Store(self._home.store_path(self._root.id), self._root.id)
             self._cache = None
-            # Another thread may have had it when this copy was made, and is not here to free it.
-            self._mutex = _thread.RLock()
             self._process = os.getpid()
         return self._opened
 

@@ -259,7 +259,8 @@ class _Run:
             raise
         with self._held():
             reach.follow(self._ledger)
-            if order.covers(reach):
+            # The old packs are removed next, so the new ones must be there.
+            if order.covers(reach) and self._store.has_on_disk(made):
                 # Whether an error here means that it failed, only the ledger knows: nothing is
                 # removed then but by who asks it.
                 self._commit(order, merged.places, made, commit)

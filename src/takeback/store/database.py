@@ -2,6 +2,7 @@
 
 import os
 import stat
+from _thread import _local
 
 from takeback.errors import DamagedStoreError, UnsafeStoreError, UsageError
 from takeback.store import fsops, sqlite
@@ -72,6 +73,55 @@ def _size_of(path: bytes) -> int:
         return os.lstat(path).st_size
     except OSError:
         return 0
+
+
+class Connections:
+    """A connection to one database for each thread that asks.
+
+    On a shared one a thread would read, and roll back, what another has not committed yet. Each
+    is closed when its thread ends; SQLite's own connections must not be closed in a forked copy.
+    """
+
+    __slots__ = ("_is_closed", "_of_thread", "_path")
+
+    def __init__(self, path: bytes) -> None:
+        self._path = path
+        self._of_thread = _local()
+        self._is_closed = False
+
+    def mine(self) -> sqlite.Connection:
+        """The connection of this thread."""
+        own: _Own | None = getattr(self._of_thread, "own", None)
+        if own is None:
+            # Nothing may be opened, and perhaps made again, once the project is closed.
+            db = sqlite.connect(":memory:") if self._is_closed else connect(self._path)
+            own = self._of_thread.own = _Own(db)
+        if self._is_closed:
+            own.db.close()
+        return own.db
+
+    def close(self) -> None:
+        """Close that of this thread, and those of others when they ask again or end."""
+        self._is_closed = True
+        own: _Own | None = getattr(self._of_thread, "own", None)
+        if own is not None:
+            close(own.db, self._path)
+
+
+class _Own:
+    """The connection of one thread."""
+
+    __slots__ = ("_process", "db")
+
+    def __init__(self, db: sqlite.Connection) -> None:
+        self.db = db
+        self._process = os.getpid()
+
+    def __del__(self) -> None:
+        if self._process != os.getpid():
+            _left.append(self.db)
+        elif self.db not in _left:
+            self.db.close()
 
 
 class AsDamage:

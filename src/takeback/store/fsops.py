@@ -13,6 +13,7 @@ by the first system call, as a kernel is allowed to do.
 import errno
 import fcntl
 import os
+import stat
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -46,10 +47,14 @@ def create(path: "Path", *, dir_fd: "int | None" = None, mode: int = 0o600) -> i
 
 
 def open_or_create(path: "Path", *, mode: int = 0o600) -> int:
-    """Open a file of the store for reading and writing, making it when it is not there."""
+    """Open a plain file of the store for reading and writing, making it when it is not there."""
     _announce("open_or_create", path)
-    flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
-    return _with_mode(os.open(path, flags, mode), mode)
+    flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+    fd = os.open(path, flags, mode)
+    if not stat.S_ISREG(os.fstat(fd).st_mode):
+        os.close(fd)
+        raise OSError(errno.EINVAL, "it is not a plain file", path)
+    return _with_mode(fd, mode)
 
 
 def open_existing(path: "Path") -> int:

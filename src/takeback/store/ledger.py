@@ -8,7 +8,7 @@ that a payload can be forgotten later without breaking the chain.
 from takeback.errors import DamagedStoreError, UsageError
 from takeback.model import jsontext
 from takeback.store import events, fsops, projections, schema
-from takeback.store.database import AsDamage, close, connect, require_file
+from takeback.store.database import AsDamage, Connections, require_file
 from takeback.store.events import CHECKPOINT_TAKEN, Event, NewEvent
 from takeback.store.rows import CheckpointRow, pack_facts, row_facts
 from takeback.store.tables import Tables
@@ -51,7 +51,7 @@ class Ledger:
         self.path = path
         self._writable = writable
         require_file(path, create=writable)
-        self._db = connect(path)
+        self._connections = Connections(path)
         self._account = ""
         self._appended: tuple[int, bytes] | None = None
         self.end: tuple[int, bytes] | None = None
@@ -64,12 +64,17 @@ class Ledger:
                     fsops.sql(self._db, "PRAGMA journal_mode = WAL")
                 schema.prepare(self._db, writable)
         except BaseException:
-            self._db.close()
+            self._connections.mine().close()
             raise
+
+    @property
+    def _db(self) -> "Connection":
+        """The connection of this thread."""
+        return self._connections.mine()
 
     def close(self) -> None:
         """Close the database."""
-        close(self._db, self.path)
+        self._connections.close()
 
     def require_chain(self) -> None:
         """An error if the log is not as it was written."""

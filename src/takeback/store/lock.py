@@ -1,30 +1,36 @@
 """One advisory lock per project. It dies with its holder and is never deleted."""
 
 import os
+import stat
 import time
-from _thread import get_ident
+from _thread import RLock, get_ident
 
 from takeback.errors import BusyError, UnsafeStoreError
 from takeback.store import fsops
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    import _thread
     from collections.abc import Callable
 
 PATIENCE = 10.0
 _NOBODY = b" " * 10
 _FIRST_PAUSE = 0.002
 _LONGEST_PAUSE = 0.05
+_READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
 class Lock:
-    """The lock of one store folder, to be held by one process at a time."""
+    """The lock of one store folder, to be held by one thread of one process at a time.
 
-    __slots__ = ("_depth", "_fd", "_unclean", "path")
+    `mutex` keeps the threads of this process apart: the file lock and its depth belong to
+    whichever thread holds the mutex.
+    """
+
+    __slots__ = ("_depth", "_fd", "_unclean", "mutex", "path")
 
     def __init__(self, path: bytes) -> None:
         self.path = path
+        self.mutex = RLock()
         self._fd = -1
         self._depth = 0
         self._unclean = False
@@ -32,14 +38,7 @@ class Lock:
     @property
     def is_marked(self) -> bool:
         """Whether somebody holds it, or died while he did."""
-        try:
-            fd = os.open(self.path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
-        except OSError:
-            return False
-        try:
-            return _holder(fd) != ""
-        finally:
-            os.close(fd)
+        return _pid_in(_read(self.path, len(_NOBODY), 0)) != ""
 
     def acquire(self, patience: float = PATIENCE) -> bool:
         """Take the lock, waiting at most `patience` seconds; may be nested.
@@ -125,10 +124,11 @@ class Lock:
 class Held:
     """The lock, held for the length of a `with` block.
 
-    `recover` is called when it was taken, with whether its last holder died. An interrupt may come
-    in the very moment in which the block is left, before anything here can catch it; then the
-    lock is given back when nobody has this object any more, which is when the interrupt was dealt
-    with.
+    Threads of this process wait for each other as long as it takes, or not at all if `patience`
+    is 0. `recover` is called when it was taken, with whether its last holder died. An interrupt
+    may come in the very moment in which the block is left, before anything here can catch it;
+    then the lock is given back when nobody has this object any more, which is when the interrupt
+    was dealt with.
     """
 
     __slots__ = (
@@ -136,7 +136,6 @@ class Held:
         "_depth",
         "_is_leaving",
         "_lock",
-        "_mutex",
         "_patience",
         "_recover",
         "_thread",
@@ -145,14 +144,12 @@ class Held:
     def __init__(
         self,
         lock: Lock,
-        mutex: "_thread.RLock | None" = None,
         recover: "Callable[[bool], None] | None" = None,
         anchor: "Callable[[], bytes] | None" = None,
         patience: float = PATIENCE,
     ) -> None:
         self._lock = lock
         self._anchor = anchor
-        self._mutex = mutex
         self._recover = recover
         self._patience = patience
         self._depth = 0
@@ -160,8 +157,11 @@ class Held:
         self._is_leaving = False
 
     def __enter__(self) -> None:
-        if self._mutex is not None:
-            self._mutex.acquire()
+        if not self._lock.mutex.acquire(blocking=self._patience > 0):
+            raise BusyError(
+                "another thread of this program is working on this project",
+                hint="wait for it to finish, and try again",
+            )
         try:
             self._depth = self._lock.depth
             died = self._lock.acquire(self._patience)
@@ -169,8 +169,7 @@ class Held:
                 self._clean_up(self._recover, died)
         except BaseException:
             self._lock.back_to(self._depth)
-            if self._mutex is not None:
-                self._mutex.release()
+            self._lock.mutex.release()
             raise
         self._thread, self._is_leaving = get_ident(), False
 
@@ -199,8 +198,7 @@ class Held:
     def _let_go(self) -> None:
         self._lock.back_to(self._depth)
         self._thread = 0
-        if self._mutex is not None:
-            self._mutex.release()
+        self._lock.mutex.release()
 
     def __del__(self) -> None:
         # Not for another thread, and not if it was taken once more since, which only that
@@ -212,12 +210,17 @@ class Held:
 
 def read_anchor(path: bytes) -> bytes:
     """What the last holder who gave the lock back left in the lock file."""
+    return _read(path, 256, len(_NOBODY))
+
+
+def _read(path: bytes, length: int, offset: int) -> bytes:
+    """What a lock file holds; nothing if it is not a plain file."""
     try:
-        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        fd = os.open(path, _READ)
     except OSError:
         return b""
     try:
-        return os.pread(fd, 256, len(_NOBODY))
+        return os.pread(fd, length, offset) if stat.S_ISREG(os.fstat(fd).st_mode) else b""
     finally:
         os.close(fd)
 
@@ -244,5 +247,9 @@ def _still_there(fd: int, path: bytes) -> bool:
 
 
 def _holder(fd: int) -> str:
-    said = os.pread(fd, len(_NOBODY), 0).strip()
-    return f" (pid {said.decode()})" if said.isdigit() else ""
+    return _pid_in(os.pread(fd, len(_NOBODY), 0))
+
+
+def _pid_in(said: bytes) -> str:
+    pid = said.strip()
+    return f" (pid {pid.decode()})" if pid.isdigit() else ""

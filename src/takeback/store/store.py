@@ -21,10 +21,10 @@ from takeback.store.lock import PATIENCE, Held, Lock, read_anchor
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from takeback.store.objects import Objects
-    from takeback.store.packwrite import PackWriter
+    from takeback.store.packwrite import PackWriter, SealedPack
     from takeback.store.rows import CheckpointRow
 
 
@@ -46,12 +46,16 @@ class Store:
         self._objects: Objects | None = None
 
     def close(self) -> None:
-        """Close the ledger and all packs; a lock that an interrupt left with us goes, too."""
-        if self._objects is not None:
-            self._objects.close()
-        self.ledger.close()
-        self.lock.back_to(0)
-        self.upkeep.back_to(0)
+        """Close the ledger and all packs, when no other thread is at work.
+
+        A lock that an interrupt left with us goes, too.
+        """
+        with self.upkeep.mutex, self.lock.mutex:
+            if self._objects is not None:
+                self._objects.close()
+            self.ledger.close()
+            self.lock.back_to(0)
+            self.upkeep.back_to(0)
 
     @property
     def objects(self) -> "Objects":
@@ -221,6 +225,10 @@ class Store:
     def packs_size(self) -> int:
         """How many bytes the packs and their indexes take on disk."""
         return sum(size_of(self.packs_dir + b"/" + name) for name in os.listdir(self.packs_dir))
+
+    def has_on_disk(self, packs: "Iterable[SealedPack]") -> bool:
+        """Whether new packs are there, whole, before the ledger leads to them."""
+        return all(size_of(self.packs_dir + b"/" + p.name + b".pack") == p.size for p in packs)
 
     def stray_packs(self) -> "list[bytes]":
         """The packs on disk that no checkpoint was committed with."""
