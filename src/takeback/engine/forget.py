@@ -110,6 +110,8 @@ class Forgetting:
                 # Nothing was begun: the process died when it had just noted what it was about.
                 forgetting.end(self._store, noted[0].id)
             return None
+        for lost in self._store.check_anchor():
+            raise DamagedStoreError(lost, hint="`takeback verify` tells more; nothing was removed")
         id, phase = found
         if noted is None or phase == forgetting.PROVED:
             forgetting.end(self._store, id)
@@ -132,11 +134,7 @@ class Forgetting:
                 "a restore is not over yet: some program still writes to a file that it displaced",
                 hint="close that program, and run the command again; nothing was forgotten",
             )
-        if view.lost(store.git_dir):
-            raise DamagedStoreError(
-                "the ledger lost its end, and nobody knows what is in the packs of that part",
-                hint="`takeback verify` tells more; nothing was forgotten",
-            )
+        store.require_whole("nothing was forgotten")
         store.ledger.require_chain()
         texts = [text.decode("utf-8", "surrogateescape") for text in wish.texts]
         for event in store.ledger.events("WHERE request IS NOT NULL OR author IS NOT NULL"):

@@ -14,7 +14,7 @@ projects/ID/        0700
 import os
 import zlib
 
-from takeback.errors import BusyError
+from takeback.errors import BusyError, DamagedStoreError
 from takeback.store import fsops, home
 from takeback.store.ledger import Ledger
 from takeback.store.lock import PATIENCE, Held, Lock, read_anchor
@@ -132,7 +132,7 @@ class Store:
         found = [n for n in os.listdir(self.packs_dir) if n.startswith(b"tmp-")]
         found += [n for n in os.listdir(self.packs_dir) if n.endswith(b".tmp")]
         # When the ledger lost its end, the packs it does not know are all that is left of it.
-        if not view.lost(self.git_dir):
+        if not view.lost(self.git_dir) and not any(self.check_anchor()) and self._has_all_packs():
             found += self._strays()
         for name in found[:most]:
             fsops.unlink(self.packs_dir + b"/" + name)
@@ -147,7 +147,8 @@ class Store:
     def anchor(self) -> bytes:
         """Where the ledger ends, as this process left it; written into the lock file."""
         end = self.ledger.end
-        if end is None:
+        if end is None or (any(self.check_anchor()) and self.stray_packs()):
+            # The anchor that is there proves that the ledger lost what those packs are of.
             return b""
         said = b"%020d %s" % (end[0], end[1].hex().encode())
         return b"%s %08x\n" % (said, zlib.crc32(said))
@@ -162,6 +163,16 @@ class Store:
         found = self.ledger.link_of(int(seq))
         if found is None or found.hex().encode() != link:
             yield f"the ledger lost its end: event {int(seq)} was there and is not any more"
+
+    def require_whole(self, meaning: str) -> None:
+        """An error if the ledger lost its end: then nobody can tell what is needed."""
+        from takeback.store import view
+
+        what = next(iter((*self.check_anchor(), *self.check_view())), "")
+        if not what and view.lost(self.git_dir):
+            what = "the ledger lost its end, so nobody can tell what is needed"
+        if what:
+            raise DamagedStoreError(what, hint=f"`takeback verify` tells more; {meaning}")
 
     def check_view(self) -> "Iterator[str]":
         """Whether the git view shows more than the ledger knows."""
@@ -235,6 +246,11 @@ class Store:
         known = {name.encode() for name in self.ledger.packs().values()}
         names = (n for n in os.listdir(self.packs_dir) if n.startswith(b"pack-"))
         return sorted({n.rsplit(b".", 1)[0] for n in names} - known)
+
+    def _has_all_packs(self) -> bool:
+        """Whether each pack that the ledger knows is there; one that is not may be in another."""
+        there = set(os.listdir(self.packs_dir))
+        return all(n.encode() + b".pack" in there for n in self.ledger.packs().values())
 
     def _strays(self) -> "Iterator[bytes]":
         for stray in self.stray_packs():
