@@ -279,7 +279,8 @@ def _require_decided(plan: Plan, *, yes: bool) -> None:
             conflicts=tuple((remark.path, remark.reason) for remark in plan.conflicts),
         )
     if plan.doubts and not yes:
-        raise DecisionNeededError(plan.doubts[0], hint="`--yes` goes on all the same")
+        more = f" (and {len(plan.doubts) - 1:,} more)" if len(plan.doubts) > 1 else ""
+        raise DecisionNeededError(plan.doubts[0] + more, hint="`--yes` goes on all the same")
 
 
 def _conflicts_in_words(plan: Plan) -> str:

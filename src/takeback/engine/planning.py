@@ -177,7 +177,7 @@ class Planner:
             skipped=remarks(draft.skipped | beyond.skipped),
             shared=tuple(remark for remark in shared if within.cover(remark.path)),
             dependents=self._dependents(since, draft, taken) if verb == UNDO else (),
-            doubts=(*self._doubts(verb, newest), *elsewhere.doubts(outer)),
+            doubts=(*self._doubts(verb, chosen.items), *elsewhere.doubts(outer)),
             stays=tuple(dict.fromkeys(s for said in stays for s in said)) if verb == UNDO else (),
             passed_over=chosen.passed,
             paths=within.paths,
@@ -313,13 +313,16 @@ class Planner:
                     f"`{plan.entry}` was put back already", hint="`takeback log` shows it"
                 )
             self._select.require_kept_undo(undo, items)
-        doubts = self._doubts(plan.verb, items[0])
+        doubts = self._doubts(plan.verb, items)
         plan.doubts = (*doubts, *elsewhere.doubts(plan.changes))
 
-    def _doubts(self, verb: str, item: "Item") -> "tuple[str, ...]":
-        """What needs consent before a turn is taken back or put back."""
-        behind = late.doubts(self._ledger, item) if verb == UNDO else ()
-        return (*userwork.doubts(item, self._git), *behind)
+    def _doubts(self, verb: str, items: "Sequence[Item]") -> "tuple[str, ...]":
+        """What needs consent before turns are taken back or put back: the doubts of each."""
+        found: dict[str, None] = {}
+        for item in items:
+            behind = late.doubts(self._ledger, item) if verb == UNDO else ()
+            found |= dict.fromkeys((*userwork.doubts(item, self._git), *behind))
+        return tuple(found)
 
     def require_same_outside(self, plan: Plan) -> None:
         """An error if files outside are not as they were when a plan was made."""
