@@ -18,9 +18,11 @@
 | another kind    | changed                   | conflict                                     |
 | a binary, a link| changed                   | conflict                                     |
 
-Line endings, the byte order mark and the end of the last line stay as they are in *ours*.
+Lines are merged byte for byte. Where that clashes and sides end their lines in different ways,
+the endings do not count: what is in *ours* keeps its own. The byte order mark is that of *ours*.
 """
 
+from takeback.model import lines
 from takeback.model.made import Made
 from takeback.model.terms import YOU
 from takeback.model.tree import FOLDER, REGULAR, Entry
@@ -110,14 +112,69 @@ def _of_texts(
 
 
 def merge_texts(base: bytes, ours: bytes, theirs: bytes, merge: "Merge") -> "tuple[bytes, bool]":
-    """Merge texts in the manner of *ours*: its line endings, byte order mark and last line."""
+    """Merge texts as they are; if that clashes, also as if all their lines ended alike.
+
+    Whole files may end their lines in another way since, or one line may: that is no reason to
+    clash. Every line that is in *ours* stays as it is there, to the byte.
+    """
     mark = _BOM if ours.startswith(_BOM) else b""
-    ending = _ending_of(ours)
-    base, ours_plain, theirs = (_plain(text) for text in (base, ours, theirs))
-    data, clean = merge(base, ours_plain, theirs)
+    sides = [text.removeprefix(_BOM) for text in (base, ours, theirs)]
+    plain = [_plain(text) for text in sides]
+    data, clean = merge(*sides)
+    if not clean and plain != sides:
+        data, clean = merge(*plain)
+        endings = _endings_of(ours) or {b"\n"}
+        if clean or len(endings) > 1:
+            data = _with_endings(data, sides[1], sides[2])
+        else:
+            data = _marked(data, ours, endings.pop())
+    return mark + data, clean
+
+
+def _marked(data: bytes, ours: bytes, ending: bytes) -> bytes:
+    """A text with both sides in it, in the manner of *ours*."""
     if not ours.endswith((b"\n", b"\r")) and data.endswith(b"\n"):
         data = data[:-1]
-    return mark + data.replace(b"\n", ending), clean
+    return data.replace(b"\n", ending)
+
+
+def _with_endings(data: bytes, ours: bytes, theirs: bytes) -> bytes:
+    """A merge of plain lines with the endings that these lines have in the sides.
+
+    What comes back from *theirs* gets the endings of *ours* if each side has one way to end
+    lines, and they differ: then somebody gave the whole file other endings.
+    """
+    mine, wanted = lines.split(ours), lines.split(theirs)
+    merged = lines.split(data)
+    known, other = _endings_of(ours), _endings_of(theirs)
+    ending = known.pop() if len(known) == 1 else b""
+    is_converted = bool(ending) and len(other) == 1 and ending not in other
+    found: list[bytes] = []
+    from_ours, from_theirs = _sources(mine, merged), _sources(wanted, merged)
+    for at, line in enumerate(merged):
+        if at in from_ours:
+            found.append(mine[from_ours[at]])
+        elif at in from_theirs:
+            back = wanted[from_theirs[at]]
+            is_ended = is_converted and back.endswith(b"\n")
+            found.append(_body(back) + ending if is_ended else back)
+        else:
+            found.append(line)
+    for at, line in enumerate(found[:-1]):
+        # It was the last line of its side, and is not the last one any more.
+        found[at] = line if line.endswith(b"\n") else line + (ending or b"\n")
+    return b"".join(found)
+
+
+def _sources(side: "list[bytes]", merged: "list[bytes]") -> "dict[int, int]":
+    """Which line of a side stands where in a merge."""
+    found: dict[int, int] = {}
+    old = new = 0
+    end = (len(side), 0, 0, 0)
+    for start, after, _, next_new in (*lines.blocks(_plain_lines(side), merged), end):
+        found |= {new + step: old + step for step in range(start - old)}
+        old, new = after, next_new
+    return found
 
 
 def merged_with(since: "list[str]") -> str:
@@ -129,16 +186,23 @@ def merged_with(since: "list[str]") -> str:
 
 
 def _plain(text: bytes) -> bytes:
-    """A text with the endings of lines that all systems know, and one after the last."""
-    text = text.removeprefix(_BOM)
-    if b"\r\n" in text and text.count(b"\r\n") == text.count(b"\n"):
-        text = text.replace(b"\r\n", b"\n")
-    return text if text.endswith(b"\n") or not text else text + b"\n"
+    """A text with the ending of lines that all systems know, also after the last."""
+    return b"".join(_plain_lines(lines.split(text)))
 
 
-def _ending_of(text: bytes) -> bytes:
-    lines = text.count(b"\n")
-    return b"\r\n" if lines and text.count(b"\r\n") == lines else b"\n"
+def _plain_lines(text: "list[bytes]") -> "list[bytes]":
+    return [_body(line) + b"\n" for line in text]
+
+
+def _body(line: bytes) -> bytes:
+    return line.removesuffix(b"\r\n") if line.endswith(b"\r\n") else line.removesuffix(b"\n")
+
+
+def _endings_of(text: bytes) -> "set[bytes]":
+    """The ways in which lines of a text end."""
+    windows, every = text.count(b"\r\n"), text.count(b"\n")
+    found = {b"\r\n"} if windows else set()
+    return found | {b"\n"} if every > windows else found
 
 
 def _with_mode(entry: Entry, mode: int) -> Entry:
