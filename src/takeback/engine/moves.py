@@ -11,13 +11,14 @@ from takeback.model.tree import LINK, REGULAR
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Collection, Iterable, Mapping
     from typing import Protocol
 
     from takeback.engine.reverts import Fold, Taken
     from takeback.engine.wishes import View
     from takeback.model.tree import Entry
     from takeback.store.ledger import Ledger
+    from takeback.store.mergefile import Signature
 
     Renames = dict[bytes, set[bytes]]
     At = Callable[[bytes], Entry | None]
@@ -35,12 +36,18 @@ if TYPE_CHECKING:
 SIMILAR = 60
 """How much of a file must be there under another name, in percent, to take it for the same."""
 _LARGEST = 1 << 20
-_MOST_COMPARED = 100
+_LIMIT = 400
+"""As git's rename limit: files are compared if there are at most so many times so many pairs."""
+_MOST_READ = 10 * _LIMIT
 _MADE_SINCE = (
     "SELECT path, origin FROM deltas WHERE checkpoint > ?1 AND verb IN ('create', 'rename', 'link')"
     " AND (who <> 'restore' OR origin IS NOT NULL)"
     " AND (turn IS NULL OR turn NOT IN (SELECT value FROM json_each(?2)))"
     " ORDER BY checkpoint"
+)
+_MADE_BY_RESTORES = (
+    "SELECT count(DISTINCT path) FROM deltas"
+    " WHERE checkpoint > ? AND who = 'restore' AND verb = 'create'"
 )
 _MADE_INSTEAD = (
     "SELECT made.path FROM deltas gone JOIN deltas made ON made.checkpoint = gone.checkpoint"
@@ -117,18 +124,23 @@ def moves(
     new = {p: e for p, e in known.items() if _is_file(e.runs[-1][1]) and not e.runs[-1][0]}
     chains = [_chain([known[n] for n in names]) for names in _distinct(renames)]
     found = [Move(*chain) for chain in chains if chain]
-    for path in sorted(new.keys() - renames.keys()):
-        is_changed = not is_same(now.at(path), new[path].runs[0][1])
+    went = {name: old[name].runs[0][0] for name in sorted(old.keys() - renames.keys())}
+    returned = [name for name in went if now.at(name) is not None]
+    came = sorted(new.keys() - renames.keys())
+    changed = {path for path in came if not is_same(now.at(path), new[path].runs[0][1])}
+    search = Search(
+        read, went, len(changed) * len(went) + (len(came) - len(changed)) * len(returned)
+    )
+    for path in came:
+        last = new[path].runs[0][1]
         left = {
-            name: old[name].runs[0][0]
-            for name in sorted(old.keys() - renames.keys())
-            if is_changed or now.at(name) is not None
-            if new[path].is_forward or was(new[path].first - 1, name) is not None
+            name: went[name]
+            for name in search.candidates(last, went if path in changed else returned)
+            if name in old and (new[path].is_forward or was(new[path].first - 1, name) is not None)
         }
-        if left:
-            name = most_like(new[path].runs[0][1], left, read)
-            if name is not None:
-                found.append(Move(old.pop(name), new[path]))
+        name = search.most_like(last, left)
+        if name is not None:
+            found.append(Move(old.pop(name), new[path]))
     return found
 
 
@@ -154,26 +166,58 @@ def _chain(group: "list[Taken]") -> "list[Taken]":
     return chain if went and came and is_whole and is_file else []
 
 
-def most_like(
-    wanted: "Entry | None", among: "Mapping[bytes, Entry | None]", read: "Read"
-) -> "bytes | None":
-    """The name of the file that is most like another, if one is like it enough."""
-    if wanted is None or wanted.kind != REGULAR or not 0 < wanted.size <= _LARGEST:
-        return None
-    like = [
-        (name, entry)
-        for name, entry in among.items()
-        if entry is not None and entry.kind == REGULAR and not entry.reason
-        if wanted.size // 3 <= entry.size <= wanted.size * 3
-    ]
-    if not like:
-        return None
-    from takeback.store.mergefile import similarity
+class Search:
+    """Finds the file that is most like another, among those that `known` names.
 
-    text = read(wanted)
-    likeness = [(similarity(text, read(e)), name) for name, e in like[:_MOST_COMPARED]]
-    best, name = max(likeness)
-    return name if best >= SIMILAR else None
+    The same content is found by its hash, however many files there are. Others are compared one by
+    one, so only as long as there are not too many `pairs` of files.
+    """
+
+    def __init__(self, read: "Read", known: "Mapping[bytes, Entry | None]", pairs: int) -> None:
+        self._read = read
+        self._signatures: dict[bytes, Signature] = {}
+        self._by_hash: dict[bytes, list[bytes]] = {}
+        self.is_limited = pairs > _LIMIT * _LIMIT or len(known) > _MOST_READ
+        if self.is_limited:
+            for name, entry in known.items():
+                if _is_file(entry) and entry is not None:
+                    self._by_hash.setdefault(entry.strong, []).append(name)
+
+    def candidates(self, wanted: "Entry | None", names: "Collection[bytes]") -> "Collection[bytes]":
+        """The names among which it is worth looking."""
+        if not self.is_limited or not names:
+            return names
+        return self._by_hash.get(wanted.strong, ()) if wanted is not None else ()
+
+    def most_like(
+        self, wanted: "Entry | None", among: "Mapping[bytes, Entry | None]"
+    ) -> "bytes | None":
+        """The name of the file that is most like another, if one is like it enough."""
+        if wanted is None or wanted.kind != REGULAR or not wanted.size:
+            return None
+        likeness = [
+            (self._similarity(wanted, entry), name)
+            for name, entry in among.items()
+            if entry is not None and entry.kind == REGULAR and not entry.reason
+            if wanted.size // 3 <= entry.size <= wanted.size * 3
+        ]
+        best, name = max(likeness, default=(0, b""))
+        return name if best >= SIMILAR else None
+
+    def _similarity(self, one: "Entry", other: "Entry") -> int:
+        if one.strong == other.strong:
+            return 100
+        if self.is_limited or one.size > _LARGEST:
+            return 0
+        return self._signature(one).similarity(self._signature(other))
+
+    def _signature(self, entry: "Entry") -> "Signature":
+        known = self._signatures.get(entry.strong)
+        if known is None:
+            from takeback.store.mergefile import Signature
+
+            known = self._signatures[entry.strong] = Signature(self._read(entry))
+        return known
 
 
 def _is_file(entry: "Entry | None") -> bool:
@@ -184,29 +228,55 @@ class RenamedSince:
     """Finds under which name somebody keeps a file that was renamed after it was left."""
 
     def __init__(
-        self, ledger: "Ledger", read: "Read", first: int, turns: "tuple[int, ...]"
+        self,
+        ledger: "Ledger",
+        read: "Read",
+        first: int,
+        turns: "tuple[int, ...]",
+        now: "At",
+        lost: int,
     ) -> None:
         self._ledger = ledger
         self._read = read
         self._span = (first, jsontext.dumps(turns))
+        self._now = now
+        self._lost = lost
+        """How many files may be looked for."""
         self._made: dict[bytes, bytes | None] | None = None
+        self._made_from: dict[bytes, list[bytes]] = {}
+        self._search: Search | None = None
 
     def find(self, path: bytes, left: "Entry | None", at: "At") -> "bytes | None":
         """Where a file is that was left at a path, `at` tells what is where; None if nowhere."""
         if left is None or left.reason or left.kind not in (REGULAR, LINK):
             return None
-        return (
-            self._by_log(path, at)
-            or self._by_content(left, at)
-            or most_like(left, {name: at(name) for name in self._made_instead(path)}, self._read)
-            or most_like(left, {name: at(name) for name in self._candidates()}, self._read)
-        )
+        made = self._candidates()
+        found = self._by_log(path, at)
+        if found is not None:
+            return found
+        search = self._searching(made)
+        same = self._by_content(left, search.candidates(left, made), at)
+        if same is not None or search.is_limited:
+            return same
+        return search.most_like(
+            left, {name: at(name) for name in self._made_instead(path)}
+        ) or search.most_like(left, {name: at(name) for name in made})
 
     def _candidates(self) -> "dict[bytes, bytes | None]":
         """What others made since, and from what, as far as the log tells."""
         if self._made is None:
             self._made = dict(self._ledger.rows(_MADE_SINCE, self._span))
+            for name, origin in self._made.items():
+                if origin is not None:
+                    self._made_from.setdefault(origin, []).append(name)
         return self._made
+
+    def _searching(self, made: "dict[bytes, bytes | None]") -> Search:
+        if self._search is None:
+            instead = int(self._ledger.rows(_MADE_BY_RESTORES, self._span[:1])[0][0])
+            pairs = (len(made) + instead) * self._lost
+            self._search = Search(self._read, {name: self._now(name) for name in made}, pairs)
+        return self._search
 
     def _made_instead(self, path: bytes) -> "list[bytes]":
         """What restores made when they removed a path: an old name with another content."""
@@ -215,7 +285,7 @@ class RenamedSince:
     def _by_log(self, path: bytes, at: "At") -> "bytes | None":
         seen, name = {path}, path
         while True:
-            names = [new for new, origin in self._candidates().items() if origin == name]
+            names = self._made_from.get(name, [])
             for new in names:
                 if _is_file(at(new)):
                     return new
@@ -225,8 +295,8 @@ class RenamedSince:
             name = unseen[0]
             seen.add(name)
 
-    def _by_content(self, left: "Entry", at: "At") -> "bytes | None":
-        for name in self._candidates():
+    def _by_content(self, left: "Entry", names: "Collection[bytes]", at: "At") -> "bytes | None":
+        for name in names:
             entry = at(name)
             if entry is None or entry.reason or entry.kind != left.kind or not entry.size:
                 continue

@@ -190,7 +190,9 @@ class Planner:
     ) -> Draft:
         """What becomes of each path; of a rename, both names together."""
         first = min((each.first for each in taken), default=0)
-        named = RenamedSince(self._ledger, self._trees.content, first, chosen.turns)
+        lost = sum(each.runs[0][1] is not None and not self.now.at(each.path) for each in taken)
+        read = self._trees.content
+        named = RenamedSince(self._ledger, read, first, chosen.turns, self.now.at, lost)
         draft = Draft(self.now, self._merging, named)
         renames = renamed(taken)
         others = other_sides(renames, within.cover)
@@ -256,7 +258,8 @@ class Planner:
         then, now = (Saved(objects, each, self._ledger) for each in (row, self._row))
         chosen = Chosen(lookup.choose((now, then), paths, self._place))
         view = View(self._trees, row)
-        named = RenamedSince(self._ledger, self._trees.content, row.number, ())
+        read = self._trees.content
+        named = RenamedSince(self._ledger, read, row.number, (), self.now.at, 0)
         draft = Draft(self.now, self._merging, named)
         for found in differences(now, then, chosen.paths):
             draft.exactly(found, view.at)

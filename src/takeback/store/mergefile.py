@@ -87,24 +87,32 @@ def merge(base: bytes, ours: bytes, theirs: bytes, labels: "tuple[bytes, bytes, 
         library.git_merge_file_result_free(ctypes.byref(result))
 
 
+class Signature:
+    """What a text is compared by, to find renames: made once, and compared with many."""
+
+    __slots__ = ("_handle", "_library")
+
+    def __init__(self, text: bytes) -> None:
+        self._handle = ctypes.c_void_p()
+        self._library = _load()
+        self._library.git_hashsig_create(
+            ctypes.byref(self._handle), text, ctypes.c_size_t(len(text)), _SMALL_FILES_TOO
+        )
+
+    def __del__(self) -> None:
+        if self._handle.value is not None:
+            self._library.git_hashsig_free(self._handle)
+
+    def similarity(self, other: "Signature") -> int:
+        """How much two texts have in common, in percent, as libgit2 measures it."""
+        if self._handle.value is None or other._handle.value is None:
+            return 0
+        return max(0, int(self._library.git_hashsig_compare(self._handle, other._handle)))
+
+
 def similarity(one: bytes, other: bytes) -> int:
     """How much two texts have in common, in percent, as libgit2 measures it for renames."""
-    if one == other:
-        return 100
-    library = _load()
-    signatures = [ctypes.c_void_p(), ctypes.c_void_p()]
-    try:
-        for signature, text in zip(signatures, (one, other), strict=True):
-            made = library.git_hashsig_create(
-                ctypes.byref(signature), text, ctypes.c_size_t(len(text)), _SMALL_FILES_TOO
-            )
-            if made != 0:
-                return 0
-        return max(0, int(library.git_hashsig_compare(*signatures)))
-    finally:
-        for signature in signatures:
-            if signature.value is not None:
-                library.git_hashsig_free(signature)
+    return 100 if one == other else Signature(one).similarity(Signature(other))
 
 
 def _load() -> ctypes.CDLL:
