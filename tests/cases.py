@@ -80,6 +80,11 @@ class Work:
         """The permission bits of something."""
         return (self.tree / name).lstat().st_mode & 0o7777
 
+    def written(self, name: str) -> "tuple[int, ...]":
+        """What tells that a file was written or replaced; reading it changes nothing of it."""
+        found = (self.tree / name).lstat()
+        return found.st_ino, found.st_mode, found.st_size, found.st_mtime_ns, found.st_ctime_ns
+
     def picture(self) -> oracle.Picture:
         """All that is in the tree, but git's own files."""
         whole = oracle.picture(self.tree)

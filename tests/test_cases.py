@@ -76,12 +76,12 @@ def test_codex_undo_does_not_touch_unrelated_files(work: Work) -> None:
     work.repository(a_txt="1\n", tracked_txt="t\n", _gitignore="*.log\n")
     work.write(untracked_txt="u\n", ignored_log="i\n")
     others = ("tracked.txt", "untracked.txt", "ignored.log", ".gitignore")
-    before = {name: (work.tree / name).stat() for name in others}
+    before = {name: work.written(name) for name in others}
     with work.turn():
         work.write(a_txt="2\n", temp_txt="x\n")
     work.undo()
     assert work.has_none("temp.txt")
-    assert {name: (work.tree / name).stat() for name in others} == before
+    assert {name: work.written(name) for name in others} == before
 
 
 def test_codex_undo_sequential_turns_consumes_snapshots(work: Work) -> None:
