@@ -161,8 +161,9 @@ def test_ages_are_understood(given: object, days: float | None) -> None:
 
 @pytest.mark.parametrize(
     ("given", "size"),
-    [("5 GB", 5 * 10**9), ("800M", 800 * 10**6), (12, 12), ("1.5 kB", 1500), ("0", 0), ("7b", 7)],
-)
+    [("5 GB", 5 * 10**9), ("800M", 800 * 10**6), (12, 12), ("1.5 kB", 1500), ("0", 0), ("7b", 7),
+     ("5 GiB", 5 << 30), ("5Gi", 5 << 30), ("1.5 kib", 1536)],
+)  # fmt: skip
 def test_sizes_are_understood(given: object, size: int) -> None:
     """A size is a number of bytes, or has a unit."""
     assert retention.size(given) == size

@@ -26,6 +26,7 @@ AGE, TO_SIZE, ASKED = "age", "size", "asked"
 
 _DAY = 86_400 * 10**9
 _UNITS = {"": 1, "b": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
+_UNITS |= {"ki": 1 << 10, "mi": 1 << 20, "gi": 1 << 30, "ti": 1 << 40}
 _SPANS = {"": 1.0, "d": 1.0, "w": 7.0, "m": 30.0, "y": 365.0, "h": 1 / 24}
 
 _NEWEST = "SELECT coalesce(max(number), 0) FROM checkpoints"
@@ -125,9 +126,9 @@ def age(given: object) -> "float | None":
 
 
 def size(given: object) -> int:
-    """A size in bytes: `5 GB`, `800M`, or a number."""
+    """A size in bytes: `5 GB` (powers of 1000), `5 GiB` (powers of 1024), or a number."""
     number, unit = _parted(given)
-    unit = unit.removesuffix("ib").removesuffix("b") if len(unit) > 1 else unit
+    unit = unit.removesuffix("b") if len(unit) > 1 else unit
     if number is None or unit not in _UNITS or number < 0:
         raise UsageError(f"`{given}` is no size", hint="`5 GB` and `800 MB` are")
     return int(number * _UNITS[unit])

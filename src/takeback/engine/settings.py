@@ -27,9 +27,6 @@ _HINTS = {
     NAMES: 'such as build,dist or \'["build", "dist"]\'',
     COMMANDS: 'such as \'[["reindex", "--changed"]]\'',
 }
-_SIZES = {"": 1, "b": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
-_BINARY = {"ki": 1 << 10, "mi": 1 << 20, "gi": 1 << 30, "ti": 1 << 40}
-_AGES = ("", "h", "d", "w", "m", "y")
 
 
 class Setting:
@@ -103,10 +100,13 @@ def _is_size(value: object) -> bool:
 
 
 def _is_age(value: object) -> bool:
-    if isinstance(value, str):
-        number, unit = _parted(value)
-        return value == "forever" or (number is not None and unit in _AGES)
-    return _is_number(value)
+    if not isinstance(value, str):
+        return _is_number(value)
+    try:
+        retention.age(value)
+    except UsageError:
+        return False
+    return True
 
 
 _CHECKS: "dict[str, Check]" = {
@@ -122,18 +122,11 @@ _CHECKS: "dict[str, Check]" = {
 
 
 def _bytes(text: str) -> "int | None":
-    """`5 GB` in bytes."""
-    number, unit = _parted(text)
-    unit = unit.removesuffix("b") if len(unit) > 1 else unit
-    factor = _BINARY.get(unit, _SIZES.get(unit))
-    return None if number is None or factor is None else int(number * factor)
-
-
-def _parted(text: str) -> "tuple[float | None, str]":
-    lower = text.strip().lower()
-    digits = lower.rstrip("abcdefghijklmnopqrstuvwxyz ")
-    is_plain = digits.replace(".", "", 1).isdecimal() and digits.isascii() and len(digits) < 18
-    return float(digits) if is_plain else None, lower[len(digits) :].strip()
+    """A size in bytes; None if the text is not a size."""
+    try:
+        return retention.size(text)
+    except UsageError:
+        return None
 
 
 def _number(text: str) -> object:
