@@ -4,14 +4,32 @@ The launcher runs this file with `python -I -S`: nothing comes in from the envir
 current folder or `site`, and a start is several milliseconds shorter. The price is that the two
 folders which hold our code are named here. They go last, so nothing in them hides a module of
 Python itself.
+
+`python -m takeback` finds the current folder and `PYTHONPATH` in the path of modules. What an
+agent wrote there must not run, so it starts once more, isolated, or takes the folder away.
 """
 
+import os
 import sys
 
+_UNSAFE = ("PATH", "HOME", "PYCACHEPREFIX", "USERBASE", "PLATLIBDIR", "WARNINGS")
+_source = __file__.removesuffix("/takeback/__main__.py")
+
+if __name__ == "__main__" and not sys.flags.isolated:
+    if any("PYTHON" + name in os.environ for name in _UNSAFE):
+        _options = ["-I", "-B"] if sys.flags.dont_write_bytecode else ["-I"]
+        os.execv(sys.executable, [sys.executable, *_options, __file__, *sys.argv[1:]])  # noqa: S606
+    if not sys.flags.safe_path:
+        del sys.path[0]  # the current folder, or the one of this file
+
 if sys.flags.no_site:
-    _source = __file__.removesuffix("/takeback/__main__.py")
     _version = f"python{sys.version_info[0]}.{sys.version_info[1]}"
     sys.path += [_source, f"{_source}/../.venv/lib/{_version}/site-packages"]
+elif __name__ == "__main__" and "takeback" not in sys.modules:
+    # This Takeback, whichever is installed beside this Python; for all else its folder goes last.
+    sys.path.insert(0, _source)
+    __import__("takeback")
+    sys.path.append(sys.path.pop(0))
 
 try:
     if __name__ == "__main__" and sys.argv[1:] == ["hook"]:
