@@ -245,6 +245,7 @@ class Capturing(Looking):
 
     def _recover(self, died: bool) -> None:
         """Mend what the last holder of the lock left, if it died."""
+        self.ledger.refuse_newer()
         if died:
             self._let_go_of_forgotten()
             self._store.recover()

@@ -245,7 +245,9 @@ class Forgetting:
 
     def _beside(self) -> "list[bytes]":
         """Everything beside the packs of now: old packs, half-written ones, what git made."""
-        folder, known = self._store.packs_dir, set(self._store.ledger.packs().values())
+        folder, ledger = self._store.packs_dir, self._store.ledger
+        ledger.refuse_newer()
+        known = {*ledger.packs().values(), *ledger.foreign_packs().values()}
         ours = {name.encode() + suffix for name in known for suffix in (b".pack", b".idx")}
         return [folder + b"/" + name for name in sorted(os.listdir(folder)) if name not in ours]
 

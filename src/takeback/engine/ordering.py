@@ -29,8 +29,11 @@ class Order:
         for found, place, _, checkpoint in reach.marks:
             if not gone(checkpoint):
                 live[place] += self._catalog.sizes[found]
-        self.dead = {place for place, size in enumerate(live) if not size}
-        self.rewritten = _chosen(live, self._catalog.bytes, share, full=full) - self.dead
+        for place in reach.foreign:
+            live[place] = 0  # it is left alone, so others need not be put in order with it
+        self.dead = {place for place, size in enumerate(live) if not size} - reach.foreign
+        chosen = _chosen(live, self._catalog.bytes, share, full=full)
+        self.rewritten = chosen - self.dead - reach.foreign
         self.freed = sum(
             self._catalog.bytes[place] - live[place] for place in self.dead | self.rewritten
         )
@@ -48,7 +51,9 @@ class Order:
         """Whether nothing that was marked since is in a pack that goes."""
         going = self.rewritten | self.dead
         since = range(self._seen, len(reach.marks))
-        return all(reach.marks[at][1] not in going for at in since)
+        return going.isdisjoint(reach.foreign) and all(
+            reach.marks[at][1] not in going for at in since
+        )
 
     def moved(self) -> "Iterable[tuple[int, bytes]]":
         """Numbers that lead to another pack now, with the one that they led to."""

@@ -146,6 +146,8 @@ class Reach:
         self._known = bytearray()
         self._checkpoint = 0
         self._event = 0
+        self.foreign: set[int] = set()
+        """The packs of which only a newer program knows what is needed."""
 
     # -- what to begin with ----------------------------------------------------------------
 
@@ -155,6 +157,7 @@ class Reach:
         """
         self._event = ledger.last_event()
         self.catalog.follow(ledger)
+        self._foreign(ledger.foreign_packs())
         rows = [row for row in ledger.checkpoints() if row.gone is None]
         self._checkpoint = rows[0].number if rows else 0
         for done, row in enumerate(rows):
@@ -172,6 +175,7 @@ class Reach:
     def follow(self, ledger: "Ledger") -> None:
         """Mark what came since; with the lock held, or in a ledger that stands still."""
         self.catalog.follow(ledger)
+        self._foreign(ledger.foreign_packs(self._event))
         for event in ledger.events(_SINCE, (self._event,)):
             self._event = event.seq
             if event.kind in _SAVED:
@@ -183,6 +187,13 @@ class Reach:
                 self.checkpoint(row)
             self._checkpoint = number
         self._journal(ledger)
+
+    def _foreign(self, packs: "dict[int, str]") -> None:
+        """Note where packs are now that events of unknown kinds name."""
+        for number, name in packs.items():
+            places = {self.catalog.numbers.get(number, _NONE)}
+            places |= {n for n, known in enumerate(self.catalog.names) if known == name.encode()}
+            self.foreign |= places - {_NONE}
 
     def _outside(self, ledger: "Ledger", floor: int) -> None:
         """What files outside held around turns and restores that are kept, and since then."""

@@ -6,7 +6,7 @@ preview, and, once something was forgotten, the proof that nothing is left to do
 
 from takeback.engine.purge import Purge, fresh_manifests
 from takeback.engine.redaction import ForgottenTurn, Redaction
-from takeback.errors import DamagedStoreError
+from takeback.errors import DamagedStoreError, NewerStoreError
 from takeback.model.forget import GONE, TURN, Touched
 from takeback.model.tree import NO_HASH, NO_OBJECT
 from takeback.store import events, view
@@ -73,6 +73,11 @@ class Rewriting:
 
     def run(self) -> None:
         """Go through everything."""
+        if self._store.ledger.foreign_packs():
+            raise NewerStoreError(
+                "a newer Takeback stored something of which this one cannot tell what it holds",
+                hint="update Takeback, and run the command again",
+            )
         # The events first: whether a content is needed outside has to be known with the trees.
         for event in self._store.ledger.events():
             self._events += self._redaction.of(event) != event.payload

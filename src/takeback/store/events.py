@@ -46,8 +46,39 @@ CONVERSATION_REWOUND = "ConversationRewound"
 CONVERSATION_COPIED = "ConversationCopied"
 SESSION_TOLD = "SessionTold"
 
+KINDS = (
+    CHECKPOINT_TAKEN,
+    CHECKPOINT_NAMED,
+    SESSION_STARTED,
+    SESSION_RESUMED,
+    SESSION_ENDED,
+    TURN_STARTED,
+    TURN_RESUMED,
+    TURN_ENDED,
+    STEP_STARTED,
+    STEP_DETACHED,
+    STEP_ENDED,
+    RESTORE_APPLIED,
+    RESTORE_TAKEN_BACK,
+    RESTORE_SET_ASIDE,
+    SAVES_RESCUED,
+    TEXTS_MERGED,
+    OUTSIDE_SEEN,
+    CHECKPOINT_KEPT,
+    CHECKPOINT_RELEASED,
+    HISTORY_TRIMMED,
+    PACKS_MERGED,
+    FORGOTTEN,
+    CONVERSATION_REWOUND,
+    CONVERSATION_COPIED,
+    SESSION_TOLD,
+)
+"""Every kind that this program knows; newer ones may write others."""
+
 NO_CHAIN = bytes(32)
+_MOST, _MOST_PACKS = 1 << 62, 1 << 31
 _INSERT = "INSERT INTO events VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, NULL)"
+_UNKNOWN = f"WHERE seq > ? AND kind NOT IN ({', '.join('?' * len(KINDS))}) ORDER BY seq"
 _SELECT = "SELECT seq, kind, at, author, request, parents, payload FROM events "
 
 
@@ -174,6 +205,25 @@ def _as_event(row: "tuple[object, ...]") -> Event:
         raise DamagedStoreError(f"event {seq} of the ledger cannot be read") from None
     texts = [None if text is None else str(text) for text in (author, request)]
     return Event(seq, kind, at, texts[0], texts[1], above, said)
+
+
+def unknown(db: "Connection", since: int = 0) -> "Iterator[Event]":
+    """Events of kinds that this program does not know, after the event `since`."""
+    yield from read(db, _UNKNOWN, (since, *KINDS))
+
+
+def packs_in(payload: object) -> "list[tuple[int, str, int, int]]":
+    """The packs that an event of any kind names, as far as they are told as usual."""
+    told = payload.get("packs") if isinstance(payload, dict) else None
+    rows = [row[:4] for row in told if isinstance(row, list)] if isinstance(told, list) else []
+    return [
+        (number, name, size, objects)
+        for number, name, size, objects in (row for row in rows if len(row) == 4)
+        if isinstance(name, str)
+        and name.startswith("pack-")
+        and all(type(n) is int and 0 <= n < _MOST for n in (number, size, objects))
+        and number < _MOST_PACKS
+    ]
 
 
 def with_request(db: "Connection", request: str) -> "Event | None":

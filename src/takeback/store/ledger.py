@@ -61,6 +61,7 @@ class Ledger:
         try:
             with AsDamage("opened"):
                 if writable:
+                    schema.refuse_newer(self._db)
                     fsops.sql(self._db, "PRAGMA journal_mode = WAL")
                 schema.prepare(self._db, writable)
         except BaseException:
@@ -162,7 +163,24 @@ class Ledger:
 
     def next_pack(self) -> int:
         """The number that the next pack gets."""
-        return self._number("SELECT coalesce(max(number), 0) + 1 FROM packs")
+        number = self._number("SELECT coalesce(max(number), 0) + 1 FROM packs")
+        since = self._number("SELECT coalesce(max(event), 0) FROM checkpoints")
+        try:
+            # Those before that checkpoint have lower numbers than its packs.
+            return max([number, *(n + 1 for n in self.foreign_packs(since))])
+        except DamagedStoreError:
+            return number
+
+    def foreign_packs(self, since: int = 0) -> "dict[int, str]":
+        """The packs that events of unknown kinds name, which only a newer program understands."""
+        with AsDamage("read"):
+            found = [events.packs_in(event.payload) for event in events.unknown(self._db, since)]
+        return {number: name for packs in found for number, name, _, _ in packs}
+
+    def refuse_newer(self) -> None:
+        """An error if a newer program changed the format since this was opened."""
+        with AsDamage("read"):
+            schema.refuse_newer(self._db)
 
     def link_of(self, seq: int) -> "bytes | None":
         """The link of one event; None if there is no such event."""

@@ -38,10 +38,13 @@ _SESSION = "INSERT INTO sessions VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 
 
 def apply(to: Tables, event: "Event") -> None:
-    """Let the tables follow one event. What is not known here changes nothing."""
+    """Let the tables follow one event. Of a kind that is not known here, only its packs."""
     handler = _APPLY.get(event.kind)
     if handler is not None and event.payload is not None:
         handler(to, event, event.payload)
+    elif event.kind not in events.KINDS:
+        for pack in events.packs_in(event.payload):
+            fsops.sql(to.db, "INSERT OR IGNORE INTO pack_rows VALUES (?, ?, ?, ?)", pack)
 
 
 def replay(source: "Connection", target: "Connection") -> None:
@@ -80,8 +83,9 @@ def _checkpoint_taken(to: Tables, event: "Event", said: "Said") -> None:
 
 
 def _add_packs(to: Tables, said: "Said") -> None:
+    # An older program may have given a number once more that an event of unknown kind names.
     for pack in _list(said.get("packs")):
-        fsops.sql(to.db, "INSERT INTO pack_rows VALUES (?, ?, ?, ?)", tuple(_list(pack)))  # type: ignore[arg-type]
+        fsops.sql(to.db, "INSERT OR REPLACE INTO pack_rows VALUES (?, ?, ?, ?)", tuple(_list(pack)))  # type: ignore[arg-type]
 
 
 def _add_deltas(

@@ -170,14 +170,15 @@ def refuse_newer(db: "Connection") -> int:
 def _bring_up_to_date(db: "Connection") -> None:
     fsops.sql(db, "BEGIN IMMEDIATE")
     try:
-        # Another process may have done it while this one waited.
-        version = _number(db, "PRAGMA user_version")
+        # Another process may have done it while this one waited, and perhaps a newer program.
+        version = refuse_newer(db)
         if version == 0:
             make(db, ALL)
             fsops.sql(db, f"PRAGMA application_id = {APPLICATION}")
         elif version < VERSION:
             _follow_anew(db, version)
-        fsops.sql(db, f"PRAGMA user_version = {VERSION}")
+        if version < VERSION:
+            fsops.sql(db, f"PRAGMA user_version = {VERSION}")
         fsops.sql(db, "COMMIT")
     except BaseException:
         if db.in_transaction:

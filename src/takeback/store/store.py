@@ -129,6 +129,7 @@ class Store:
         """
         from takeback.store import view
 
+        self.ledger.refuse_newer()
         found = [n for n in os.listdir(self.packs_dir) if n.startswith(b"tmp-")]
         found += [n for n in os.listdir(self.packs_dir) if n.endswith(b".tmp")]
         # When the ledger lost its end, the packs it does not know are all that is left of it.
@@ -242,8 +243,9 @@ class Store:
         return all(size_of(self.packs_dir + b"/" + p.name + b".pack") == p.size for p in packs)
 
     def stray_packs(self) -> "list[bytes]":
-        """The packs on disk that no checkpoint was committed with."""
-        known = {name.encode() for name in self.ledger.packs().values()}
+        """The packs on disk that no event names."""
+        named = (*self.ledger.packs().values(), *self.ledger.foreign_packs().values())
+        known = {name.encode() for name in named}
         names = (n for n in os.listdir(self.packs_dir) if n.startswith(b"pack-"))
         return sorted({n.rsplit(b".", 1)[0] for n in names} - known)
 

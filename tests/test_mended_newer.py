@@ -1,0 +1,233 @@
+"""What a newer program wrote: an older one respects its packs, its numbers and its format.
+
+The newer program is played by this file, which writes events, packs and the format with nothing of
+Takeback, as the notes on the store say they are made.
+"""
+
+import hashlib
+import json
+import os
+import sqlite3
+import struct
+import threading
+import zlib
+from pathlib import Path
+
+import pytest
+
+import takeback
+from history import command
+from takeback import Project
+
+KIND = "MoonLanded"
+NEWER = 99
+PAUSE = 0.3
+"""Long enough for a thread to come to the ledger. If it was not, a test only proves less."""
+
+
+def ledger_of(project: Project) -> sqlite3.Connection:
+    """The ledger of a project, each statement committed at once."""
+    path = Path(os.fsdecode(project.git_dir)).parent / "ledger.db"
+    return sqlite3.connect(path, isolation_level=None)
+
+
+def packs_of(project: Project) -> set[str]:
+    """The packs that are on disk."""
+    folder = Path(os.fsdecode(project.git_dir)) / "objects" / "pack"
+    return {path.stem for path in folder.glob("*.pack")}
+
+
+def write_pack(project: Project, content: bytes) -> tuple[str, int]:
+    """A pack with one blob; its name and size."""
+    assert len(content) < 16
+    data = b"PACK" + struct.pack(">II", 2, 1)
+    data += bytes([0x30 | len(content)]) + zlib.compress(content)
+    checksum = hashlib.sha1(data).digest()
+    name = f"pack-{checksum.hex()}"
+    folder = Path(os.fsdecode(project.git_dir)) / "objects" / "pack"
+    (folder / f"{name}.pack").write_bytes(data + checksum)
+    return name, len(data) + 20
+
+
+def append(db: sqlite3.Connection, kind: str, said: object) -> None:
+    """An event at the end of the log, chained to the one before."""
+    seq, chain = db.execute("SELECT seq, chain FROM events ORDER BY seq DESC LIMIT 1").fetchone()
+    text, salt = json.dumps(said), os.urandom(16)
+    commitment = hashlib.sha256(salt + text.encode()).digest()
+    head = f"{seq + 1} {kind} 7 ".encode()
+    link = hashlib.sha256(chain + head + commitment).digest()
+    db.execute(
+        "INSERT INTO events (seq, kind, at, salt, commitment, chain, payload)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?)",
+        (seq + 1, kind, 7, salt, commitment, link, text),
+    )
+
+
+def land(project: Project, content: bytes = b"moon dust", *, row: bool = True) -> str:
+    """An event of a kind that this program does not know, with a pack; the name of the pack."""
+    name, size = write_pack(project, content)
+    db = ledger_of(project)
+    ((last,),) = db.execute("SELECT max(number) FROM pack_rows")
+    append(db, KIND, {"dust": content.decode(), "packs": [[last + 1, name, size, 1]]})
+    if row:
+        db.execute("INSERT INTO pack_rows VALUES (?, ?, ?, ?)", (last + 1, name, size, 1))
+    db.close()
+    return name
+
+
+def numbers(project: Project) -> list[int]:
+    """The numbers of packs that any event names."""
+    db = ledger_of(project)
+    rows = [number for (number,) in db.execute("SELECT number FROM pack_rows")]
+    db.close()
+    return rows
+
+
+def work(tree: Path, project: Project, count: int = 4) -> None:
+    """Some checkpoints."""
+    for number in range(count):
+        (tree / "file").write_text(f"{number} {os.urandom(4).hex()}\n" * 20)
+        project.checkpoint()
+
+
+@pytest.mark.parametrize("row", [True, False], ids=["in the tables", "in the log only"])
+def test_gc_leaves_the_packs_of_unknown_events_alone(tree: Path, home: Path, row: bool) -> None:
+    """However often packs are merged, one that an unknown event names stays, under its number."""
+    with takeback.open(tree, home=home) as project:
+        work(tree, project)
+        name = land(project, row=row)
+        taken = max(numbers(project)) + (not row)
+        for full in (False, True, True):
+            work(tree, project)
+            project.gc(full=full, max_age=0)
+            assert name in packs_of(project)
+        db = ledger_of(project)
+        at = db.execute("SELECT name FROM packs WHERE number = ?", (taken,)).fetchall()
+        db.close()
+        assert at == ([(name,)] if row else [])
+    with takeback.open(tree, home=home) as project:
+        assert project.verify().ok or not row
+        project.rebuild()
+        assert project.verify().ok
+        project.gc(full=True)
+        assert name in packs_of(project)
+
+
+def test_forget_refuses_what_only_a_newer_program_understands(tree: Path, home: Path) -> None:
+    """Nobody can tell what such a pack holds, so forget says so, and removes nothing."""
+    with takeback.open(tree, home=home) as project:
+        (tree / "secret").write_text("a secret\n")
+        work(tree, project)
+        name = land(project)
+        before = packs_of(project)
+    said = command(tree, "forget", "secret", "--yes")
+    assert said.code == 1
+    assert "newer Takeback" in said.err
+    assert "update Takeback" in said.err
+    with takeback.open(tree, home=home) as project:
+        assert name in packs_of(project)
+        assert before <= packs_of(project)
+        assert project.verify().ok
+
+
+@pytest.mark.parametrize("words", [("doctor", "--repair"), ("verify",), ("checkpoint",)])
+def test_no_repair_removes_the_packs_of_unknown_events(
+    tree: Path, home: Path, words: tuple[str, ...]
+) -> None:
+    """Also after a crash, and if no table has them, they are nobody's litter."""
+    with takeback.open(tree, home=home) as project:
+        work(tree, project)
+        name = land(project, row=False)
+    with (home / "projects" / project.id / "lock").open("r+b") as file:
+        file.write(b"%-10d" % 999_999_999)
+    command(tree, *words)
+    with takeback.open(tree, home=home) as project:
+        assert name in packs_of(project)
+
+
+def test_odd_events_of_unknown_kinds_harm_nobody(tree: Path, home: Path) -> None:
+    """Whatever stands where a newer program says something else, work goes on."""
+    with takeback.open(tree, home=home) as project:
+        work(tree, project)
+        db = ledger_of(project)
+        odd: tuple[object, ...] = (
+            None,
+            7,
+            [],
+            "packs",
+            [[]],
+            [["x"]],
+            [[1, 2, 3, 4]],
+            [[1 << 70, "pack-x", 1, 1]],
+        )
+        for said in odd:
+            append(db, KIND, {"packs": said})
+            append(db, KIND, said)
+        db.close()
+        work(tree, project)
+        project.gc(full=True)
+        assert project.verify().ok
+
+
+# -- formats -------------------------------------------------------------------------------------
+
+
+def stamp(project: Project, version: int) -> None:
+    """Give the ledger another format."""
+    db = ledger_of(project)
+    db.execute(f"PRAGMA user_version = {version}")
+    db.close()
+
+
+def version_of(project: Project) -> int:
+    """The format of the ledger."""
+    db = ledger_of(project)
+    ((version,),) = db.execute("PRAGMA user_version")
+    db.close()
+    return int(version)
+
+
+def test_an_older_program_never_stamps_a_newer_ledger(tree: Path, home: Path) -> None:
+    """Who waits to bring a ledger up to date looks again what it is when its turn comes."""
+    with takeback.open(tree, home=home) as project:
+        work(tree, project)
+    stamp(project, 4)
+    newer = ledger_of(project)
+    newer.execute("BEGIN IMMEDIATE")
+    newer.execute(f"PRAGMA user_version = {NEWER}")
+    problems: list[str] = []
+
+    def older() -> None:
+        try:
+            takeback.open(tree, home=home).close()
+        except takeback.TakebackError as problem:
+            problems.append(str(problem))
+
+    thread = threading.Thread(target=older)
+    thread.start()
+    thread.join(PAUSE)
+    newer.execute("COMMIT")
+    newer.close()
+    thread.join(60)
+    assert version_of(project) == NEWER
+    assert len(problems) == 1
+    assert "newer Takeback" in problems[0]
+
+
+def test_a_program_that_became_old_removes_nothing(tree: Path, home: Path) -> None:
+    """Packs that only the newer tables know are not swept by a program that was open before."""
+    with takeback.open(tree, home=home) as project:
+        (tree / "secret").write_text("a secret\n")
+        work(tree, project)
+        name, _ = write_pack(project, b"of tomorrow")
+        stamp(project, NEWER)
+        for act in (
+            lambda: project.gc(full=True),
+            lambda: project.gc(dry_run=True),
+            lambda: project.forget(["secret"]),
+            project.rebuild,
+        ):
+            with pytest.raises(takeback.TakebackError, match="newer Takeback"):
+                act()
+        assert name in packs_of(project)
+        assert version_of(project) == NEWER
