@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     """What is said about a restore: its number, the column that tells it, and by which restore."""
 
 UNDONE, COVERED, REVERSED = "undone", "covered", "reversed"
+_NEWEST = 1 << 62
 _SELECT = (
     "SELECT number, id, event, at, verb, turn, entry, target, before, after, partial, goal,"
     " because, session, undone, covered, reversed, turns FROM restores "
@@ -135,8 +136,10 @@ def follow(db: "Connection", number: int) -> None:
         is_simple = undo is None or undo.entry is None  # it is about a turn
     if not is_simple:
         _begin_anew(db)
+    elif act.verb == ROLLBACK:
+        _cover(db, act, _Rolled([]))
     elif act.verb != REDO:
-        _tell_turns(db, act, [])
+        _take_back(db, act, _Rolled([]))
     elif undo is not None:
         _put_back(db, act, undo)
 
@@ -188,9 +191,31 @@ def _begin_anew(db: "Connection") -> None:
         " WHERE undone IS NOT NULL OR covered IS NOT NULL"
     )
     fsops.sql(db, change)
-    rolled = [act for act in heard if act.verb == ROLLBACK and not act.partial]
+    _cover_all(db, [act for act in reversed(heard) if act.verb == ROLLBACK], heard)
+    rolled = _Rolled(heard)
     for act in reversed(heard):
-        _tell_turns(db, act, rolled, back.get(act.number, ()))
+        if act.verb == UNDO:
+            _take_back(db, act, rolled, back.get(act.number, ()))
+
+
+class _Rolled:
+    """The states that rollbacks went back over."""
+
+    __slots__ = ("_ends", "_starts")
+
+    def __init__(self, acts: "Iterable[RestoreRow]") -> None:
+        spans = sorted((a.target or 0, a.before) for a in acts if a.verb == ROLLBACK)
+        self._starts = [start for start, _ in spans]
+        self._ends: list[int] = []
+        for _, end in spans:
+            self._ends.append(max([end, *self._ends[-1:]]))
+
+    def has(self, state: int) -> bool:
+        """Whether a state is among them."""
+        from bisect import bisect_left
+
+        earlier = bisect_left(self._starts, state)
+        return earlier > 0 and self._ends[earlier - 1] >= state
 
 
 def _weigh(acts: "list[RestoreRow]") -> "tuple[Words, list[RestoreRow], dict[int, set[int]]]":
@@ -204,7 +229,8 @@ def _weigh(acts: "list[RestoreRow]") -> "tuple[Words, list[RestoreRow], dict[int
     in_part: set[int | None] = set()
     back: dict[int, set[int]] = {}
     known = {act.number: act for act in acts}
-    for act in acts:
+    redone = {act.entry: act.number for act in reversed(acts) if act.verb == REDO}
+    for place, act in enumerate(acts):
         if any((act.number, column) in words for column in (UNDONE, COVERED, REVERSED)):
             continue
         undo = known.get(act.entry or 0) if act.verb == REDO else None
@@ -214,60 +240,85 @@ def _weigh(acts: "list[RestoreRow]") -> "tuple[Words, list[RestoreRow], dict[int
             some = back.setdefault(undo.number, set())
             some |= set(act.turns)
             if some >= set(undo.turns):
-                words[undo.number, REVERSED] = max(
-                    redo.number for redo in acts if redo.entry == undo.number and redo.verb == REDO
-                )
+                words[undo.number, REVERSED] = redone[undo.number]
         elif not act.partial and act.number not in in_part:
             heard.append(act)
-            _hear(act, acts, words)
+            _hear(act, acts, place, words)
     return words, heard, back
 
 
-def _hear(act: RestoreRow, acts: "list[RestoreRow]", words: "Words") -> None:
-    """Note what a restore says about others."""
+def _hear(act: RestoreRow, acts: "list[RestoreRow]", place: int, words: "Words") -> None:
+    """Note what a restore says about others; it stands at a place among all, newest first."""
     if act.verb != ROLLBACK and act.entry is not None:
         words.setdefault((act.entry, UNDONE if act.verb == UNDO else REVERSED), act.number)
     elif act.verb == ROLLBACK and act.target is not None:
-        for other in acts:
-            if other.number < act.number and other.after > act.target:
-                words.setdefault((other.number, COVERED), act.number)
+        # The further back, the older is what a restore left.
+        place += 1
+        while place < len(acts) and acts[place].after > act.target:
+            words.setdefault((acts[place].number, COVERED), act.number)
+            place += 1
 
 
-def _tell_turns(
-    db: "Connection", act: RestoreRow, rolled: "list[RestoreRow]", back: "Collection[int]" = ()
+def _take_back(
+    db: "Connection", act: RestoreRow, rolled: _Rolled, back: "Collection[int]" = ()
 ) -> None:
-    """What a restore says about turns."""
-    if act.partial:
+    """What an undo says about turns."""
+    for turn in act.turns if not act.partial else ():
+        if turn not in back and not _goes_on(db, turn, act, rolled):
+            change = "UPDATE turns SET undone = ? WHERE number = ?"
+            fsops.sql(db, change, (act.number, turn))
+
+
+def _cover_all(db: "Connection", acts: "list[RestoreRow]", heard: "list[RestoreRow]") -> None:
+    """What rollbacks, the oldest first, say about turns: of several, the newest counts.
+
+    So each turn is looked at once, however many rollbacks there are. A turn that goes on after the
+    newest one goes on after the others, too.
+    """
+    from bisect import bisect_left
+
+    rows = db.execute("SELECT before, number FROM turns ORDER BY before, number").fetchall()
+    befores, numbers = [row[0] for row in rows], [row[1] for row in rows]
+    rolled, newer = _Rolled(heard), _NEWEST
+    for act in reversed(acts):
+        if act.target is None:
+            continue
+        some = numbers[bisect_left(befores, act.target) : bisect_left(befores, newer)]
+        if some:
+            _cover(db, act, rolled, newer, (min(some), max(some)))
+        newer = min(newer, act.target)
+
+
+def _cover(
+    db: "Connection",
+    act: RestoreRow,
+    rolled: _Rolled,
+    newer: int = _NEWEST,
+    numbers: "tuple[int, int]" = (0, _NEWEST),
+) -> None:
+    """A rollback covers the turns that began at or after its goal, and before it.
+
+    From the goal `newer` on, a newer rollback covers them. `numbers` are those of the turns.
+    """
+    if act.partial or act.target is None:
         return
-    if act.verb == ROLLBACK and act.target is not None:
-        _cover(db, act, rolled)
-    elif act.verb == UNDO:
-        for turn in act.turns:
-            if turn not in back and not _goes_on(db, turn, act, rolled):
-                change = "UPDATE turns SET undone = ? WHERE number = ?"
-                fsops.sql(db, change, (act.number, turn))
-
-
-def _cover(db: "Connection", act: RestoreRow, rolled: "list[RestoreRow]") -> None:
-    """A rollback covers the turns that began at or after its goal, and before it."""
-    over = "before >= ?1 AND opened < ?2 AND"
+    over = "number BETWEEN ?5 AND ?6 AND before >= ?1 AND before < ?7 AND opened < ?2 AND"
     later = "EXISTS (SELECT 1 FROM deltas d WHERE d.turn = turns.number AND d.checkpoint > ?3)"
-    values = (act.target, act.event, _done_by(act))
-    change = f"UPDATE turns SET covered = ?4 WHERE {over} NOT {later}"  # noqa: S608 - our own text
-    fsops.sql(db, change, (*values, act.number))
-    query = f"SELECT number FROM turns WHERE {over} {later}"  # noqa: S608
-    for (turn,) in db.execute(query, values).fetchall():
+    values = (act.target, act.event, _done_by(act), act.number, *numbers, newer)
+    query = f"SELECT number FROM turns WHERE {over} {later}"  # noqa: S608 - our own text
+    goes_on = [turn for (turn,) in db.execute(query, values).fetchall()]
+    change = f"UPDATE turns SET covered = ?4 WHERE {over} NOT {later}"  # noqa: S608
+    fsops.sql(db, change, values)
+    for turn in goes_on:
         if not _goes_on(db, turn, act, rolled):
             fsops.sql(db, "UPDATE turns SET covered = ? WHERE number = ?", (act.number, turn))
 
 
-def _goes_on(db: "Connection", turn: int, act: RestoreRow, rolled: "list[RestoreRow]") -> bool:
+def _goes_on(db: "Connection", turn: int, act: RestoreRow, rolled: _Rolled) -> bool:
     """Whether a turn did something since a restore, or while it was made, that still counts."""
     query = "SELECT DISTINCT checkpoint FROM deltas WHERE turn = ? AND checkpoint > ?"
-    return any(
-        not any((over.target or 0) < state <= over.before for over in rolled)
-        for (state,) in db.execute(query, (turn, _done_by(act))).fetchall()
-    )
+    states = db.execute(query, (turn, _done_by(act))).fetchall()
+    return any(not rolled.has(state) for (state,) in states)
 
 
 def _done_by(act: RestoreRow) -> int:
