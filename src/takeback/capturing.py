@@ -85,12 +85,14 @@ class Capturing(Looking):
         *,
         rehash: bool = False,
         wanted: "frozenset[bytes]" = frozenset(),
+        again: "frozenset[bytes]" = frozenset(),
         finish: "Finish | None" = None,
         whole: bool = True,
     ) -> "Checkpoint":
         """Look at the tree, and make a checkpoint if it changed. With the lock held.
 
-        Unless all of it has to be looked at, a watch may tell where that can be spared.
+        Unless all of it has to be looked at, a watch may tell where that can be spared. The paths
+        `again` are read again, whatever their stamps say.
         """
         meaning = "no checkpoint was made" if finish is None else "nothing was changed"
         with FailingAs(CaptureError, meaning):
@@ -101,6 +103,7 @@ class Capturing(Looking):
                 silent=True,
                 rehash=rehash,
                 wanted=wanted,
+                again=again,
                 finish=finish,
                 whole=whole,
             )
@@ -200,12 +203,14 @@ class Capturing(Looking):
         progress: "Progress | None" = None,
         request: "str | None" = None,
         wanted: "frozenset[bytes]" = frozenset(),
+        again: "frozenset[bytes]" = frozenset(),
         finish: "Finish | None" = None,
         whole: bool = True,
     ) -> "Checkpoint":
         glances = self._glances if finish is None else None
         if glances is not None:
-            glances.intend(self.ledger.last_event(), at, whole=whole or rehash or bool(wanted))
+            whole = whole or rehash or bool(wanted or again)
+            glances.intend(self.ledger.last_event(), at, whole=whole)
         asked = self._around.request(
             at,
             label=label,
@@ -216,6 +221,7 @@ class Capturing(Looking):
             rehash=rehash,
             progress=progress,
             wanted=wanted,
+            again=again,
             finish=finish,
             glances=glances,
         )

@@ -53,6 +53,7 @@ if TYPE_CHECKING:
             *,
             rehash: bool = False,
             wanted: frozenset[bytes] = frozenset(),
+            again: frozenset[bytes] = frozenset(),
             finish: Finish | None = None,
             whole: bool = True,
         ) -> Checkpoint:

@@ -44,6 +44,7 @@ class Surroundings:
         rehash: bool = False,
         progress: "Progress | None" = None,
         wanted: "frozenset[bytes]" = frozenset(),
+        again: "frozenset[bytes]" = frozenset(),
         finish: "Finish | None" = None,
         glances: "Glances | None" = None,
     ) -> Request:
@@ -66,6 +67,7 @@ class Surroundings:
                 rehash=rehash,
                 progress=progress,
                 wanted=wanted,
+                again=again,
                 finish=finish,
                 glances=glances,
             )

@@ -9,6 +9,7 @@ import os
 import time
 
 from takeback.engine import planning, reported, restore, stack
+from takeback.engine.entries import is_same
 from takeback.engine.finish import Finish
 from takeback.engine.request import Place
 from takeback.engine.restore import MovedError
@@ -23,6 +24,7 @@ from takeback.errors import (
 from takeback.model import ids
 from takeback.model.made import Made
 from takeback.model.plan import Plan, Remark, Report
+from takeback.model.safetext import shell_word
 from takeback.model.terms import REDO, ROLLBACK
 from takeback.model.tree import FOLDER
 from takeback.safepoints import SafePoints
@@ -85,9 +87,10 @@ class Restorer(SafePoints):
         known = self._ledger.requested(request)
         if known is not None:
             return self._done_before(verb, known)
-        rehash = False
+        moved: frozenset[bytes] = frozenset()
+        planned: Plan | None = None
         for _ in range(_TRIES):
-            now = self._safety(rehash=rehash)
+            now = self._safety(again=moved)
             if base is not None and now.tree.hex() != base:
                 raise StalePlanError(
                     "the files are not as they were when this was planned",
@@ -99,12 +102,16 @@ class Restorer(SafePoints):
             if base is not None:
                 planner.require_same_outside(plan)
             _require_decided(plan, yes=yes)
-            now = self._capture_left_out(plan, now)
+            saves = _saves_since(planned, plan, now)
+            planned = planned or plan
             try:
-                return self._apply(plan, now, because, keep_mtime=keep_mtime, request=request)
-            except MovedError:
+                now = self._capture_left_out(plan, now)
+                return self._apply(
+                    plan, now, because, saves, keep_mtime=keep_mtime, request=request
+                )
+            except MovedError as problem:
                 # A save between the look and now; or bytes that changed without any stamp.
-                rehash = True
+                moved = frozenset(problem.paths)
         raise BlockedError(
             "somebody keeps writing to the files that are to be restored",
             hint="wait until that is over, or stop it, and try again; nothing was changed",
@@ -113,13 +120,17 @@ class Restorer(SafePoints):
     # -- the pieces ------------------------------------------------------------------------
 
     def _safety(
-        self, *, rehash: bool = False, wanted: "frozenset[bytes]" = frozenset()
+        self,
+        *,
+        rehash: bool = False,
+        wanted: "frozenset[bytes]" = frozenset(),
+        again: "frozenset[bytes]" = frozenset(),
     ) -> "CheckpointRow":
         at = time.time_ns()
         dead = self.dead_sessions(at)
         closing = {row.id: ended for row, ended in dead}
         place = Place(title="before a restore")
-        seen = self._host.look(place, closing, at, rehash=rehash, wanted=wanted)
+        seen = self._host.look(place, closing, at, rehash=rehash, wanted=wanted, again=again)
         self.bury(dead, seen, at)
         return self._row(seen)
 
@@ -137,13 +148,23 @@ class Restorer(SafePoints):
     def _capture_left_out(self, plan: Plan, now: "CheckpointRow") -> "CheckpointRow":
         """What a plan touches is captured first, whatever its size."""
         wanted = frozenset(c.path for c in plan.changes if c.before is not None and c.before.reason)
-        return self._safety(rehash=True, wanted=wanted) if wanted else now
+        if not wanted:
+            return now
+        now = self._safety(rehash=True, wanted=wanted)
+        found = self._planner(now).now
+        inside = [c for c in plan.changes if not c.outside and c.path not in wanted]
+        # The plan knows nothing of what somebody saved between its look and this one.
+        moved = [c.path for c in inside if not is_same(found.at(c.path), c.before)]
+        if moved:
+            raise MovedError(moved)
+        return now
 
     def _apply(
         self,
         plan: Plan,
         now: "CheckpointRow",
         because: str,
+        saves: "list[Remark]",
         *,
         keep_mtime: bool,
         request: "str | None",
@@ -163,6 +184,7 @@ class Restorer(SafePoints):
             away = _away(plan, made)
             row = Journal(id, plan.verb, plan.called, ops, parents, away=away)
             finish = Finish(row, said, at, request)
+            finish.rescued = saves
             looked: list[Checkpoint] = []
             place = Place(title=f"after {plan.verb} {id}")
             restore.carry_out(
@@ -266,6 +288,27 @@ class Restorer(SafePoints):
             return told
         finally:
             os.close(root)
+
+
+def _saves_since(first: "Plan | None", plan: Plan, now: "CheckpointRow") -> "list[Remark]":
+    """What was saved after the first plan was made, and is replaced by this one: where it is."""
+    if first is None:
+        return []
+    before = {change.path: change.before for change in first.changes}
+    # What was left out of the first look was there all along, and is captured by now.
+    known = {path for path, entry in before.items() if entry is not None and entry.reason}
+    return [
+        Remark(change.path, _in_checkpoint(change.path, now))
+        for change in plan.changes
+        if not change.outside and not change.merged and change.path not in known
+        if change.before is not None and change.before.kind != FOLDER
+        if change.path not in before or not is_same(change.before, before[change.path])
+    ]
+
+
+def _in_checkpoint(path: bytes, now: "CheckpointRow") -> str:
+    read = f"`takeback show {now.id[:8]} {shell_word(os.fsdecode(path))}` prints it"
+    return f"saved just before it was replaced; {read}"
 
 
 def _require_decided(plan: Plan, *, yes: bool) -> None:

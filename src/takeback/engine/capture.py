@@ -59,6 +59,8 @@ class _Capture:
         self._newest = newest = store.ledger.newest()
         known = newest is not None and cache.load(newest.number, newest.tree)
         self._incremental = known and not request.rehash
+        if self._incremental and request.again:
+            cache.distrust(request.again)
         self._previous = None if self._incremental else _previous(store, newest)
         self._clock = fsclock.read(store.clock_path, request.device)
         self._scan = self._new_scan()

@@ -43,11 +43,13 @@ class Request:
 
     `attribute` tells the authors of what changed. A `silent` one leaves no event when nothing
     changed, and does not tell what was left out: whoever asked for it records what it was for.
-    `wanted` are files that are captured whatever their size. `finish` is the restore that is
+    `wanted` are files that are captured whatever their size; `again` are paths whose stamps are not
+    to be believed. `finish` is the restore that is
     committed with the checkpoint. `glances` may know where nothing happened.
     """
 
     __slots__ = (
+        "again",
         "at",
         "attribute",
         "device",
@@ -85,9 +87,11 @@ class Request:
         rehash: bool = False,
         progress: "Progress | None" = None,
         wanted: "frozenset[bytes]" = frozenset(),
+        again: "frozenset[bytes]" = frozenset(),
         finish: "Finish | None" = None,
         glances: "Glances | None" = None,
     ) -> None:
+        self.again = again
         self.root = root
         self.device = device
         self.rules = rules

@@ -82,7 +82,7 @@ def carry_out(
             finish.kept = roots.kept
             # What nobody writes to any more is final, and only then is it looked at.
             late = _still_written(roots)
-            finish.rescued = _rescue(store, roots, row, now)
+            finish.rescued += _rescue(store, roots, row, now)
             finish.rescued += [Remark(path, _STILL_OPEN) for path in _paths(roots, late)]
             finish.late = any(late) or bool(row.away)
             commit()

@@ -8,7 +8,7 @@ from struct import Struct
 
 from takeback.model.tree import FOLDER, KIND, REASON, UNSTABLE
 from takeback.store import folders, statloop
-from takeback.store.layout import ENTRY, RECORD, unpack_record
+from takeback.store.layout import ENTRY, RACY, RECORD, unpack_record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 _HEAD = Struct("<IHHI")
 _HEAD_AND_FLAGS = Struct("<IHHII")
+_FOLDER_FLAGS, _FOLDER_FLAGS_AT = Struct("<I"), 12
+_ENTRY_FLAGS, _ENTRY_FLAGS_AT = Struct("<H"), 36
 
 TELLS = 0x0200
 """Flag of a folder that holds something left out or unstable itself."""
@@ -104,6 +106,34 @@ def reports(records: "Records", root: int, within: "Iterable[bytes] | None") -> 
         (places[offset], status, tuple(places[above] for above in ancestors), indices)
         for offset, status, ancestors, indices in statloop.scan(some, root)
     ]
+
+
+def distrust(records: bytearray, paths: "Iterable[bytes]") -> None:
+    """Mark entries, and the folders they are in, as too young to trust: they are read again."""
+    below_of: dict[int, dict[bytes, int]] = {}
+    for path in paths:
+        *way, name = path.split(b"/")
+        at = 0
+        for step in way:
+            if at not in below_of:
+                below_of[at] = subfolders(records, at)
+            deeper = below_of[at].get(step)
+            if deeper is None:
+                break
+            at = deeper
+        else:
+            _mark_entry(records, at, name)
+        _or_flag(_FOLDER_FLAGS, records, at + _FOLDER_FLAGS_AT)
+
+
+def _mark_entry(records: bytearray, at: int, name: bytes) -> None:
+    for place, (_, found) in enumerate(unpack_record(records, at)[2]):
+        if found == name:
+            _or_flag(_ENTRY_FLAGS, records, at + RECORD.size + place * ENTRY.size + _ENTRY_FLAGS_AT)
+
+
+def _or_flag(kind: Struct, records: bytearray, at: int) -> None:
+    kind.pack_into(records, at, kind.unpack_from(records, at)[0] | RACY)
 
 
 def is_big(records: "Records", offset: int, limit: int) -> bool:

@@ -87,6 +87,11 @@ class StatCache:
         self.checkpoint, self.tree, self.entries = checkpoint, tree, entries
         return True
 
+    def distrust(self, paths: "Iterable[bytes]") -> None:
+        """Let the next look read these again, whatever their stamps say."""
+        records.distrust(self.records, paths)
+        self._on_disk = b""  # the file does not say so, and is written anew
+
     def told(self) -> "list[tuple[bytes, int]]":
         """(path, flags) of every entry that was left out or did not hold still."""
         if self._told is None:
