@@ -4,6 +4,7 @@
 """
 
 import os
+import shutil
 import sqlite3
 import stat
 from collections.abc import Callable, Iterator
@@ -16,12 +17,14 @@ import pytest
 import oracle
 from faults.children import Child, Tell, in_child
 from faults.harness import Fault, impatient, open_project, settle
+from faults.injection import die
 from faults.report import stage
 from faults.restores import MIXED, READ_ONLY
 from faults.rewinding import Rewinding
 from faults.scenarios import write
 from hostile.ground import PLAIN_USER
 from hostile.stage import in_child as in_own_world
+from moments import Moments
 from takeback.errors import (
     BusyError,
     ConflictError,
@@ -90,6 +93,20 @@ class Once:
         if not self.done and step == self._step and (not self._name or self._name in args):
             self.done = True
             self._do()
+
+
+class DieInWriting:
+    """A hook that ends the process when a file in our folder was made, and is still empty."""
+
+    def __init__(self) -> None:
+        self._made = ""
+
+    def __call__(self, step: str, args: tuple[object, ...]) -> None:
+        """Look whether this is the step."""
+        if step == "create":
+            self._made = os.fsdecode(args[0]) if isinstance(args[0], bytes) else ""
+        elif step == "write" and self._made[1:].isdigit():
+            die()
 
 
 @contextmanager
@@ -446,6 +463,10 @@ def _unsynced_at_the_journal(folder: Path, files: int) -> list[str]:
     return lost
 
 
+def _is_stage(name: object) -> bool:
+    return isinstance(name, bytes) and is_stage(name)
+
+
 def _inode(fd: object) -> int:
     assert isinstance(fd, int)
     return os.fstat(fd).st_ino
@@ -455,6 +476,85 @@ def test_what_is_staged_is_synced_before_the_journal(tmp_path: Path) -> None:
     """When the journal is committed, a power cut could not take anything that is staged."""
     assert _unsynced_at_the_journal(tmp_path / "few", 2) == []
     assert _unsynced_at_the_journal(tmp_path / "many", 50) == []
+
+
+def test_modes_are_synced_before_the_event(tmp_path: Path) -> None:
+    """When the restore is committed, a power cut could not take a mode that it gave back."""
+    world = World(tmp_path, {"a": "1", "sub/b": "1"}, {})
+    with world.project.session("claude").turn("open it"):
+        (world.tree / "a").chmod(0o600)
+        (world.tree / "sub").chmod(0o777)
+    dirty: set[int] = set()
+    lost: list[set[int]] = []
+
+    def look(step: str, args: tuple[object, ...]) -> None:
+        if step == "chmod_file":
+            dirty.add((world.tree / "a").stat().st_ino)
+        elif step == "fchmod":
+            dirty.add(_inode(args[0]))
+        elif step == "fsync":
+            dirty.discard(_inode(args[0]))
+        elif step == "sql" and "FROM journal" in str(args[0]):
+            changed = {(world.tree / name).stat().st_ino for name in ("a", "sub")}
+            lost.append(dirty & changed)
+
+    with hooked(look):
+        world.project.undo()
+    assert world.is_before()
+    assert lost == [set()]
+
+
+def test_a_power_cut_leaves_nothing_unmarked(tmp_path: Path) -> None:
+    """While our folder is in the tree, the mark that makes the next start look is on the disk."""
+    world = World(tmp_path, {"a": "1"}, {"a": "2"})
+    (lock,) = world.home.glob("projects/*/lock")
+    synced: set[int] = set()
+    wrong: list[str] = []
+
+    def look(step: str, args: tuple[object, ...]) -> None:
+        if step == "fsync":
+            synced.add(_inode(args[0]))
+        elif step == "mkdir" and _is_stage(args[0]) and lock.stat().st_ino not in synced:
+            wrong.append("the folder is made before the mark is durable")
+        elif step == "rmdir" and _is_stage(args[0]):
+            synced.discard(world.tree.stat().st_ino)
+        elif step == "unlock" and world.tree.stat().st_ino not in synced:
+            wrong.append("the mark is taken away before the folder is gone for good")
+
+    with hooked(look):
+        world.project.undo()
+    assert wrong == []
+
+
+def _lost_what_was_displaced(tree: Path, home: Path) -> None:
+    """Undo, die after the first exchange, and let somebody remove our folder."""
+
+    def undo(_tell: Tell) -> None:
+        fsops.hook = Once(lambda: setattr(fsops, "hook", Moments(1, die).step), "exchange")
+        open_project(tree, home).undo()
+
+    in_child(undo)
+    for left in tree.glob(".takeback-stage-*"):
+        shutil.rmtree(left)
+
+
+def test_what_recovery_wrote_is_nobodys_save(tmp_path: Path) -> None:
+    """Recovery that is killed while it writes does not take its own half file for a save."""
+    world = World(tmp_path, {"a": "1", "b": "1"}, {"a": "2", "b": "2"})
+    world.project.close()
+    _lost_what_was_displaced(world.tree, world.home)
+
+    def recover(_tell: Tell) -> None:
+        fsops.hook = DieInWriting()
+        open_project(world.tree, world.home).checkpoint()
+
+    in_child(recover)
+    with open_project(world.tree, world.home) as project:
+        told = " ".join(project.recovered)
+        assert "everything is as it was before" in told
+        assert "left as found" not in told
+        assert world.is_after()
+        assert not list(project.ledger.events("WHERE kind = 'SavesRescued'"))
 
 
 def test_damage_is_found_before_the_first_change(tmp_path: Path) -> None:

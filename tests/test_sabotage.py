@@ -19,6 +19,7 @@ from takeback.engine.wishes import Wish
 from takeback.errors import TakebackError
 from takeback.model.difference import Difference
 from takeback.store import descent, fsops, journal, stage, states
+from takeback.store.lock import Lock
 from takeback.store.objects import Objects
 from takeback.store.restoring import Restoring
 from takeback.store.stage import Stage
@@ -244,6 +245,19 @@ def _disk_is_not_synced(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(fsops, "syncfs", lambda _fd: None)
 
 
+def _modes_are_not_synced(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Restoring, "_sync_mode", lambda _self, _fd: None)
+
+
+def _the_mark_is_not_synced(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Lock, "make_durable", lambda _self: None)
+
+
+def _torn_is_whole(patch: pytest.MonkeyPatch) -> None:
+    number = stage._number
+    patch.setattr(stage, "_number", lambda name, _letters=b"": number(name, b"nqrw"))
+
+
 def _objects_are_not_verified(patch: pytest.MonkeyPatch) -> None:
     def unchecked(self, entry):  # type: ignore[no-untyped-def] # noqa: ANN001, ANN202
         try:
@@ -291,6 +305,12 @@ SABOTAGE = (
              rules.test_what_is_staged_is_synced_before_the_journal),
     Sabotage("synced, if many", _disk_is_not_synced,
              rules.test_what_is_staged_is_synced_before_the_journal),
+    Sabotage("modes are synced", _modes_are_not_synced,
+             rules.test_modes_are_synced_before_the_event),
+    Sabotage("the mark is synced", _the_mark_is_not_synced,
+             rules.test_a_power_cut_leaves_nothing_unmarked),
+    Sabotage("torn is not saved", _torn_is_whole,
+             rules.test_what_recovery_wrote_is_nobodys_save),
     Sabotage("objects are checked", _objects_are_not_verified,
              rules.test_damage_is_found_before_the_first_change),
 )  # fmt: skip

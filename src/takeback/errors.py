@@ -14,7 +14,7 @@
     ├── BusyError                      1  another process holds the project's lock
     ├── CaptureError                   1  a checkpoint could not be made; there is none
     ├── BlockedError                   1  something is in the way of a restore; nothing changed
-    ├── UnfinishedError                1  a restore is half done; the next start takes it back
+    ├── UnfinishedError                5  something is half done; the message names what
     ├── NothingToTakeBackError         1  there is nothing to undo or redo
     ├── NoLongerKeptError              1  the files of a state were let go; the log still tells
     ├── TargetError                    1  the folder to extract into cannot be used
@@ -100,7 +100,9 @@ class BlockedError(TakebackError):
 
 
 class UnfinishedError(TakebackError):
-    """A restore failed and could not be taken back yet; the next start of anything does."""
+    """Something is half done, such as a restore that failed and could not be taken back."""
+
+    exit_code = 5
 
 
 class NothingToTakeBackError(TakebackError):

@@ -334,7 +334,7 @@ class Project(WithForget, Caring):
     ) -> "Verification":
         """Re-hash everything in the store; damage is returned, not raised.
 
-        `set_aside` lets work go on after a restore was interrupted whose journal is damaged.
+        `set_aside` lets work go on after a restore was interrupted that cannot be taken back.
         """
         from takeback.engine.verify import verify
 

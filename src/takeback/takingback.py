@@ -284,7 +284,8 @@ class Restorer(SafePoints):
         try:
             told = restore.recover(self._store, root, time.time_ns())
             if died:
-                restore.sweep(self._store, root)
+                with restore.Tidying(self._store.lock):
+                    restore.sweep(self._store, root)
             return told
         finally:
             os.close(root)

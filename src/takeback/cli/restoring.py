@@ -7,6 +7,7 @@ from takeback.cli.app import folder
 from takeback.cli.arguments import SHOW_SECRETS, Option
 from takeback.cli.contents import Contents
 from takeback.cli.projects import inside
+from takeback.cli.render import safe_line
 from takeback.errors import (
     ConflictError,
     DecisionNeededError,
@@ -123,8 +124,8 @@ class Restoring:
             if not self.paths and self._name != ROLLBACK:
                 self._suggest_paths(problem)
             raise
-        except KeyboardInterrupt:
-            return self._interrupted()
+        except KeyboardInterrupt as problem:
+            return self._interrupted(getattr(problem, "__notes__", []))
 
     def _suggest_paths(self, problem: UnknownReferenceError) -> None:
         """Paths in the place of turns: `--` was forgotten."""
@@ -215,16 +216,18 @@ class Restoring:
         )
         return self._report(made, was_previewed=was_previewed)
 
-    def _interrupted(self) -> int:
+    def _interrupted(self, notes: "list[str]") -> int:
         """Somebody pressed Ctrl-C: it is done, or it is as if it had never begun."""
         try:
             with self._project.held():
                 pass  # who takes the lock next mends what is left, and that may as well be we
         except TakebackError as problem:
             self._screen.error(problem)
+        for text in notes:
+            self._screen.note(f"note: {safe_line(text)}")
         if self._project.restored() > self._restored:
             self._screen.note("interrupted when it was done; `takeback log` shows where you are")
-        else:
+        elif not notes:
             self._screen.note("interrupted; everything is as it was before")
         return _INTERRUPTED
 

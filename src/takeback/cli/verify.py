@@ -23,7 +23,7 @@ COMMAND = Command(
     options=(
         Option(
             ("--set-aside",),
-            "if the journal of an interrupted restore cannot be read: keep it in the log, go on",
+            "if an interrupted restore cannot be taken back: keep its journal in the log, go on",
         ),
     ),
     examples=(

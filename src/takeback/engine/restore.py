@@ -20,12 +20,11 @@ from takeback.engine import aside, rescue
 from takeback.errors import DamagedStoreError, TakebackError, UnfinishedError
 from takeback.model.plan import Remark
 from takeback.model.staging import is_stage
-from takeback.model.terms import ROLLBACK
 from takeback.model.tree import FOLDER
 from takeback.store import events, journal
 from takeback.store.events import NewEvent
 from takeback.store.preflight import require_outside, require_possible
-from takeback.store.restoring import Restoring
+from takeback.store.restoring import MOVED, Restoring
 from takeback.store.roots import Roots
 from takeback.store.sqlite import DatabaseError
 from takeback.store.stage import Stage
@@ -92,7 +91,9 @@ def carry_out(
                 # Begun anew: an interrupt may have left this one between any two steps.
                 roots.close()
                 roots = Roots(root, store.objects, row, is_way_back=True)
-                _bring_back(store, roots, row, now, str(problem) or type(problem).__name__)
+                why = str(problem) or type(problem).__name__
+                _bring_back(store, roots, row, now, why)
+                _require_all_back(row, roots, problem, why)
                 raise
             # It was committed, and only what follows the commit failed.
         _clean(store, roots, row, late)
@@ -118,8 +119,11 @@ def recover(store: "Store", root: int, now: int) -> "list[str]":
                 told += _clean_late(store, roots, row, now)
             else:
                 saved = _bring_back(store, roots, row, now, "its process died")
-                told.append(_in_words(row, roots.kept))
+                told.append(_in_words(row, roots))
                 told += [f"`{os.fsdecode(save.path)}`: {save.reason}" for save in saved]
+        except UnfinishedError as problem:
+            # Captures go on: without them new work would have no protection.
+            told.append(f"{problem}; {aside.HOW}")
         finally:
             roots.close()
     return told + [aside.left_alone(row) for row in journal.damaged(store.ledger)]
@@ -177,6 +181,8 @@ def _stage(
 ) -> "list[dict[bytes, bytes]]":
     """Stage everything, then commit the journal's row."""
     try:
+        # After a power cut nobody would look for our folder without this mark.
+        store.lock.make_durable()
         if row.away:
             # Nobody would look for our folders outside the project if no row spoke of them.
             journal.write(store.ledger, row, journal.STAGING)
@@ -250,17 +256,47 @@ def _bring_back(store: "Store", roots: Roots, row: "Journal", now: int, why: str
         if isinstance(problem, OSError | TakebackError):
             reason = problem.strerror if isinstance(problem, OSError) else problem
             raise UnfinishedError(
-                f"{row.verb} failed ({why}), and could not be taken back yet: {reason}",
-                hint="the next `takeback` command tries again; free some space, or see to the disk",
+                f"{row.verb} failed ({why}), and could not be taken back yet: {reason}"
+                f" ({_where(row, roots, problem)})",
+                hint=f"the next `takeback` command tries again; {aside.HOW}",
             ) from problem
         raise
     _clean(store, roots, row, late)
     return saved
 
 
-def _in_words(row: "Journal", kept: "dict[bytes, str]") -> str:
-    what = f"the {row.verb} {'to' if row.verb == ROLLBACK else 'of'} {row.title}"
-    said = f"{what} was interrupted; it was taken back, and everything is as it was before"
+def _where(row: "Journal", roots: Roots, problem: BaseException) -> str:
+    """The paths that are not back yet, as far as one can look."""
+    try:
+        left = roots.unfinished(forward=False)
+    except OSError:
+        left = []
+    named = getattr(problem, "filename", None)
+    first = [named] if isinstance(named, bytes) and named in {*left, *row.paths} else []
+    return aside.shown([*first, *(path for path in left or row.paths if path not in first)])
+
+
+def _require_all_back(row: "Journal", roots: Roots, problem: BaseException, why: str) -> None:
+    """An error if something that was changed is where nobody can bring it back."""
+    lost = roots.out_of_reach
+    if not lost:
+        return
+    left = UnfinishedError(
+        f"{row.verb} failed ({why}) and was taken back, but not at {aside.shown(lost)}: {MOVED}",
+        hint=(
+            "what was moved away may be as the restore left it; move it back, and"
+            " `takeback diff` shows how it differs from before"
+        ),
+    )
+    if isinstance(problem, Exception):
+        raise left from problem
+    problem.add_note(str(left))  # an interrupt stays one
+
+
+def _in_words(row: "Journal", roots: Roots) -> str:
+    kept, lost = roots.kept, roots.out_of_reach
+    done = "and everything is as it was before" if not lost else f"but not at {aside.shown(lost)}"
+    said = f"{row.called} was interrupted; it was taken back, {done}"
     if kept:
         shown = [f"`{os.fsdecode(path)}` ({kept[path]})" for path in sorted(kept)[:_MOST_SHOWN]]
         more = [f"{len(kept) - _MOST_SHOWN:,} more"] if len(kept) > _MOST_SHOWN else []
@@ -278,12 +314,12 @@ def _clean(store: "Store", roots: Roots, row: "Journal", late: "Late") -> None:
         if not held:
             is_clean = _discard(store, restoring) and is_clean
             continue
-        with _Tidying(store.lock):
+        with Tidying(store.lock):
             for _, name, _ in restoring.stage.held():
                 if name not in held:
                     restoring.stage.discard(name)
     if row.away and is_clean:
-        with _Tidying(store.lock):
+        with Tidying(store.lock):
             store.ledger.record(closing=row.id)
 
 
@@ -292,13 +328,13 @@ def _discard(store: "Store", restoring: Restoring) -> bool:
     if restoring.stage.fd < 0:
         store.lock.leave_unclean()
         return False
-    tidying = _Tidying(store.lock)
+    tidying = Tidying(store.lock)
     with tidying:
         restoring.stage.remove()
     return tidying.is_done
 
 
-class _Tidying:
+class Tidying:
     """Leaves to the next start what cannot be tidied up now; nothing depends on it."""
 
     def __init__(self, lock: "Lock") -> None:

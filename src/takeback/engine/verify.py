@@ -112,6 +112,9 @@ class _Check:
                     self.note(what)
                 for row in journal.damaged(ledger):
                     self.note(aside.left_alone(row))
+                for open_row in journal.read(ledger):
+                    if open_row.phase == journal.APPLYING:
+                        self.note(aside.stuck(open_row))
                 return list(ledger.checkpoints()), ledger.packs()
         except TakebackError as problem:
             self.note(str(problem))

@@ -10,8 +10,9 @@ and nothing else. In the project they are found without a row.
 A row that cannot be read is `Damaged`: nobody acts on it, and it stays until it is set aside.
 """
 
-from takeback.errors import DamagedStoreError
+from takeback.errors import DamagedStoreError, UnfinishedError
 from takeback.model import jsontext, staging
+from takeback.model.terms import ROLLBACK
 from takeback.model.tree import is_safe_name
 from takeback.store import fsops
 from takeback.store.outside import is_known, is_whole
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
     Facts = list[int | str] | None
 
 APPLYING, LATE, STAGING = "applying", "late", "staging"
+_COLUMNS = ", ".join(f"CAST({name} AS BLOB)" for name in ("id", "phase", "said"))
+"""As bytes: text that is not UTF-8 any more could not be read at all."""
 
 
 class Away:
@@ -71,6 +74,17 @@ class Journal:
         self.parents = parents
         self.phase = phase
         self.stage = staging.name_of(id)
+
+    @property
+    def called(self) -> str:
+        """The restore, as one calls it in a sentence."""
+        return f"the {self.verb} {'to' if self.verb == ROLLBACK else 'of'} {self.title}"
+
+    @property
+    def paths(self) -> "list[bytes]":
+        """The paths that it is about; those outside the project are whole."""
+        away = [each.path(op) for each in self.away for op in each.ops]
+        return [op.path for op in self.ops] + away
 
 
 class Damaged:
@@ -120,6 +134,17 @@ def damaged(ledger: "Ledger") -> "list[Damaged]":
     return [row for row in _rows(ledger) if isinstance(row, Damaged)]
 
 
+def unfinished(ledger: "Ledger") -> "list[Damaged]":
+    """The rows, as they are, of restores that could not be taken back. With the lock held.
+
+    Whoever takes the lock tries that first.
+    """
+    unread = {row.number for row in damaged(ledger)}
+    query = f"SELECT rowid, {_COLUMNS} FROM journal WHERE phase = ? ORDER BY id"  # noqa: S608
+    rows = ledger.rows(query, (APPLYING,))
+    return [Damaged(*row) for row in rows if row[0] not in unread]
+
+
 def is_open(ledger: "Ledger", id: str) -> bool:
     """Whether a restore may have changed something and is not done, as far as its row tells."""
     query = "SELECT 1 FROM journal WHERE id = ? AND phase NOT IN (?, ?)"
@@ -136,12 +161,19 @@ def require_sound(ledger: "Ledger") -> None:
                 " --set-aside` keeps both, and work goes on; nothing was changed"
             ),
         )
+    for open_row in read(ledger):
+        if open_row.phase == APPLYING:
+            raise UnfinishedError(
+                f"{open_row.called} was interrupted and could not be taken back yet",
+                hint=(
+                    "`takeback verify` names its paths; see to them, or let work go on with"
+                    " `takeback verify --set-aside`; nothing was changed"
+                ),
+            )
 
 
 def _rows(ledger: "Ledger") -> "Iterator[Journal | Damaged]":
-    # As bytes: text that is not UTF-8 any more could not be read at all.
-    columns = ", ".join(f"CAST({name} AS BLOB)" for name in ("id", "phase", "said"))
-    query = f"SELECT rowid, {columns} FROM journal ORDER BY phase, id"  # noqa: S608
+    query = f"SELECT rowid, {_COLUMNS} FROM journal ORDER BY phase, id"  # noqa: S608
     for number, id, phase, said in ledger.rows(query):
         try:
             row = _journal(id.decode(), phase.decode(), jsontext.loads(said.decode()))

@@ -94,6 +94,10 @@ class Lock:
                 self._drop()
                 self._unclean = False
 
+    def make_durable(self) -> None:
+        """See that whoever comes after a power cut knows that this holder died."""
+        fsops.fsync(self._fd)
+
     def leave_to_original(self) -> None:
         """In a forked copy: have nothing to do with what the original process holds."""
         self.back_to(0)

@@ -30,7 +30,8 @@ if TYPE_CHECKING:
 _NOT_EMPTY = (errno.ENOTEMPTY, errno.EEXIST)
 _PATIENCE = 20
 _SAVED = "saved while the restore ran"
-_MOVED = "its folder is not what it was any more"
+MOVED = "its folder is not what it was any more"
+"""Why a path was not changed whose folder is out of reach."""
 
 
 class Restoring:
@@ -43,6 +44,9 @@ class Restoring:
         self.stage = Stage(root, stage, objects)
         self.ops = sorted(ops, key=lambda op: op.path)
         self.kept: dict[bytes, str] = {}
+        self._is_many = len({op.way for op in self.ops}) + sum(map(_is_mode, self.ops)) > SYNC_EACH
+        """Whether it is cheaper to sync the whole disk than each folder, and each mode."""
+        self._opened: set[bytes] = set()
         self._seen: dict[bytes, State] = {}
         """What was at the paths when everything was as planned."""
 
@@ -71,7 +75,10 @@ class Restoring:
             if op.path not in staged and op.is_staged(forward=forward)
             if forward or not is_state(self.look(op), wanted)
         ]
-        letter = b"n" if forward else b"r"
+        # On the way back there is a row already: what is torn must not be taken for a save.
+        letter = b"n" if forward else b"w"
+        if not forward:
+            self.stage.drop_torn()
         for number, op, wanted in todo:
             assert wanted is not None, "nothing is staged for what goes"
             name = staged[op.path] = self.stage.unused(b"%s%d" % (letter, number))
@@ -85,6 +92,10 @@ class Restoring:
                 ) from problem
         if todo:
             self.stage.sync()
+        for number, op, _ in todo if not forward else ():
+            name = self.stage.unused(b"r%d" % number)
+            fsops.move(self.stage.fd, staged[op.path], self.stage.fd, name)
+            staged[op.path] = name
         return staged
 
     def _displaced(self) -> "dict[bytes, bytes]":
@@ -131,7 +142,7 @@ class Restoring:
                     f"somebody removed what was in `{os.fsdecode(self.stage.name)}`",
                     hint="a restore needs that folder while it runs; try again",
                 ) from problem
-            self.kept.setdefault(op.path, _MOVED)
+            self.kept.setdefault(op.path, MOVED)
 
     def _is_untouched(self, op: "Op", forward: bool) -> bool:
         """Whether nobody was at a path: then somebody was in our own folder."""
@@ -160,11 +171,14 @@ class Restoring:
         mode = os.fstat(fd).st_mode & 0o7777
         if mode & (shut | 0o700) != 0o700:
             fsops.fchmod(fd, mode & ~shut | 0o700)
+            self._opened.add(op.path)
 
     def _remove(self, number: int, op: "Op", forward: bool) -> None:
         """Take away what must not be there, or is of another kind than it shall be."""
         wanted, other = op.sides(forward=forward)
         folder = self._find_parent(op)
+        if folder is None and wanted is None and not forward and self._had_folder(op):
+            self.kept.setdefault(op.path, MOVED)  # with what we put there
         kind = kind_at(folder, op.name or b".") if folder is not None else None
         if kind is None or (wanted is not None and kind == wanted.kind):
             return
@@ -188,6 +202,11 @@ class Restoring:
         except FileExistsError:
             # Saved once more: the newer save has the path, this one is rescued.
             return
+
+    def _had_folder(self, op: "Op") -> bool:
+        """Whether the folder of a path was there before the restore."""
+        above = op.path.rpartition(b"/")[0]
+        return not any(each.path == above and each.before is None for each in self.ops)
 
     def _remove_folder(self, op: "Op", other: "Entry | None") -> None:
         if other is None or other.kind != FOLDER:
@@ -273,6 +292,7 @@ class Restoring:
         try:
             if op.knows(self.look(op)):
                 fsops.chmod_file(file, op.name, wanted.mode & 0o7777)
+                self._sync_mode(file)
             else:
                 self.kept[op.path] = "changed since"
         finally:
@@ -284,12 +304,27 @@ class Restoring:
         if entry is None or entry.kind != FOLDER:
             return
         fd = self._folder(op)
-        if os.fstat(fd).st_mode & 0o7777 != entry.mode & 0o7777:
+        is_set = os.fstat(fd).st_mode & 0o7777 == entry.mode & 0o7777
+        if not is_set:
             fsops.fchmod(fd, entry.mode & 0o7777)
+        if not is_set or op.path in self._opened:
+            self._sync_mode(fd)
+
+    def _sync_mode(self, fd: int) -> None:
+        """Make a mode durable: no rename and no sync of a folder does that."""
+        if self._is_many:
+            return  # the whole disk is synced in the end
+        try:
+            fsops.fsync(fd)
+        except OSError as problem:
+            if problem.errno != errno.EBADF:
+                raise
+            # A descriptor that only stands for a file that nobody may open.
+            fsops.syncfs(self.root)
 
     def _sync(self) -> None:
         ways = sorted({op.way for op in self.ops})
-        if len(ways) > SYNC_EACH:
+        if self._is_many:
             fsops.syncfs(self.root)
             return
         for way in ways:
@@ -398,3 +433,8 @@ class Restoring:
 
     def _folder(self, op: "Op") -> int:
         return self._descent.open_anew((*op.way, op.name) if op.path else ())
+
+
+def _is_mode(op: "Op") -> bool:
+    """Whether a mode is set at a path, which no sync of the folder around it makes durable."""
+    return op.is_in_place or any(entry.kind == FOLDER for entry in (op.before, op.after) if entry)

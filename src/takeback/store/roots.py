@@ -9,7 +9,7 @@ import os
 
 from takeback.errors import BlockedError
 from takeback.store.outside import open_folder
-from takeback.store.restoring import Restoring
+from takeback.store.restoring import MOVED, Restoring
 from takeback.store.states import GONE
 
 TYPE_CHECKING = False
@@ -77,6 +77,12 @@ class Roots:
         for restoring in self.each:
             found |= {restoring.named(path): why for path, why in restoring.kept.items()}
         return found
+
+    @property
+    def out_of_reach(self) -> "list[bytes]":
+        """The paths that stay as the restore left them, if it got there, as nobody finds them."""
+        moved = [r.named(p) for r in self.each for p, why in r.kept.items() if why == MOVED]
+        return sorted([*self.lost, *moved])
 
     def changed(self) -> "list[bytes]":
         """The paths that are not as they were when the restore was planned."""

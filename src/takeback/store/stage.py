@@ -6,6 +6,7 @@ tree changes by a rename on its own disk. The names say of which path something 
     n12   what path 12 shall hold; after the exchange, what it held
     q12   what was at path 12 and has to go
     r12   as n12, when a restore is taken back
+    w12   what is being written, before it is called r12: it may be torn, so nobody looks at it
 """
 
 import errno
@@ -33,6 +34,7 @@ agent's build leaves any time, 30 ms (docs/design/0009). One by one costs 0.2 ms
 """
 
 _IGNORE = b".gitignore"
+_WHOLE, _TORN, _OURS = b"nqr", b"w", b"nqrw"
 _FOUND = b"takeback-found-"
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
@@ -142,6 +144,12 @@ class Stage:
             free = b"%s.%d" % (name, again)
         return free
 
+    def drop_torn(self) -> None:
+        """Remove what an earlier try to write left half done."""
+        for name in map(os.fsencode, os.listdir(self.fd)):
+            if name[:1] == _TORN and _number(name, _TORN) is not None:
+                fsops.unlink(name, dir_fd=self.fd)
+
     def names(self) -> "Iterator[tuple[int, bytes]]":
         """What the folder holds: the number of its path, and its name here."""
         for name in sorted(map(os.fsencode, os.listdir(self.fd))):
@@ -194,10 +202,13 @@ class Stage:
         if self.fd < 0:
             return
         for name in map(os.fsencode, os.listdir(self.fd)):
-            if (name == _IGNORE or _number(name) is not None) and not self._is_folder(name):
+            ours = name == _IGNORE or _number(name, _OURS) is not None
+            if ours and not self._is_folder(name):
                 fsops.unlink(name, dir_fd=self.fd)
         self.close()
         fsops.rmdir(self.name, dir_fd=self._root)
+        # The lock's mark may be gone sooner than the folder, if the power is cut.
+        fsops.fsync(self._root)
 
     def _is_folder(self, name: bytes) -> bool:
         mode = os.stat(name, dir_fd=self.fd, follow_symlinks=False).st_mode
@@ -214,7 +225,7 @@ class Stage:
                 raise
 
 
-def _number(name: bytes) -> "int | None":
+def _number(name: bytes, letters: bytes = _WHOLE) -> "int | None":
     """The number of the path that something in our folder is of."""
     number = name[1:].partition(b".")[0]
-    return int(number) if name[:1] in (b"n", b"q", b"r") and number.isdigit() else None
+    return int(number) if name[:1] in letters and number.isdigit() else None
