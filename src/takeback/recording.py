@@ -25,6 +25,8 @@ SAFE_POINTS = (BY_TURN, BY_STEP, BY_CALL)
 """How often: at turns only; also around steps that may write; around every step."""
 
 _LONGEST_LABEL = 4000
+_JUMP = 1_000_000_000
+"""Nanoseconds by which a clock that nobody sets stays behind or runs ahead, at the most."""
 _SAFELY = FailingAs(TakebackError, "it could not be recorded")
 
 
@@ -219,9 +221,15 @@ class Recorder(SafePoints):
         paths: "Iterable[bytes] | None" = None,
         cwd: "bytes | None" = None,
         parent: "str | None" = None,
+        missed: bool = False,
+        began: "int | None" = None,
         request: "str | None" = None,
     ) -> str:
-        """A tool is about to be called. It may start when this returns."""
+        """A tool is about to be called. It may start when this returns.
+
+        One that was `missed` has run by now, and `began` then, if anybody knows; what it did is
+        found by the look at its end.
+        """
         chosen, named = tools.claim_of(tool, given)
         if kind is not None:
             chosen = _one_of(kind, terms.KINDS, "a kind of step")
@@ -245,8 +253,10 @@ class Recorder(SafePoints):
                 "paths": inside,
             }
             parents = [above]
+            if missed:
+                said |= {"missed": True} if began is None else {"began": began}
             # The first step ends the time in which the turn was its own window.
-            if self._is_safe_point(chosen) or (row.whole and not row.steps):
+            elif self._is_safe_point(chosen) or (row.whole and not row.steps):
                 title = f"before {said['tool']} in turn {turn}"
                 place = Place(None, turn, None, (row.opened,), title)
                 seen = self._look(place, {}, at, whole=row.status != terms.RUNNING)
@@ -260,6 +270,45 @@ class Recorder(SafePoints):
             else:
                 self._ledger.record(started)
             return step
+
+    def ask_step(self, step: str) -> None:
+        """A dialog asks whether the tool may run: until it has begun, others may work."""
+        at = time.time_ns()
+        with _SAFELY, self._host.held():
+            row = self._to_close(step, events.STEP_ASKED, None)
+            if row is None or row.status != terms.RUNNING:
+                return
+            said: dict[str, Json] = {"step": step, "clock": processes.clock_offset()}
+            parents = [row.opened]
+            if self._is_safe_point(row.kind):
+                title = f"a dialog before {row.tool}, step {row.id}"
+                place = Place(None, None, row.id, (row.opened,), title)
+                seen = self._look(place, {}, at, whole=rows.is_over(self._ledger, row.turn))
+                said |= facts_of(seen, at)
+                parents.append(seen.cursor)
+            self._record(events.STEP_ASKED, said, tuple(parents), f"asked {step}")
+
+    def begin_step(self, step: str, began: int) -> None:
+        """It is known by now when a step began of which that was not known."""
+        with _SAFELY, self._host.held():
+            row = self._to_close(step, events.STEP_BEGAN, None)
+            if row is None or row.status != terms.WAITING:
+                return
+            asked = self._ledger.requested(f"asked {step}")
+            clock = asked.payload.get("clock") if asked is not None and asked.payload else None
+            # Of a clock that was set since nothing follows: it stays a doubt.
+            if isinstance(clock, int) and abs(processes.clock_offset() - clock) < _JUMP:
+                said: dict[str, Json] = {"step": step, "began": began}
+                self._record(events.STEP_BEGAN, said, (row.opened,), None)
+
+    def refuse_step(self, step: str) -> None:
+        """A step never began: what changed since the dialog came is not its own."""
+        with _SAFELY, self._host.held():
+            row = self._to_close(step, events.STEP_ENDED, None)
+            if row is not None and row.status == terms.WAITING:
+                at = time.time_ns()
+                over = self._ending(at, None, at).of_steps([row], terms.REFUSED)
+                self._conclude(over, at, at, steps=[row.number])
 
     def detach_step(self, step: str, *, request: "str | None" = None) -> None:
         """The tool returned, but what it started goes on in the background."""

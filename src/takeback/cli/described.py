@@ -7,7 +7,7 @@ from takeback.cli.render import ago, safe_content
 from takeback.model import reasons
 from takeback.model.counting import count
 from takeback.model.safetext import safe
-from takeback.model.terms import BY_SHELL, BY_TURN, OMIT, SHARED, STEP
+from takeback.model.terms import BY_SHELL, BY_TURN, OMIT, PERHAPS, SHARED, STEP
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ _MOST = 200
 _MOST_OF_STEP = 12
 _DEEPEST = 6
 """Steps further down are not indented any more."""
-_HOW = {BY_SHELL: "by shell", BY_TURN: ""}
+_HOW = {BY_SHELL: "by shell", BY_TURN: "", PERHAPS: "perhaps yours"}
 _WHY = {word: reasons.EXPLAINED[code] for code, word in reasons.WORDS.items()}
 
 

@@ -11,6 +11,7 @@ from takeback.model.terms import (
     DELETE,
     MERGE,
     MKDIR,
+    PERHAPS,
     REDO,
     RMDIR,
     ROLLBACK,
@@ -42,6 +43,7 @@ _CONFLICT = "conflict"
 _YOURS = "yours"
 _DOING = {UNDO: "take back", REDO: "put back", ROLLBACK: "roll back to"}
 _DONE = {UNDO: "Took back", REDO: "Put back", ROLLBACK: "Rolled back to"}
+_HOW = {BY_SHELL: "by shell", PERHAPS: "perhaps yours"}
 _REVERSES = {UNDO: "puts it back", REDO: "takes it back again", ROLLBACK: "takes this back"}
 STYLES = {CREATE: "green", MKDIR: "green", DELETE: "red", RMDIR: "red", _CONFLICT: "red"}
 STYLES |= {MERGE: "cyan"}
@@ -233,12 +235,12 @@ class Page:
         if change.along or change.merged:
             return "; ".join(filter(None, (change.along, change.merged)))
         if self.plan.verb != ROLLBACK:
-            return "by shell" if change.how == BY_SHELL else ""
+            return _HOW.get(change.how, "")
         names = [name for name in change.whose if name]
         if not names:
             return ""
         by = f"by {' and '.join(names)}"
-        return f"{by}, by shell" if change.how == BY_SHELL and names != [YOU] else by
+        return f"{by}, {_HOW[change.how]}" if change.how in _HOW and names != [YOU] else by
 
     # -- what stays --------------------------------------------------------------------------
 

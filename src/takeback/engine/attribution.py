@@ -12,17 +12,20 @@
 3. A step that names the path goes first: edit tools own what they name, and nothing else.
 4. Else a window that claims anything: a shell, a tool nobody told us about, a turn that reports
    no steps. None of them: *you*. Several sessions: *shared*.
+5. Where nobody knows whether the step had begun by then, it is *perhaps* the step's.
 """
 
 from takeback.model.history import Author
 from takeback.model.terms import (
     BY_SHELL,
     BY_TURN,
+    DELETE,
     EDIT,
     MKDIR,
     MODE,
     NAMED,
     OTHER,
+    PERHAPS,
     RMDIR,
     SHARED,
     SHELL,
@@ -50,10 +53,11 @@ _TICKS = 20_000_000
 class Window:
     """The time in which a step, or a turn that reports no steps, may change files.
 
-    `names` are the paths that it names. `ended` is None while it is open.
+    `names` are the paths that it names. `started` is 0 if it was open before the interval, `ended`
+    None while it is open. It `waits` as long as nobody knows whether it has begun.
     """
 
-    __slots__ = ("ended", "kind", "names", "opened", "session", "started", "step", "turn")
+    __slots__ = ("ended", "kind", "names", "opened", "session", "started", "step", "turn", "waits")
 
     def __init__(
         self,
@@ -66,6 +70,7 @@ class Window:
         opened: int,
         started: int,
         ended: "int | None" = None,
+        waits: bool = False,
     ) -> None:
         self.session = session
         self.turn = turn
@@ -75,6 +80,7 @@ class Window:
         self.opened = opened
         self.started = started
         self.ended = ended
+        self.waits = waits
 
     def is_named(self, path: bytes, verb: str) -> bool:
         """Whether it names the path, or a folder that the path is in.
@@ -151,7 +157,7 @@ def attribute(
         return [_NOBODY] * len(deltas)
     spans = _spans(deltas, interval)
     slack = interval.slack or 0
-    return [_author(delta, _possible(windows, spans[delta.path], slack)) for delta in deltas]
+    return [_author(delta, windows, spans[delta.path], slack) for delta in deltas]
 
 
 def _spans(deltas: "Sequence[Delta]", interval: Interval) -> "dict[bytes, Span]":
@@ -236,27 +242,32 @@ def _possible(windows: "Sequence[Window]", span: "Span", slack: int) -> "list[Wi
     return [
         window
         for window in windows
-        if (last is None or window.started - slack <= last)
+        if (last is None or window.waits or window.started - slack <= last)
         and (first is None or window.ended is None or first <= window.ended + late)
     ]
 
 
-def _author(delta: "Delta", windows: "list[Window]") -> Author:
+def _author(delta: "Delta", windows: "Sequence[Window]", span: "Span", slack: int) -> Author:
     path, verb = delta.path, delta.verb
+    windows = _possible(windows, span, slack)
+    # Of what is gone there is no stamp, and taking it back brings back a file: nothing is lost.
+    is_dated = span[0] is not None or verb in (DELETE, RMDIR)
     naming = [w for w in windows if w.kind in _MAY_WRITE and w.is_named(path, verb)]
     if naming:
-        return _of_sessions(naming, NAMED)
-    return _of_sessions([w for w in windows if w.kind in _CLAIMS_ANYTHING], BY_SHELL)
+        return _of_sessions(naming, NAMED, is_dated=is_dated)
+    claiming = [w for w in windows if w.kind in _CLAIMS_ANYTHING]
+    return _of_sessions(claiming, BY_SHELL, is_dated=is_dated)
 
 
-def _of_sessions(windows: "list[Window]", how: str) -> Author:
+def _of_sessions(windows: "list[Window]", how: str, *, is_dated: bool) -> Author:
     sessions = _distinct(w.session for w in windows)
     if not sessions:
         return _NOBODY
     if len(sessions) > 1:
         return Author(SHARED, sessions=sessions)
-    latest = max(windows, key=lambda window: window.opened)
-    how = BY_TURN if latest.kind == TURN else how
+    sure = [w for w in windows if not w.waits and (is_dated or not w.started)]
+    latest = max(sure or windows, key=lambda window: window.opened)
+    how = PERHAPS if not sure else BY_TURN if latest.kind == TURN else how
     return Author(STEP, session=latest.session, turn=latest.turn, step=latest.step, how=how)
 
 

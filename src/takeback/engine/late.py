@@ -1,7 +1,8 @@
-"""What changed behind the stop of a turn, while a command of it ran on in the background.
+"""What counts as the work of a command, and may as well be the user's: taking it back asks.
 
-It counts as the command's, and it may as well be the user's: a server runs for hours while
-somebody edits. So taking it back needs consent.
+It changed behind the stop of a turn, while a command of it ran on in the background: a server runs
+for hours while somebody edits. Or nobody knows whether the command had begun by then: a permission
+dialog waits while somebody edits, and not every agent tells when it was answered.
 """
 
 import os
@@ -10,6 +11,8 @@ from takeback.model import terms
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from takeback.engine.stack import Item
     from takeback.store.ledger import Ledger
 
@@ -18,19 +21,34 @@ _LATE = (
     " JOIN turns t ON t.number = d.turn WHERE d.turn = ? AND s.background AND s.kind = ?"
     " AND d.checkpoint > t.after ORDER BY d.path"
 )
+_PERHAPS = "SELECT DISTINCT path FROM deltas WHERE turn = ? AND how = ? ORDER BY path"
 _MOST_NAMED = 3
 
 
-def doubts(ledger: "Ledger", item: "Item") -> "tuple[str, ...]":
+def doubts(ledger: "Ledger", item: "Item") -> "Iterator[str]":
     """What needs consent when a turn is taken back."""
     if item.restore is not None:
-        return ()
-    found = [path for (path,) in ledger.rows(_LATE, (item.number, terms.SHELL))]
-    if not found:
-        return ()
+        return
+    for query, word, when in (
+        (_LATE, terms.SHELL, _behind(item)),
+        (_PERHAPS, terms.PERHAPS, _before(item)),
+    ):
+        found = [path for (path,) in ledger.rows(query, (item.number, word))]
+        if found:
+            files = "1 path" if len(found) == 1 else f"{len(found):,} paths"
+            yield f"{files} changed {when}, and may be your own work: {_named(found)}"
+
+
+def _behind(item: "Item") -> str:
+    return f"after {item.called} had stopped, while a command of it ran on in the background"
+
+
+def _before(item: "Item") -> str:
+    return f"while a permission dialog waited, or before a command of {item.called} began"
+
+
+def _named(found: "list[bytes]") -> str:
     shown = [f"`{os.fsdecode(path)}`" for path in found[:_MOST_NAMED]]
     more = len(found) - len(shown)
     shown += [f"{more:,} more"] if more > 0 else []
-    files = "1 path" if len(found) == 1 else f"{len(found):,} paths"
-    when = f"after {item.called} had stopped, while a command of it ran on in the background"
-    return (f"{files} changed {when}, and may be your own work: {', '.join(shown)}",)
+    return ", ".join(shown)

@@ -48,7 +48,7 @@ _SINCE = (
 _YOURS = "SELECT DISTINCT path FROM deltas WHERE checkpoint > ? AND who = 'you' AND verb <> 'omit'"
 _NEWEST = 1 << 62
 _RESTORED_BY = "a restore"
-_DOUBTS = ("", terms.NAMED, terms.BY_TURN, terms.BY_SHELL)
+_DOUBTS = ("", terms.NAMED, terms.BY_TURN, terms.BY_SHELL, terms.PERHAPS)
 """How it is known whose change something is, the most certain first."""
 
 

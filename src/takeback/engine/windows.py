@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 
 _STEPS = (
     "SELECT s.id, t.id, z.id, s.kind, s.paths, s.opened, s.started, s.ended, z.seen, z.holder,"
-    " s.background"
+    " s.background, s.status"
     " FROM steps s JOIN turns t ON t.number = s.turn JOIN sessions z ON z.number = t.session"
     " WHERE s.closed "
 )
 _TURNS = (
-    "SELECT '', t.id, z.id, 'turn', '[]', t.opened, t.started, t.ended, z.seen, z.holder, 0"
+    "SELECT '', t.id, z.id, 'turn', '[]', t.opened, t.started, t.ended, z.seen, z.holder, 0, ''"
     " FROM turns t JOIN sessions z ON z.number = t.session"
     " WHERE t.whole AND t.steps = 0 AND t.closed "
 )
@@ -88,7 +88,9 @@ def in_question(ledger: "Ledger", since: int, now: int, closing: "Closing") -> "
         found += ledger.rows(query + "IS NULL")
         found += ledger.rows(query + "> ?", (since,))
     outer = _with_sessions_inside(ledger) if len(found) else frozenset()
-    return [_window(row, now, closing) for row in found if row[1] not in outer]
+    # What was refused never ran.
+    found = [row for row in found if row[1] not in outer and row[-1] != terms.REFUSED]
+    return [_window(row, since, now, closing) for row in found]
 
 
 def _with_sessions_inside(ledger: "Ledger") -> "frozenset[str]":
@@ -105,8 +107,10 @@ def _with_sessions_inside(ledger: "Ledger") -> "frozenset[str]":
     return frozenset(str(id) for (id,) in ledger.rows(query))
 
 
-def _window(row: "tuple[str | int | None, ...]", now: int, closing: "Closing") -> Window:
-    step, turn, session, kind, paths, opened, started, ended, seen, holder, background = row
+def _window(
+    row: "tuple[str | int | None, ...]", since: int, now: int, closing: "Closing"
+) -> Window:
+    step, turn, session, kind, paths, opened, started, ended, seen, holder, background, status = row
     if ended is None:
         # What runs in the background outlives its turn.
         enders = (step, session) if background else (step, turn, session)
@@ -121,8 +125,10 @@ def _window(row: "tuple[str | int | None, ...]", now: int, closing: "Closing") -
         kind=str(kind),
         names=_names(str(paths)),
         opened=int(str(opened)),
-        started=int(str(started)),
+        # Order says that it was open all the time; its clock may have been another one.
+        started=int(str(started)) if int(str(opened)) > since else 0,
         ended=ended if isinstance(ended, int) else None,
+        waits=status == terms.WAITING,
     )
 
 

@@ -2,6 +2,8 @@
 
 RUNNING, DONE, FAILED, INTERRUPTED = "running", "done", "failed", "interrupted"
 STATUSES = (RUNNING, DONE, FAILED, INTERRUPTED)
+WAITING, REFUSED = "waiting", "refused"
+"""What else a step may be: nobody knows whether it has begun; it never did."""
 
 EDIT, SHELL, READ, AGENT, OTHER = "edit", "shell", "read", "agent", "other"
 KINDS = (EDIT, SHELL, READ, AGENT, OTHER)
@@ -12,6 +14,8 @@ LONGEST_SILENCE = 3600 * 1_000_000_000
 
 STEP, YOU, SHARED, RESTORE = "step", "you", "shared", "restore"
 NAMED, BY_SHELL, BY_TURN = "named", "shell", "turn"
+PERHAPS = "perhaps"
+"""Of a step of which nobody knows when it began: it may as well be the user's."""
 
 WRITE, CREATE, DELETE, MODE = "write", "create", "delete", "mode"
 LINK, MKDIR, RMDIR, RENAME = "link", "mkdir", "rmdir", "rename"

@@ -12,7 +12,9 @@ if TYPE_CHECKING:
 
 _SESSION = "SELECT number, id, opened, ended, holder, seen, inside, agent FROM sessions "
 _TURN = "SELECT number, id, session, status, whole, opened, steps FROM turns "
-_STEP = "SELECT number, id, turn, parent, tool, kind, background, opened, closed FROM steps "
+_STEP = (
+    "SELECT number, id, turn, parent, tool, kind, background, opened, closed, status FROM steps "
+)
 
 
 class SessionRow:
@@ -69,6 +71,7 @@ class StepRow:
         "number",
         "opened",
         "parent",
+        "status",
         "tool",
         "turn",
     )
@@ -84,6 +87,7 @@ class StepRow:
         background: int,
         opened: int,
         closed: "int | None",
+        status: str,
     ) -> None:
         self.number = number
         self.id = id
@@ -94,6 +98,7 @@ class StepRow:
         self.background = background
         self.opened = opened
         self.closed = closed
+        self.status = status
 
 
 def get_session(ledger: "Ledger", id: str) -> SessionRow:

@@ -1,9 +1,12 @@
 """Who we are, and whether a process that we once knew is still the same and alive."""
 
 import os
+import time
 
 _START_FIELD = 19
 """Where `/proc/PID/stat` says when the process started, counted after the program's name."""
+_OLDEST = 60 * 1_000_000_000
+"""A hook does not wait longer to hear an event: nanoseconds."""
 
 
 def account() -> str:
@@ -37,6 +40,25 @@ def is_alive(holder: str) -> "bool | None":
         # Gone; or somebody else's by now, which ours never was.
         return False
     return _started(pid) == started
+
+
+def born() -> int:
+    """When this process was started, in nanoseconds since 1970; now, where nobody can tell."""
+    now, ticks = time.time_ns(), _started(os.getpid())
+    clock = getattr(time, "CLOCK_BOOTTIME", None)
+    if clock is None or not ticks.isdecimal():
+        return now
+    age = time.clock_gettime_ns(clock) - int(ticks) * 1_000_000_000 // os.sysconf("SC_CLK_TCK")
+    return now - age if 0 < age < _OLDEST else now
+
+
+def clock_offset() -> int:
+    """What the clock shows beyond what has passed since the machine started, in nanoseconds.
+
+    It changes when somebody sets the clock.
+    """
+    clock = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+    return time.time_ns() - time.clock_gettime_ns(clock)
 
 
 def _place() -> str:

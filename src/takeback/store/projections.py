@@ -7,7 +7,17 @@ live tables and rebuilt ones can be compared byte for byte.
 
 from takeback.errors import DamagedStoreError
 from takeback.model import jsontext
-from takeback.model.terms import DONE, INTERRUPTED, MKDIR, RMDIR, RUNNING
+from takeback.model.terms import (
+    DONE,
+    INTERRUPTED,
+    MKDIR,
+    PERHAPS,
+    REFUSED,
+    RMDIR,
+    RUNNING,
+    WAITING,
+    YOU,
+)
 from takeback.store import events, fsops, restores, schema
 from takeback.store.rows import row_from
 from takeback.store.schema import DETACHED, WITH_ITS_PARENT
@@ -265,7 +275,9 @@ def _step_started(to: Tables, event: "Event", said: "Said") -> None:
     names = (str(said.get("step")), turn, to.number("steps", said.get("parent")))
     what = [str(said.get(name, "")) for name in ("tool", "kind", "summary")]
     paths = _text(said.get("paths", []))
-    times = (RUNNING, _inherited(to, names[2]), event.at, None, event.seq, None)
+    status = WAITING if said.get("missed") else RUNNING
+    started = int(str(said.get("began", event.at)))
+    times = (status, _inherited(to, names[2]), started, None, event.seq, None)
     fsops.sql(to.db, _STEP, (to.next("steps"), *names, *what, paths, *times))
     fsops.sql(to.db, "UPDATE turns SET steps = steps + 1 WHERE number = ?", (turn,))
     _observed(to, event, said)
@@ -289,11 +301,47 @@ def _step_detached(to: Tables, event: "Event", said: "Said") -> None:
     _seen(to, to.session_of(turn), event.at)
 
 
+def _step_asked(to: Tables, event: "Event", said: "Said") -> None:
+    """A dialog asks whether the tool may run; nobody tells when it is answered."""
+    step = to.number("steps", said.get("step"))
+    change = "UPDATE steps SET status = ? WHERE number = ? AND closed IS NULL"
+    fsops.sql(to.db, change, (WAITING, step))
+    _observed(to, event, said)
+    _seen(to, to.session_of(to.turn_of(step)), event.at)
+
+
+def _step_began(to: Tables, event: "Event", said: "Said") -> None:
+    """It is known by now when a tool began: there its window opens."""
+    step = to.number("steps", said.get("step"))
+    change = (
+        "UPDATE steps SET status = ?, started = ?, opened = ? WHERE number = ? AND closed IS NULL"
+    )
+    began = int(str(said.get("began", event.at)))
+    fsops.sql(to.db, change, (RUNNING, began, event.seq, step))
+    _give_back(to, step, began)
+
+
+def _give_back(to: Tables, step: "int | None", began: int = 1 << 62) -> None:
+    """What was perhaps a step's, and changed before it began, is the user's after all."""
+    turn = to.turn_of(step)
+    query = "SELECT 1 FROM turns WHERE number = ? AND undone IS NULL"
+    if not to.db.execute(query, (turn,)).fetchone():
+        return
+    change = (
+        "UPDATE delta_rows SET who = ?, how = '', session = NULL, turn = NULL, step = NULL"
+        " WHERE turn = ? AND step = ? AND how = ?"
+        " AND checkpoint IN (SELECT number FROM checkpoints WHERE created < ?)"
+    )
+    fsops.sql(to.db, change, (YOU, turn, step, PERHAPS, began))
+
+
 def _step_ended(to: Tables, event: "Event", said: "Said") -> None:
     step = to.number("steps", said.get("step"))
     change = "UPDATE steps SET status = ?, ended = ?, closed = ? WHERE number = ?"
     values = (str(said.get("status")), said.get("ended", event.at), event.seq, step)
     fsops.sql(to.db, change, values)  # type: ignore[arg-type]
+    if said.get("status") == REFUSED:
+        _give_back(to, step)
     _observed(to, event, said)
     turn = to.turn_of(step)
     if "changes" in said:
@@ -368,6 +416,8 @@ _APPLY: "dict[str, Apply]" = {
     events.TURN_ENDED: _turn_ended,
     events.STEP_STARTED: _step_started,
     events.STEP_DETACHED: _step_detached,
+    events.STEP_ASKED: _step_asked,
+    events.STEP_BEGAN: _step_began,
     events.STEP_ENDED: _step_ended,
     events.RESTORE_APPLIED: _restore_applied,
     events.SAVES_RESCUED: _saves_rescued,
