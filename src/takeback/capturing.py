@@ -75,6 +75,7 @@ class Capturing(Looking):
     def held(self, patience: float = PATIENCE) -> Held:
         """The lock of the project, for a `with` block."""
         store = self._store
+        store.ledger.require_writable()
         return Held(store.lock, self._recover, store.anchor, patience)
 
     def look(

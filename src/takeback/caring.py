@@ -8,6 +8,7 @@ from takeback.errors import TakebackError
 from takeback.store import events
 from takeback.store.events import NewEvent
 from takeback.store.failures import FailingAs
+from takeback.store.lock import Held
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,6 +27,8 @@ _IS_KEPT = "SELECT 1 FROM kept WHERE checkpoint = ?"
 _LONGEST_LABEL = 1000
 _PAUSE = 600.0
 """So many seconds are between two runs that nobody asked for."""
+_ROOM, _FILES = 1 << 20, 8
+"""Bytes and files that SQLite and a lock may need."""
 
 
 class Caring(Capturing):
@@ -86,8 +89,22 @@ class Caring(Capturing):
             if not limit and rules.size_cap_trims:
                 limit = rules.size_cap
             wish = gc.Wish(rules, why=why, to_size=limit, full=full, dry_run=dry_run)
+            if not dry_run:
+                self._make_room()
+            self.ledger.require_writable()
             with self._store.tending():
                 return gc.run(self._store, self.held, wish, time.time_ns, progress)
+
+    def _make_room(self) -> None:
+        """Delete what can be made again, if the disk is so full that SQLite cannot work."""
+        found = os.statvfs(self._store.path)
+        is_full = found.f_bavail * found.f_frsize < _ROOM
+        if not is_full and (not found.f_files or found.f_favail > _FILES):
+            return
+        lock = self._store.lock
+        with Held(lock, self._mutex, lambda died: lock.leave_unclean() if died else None):
+            self._cache = None
+            self._store.make_room()
 
     def tend_later(self) -> bool:
         """Run `gc` in a process that nobody waits for, if it is time; whether that began.

@@ -202,6 +202,8 @@ def _is_held(store: Store) -> bool:
             died = lock.acquire(0)
         except BusyError:
             return True
+        except OSError:
+            return False  # the disk takes no writes, so nobody is at work
         if died:
             lock.leave_unclean()
         lock.release()

@@ -18,7 +18,8 @@
     ├── NothingToTakeBackError         1  there is nothing to undo or redo
     ├── NoLongerKeptError              1  the files of a state were let go; the log still tells
     ├── TargetError                    1  the folder to extract into cannot be used
-    └── DamagedStoreError              4  bytes in the store are not what they were
+    ├── DamagedStoreError              4  bytes in the store are not what they were
+    └── InternalError                  1  a bug in Takeback; what is half done, the next start ends
 
 `takeback run` ends with 126 or 127, as shells do, if its command cannot be started (`cli/child`).
 
@@ -121,3 +122,7 @@ class DamagedStoreError(TakebackError):
     """Bytes in the store are not what they were when they were written."""
 
     exit_code = 4
+
+
+class InternalError(TakebackError):
+    """A bug in Takeback. Files are safe: a restore that it stopped is taken back."""

@@ -68,9 +68,9 @@ class Project(WithForget, Caring):
         """The project that `path` is in, or None; makes nothing."""
         with FailingAs(TakebackError, "the project could not be opened"):
             found = opening.find(path, home=home)
-        if found is None:
-            return None
-        project = cls(*found)
+            if found is None:
+                return None
+            project = cls(*found)
         project.recover_early()
         return project
 

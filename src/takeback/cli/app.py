@@ -67,6 +67,10 @@ def main(argv: "list[str] | None" = None) -> int:
     except BrokenPipeError:
         # Whoever read our output has gone.
         return 0
+    except Exception as problem:  # noqa: BLE001 -- nobody shall have to read a traceback
+        from takeback.cli import crash
+
+        return crash.tell(problem, screen)
 
 
 def entry() -> "NoReturn":

@@ -273,8 +273,8 @@ def _as_unicode(text: str) -> str:
 
 
 def _styled(text: str, names: "Iterable[str]") -> str:
-    codes = ";".join(_STYLES[name] for name in names)
-    return f"\x1b[{codes}m{text}\x1b[0m"
+    codes = ";".join(_STYLES[name] for name in names if name)
+    return f"\x1b[{codes}m{text}\x1b[0m" if codes else text
 
 
 def _is_terminal(stream: "TextIO | None") -> bool:

@@ -12,6 +12,7 @@ whoever cleans up after a crash, removes them. What the first event let go is ga
 and any later run finds it.
 """
 
+import errno
 import os
 
 from takeback.engine import retention
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from takeback.store.store import Store
 
 _TRIES = 4
+_FULL = (errno.ENOSPC, errno.EDQUOT)
 _MOST_AT_ONCE = 200
 _INDEXED = 36
 """What an object takes in the index of its pack."""
@@ -98,6 +100,7 @@ class _Run:
         self._clock = clock
         self._progress = progress
         self._done = Cleanup()
+        self._only_drops = False
 
     def run(self) -> Cleanup:
         done = self._done
@@ -111,19 +114,38 @@ class _Run:
         beyond = self._horizon_for_size()
         with self._held():
             trim = self._trim(beyond)
-        for _ in range(_TRIES):
-            if self._put_in_order(trim):
-                break
-        else:
-            raise BusyError(
-                "others changed too much meanwhile; their work is safe, and packs stay as they are",
-                hint="`takeback gc` tries again",
-            )
+        try:
+            self._try_to_order(trim)
+        except OSError as problem:
+            if problem.errno not in _FULL:
+                raise
+            self._order_without_room(trim)
         if not self._wish.dry_run:
             self._clean_up()
             done.after, done.packs_after = self._size()
         self._tell_what_stays(trim)
         return done
+
+    def _try_to_order(self, trim: "Trim") -> None:
+        for _ in range(_TRIES):
+            if self._put_in_order(trim):
+                return
+        raise BusyError(
+            "others changed too much meanwhile; their work is safe, and packs stay as they are",
+            hint="`takeback gc` tries again",
+        )
+
+    def _order_without_room(self, trim: "Trim") -> None:
+        """Where new packs have no room: delete those that nothing needs, then try once more."""
+        self._only_drops = True
+        self._try_to_order(trim)
+        self._clean_up()
+        self._only_drops = False
+        try:
+            self._try_to_order(trim)
+        except OSError as problem:
+            if problem.errno not in _FULL:
+                raise
 
     def _tell_what_stays(self, trim: "Trim") -> None:
         done, ledger, rules = self._done, self._ledger, self._wish.rules
@@ -201,6 +223,8 @@ class _Run:
             # Who wants it smaller wants all garbage to go.
             share = 1 << 62 if done.why == retention.TO_SIZE else GARBAGE
             order = Order(reach, share, full=wish.full, gone=gone)
+            if self._only_drops:
+                order.rewritten = set()
             done.merged, done.dropped = len(order.rewritten), len(order.dead)
             if wish.dry_run:
                 done.packs_after = done.packs_before - order.fewer

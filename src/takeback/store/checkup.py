@@ -39,6 +39,13 @@ def space(home: "Home") -> Part:
     found = os.statvfs(home.path)
     free = found.f_bavail * found.f_frsize
     part = Part("space", f"{free / 1e9:.1f} GB free")
+    shown = os.fsdecode(home.path)
+    if found.f_flag & os.ST_RDONLY:
+        what = f"the disk of `{shown}` is read-only: nothing can be recorded"
+        part.findings.append(Finding(ERROR, what, "make it writable; what was recorded is there"))
+    if found.f_files and not found.f_favail:
+        what = f"the disk of `{shown}` has no inodes left: nothing can be recorded"
+        part.findings.append(Finding(ERROR, what, "delete some files there"))
     if free < _LITTLE:
         severity = ERROR if free < _HARDLY_ANY else WARNING
         what = f"only {free / 1e6:.0f} MB are free where the stores are"

@@ -7,6 +7,10 @@ from _thread import _local
 from takeback.errors import DamagedStoreError, UnsafeStoreError, UsageError
 from takeback.store import fsops, sqlite
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 ends = False
 """Whether this process ends at once when its databases are closed."""
 _SHORT_LOG = 1 << 19
@@ -82,10 +86,11 @@ class Connections:
     is closed when its thread ends; SQLite's own connections must not be closed in a forked copy.
     """
 
-    __slots__ = ("_is_closed", "_of_thread", "_path")
+    __slots__ = ("_is_closed", "_of_thread", "_open", "_path")
 
-    def __init__(self, path: bytes) -> None:
+    def __init__(self, path: bytes, open: "Callable[[], sqlite.Connection]") -> None:
         self._path = path
+        self._open = open
         self._of_thread = _local()
         self._is_closed = False
 
@@ -94,11 +99,15 @@ class Connections:
         own: _Own | None = getattr(self._of_thread, "own", None)
         if own is None:
             # Nothing may be opened, and perhaps made again, once the project is closed.
-            db = sqlite.connect(":memory:") if self._is_closed else connect(self._path)
+            db = sqlite.connect(":memory:") if self._is_closed else self._open()
             own = self._of_thread.own = _Own(db)
         if self._is_closed:
             own.db.close()
         return own.db
+
+    def use(self, db: sqlite.Connection) -> None:
+        """Give this thread a connection that is open already."""
+        self._of_thread.own = _Own(db)
 
     def close(self) -> None:
         """Close that of this thread, and those of others when they ask again or end."""

@@ -15,9 +15,20 @@ _HINTS = {
     errno.EACCES: "see to its permissions, and try again",
     errno.EPERM: "see to its owner and its attributes (`lsattr`), and try again",
     errno.EROFS: "that disk is read-only; make it writable, and try again",
-    errno.ENOSPC: "free some space, and try again",
-    errno.EDQUOT: "free some space, and try again",
+    errno.ENOSPC: "delete some files on that disk, and try again",
+    errno.EDQUOT: "delete some files on that disk, and try again",
 }
+
+
+def hint(problem: OSError) -> str:
+    """What to do about an error of the system."""
+    return _HINTS.get(problem.errno or 0, "")
+
+
+def _named(path: "str | bytes") -> str:
+    """A path as users know it: without the ending of a file that is being written."""
+    shown = os.fsdecode(path)
+    return shown.rsplit(".", 2)[0] if shown.endswith(".tmp") else shown
 
 
 class FailingAs:
@@ -34,13 +45,17 @@ class FailingAs:
 
     def __exit__(self, kind: object, problem: object, trace: object) -> None:
         if isinstance(problem, OSError):
-            where = f" (`{os.fsdecode(problem.filename)}`)" if problem.filename else ""
-            hint = _HINTS.get(problem.errno or 0, "")
-            raise self._kind(f"{self._meaning}: {problem.strerror}{where}", hint=hint) from problem
+            where = f" (`{_named(problem.filename)}`)" if problem.filename else ""
+            raise self._kind(
+                f"{self._meaning}: {problem.strerror}{where}", hint=hint(problem)
+            ) from problem
         if isinstance(problem, ValueError) and "null" in str(problem):
             raise self._kind(f"{self._meaning}: a path cannot hold a NUL byte") from problem
         if isinstance(problem, sqlite.OperationalError):
-            raise self._kind(f"{self._meaning}: the ledger said: {problem}") from problem
+            advice = _HINTS[errno.ENOSPC] if "full" in str(problem) else ""
+            raise self._kind(
+                f"{self._meaning}: the ledger said: {problem}", hint=advice
+            ) from problem
         if isinstance(problem, sqlite.DatabaseError):
             raise DamagedStoreError(
                 f"{self._meaning}: the ledger is damaged: {problem}",

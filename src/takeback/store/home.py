@@ -221,8 +221,10 @@ def replace_file(path: bytes, *parts: "bytes | bytearray", durable: bool) -> Non
         finally:
             os.close(fd)
         fsops.rename(temporary, path)
-    except BaseException:
+    except BaseException as problem:
         fsops.discard(temporary)
+        if isinstance(problem, OSError) and problem.filename is None:
+            problem.filename = path
         raise
     if durable:
         fsops.fsync_dir(os.path.dirname(path))

@@ -101,10 +101,11 @@ def _read(project: KnownProject, path: bytes, now: int) -> None:
     if not os.path.lexists(path):
         project.checkpoints = project.turns = 0
         return
-    if not os.access(path, os.R_OK | os.W_OK):
+    is_writable = not os.statvfs(path).f_flag & os.ST_RDONLY
+    if not os.access(path, os.R_OK | os.W_OK if is_writable else os.R_OK):
         raise PermissionError(errno.EACCES, "nobody may open it")
     require_file(path, create=False)
-    db = connect(path)
+    db = _connected(path)
     try:
         written = schema.refuse_newer(db)
         if not written and not _has(db, "events"):
@@ -115,6 +116,20 @@ def _read(project: KnownProject, path: bytes, now: int) -> None:
         _read_tables(project, db, now)
     finally:
         db.close()
+
+
+def _connected(path: bytes) -> "Connection":
+    """The ledger, or a copy of it where the disk takes no writes."""
+    try:
+        db = connect(path)
+        schema.refuse_newer(db)
+    except sqlite.OperationalError as problem:
+        from takeback.store import ledgercopy
+
+        if not ledgercopy.is_unwritable(problem):
+            raise
+        return ledgercopy.load(path)
+    return db
 
 
 def _read_tables(project: KnownProject, db: "Connection", now: int) -> None:

@@ -7,8 +7,8 @@ that a payload can be forgotten later without breaking the chain.
 
 from takeback.errors import DamagedStoreError, UsageError
 from takeback.model import jsontext
-from takeback.store import events, fsops, projections, schema
-from takeback.store.database import AsDamage, Connections, require_file
+from takeback.store import events, fsops, projections, schema, sqlite
+from takeback.store.database import AsDamage, Connections, connect, require_file
 from takeback.store.events import CHECKPOINT_TAKEN, Event, NewEvent
 from takeback.store.rows import CheckpointRow, pack_facts, row_facts
 from takeback.store.tables import Tables
@@ -50,23 +50,69 @@ class Ledger:
     def __init__(self, path: bytes, *, writable: bool = True) -> None:
         self.path = path
         self._writable = writable
-        require_file(path, create=writable)
-        self._connections = Connections(path)
         self._account = ""
         self._appended: tuple[int, bytes] | None = None
         self.end: tuple[int, bytes] | None = None
         """Number and link of the event that this process wrote last."""
         self.commit_sent = False
         """Whether the last checkpoint's COMMIT was sent: from then on it may exist."""
+        self._unwritable: OSError | None = None
+        self._connections = Connections(path, self._connect)
+        try:
+            require_file(path, create=writable)
+            self._connections.use(self._open(writable))
+        except sqlite.OperationalError as problem:
+            self._connections.use(self._copy(problem))
+
+    def _connect(self) -> "Connection":
+        """One more connection, for another thread."""
+        from takeback.store import ledgercopy
+
+        return connect(self.path) if self._unwritable is None else ledgercopy.load(self.path)
+
+    def _open(self, writable: bool) -> "Connection":
+        db = connect(self.path)
         try:
             with AsDamage("opened"):
                 if writable:
-                    schema.refuse_newer(self._db)
-                    fsops.sql(self._db, "PRAGMA journal_mode = WAL")
-                schema.prepare(self._db, writable)
+                    schema.refuse_newer(db)
+                    fsops.sql(db, "PRAGMA journal_mode = WAL")
+                schema.prepare(db, writable)
         except BaseException:
-            self._connections.mine().close()
+            db.close()
             raise
+        return db
+
+    def _copy(self, problem: "sqlite.OperationalError") -> "Connection":
+        """A copy to read, where the disk takes no writes."""
+        from takeback.store import ledgercopy
+
+        if not ledgercopy.is_unwritable(problem):
+            raise problem
+        self._unwritable = ledgercopy.reason(self.path, problem)
+        with AsDamage("opened"):
+            db = ledgercopy.load(self.path)
+            if schema.refuse_newer(db) != schema.VERSION:
+                raise self._unwritable  # an older format, which only a writer brings up to date
+        return db
+
+    def try_again(self) -> None:
+        """Open it for writing, if that failed before; an OSError if it fails again."""
+        if self._unwritable is None:
+            return
+        try:
+            db = self._open(writable=True)
+        except sqlite.OperationalError:
+            raise self._unwritable from None
+        self._unwritable = None
+        # Other threads that read a copy get a connection of their own, too.
+        self._connections = Connections(self.path, self._connect)
+        self._connections.use(db)
+
+    def require_writable(self) -> None:
+        """An OSError that says why, if the disk takes no writes and this is a copy to read."""
+        if self._unwritable is not None:
+            raise self._unwritable
 
     @property
     def _db(self) -> "Connection":
@@ -331,6 +377,7 @@ class Ledger:
         fsops.sql(self._db, "BEGIN")
 
     def _begin(self) -> None:
+        self.require_writable()
         fsops.sql(self._db, "BEGIN IMMEDIATE")
         try:
             # A newer program may have brought it up to date since it was opened here.

@@ -1,5 +1,6 @@
 """One advisory lock per project. It dies with its holder and is never deleted."""
 
+import errno
 import os
 import stat
 import time
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
 
 PATIENCE = 10.0
 _NOBODY = b" " * 10
+_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO, errno.EMFILE, errno.ENFILE)
+"""What the disk or the system is to blame for, not the lock file."""
 _FIRST_PAUSE = 0.002
 _LONGEST_PAUSE = 0.05
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
@@ -52,8 +55,10 @@ class Lock:
                 self._take(patience)
                 died = _holder(self._fd) != ""
                 fsops.write_at(self._fd, b"%-10d" % os.getpid(), 0)
-            except BaseException:
+            except BaseException as problem:
                 self._drop()
+                if isinstance(problem, OSError) and problem.filename is None:
+                    problem.filename = self.path
                 raise
         self._depth += 1
         return died
@@ -233,6 +238,8 @@ def _open(path: bytes) -> int:
     try:
         return fsops.open_or_create(path)
     except OSError as problem:
+        if problem.errno in _DISK:
+            raise
         raise UnsafeStoreError(
             f"the lock file `{os.fsdecode(path)}` cannot be opened: {problem.strerror}",
             hint="it must be a plain file that you own; look at it, and remove what replaced it",

@@ -84,6 +84,19 @@ class Store:
 
         return PackWriter(self.packs_dir, first_number=self.ledger.next_pack())
 
+    def make_room(self) -> None:
+        """Delete what can be made again, for a disk that is full. With the lock held."""
+        for path in (self.index_path, *self.litter()):
+            fsops.discard(path)
+        try:
+            with self.tending(patience=0):
+                for name in os.listdir(self.packs_dir):
+                    if name.startswith(b"tmp-") or name.endswith(b".tmp"):
+                        fsops.discard(self.packs_dir + b"/" + name)
+        except (BusyError, OSError):
+            pass  # somebody is writing a pack, or there is no room for a lock
+        self.ledger.try_again()
+
     def publish(self, row: "CheckpointRow", before: "CheckpointRow | None") -> None:
         """Let the git view show a committed checkpoint. It follows the ledger, never leads."""
         from takeback.store import view
