@@ -203,9 +203,12 @@ def test_a_new_file_of_codex(codex: CodexTalk, tree: Path) -> None:
 
 
 def test_a_new_file_of_codex_that_tells_nothing(codex: CodexTalk, tree: Path) -> None:
-    """If nobody can tell how far, that is said when the turn ends."""
+    """If the new file names another that is gone, nobody can tell how far: so it says that."""
     codex.does("one", a_txt="1\n")
-    codex.talk.path = codex.talk.path.with_name("rollout-S1_NEW.jsonl")
+    codex.does("two", a_txt="2\n")
+    old = codex.talk.path
+    codex.talk = codex.talk.gone_back("S1-P2", "NEW")
+    old.unlink()
     assert codex.prompt("instead") == {}
     assert "takeback log" in codex.stop()["systemMessage"]
     assert [each["to"] for each in rewinds(tree)] == [""]

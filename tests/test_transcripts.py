@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from takeback.hooks import transcripts
 from takeback.hooks.conversations import claude_code, codex
-from takeback.hooks.conversations.trimmed import ABOVE, BEGINNING, PASSED
+from takeback.hooks.conversations.trimmed import ABOVE, BEGINNING, ELSEWHERE, PASSED
 from talks import Rollout, Transcript, lines_of
 
 PAYLOADS = Path(__file__).parent / "payloads"
@@ -232,7 +232,7 @@ def test_a_conversation_of_codex_in_several_files(tmp_path: Path) -> None:
     told = list(codex.before(str(talk.path), "T6"))
     assert told == [(ABOVE, "T4"), (ABOVE, "T2"), (ABOVE, "T1"), (BEGINNING, "")]
     (days / "15" / f"rollout-x-{first}.jsonl").unlink()
-    assert list(codex.before(str(talk.path), "T6")) == [(ABOVE, "T4")]
+    assert list(codex.before(str(talk.path), "T6")) == [(ABOVE, "T4"), (ELSEWHERE, "")]
 
 
 def test_recorded_conversations_are_understood() -> None:

@@ -7,7 +7,7 @@ left them, so whoever went back is told how to bring them along. Nothing is brou
 import time
 
 from takeback.hooks import calls, conversations
-from takeback.hooks.conversations.trimmed import BEGINNING, PASSED
+from takeback.hooks.conversations.trimmed import BEGINNING, ELSEWHERE, PASSED
 from takeback.hooks.witness import request_of
 from takeback.store import events, history
 
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 _TURN = "SELECT number, id, opened, label, before, steps, session FROM turns WHERE "
 _LONGEST = 60
 _FIRST_STEPS = 3
+_MOVES = ("codex",)
+"""Agents that go on in a new file after somebody went back."""
 
 
 class _Turn:
@@ -113,10 +115,15 @@ class _Look:
         newest = self._one(within + "ORDER BY number DESC", turn.session, turn.number)
         if newest is None:
             return None
-        stays, passed = self._line(turn)
-        moved = self._transcript_of(newest) not in ("", self._call.transcript)
+        stays, passed, is_part = self._line(turn)
+        moved = self._call.agent in _MOVES and self._transcript_of(newest) not in (
+            "",
+            self._call.transcript,
+        )
         if stays is None:
-            return _UNKNOWN if moved and self._call.kind != calls.PROMPT else None
+            # A file that cannot be read tells nothing; only one that names another does.
+            is_known = moved and is_part and self._call.kind != calls.PROMPT
+            return _UNKNOWN if is_known else None
         if stays >= newest.number or not (moved or passed > stays):
             return None
         after = within + "AND number > ? "
@@ -124,29 +131,33 @@ class _Look:
         live = after + "AND undone IS NULL AND covered IS NULL ORDER BY number"
         return self._one(live, *values) or self._one(after + "ORDER BY number", *values)
 
-    def _line(self, turn: _Turn) -> "tuple[int | None, int]":
-        """The turn that one follows on, None if nobody can tell yet; the newest beside its line.
+    def _line(self, turn: _Turn) -> "tuple[int | None, int, bool]":
+        """The turn that one follows on, None if nobody can tell yet; the newest beside its line;
+        whether the file says that it goes on from a part of another one.
 
         A prompt that is not in the file was never part of the conversation: what waited until
         the agent was done, for instance. So only what is seen there counts as left.
         """
         known = conversations.of(self._call.agent)
-        stays, passed = None, 0
+        stays, passed, is_part = None, 0, False
         if known is None:
-            return stays, passed
+            return stays, passed, is_part
         for kind, prompt in known.before(self._call.transcript, self._call.turn):
             if kind == BEGINNING:
                 stays = 0
+                continue
+            if kind == ELSEWHERE:
+                is_part = True
                 continue
             found = self.turn_of(prompt)
             if found is None or found.number >= turn.number:
                 continue
             if kind != PASSED:
-                return found.number, passed
+                return found.number, passed, is_part
             passed = max(passed, found.number)
             if stays is not None:
                 break
-        return stays, passed
+        return stays, passed, is_part
 
     def _transcript_of(self, turn: _Turn) -> str:
         return conversation_of(self.ledger, turn.opened)[0]

@@ -12,6 +12,7 @@ from takeback.hooks import transcripts
 from takeback.hooks.conversations.trimmed import (
     ABOVE,
     BEGINNING,
+    ELSEWHERE,
     PASSED,
     CannotTrimError,
     Trimmed,
@@ -58,24 +59,28 @@ def interrupted_at(path: str, prompt: str) -> "float | None":
 
 def before(path: str, prompt: str) -> "Iterator[tuple[str, str]]":
     """The turns before one; those that were taken back stand beside its line."""
-    seen, gone = {prompt, ""}, 0
+    seen, gone, is_part = {prompt, ""}, 0, False
     for kind, line in _telling(path):
         turn = _turn(line)
         if kind == _TAKEN_BACK:
             count = inner(line, "payload").get("num_turns")
             gone += count if isinstance(count, int) else 0
         elif kind == _META:
-            yield BEGINNING, ""
+            is_part = _base(line) is not None
+            if not is_part:
+                yield BEGINNING, ""
         elif turn not in seen:
             seen.add(turn)
             yield (PASSED if gone > 0 else ABOVE), turn
             gone -= gone > 0
+    if is_part:
+        yield ELSEWHERE, ""
 
 
 def _telling(path: str) -> "Iterator[tuple[str, Line]]":
     """The lines that tell where turns begin and end, the last one first.
 
-    The one that begins a file is the last to come, unless the file goes on from another.
+    The one that begins a file comes last; behind it what the file goes on from, if it does.
     """
     end: int | None = None
     for _ in range(_MOST_FILES):
@@ -84,7 +89,7 @@ def _telling(path: str) -> "Iterator[tuple[str, Line]]":
             line = transcripts.read(raw) if any(word in raw for word in _TELLING) else None
             kind = _kind(line) if line is not None else ""
             base = _base(line) if line is not None and kind == _META else None
-            if line is not None and base is None and kind in _KINDS:
+            if line is not None and kind in _KINDS:
                 yield kind, line
         if base is None:
             return

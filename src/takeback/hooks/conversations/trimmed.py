@@ -4,8 +4,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-ABOVE, PASSED, BEGINNING = "above", "passed", "beginning"
-"""A prompt on the line that leads to the one asked about; one beside it; there is nothing above."""
+ABOVE, PASSED, BEGINNING, ELSEWHERE = "above", "passed", "beginning", "elsewhere"
+"""A prompt on the line that leads to the one asked about; one beside it; there is nothing above;
+it goes on from a part of another file, of which no more can be read."""
 
 
 class CannotTrimError(Exception):
