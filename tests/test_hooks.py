@@ -277,7 +277,8 @@ def test_recorded_payloads_are_understood(path: Path) -> None:
     assert call.cwd == payload.get("cwd", "")
     named = {
         "SessionStart": calls.SESSION_STARTS, "UserPromptSubmit": calls.PROMPT,
-        "PreToolUse": calls.BEFORE_TOOL, "PostToolUse": calls.AFTER_TOOL,
+        "PreToolUse": calls.BEFORE_TOOL, "PermissionRequest": calls.ASKS,
+        "PostToolUse": calls.AFTER_TOOL,
         "PostToolUseFailure": calls.AFTER_TOOL, "PostToolBatch": calls.BATCH_OVER,
         "Stop": calls.STOPS, "StopFailure": calls.FAILS, "SubagentStop": calls.SUBAGENT_STOPS,
         "SessionEnd": calls.SESSION_ENDS,

@@ -527,7 +527,7 @@ def test_an_install_tells_what_it_did(run: Run, place: Path, tree: Path) -> None
     before = contents(place)
     said = run("install", "claude-code", "-C", str(tree))
     assert said.code == 0
-    assert "Claude Code now calls Takeback, at 10 events." in said.out
+    assert "Claude Code now calls Takeback, at 11 events." in said.out
     for part in ("settings.json", BACKUP, "PostToolBatch", "tried out", "checkpoint"):
         assert part in said.out
     assert "`takeback uninstall claude-code` takes exactly this out" in said.err
@@ -639,7 +639,7 @@ def test_hooks_that_are_switched_off_are_told(run: Run, place: Path) -> None:
 
 # -- versions ----------------------------------------------------------------------------------
 
-NEWER = {"PostToolUseFailure", "PostToolBatch", "StopFailure"}
+NEWER = {"PermissionRequest", "PostToolUseFailure", "PostToolBatch", "StopFailure"}
 
 
 def write(path: Path, said: object) -> None:
@@ -678,9 +678,9 @@ def test_old_versions_get_no_events_that_they_refuse(
 
 def test_an_unknown_version_gets_all_events(run: Run, place: Path, tmp_path: Path) -> None:
     """An agent that was never here will be a new one; what cannot be read says nothing."""
-    assert len(run("install", "claude-code", "--dry-run", "--json").json()["events"]) == 10
+    assert len(run("install", "claude-code", "--dry-run", "--json").json()["events"]) == 11
     write(place / ".claude.json", ["2.0.0"])
-    assert len(run("install", "claude-code", "--dry-run", "--json").json()["events"]) == 10
+    assert len(run("install", "claude-code", "--dry-run", "--json").json()["events"]) == 11
     found = versions.found(agents.CLAUDE_CODE, os.fsencode(tmp_path / ".claude"), [])
     assert found is None
     write(tmp_path / ".claude.json", {"firstStartVersion": "2.0.1"})
@@ -792,7 +792,7 @@ def test_a_good_install_is_fine(place: Path, home: Path, tree: Path) -> None:
         said, wrong = examined(place, home, project=project, surroundings=dict(os.environ))
         assert wrong == []
         is_built = os.access(command.client(MAIN), os.X_OK)
-        calls = f"Claude Code calls Takeback at 10 events{' by the client in C' * is_built}"
+        calls = f"Claude Code calls Takeback at 11 events{' by the client in C' * is_built}"
         assert said == f"{calls}, not heard in this project (`{path}`)"
         project.session("claude-code", id="s").turn("go").end()
         times = health.heard(project)
@@ -815,7 +815,7 @@ def test_a_line_of_before_works_on(place: Path, home: Path) -> None:
         path.write_text(json.dumps(hooks))
         said, wrong = examined(place, home, surroundings=dict(os.environ))
         assert wrong == []
-        assert "Claude Code calls Takeback at 10 events, not heard" in said
+        assert "Claude Code calls Takeback at 11 events, not heard" in said
         if again:
             install(path, home)
             assert settingstext.ours(path.read_text())[0].command == command.line(
@@ -885,7 +885,9 @@ def test_what_codex_trusts_never_changes() -> None:
     python, main = "/bin/python3", "/lib/takeback/__main__.py"
     groups = agents.CODEX.groups(command.line(python, main), command.line(python, main, tells=True))
     found = [hashed(event, group)[7:15] for event, group in groups.items()]
-    assert found == "19526c33 9d625477 6bf35c72 3625f4eb dbfbe740 595d28ff 2e1b132d".split()
+    assert (
+        found == "19526c33 9d625477 6bf35c72 b8b8f189 3625f4eb dbfbe740 595d28ff 2e1b132d".split()
+    )
 
 
 def test_codex_has_to_trust_its_hooks(place: Path, home: Path) -> None:
@@ -926,7 +928,7 @@ def test_the_doctor_looks_at_hooks(run: Run, place: Path, home: Path) -> None:
     """They are one part of its examination, and what is wrong with them does not break a store."""
     install(place / "settings.json", home)
     said = run("doctor")
-    assert "Claude Code calls Takeback at 10 events" in said.out
+    assert "Claude Code calls Takeback at 11 events" in said.out
     (place / "settings.json").write_text("{")
     told = run("doctor", "--json").json()
     assert {"name": "hooks", "ok": False} in told["parts"]

@@ -64,6 +64,7 @@ class Client(ABC):
         self.environment = {**place.environment, self.FOLDER_VARIABLE: str(self.folder)}
         place.environment[self.FOLDER_VARIABLE] = str(self.folder)
         self.session = ""
+        self.asks = False
         self.more: list[str] = []
         self.configure()
 
@@ -155,7 +156,8 @@ class ClaudeCode(Client):
 
     def _common(self) -> list[str]:
         binary = next(INSTALLED.glob("@anthropic-ai/claude-code-*/claude"))
-        words = ["--dangerously-skip-permissions", "--model", "claude-sonnet-4-5"]
+        mode = ["--permission-mode", "default"] if self.asks else ["--dangerously-skip-permissions"]
+        words = [*mode, "--model", "claude-sonnet-4-5"]
         return [str(binary), *words, *self.more, *self._conversation()]
 
     def words(self, prompt: str) -> list[str]:

@@ -15,6 +15,8 @@ PROMPT = "prompt"
 GOES_ON = "goes on"
 """A prompt that no human wrote: something in the background is done, and the agent is told."""
 BEFORE_TOOL = "before tool"
+ASKS = "asks"
+"""A dialog asks the user whether a tool may run. Nobody tells when it is answered."""
 AFTER_TOOL = "after tool"
 BATCH_OVER = "batch over"
 """All calls that the model made at once have returned, also those that were refused."""
@@ -29,13 +31,18 @@ _READ_AT = (PROMPT, GOES_ON, AFTER_TOOL)
 _WRITTEN_AT = (PROMPT, BEFORE_TOOL, STOPS, FAILS)
 """A prompt is often written after it was told: then a later event of its turn finds it."""
 
+_ON_ITS_WAY = 100_000_000
+"""Nanoseconds that an event may need to get here after the tool ended."""
+
 
 class Call:
     """One event of an agent.
 
     `turn` is the agent's own id of the prompt that all this is for, `call` that of the tool call.
     `background` tells that what the tool started goes on; `task` is what the agent calls it.
-    `calls` are the ids of a batch. `folder` is where the agent was started, `cwd` where it is now.
+    `took` is for how long the tool ran, in milliseconds; -1 if nobody says. `heard` is when the
+    event came, in nanoseconds. `calls` are the ids of a batch, `refused` those to which the user
+    said no. `folder` is where the agent was started, `cwd` where it is now.
     """
 
     __slots__ = (
@@ -47,13 +54,16 @@ class Call:
         "failed",
         "folder",
         "given",
+        "heard",
         "kind",
         "name",
         "prompt",
+        "refused",
         "session",
         "source",
         "subagent",
         "task",
+        "took",
         "tool",
         "transcript",
         "turn",
@@ -67,6 +77,7 @@ class Call:
         self.turn = ""
         self.call = ""
         self.calls: tuple[str, ...] = ()
+        self.refused: tuple[str, ...] = ()
         self.cwd = ""
         self.folder = ""
         self.transcript = ""
@@ -78,6 +89,12 @@ class Call:
         self.background = False
         self.task = ""
         self.subagent = ""
+        self.took = -1
+        self.heard = 0
+
+    def began(self) -> "int | None":
+        """When the tool began; None if nobody knows."""
+        return self.heard - self.took * 1_000_000 - _ON_ITS_WAY if self.took >= 0 else None
 
     def can_be_told(self) -> bool:
         """Whether the agent reads what is answered, now."""

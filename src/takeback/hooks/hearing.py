@@ -49,13 +49,14 @@ class Ear:
     def __init__(self, *, watches: bool = False) -> None:
         self._opened = Opened(watches=watches)
 
-    def hear(self, words: "tuple[bytes, ...]", data: bytes) -> bytes:
-        """The answer to a payload, as the agent wants to read it."""
+    def hear(self, words: "tuple[bytes, ...]", data: bytes, at: int = 0) -> bytes:
+        """The answer to a payload, as the agent wants to read it; `at` is when it was sent."""
+        at = at or time.time_ns()
         around = Surroundings(*words)
         payload = parse(data)
         dialect = dialects.of(payload)
         call = dialect.read(payload)
-        call.folder = os.fsdecode(around.folder)
+        call.folder, call.heard = os.fsdecode(around.folder), at
         told = dialect.answer(call, heard(call, around, self._opened))
         self._opened.rest()
         return jsontext.dumps(told).encode() + b"\n" if told else b""
@@ -69,11 +70,11 @@ class Ear:
         self._opened.close()
 
 
-def hear(words: "tuple[bytes, ...]", data: bytes) -> bytes:
+def hear(words: "tuple[bytes, ...]", data: bytes, at: int = 0) -> bytes:
     """The answer to one payload, with nothing left open."""
     ear = Ear()
     try:
-        return ear.hear(words, data)
+        return ear.hear(words, data, at)
     finally:
         ear.close()
 
@@ -129,7 +130,7 @@ def _written(project: "Project", call: Call, around: Surroundings) -> Answer:
     from takeback.hooks import conversations
     from takeback.hooks.witness import Witness
 
-    session = Witness(project, conversations.interrupted_at).hear(call)
+    session = Witness(project, conversations.interrupted_at, conversations.was_at_work).hear(call)
     return _said(project, session, call, around) if session else Answer()
 
 

@@ -5,6 +5,8 @@ count as done by it. So whoever comes next closes it where it was interrupted: a
 user, another agent, the end of the session. The next prompt of the session does so by itself.
 """
 
+from takeback.model import terms
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from takeback.project import Project
@@ -13,34 +15,53 @@ _RUNNING = (
     "SELECT t.id, t.opened, t.started, z.agent FROM turns t JOIN sessions z ON z.number = t.session"
     " WHERE t.closed IS NULL AND z.id <> ? ORDER BY t.number"
 )
+_WAITING = (
+    "SELECT s.id FROM steps s JOIN turns t ON t.number = s.turn JOIN sessions z"
+    " ON z.number = t.session WHERE s.closed IS NULL AND s.status = ? AND "
+)
 _SECOND = 1_000_000_000
 
 
 def settle(project: "Project", but: str = "") -> None:
     """Close the turns that were interrupted, except in one session."""
     running = project.ledger.rows(_RUNNING, (but,))
-    found = [(id, _interrupted(project, opened, agent), at) for id, opened, at, agent in running]
-    for id, over, started in found:
-        # Before the agent writes down a prompt, its conversation ends with what came before.
-        if over is not None and over * _SECOND > started:
-            _close(project, id, over)
+    found = [(id, _interrupted(project, opened, at, agent)) for id, opened, at, agent in running]
+    for id, interruption in found:
+        if interruption is not None:
+            _close(project, id, *interruption)
 
 
-def _interrupted(project: "Project", opened: int, agent: str) -> "float | None":
+def refuse_waiting(project: "Project", where: str, *given: str) -> None:
+    """Let the steps of which nobody knows whether they began be such that never did."""
+    for (step,) in project.ledger.rows(_WAITING + where, (terms.WAITING, *given)):
+        project.recorder().refuse_step(step)
+
+
+def _interrupted(
+    project: "Project", opened: int, started: int, agent: str
+) -> "tuple[float, bool] | None":
+    """When a turn was interrupted, and whether a tool ran then; None if it was not."""
     from takeback.hooks import conversations
     from takeback.hooks.rewinds import conversation_of
 
     known = conversations.of(agent)
-    transcript = conversation_of(project.ledger, opened)[0] if known is not None else ""
-    return known.interrupted_at(transcript, "") if known is not None and transcript else None
+    transcript, prompt = conversation_of(project.ledger, opened) if known is not None else ("", "")
+    over = known.interrupted_at(transcript, "") if known is not None and transcript else None
+    if known is None or over is None:
+        return None
+    # Before the agent writes down a prompt, its conversation ends with what came before.
+    of = known.interrupted_prompt(transcript) if prompt else ""
+    is_own = of == prompt if of else over * _SECOND > started
+    return (over, known.was_at_work(transcript, "")) if is_own else None
 
 
-def _close(project: "Project", id: str, over: float) -> None:
+def _close(project: "Project", id: str, over: float, was_at_work: bool) -> None:
     from takeback.errors import TakebackError
-    from takeback.model import terms
     from takeback.session import Turn
 
     try:
+        if not was_at_work:
+            refuse_waiting(project, "t.id = ? AND NOT s.background", id)
         Turn(project.notes(project.recorder()), id).end(terms.INTERRUPTED, ended_at=over)
     except TakebackError:
         return  # whoever wants to know the project has to do without, or fails for the same reason

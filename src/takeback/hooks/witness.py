@@ -5,10 +5,13 @@ another is found by requests: names that are made of the agent's own ids, and th
 with the events. So an event that several hosts deliver, or one host twice, counts once.
 """
 
+import os
+
 from takeback.hooks import calls, interruptions
 from takeback.model import terms, tools
 from takeback.session import Session, Step, Turn
 from takeback.store import history
+from takeback.store.schema import DETACHED
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,6 +27,11 @@ _OPEN_SHELLS = (
 )
 _TELLS_NO_END = ("codex",)
 """Agents that do not tell when a command that went on in the background is done."""
+_OPEN = (
+    "SELECT s.id, s.summary, s.status FROM steps s JOIN turns t ON t.number = s.turn"
+    " JOIN sessions z ON z.number = t.session WHERE s.closed IS NULL"
+    " AND s.background <> ? AND s.tool = ? AND z.id = ? ORDER BY s.number"
+)
 PROMPT_NOT_SEEN = "(the prompt was not seen)"
 _LONGEST_ID = 200
 
@@ -32,9 +40,13 @@ class Witness:
     """Writes one call into the log of a project."""
 
     def __init__(
-        self, project: "Project", interrupted_at: "Callable[[Call], float | None]"
+        self,
+        project: "Project",
+        interrupted_at: "Callable[[Call], float | None]",
+        was_at_work: "Callable[[Call], bool]",
     ) -> None:
         self._project = project
+        self._was_at_work = was_at_work
         self._ledger = project.ledger
         self._notes = project.notes(project.recorder())
         self._interrupted_at = interrupted_at
@@ -60,12 +72,15 @@ class Witness:
         if call.agent in _TELLS_NO_END:
             for step in self._open_shells("z.id = ? AND s.background", session.id):
                 step.end()
+        request = _request(call, call.turn, "prompt")
+        if self._ledger.requested(request) is None:
+            self._refuse_waiting(call, "z.id = ?", session.id)
         session.turn(
             call.prompt,
             whole=False,
             interrupted_at=self._interrupted_at(call),
             conversation={"transcript": call.transcript, "prompt": call.turn},
-            request=_request(call, call.turn, "prompt"),
+            request=request,
         )
 
     def _goes_on(self, session: Session, call: "Call") -> None:
@@ -80,6 +95,10 @@ class Witness:
             if call.agent in _TELLS_NO_END:
                 for step in self._open_shells("t.id = ? AND NOT s.background", turn.id):
                     step.detach()
+            else:
+                # What began would have told its end.
+                waiting = "t.id = ? AND NOT s.background"
+                interruptions.refuse_waiting(self._project, waiting, turn.id)
             turn.end(terms.DONE if call.kind == calls.STOPS else terms.FAILED)
 
     def _open_shells(self, where: str, id: str) -> "list[Step]":
@@ -91,8 +110,14 @@ class Witness:
         return [Step(self._notes, step, turn) for step, turn in rows]
 
     def _session_ends(self, session: Session, call: "Call") -> None:
-        del call
+        self._refuse_waiting(call, "z.id = ?", session.id)
         session.end()
+
+    def _refuse_waiting(self, call: "Call", where: str, id: str) -> None:
+        """A dialog that was never followed by an end was answered with no."""
+        if not self._was_at_work(call):
+            where += " AND NOT s.background"
+            interruptions.refuse_waiting(self._project, where, id)
 
     def _turn_of(self, session: Session, call: "Call") -> "Turn | None":
         """The turn of the prompt that all this is for, else the newest one of the session."""
@@ -108,18 +133,41 @@ class Witness:
     def _before_tool(self, session: Session, call: "Call") -> None:
         if tools.kind_of(call.tool) == terms.READ:
             return
+        self._begin(session, call)
+
+    def _begin(self, session: Session, call: "Call", *, missed: bool = False) -> None:
         turn = self._turn_of(session, call) or session.turn(PROMPT_NOT_SEEN, whole=False)
         inside = self._task_of(call) if call.subagent else None
-        (inside or turn).step(
+        self._notes.recorder.start_step(
+            turn.id,
             call.tool,
             call.given,
-            cwd=call.cwd or None,
+            cwd=os.fsencode(call.cwd) if call.cwd else None,
+            parent=inside.id if inside else None,
+            missed=missed,
+            began=call.began() if missed else None,
             request=_request(call, call.call, "before") if call.call else None,
         )
 
+    def _asks(self, session: Session, call: "Call") -> None:
+        """Which call a dialog is about is told by what it is to do only."""
+        found = self._ledger.rows(_OPEN, (DETACHED, tools.one_line(call.tool), session.id))
+        summary = tools.summary_of(call.tool, call.given)
+        # Another hook may have changed what it is to do; then it is the latest one.
+        alike = [row for row in found if row[1] == summary] or found[-1:]
+        asked = next((step for step, _, status in alike if status == terms.RUNNING), None)
+        if asked is not None:
+            self._notes.recorder.ask_step(asked)
+
     def _after_tool(self, session: Session, call: "Call") -> None:
-        del session
         step = self._step_of(call)
+        if step is None and call.call and tools.kind_of(call.tool) != terms.READ:
+            # The event before it was lost: somebody else had the lock for too long.
+            self._begin(session, call, missed=True)
+            step = self._step_of(call)
+        began = call.began()
+        if step is not None and began is not None:
+            self._notes.recorder.begin_step(step.id, began)
         if step is not None and call.background:
             # Under this name it is found when the agent tells that it is done.
             step.detach(request=_request(call, call.task, "task") if call.task else None)
@@ -131,12 +179,18 @@ class Witness:
         del session
         for id in call.calls:
             step = self._begun(_request(call, id, "before"))
+            if step is not None and id in call.refused:
+                self._notes.recorder.refuse_step(step.id)
             if step is not None and not self._is_in_background(step):
                 self._end(step, terms.FAILED)
 
     def _subagent_stops(self, session: Session, call: "Call") -> None:
         del session
-        self._end(self._task_of(call), terms.DONE)
+        task = self._task_of(call)
+        if task is not None:
+            inside = "s.parent = (SELECT number FROM steps WHERE id = ?)"
+            interruptions.refuse_waiting(self._project, inside, task.id)
+        self._end(task, terms.DONE)
 
     def _end(self, step: "Step | None", status: str) -> None:
         if step is not None and history.get_step(self._ledger, step.id).closed is None:
@@ -184,6 +238,7 @@ _HEAR = {
     calls.PROMPT: Witness._prompt,
     calls.GOES_ON: Witness._goes_on,
     calls.BEFORE_TOOL: Witness._before_tool,
+    calls.ASKS: Witness._asks,
     calls.AFTER_TOOL: Witness._after_tool,
     calls.BATCH_OVER: Witness._batch_over,
     calls.STOPS: Witness._stops,

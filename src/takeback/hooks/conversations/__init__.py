@@ -18,6 +18,12 @@ if TYPE_CHECKING:
         def interrupted_at(self, path: str, prompt: str) -> float | None:
             """When the turn before a prompt was interrupted, in seconds; None if it was not."""
 
+        def interrupted_prompt(self, path: str) -> str:
+            """What the agent calls the turn that was interrupted last; empty if nobody says."""
+
+        def was_at_work(self, path: str, prompt: str) -> bool:
+            """Whether the interruption is known to have come while a tool ran."""
+
         def before(self, path: str, prompt: str) -> Iterator[tuple[str, str]]:
             """What stands before a prompt, the nearest first: see `above`, and the agent's ids."""
 
@@ -44,3 +50,9 @@ def interrupted_at(call: "Call") -> "float | None":
     if known is None or not call.transcript:
         return None
     return known.interrupted_at(call.transcript, call.turn)
+
+
+def was_at_work(call: "Call") -> bool:
+    """Whether a tool is known to have run when the turn before a prompt was interrupted."""
+    known = of(call.agent)
+    return known is not None and known.was_at_work(call.transcript, call.turn)

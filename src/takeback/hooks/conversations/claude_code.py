@@ -38,6 +38,27 @@ _OF_ONE_FILE = ("queue-operation", "last-prompt", "file-history-snapshot", "file
 
 def interrupted_at(path: str, prompt: str) -> "float | None":
     """When the turn before a prompt was interrupted."""
+    line = _interruption(path, prompt)
+    return transcripts.seconds(line) if line is not None else None
+
+
+def was_at_work(path: str, prompt: str) -> bool:
+    """Whether a tool ran when that was; else a dialog waited, and the answer was no.
+
+    The two lines differ in this alone (2.1.325).
+    """
+    line = _interruption(path, prompt)
+    return line is not None and "interruptedMessageId" in line
+
+
+def interrupted_prompt(path: str) -> str:
+    """The prompt of the turn that was interrupted last; empty if nobody says."""
+    line = _interruption(path, "")
+    return text(line, "promptId") if line is not None else ""
+
+
+def _interruption(path: str, prompt: str) -> "Line | None":
+    """The line of the interruption that ended the turn before a prompt."""
     passed = {prompt}
     for raw in transcripts.backwards(path):
         if b'"user"' not in raw and b'"stop_hook_summary"' not in raw:
@@ -48,7 +69,7 @@ def interrupted_at(path: str, prompt: str) -> "float | None":
         if line.get("subtype") == "stop_hook_summary":
             return None
         if _is_interruption(line):
-            return transcripts.seconds(line)
+            return line
         if _is_of_command(line):
             passed.add(text(line, "promptId"))
         elif _begins_prompt(line) and text(line, "promptId") not in passed:

@@ -47,14 +47,32 @@ _MOST_FILES = 100
 
 def interrupted_at(path: str, prompt: str) -> "float | None":
     """When the turn before a prompt was interrupted."""
+    line = _interruption(path, prompt)
+    return transcripts.seconds(line) if line is not None else None
+
+
+def interrupted_prompt(path: str) -> str:
+    """The turn that was interrupted last; empty if nobody says."""
+    line = _interruption(path, "")
+    return _turn(line) if line is not None else ""
+
+
+def _interruption(path: str, prompt: str) -> "Line | None":
+    """The line of the interruption that ended the turn before a prompt."""
     for kind, line in _telling(path):
         if _turn(line) == prompt and prompt:
             continue
         if kind == _ABORTED:
-            return transcripts.seconds(line)
+            return line
         if kind in _BEGINS or kind in _ENDS:
             return None
     return None
+
+
+def was_at_work(path: str, prompt: str) -> bool:
+    """Whether a tool ran when that was: Codex writes the same after a no."""
+    del path, prompt
+    return False
 
 
 def before(path: str, prompt: str) -> "Iterator[tuple[str, str]]":

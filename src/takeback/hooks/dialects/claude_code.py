@@ -21,6 +21,7 @@ KINDS = {
     "SessionStart": calls.SESSION_STARTS,
     "UserPromptSubmit": calls.PROMPT,
     "PreToolUse": calls.BEFORE_TOOL,
+    "PermissionRequest": calls.ASKS,
     "PostToolUse": calls.AFTER_TOOL,
     "PostToolUseFailure": calls.AFTER_TOOL,
     "PostToolBatch": calls.BATCH_OVER,
@@ -29,6 +30,9 @@ KINDS = {
     "SubagentStop": calls.SUBAGENT_STOPS,
     "SessionEnd": calls.SESSION_ENDS,
 }
+_LONGEST = 1 << 33
+"""Milliseconds: a hundred days."""
+_REFUSED = "The user doesn't want to proceed with this tool use."
 _NOTIFICATION = "<task-notification>"
 _NO_HUMAN = ("system", "loop_wakeup", "schedule_wakeup", "poll_event")
 _TAKES_CONTEXT = ("UserPromptSubmit", "SessionStart", "PreToolUse", "PostToolUse")
@@ -49,11 +53,10 @@ def read(payload: "Payload") -> Call:
         _read_prompt(call, payload)
     elif call.kind == calls.AFTER_TOOL:
         _read_response(call, fields(payload, "tool_response"))
+        took = payload.get("duration_ms")
+        call.took = int(took) if isinstance(took, int | float) and 0 <= took < _LONGEST else -1
     elif call.kind == calls.BATCH_OVER:
-        made = payload.get("tool_calls")
-        made = made if isinstance(made, list) else []
-        told = [text(each, "tool_use_id") for each in made if isinstance(each, dict)]
-        call.calls = tuple(filter(None, told))
+        _read_batch(call, payload.get("tool_calls"))
     return call
 
 
@@ -78,6 +81,14 @@ def _read_prompt(call: Call, payload: "Payload") -> None:
         call.kind = calls.GOES_ON
         call.task = _between(call.prompt, "<task-id>", "</task-id>")
         call.call = _between(call.prompt, "<tool-use-id>", "</tool-use-id>")
+
+
+def _read_batch(call: Call, made: object) -> None:
+    """The calls that the model made at once; what the user refused says so where a result would."""
+    all = [each for each in made if isinstance(each, dict)] if isinstance(made, list) else []
+    no = [each for each in all if text(each, "tool_response").startswith(_REFUSED)]
+    call.calls = tuple(filter(None, (text(each, "tool_use_id") for each in all)))
+    call.refused = tuple(text(each, "tool_use_id") for each in no)
 
 
 def _read_response(call: Call, response: "Payload") -> None:

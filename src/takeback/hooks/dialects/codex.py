@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 AGENT = "codex"
 
 KINDS = {name: claude_code.KINDS[name] for name in (
-    "SessionStart", "UserPromptSubmit", "PreToolUse", "PostToolUse", "Stop", "SubagentStop",
-    "SessionEnd",
+    "SessionStart", "UserPromptSubmit", "PreToolUse", "PermissionRequest", "PostToolUse", "Stop",
+    "SubagentStop", "SessionEnd",
 )}  # fmt: skip
-_EVENTS = (*KINDS, "PermissionRequest", "PreCompact", "PostCompact", "SubagentStart")
+_EVENTS = (*KINDS, "PreCompact", "PostCompact", "SubagentStart")
 _TAKES_CONTEXT = ("UserPromptSubmit", "SessionStart", "PreToolUse", "PostToolUse")
 _ROLLOUT = "/rollout-"
 

@@ -19,7 +19,7 @@ _START, _END, _END_OF_CODEX = 10, 10, 3
 
 _TELLS = "UserPromptSubmit"
 """The event at which the user hears if Takeback is gone: once for each prompt."""
-_OF_TOOLS = ("PreToolUse", "PostToolUse", "PostToolUseFailure")
+_OF_TOOLS = ("PreToolUse", "PermissionRequest", "PostToolUse", "PostToolUseFailure")
 
 READERS = (
     "Read", "Glob", "Grep", "LS", "NotebookRead", "LSP", "ToolSearch", "WebFetch", "WebSearch",
