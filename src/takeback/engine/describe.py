@@ -37,7 +37,7 @@ def describe(
         if folder.changed:
             _describe_one(folder, writer, made, stored)
         if folder.touched:
-            mark_racy(folder, clock.is_racy(folder.mtime, folder.ctime))
+            mark_racy(folder, folder.unsure or clock.is_racy(folder.mtime, folder.ctime))
         if folder.parent is not None:
             _tell_parent(folder, folder.parent)
     return made

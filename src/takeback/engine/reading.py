@@ -120,11 +120,15 @@ class Reading:
     def _look_once_more(self, *, last: bool) -> None:
         """Find out what the entries are by now that were not as the scan saw them."""
         changed, self.changed = self.changed, []
+        self._folder = None  # the scan opens and closes folders now
         for folder, node in changed:
             if not last:
                 self._scan.look_once_more(folder, node.name)
             else:
                 self._cannot_read(node)
+                folder.touched = folder.changed = True
+        if not last:
+            self._scan.settle()
 
     def _read_together(self, unit: "Pending") -> None:
         """Read a database and its journal as of one instant: nothing may change in between."""

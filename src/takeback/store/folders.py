@@ -101,6 +101,7 @@ class Folder:
         "rebuildable",
         "strong",
         "touched",
+        "unsure",
         "view",
     )
 
@@ -120,6 +121,7 @@ class Folder:
         self.number = 0
         self.touched = True
         self.changed = True
+        self.unsure = False
         self.entries_below = 0
         self.bytes_below = 0
         self.judged = False

@@ -47,6 +47,9 @@ class Scan:
 
     `pending` holds (folder, node) for every file and link whose content must be read.
     `removed` holds the offsets of records whose folders are gone.
+    A folder that something vanished from after it was listed is `unsure`: the entry may have been
+    deleted, or a folder above it was moved away for a moment. It is listed once more, and if that
+    does not help, its stamps are not trusted next time.
     """
 
     def __init__(
@@ -65,6 +68,9 @@ class Scan:
         self._mounts = Mounts(mounts, os.fstat(root).st_dev)
         self._loaded: dict[int, Folder] = {}
         self._found: list[Folder] = []
+        self._records: Records = b""
+        self._unsure: list[Folder] = []
+        self._has_lost = False
         self._verdicts: dict[bytes, int] = {}
 
     def close(self) -> None:
@@ -80,12 +86,14 @@ class Scan:
         root.judged = True
         self._explore(root)
         self._collect()
+        self.settle()
         return root
 
     # -- what changed ----------------------------------------------------------------------
 
     def changes(self, records: "Records", within: "Within" = None) -> "Folder | None":
         """Look at what is no longer as `records` say; None if everything is."""
+        self._records = records
         for offset, status, ancestors, indices in reports(records, self._root, within):
             above = self._load_chain(records, ancestors)
             if status in (GONE, DENIED):
@@ -99,9 +107,10 @@ class Scan:
             for index in indices:
                 self._look_again(folder, names[index])
             if status == CHANGED:
-                self._list_again(folder, records)
+                self._list_again(folder)
         self.pending = [todo for todo in self.pending if self._is_attached(todo[0])]
         self._collect()
+        self.settle()
         return self._loaded.get(0)
 
     def _load_chain(self, records: "Records", offsets: "Iterable[int]") -> "Folder | None":
@@ -162,22 +171,22 @@ class Scan:
         self._forget(folder, node.name)
         self._classify(folder, node.name, found)
 
-    def _list_again(self, folder: Folder, records: "Records") -> None:
-        """A folder's own stamps are not as recorded: names may have come or gone."""
+    def _list_again(self, folder: Folder) -> None:
+        """Names may have come or gone in a folder: see which."""
         listed = self._list(folder)
         if listed is None:
             return
         names = set(listed)
         gone = [known for known in folder.nodes if known not in names]
-        if any(folder.nodes[name].is_folder for name in gone):
-            offsets = subfolders(records, folder.offset)
+        if folder.offset >= 0 and any(folder.nodes[name].is_folder for name in gone):
+            offsets = subfolders(self._records, folder.offset)
             self.removed.update(offsets[name] for name in gone if name in offsets)
         for name in gone:
             self._forget(folder, name)
         fresh = [name for name in listed if name not in folder.nodes]
         if not fresh:
             return
-        bounded = self._is_bounded(folder, records)
+        bounded = self._is_bounded(folder)
         for name in fresh:
             found = self._lstat(folder, name)
             if found is None:
@@ -187,7 +196,7 @@ class Scan:
             else:
                 self._classify(folder, name, found)
 
-    def _is_bounded(self, folder: Folder, records: "Records") -> bool:
+    def _is_bounded(self, folder: Folder) -> bool:
         """Whether new entries here would grow a rebuildable folder that is big already."""
         outermost = None
         above: Folder | None = folder
@@ -197,7 +206,7 @@ class Scan:
             above = above.parent
         if outermost is None:
             return False
-        if not is_big(records, outermost.offset, self._rules.entry_limit):
+        if not is_big(self._records, outermost.offset, self._rules.entry_limit):
             return False
         return bool(self._rules.leaves_out_folder(outermost.path()))
 
@@ -208,6 +217,8 @@ class Scan:
         stack = [start]
         while stack:
             folder = stack.pop()
+            if self._has_lost and not self._is_attached(folder):
+                continue
             folder.mark = len(stack)
             listed = self._list(folder)
             if listed is None:
@@ -341,9 +352,25 @@ class Scan:
 
     def look_once_more(self, folder: Folder, name: bytes) -> None:
         """An entry turned out to be something else than a moment ago: see what it is now."""
-        self._forget(folder, name)
-        self._classify_name(folder, name)
+        if self._is_attached(folder):
+            self._forget(folder, name)
+            self._classify_name(folder, name)
+
+    def settle(self) -> None:
+        """List the folders once more from which something vanished: it may have another name."""
+        unsure, self._unsure = self._unsure, []
+        for folder in unsure:
+            if not folder.unsure or not self._is_attached(folder):
+                continue
+            for node in list(folder.nodes.values()):
+                if node.reason == reasons.UNREADABLE:
+                    self._forget(folder, node.name)
+            self._list_again(folder)
         self._collect()
+
+    def _doubt(self, folder: Folder) -> None:
+        folder.unsure = folder.touched = True
+        self._unsure.append(folder)
 
     # -- the disk --------------------------------------------------------------------------
 
@@ -359,30 +386,57 @@ class Scan:
         except OSError as problem:
             self._cannot_enter(folder, problem)
             return None
+        folder.unsure = False
         if hook is not None:
             hook("listed", folder.path())
         return listed
 
     def _cannot_enter(self, folder: Folder, problem: OSError) -> None:
+        """Note that a folder is gone or closed, or the first one above it that is."""
+        if not self._is_attached(folder):
+            return
+        # What is open may have been moved; from here on only names count.
+        self.descent.close()
         parent = folder.parent
-        if parent is None or problem.errno in SHORTAGES:
-            raise problem
-        parent.children.pop(folder.name, None)
+        while parent is not None and problem.errno not in SHORTAGES:
+            try:
+                fd = self.descent.open(parent.way())
+            except OSError as above:
+                folder, parent, problem = parent, parent.parent, above
+            else:
+                self._lose(parent, folder, fd, problem)
+                return
+        raise problem
+
+    def _lose(self, parent: Folder, folder: Folder, fd: int, problem: OSError) -> None:
+        """Take a folder that cannot be entered out of the one above, which is open as `fd`."""
+        self._has_lost = True
+        self._forget(parent, folder.name)
         if folder.offset >= 0:
             self.removed.add(folder.offset)
-        found = self._lstat(parent, folder.name)
-        if found is None:
-            self._forget(parent, folder.name)
-        elif found.st_mode & KIND == FOLDER:
-            self._leave_out(parent, folder.name, found, reasons.UNREADABLE)
-        else:
-            self._forget(parent, folder.name)
+        try:
+            found = os.stat(folder.name, dir_fd=fd, follow_symlinks=False)
+        except OSError as gone:
+            self._cannot_look(parent, folder.name, gone)
+            return
+        if found.st_mode & KIND != FOLDER:
             self._classify(parent, folder.name, found)
+            return
+        self._leave_out(parent, folder.name, found, reasons.UNREADABLE)
+        if problem.errno in GONE_ERRORS:
+            # It was away only for a moment.
+            self._doubt(parent)
 
     def _lstat(self, folder: Folder, name: bytes) -> "os.stat_result | None":
         """What an entry is; None if it is gone or cannot be looked at, which is then noted."""
         try:
-            return os.stat(name, dir_fd=self.descent.open(folder.way()), follow_symlinks=False)
+            fd = self.descent.open(folder.way())
+        except OSError as problem:
+            # That says something about the folder, and nothing about the entry.
+            self._cannot_enter(folder, problem)
+            return None
+        try:
+            return os.stat(name, dir_fd=fd, follow_symlinks=False)
         except OSError as problem:
             self._cannot_look(folder, name, problem)
             return None
@@ -394,7 +448,9 @@ class Scan:
         self._forget(folder, name)
         if problem.errno in SHORTAGES:
             raise problem
-        if problem.errno not in GONE_ERRORS:
-            node = folder.nodes[name] = Node(name)
-            node.flags = reasons.UNREADABLE
-            folder.touched = folder.changed = True
+        if problem.errno in GONE_ERRORS:
+            self._doubt(folder)
+            return
+        node = folder.nodes[name] = Node(name)
+        node.flags = reasons.UNREADABLE
+        folder.touched = folder.changed = True
