@@ -116,10 +116,14 @@ def test_a_copy_whose_original_is_gone_asks(tree: Path, home: Path) -> None:
 
 
 def test_a_reused_inode_is_not_enough(tree: Path, home: Path) -> None:
-    """A folder with a known inode, but nothing in it that we know, is a new project."""
+    """A folder with a known inode, but nothing in it that we know, is a new project.
+
+    Here nobody can tell when a folder was made.
+    """
     _fill(tree)
     with _open(tree, home) as project:
         project.checkpoint()
+    (home / "projects" / project.id / "birth").unlink(missing_ok=True)
     elsewhere = tree.with_name("elsewhere")
     tree.rename(elsewhere)
     for name in os.listdir(elsewhere):

@@ -72,9 +72,8 @@ def _create(place: Home, path: bytes, user_home: bytes) -> Root:
             return found.root
         chosen = _chosen(found.path, path, user_home)
         identity.refuse_lookalike(place, chosen)
-        here = os.lstat(chosen)
         id = place.unclaimed() or ids.from_entropy(os.urandom(8))
-        root = Root(id, here.st_dev, here.st_ino, chosen)
+        root = identity.root_at(id, chosen)
         stores.create(place.store_path(root.id))
         place.record(root)
         return root
@@ -92,8 +91,7 @@ def _join(place: Home, id: str, here: bytes) -> Root:
     """The known project `id`, from now on in the folder `here`."""
     if all(root.id != id for root in place.roots_from_stores()):
         raise UnknownReferenceError(f"there is no project `{id}`")
-    found = os.lstat(here)
-    return Root(id, found.st_dev, found.st_ino, here)
+    return identity.root_at(id, here)
 
 
 def _begin_anew(place: Home, here: bytes) -> Root:
@@ -107,8 +105,7 @@ def _begin_anew(place: Home, here: bytes) -> Root:
     for other in place.roots_from_stores():
         if other.path == here:
             place.record(Root(other.id, other.device, other.inode, here + b" (before)"))
-    found = os.lstat(here)
-    root = Root(ids.from_entropy(os.urandom(8)), found.st_dev, found.st_ino, here)
+    root = identity.root_at(ids.from_entropy(os.urandom(8)), here)
     stores.create(place.store_path(root.id))
     return root
 

@@ -31,6 +31,8 @@ class Surroundings:
         self._root = root
         self._home = home
         self._limits: Limits | None = None
+        self._changed: int | None = None
+        """When something came into the folder or left it, as of the last look."""
 
     def request(
         self,
@@ -78,7 +80,7 @@ class Surroundings:
     def open_root(self) -> int:
         """The project's folder, open; it is the caller's to close."""
         fd = os.open(self._root.path, _DIRECTORY)
-        if not self._root.is_folder(os.fstat(fd)):
+        if not self._is_ours(os.fstat(fd)):
             os.close(fd)
             where = os.fsdecode(self._root.path)
             raise CaptureError(
@@ -87,12 +89,26 @@ class Surroundings:
             )
         return fd
 
+    def _is_ours(self, found: os.stat_result) -> bool:
+        if not self._root.is_folder(found):
+            return False
+        if self._changed != found.st_ctime_ns:
+            from takeback.store import identity
+
+            if identity.is_remade(self._home, self._root, found):
+                return False
+            self._changed = found.st_ctime_ns
+        return True
+
     def _strangers(self) -> "dict[tuple[int, int], int]":
         """Folders inside this project that are not its own, by device and inode."""
         inside = self._root.path + b"/"
-        others = (root for root in self._home.roots() if root.path.startswith(inside))
-        there = (root for root in others if root.is_there())
-        found = {(root.device, root.inode): reasons.ANOTHER_PROJECT for root in there}
+        found = {}
+        for root in self._home.roots():
+            # A disk that is mounted again may have another number.
+            stamp = _stamp(root.path)[:2] if root.path.startswith(inside) else ()
+            if len(stamp) == 2 and stamp[1] == root.inode:
+                found[stamp[0], stamp[1]] = reasons.ANOTHER_PROJECT
         home = os.stat(self._home.path)
         found[home.st_dev, home.st_ino] = reasons.STORE
         return found

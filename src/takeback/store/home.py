@@ -6,6 +6,7 @@ home/                    0700
   config.toml            the user's settings, if any
   projects/ID/           one store, see `store.py`
     root                 the project's own line of the registry: the truth
+    birth                when the folder was made that this line is about, where that is known
 """
 
 import os
@@ -20,19 +21,23 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
 
-_MADE_BY_FIRST_USE = (b"registry.", b"root.", b"HEAD.", b"config.")
+_MADE_BY_FIRST_USE = (b"registry.", b"root.", b"birth.", b"HEAD.", b"config.")
 
 
 class Root:
-    """A project's folder as we know it: by id, by device and inode, and by path."""
+    """A project's folder as we know it: by id, by device and inode, and by path.
 
-    __slots__ = ("device", "id", "inode", "path")
+    `birth` is when the folder was made, in nanoseconds, if it was looked at just now; else 0.
+    """
 
-    def __init__(self, id: str, device: int, inode: int, path: bytes) -> None:
+    __slots__ = ("birth", "device", "id", "inode", "path")
+
+    def __init__(self, id: str, device: int, inode: int, path: bytes, birth: int = 0) -> None:
         self.id = id
         self.device = device
         self.inode = inode
         self.path = path
+        self.birth = birth
 
     def is_folder(self, found: os.stat_result) -> bool:
         """Whether this is the very folder, whatever its path."""
@@ -57,7 +62,7 @@ def parse_line(line: bytes) -> "Root | None":
     if len(fields) != 4 or not fields[1].isdigit() or not fields[2].isdigit():
         return None
     path = fields[3].replace(b"%0A", b"\n").replace(b"%25", b"%")
-    if not fields[0].isalpha() or not path.startswith(b"/"):
+    if not fields[0].isalpha() or not path.startswith(b"/") or b"\0" in path:
         return None
     return Root(fields[0].decode("ascii", "replace"), int(fields[1]), int(fields[2]), path)
 
@@ -117,7 +122,24 @@ class Home:
             if root is not None and root.id.encode() == name:
                 yield root
 
+    def confirms(self, root: Root) -> bool:
+        """Whether a store itself says what the registry says of it."""
+        store = self.store_path(root.id)
+        own = parse_line(read_small(store + b"/root"))
+        if own is None:
+            return os.path.lexists(store + b"/ledger.db")
+        return own.line() == root.line()
+
+    def birth(self, root: Root) -> int:
+        """When the folder of a project was made, in nanoseconds; 0 if that was never known."""
+        told, _, line = read_small(self.store_path(root.id) + b"/birth").partition(b" ")
+        return int(told) if told.isdigit() and line == root.line() else 0
+
     def _write_root(self, root: Root) -> None:
+        if root.birth:
+            # First, and with the line that it belongs to: what is cut short is only not known.
+            told = b"%d %s" % (root.birth, root.line())
+            replace_file(self.store_path(root.id) + b"/birth", told, durable=False)
         replace_file(self.store_path(root.id) + b"/root", root.line(), durable=True)
 
     def unclaimed(self) -> "str | None":
@@ -126,7 +148,7 @@ class Home:
             is_id = len(name) == ids.LENGTH and ids.is_prefix(name)
             if is_id and os.path.isdir(self.store_path(name)):
                 held = set(os.listdir(self.store_path(name)))
-                if held <= {b"git"} and require_private(self.store_path(name)):
+                if held <= {b"git", b"birth"} and require_private(self.store_path(name)):
                     return name
         return None
 
@@ -148,16 +170,23 @@ class Home:
         if left:
             self.write_registry()
 
-    def record(self, root: Root) -> None:
-        """Remember where a project is: in its store first, then in the registry."""
-        self._write_root(root)
+    def known_roots(self) -> "list[Root]":
+        """Every project that has a store, by what that says, or else by what the registry says."""
         found = {known.id: known for known in self.roots_from_stores()}
         for known in self.roots():
             # A store that cannot say any more where its project is, but the registry can.
             if known.id not in found and os.path.lexists(self.store_path(known.id) + b"/ledger.db"):
-                self._write_root(known)
                 found[known.id] = known
-        self._write_lines(found[id] for id in sorted(found))
+        return [found[id] for id in sorted(found)]
+
+    def record(self, root: Root) -> None:
+        """Remember where a project is: in its store first, then in the registry."""
+        self._write_root(root)
+        known, own = self.known_roots(), {each.id for each in self.roots_from_stores()}
+        for other in known:
+            if other.id not in own:
+                self._write_root(other)
+        self._write_lines(known)
 
     def write_registry(self) -> None:
         """Make the registry again from what the stores say of themselves."""

@@ -1,17 +1,19 @@
 """Which project a folder belongs to.
 
-A project's root is known by device and inode first and by path second, so that a folder that
-was moved finds its history and two folders never share one. An inode alone proves little, since
-a removed folder's number is given to a new one; what is inside must agree.
+A project's root is known by device, inode and time of birth first and by path second, so that a
+folder that was moved finds its history and two folders never share one. An inode alone proves
+little, since a removed folder's number is given to a new one, and a device number even less, since
+a disk may get another one at each mount. Where the file system does not tell when a folder was
+made, what is inside must agree.
 """
 
 import os
 
-from takeback.errors import ProjectIdentityError, UnsafeRootError
+from takeback.errors import DamagedStoreError, ProjectIdentityError, UnsafeRootError
 from takeback.model.tree import KIND, REGULAR
 from takeback.store import home as homes
 from takeback.store.home import Home, Root
-from takeback.store.layout import RECORD, unpack_record
+from takeback.store.layout import ENTRY, RECORD, unpack_record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,18 +21,29 @@ if TYPE_CHECKING:
 
 _INDEX_HEADER = 128
 _ENOUGH_OF_INDEX = 64 << 20
+_BEGINNING_OF_INDEX = 64 << 10
 _ENOUGH = 3
 _LOOK_AT = 32
+_STATX_BTIME, _HERE, _NO_FOLLOW = 0x800, -100, 0x100
 
 
 class Found:
     """The answer: a project that we know, or the folder that would become a new one."""
 
-    __slots__ = ("is_registered", "path", "root")
+    __slots__ = ("is_registered", "known", "path", "root")
 
-    def __init__(self, path: bytes, root: "Root | None", *, is_registered: bool = True) -> None:
+    def __init__(
+        self,
+        path: bytes,
+        root: "Root | None",
+        *,
+        known: "Root | None" = None,
+        is_registered: bool = True,
+    ) -> None:
         self.path = path
         self.root = root
+        self.known = known or root
+        """The project as it was known before."""
         self.is_registered = is_registered
         """Whether the registry says so, too; if not, it should be put right."""
 
@@ -38,17 +51,55 @@ class Found:
 def find(home: Home, start: bytes) -> Found:
     """The nearest project at or above `start`, else the folder where a new one begins."""
     start = os.path.realpath(start)
-    found = _nearest(home, home.roots(), start)
-    if found is not None:
-        return found
-    # The registry may have been lost; the stores themselves know better, but take longer.
+    try:
+        told = _nearest(home, home.roots(), start)
+    except ProjectIdentityError:
+        told = None  # asked below, if the stores agree
+    if told is not None and told.known is not None and home.confirms(told.known):
+        return told
+    # The registry may be lost or damaged; the stores themselves know better, but take longer.
     found = _nearest(home, home.roots_from_stores(), start)
     if found is not None:
         found.is_registered = False
         return found
+    if told is not None and told.root is not None and _is_lost(home, told.root):
+        raise _lost(home, told.root)
     from takeback.store import usergit
 
     return Found(usergit.top_of_repository(start) or start, None)
+
+
+def root_at(id: str, path: bytes) -> Root:
+    """The folder at a path as the root of a project."""
+    here = os.lstat(path)
+    return Root(id, here.st_dev, here.st_ino, path, birth_of(path, here))
+
+
+def birth_of(path: bytes, here: os.stat_result) -> int:
+    """When a folder was made, in nanoseconds; 0 where nobody can tell."""
+    told = getattr(here, "st_birthtime", None)
+    if told is not None:
+        return max(0, int(told * 1_000_000_000))
+    from takeback.store import mounts
+
+    return 0 if mounts.copies_up(path) else max(0, _statx_birth(path))
+
+
+def _statx_birth(path: bytes) -> int:
+    # Only when a project is made, moved or in doubt: `ctypes` takes milliseconds to import.
+    try:
+        import ctypes
+
+        statx = ctypes.CDLL(None).statx
+    except (ImportError, OSError, AttributeError):
+        return 0
+    told = ctypes.create_string_buffer(256)
+    if statx(_HERE, path, _NO_FOLLOW, _STATX_BTIME, told):
+        return 0
+    from struct import unpack_from
+
+    mask, seconds, nanoseconds = unpack_from("=I76xqI", told)
+    return int(seconds * 1_000_000_000 + nanoseconds) if mask & _STATX_BTIME else 0
 
 
 def refuse_unsafe(path: bytes, home: Home, user_home: bytes) -> None:
@@ -81,7 +132,8 @@ def refuse_lookalike(home: Home, path: bytes) -> None:
     """Ask before a new history begins in what looks like a known project that lost its place."""
     names = _names(path)
     for root in home.roots():
-        if not os.path.lexists(root.path):
+        # One without an inode was set aside: another project has its folder.
+        if root.inode and not os.path.lexists(root.path):
             before = {name for name, _, _ in known_entries(home, root)}
             if len(before) >= _ENOUGH and len(before & names) * 5 >= len(before) * 4:
                 raise _question(root, path, "looks like a copy of")
@@ -114,19 +166,60 @@ def _match(home: Home, known: "list[Root]", path: bytes) -> "Found | None":
 def _match_path(home: Home, root: Root, here: os.stat_result) -> Found:
     """Decide whether a folder at the path of a known project is that project."""
     if root.is_folder(here):
-        return Found(root.path, root)
-    if root.inode == here.st_ino and agrees(home, root, root.path):
+        if not is_remade(home, root, here):
+            return Found(root.path, root)
+    elif _is_mounted_again(home, root, here):
         # Some file systems get another device number at each mount.
-        return Found(root.path, _at(root, here, root.path), is_registered=False)
+        return _moved(root, root.path)
     raise _question(root, root.path, "is at the place of, but is another folder than,")
+
+
+def is_remade(home: Home, root: Root, here: os.stat_result) -> bool:
+    """Whether the folder was removed and another one was made, which got its inode.
+
+    One that was emptied is still the same. Asked at each start, so the cheap evidence is first.
+    """
+    data = homes.read_small(home.store_path(root.id) + b"/index", limit=_BEGINNING_OF_INDEX)
+    if len(data) >= _INDEX_HEADER + RECORD.size:
+        _, _, _, _, _, _, ctime, _, inode, *_ = RECORD.unpack_from(data, _INDEX_HEADER)
+        if (inode, ctime) == (here.st_ino, here.st_ctime_ns):
+            return False
+    if any(_is_untouched(root.path + b"/" + name, *stamps) for name, *stamps in _entries_in(data)):
+        return False
+    birth = home.birth(root)
+    return birth > 0 and birth_of(root.path, here) not in (0, birth)
+
+
+def _is_untouched(path: bytes, inode: int, ctime: int) -> bool:
+    try:
+        found = os.lstat(path)
+    except OSError:
+        return False
+    return (found.st_ino, found.st_ctime_ns) == (inode, ctime)
+
+
+def _is_mounted_again(home: Home, root: Root, here: os.stat_result) -> bool:
+    # Without the inode a birth proves nothing: folders made at the same moment have the same.
+    if root.inode != here.st_ino:
+        return False
+    known = home.birth(root)
+    birth = birth_of(root.path, here) if known else 0
+    if birth and birth == known:
+        return True
+    knows_nothing = not birth and not any(known_entries(home, root))
+    return knows_nothing or agrees(home, root, root.path)
 
 
 def _match_inode(home: Home, root: Root, here: os.stat_result, path: bytes) -> "Found | None":
     """Decide whether a folder with the inode of a known project is that one, moved."""
     if root.is_there():
         return Found(path, root)
+    known = home.birth(root)
+    birth = birth_of(path, here) if known else 0
+    if birth:
+        return _moved(root, path) if birth == known else None
     if agrees(home, root, path):
-        return Found(path, _at(root, here, path), is_registered=False)
+        return _moved(root, path)
     if not os.path.lexists(home.store_path(root.id) + b"/index"):
         raise _question(root, path, "may be")
     return None
@@ -152,11 +245,16 @@ def known_entries(home: Home, root: Root) -> "Iterator[tuple[bytes, int, int]]":
 
     Some are enough: only the beginning of the stat cache is read.
     """
-    data = homes.read_small(home.store_path(root.id) + b"/index", limit=_ENOUGH_OF_INDEX)
+    return _entries_in(
+        homes.read_small(home.store_path(root.id) + b"/index", limit=_ENOUGH_OF_INDEX)
+    )
+
+
+def _entries_in(data: bytes) -> "Iterator[tuple[bytes, int, int]]":
     at = _INDEX_HEADER
     while at + RECORD.size <= len(data):
-        length, depth, _, _, _, _, ctime, _, inode, *_ = RECORD.unpack_from(data, at)
-        if not length or at + length > len(data):
+        length, depth, _, count, _, _, ctime, _, inode, *_ = RECORD.unpack_from(data, at)
+        if not RECORD.size + count * ENTRY.size < length <= len(data) - at:
             return
         if depth == 0:
             for fields, name in unpack_record(data, at)[2][:_LOOK_AT]:
@@ -172,12 +270,32 @@ def _question(root: Root, path: bytes, how: str) -> ProjectIdentityError:
     return ProjectIdentityError(
         f"`{here}` {how} project `{root.id}` (`{there}`)",
         hint="if its history belongs to this folder: takeback relocate --join "
-        f"{root.id}; to begin a new history here: takeback relocate --new",
+        f"{root.id} -C {_quoted(here)}; to begin a new history here: takeback relocate --new "
+        f"-C {_quoted(here)}",
     )
 
 
-def _at(root: Root, here: os.stat_result, path: bytes) -> Root:
-    return Root(root.id, here.st_dev, here.st_ino, path)
+def _is_lost(home: Home, root: Root) -> bool:
+    return not os.path.lexists(home.store_path(root.id))
+
+
+def _lost(home: Home, root: Root) -> DamagedStoreError:
+    here = os.fsdecode(root.path)
+    return DamagedStoreError(
+        f"the store of `{here}` is gone: there is no `{os.fsdecode(home.store_path(root.id))}`",
+        hint="bring it back from a backup, with everything in it; or begin a new history: "
+        f"takeback relocate --new -C {_quoted(here)}",
+    )
+
+
+def _quoted(path: str) -> str:
+    import shlex
+
+    return shlex.quote(path)
+
+
+def _moved(root: Root, path: bytes) -> Found:
+    return Found(path, root_at(root.id, path), known=root, is_registered=False)
 
 
 def _names(path: bytes) -> "set[bytes]":

@@ -64,7 +64,8 @@ def state_of(root: "Root") -> str:
         return known.HERE
     if found.st_dev != root.device and _is_empty(root.path):
         return known.NOT_MOUNTED
-    return known.REPLACED
+    # A disk that is mounted again may have another number.
+    return known.HERE if root.inode == found.st_ino else known.REPLACED
 
 
 def _may_be_unmounted(root: "Root") -> bool:

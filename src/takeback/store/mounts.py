@@ -54,6 +54,12 @@ def network_file_system(path: bytes) -> str | None:
     return is_network(text, device) if text and device is not None else None
 
 
+def copies_up(path: bytes) -> bool:
+    """Whether a folder at a path is made anew, above the old one, when something in it changes."""
+    text, device = _read_mountinfo(), _device_of(path)
+    return device is not None and any(b"overlay" in kind for kind in _types_on(text, device))
+
+
 def is_watchable(path: bytes) -> bool:
     """Whether the kernel notes all that happens to the files at a path: they are its own."""
     text, device = _read_mountinfo(), _device_of(path)

@@ -2,6 +2,7 @@
 
 projects/ID/        0700
   root              where the project is
+  birth             when that folder was made
   lock              held by whoever changes the store
   upkeep            held by whoever puts packs in order, while others go on
   ledger.db         events, checkpoints, packs; its commit is the commit point
