@@ -177,6 +177,71 @@ def test_a_moved_and_emptied_folder_is_the_same(tree: Path, home: Path) -> None:
         assert (project.id, project.root) == (id, os.fsencode(moved))
 
 
+# -- relocate --------------------------------------------------------------------------------------
+
+
+def test_join_joins_whichever_of_two_histories(tree: Path, home: Path) -> None:
+    """Of two histories that were at a place, `relocate --join` takes the one that was asked for."""
+    old = _known(tree, home)
+    path, there = os.fsencode(tree), os.fsencode(home)
+    with Project.relocate(path, home=there) as project:
+        new = project.id
+        project.checkpoint()
+    for id in (old, new, old, new):
+        with Project.relocate(path, home=there, join=id):
+            pass
+        with takeback.open(tree, home=home) as project:
+            assert project.id == id
+    tree.rename(tree.with_name("moved"))
+    with takeback.open(tree.with_name("moved"), home=home) as project:
+        assert project.id == new
+    assert {each.name for each in (home / "projects").iterdir()} == {old, new}
+
+
+def test_join_at_the_place_of_another_that_is_gone(tree: Path, home: Path) -> None:
+    """A folder that was moved to the place of a project that is gone can be joined there."""
+    first = _known(tree, home)
+    second = tree.with_name("second")
+    second.mkdir()
+    gone = _known(second, home)
+    shutil.rmtree(second)
+    tree.rename(second)
+    with pytest.raises(takeback.ProjectIdentityError, match=gone):
+        takeback.open(second, home=home)
+    for id in (first, gone, first):
+        with Project.relocate(os.fsencode(second), home=os.fsencode(home), join=id):
+            pass
+        with takeback.open(second, home=home) as project:
+            assert project.id == id
+
+
+@pytest.mark.parametrize("same_inode", [True, False])
+def test_join_in_a_subfolder_is_about_the_folder_of_the_question(
+    tree: Path, home: Path, same_inode: bool
+) -> None:
+    """Answered in a subfolder, the question is answered for the project, not for the subfolder."""
+    id = _known(tree, home)
+    if same_inode:
+        _make_anew(tree, home)
+    else:
+        tree.rename(tree.with_name("kept"))
+        tree.mkdir()
+    _fill(tree)
+    with Project.relocate(os.fsencode(tree / "src"), home=os.fsencode(home), join=id) as project:
+        assert project.root == os.fsencode(tree)
+    with takeback.open(tree, home=home) as project:
+        assert (project.id, project.checkpoint().new) == (id, False)
+
+
+def test_join_inside_the_project_itself_says_why_not(tree: Path, home: Path) -> None:
+    """A subfolder of a project cannot become its root: exit 1, and the history stays."""
+    id = _known(tree, home)
+    said = command(tree / "src", "relocate", "--join", id)
+    assert (said.code, "part of that history already" in said.err) == (1, True)
+    with takeback.open(tree / "src", home=home) as project:
+        assert (project.id, project.root) == (id, os.fsencode(tree))
+
+
 # -- another device number -------------------------------------------------------------------------
 
 

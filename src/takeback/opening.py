@@ -56,7 +56,12 @@ def relocate(
     place.create()
     with held_home(place):
         root = _join(place, join, here) if join is not None else _begin_anew(place, here)
+        aside = _set_aside(place, root)
         place.record(root)
+        for other in aside:
+            # Its number is that of this folder: it must not be found by it any more.
+            place.record(Root(other.id, other.device, 0, other.path))
+        _require_joined(place, root)
     return root, place
 
 
@@ -89,9 +94,45 @@ def _chosen(found: bytes, path: bytes, user_home: bytes) -> bytes:
 
 def _join(place: Home, id: str, here: bytes) -> Root:
     """The known project `id`, from now on in the folder `here`."""
-    if all(root.id != id for root in place.roots_from_stores()):
-        raise UnknownReferenceError(f"there is no project `{id}`")
+    found = [root for root in place.known_roots() if root.id == id]
+    if not found:
+        raise UnknownReferenceError(
+            f"there is no project `{id}`", hint="`takeback projects` lists them"
+        )
+    known = found[0]
+    if here.startswith(known.path + b"/"):
+        if known.is_there() and not identity.is_remade(place, known, os.lstat(known.path)):
+            raise TakebackError(
+                f"`{os.fsdecode(here)}` is inside `{os.fsdecode(known.path)}`, which is project "
+                f"`{id}`: it is part of that history already",
+                hint="there is nothing to join; `takeback log` shows the history",
+            )
+        here = known.path  # the question was about this one
     return identity.root_at(id, here)
+
+
+def _set_aside(place: Home, root: Root) -> "list[Root]":
+    """Let go of the place of others that were at that of `root`; those with its very folder."""
+    same = []
+    for other in place.known_roots():
+        if other.path == root.path and other.id != root.id:
+            before = other.path + b" (before)"
+            moved = Root(other.id, other.device, other.inode, before, place.birth(other))
+            place.record(moved)
+            if (other.device, other.inode) == (root.device, root.inode):
+                same.append(moved)
+    return same
+
+
+def _require_joined(place: Home, root: Root) -> None:
+    """An error unless the folder has from now on the history that was asked for."""
+    found = identity.find(place, root.path).root
+    if found is None or found.id != root.id:
+        raise TakebackError(
+            f"`{os.fsdecode(root.path)}` is not project `{root.id}` now, "
+            f"but {f'project `{found.id}`' if found else 'none that is known'}",
+            hint="`takeback doctor` examines what is known of projects",
+        )
 
 
 def _begin_anew(place: Home, here: bytes) -> Root:
@@ -102,9 +143,6 @@ def _begin_anew(place: Home, here: bytes) -> Root:
             f"`{os.fsdecode(here)}` is inside project `{above.id}`, which covers it",
             hint="no two projects cover one file; work with the one above",
         )
-    for other in place.roots_from_stores():
-        if other.path == here:
-            place.record(Root(other.id, other.device, other.inode, here + b" (before)"))
     root = identity.root_at(ids.from_entropy(os.urandom(8)), here)
     stores.create(place.store_path(root.id))
     return root
