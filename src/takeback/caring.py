@@ -102,7 +102,7 @@ class Caring(Capturing):
         if not is_full and (not found.f_files or found.f_favail > _FILES):
             return
         lock = self._store.lock
-        with Held(lock, self._mutex, lambda died: lock.leave_unclean() if died else None):
+        with Held(lock, lambda died: lock.leave_unclean() if died else None):
             self._cache = None
             self._store.make_room()
 
