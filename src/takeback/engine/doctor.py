@@ -5,6 +5,7 @@ and everything besides the objects.
 """
 
 import os
+import stat
 
 from takeback.engine import mending
 from takeback.errors import DamagedStoreError, TakebackError
@@ -62,6 +63,9 @@ def packs(store: "Store") -> Part:
             continue
         with PackFile(base) as pack:
             index = pack.index_problem()
+            misnamed = "" if index else pack.name_problem()
+        if misnamed:
+            part.findings.append(Finding(ERROR, misnamed, _VERIFY))
         if index:
             part.findings.append(Finding(WARNING, index, _REPAIR, can_be_repaired=True))
     return part
@@ -69,10 +73,12 @@ def packs(store: "Store") -> Part:
 
 def _pack_problem(path: bytes, size: "int | None") -> str:
     try:
-        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError as problem:
         return f"cannot be opened: {problem.strerror}"
     try:
+        if not stat.S_ISREG(os.fstat(fd).st_mode):
+            return "is not a plain file"
         if os.pread(fd, len(_HEAD), 0) != _HEAD:
             return "does not begin as a pack does"
         found = os.fstat(fd).st_size

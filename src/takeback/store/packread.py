@@ -136,6 +136,14 @@ class PackFile:
             return str(error)
         return f"pack `{self.name}` has the index of another pack"
 
+    def name_problem(self) -> str:
+        """Return what is wrong with the name, which tells the checksum; '' if nothing is."""
+        found = self._bytes().checksum().hex()
+        said = self.name.removeprefix("pack-")
+        return (
+            "" if said in (self.name, found) else f"pack `{self.name}` is `pack-{found}`, misnamed"
+        )
+
     def rewrite_index(self) -> None:
         """Write a fresh index file, made from the pack, which must be sound."""
         self._open()
@@ -154,7 +162,9 @@ class PackFile:
         """
         try:
             pack = self._bytes(hashing=True)
-            return _Examination(pack, self._find_stored_index(), on_object).run(on_place)
+            found = _Examination(pack, self._find_stored_index(), on_object).run(on_place)
+            # The checksum of a damaged pack says nothing about its name.
+            return found or [what for what in (self.name_problem(),) if what]
         except DamagedStoreError as error:
             return [str(error)]
 
