@@ -2,6 +2,7 @@
 
 import os
 import re
+import stat
 
 from takeback.errors import UnfinishedError
 from takeback.model import jsontext
@@ -141,7 +142,9 @@ def _files(folder: bytes) -> "Iterator[bytes]":
     for above, _, names in os.walk(folder):
         for name in sorted(names):
             path = os.path.join(above, name)
-            if not (above == folder and name in _NOT_HISTORY) and not os.path.islink(path):
+            if above == folder and name in _NOT_HISTORY:
+                continue
+            if stat.S_ISREG(os.lstat(path).st_mode):
                 yield path
 
 

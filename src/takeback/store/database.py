@@ -25,21 +25,30 @@ def require_file(path: bytes, *, create: bool) -> None:
     looked at: closing any descriptor of it would drop the locks that another connection of this
     process holds, and the next process would then remove the log it is writing to.
     """
+    is_there = _is_plain(path)
+    for suffix in (b"-wal", b"-shm", b"-journal"):
+        # SQLite opens these as it finds them, and would wait for ever at a FIFO.
+        _is_plain(path + suffix)
+    if create and not is_there:
+        try:
+            os.close(fsops.create(path))
+        except FileExistsError:
+            # Another first use was quicker.
+            return
+
+
+def _is_plain(path: bytes) -> bool:
+    """Whether a file is there; an error if it is not a plain one of ours."""
     try:
         found = os.lstat(path)
     except FileNotFoundError:
-        if create:
-            try:
-                os.close(fsops.create(path))
-            except FileExistsError:
-                # Another first use was quicker.
-                return
-        return
+        return False
     if not stat.S_ISREG(found.st_mode) or found.st_uid != os.geteuid():
         raise UnsafeStoreError(
             f"the ledger `{os.fsdecode(path)}` is not a plain file of yours",
             hint="look at it before anything else; a ledger is never a link",
         )
+    return True
 
 
 def connect(path: bytes) -> sqlite.Connection:

@@ -11,7 +11,12 @@ if TYPE_CHECKING:
     from takeback.errors import TakebackError
 
 
+_REPLACED = "something else took its place: look at it, move it away, and try again"
 _HINTS = {
+    errno.ENXIO: _REPLACED,
+    errno.EISDIR: _REPLACED,
+    errno.ELOOP: _REPLACED,
+    errno.ENOTDIR: _REPLACED,
     errno.EACCES: "see to its permissions, and try again",
     errno.EPERM: "see to its owner and its attributes (`lsattr`), and try again",
     errno.EROFS: "that disk is read-only; make it writable, and try again",
@@ -45,7 +50,9 @@ class FailingAs:
 
     def __exit__(self, kind: object, problem: object, trace: object) -> None:
         if isinstance(problem, OSError):
-            where = f" (`{_named(problem.filename)}`)" if problem.filename else ""
+            # Of a rename, the second is the name that a user knows.
+            named = problem.filename2 or problem.filename
+            where = f" (`{_named(named)}`)" if named else ""
             raise self._kind(
                 f"{self._meaning}: {problem.strerror}{where}", hint=hint(problem)
             ) from problem

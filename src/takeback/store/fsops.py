@@ -53,7 +53,7 @@ def open_or_create(path: "Path", *, mode: int = 0o600) -> int:
     fd = os.open(path, flags, mode)
     if not stat.S_ISREG(os.fstat(fd).st_mode):
         os.close(fd)
-        raise OSError(errno.EINVAL, "it is not a plain file", path)
+        raise OSError(errno.ENXIO, "it is not a plain file", path)
     return _with_mode(fd, mode)
 
 

@@ -270,12 +270,12 @@ def make_folder(path: bytes) -> None:
 
 
 def read_small(path: bytes, limit: int = 16 * 1024 * 1024) -> bytes:
-    """What a small file of the store holds; empty when it is not there."""
+    """What a small file of the store holds; empty when no plain file is there."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:
         return b""
     try:
-        return os.read(fd, limit)
+        return os.read(fd, limit) if stat.S_ISREG(os.fstat(fd).st_mode) else b""
     finally:
         os.close(fd)

@@ -1,6 +1,7 @@
 """Settings: TOML files in the home folder and in a project's store, never in the work tree."""
 
 import os
+import stat
 
 from takeback.errors import UsageError
 from takeback.store.home import read_small
@@ -16,6 +17,7 @@ def tables_in(path: bytes) -> "dict[str, object]":
     """All that a settings file says; nothing if there is none."""
     text = read_small(path, limit=1 << 20)
     if not text:
+        _refuse_other(path)
         return {}
     import tomllib
 
@@ -25,3 +27,16 @@ def tables_in(path: bytes) -> "dict[str, object]":
         raise UsageError(
             f"the settings in `{os.fsdecode(path)}` cannot be read: {problem}"
         ) from None
+
+
+def _refuse_other(path: bytes) -> None:
+    """An error if something stands in the place of a file, so that no setting is passed over."""
+    try:
+        kind = stat.S_IFMT(os.lstat(path).st_mode)
+    except OSError:
+        return
+    if kind not in (stat.S_IFREG, stat.S_IFLNK):
+        raise UsageError(
+            f"the settings in `{os.fsdecode(path)}` cannot be read: it is not a plain file",
+            hint="look at it, and move it away",
+        )

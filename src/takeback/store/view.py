@@ -103,14 +103,7 @@ def add_manifest_commit(
 
 def read_ref(git_dir: bytes, name: bytes) -> "bytes | None":
     """The commit that a ref names; None if it names none."""
-    try:
-        fd = os.open(git_dir + b"/" + name, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
-    except FileNotFoundError:
-        return None
-    try:
-        text = os.read(fd, 64).strip()
-    finally:
-        os.close(fd)
+    text = read_small(git_dir + b"/" + name, limit=64).strip()
     try:
         commit = bytes.fromhex(text.decode("ascii"))
     except ValueError:
@@ -121,7 +114,7 @@ def read_ref(git_dir: bytes, name: bytes) -> "bytes | None":
 def write_ref(git_dir: bytes, name: bytes, commit: bytes) -> None:
     """Let a ref name a commit. Not synced: it is written again from the ledger when lost."""
     path, text = git_dir + b"/" + name, commit.hex().encode() + b"\n"
-    if not os.path.lexists(path):
+    if os.path.islink(path) or not os.path.isfile(path):
         replace_file(path, text, durable=False)
         return
     fd = fsops.open_or_create(path)
