@@ -169,6 +169,26 @@ def test_odd_events_of_unknown_kinds_harm_nobody(tree: Path, home: Path) -> None
         assert project.verify().ok
 
 
+@pytest.mark.parametrize("kind", [KIND, "CheckpointTaken"])
+def test_a_damaged_event_stops_no_checkpoint(tree: Path, home: Path, kind: str) -> None:
+    """Nobody can tell which packs it names: after a crash no pack is removed, and work goes on."""
+    with takeback.open(tree, home=home) as project:
+        work(tree, project)
+        name = land(project, row=False)
+        db = ledger_of(project)
+        damage = "UPDATE events SET kind = 'x', payload = '{' WHERE seq = "
+        db.execute(damage + "(SELECT max(seq) FROM events WHERE kind = ?)", (kind,))
+        db.close()
+    with (home / "projects" / project.id / "lock").open("r+b") as file:
+        file.write(b"%-10d" % 999_999_999)
+    with takeback.open(tree, home=home) as project:
+        before = packs_of(project)
+        work(tree, project)
+        assert name in before
+        assert before <= packs_of(project)
+        assert not project.verify().ok
+
+
 # -- formats -------------------------------------------------------------------------------------
 
 

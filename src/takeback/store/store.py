@@ -15,10 +15,11 @@ projects/ID/        0700
 import os
 import zlib
 
-from takeback.errors import BusyError, DamagedStoreError
+from takeback.errors import BusyError, DamagedStoreError, TakebackError
 from takeback.store import fsops, home
 from takeback.store.ledger import Ledger
 from takeback.store.lock import PATIENCE, Held, Lock, read_anchor
+from takeback.store.sqlite import DatabaseError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -162,11 +163,18 @@ class Store:
     def anchor(self) -> bytes:
         """Where the ledger ends, as this process left it; written into the lock file."""
         end = self.ledger.end
-        if end is None or (any(self.check_anchor()) and self.stray_packs()):
-            # The anchor that is there proves that the ledger lost what those packs are of.
+        if end is None or self._is_anchor_needed():
             return b""
         said = b"%020d %s" % (end[0], end[1].hex().encode())
         return b"%s %08x\n" % (said, zlib.crc32(said))
+
+    def _is_anchor_needed(self) -> bool:
+        """Whether the anchor that is there proves that the ledger lost what some packs are of."""
+        try:
+            return any(self.check_anchor()) and bool(self.stray_packs())
+        except (TakebackError, DatabaseError, OSError):
+            # Whoever gives the lock back has done what it came for; others tell of damage.
+            return True
 
     def check_anchor(self) -> "Iterator[str]":
         """Whether the ledger still reaches as far as it did when the lock was last given back."""
@@ -257,9 +265,12 @@ class Store:
         return all(size_of(self.packs_dir + b"/" + p.name + b".pack") == p.size for p in packs)
 
     def stray_packs(self) -> "list[bytes]":
-        """The packs on disk that no event names."""
-        named = (*self.ledger.packs().values(), *self.ledger.foreign_packs().values())
-        known = {name.encode() for name in named}
+        """The packs on disk that no event names; none if an event cannot be read that may."""
+        try:
+            foreign = self.ledger.foreign_packs().values()
+        except DamagedStoreError:
+            return []
+        known = {name.encode() for name in (*self.ledger.packs().values(), *foreign)}
         names = (n for n in os.listdir(self.packs_dir) if n.startswith(b"pack-"))
         return sorted({n.rsplit(b".", 1)[0] for n in names} - known)
 
