@@ -3,6 +3,7 @@
 import os
 import shutil
 import subprocess
+import zlib
 from pathlib import Path
 
 import pytest
@@ -41,14 +42,17 @@ def _known(tree: Path, home: Path) -> str:
 
 def _rewrite(home: Path, device: str = "", inode: tuple[str, str] = ("", "")) -> None:
     """Let what is known of folders be about another device, or another inode instead of one."""
-    known = [home / "registry", *home.glob("projects/*/root"), *home.glob("projects/*/birth")]
-    for file in known:
-        lines = []
-        for line in file.read_text().splitlines():
-            *first, id, number, node, path = line.split(" ")
-            node = inode[1] if node == inode[0] else node
-            lines.append(" ".join([*first, id, device or number, node, path]) + "\n")
-        file.write_text("".join(lines))
+
+    def changed(line: str) -> str:
+        *first, id, number, node, path = line.split(" ")
+        node = inode[1] if node == inode[0] else node
+        return " ".join([*first, id, device or number, node, path])
+
+    for file in (home / "registry", *home.glob("projects/*/root")):
+        file.write_text("".join(map(changed, file.read_text().splitlines(keepends=True))))
+    for file in home.glob("projects/*/birth"):
+        said = changed(file.read_text().split(" ", 1)[1])
+        file.write_text(f"{zlib.crc32(said.encode()):08x} {said}")
 
 
 def _forget_births(home: Path) -> None:

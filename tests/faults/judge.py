@@ -19,8 +19,8 @@ from takeback.project import Project
 SECONDS_TO_RECOVER = 2.0
 
 _HOME = {"config.toml", "lock", "projects", "registry"}
-_STORE = {"clock", "git", "index", "ledger.db", "ledger.db-shm", "ledger.db-wal", "lock", "root",
-          "upkeep"}  # fmt: skip
+_STORE = {"birth", "clock", "git", "index", "ledger.db", "ledger.db-shm", "ledger.db-wal", "lock",
+          "root", "upkeep"}  # fmt: skip
 _GIT = {"HEAD", "config", "objects", "refs"}
 
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from takeback.ports import Progress
     from takeback.store.store import Store
 
-_NOT_HISTORY = (forgetting.FILE, b"config.toml", b"root")
+_NOT_HISTORY = (forgetting.FILE, b"config.toml", b"root", b"birth")
 """What is being forgotten itself, the user's own settings, and where the project is."""
 _OF_SQLITE = (b"ledger.db", b"ledger.db-shm")
 _PIECE = 1 << 20

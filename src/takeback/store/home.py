@@ -11,6 +11,7 @@ home/                    0700
 
 import os
 import stat
+import zlib
 
 from takeback.errors import UnsafeStoreError
 from takeback.model import ids
@@ -132,13 +133,16 @@ class Home:
 
     def birth(self, root: Root) -> int:
         """When the folder of a project was made, in nanoseconds; 0 if that was never known."""
-        told, _, line = read_small(self.store_path(root.id) + b"/birth").partition(b" ")
-        return int(told) if told.isdigit() and line == root.line() else 0
+        checksum, _, said = read_small(self.store_path(root.id) + b"/birth").partition(b" ")
+        birth, _, line = said.partition(b" ")
+        is_whole = checksum == b"%08x" % zlib.crc32(said)
+        return int(birth) if is_whole and line == root.line() else 0
 
     def _write_root(self, root: Root) -> None:
         if root.birth:
             # First, and with the line that it belongs to: what is cut short is only not known.
-            told = b"%d %s" % (root.birth, root.line())
+            said = b"%d %s" % (root.birth, root.line())
+            told = b"%08x %s" % (zlib.crc32(said), said)
             replace_file(self.store_path(root.id) + b"/birth", told, durable=False)
         replace_file(self.store_path(root.id) + b"/root", root.line(), durable=True)
 
