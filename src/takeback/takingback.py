@@ -371,7 +371,7 @@ def _with_closed_folders(ops: "list[Op]", planner: "planning.Planner") -> "list[
 
 def _said(plan: Plan, id: str, now: "CheckpointRow", because: str, at: int) -> "dict[str, Json]":
     """What the event of a restore says of it; what became of it is added when it is done."""
-    return {
+    said: dict[str, Json] = {
         "restore": id,
         "verb": plan.verb,
         "turn": plan.turn or None,
@@ -385,3 +385,4 @@ def _said(plan: Plan, id: str, now: "CheckpointRow", because: str, at: int) -> "
         "session": plan.session or None,
         "looked": at,
     }
+    return {**said, "exact": True} if plan.is_exact and not plan.paths else said

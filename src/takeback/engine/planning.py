@@ -13,6 +13,7 @@ from takeback.engine import (
 )
 from takeback.engine.compare import Chosen, Saved, differences
 from takeback.engine.elsewhere import Elsewhere
+from takeback.engine.entries import is_same, is_unknown
 from takeback.engine.merging import Clash, Merging, clashing
 from takeback.engine.moves import RenamedSince, moves, other_sides, renamed
 from takeback.engine.plans import Draft
@@ -172,6 +173,7 @@ class Planner:
             turns=turns,
             restore=newest.id if newest.restore is not None else "",
             is_newest=chosen.is_newest,
+            is_exact=verb == UNDO and bool(turns) and self._is_exact(taken, draft),
             conflicts=in_order(draft.conflicts | beyond.conflicts),
             kept=remarks(draft.kept | beyond.kept),
             skipped=remarks(draft.skipped | beyond.skipped),
@@ -218,6 +220,24 @@ class Planner:
                 draft.take_along(each, others[each.path], folder_at, since.of)
         draft.hold_back(renames, taken)
         return draft
+
+    def _is_exact(self, taken: "list[Taken]", draft: Draft) -> bool:
+        """Whether every path is as it was left, and becomes what it was before all changes.
+
+        What may be another session's is no part of the turns, so with it nobody can tell.
+        """
+        if self._with_shared:
+            return False
+        for each in taken:
+            state = self.now.at(each.path)
+            for before, after in each.runs:
+                if not is_same(state, after) or is_same(before, after) or is_unknown(before):
+                    return False
+                state = before
+            wish = draft.wishes.get(each.path)
+            if wish is None or not is_same(wish.target, state):
+                return False
+        return True
 
     def _dependents(
         self, since: Since, draft: Draft, taken: "list[Taken]"

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 _RENAMED = "SELECT path FROM deltas WHERE origin = ? AND checkpoint > ? AND checkpoint <= ?"
 _RESTORED = "SELECT path, origin FROM deltas WHERE checkpoint = ? AND who = ? ORDER BY path"
+_NEWEST = 1 << 62
 
 
 class Standing:
@@ -45,39 +46,101 @@ class Standing:
         self._at = at
         self._merging = merging
         self._turns = turns
+        self._acts: dict[int, list[RestoreRow]] = {}
 
     def runs(self, shared: "Sequence[Span]") -> "list[Run]":
         """The runs of all turns, by path and in the order in which they were made."""
-        told = {turn: restores.about(self._ledger, turn) for turn in self._turns}
-        plain = [turn for turn in self._turns if not told[turn]]
+        told = [turn for turn in self._turns if self._about(turn)]
+        plain = [turn for turn in self._turns if turn not in told]
         found = list(changes.runs(self._ledger, *plain, shared=shared))
+        standing = self._until(told, _NEWEST)
         seen: set[tuple[bytes, int]] = set()
-        for turn in filter(told.get, self._turns):
-            for run in self._of_turn(turn, told[turn][::-1]):
+        for turn in told:
+            for run in standing[turn]:
                 # A redo of several turns tells of each of them.
                 if not run.is_restored or (run.path, run.last) not in seen:
                     seen.add((run.path, run.last))
                     found.append(run)
         return sorted(found, key=lambda run: (run.path, run.first))
 
-    def _of_turn(self, turn: int, acts: "Sequence[RestoreRow]") -> "list[Run]":
-        """What one turn did, through all that was taken back and put back of it.
+    def _until(self, turns: "Iterable[int]", number: int) -> "dict[int, list[Run]]":
+        """What turns did, through all that was taken back and put back of them before a restore.
 
-        Paths that were taken back alone may be named once more, so that does not count.
+        Each restore is walked over once: to look up for each turn what the others had done by then
+        would cost more with every restore, as many times more as there are turns.
         """
-        found = list(changes.runs(self._ledger, turn))
-        hows = {run.path: run.how for run in found}
-        undos: dict[int | None, list[Run]] = {}
-        for act in acts:
-            if act.verb == terms.UNDO and not act.partial:
-                undos[act.number] = found
-                found = self._left(turn, found, act)
-            elif act.entry in undos and _is_alone(act, self._turns):
-                found = found + self._again(act, hows)
-            elif act.entry in undos:
-                # What of it was this turn's cannot be told: as if nothing had been taken back.
-                found = undos[act.entry]
+        turns = tuple(turns)
+        begin = self._beginning(turns, number)
+        needed = (
+            self._needed(turns, number) if begin is None else dict.fromkeys(begin.turns, number)
+        )
+        found = {turn: list(changes.runs(self._ledger, turn)) for turn in needed}
+        hows = {turn: {run.path: run.how for run in runs} for turn, runs in found.items()}
+        undos: dict[int, dict[int | None, list[Run]]] = {turn: {} for turn in needed}
+        acts = {act.number: act for turn in needed for act in self._about(turn)}
+        if begin is not None:
+            acts = {number: act for number, act in acts.items() if number > begin.number}
+            for turn, runs in found.items():
+                undos[turn][begin.number] = []
+                found[turn] = [run for run in runs if run.last > begin.before]
+        for act in (acts[number] for number in sorted(acts)):
+            about = [turn for turn in act.turns if act.number < needed.get(turn, 0)]
+            if act.verb == terms.UNDO and not act.partial and about:
+                for turn in about:
+                    undos[turn][act.number] = found[turn]
+                found |= self._left({turn: found[turn] for turn in act.turns}, act)
+                continue
+            # Paths that were taken back alone may be named once more, so that does not count.
+            for turn in about:
+                if act.entry in undos[turn] and _is_alone(act, self._turns):
+                    found[turn] = found[turn] + self._again(act, hows[turn])
+                elif act.entry in undos[turn]:
+                    # What of it was this turn's cannot be told: as if nothing had been taken back.
+                    found[turn] = undos[turn][act.entry]
         return found
+
+    def _beginning(self, turns: "tuple[int, ...]", number: int) -> "RestoreRow | None":
+        """The newest undo before a restore that left nothing of just these turns.
+
+        What came before it need not be walked over, so the next undo costs as much as the last;
+        unless it has to be known to tell what a later restore did.
+        """
+        acts = {act.number: act for turn in turns for act in self._about(turn)}
+        oldest = number
+        for at in sorted((at for at in acts if at < number), reverse=True):
+            act, others = acts[at], set(acts[at].turns) - set(turns)
+            is_undo = act.verb == terms.UNDO and not act.partial
+            if is_undo and at <= oldest and len(act.turns) == len(turns) and self._is_exact(act):
+                return act
+            if not act.partial and (others or not (is_undo or _is_alone(act, self._turns))):
+                return None
+            if act.verb == terms.REDO:
+                oldest = min(oldest, act.entry or 0)
+        return None
+
+    def _is_exact(self, undo: "RestoreRow") -> bool:
+        """Whether an undo said that it took back all of its turns, exactly."""
+        found = self._ledger.events("WHERE seq = ?", (undo.event,))
+        return any((event.payload or {}).get("exact") is True for event in found)
+
+    def _needed(self, turns: "Iterable[int]", number: int) -> "dict[int, int]":
+        """The turns in question, and before which restore: also those taken back with others."""
+        needed: dict[int, int] = {}
+        waiting = [(turn, number) for turn in turns]
+        for turn, before in waiting:
+            if needed.get(turn, 0) >= before:
+                continue
+            needed[turn] = before
+            for act in self._about(turn):
+                if act.number < before and act.verb == terms.UNDO and not act.partial:
+                    waiting += [(other, act.number) for other in act.turns if other != turn]
+        return needed
+
+    def _about(self, turn: int) -> "list[RestoreRow]":
+        if turn not in self._acts:
+            wanted = {turn, *self._turns} - self._acts.keys()
+            self._acts |= restores.about_each(self._ledger, wanted)
+        return self._acts[turn]
 
     def _again(self, redo: "RestoreRow", hows: "dict[bytes, str]") -> "list[Run]":
         found = []
@@ -115,43 +178,41 @@ class Standing:
 
     def taken(self, undo: "RestoreRow", paths: "set[bytes]") -> "list[Run]":
         """What an undo took of the turns at some paths: without what it could not take."""
-        found = []
+        runs = self._until(undo.turns, undo.number)
         for turn in self._turns:
-            runs = [run for run in self._until(turn, undo) if run.path in paths]
-            for run, left in self._pairs(turn, runs, undo):
-                taken = run if left is None else self._but(run, left)
-                found += [taken] if taken is not None else []
+            runs[turn] = [run for run in runs[turn] if run.path in paths]
+        found = []
+        for turn, run, left in self._pairs(runs, undo):
+            taken = run if left is None else self._but(run, left)
+            found += [taken] if taken is not None and turn in self._turns else []
         return sorted(found, key=lambda run: (run.path, run.first))
 
-    def _until(self, turn: int, undo: "RestoreRow") -> "list[Run]":
-        """What one turn did, as it stood when an undo took it."""
-        acts = restores.about(self._ledger, turn)[::-1]
-        return self._of_turn(turn, [act for act in acts if act.number < undo.number])
-
-    def _left(self, turn: int, runs: "list[Run]", undo: "RestoreRow") -> "list[Run]":
-        return [left for _, left in self._pairs(turn, runs, undo) if left is not None]
+    def _left(self, runs: "dict[int, list[Run]]", undo: "RestoreRow") -> "dict[int, list[Run]]":
+        found: dict[int, list[Run]] = {turn: [] for turn in runs}
+        for turn, _, left in self._pairs(runs, undo):
+            found[turn] += [left] if left is not None else []
+        return found
 
     def _pairs(
-        self, turn: int, runs: "list[Run]", undo: "RestoreRow"
-    ) -> "Iterator[tuple[Run, Run | None]]":
-        """Each run, and what an undo left of it."""
-        others = [each for each in undo.turns if each != turn]
-        theirs = [run for other in others for run in self._until(other, undo)]
+        self, runs: "dict[int, list[Run]]", undo: "RestoreRow"
+    ) -> "Iterator[tuple[int, Run, Run | None]]":
+        """Each run of each turn that an undo took, and what it left of it."""
+        every = [run for turn in undo.turns for run in runs[turn]]
         touched = {path for path, _ in self._restored(undo)}
         # What is renamed carries along what others did to it; that is not left of the turn.
-        moved = _moved([*runs, *theirs])
-        effects = self._effects([*runs, *theirs], undo, touched)
-        for run in runs:
+        moved = _moved(every)
+        effects = self._effects(every, undo, touched)
+        for turn, run in ((each, run) for each in undo.turns for run in runs[each]):
             if run.last > undo.before:
-                yield run, run  # the turn went on
+                yield turn, run, run  # the turn went on
             elif run.path in moved:
-                yield run, run if moved.isdisjoint(touched) else None
+                yield turn, run, run if moved.isdisjoint(touched) else None
             elif id(run) in effects:
-                yield run, self._left_of(run, effects[id(run)])
+                yield turn, run, self._left_of(run, effects[id(run)])
             else:
                 place = self._found_at(run, undo, touched)
                 taken = self._at(undo.before, place), self._at(undo.after, place)
-                yield run, run if is_same(*taken) else None
+                yield turn, run, run if is_same(*taken) else None
 
     def _found_at(self, run: Run, undo: "RestoreRow", touched: "set[bytes]") -> bytes:
         """Where an undo found a file: others may have renamed it since."""
@@ -177,14 +238,21 @@ class Standing:
         """
         found: dict[int, tuple[Known, Known]] = {}
         by_place: dict[bytes, list[Run]] = {}
+        same: dict[int, int] = {}
+        copies: dict[tuple[bytes, int], Run] = {}
         for run in sorted(runs, key=lambda run: -run.last):
-            if run.last <= undo.before:
+            if run.last > undo.before:
+                continue
+            # What a redo of several turns did is told of each of them, and was taken back once.
+            first = copies.setdefault((run.path, run.last), run) if run.is_restored else run
+            same[id(run)] = id(first)
+            if first is run:
                 by_place.setdefault(self._found_at(run, undo, touched), []).append(run)
         for place, newest_first in by_place.items():
             steps = self._steps(self._at(undo.before, place), newest_first)
             if steps and is_same(steps[-1][1], self._at(undo.after, place)):
                 found |= {id(run): step for run, step in zip(newest_first, steps, strict=True)}
-        return found
+        return {run: found[first] for run, first in same.items() if first in found}
 
     def _steps(self, state: "Known", runs: "list[Run]") -> "list[tuple[Known, Known]]":
         """The states before and after each run is taken back; none if they clash."""
@@ -254,7 +322,7 @@ def _is_alone(act: "RestoreRow", turns: "Sequence[int]") -> bool:
 def rows_outside(ledger: "Ledger", turns: "Sequence[int]") -> "list[OutsideRow]":
     """The same of files outside."""
     found = {row.number: row for row in outside.of_turns(ledger, turns)}
-    for turn in turns:
+    for turn in turns if found else ():
         last: dict[bytes, tuple[RestoreRow, OutsideRow]] = {}
         for act in reversed(restores.about(ledger, turn)):
             rows = outside.of_restore(ledger, act.number)

@@ -121,7 +121,8 @@ class Plan:
     `turns` are the turns that are taken back or put back, the newest first, `restore` the rollback
     that is taken back or the undo that is; a rollback has neither. `dependents` are later turns
     that build on what is taken back. `is_newest` tells that it is the one that a bare
-    `undo` or `redo` means. `conflicts` are paths that others
+    `undo` or `redo` means, `is_exact` that an undo leaves nothing of its turns: each of their files
+    is as they left it, and becomes what it was before them. `conflicts` are paths that others
     changed since: nothing is done until somebody decides. `kept` stay because they are not part
     of what is taken back, `skipped` because nobody knows what they held, `shared` because they
     may be somebody else's. `doubts` need consent; `stays` is what no restore takes back. `goal` is
@@ -137,6 +138,7 @@ class Plan:
         "dependents",
         "doubts",
         "goal",
+        "is_exact",
         "is_newest",
         "kept",
         "passed_over",
@@ -163,6 +165,7 @@ class Plan:
         turns: "tuple[str, ...]" = (),
         restore: str = "",
         is_newest: bool = False,
+        is_exact: bool = False,
         conflicts: "tuple[Conflict, ...]" = (),
         kept: "tuple[Remark, ...]" = (),
         skipped: "tuple[Remark, ...]" = (),
@@ -185,6 +188,7 @@ class Plan:
         self.turns = turns
         self.restore = restore
         self.is_newest = is_newest
+        self.is_exact = is_exact
         self.conflicts = conflicts
         self.kept = kept
         self.skipped = skipped

@@ -118,11 +118,21 @@ def some(
 
 def about(ledger: "Ledger", turn: int) -> "list[RestoreRow]":
     """The undos and redos of a turn that have a say, alone or with others, newest first."""
+    return about_each(ledger, (turn,))[turn]
+
+
+def about_each(ledger: "Ledger", turns: "Collection[int]") -> "dict[int, list[RestoreRow]]":
+    """The same of several turns, turn by turn."""
     where = (
-        "WHERE verb <> ? AND covered IS NULL"
-        " AND ? IN (SELECT value FROM json_each(turns)) ORDER BY number DESC"
+        "WHERE verb <> ? AND covered IS NULL AND EXISTS (SELECT 1 FROM json_each(turns)"
+        " WHERE value IN (SELECT value FROM json_each(?))) ORDER BY number DESC"
     )
-    return [RestoreRow(row) for row in ledger.rows(_SELECT + where, (ROLLBACK, turn))]
+    found: dict[int, list[RestoreRow]] = {turn: [] for turn in turns}
+    for row in ledger.rows(_SELECT + where, (ROLLBACK, jsontext.dumps(list(turns)))):
+        act = RestoreRow(row)
+        for turn in found.keys() & set(act.turns):
+            found[turn].append(act)
+    return found
 
 
 def follow(db: "Connection", number: int) -> None:
