@@ -182,8 +182,8 @@ def _overwrite_in_place(patch: pytest.MonkeyPatch) -> None:
 def _folders_are_shut_first(patch: pytest.MonkeyPatch) -> None:
     make_folder = Restoring._make_folder
 
-    def make_and_shut(self: Restoring, op: Op) -> None:
-        make_folder(self, op)
+    def make_and_shut(self: Restoring, op: Op, forward: bool) -> None:
+        make_folder(self, op, forward)
         self._set_folder_mode(op, True)
 
     patch.setattr(Restoring, "_make_folder", make_and_shut)

@@ -164,8 +164,12 @@ class Project(WithForget, Caring):
         directory: "str | bytes | os.PathLike[str] | os.PathLike[bytes]",
         *,
         progress: "Progress | None" = None,
+        told: "Callable[[str], None] | None" = None,
     ) -> int:
-        """Write a checkpoint's tree into a new or empty folder; return how many entries."""
+        """Write a checkpoint's tree into a new or empty folder; return how many entries.
+
+        `told` hears what could not be as it was: programs that are not setuid for another owner.
+        """
         from takeback.engine import kept
         from takeback.engine.extract import extract
 
@@ -174,7 +178,7 @@ class Project(WithForget, Caring):
             identity.refuse_inside_store(target, self._home)
             return kept.again(
                 self.ledger,
-                lambda: extract(self._store, self._resolve(ref), target, progress),
+                lambda: extract(self._store, self._resolve(ref), target, progress, told),
             )
 
     # -- taking back -----------------------------------------------------------------------
@@ -306,7 +310,7 @@ class Project(WithForget, Caring):
             restorer = self.restorer(inside)
             report = restorer.carry_out(verb, make, base=base, **options)
         if restorer.has_restored:
-            report.problems = tuple(self._tell(report))
+            report.problems += tuple(self._tell(report))
         return report
 
     def _tell(self, report: "Report") -> "list[str]":

@@ -8,7 +8,7 @@ checkpoint, and the way back.
 import os
 import time
 
-from takeback.engine import planning, reported, restore, stack
+from takeback.engine import owners, planning, reported, restore, stack
 from takeback.engine.entries import is_same
 from takeback.engine.finish import Finish
 from takeback.engine.request import Place
@@ -200,7 +200,7 @@ class Restorer(SafePoints):
             os.close(root)
         self.has_restored = True
         after = looked[0].id if looked else str(getattr(self._ledger.newest(), "id", ""))
-        return Report(
+        report = Report(
             plan,
             id=id,
             before=now.id,
@@ -210,6 +210,8 @@ class Restorer(SafePoints):
             undo=str(said["undo"]),
             because=str(said["because"]),
         )
+        report.problems = tuple(map(owners.dropped, finish.dropped))
+        return report
 
     def _store_texts(self, plan: Plan, at: int) -> "dict[bytes, Entry]":
         """Store what came of merges: recovery finds both states of every path in the store."""

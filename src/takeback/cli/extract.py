@@ -35,7 +35,10 @@ def run(given: "Arguments", screen: "Screen") -> int:
     ref, directory = given.operands
     with existing(folder(given), screen) as project:
         target = os.path.abspath(directory)
-        written = project.extract(ref, target, progress=screen.progress)
+        notes: list[str] = []
+        written = project.extract(ref, target, progress=screen.progress, told=notes.append)
+    for text in notes:
+        screen.note(f"note: {safe_line(text)}")
     if screen.json:
         screen.data({"target": path_fields(os.fsencode(target)), "ref": ref, "entries": written})
     else:

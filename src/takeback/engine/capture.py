@@ -11,7 +11,7 @@ from struct import error as struct_error
 
 from takeback.model import reasons
 from takeback.model.terms import OMIT
-from takeback.model.tree import REASON, UNSTABLE
+from takeback.model.tree import KIND, REASON, REGULAR, SETUID, UNSTABLE
 from takeback.model.values import Checkpoint, LeftOut
 from takeback.store import fsclock, records
 from takeback.store.events import CHECKPOINT_NAMED, NewEvent
@@ -204,7 +204,7 @@ class _Capture:
             entries=entries,
             changed=entries if found is None else sum(d.verb != OMIT for d in found),
         )
-        told = self._told(found)
+        told = self._told(found) | self._owners(root)
         parents = (newest.event,) if newest else ()
         return self._store.ledger.add_checkpoint(
             row,
@@ -235,6 +235,19 @@ class _Capture:
             authors = attribute(found, self._clock.slack)
             told |= deltas.facts(found, authors)
         return told
+
+    def _owners(self, root: "Folder") -> "dict[str, Json]":
+        """Whose the setuid programs are that were captured, if there are any."""
+        from takeback.engine.describe import everything
+
+        changed = [folder for folder in everything(root) if folder.changed]
+        nodes = (node for folder in changed for node in folder.nodes.values())
+        if not any(node.mode & SETUID and node.mode & KIND == REGULAR for node in nodes):
+            return {}
+        from takeback.engine import owners
+
+        found = owners.facts(changed, self._scan.descent)
+        return {"owners": found} if found else {}
 
     def _count_entries(self, root: "Folder") -> int:
         from takeback.engine.describe import everything

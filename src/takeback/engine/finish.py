@@ -21,6 +21,8 @@ class Finish:
     def __init__(self, row: "Journal", said: "dict[str, Json]", at: int, request: "str | None"):
         self.journal = row.id
         self.late = False
+        self.dropped: list[bytes] = []
+        """The paths that are not setuid again."""
         self.kept: dict[bytes, str] = {}
         self.rescued: list[Remark] = []
         self._row = row

@@ -25,9 +25,9 @@ _OURS = frozenset(
     (
         "after", "authors", "before", "changes", "checkpoint", "checkpoints", "deltas", "dropped",
         "entry", "events", "files", "holder", "inside", "keep", "kept", "kind", "looked",
-        "manifests", "moved", "outside", "packs", "parent", "paths", "rescued", "restore", "root",
-        "saves", "session", "status", "step", "target", "tree", "turn", "turns", "verb", "view",
-        "when",
+        "manifests", "moved", "outside", "owners", "packs", "parent", "paths", "rescued", "restore",
+        "root", "saves", "session", "status", "step", "target", "tree", "turn", "turns", "verb",
+        "view", "when",
     )
 )  # fmt: skip
 """What of an event is made of ids, hashes and words of our own, or is seen to one by one."""
@@ -100,6 +100,8 @@ class Redaction:
     def _checkpoint(self, said: "Said") -> None:
         if self._is_of_turn(said) and said.get("label"):
             said["label"] = GONE
+        if said.get("owners"):
+            said["owners"] = [row for row in said["owners"] if not self._hides(row[0])]
         if said.get("deltas"):
             said["deltas"] = [row for each in said["deltas"] for row in self._delta(each)]
 

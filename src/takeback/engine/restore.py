@@ -20,7 +20,7 @@ from takeback.engine import aside, rescue
 from takeback.errors import DamagedStoreError, TakebackError, UnfinishedError
 from takeback.model.plan import Remark
 from takeback.model.staging import is_stage
-from takeback.model.tree import FOLDER
+from takeback.model.tree import FOLDER, REGULAR, SETUID
 from takeback.store import events, journal
 from takeback.store.events import NewEvent
 from takeback.store.preflight import require_outside, require_possible
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from takeback.model.jsontext import Json
     from takeback.store.journal import Journal
     from takeback.store.lock import Lock
-    from takeback.store.states import Op
+    from takeback.store.states import Op, Owner
     from takeback.store.store import Store
 
     Late = list[dict[bytes, bytes]]
@@ -70,9 +70,11 @@ def carry_out(
         commit()
         return
     roots = Roots(root, store.objects, row)
+    roots.trust(_trusted(store, roots.ops))
     try:
         _preflight(store, roots)
         staged = _stage(store, roots, row, keep_mtime=keep_mtime)
+        finish.dropped = roots.dropped
         late: Late = []
         try:
             for restoring, names in zip(roots.each, staged, strict=True):
@@ -158,6 +160,16 @@ def _preflight(store: "Store", roots: Roots) -> None:
     if moved:
         raise MovedError(moved)
     _require_readable(store, roots.ops)
+
+
+def _trusted(store: "Store", ops: "Sequence[Op]") -> "dict[bytes, Owner]":
+    """Whose setuid programs were, if there are any among what is to appear."""
+    after = [op.after for op in ops if op.after is not None]
+    if not any(entry.kind == REGULAR and entry.mode & SETUID for entry in after):
+        return {}
+    from takeback.engine import owners
+
+    return owners.captured(store.ledger)
 
 
 def _require_readable(store: "Store", ops: "Sequence[Op]") -> None:

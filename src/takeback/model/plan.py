@@ -237,7 +237,8 @@ class Report:
     `before` and `after` are the checkpoints around it. `kept` are paths where somebody saved
     while it ran: the newest save stays. `rescued` are saves that are in the store only. `undo` is
     the command that reverses it. `id` is empty when there was nothing to do. `problems` are
-    listeners that could not be told; the restore is done all the same.
+    listeners that could not be told, and programs that are not setuid again; the restore is done
+    all the same.
     """
 
     __slots__ = ("after", "because", "before", "id", "kept", "plan", "problems", "rescued", "undo")

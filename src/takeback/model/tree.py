@@ -41,6 +41,9 @@ FOLDER = 0o040000
 REGULAR = 0o100000
 LINK = 0o120000
 
+SETUID = 0o6000
+"""The bits by which a program runs as its owner or its group."""
+
 REASON = 0x00FF
 UNSTABLE = 0x0100
 """The file never held still while it was read."""
@@ -134,6 +137,12 @@ def nameless(entries: "Iterable[Entry]") -> "Entry | None":
 def as_entry(root: Manifest) -> Entry:
     """The folder at the top as if it had an entry somewhere; its name and path are empty."""
     return Entry(b"", FOLDER | root.mode, 0, 0, root.strong, 0, 0, NO_OBJECT)
+
+
+def with_mode(entry: Entry, mode: int) -> Entry:
+    """The same file with another mode."""
+    e = entry
+    return Entry(e.name, mode, e.flags, e.size, e.strong, e.mtime, e.number, e.oid)
 
 
 def encode(mode: int, entries: "Sequence[Fields]") -> "tuple[bytes, bytes]":

@@ -132,6 +132,18 @@ def fchmod(fd: int, mode: int) -> None:
     os.fchmod(fd, mode)
 
 
+def give_to(fd: int, uid: int, gid: int) -> None:
+    """Let an open file or directory belong to somebody else; that clears setuid and setgid."""
+    _announce("give_to", fd, uid, gid)
+    os.fchown(fd, uid, gid)
+
+
+def give_link_to(path: "Path", uid: int, gid: int, *, dir_fd: int) -> None:
+    """Let a link belong to somebody else."""
+    _announce("give_link_to", path, uid, gid)
+    os.chown(path, uid, gid, dir_fd=dir_fd, follow_symlinks=False)
+
+
 def mkdir(path: "Path", *, mode: int = 0o700, dir_fd: "int | None" = None) -> None:
     """Make one directory with exactly this mode; it must not exist."""
     _announce("mkdir", path)

@@ -204,11 +204,16 @@ def _require_named(ledger: "Ledger", row: Journal) -> None:
 
 
 def _op_facts(op: Op) -> "Json":
-    return [_text(op.path), entry_facts(op.before), entry_facts(op.after)]
+    facts: list[Json] = [_text(op.path), entry_facts(op.before), entry_facts(op.after)]
+    return [*facts, list(op.owner)] if op.owner is not None else facts
 
 
-def _op(path: str, before: "Facts", after: "Facts") -> Op:
-    return Op(_path(path), entry_from(before), entry_from(after))
+def _op(path: str, before: "Facts", after: "Facts", owner: "list[int] | None" = None) -> Op:
+    op = Op(_path(path), entry_from(before), entry_from(after))
+    if owner is not None:
+        uid, gid = map(int, owner)
+        op.owner = uid, gid
+    return op
 
 
 def _text(path: bytes) -> str:

@@ -13,11 +13,20 @@ import errno
 import os
 
 from takeback.errors import BlockedError, DamagedStoreError
-from takeback.model.tree import FOLDER
+from takeback.model.tree import FOLDER, REGULAR, SETUID, with_mode
 from takeback.store import fsops
 from takeback.store.descent import Descent
 from takeback.store.stage import SYNC_EACH, Stage
-from takeback.store.states import GONE, glance_at, is_state, kind_at, look_at, modes_of_folder
+from takeback.store.states import (
+    GONE,
+    give,
+    glance_at,
+    is_state,
+    kind_at,
+    look_at,
+    modes_of_folder,
+    owner_at,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,7 +34,7 @@ if TYPE_CHECKING:
 
     from takeback.model.tree import Entry
     from takeback.store.objects import Objects
-    from takeback.store.states import Op, State
+    from takeback.store.states import Op, Owner, State
 
 _NOT_EMPTY = (errno.ENOTEMPTY, errno.EEXIST)
 _PATIENCE = 20
@@ -47,6 +56,10 @@ class Restoring:
         self._is_many = len({op.way for op in self.ops}) + sum(map(_is_mode, self.ops)) > SYNC_EACH
         """Whether it is cheaper to sync the whole disk than each folder, and each mode."""
         self._opened: set[bytes] = set()
+        self.trusted: dict[bytes, Owner] = {}
+        """Whose setuid programs were when they were captured."""
+        self.dropped: list[bytes] = []
+        """The paths that are not setuid again."""
         self._seen: dict[bytes, State] = {}
         """What was at the paths when everything was as planned."""
 
@@ -67,6 +80,8 @@ class Restoring:
         On the way back, what was displaced is still there in most cases, and needs no room.
         """
         self.stage.open()
+        if forward:
+            self._note_owners()
         staged = {} if forward else self._displaced()
         todo = [
             (number, op, wanted)
@@ -82,14 +97,20 @@ class Restoring:
         for number, op, wanted in todo:
             assert wanted is not None, "nothing is staged for what goes"
             name = staged[op.path] = self.stage.unused(b"%s%d" % (letter, number))
+            owner = self._owner_of(op, forward)
+            trusted = self.trusted.get(op.path) if forward else op.owner or _own()
             try:
-                self.stage.write(name, wanted, keep_mtime=keep_mtime)
+                mode = self.stage.write(
+                    name, wanted, keep_mtime=keep_mtime, owner=owner, trusted=trusted
+                )
             except DamagedStoreError as problem:
                 raise DamagedStoreError(
                     f"what `{os.fsdecode(self.named(op.path))}` held cannot be read any more:"
                     f" {problem}",
                     hint="`-- PATH` takes other paths only; `takeback verify` shows all damage",
                 ) from problem
+            if mode != wanted.mode:
+                self._drop_setuid(op, wanted, mode, forward)
         if todo:
             self.stage.sync()
         for number, op, _ in todo if not forward else ():
@@ -97,6 +118,39 @@ class Restoring:
             fsops.move(self.stage.fd, staged[op.path], self.stage.fd, name)
             staged[op.path] = name
         return staged
+
+    def _note_owners(self) -> None:
+        """Note whose everything is, and give no setuid to what has another owner by now."""
+        for op in self.ops:
+            folder = self._find_parent(op)
+            owner = owner_at(folder, op.name or b".") if folder is not None else None
+            op.owner = owner if owner != _own() else None
+            if not op.is_in_place or op.before is None or op.after is None:
+                continue
+            more = op.after.mode & ~op.before.mode & SETUID
+            if op.after.kind == REGULAR and more and owner != self.trusted.get(op.path):
+                self._drop_setuid(op, op.after, op.after.mode & ~more, True)
+
+    def _owner_of(self, op: "Op", forward: bool) -> "Owner | None":
+        """Whose what appears shall be: of who has what is there, else of who has the folder."""
+        if op.owner is not None or not forward or self.at or os.geteuid() != 0:
+            return op.owner
+        for depth in range(len(op.way), -1, -1):
+            try:
+                found = os.fstat(self._descent.open(op.way[:depth]))
+            except OSError as problem:
+                if problem.errno not in GONE:
+                    raise
+                continue
+            return found.st_uid, found.st_gid
+        return None
+
+    def _drop_setuid(self, op: "Op", entry: "Entry", mode: int, forward: bool) -> None:
+        if forward:
+            self.dropped.append(self.named(op.path))
+            op.after = with_mode(entry, mode)
+        else:
+            self.kept[op.path] = "not setuid any more: its owner could not be given back"
 
     def _displaced(self) -> "dict[bytes, bytes]":
         """What was displaced and shall come back, by path."""
@@ -120,7 +174,7 @@ class Restoring:
             if op.path in self.kept or wanted is None:
                 continue
             if wanted.kind == FOLDER:
-                self._do(op, forward, self._make_folder, op)
+                self._do(op, forward, self._make_folder, op, forward)
             elif op.path in staged:
                 self._do(op, forward, self._place, op, wanted, staged[op.path])
             else:
@@ -219,7 +273,7 @@ class Restoring:
                 raise
             self.kept[op.path] = "not empty any more"
 
-    def _make_folder(self, op: "Op") -> None:
+    def _make_folder(self, op: "Op", forward: bool) -> None:
         if not op.path:
             return
         try:
@@ -228,6 +282,10 @@ class Restoring:
             found = self.look(op)
             if found is None or found.kind != FOLDER:
                 self.kept[op.path] = "something else is there by now"
+            return
+        if os.geteuid() == 0:
+            owner = self._owner_of(op, forward)
+            give(self._folder(op), owner)
 
     def _place(self, op: "Op", wanted: "Entry", name: bytes) -> None:
         """Let a staged entry appear at its path."""
@@ -433,6 +491,11 @@ class Restoring:
 
     def _folder(self, op: "Op") -> int:
         return self._descent.open_anew((*op.way, op.name) if op.path else ())
+
+
+def _own() -> "Owner":
+    """Who makes the restore."""
+    return os.geteuid(), os.getegid()
 
 
 def _is_mode(op: "Op") -> bool:

@@ -16,7 +16,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from takeback.store.journal import Away, Journal
     from takeback.store.objects import Objects
-    from takeback.store.states import Op
+    from takeback.store.states import Op, Owner
 
 _OUT_OF_REACH = (*GONE, errno.EACCES, errno.EPERM, errno.ESTALE)
 _LOST = "its folder is not there any more, or nobody may open it: left as it is"
@@ -69,6 +69,17 @@ class Roots:
     def ops(self) -> "list[Op]":
         """What is done, in all folders."""
         return [op for restoring in self.each for op in restoring.ops]
+
+    def trust(self, owners: "dict[bytes, Owner]") -> None:
+        """Let programs be setuid for those whose they were; outside, only our own are captured."""
+        for restoring in self.each:
+            own = dict.fromkeys((op.path for op in restoring.ops), (os.geteuid(), os.getegid()))
+            restoring.trusted = own if restoring.at else owners
+
+    @property
+    def dropped(self) -> "list[bytes]":
+        """The paths that are not setuid again."""
+        return [path for restoring in self.each for path in restoring.dropped]
 
     @property
     def kept(self) -> "dict[bytes, str]":

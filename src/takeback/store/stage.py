@@ -13,10 +13,10 @@ import errno
 import os
 
 from takeback.model.staging import PREFIX
-from takeback.model.tree import FOLDER, LINK, REGULAR
+from takeback.model.tree import FOLDER, LINK, REGULAR, SETUID
 from takeback.store import fsops
 from takeback.store.content import LARGE, is_held_open
-from takeback.store.states import kind_at, look_at
+from takeback.store.states import give, give_link, kind_at, look_at
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from takeback.model.tree import Entry
     from takeback.store.objects import Objects
-    from takeback.store.states import State
+    from takeback.store.states import Owner, State
 
 SYNC_EACH = 48
 """Up to so many files or folders are synced one by one; more of them with the whole disk.
@@ -91,27 +91,48 @@ class Stage:
             os.close(self.fd)
             self.fd = -1
 
-    def write(self, name: bytes, entry: "Entry", *, keep_mtime: bool) -> None:
+    def write(
+        self,
+        name: bytes,
+        entry: "Entry",
+        *,
+        keep_mtime: bool,
+        owner: "Owner | None" = None,
+        trusted: "Owner | None" = None,
+    ) -> int:
         """Write what an entry says; every byte is checked. 0600 until all of it is there.
 
-        Nothing is durable before `sync`.
+        It belongs to `owner`, if that can be. It is setuid or setgid only if it then belongs to the
+        one who is `trusted`; the mode that it got is returned. Nothing is durable before `sync`.
         """
+        mode = entry.mode
         if entry.kind == LINK:
             fsops.symlink(self._objects.content(entry), name, dir_fd=self.fd)
+            give_link(self.fd, name, owner)
         else:
-            self._write_file(name, entry)
+            mode = self._write_file(name, entry, owner, trusted)
         if keep_mtime:
             fsops.set_mtime(name, entry.mtime, dir_fd=self.fd)
+        return mode
 
-    def _write_file(self, name: bytes, entry: "Entry") -> None:
+    def _write_file(
+        self,
+        name: bytes,
+        entry: "Entry",
+        owner: "Owner | None",
+        trusted: "Owner | None",
+    ) -> int:
         file = fsops.create(name, dir_fd=self.fd)
         try:
+            mode = entry.mode
+            if give(file, owner) != trusted:
+                mode &= ~SETUID
             if entry.size > LARGE:
                 for chunk in self._objects.stream(entry):
                     fsops.write(file, chunk)
             else:
                 fsops.write(file, self._objects.content(entry))
-            fsops.fchmod(file, entry.mode & 0o7777)
+            fsops.fchmod(file, mode & 0o7777)
         except BaseException:
             os.close(file)
             raise
@@ -121,6 +142,7 @@ class Stage:
             self._close_files()
         elif not self._many:
             fsops.begin_to_write(file)
+        return mode
 
     def sync(self) -> None:
         """Make everything that was written durable, with its names."""

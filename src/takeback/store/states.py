@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from takeback.model.tree import Entry
 
     Stamp = tuple[int, ...]
+    Owner = tuple[int, int]
+    """The owner and the group of something."""
 
 GONE = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
 """What the system says of a path that leads nowhere, or through something that is no folder."""
@@ -41,15 +43,17 @@ class State:
 class Op:
     """One path, as it was when the restore was planned and as it shall be.
 
-    `way` are the folders that lead to it, `name` is its name in the last of them.
+    `way` are the folders that lead to it, `name` is its name in the last of them. `owner` has what
+    was there before, if it is not who makes the restore.
     """
 
-    __slots__ = ("after", "before", "name", "path", "way")
+    __slots__ = ("after", "before", "name", "owner", "path", "way")
 
     def __init__(self, path: bytes, before: "Entry | None", after: "Entry | None") -> None:
         self.path = path
         self.before = before
         self.after = after
+        self.owner: Owner | None = None
         *folders, self.name = path.split(b"/")
         self.way = tuple(folders)
 
@@ -85,6 +89,40 @@ def is_state(found: "State | None", entry: "Entry | None") -> bool:
         return True
     same_mode = found.kind == LINK or found.mode == entry.mode & 0o7777
     return same_mode and found.strong == entry.strong
+
+
+def owner_at(dir_fd: int, name: bytes) -> "Owner | None":
+    """Whose an entry of an open folder is; None if there is none."""
+    try:
+        found = os.stat(name, dir_fd=dir_fd, follow_symlinks=False)
+    except OSError as problem:
+        if problem.errno in GONE:
+            return None
+        raise
+    return found.st_uid, found.st_gid
+
+
+def give(fd: int, owner: "Owner | None") -> "Owner":
+    """Let a new file or folder belong to somebody, as far as we may; whose it is then."""
+    found = os.fstat(fd)
+    if owner is not None and owner != (found.st_uid, found.st_gid):
+        # Only root may give something away; anybody may choose among groups of his own.
+        who = owner[0] if os.geteuid() == 0 else -1
+        try:
+            fsops.give_to(fd, who, owner[1])
+        except PermissionError:
+            return found.st_uid, found.st_gid
+        found = os.fstat(fd)
+    return found.st_uid, found.st_gid
+
+
+def give_link(dir_fd: int, name: bytes, owner: "Owner | None") -> None:
+    """Let a new link belong to somebody, as far as we may."""
+    if os.geteuid() == 0 and owner is not None and owner != owner_at(dir_fd, name):
+        try:
+            fsops.give_link_to(name, *owner, dir_fd=dir_fd)
+        except PermissionError:
+            return  # such as on a network disk that does not believe in root
 
 
 def modes_of_folder(*entries: "Entry | None") -> "set[int]":

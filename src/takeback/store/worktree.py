@@ -4,15 +4,19 @@ import errno
 import os
 
 from takeback.errors import TargetError
-from takeback.model.tree import FOLDER, LINK, REGULAR
+from takeback.model.tree import FOLDER, LINK, REGULAR, SETUID
 from takeback.store import fsops
 from takeback.store.content import LARGE
 from takeback.store.descent import Descent
+from takeback.store.states import give, give_link, owner_at
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from takeback.model.tree import Entry, Manifest
     from takeback.store.objects import Objects
+    from takeback.store.states import Owner
 
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
@@ -21,12 +25,24 @@ class Extraction:
     """Writes one tree into an empty folder that nobody else writes to.
 
     Files are made 0600 and get their mode when their content is there; folders are 0700 until
-    everything below them is done. So nothing is ever more readable than it was.
+    everything below them is done. So nothing is ever more readable than it was. Everything belongs
+    to the owner of the root; what root extracts for somebody else is setuid only if it was his.
     """
 
-    def __init__(self, root: int, objects: "Objects") -> None:
+    def __init__(
+        self,
+        root: int,
+        objects: "Objects",
+        captured: "Callable[[], dict[bytes, Owner]]",
+    ) -> None:
         self._descent = Descent(root)
         self._objects = objects
+        self._captured = captured
+        self._trusted: dict[bytes, Owner] | None = None
+        found = os.fstat(root)
+        self._owner = (found.st_uid, found.st_gid) if os.geteuid() == 0 else None
+        self.dropped: list[bytes] = []
+        """The paths that are not setuid again."""
         self._folders: list[tuple[tuple[bytes, ...], int]] = []
 
     def close(self) -> None:
@@ -40,7 +56,7 @@ class Extraction:
         count = 0
         for entry in manifest.entries:
             if not entry.reason:
-                self._write(fd, entry)
+                self._write(fd, way, entry)
                 count += 1
         return count
 
@@ -49,24 +65,40 @@ class Extraction:
         for way, mode in reversed(self._folders):
             fsops.fchmod(self._descent.open(way), mode)
 
-    def _write(self, fd: int, entry: "Entry") -> None:
+    def _write(self, fd: int, way: "tuple[bytes, ...]", entry: "Entry") -> None:
         if entry.kind == FOLDER:
             fsops.mkdir(entry.name, dir_fd=fd)
+            if self._owner not in (None, owner_at(fd, entry.name)):
+                give(self._descent.open((*way, entry.name)), self._owner)
         elif entry.kind == LINK:
             fsops.symlink(self._objects.content(entry), entry.name, dir_fd=fd)
+            give_link(fd, entry.name, self._owner)
             fsops.set_mtime(entry.name, entry.mtime, dir_fd=fd)
         elif entry.kind == REGULAR:
-            self._write_file(fd, entry)
+            self._write_file(fd, way, entry)
 
-    def _write_file(self, fd: int, entry: "Entry") -> None:
+    def _mode(self, way: "tuple[bytes, ...]", entry: "Entry", owner: "Owner") -> int:
+        """The mode of a file; setuid and setgid only for whose it was."""
+        if not entry.mode & SETUID:
+            return entry.mode & 0o7777
+        if self._trusted is None:
+            self._trusted = self._captured()
+        path = b"/".join((*way, entry.name))
+        if owner == self._trusted.get(path):
+            return entry.mode & 0o7777
+        self.dropped.append(path)
+        return entry.mode & 0o1777
+
+    def _write_file(self, fd: int, way: "tuple[bytes, ...]", entry: "Entry") -> None:
         file = fsops.create(entry.name, dir_fd=fd)
         try:
+            mode = self._mode(way, entry, give(file, self._owner))
             if entry.size > LARGE:
                 for chunk in self._objects.stream(entry):
                     fsops.write(file, chunk)
             else:
                 fsops.write(file, self._objects.content(entry))
-            fsops.fchmod(file, entry.mode & 0o7777)
+            fsops.fchmod(file, mode)
         finally:
             os.close(file)
         fsops.set_mtime(entry.name, entry.mtime, dir_fd=fd)
@@ -99,6 +131,9 @@ class Target:
             )
         fsops.mkdir(self._work)
         self.fd = os.open(self._work, _DIRECTORY)
+        if os.geteuid() == 0:
+            found = os.stat(parent if self._is_new else self.path)
+            give(self.fd, (found.st_uid, found.st_gid))
         return self.fd
 
     def finish(self) -> None:
