@@ -158,6 +158,7 @@ def _preflight(store: "Store", roots: Roots) -> None:
             require_possible(restoring.root, restoring.ops)
     moved = roots.changed()
     if moved:
+        roots.require_apart()
         raise MovedError(moved)
     _require_readable(store, roots.ops)
 

@@ -19,6 +19,7 @@ from takeback.store.descent import Descent
 from takeback.store.stage import SYNC_EACH, Stage
 from takeback.store.states import (
     GONE,
+    fold,
     give,
     glance_at,
     is_state,
@@ -81,6 +82,7 @@ class Restoring:
         """
         self.stage.open()
         if forward:
+            self._require_two_names()
             self._note_owners()
         staged = {} if forward else self._displaced()
         todo = [
@@ -463,6 +465,34 @@ class Restoring:
                 self._seen[op.path] = found
         return moved
 
+    def require_apart(self) -> None:
+        """An error if a path that shall appear is there already, under a name that differs in case.
+
+        Such a disk has one file for both names, so one of them cannot come without the other.
+        """
+        self._descent.close()
+        for op in self.ops:
+            folder = self._find_parent(op) if op.before is None else None
+            if folder is None or kind_at(folder, op.name) is None:
+                continue
+            for other in map(os.fsencode, os.listdir(folder)):
+                if other == op.name:
+                    break
+                if fold(other) == fold(op.name) and _are_one(folder, other, op.name):
+                    raise _one_file(self.named(b"/".join((*op.way, other))), self.named(op.path))
+
+    def _require_two_names(self) -> None:
+        """An error if two paths that shall appear would be one, on a disk that ignores case."""
+        if not self.stage.ignores_case():
+            return
+        known: dict[bytes, bytes] = {}
+        for op in self.ops:
+            if op.after is None:
+                continue
+            first = known.setdefault(fold(op.path), op.path)
+            if first != op.path:
+                raise _one_file(self.named(first), self.named(op.path))
+
     def _glance(self, op: "Op") -> "State | None":
         """What is at a path now; not read again if it seems to be what it was.
 
@@ -491,6 +521,23 @@ class Restoring:
 
     def _folder(self, op: "Op") -> int:
         return self._descent.open_anew((*op.way, op.name) if op.path else ())
+
+
+def _one_file(one: bytes, other: bytes) -> BlockedError:
+    return BlockedError(
+        f"`{os.fsdecode(one)}` and `{os.fsdecode(other)}` are one file on this disk, which does not"
+        " tell upper from lower case",
+        hint=(
+            f"rename `{os.fsdecode(one)}` by hand, or take back other paths only: `-- PATH`;"
+            " nothing was changed"
+        ),
+    )
+
+
+def _are_one(folder: int, one: bytes, other: bytes) -> bool:
+    """Whether two names in a folder are of the same entry."""
+    found = [os.stat(name, dir_fd=folder, follow_symlinks=False) for name in (one, other)]
+    return (found[0].st_dev, found[0].st_ino) == (found[1].st_dev, found[1].st_ino)
 
 
 def _own() -> "Owner":

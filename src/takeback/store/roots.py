@@ -99,6 +99,11 @@ class Roots:
         """The paths that are not as they were when the restore was planned."""
         return [r.named(path) for r in self.each for path in r.changed()]
 
+    def require_apart(self) -> None:
+        """An error if two names of the plan are one to the disk."""
+        for restoring in self.each:
+            restoring.require_apart()
+
     def unfinished(self, *, forward: bool) -> "list[bytes]":
         """The paths that are not on their side."""
         return [r.named(path) for r in self.each for path in r.unfinished(forward=forward)]

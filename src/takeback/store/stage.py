@@ -72,6 +72,10 @@ class Stage:
             finally:
                 os.close(file)
 
+    def ignores_case(self) -> bool:
+        """Whether the disk does not tell upper from lower case."""
+        return kind_at(self.fd, _IGNORE.upper()) is not None
+
     def is_there(self) -> bool:
         """Whether there is something of this name."""
         return kind_at(self._root, self.name) is not None

@@ -91,6 +91,13 @@ def is_state(found: "State | None", entry: "Entry | None") -> bool:
     return same_mode and found.strong == entry.strong
 
 
+def fold(name: bytes) -> bytes:
+    """A name as a disk sees it that does not tell upper from lower case, nor forms of letters."""
+    from unicodedata import normalize
+
+    return normalize("NFD", os.fsdecode(name)).casefold().encode("utf-8", "surrogateescape")
+
+
 def owner_at(dir_fd: int, name: bytes) -> "Owner | None":
     """Whose an entry of an open folder is; None if there is none."""
     try:
