@@ -15,7 +15,7 @@ from takeback.project import Project
 def _one_name(real: "Callable[..., Any]") -> "Callable[..., Any]":
     """A system call that finds an entry of a folder also by a name in other letters."""
 
-    def call(name: Any, *args: object, dir_fd: int | None = None, **more: object) -> object:
+    def call(name: bytes | str, *args: object, dir_fd: int | None = None, **more: object) -> object:
         try:
             return real(name, *args, dir_fd=dir_fd, **more)
         except FileNotFoundError:

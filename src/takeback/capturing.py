@@ -87,13 +87,14 @@ class Capturing(Looking):
         rehash: bool = False,
         wanted: "frozenset[bytes]" = frozenset(),
         again: "frozenset[bytes]" = frozenset(),
+        modes: "Mapping[bytes, int] | None" = None,
         finish: "Finish | None" = None,
         whole: bool = True,
     ) -> "Checkpoint":
         """Look at the tree, and make a checkpoint if it changed. With the lock held.
 
         Unless all of it has to be looked at, a watch may tell where that can be spared. The paths
-        `again` are read again, whatever their stamps say.
+        `again` are read again, whatever their stamps say; those of `modes` are open for this only.
         """
         meaning = "no checkpoint was made" if finish is None else "nothing was changed"
         with FailingAs(CaptureError, meaning):
@@ -105,6 +106,7 @@ class Capturing(Looking):
                 rehash=rehash,
                 wanted=wanted,
                 again=again,
+                modes=modes,
                 finish=finish,
                 whole=whole,
             )
@@ -205,12 +207,13 @@ class Capturing(Looking):
         request: "str | None" = None,
         wanted: "frozenset[bytes]" = frozenset(),
         again: "frozenset[bytes]" = frozenset(),
+        modes: "Mapping[bytes, int] | None" = None,
         finish: "Finish | None" = None,
         whole: bool = True,
     ) -> "Checkpoint":
         glances = self._glances if finish is None else None
         if glances is not None:
-            whole = whole or rehash or bool(wanted or again)
+            whole = whole or rehash or bool(wanted or again or modes)
             glances.intend(self.ledger.last_event(), at, whole=whole)
         asked = self._around.request(
             at,
@@ -223,6 +226,7 @@ class Capturing(Looking):
             progress=progress,
             wanted=wanted,
             again=again,
+            modes=modes,
             finish=finish,
             glances=glances,
         )

@@ -54,6 +54,7 @@ if TYPE_CHECKING:
             rehash: bool = False,
             wanted: frozenset[bytes] = frozenset(),
             again: frozenset[bytes] = frozenset(),
+            modes: "Mapping[bytes, int] | None" = None,
             finish: Finish | None = None,
             whole: bool = True,
         ) -> Checkpoint:

@@ -11,7 +11,7 @@ from takeback.store.settings import settings_in
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from takeback.engine.finish import Finish
     from takeback.engine.glances import Glances
@@ -47,6 +47,7 @@ class Surroundings:
         progress: "Progress | None" = None,
         wanted: "frozenset[bytes]" = frozenset(),
         again: "frozenset[bytes]" = frozenset(),
+        modes: "Mapping[bytes, int] | None" = None,
         finish: "Finish | None" = None,
         glances: "Glances | None" = None,
     ) -> Request:
@@ -70,6 +71,7 @@ class Surroundings:
                 progress=progress,
                 wanted=wanted,
                 again=again,
+                modes=modes,
                 finish=finish,
                 glances=glances,
             )

@@ -33,6 +33,7 @@ from takeback.store.events import NewEvent
 from takeback.store.gitobjects import BLOB
 from takeback.store.journal import Away, Journal
 from takeback.store.rows import pack_facts
+from takeback.store.shut import Shut
 from takeback.store.states import Op
 
 TYPE_CHECKING = False
@@ -69,7 +70,11 @@ class Restorer(SafePoints):
     def plan(self, make: "Make") -> Plan:
         """Look at the tree, then plan."""
         journal.require_sound(self._ledger)
-        return make(self._planner(self._safety()))
+        shut = Shut(self._host.open_root())
+        try:
+            return self._planned(make, self._safety(), shut)[0]
+        finally:
+            shut.close()
 
     def carry_out(
         self,
@@ -87,17 +92,40 @@ class Restorer(SafePoints):
         known = self._ledger.requested(request)
         if known is not None:
             return self._done_before(verb, known)
+        shut = Shut(self._host.open_root())
+        done: tuple[bytes, ...] = ()
+        try:
+            report = self._try(
+                make, shut, base, because, keep_mtime=keep_mtime, yes=yes, request=request
+            )
+            done = tuple(change.path for change in report.plan.changes)
+            return report
+        finally:
+            shut.close(done)
+
+    def _try(
+        self,
+        make: "Make",
+        shut: Shut,
+        base: "str | None",
+        because: str,
+        *,
+        keep_mtime: bool,
+        yes: bool,
+        request: "str | None",
+    ) -> Report:
+        """Plan, and do it; again, if somebody saves in between."""
         moved: frozenset[bytes] = frozenset()
         planned: Plan | None = None
         for _ in range(_TRIES):
-            now = self._safety(again=moved)
+            now = self._safety(again=moved, modes=shut.modes)
+            plan, now = self._planned(make, now, shut)
             if base is not None and now.tree.hex() != base:
                 raise StalePlanError(
                     "the files are not as they were when this was planned",
                     hint="make the plan again, look at it, and apply that",
                 )
             planner = self._planner(now)
-            plan = make(planner)
             planner.require_current(plan)
             if base is not None:
                 planner.require_same_outside(plan)
@@ -125,14 +153,34 @@ class Restorer(SafePoints):
         rehash: bool = False,
         wanted: "frozenset[bytes]" = frozenset(),
         again: "frozenset[bytes]" = frozenset(),
+        modes: "Mapping[bytes, int] | None" = None,
     ) -> "CheckpointRow":
         at = time.time_ns()
         dead = self.dead_sessions(at)
         closing = {row.id: ended for row, ended in dead}
         place = Place(title="before a restore")
-        seen = self._host.look(place, closing, at, rehash=rehash, wanted=wanted, again=again)
+        seen = self._host.look(
+            place, closing, at, rehash=rehash, wanted=wanted, again=again, modes=modes
+        )
         self.bury(dead, seen, at)
         return self._row(seen)
+
+    def _planned(
+        self, make: "Make", now: "CheckpointRow", shut: Shut
+    ) -> "tuple[Plan, CheckpointRow]":
+        """A plan, and the look that it is for; what nobody may read is opened, and captured."""
+        tried: set[bytes] = set()
+        while True:
+            planner = self._planner(now)
+            plan = make(planner)
+            closed = planner.shut(plan) - tried
+            tried |= closed
+            if not shut.open(closed):
+                return plan, now
+            try:
+                now = self._safety(modes=shut.modes)
+            finally:
+                shut.shut_files()
 
     def _row(self, seen: "Checkpoint") -> "CheckpointRow":
         return self._ledger.with_prefix(seen.id)[0]

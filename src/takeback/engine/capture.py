@@ -15,6 +15,7 @@ from takeback.model.tree import KIND, REASON, REGULAR, SETUID, UNSTABLE
 from takeback.model.values import Checkpoint, LeftOut
 from takeback.store import fsclock, records
 from takeback.store.events import CHECKPOINT_NAMED, NewEvent
+from takeback.store.folders import mark_racy
 from takeback.store.rows import CheckpointRow
 from takeback.store.scan import Scan, StrangeRoot
 
@@ -132,6 +133,8 @@ class _Capture:
         from takeback.engine.describe import describe
 
         self._read(writer)
+        for path, mode in self._request.modes.items():
+            _set_mode(root, path, mode)
         stored = self._previous.stored() if self._previous else {}
         manifests = describe(root, writer, self._clock, stored)
         newest = self._newest
@@ -332,6 +335,23 @@ def _previous(store: "Store", newest: "CheckpointRow | None") -> "Previous":
     from takeback.engine.previous import Previous
 
     return Previous(store.objects, newest)
+
+
+def _set_mode(root: "Folder", path: bytes, mode: int) -> None:
+    """Let an entry that is open for this look have the mode that it has otherwise."""
+    *way, name = path.split(b"/")
+    folder: Folder | None = root
+    for step in way:
+        folder = folder.children.get(step) if folder is not None else None
+    node = folder.nodes.get(name) if folder is not None else None
+    if folder is None or node is None or node.reason:
+        return
+    node.mode = node.mode & KIND | mode
+    folder.changed = folder.touched = True
+    child = folder.children.get(name)
+    if child is not None:
+        child.mode, child.changed = node.mode, True
+    mark_racy(child or node, True)
 
 
 def _never(path: bytes) -> bool:

@@ -32,6 +32,13 @@ def can_return(state: "Entry | None", before: "Entry | None") -> bool:
     return state.kind == before.kind and (state.kind == FOLDER or state.strong == before.strong)
 
 
+def is_as_left(state: "Entry | None", after: "Entry | None") -> bool:
+    """Whether nobody wrote to a file since it was left so that nobody could read it."""
+    if state is None or after is None or state.reason or after.reason != reasons.UNREADABLE:
+        return False
+    return state.kind == after.kind == REGULAR and state.mtime == after.mtime
+
+
 def goes_as_folder(state: "Entry | None", after: "Entry | None", before: "Entry | None") -> bool:
     """Whether a folder that was made shall go: then its mode does not matter any more."""
     if before is not None or state is None or after is None or state.reason:

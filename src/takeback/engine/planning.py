@@ -13,7 +13,7 @@ from takeback.engine import (
 )
 from takeback.engine.compare import Chosen, Saved, differences
 from takeback.engine.elsewhere import Elsewhere
-from takeback.engine.entries import is_same, is_unknown
+from takeback.engine.entries import folders_above, is_same, is_unknown
 from takeback.engine.merging import Clash, Merging, clashing
 from takeback.engine.moves import RenamedSince, moves, other_sides, renamed
 from takeback.engine.plans import Draft
@@ -29,6 +29,7 @@ from takeback.errors import (
     UsageError,
 )
 from takeback.model.plan import Plan, Remark
+from takeback.model.reasons import UNREADABLE
 from takeback.model.terms import DECISIONS, REDO, ROLLBACK, UNDO
 from takeback.store import restores
 from takeback.store.outside import whole as whole_path
@@ -338,6 +339,24 @@ class Planner:
             self._select.require_kept_undo(undo, items)
         doubts = self._doubts(plan.verb, items)
         plan.doubts = (*doubts, *elsewhere.doubts(plan.changes))
+
+    def shut(self, plan: Plan) -> "set[bytes]":
+        """What nobody may read of what a plan is about, or on the way to it."""
+        paths = {remark.path for remark in (*plan.conflicts, *plan.skipped)}
+        for change in plan.changes:
+            is_open = change.before is None or change.before.mode & 0o400
+            paths |= set(folders_above(change.path)) if is_open else {change.path}
+        found, known = set(), set()
+        for path in paths:
+            for above in (*folders_above(path), path):
+                if above in known or above.startswith(b"/"):
+                    continue
+                known.add(above)
+                entry = self.now.at(above)
+                if entry is not None and entry.reason:
+                    found |= {above} if entry.reason == UNREADABLE else set()
+                    break
+        return found
 
     def _doubts(self, verb: str, items: "Sequence[Item]") -> "tuple[str, ...]":
         """What needs consent before turns are taken back or put back: the doubts of each."""

@@ -12,7 +12,14 @@ goes only if nothing stays in it, and what a state left out is unknown, which is
 
 import os
 
-from takeback.engine.entries import can_return, goes_as_folder, is_same, is_unknown, not_covered
+from takeback.engine.entries import (
+    can_return,
+    goes_as_folder,
+    is_as_left,
+    is_same,
+    is_unknown,
+    not_covered,
+)
 from takeback.engine.merging import Clash, Kept, merged_with
 from takeback.engine.wishes import Wish, Wishes
 from takeback.model import reasons, terms
@@ -108,7 +115,7 @@ class Draft(Wishes):
             if is_unknown(before):
                 self.skipped[spot.at] = not_covered(before)
                 return None
-            if is_unknown(after) and can_return(state, before):
+            if is_as_left(state, after) or (is_unknown(after) and can_return(state, before)):
                 state = before
                 continue
             if is_same(before, after) or is_same(state, before):

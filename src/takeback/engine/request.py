@@ -44,8 +44,9 @@ class Request:
     `attribute` tells the authors of what changed. A `silent` one leaves no event when nothing
     changed, and does not tell what was left out: whoever asked for it records what it was for.
     `wanted` are files that are captured whatever their size; `again` are paths whose stamps are not
-    to be believed. `finish` is the restore that is
-    committed with the checkpoint. `glances` may know where nothing happened.
+    to be believed. `modes` are those that paths really have which are open for this look only.
+    `finish` is the restore that is committed with the checkpoint. `glances` may know where nothing
+    happened.
     """
 
     __slots__ = (
@@ -57,6 +58,7 @@ class Request:
         "glances",
         "id",
         "label",
+        "modes",
         "mounts",
         "place",
         "progress",
@@ -88,10 +90,12 @@ class Request:
         progress: "Progress | None" = None,
         wanted: "frozenset[bytes]" = frozenset(),
         again: "frozenset[bytes]" = frozenset(),
+        modes: "Mapping[bytes, int] | None" = None,
         finish: "Finish | None" = None,
         glances: "Glances | None" = None,
     ) -> None:
         self.again = again
+        self.modes = modes or {}
         self.root = root
         self.device = device
         self.rules = rules

@@ -251,6 +251,7 @@ def _bring_back(store: "Store", roots: Roots, row: "Journal", now: int, why: str
     try:
         for restoring in roots.each:
             restoring.kept = {}
+            restoring.open_up(forward=False)
             restoring.stage.open()
             restoring.give_back()
             staged = restoring.stage_all(forward=False, keep_mtime=True)

@@ -211,6 +211,18 @@ def stand_for(dir_fd: int, name: bytes) -> int:
     return fd
 
 
+def stand_for_folder(dir_fd: int, name: bytes) -> int:
+    """A descriptor of a folder that forbids its owner to open it; good for its mode only."""
+    how = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+    return os.open(name, how, dir_fd=dir_fd)
+
+
+def chmod_folder(fd: int, mode: int) -> None:
+    """Set all permission bits of the folder that a descriptor stands for."""
+    _announce("fchmod", fd, mode)
+    _chmod(fd, mode)
+
+
 def chmod_file(fd: int, name: bytes, mode: int) -> None:
     """Set all permission bits of the file that a descriptor stands for, whatever has its name."""
     _announce("chmod_file", name, mode)

@@ -167,8 +167,7 @@ class Restoring:
     def apply(self, staged: "dict[bytes, bytes]", *, forward: bool) -> None:
         """Bring every path to its side; what somebody changed meanwhile stays."""
         self._descent.close()
-        for op in self.ops:
-            self._open_up(op, forward)
+        self.open_up(forward=forward)
         for number, op in reversed(list(enumerate(self.ops))):
             self._do(op, forward, self._remove, number, op, forward)
         for op in self.ops:
@@ -181,9 +180,11 @@ class Restoring:
                 self._do(op, forward, self._place, op, wanted, staged[op.path])
             else:
                 self._do(op, forward, self._set_mode, op, wanted)
+        self._sync()
         for op in reversed(self.ops):
             self._do(op, forward, self._set_folder_mode, op, forward)
-        self._sync()
+        if self._is_many:
+            fsops.syncfs(self.root)
 
     def _do(self, op: "Op", forward: bool, what: "object", *args: object) -> None:
         """Do something at a path; if its folder was moved away meanwhile, it stays as it is."""
@@ -211,6 +212,11 @@ class Restoring:
             raise
         return is_state(found, op.sides(forward=forward)[1])
 
+    def open_up(self, *, forward: bool) -> None:
+        """Let us into every folder that is about to change, or is on the way to something."""
+        for op in self.ops:
+            self._open_up(op, forward)
+
     def _open_up(self, op: "Op", forward: bool) -> None:
         """Let us change what is in a folder, and nobody see it who shall not, until the end."""
         wanted, other = op.sides(forward=forward)
@@ -219,15 +225,29 @@ class Restoring:
             return
         shut = ~wanted.mode & 0o077 if wanted and wanted.kind == FOLDER else 0
         try:
-            fd = self._folder(op)
+            fd, stand_in = self._stand_for_folder(op)
         except OSError as problem:
             if problem.errno in GONE:
                 return
             raise
-        mode = os.fstat(fd).st_mode & 0o7777
-        if mode & (shut | 0o700) != 0o700:
-            fsops.fchmod(fd, mode & ~shut | 0o700)
-            self._opened.add(op.path)
+        try:
+            mode = os.fstat(fd).st_mode & 0o7777
+            if mode & (shut | 0o700) != 0o700:
+                fsops.chmod_folder(fd, mode & ~shut | 0o700)
+                self._opened.add(op.path)
+        finally:
+            if stand_in >= 0:
+                os.close(stand_in)
+
+    def _stand_for_folder(self, op: "Op") -> "tuple[int, int]":
+        """A folder; if it forbids its owner to open it, what stands for it is also to be closed."""
+        try:
+            return self._folder(op), -1
+        except PermissionError:
+            if not op.path:
+                raise
+            fd = fsops.stand_for_folder(self._parent(op), op.name)
+            return fd, fd
 
     def _remove(self, number: int, op: "Op", forward: bool) -> None:
         """Take away what must not be there, or is of another kind than it shall be."""
@@ -383,10 +403,10 @@ class Restoring:
             fsops.syncfs(self.root)
 
     def _sync(self) -> None:
-        ways = sorted({op.way for op in self.ops})
+        """Make names durable, while every folder can be opened."""
         if self._is_many:
-            fsops.syncfs(self.root)
-            return
+            return  # the whole disk is synced in the end
+        ways = sorted({op.way for op in self.ops})
         for way in ways:
             try:
                 fsops.fsync(self._descent.open(way))
@@ -438,9 +458,20 @@ class Restoring:
         self._descent.close()
         return [op.path for op in self.ops if not self._is_done(op, forward=forward)]
 
+    def _is_hidden(self, op: "Op", forward: bool) -> bool:
+        """Whether a path is in a folder that its owner may not look into any more."""
+        above = {b"/".join(op.way[:depth]) for depth in range(1, len(op.way) + 1)}
+        folders = [each.sides(forward=forward)[0] for each in self.ops if each.path in above]
+        return any(entry is not None and entry.mode & 0o500 != 0o500 for entry in folders)
+
     def _is_done(self, op: "Op", *, forward: bool) -> bool:
         wanted, other = op.sides(forward=forward)
-        found = self.look(op)
+        try:
+            found = self.look(op)
+        except PermissionError:
+            if not self._is_hidden(op, forward):
+                raise
+            return True  # it was looked at when it came
         if not op.knows(found):
             self.kept.setdefault(op.path, _SAVED)
         if op.path in self.kept:
