@@ -693,10 +693,12 @@ def test_an_unknown_version_gets_all_events(run: Run, place: Path, tmp_path: Pat
 def test_an_upgrade_adds_the_rest(run: Run, place: Path, home: Path) -> None:
     """The doctor tells what an old agent refuses and a new one lacks; install puts both right."""
     write(place / ".claude.json", {"lastReleaseNotesSeen": "2.1.50"})
-    assert "too old for PostToolUseFailure" in run("install", "claude-code").err
+    assert "too old for PermissionRequest, PostToolUseFailure" in run("install", "claude-code").err
     assert examined(place, home)[1] == []
     write(place / ".claude.json", {"lastReleaseNotesSeen": "2.1.200"})
-    assert "no hook is there for PostToolUseFailure" in examined(place, home)[1][0]
+    assert (
+        "no hook is there for PermissionRequest, PostToolUseFailure" in examined(place, home)[1][0]
+    )
     assert run("install", "claude-code", "--json").json()["changed"]
     assert examined(place, home)[1] == []
     write(place / ".claude.json", {"lastReleaseNotesSeen": "2.1.50"})

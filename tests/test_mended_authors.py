@@ -108,7 +108,7 @@ def test_a_clock_set_while_a_dialog_waits(hours: int, clock: Clock, tree: Path) 
     (tree / "a.txt").write_text("mine\n")
     clock.set(0)
     (tree / "b.txt").write_text("agent\n")
-    call.over(duration_ms=1)
+    call.over(duration_ms=100)
     agent.stop()
     assert undo(tree) == 3
     assert texts(tree) == {"a": "mine\n", "b": "agent\n"}
@@ -162,9 +162,9 @@ def test_a_shell_whose_start_was_lost(tree: Path) -> None:
     agent = Agent(tree)
     call = lost(agent, "Bash", {"command": "make"})
     (tree / "a.txt").write_text("mine\n")
-    time.sleep(0.25)
+    time.sleep(0.3)
     (tree / "b.txt").write_text("agent\n")
-    agent.tell("PostToolUse", **call, duration_ms=1)
+    agent.tell("PostToolUse", **call, duration_ms=100)
     agent.stop()
     assert undo(tree) == 0
     assert texts(tree) == {"a": "mine\n", "b": "b\n"}
@@ -187,7 +187,7 @@ def test_an_edit_whose_start_was_lost(tree: Path) -> None:
     call = lost(agent, "Write", {"file_path": str(tree / "b.txt"), "content": "agent\n"})
     (tree / "a.txt").write_text("mine\n")
     (tree / "b.txt").write_text("agent\n")
-    agent.tell("PostToolUse", **call, duration_ms=1)
+    agent.tell("PostToolUse", **call, duration_ms=100)
     agent.stop()
     assert undo(tree) == 0
     assert texts(tree) == {"a": "mine\n", "b": "b\n"}
@@ -197,9 +197,9 @@ def test_an_end_that_comes_twice_counts_once(agent: Agent, tree: Path) -> None:
     """Hosts may deliver an event twice: the second one opens nothing."""
     call = lost(agent, "Bash", {"command": "make"})
     (tree / "b.txt").write_text("agent\n")
-    agent.tell("PostToolUse", **call, duration_ms=1)
+    agent.tell("PostToolUse", **call, duration_ms=100)
     (tree / "a.txt").write_text("mine\n")
-    agent.tell("PostToolUse", **call, duration_ms=1)
+    agent.tell("PostToolUse", **call, duration_ms=100)
     agent.stop()
     undo(tree, "--yes")
     assert texts(tree) == {"a": "mine\n", "b": "b\n"}
@@ -222,7 +222,7 @@ def test_a_reading_tool_whose_start_was_lost(agent: Agent, tree: Path) -> None:
     """It changes nothing: what changed meanwhile is yours."""
     call = lost(agent, "Read", {"file_path": str(tree / "a.txt")})
     (tree / "b.txt").write_text("mine\n")
-    agent.tell("PostToolUse", **call, duration_ms=1)
+    agent.tell("PostToolUse", **call, duration_ms=100)
     agent.stop()
     undo(tree, "--yes")
     assert texts(tree) == {"a": "a\n", "b": "mine\n"}

@@ -1,6 +1,10 @@
 """What you save while a permission dialog waits is yours, whatever you answer."""
 
 import json
+import os
+import signal
+import subprocess
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -8,13 +12,16 @@ from typing import Any
 
 import pytest
 
+import residents
 import takeback
-from agents import Agent, Codex, Tool, hook
+from agents import MAIN, Agent, Codex, Tool
 from takeback.cli import app
 from talks import Claude, CodexTalk
 
-ANSWERED = 0.25
+ANSWERED = 0.3
 """Seconds from your last save to the answer; nobody is faster in two windows."""
+RAN = 100
+"""Milliseconds that each command says it ran; less than that passes until its end is heard."""
 
 
 @pytest.fixture(autouse=True)
@@ -49,10 +56,9 @@ def save(tree: Path, **files: str) -> None:
 
 def run(call: Tool, work: Callable[[], object], *, timed: bool = True, **more: Any) -> None:  # noqa: ANN401
     """You say yes: the command runs, and its end tells for how long, if the agent does that."""
-    time.sleep(ANSWERED)
-    began = time.monotonic()
+    time.sleep(ANSWERED if timed else 0)
     work()
-    took = {"duration_ms": int((time.monotonic() - began) * 1000)} if timed else {}
+    took = {"duration_ms": RAN} if timed else {}
     call.over({"stdout": ""}, **took, **more)
 
 
@@ -127,23 +133,36 @@ def test_without_a_dialog_nothing_is_asked(agent: Agent, tree: Path) -> None:
     assert texts(tree) == {"a": "a\n", "b": "b\n"}
 
 
-def test_the_command_line_hears_it_like_the_agents_call_it(tree: Path) -> None:
-    """The real command, a process for each event: the time that it takes to start is not yours."""
-    common = {"session_id": "S1", "cwd": str(tree), "prompt_id": "P1"}
-    shell = {"tool_name": "Bash", "tool_input": {"command": "make"}}
+@residents.NEEDS_PROC
+@pytest.mark.parametrize("helper", ["0", "1"], ids=["alone", "helper"])
+def test_the_time_that_a_hook_takes_to_start_is_not_yours(
+    helper: str, tree: Path, home: Path
+) -> None:
+    """The real command, a process for each event, on a machine that is slow to start them."""
+    agent = Agent(tree)
 
     def tell(event: str, **more: object) -> None:
-        done = hook(json.dumps({**common, "hook_event_name": event, **more}).encode())
+        done = subprocess.run(
+            ["/bin/sh", "-c", f"sleep 0.2; exec {sys.executable} -I -S {MAIN} hook"],
+            input=json.dumps({**agent.common(), "hook_event_name": event, **more}).encode(),
+            capture_output=True,
+            check=False,
+            env={**os.environ, "TAKEBACK_HELPER": helper},
+        )
         assert (done.returncode, done.stdout) == (0, b"")
 
-    tell("UserPromptSubmit", prompt="go")
-    tell("PreToolUse", **shell, tool_use_id="T1")
-    tell("PermissionRequest", **shell, permission_suggestions=[])
+    agent.prompt("go")
+    if helper == "1":
+        tell("SessionStart")
+    call = asked(agent)
     save(tree, a="mine\n")
     time.sleep(ANSWERED)
     save(tree, b="agent\n")
-    tell("PostToolUse", **shell, tool_use_id="T1", tool_response={}, duration_ms=1)
-    tell("Stop")
+    shell = {"tool_name": "Bash", "tool_input": {"command": "make"}, "tool_use_id": call.id}
+    tell("PostToolUse", **shell, tool_response={}, duration_ms=RAN)
+    for pid in residents.helpers(home):
+        os.kill(pid, signal.SIGKILL)
+    agent.stop()
     assert undo(tree) == 0
     assert texts(tree) == {"a": "mine\n", "b": "b\n"}
 
@@ -156,7 +175,7 @@ def test_a_command_that_fails_after_a_yes(tree: Path) -> None:
     save(tree, a="mine\n")
     time.sleep(ANSWERED)
     save(tree, b="agent\n")
-    call.tell("PostToolUseFailure", error="exit code 1", duration_ms=1)
+    call.tell("PostToolUseFailure", error="exit code 1", duration_ms=RAN)
     agent.stop()
     assert undo(tree) == 0
     assert texts(tree) == {"a": "mine\n", "b": "b\n"}
@@ -169,7 +188,7 @@ def test_a_command_that_goes_on_in_the_background_after_a_yes(tree: Path) -> Non
     call = asked(agent)
     save(tree, a="mine\n")
     time.sleep(ANSWERED)
-    call.over({"backgroundTaskId": "B1"}, duration_ms=1)
+    call.over({"backgroundTaskId": "B1"}, duration_ms=RAN)
     save(tree, b="agent\n")
     agent.tell(
         "UserPromptSubmit",
@@ -189,8 +208,23 @@ def test_an_edit_that_waits_names_a_file_that_you_save(tree: Path) -> None:
     agent.tell("PermissionRequest", tool_name="Write", tool_input=given)
     save(tree, a="mine\n")
     time.sleep(ANSWERED)
-    call.tell("PostToolUseFailure", error="File has been modified since read", duration_ms=1)
+    call.tell("PostToolUseFailure", error="File has been modified since read", duration_ms=RAN)
     agent.edit("b.txt", "agent\n")
+    agent.stop()
+    assert undo(tree) == 0
+    assert texts(tree) == {"a": "mine\n", "b": "b\n"}
+
+
+def test_an_edit_that_was_allowed(tree: Path) -> None:
+    """What it names is its own, however long its end takes to be told; what else you save stays."""
+    agent = Agent(tree)
+    agent.prompt("go")
+    given = {"file_path": str(tree / "b.txt"), "content": "agent\n"}
+    call = agent.begin("Write", given)
+    agent.tell("PermissionRequest", tool_name="Write", tool_input=given)
+    save(tree, a="mine\n", b="agent\n")
+    time.sleep(ANSWERED)
+    call.over({"type": "update"}, duration_ms=1)
     agent.stop()
     assert undo(tree) == 0
     assert texts(tree) == {"a": "mine\n", "b": "b\n"}
@@ -293,7 +327,7 @@ def test_a_dialog_that_is_told_twice(tree: Path) -> None:
     call = asked(agent)
     agent.tell("PermissionRequest", tool_name="Bash", tool_input={"command": "make"})
     save(tree, b="agent\n")
-    other.over({}, duration_ms=1)
+    other.over({}, duration_ms=RAN)
     run(call, lambda: save(tree, made="agent\n"))
     agent.stop()
     assert undo(tree) == 0

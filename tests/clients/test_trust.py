@@ -94,8 +94,8 @@ def test_trust_is_asked_for_once(codex: Codex, place: Place) -> None:
     assert {name.rpartition(":")[0].rpartition(":")[0] for name in kept} == {
         f"{hooks}:{event}"
         for event in (
-            "session_start", "user_prompt_submit", "pre_tool_use", "post_tool_use",
-            "subagent_stop", "stop", "session_end",
+            "session_start", "user_prompt_submit", "pre_tool_use", "permission_request",
+            "post_tool_use", "subagent_stop", "stop", "session_end",
         )
     }  # fmt: skip
     assert "last heard in this project" in said_by_doctor(place)
@@ -163,7 +163,7 @@ def test_a_prompt_does_not_wait_for_a_review(codex: Codex, place: Place) -> None
         screen.play((UP, REVIEW), (ENTER, "t trust all"))
         wait_until("the work is done", (place.tree / "first.txt").exists)
         screen.play((b"t", "enter details"), (ESCAPE, "Ask Codex to do anything"))
-        assert len(trusted(codex)) == 7
+        assert len(trusted(codex)) == 8
         screen.type("the second")
         wait_until("the turn is over", lambda: labels(place) == ["the second"])
     assert [change["path"] for change in place.turns()[0]["changes"]] == ["second.txt"]

@@ -31,8 +31,8 @@ _READ_AT = (PROMPT, GOES_ON, AFTER_TOOL)
 _WRITTEN_AT = (PROMPT, BEFORE_TOOL, STOPS, FAILS)
 """A prompt is often written after it was told: then a later event of its turn finds it."""
 
-_ON_ITS_WAY = 100_000_000
-"""Nanoseconds that an event may need to get here after the tool ended."""
+_ON_ITS_WAY = 50_000_000
+"""Nanoseconds from the end of a tool to the start of the hook; the start of a shell takes more."""
 
 
 class Call:
@@ -93,8 +93,15 @@ class Call:
         self.heard = 0
 
     def began(self) -> "int | None":
-        """When the tool began; None if nobody knows."""
-        return self.heard - self.took * 1_000_000 - _ON_ITS_WAY if self.took >= 0 else None
+        """When the tool began; None if nobody knows.
+
+        What an edit tool names it has just written, if it did not fail: that needs no clock.
+        """
+        if self.took < 0:
+            return None
+        if tools.kind_of(self.tool) == terms.EDIT and not self.failed:
+            return 0
+        return self.heard - self.took * 1_000_000 - _ON_ITS_WAY
 
     def can_be_told(self) -> bool:
         """Whether the agent reads what is answered, now."""

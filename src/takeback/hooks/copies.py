@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     class Ear(Protocol):
         """What hears events, one after the other."""
 
-        def hear(self, words: tuple[bytes, ...], data: bytes) -> bytes:
-            """The answer to one of them."""
+        def hear(self, words: tuple[bytes, ...], data: bytes, at: int = 0) -> bytes:
+            """The answer to one of them, which was sent then."""
 
         def settle(self) -> None:
             """Do what the next one is faster with."""
@@ -168,7 +168,9 @@ def _heard(connection: "socket", stamp: bytes, ear: "Ear") -> "bytes | None":
     try:
         connection.settimeout(line.PATIENCE)
         asked = _asked(connection, stamp)
-        return ear.hear(*asked) if asked is not None else None
+        if asked is None:
+            return None
+        return ear.hear(*asked, line.sent(asked[1], line.sender(connection)))
     except (OSError, ValueError):
         return None
 

@@ -55,16 +55,7 @@ def _alone(words: "tuple[bytes, ...]", data: bytes, *, ends: bool) -> bytes:
 
     if ends:
         _leave_databases()
-    return hearing.hear(words, data, _sent(data))
-
-
-def _sent(data: bytes) -> int:
-    """When an event was sent, where that matters: it tells for how long something ran."""
-    if b'"duration_ms"' not in data:
-        return 0
-    from takeback.store import processes
-
-    return processes.born()
+    return hearing.hear(words, data, line.sent(data, os.getpid()))
 
 
 def _leave_databases() -> None:

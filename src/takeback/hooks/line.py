@@ -76,6 +76,28 @@ def is_ours(connection: "socket") -> bool:
     return int.from_bytes(found[4:8], "little") == os.geteuid()
 
 
+def sent(payload: bytes, pid: int) -> int:
+    """When an event was sent, where that matters: it tells for how long something ran; else 0.
+
+    An agent starts a process to send it, and on a busy machine that takes a while.
+    """
+    if b'"duration_ms"' not in payload:
+        return 0
+    from takeback.store import processes
+
+    return processes.born(pid) if processes.words(pid)[-1:] == [b"hook"] else 0
+
+
+def sender(connection: "socket") -> int:
+    """The process at the other end; 0 where the system does not tell."""
+    import _socket
+
+    option = getattr(_socket, "SO_PEERCRED", None)
+    if option is None:
+        return 0
+    return int.from_bytes(connection.getsockopt(_socket.SOL_SOCKET, option, 12)[:4], "little")
+
+
 def read_line(connection: "socket") -> bytes:
     """Some bytes up to the end of a line; empty if the other end broke off."""
     found = bytearray()

@@ -42,14 +42,23 @@ def is_alive(holder: str) -> "bool | None":
     return _started(pid) == started
 
 
-def born() -> int:
-    """When this process was started, in nanoseconds since 1970; now, where nobody can tell."""
-    now, ticks = time.time_ns(), _started(os.getpid())
+def born(pid: int) -> int:
+    """When a process was started, in nanoseconds since 1970; now, where nobody can tell."""
+    now, ticks = time.time_ns(), _started(pid)
     clock = getattr(time, "CLOCK_BOOTTIME", None)
     if clock is None or not ticks.isdecimal():
         return now
     age = time.clock_gettime_ns(clock) - int(ticks) * 1_000_000_000 // os.sysconf("SC_CLK_TCK")
     return now - age if 0 < age < _OLDEST else now
+
+
+def words(pid: int) -> "list[bytes]":
+    """The command line of a process; nothing where the system does not tell."""
+    try:
+        with open(f"/proc/{pid}/cmdline", "rb") as file:
+            return file.read(1 << 16).split(b"\0")[:-1]
+    except OSError:
+        return []
 
 
 def clock_offset() -> int:
