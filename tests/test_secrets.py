@@ -93,7 +93,21 @@ def test_a_token_that_was_cut_is_masked() -> None:
 
 
 @pytest.mark.parametrize(
-    "piece", ["password=", "token: ", '"key": "', "://a:", "bearer ", "key", "secret_", "-", "pwd "]
+    "piece",
+    [
+        "password=",
+        "token: ",
+        '"key": "',
+        "://a:",
+        "bearer ",
+        "key",
+        "secret_",
+        "-",
+        "pwd ",
+        "mysql -p",
+        "a1:b1@c.",
+        "password=a,",
+    ],
 )
 def test_no_words_take_long_to_mask(piece: str) -> None:
     """Twice the text takes about twice the time, whatever it is made of."""

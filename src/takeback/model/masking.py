@@ -12,37 +12,101 @@ if TYPE_CHECKING:
     import re
     from collections.abc import Callable, Iterable, Sequence
 
-_PASSWORDS = ("password", "passwd", "passphrase", "pwd")
-_HINTS = (*_PASSWORDS, "secret", "token", "key", "credential", "bearer", "basic ", "://")
-_NAMES = (*_PASSWORDS, "secret", "token", "_key")
+_PASSWORDS = ("password", "passwort", "passwd", "passphrase", "passcode", "pwd")
+_SHORT_NAMES = ("pass", "pw")
+_HINTS = (
+    "pass", "pw", "secret", "token", "key", "credential", "bearer", "basic ", "authorization", "://",
+    "mysql", "mariadb", "curl", "wget",
+)  # fmt: skip
 _NAMED = r"""(?xi)
-    (?P<name> password | passwd | passphrase | pwd | secret | token | api[_\ -]?key | key
-      | credential )
-    (?: [_-][a-z0-9]{1,12}+ ){0,2}+
-    (?P<mark> ["'`]? (?: [ \t]{0,8}+ (?: := | => | = | : ) [ \t]{0,8}+
-      | [ \t]{1,8}+ (?: is [ \t]{1,8}+ )?+ ) )
+    (?P<name> passwor[dt] | passwd | passphrase | passcode | pwd | secret | token
+      | api[_\ -]?key | key | credential | (?<![a-z])pass(?![a-z]) | (?<![a-z])pw(?![a-z]) )
+    (?P<more> (?: [_-][a-z0-9]{1,12}+ ){0,2}+ )
+    (?P<mark> \\{0,4}+ ["'`]? \]?
+      (?: \?? [ \t]{0,8} : [ \t]{0,8} [&A-Za-z_][\w.<>|?[\]]{0,30}+ [ \t]{1,8}+ = [ \t]{1,8}+
+      | [ \t]{0,8}+ (?: := | => | == | = | : ) [ \t]{0,8}+
+      | [ \t]{1,8}+ (?: (?: is | to | was | as | (?: should | must | will ) [ ] be )
+        [ \t]{1,8}+ )?+ ) )
+    (?P<quote> \\{0,4}+ ["'`] )?+
 """
 """A word that announces a secret, and what stands between the two. Nothing in it can go back
 further than a few characters, so that no text takes long."""
 _BEGIN, _DASHES = "-----BEGIN ", "-----"
 _LONGEST_HEAD = 80
-_VALUES = {quote: rf"[^{quote}\n]*+" for quote in "\"'`"} | {"": r"[^\s\"'`,;&)}\]|]*+"}
-"""What a value is made of, by the quote before it."""
+_ESCAPED = {quote: rf"[^{quote}\\\n]*+" for quote in "\"'`"}
+"""What a value between quotes is made of; quotes that are escaped end at the next one."""
+_VALUES = {quote: rf"(?:[^{quote}\\\n]|\\.|{quote * 2})*+" for quote in "\"'`"}
+_BARE = r"[^\s\"'`,;&)}\]|]*+"
+_REST = r"(?:[,;&)}\]|](?![\s,;&)}\]|\"'`]|\Z|[\w.-]{0,40}+=)[^\s\"'`,;&)}\]|]*+)*+"
+"""What goes on behind a sign that may end a value, and does not: `x&y`, but not `x&name=`."""
 _LOOKED_AT = 400
 _HEADER = r"(?i)\b(?P<kind>bearer|basic)[ \t]{1,8}+(?P<value>[0-9a-z+/=._~-]{12,}+)"
-_LOGIN = r"(?P<head>://[^\s/:@\"'<>]{0,100}:)(?P<value>[^\s/@\"'<>]{1,200}+)(?=@)"
-_CUT = r"(?P<head>\b(?:A[KS]IA|gh[opsru]_|github_pat_|glpat-|[rs]k_(?:live|test)_|sk-|xox[a-z]-|npm_|pypi-|AIza|eyJ))[0-9A-Za-z_.-]{6,}+(?=\u2026|\Z)"  # noqa: E501
+_AUTHORIZATION = (
+    r"(?i)(?P<head>\bauthorization\\{0,4}+[\"']?\]?[ \t]{0,8}+(?:=>|[:=])[ \t]{0,8}+\\{0,4}+[\"']?"
+    r"(?![a-z_.]{1,60}+[(\[])"
+    r"(?:[a-z]{1,20}+[ \t]{1,8}+)?+)(?P<value>[^\s\"',;$<{*\[]{6,}+)"
+)
+_LOGIN = r"(?P<head>://[^\s/:@\"'<>]{0,100}:)(?P<value>[^\s/\"'<>]{1,200})(?=@)"
+_ACCOUNT = (
+    r"(?P<head>(?<![\w.:/@-])[\w.-]{1,64}+:)(?P<value>[^\s:/@\"'<>]{3,100}+)"
+    r"(?=@(?:localhost\b|tcp\(|(?:[\w-]{1,63}+\.){1,8}+[a-z]{2}))"
+)
+"""`user:password@host` without a scheme before it."""
+_ELEMENT = (
+    r"(?i)(?P<head><[\w:.-]{0,30}(?:passw|passphrase|secret)[\w:.-]{0,30}>)"
+    r"(?P<value>(?!(?-i:\$[A-Z_{(])|[{<*])[^<\n]{1,400}+)(?=</)"
+)
+"""`<password>…</password>`"""
+_SHORT_OPTION = (
+    r"(?P<head>(?:(?<=\s)|^)-p)"
+    r"(?P<value>(?!\$[A-Z_{(]|[<*{]|\d{1,5}:)[^\s\"']{2,}+|\"[^\"\n]++|'[^'\n]++)"
+)
+_SSHPASS = r"(?P<head>\bsshpass[ \t]{1,4}+-p[ \t]{0,4}+[\"']?)(?P<value>(?!\$[A-Z_{(]|<)[^\s\"']++)"
+_USER_OPTION = (
+    r"(?P<head>(?<=\s)(?:-u|--user|--proxy-user)[ \t=]{0,4}+[\"']?[^\s:\"'$]{1,100}+:)"
+    r"(?P<value>(?!\$[A-Z{(]|<|\*)[^\s\"']{1,200}+)"
+)
+_DATABASES = ("mysql", "mariadb")
+_FETCHERS = ("curl", "wget")
+_CUT = r"(?P<head>\b(?:A[KS]IA|gh[opsru]_|github_pat_|glpat-|[rs]k_(?:live|test)_|sk-|xox[a-z]-|npm_|pypi-|AIza|eyJ|hf_|SG\.|shp(?:at|ca|pa|ss)_|do[opr]_v1_))[0-9A-Za-z_.-]{6,}+(?=\u2026|\Z)"  # noqa: E501
 """A token of which the end was cut off when it was stored."""
 
 _NO_VALUES = frozenset(
     "none null nil true false undefined str string int bytes bool object any required optional"
     " empty missing here there changeme example xxx yes no is not was are and or for".split()
 )
-_REFERENCES = ("$", "<", "{", "%", "*", "(", "[", "@", ".", "/", "~", "-", "\u2022", "\u2026")
-_SHORTEST = 6
+_ABOUT = frozenset(
+    "name names id ids file files path dir count type kind arn ref url uri length len size ttl"
+    " expiry expires limit field format version policy reset prefix header index usage budget"
+    " manager store stdin fd prompt command env min max age rule rules label title text".split()
+)
+"""What a secret is not, but something about it: `password_file=`, `token_count=`."""
+_ALGORITHMS = frozenset(
+    "md5 sha1 sha256 sha512 argon2 argon2id pbkdf2 oauth2 base64 utf8 utf-8 base32".split()
+)
+_PLACEHOLDER = r"""(?x)
+    \$ [A-Z_][A-Z0-9_]*+ | \$ (?: [0-9@*?] | [A-Za-z_]*(?i:password|passwd|secret|token|key)\w*+ )
+    | \$ [{(] .*+ | % [A-Z_]++ % | % [sd] | % \( .*+ | < [^>]*+ >? .? | \{ .*+ | \[ .*+ | \( .*+
+    | [*.xX\u2022\u2026_-]++ | `.*+ | -{1,2}[a-z].*+
+"""
+"""What stands for a value: a variable, a template, a row of stars."""
+_CODE = r"""(?x)
+    (?: [a-z_][A-Za-z_]*+ \. | [a-z_][A-Za-z_]*+ (?=[(\[]) )
+    (?: [A-Za-z_]++ \.? )*+ (?: [(\[] .*+ )?
+"""
+"""`get_password()`, `os.environ['X']`, `self.password`: code, without any digit in its names."""
+_IDENTIFIER = r"[a-z_]++|[A-Z_]++|[a-z]++(?:[A-Z][a-z]++)++"
+_OBJECTS = (
+    "self cls this os sys settings config conf cfg env process ctx context args opts options"
+    " request req response form data app event params props state secrets vault kwargs user row"
+).split()
+_PATHS = ("/", "./", "../", "~/")
+_SHORTEST = 4
+_LONG_NAME = 8
 _LONG_ENOUGH = 16
 _LONG_AS_ANY_KEY = 20
 _VARIED = 8
+_BEFORE = 24
 _HEX = frozenset("0123456789abcdef-")
 
 
@@ -83,6 +147,8 @@ def without_secrets(text: str) -> str:
     lower = shown.lower()
     if any(hint in lower for hint in _HINTS):
         shown = _without_values(shown)
+    if "@" in shown and ":" in shown:
+        shown = _without_accounts(shown)
     if secrets.may_hold_cut_token(shown):
         import re
 
@@ -117,22 +183,64 @@ def _without_keys(text: str) -> str:
 def _without_values(text: str) -> str:
     import re
 
-    text = re.sub(_LOGIN, lambda found: found["head"] + _MASK, text)
+    text = re.sub(_LOGIN, _masked, text)
+    text = re.sub(_AUTHORIZATION, _masked, text)
+    text = re.sub(_ELEMENT, _masked, text)
+    text = re.sub(_SSHPASS, _masked, text)
     text = re.sub(_HEADER, _without_header, text)
+    lower = text.lower()
+    for words, expression in ((_DATABASES, _SHORT_OPTION), (_FETCHERS, _USER_OPTION)):
+        if any(word in lower for word in words):
+            text = _without_options(text, words, expression)
     named = re.compile(_NAMED)
     parts: list[str] = []
     done = at = 0
     while (found := named.search(text, at)) is not None:
         at = start = found.end()
-        quote = text[start : start + 1] if text[start : start + 1] in _VALUES else ""
-        start += len(quote)
-        # It is not looked at further than a value is long, so that no text takes long.
-        value = re.compile(_VALUES[quote]).match(text, start, start + _LOOKED_AT)
-        if value is not None and _is_secret(value[0], found, has_quote=bool(quote)):
-            rest = re.compile(_VALUES[quote]).match(text, start)
+        end = _end_of_secret(text, start, found)
+        if end > start:
             parts += text[done:start], _MASK
-            done = at = rest.end() if rest is not None else value.end()
+            done = at = end
     return "".join((*parts, text[done:]))
+
+
+def _masked(found: "re.Match[str]") -> str:
+    return found["head"] + _MASK
+
+
+def _without_accounts(text: str) -> str:
+    import re
+
+    def shown(found: "re.Match[str]") -> str:
+        return _masked(found) if _is_mixed(found["value"]) else found[0]
+
+    return re.sub(_ACCOUNT, shown, text)
+
+
+def _without_options(text: str, words: "tuple[str, ...]", expression: str) -> str:
+    """Without passwords in the options of certain programs, line by line."""
+    import re
+
+    def shown(line: str) -> str:
+        lower = line.lower()
+        return re.sub(expression, _masked, line) if any(w in lower for w in words) else line
+
+    return "".join(map(shown, text.splitlines(keepends=True)))
+
+
+def _end_of_secret(text: str, start: int, found: "re.Match[str]") -> int:
+    """Where the secret ends that begins at `start`; there itself if there is none."""
+    import re
+
+    quote = found["quote"] or ""
+    kinds = _ESCAPED if len(quote) > 1 else _VALUES
+    expression = kinds[quote[-1]] if quote else _BARE
+    # It is not looked at further than a value is long, so that no text takes long.
+    value = re.compile(expression).match(text, start, start + _LOOKED_AT)
+    if value is None or not _is_secret(value[0], found, text[value.end() : value.end() + 1]):
+        return start
+    whole = re.compile(expression if quote else expression + _REST).match(text, start)
+    return whole.end() if whole is not None else value.end()
 
 
 def _without_header(found: "re.Match[str]") -> str:
@@ -141,24 +249,72 @@ def _without_header(found: "re.Match[str]") -> str:
     return found[0][: -len(value)] + _MASK if is_likely else found[0]
 
 
-def _is_secret(value: str, found: "re.Match[str]", *, has_quote: bool) -> bool:
-    name, mark = found["name"].lower(), found["mark"].strip("\"'` \t")
-    lower = value.lower()
-    if lower.rstrip(".!?:") in _NO_VALUES or lower.startswith(_REFERENCES) or "(" in value:
+def _is_secret(value: str, found: "re.Match[str]", after: str) -> bool:
+    name, mark = found["name"].lower(), found["mark"].strip("\"'`\\]? \t")
+    mark = "=" if mark.endswith(" =") else mark  # behind a type
+    if not value or _stands_for_a_value(value, name):
         return False
-    if not value or any(word in lower for word in _NAMES):
-        return False  # `password=self.password`: a name, no value
-    is_flag = not mark and _is_flag(found)
-    if name in _PASSWORDS:
-        is_given = mark == "=" or (has_quote and bool(mark)) or is_flag
-        return is_given or (bool(mark) and len(value) >= _SHORTEST and _is_mixed(value))
+    is_about = not _ABOUT.isdisjoint(found["more"].lower().replace("-", "_").split("_"))
+    has_quote, is_flag = bool(found["quote"]), not mark and _is_flag(found)
+    if name in _PASSWORDS and not is_about:
+        return _is_password(value, mark, after, is_sure=is_flag or (has_quote and bool(mark)))
+    if name in _SHORT_NAMES and not is_about:
+        is_given = (mark in ("=", ":") and not found["mark"].endswith(" ")) or is_flag or has_quote
+        return is_given and (_is_mixed(value) or len(value) > _SHORTEST)
+    is_named = (
+        name not in ("key", *_SHORT_NAMES) and not is_about and mark in ("=", ":=", "=>", ":")
+    )
+    if is_named and len(value) >= _LONG_NAME and _is_mixed(value) and not value.startswith(_PATHS):
+        return not _is_hash(value.lower()) or name != "token"
     may_be_hash = name == "key" or not (mark or is_flag)
-    return _is_random(value) and not (may_be_hash and _is_hash(lower))
+    return _is_random(value) and not (may_be_hash and _is_hash(value.lower()))
+
+
+def _is_password(value: str, mark: str, after: str, *, is_sure: bool) -> bool:
+    """Whether what follows `password` is one; in doubt it is."""
+    if is_sure or mark in ("=", ":=", "=>"):
+        return True
+    value = value.rstrip(":,") or value
+    is_odd = _is_mixed(value) or value[1:] != value[1:].lower() != value[1:].upper()
+    if mark == ":":
+        # Words go on after a word; a value stands alone.
+        return is_odd or after not in (" ", "\t") or value[-1:] in ".!?"
+    if value.lower().rstrip(".!?,") in _ALGORITHMS or value.startswith(_PATHS):
+        return False
+    if not mark:
+        is_odd = is_odd and any(map(str.isdigit, value)) and len(value) > _SHORTEST + 1
+    return is_odd and len(value) >= _SHORTEST
+
+
+def _stands_for_a_value(value: str, name: str) -> bool:
+    """Whether it is a placeholder, a type, or code that gets the value from somewhere."""
+    import re
+
+    bare = value.lower().rstrip(".!?:,")
+    is_folder = name == "pwd" and value.startswith(_PATHS)
+    if is_folder or bare in _NO_VALUES or bare == name or re.fullmatch(_PLACEHOLDER, value):
+        return True
+    if re.fullmatch(_CODE, value) and ("(" in value or "[" in value or _is_attribute(value)):
+        return True
+    is_other_name = any(word in bare for word in (*_PASSWORDS, "secret", "token", "_key"))
+    return is_other_name and bare not in _PASSWORDS and _is_identifier(value)
+
+
+def _is_attribute(value: str) -> bool:
+    first, _, last = value.partition(".")
+    is_name = any(word in last.lower() for word in (*_PASSWORDS, "secret", "token", "key"))
+    return first in _OBJECTS or is_name
+
+
+def _is_identifier(value: str) -> bool:
+    import re
+
+    return re.fullmatch(_IDENTIFIER, value) is not None and value.lower() != "secret"
 
 
 def _is_flag(found: "re.Match[str]") -> bool:
     """Whether the name is that of an option: `--db-password VALUE`."""
-    before = found.string[max(found.start() - _SHORTEST * 4, 0) : found.start()]
+    before = found.string[max(found.start() - _BEFORE, 0) : found.start()]
     return before.split(" ")[-1].startswith("-")
 
 

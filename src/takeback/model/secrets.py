@@ -52,9 +52,18 @@ _TOKENS = rb"""(?x)
     | (?P<npm>npm_)[0-9A-Za-z]{30,}+
     | (?P<pypi>pypi-)[0-9A-Za-z_-]{50,}+
     | (?P<google>AIza)[0-9A-Za-z_-]{30,}+
+    | (?P<huggingface>hf_)[0-9A-Za-z]{30,}+
+    | (?P<sendgrid>SG\.)[0-9A-Za-z_-]{16,}+\.[0-9A-Za-z_-]{16,}+
+    | (?P<shopify>shp(?:at|ca|pa|ss)_)[0-9A-Fa-f]{32}
+    | (?P<digitalocean>do[opr]_v1_)[0-9a-f]{40,}+
+    | (?P<twilio>AC|SK)[0-9a-f]{32}(?![0-9A-Za-z])
     | (?P<jwt>eyJ)[0-9A-Za-z_-]{6,}+\.[0-9A-Za-z_-]{6,}+\.[0-9A-Za-z_-]*+
     )
 """
+_TELEGRAM = (
+    rb"(?:(?<![0-9A-Za-z])|(?<=bot))(?P<bot>[0-9]{8,10}:)AA[0-9A-Za-z_-]{30,40}+(?![0-9A-Za-z_-])"
+)
+"""The colon stands in no other token, so this one is searched in the whole line."""
 _NAME = rb"""(?xs)
     ( \s* (?:[\#-]\s*)? (?:export\s+)?
       (?: //[\w./:-]*:_\w+ | ["']?[A-Za-z_][\w.-]{0,99}["']? )
@@ -177,6 +186,9 @@ class Mask:
             return line
         import re
 
+        if b":AA" in line:
+            line, hidden = re.subn(_TELEGRAM, lambda found: found["bot"] + MASK, line)
+            self.count += hidden
         return re.sub(_RUNS, lambda run: self._without_token(run[0]), line)
 
     def _without_token(self, run: bytes) -> bytes:
@@ -195,7 +207,7 @@ class Mask:
 _PUNCTUATION = frozenset((b"{", b"}", b"},", b"[", b"]", b"],", b"---"))
 _MARKS = (
     b"AKIA", b"ASIA", b"gh", b"github_pat_", b"glpat-", b"k_live_", b"k_test_", b"sk-", b"xox",
-    b"npm_", b"pypi-", b"AIza", b"eyJ",
+    b"npm_", b"pypi-", b"AIza", b"eyJ", b"hf_", b"SG.", b"shp", b"_v1_", b":AA", b"SK", b"AC",
 )  # fmt: skip
 
 
