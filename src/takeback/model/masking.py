@@ -12,16 +12,17 @@ if TYPE_CHECKING:
     import re
     from collections.abc import Callable, Iterable, Sequence
 
-_PASSWORDS = ("password", "passwort", "passwd", "passphrase", "passcode", "pwd")
-_SHORT_NAMES = ("pass", "pw")
+_PASSWORDS = ("password", "passwort", "passwd", "passphrase", "passcode", "pwd", "identified by")
+_SHORT_NAMES = ("pass", "pw", "rootpw")
 _HINTS = (
     "pass", "pw", "secret", "token", "key", "credential", "bearer", "basic ", "authorization", "://",
-    "mysql", "mariadb", "curl", "wget",
+    "mysql", "mariadb", "curl", "wget", "identified",
 )  # fmt: skip
 _NAMED = r"""(?xi)
     (?P<name> passwor[dt] | passwd | passphrase | passcode | pwd | secret | token
-      | api[_\ -]?key | key | credential | (?<![a-z])pass(?![a-z]) | (?<![a-z])pw(?![a-z]) )
-    (?P<more> (?: [_-][a-z0-9]{1,12}+ ){0,2}+ )
+      | api[_\ -]?key | key | credential | (?<![a-z])pass(?![a-z]) | (?<![a-z])(?:root)?pw(?![a-z])
+      | identified[ ]by )
+    (?P<more> [0-9]{0,3}+ (?: [_.-][a-z0-9]{1,12}+ ){0,2}+ )
     (?P<mark> \\{0,4}+ ["'`]? \]?
       (?: \?? [ \t]{0,8} : [ \t]{0,8} [&A-Za-z_][\w.<>|?[\]]{0,30}+ [ \t]{1,8}+ = [ \t]{1,8}+
       | [ \t]{0,8}+ (?: := | => | == | = | : ) [ \t]{0,8}+
@@ -78,7 +79,8 @@ _NO_VALUES = frozenset(
 _ABOUT = frozenset(
     "name names id ids file files path dir count type kind arn ref url uri length len size ttl"
     " expiry expires limit field format version policy reset prefix header index usage budget"
-    " manager store stdin fd prompt command env min max age rule rules label title text".split()
+    " manager store stdin fd prompt command env min max age rule rules label title text"
+    " md txt py js ts html".split()
 )
 """What a secret is not, but something about it: `password_file=`, `token_count=`."""
 _ALGORITHMS = frozenset(
@@ -86,8 +88,8 @@ _ALGORITHMS = frozenset(
 )
 _PLACEHOLDER = r"""(?x)
     \$ [A-Z_][A-Z0-9_]*+ | \$ (?: [0-9@*?] | [A-Za-z_]*(?i:password|passwd|secret|token|key)\w*+ )
-    | \$ [{(] .*+ | % [A-Z_]++ % | % [sd] | % \( .*+ | < [^>]*+ >? .? | \{ .*+ | \[ .*+ | \( .*+
-    | [*.xX\u2022\u2026_-]++ | `.*+ | -{1,2}[a-z].*+
+    | \$ [{(] .*+ | % [A-Z_]++ % | % [sd] | % \( .*+ | [<{[(] [^0-9]*+ | [*.xX\u2022\u2026_-]++
+    | `.*+ | -[A-Za-z] | --[a-z-]++
 """
 """What stands for a value: a variable, a template, a row of stars."""
 _CODE = r"""(?x)
@@ -100,6 +102,7 @@ _OBJECTS = (
     "self cls this os sys settings config conf cfg env process ctx context args opts options"
     " request req response form data app event params props state secrets vault kwargs user row"
 ).split()
+_DIVIDED = str.maketrans("-.", "__")
 _PATHS = ("/", "./", "../", "~/")
 _SHORTEST = 4
 _LONG_NAME = 8
@@ -254,13 +257,16 @@ def _is_secret(value: str, found: "re.Match[str]", after: str) -> bool:
     mark = "=" if mark.endswith(" =") else mark  # behind a type
     if not value or _stands_for_a_value(value, name):
         return False
-    is_about = not _ABOUT.isdisjoint(found["more"].lower().replace("-", "_").split("_"))
-    has_quote, is_flag = bool(found["quote"]), not mark and _is_flag(found)
+    is_about = not _ABOUT.isdisjoint(found["more"].lower().translate(_DIVIDED).split("_"))
+    # Words in backquotes are names of things: "the password `field`".
+    has_quote = bool(found["quote"]) and bool(mark or not found["quote"].endswith("`"))
+    is_flag = not mark and _is_flag(found)
     if name in _PASSWORDS and not is_about:
-        return _is_password(value, mark, after, is_sure=is_flag or (has_quote and bool(mark)))
+        return _is_password(value, mark, after, is_sure=is_flag or has_quote)
     if name in _SHORT_NAMES and not is_about:
-        is_given = (mark in ("=", ":") and not found["mark"].endswith(" ")) or is_flag or has_quote
-        return is_given and (_is_mixed(value) or len(value) > _SHORTEST)
+        is_close = mark in ("=", ":") and not found["mark"].endswith(" ")
+        is_long = len(value) > _SHORTEST and (is_close or is_flag)
+        return bool(mark or is_flag) and (has_quote or is_long or _is_mixed(value))
     is_named = (
         name not in ("key", *_SHORT_NAMES) and not is_about and mark in ("=", ":=", "=>", ":")
     )
