@@ -33,7 +33,7 @@ def _of_the_system(problem: OSError) -> TakebackError:
     """The disk or the system refused; that is no bug."""
     from takeback.store import failures
 
-    where = f" (`{os.fsdecode(problem.filename)}`)" if problem.filename else ""
+    where = f" (`{failures.named(problem.filename)}`)" if problem.filename else ""
     what = problem.strerror or str(problem)
     hint = failures.hint(problem) or f"`{_DEBUG}=1` before the command shows where it failed"
     return TakebackError(f"the system refused: {what}{where}", hint=hint)

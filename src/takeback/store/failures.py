@@ -30,10 +30,13 @@ def hint(problem: OSError) -> str:
     return _HINTS.get(problem.errno or 0, "")
 
 
-def _named(path: "str | bytes") -> str:
-    """A path as users know it: without the ending of a file that is being written."""
-    shown = os.fsdecode(path)
-    return shown.rsplit(".", 2)[0] if shown.endswith(".tmp") else shown
+def named(path: "str | bytes") -> str:
+    """A path as users know it: without names that only exist while something is written."""
+    shown = os.fsdecode(path).partition("/.takeback-")[0]
+    folder, _, name = shown.rpartition("/")
+    if name.startswith("tmp-"):
+        return folder
+    return shown.rsplit(".", 2)[0] if name.endswith(".tmp") else shown
 
 
 class FailingAs:
@@ -51,8 +54,8 @@ class FailingAs:
     def __exit__(self, kind: object, problem: object, trace: object) -> None:
         if isinstance(problem, OSError):
             # Of a rename, the second is the name that a user knows.
-            named = problem.filename2 or problem.filename
-            where = f" (`{_named(named)}`)" if named else ""
+            path = problem.filename2 or problem.filename
+            where = f" (`{named(path)}`)" if path else ""
             raise self._kind(
                 f"{self._meaning}: {problem.strerror}{where}", hint=hint(problem)
             ) from problem
@@ -60,8 +63,9 @@ class FailingAs:
             raise self._kind(f"{self._meaning}: a path cannot hold a NUL byte") from problem
         if isinstance(problem, sqlite.OperationalError):
             advice = _HINTS[errno.ENOSPC] if "full" in str(problem) else ""
+            where = "".join(f" (`{note}`)" for note in getattr(problem, "__notes__", ())[:1])
             raise self._kind(
-                f"{self._meaning}: the ledger said: {problem}", hint=advice
+                f"{self._meaning}: the ledger said: {problem}{where}", hint=advice
             ) from problem
         if isinstance(problem, sqlite.DatabaseError):
             raise DamagedStoreError(

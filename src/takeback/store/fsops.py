@@ -80,10 +80,14 @@ def write(fd: int, data: "bytes | bytearray | memoryview") -> None:
     """Write all of `data`, going on after short writes."""
     limit = _announce("write", fd, len(data))
     view = memoryview(data)
-    while view:
-        done = os.write(fd, view if limit is None else view[: max(limit, 1)])
-        view = view[done:]
-        limit = None
+    try:
+        while view:
+            done = os.write(fd, view if limit is None else view[: max(limit, 1)])
+            view = view[done:]
+            limit = None
+    except OSError as problem:
+        problem.filename = problem.filename or _name_of(fd)
+        raise
 
 
 def write_at(fd: int, data: "bytes | bytearray | memoryview", offset: int) -> None:
@@ -284,10 +288,34 @@ def unlock(fd: int) -> None:
 def sql(db: "Connection", statement: str, values: "Sql" = ()) -> "Cursor":
     """Run one statement that changes the ledger (BEGIN and COMMIT are statements too)."""
     _announce("sql", statement)
-    return db.execute(statement, values)
+    try:
+        return db.execute(statement, values)
+    except Exception as problem:
+        _note_file(problem, db)
+        raise
 
 
 def sql_many(db: "Connection", statement: str, rows: "Sequence[Sequence[object]]") -> None:
     """Run one statement that changes the ledger for many rows."""
     _announce("sql", statement)
-    db.executemany(statement, rows)
+    try:
+        db.executemany(statement, rows)
+    except Exception as problem:
+        _note_file(problem, db)
+        raise
+
+
+def _note_file(problem: Exception, db: "Connection") -> None:
+    """Let an error of SQLite name its file, which it does not by itself."""
+    try:
+        problem.add_note(str(db.execute("PRAGMA database_list").fetchone()[2]))
+    except Exception:  # noqa: BLE001 -- the error itself is what counts
+        return
+
+
+def _name_of(fd: int) -> "str | None":
+    """The path of an open file, where the system can tell."""
+    try:
+        return os.readlink(f"/proc/self/fd/{fd}")
+    except OSError:
+        return None
