@@ -108,9 +108,10 @@ def heard(payload: object) -> dict[str, Any]:
 
 
 def surroundings() -> tuple[bytes, ...]:
-    """Where a hook is called in a test."""
+    """Where a hook is called in a test, for a new event."""
     home, user_home = environment.default_home(), environment.user_home()
-    return home, user_home, environment.agent_folder(), os.getcwdb()
+    event = os.urandom(16).hex().encode()
+    return home, user_home, environment.agent_folder(), os.getcwdb(), event
 
 
 def hook(data: bytes, **more: str) -> "subprocess.CompletedProcess[bytes]":

@@ -36,7 +36,8 @@ class Place:
         said = {"session_id": "S", "cwd": str(self.tree), "prompt_id": f"P{self.number}"}
         payload = json.dumps({**said, "hook_event_name": event, **more}).encode()
         folder = os.fsencode(self.tree)
-        words = (os.fsencode(self.home), environment.user_home(), folder, folder)
+        own_id = os.urandom(16).hex().encode()
+        words = (os.fsencode(self.home), environment.user_home(), folder, folder, own_id)
         return line.ask(words[0], words, payload)
 
     def is_heard(self) -> bool:

@@ -33,6 +33,18 @@ def wants_helper() -> bool:
     return os.environ.get("TAKEBACK_HELPER", "1") != "0"
 
 
+def event_id() -> bytes:
+    """The id of the event that this process handles; the client in C may have chosen one.
+
+    It says so with the number of the process, which stays when it becomes this program: what is
+    left in the environment of other processes is of another event.
+    """
+    pid, _, chosen = os.environb.get(b"TAKEBACK_EVENT", b"").partition(b" ")
+    if pid == b"%d" % os.getpid() and chosen.isalnum():
+        return chosen
+    return os.urandom(16).hex().encode()
+
+
 def settings_folder(variable: str, name: str) -> bytes:
     """The folder of an agent's own settings: what a variable names, else one in the home folder."""
     chosen = os.environb.get(variable.encode())

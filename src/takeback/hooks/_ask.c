@@ -41,7 +41,8 @@
 enum { LONGEST_PATH = 100 };          /* as in line.py */
 enum { LARGEST = 1 << 26 };           /* as line._MOST and entry._LARGEST */
 enum { FIRST_ROOM = 1 << 16 };        /* bytes; hardly a payload needs more */
-enum { LONGEST_TEXT = 5 * PATH_MAX }; /* four words, or the stamp */
+enum { LONGEST_TEXT = 5 * PATH_MAX }; /* five words, or the stamp */
+enum { ENTROPY = 16 };                /* bytes of an event's id */
 
 typedef struct { /* text that is put together; `cut` if it was too long */
     char data[LONGEST_TEXT];
@@ -129,7 +130,7 @@ static bool find_home(Text *found, const Text *user_home)
 }
 
 /* The words of the request, and the path of the socket. */
-static bool find_words(Text *words, struct sockaddr_un *address)
+static bool find_words(Text *words, const char *event, struct sockaddr_un *address)
 {
     static Text home, user_home;
     char folder[PATH_MAX];
@@ -138,12 +139,34 @@ static bool find_words(Text *words, struct sockaddr_un *address)
     if (getcwd(folder, sizeof folder) == NULL)
         return false;
     const char *agent_folder = getenv("CLAUDE_PROJECT_DIR");
-    const char *said[] = {home.data, user_home.data, agent_folder ? agent_folder : "", folder};
+    const char *said[] = {home.data, user_home.data, agent_folder ? agent_folder : "", folder,
+                          event};
     for (size_t n = 0; n < sizeof said / sizeof *said; n++)
         put(words, "%s%c", said[n], '\0'); /* each ended by a NUL */
     address->sun_family = AF_UNIX;
     int length = snprintf(address->sun_path, LONGEST_PATH + 1, "%s/hooks.sock", home.data);
     return !words->cut && length > 0 && length <= LONGEST_PATH;
+}
+
+/* The id of this event, in hexadecimal: whoever handles it, it counts once. */
+static bool make_event(char *event)
+{
+    unsigned char chosen[ENTROPY];
+    int source = open("/dev/urandom", O_RDONLY | O_CLOEXEC);
+    bool made = source >= 0 && read(source, chosen, sizeof chosen) == (ssize_t)sizeof chosen;
+    if (source >= 0)
+        close(source);
+    for (size_t n = 0; made && n < sizeof chosen; n++)
+        snprintf(event + 2 * n, 3, "%02x", chosen[n]);
+    return made;
+}
+
+/* Python goes on with the same event: the process stays, so its number tells whose id this is. */
+static bool leave_event(const char *event)
+{
+    char said[2 * ENTROPY + 32];
+    snprintf(said, sizeof said, "%ld %s", (long)getpid(), event);
+    return setenv("TAKEBACK_EVENT", said, 1) == 0;
 }
 
 /* What both ends must have in common: as line.stamp, from the path of the program. */
@@ -157,7 +180,7 @@ static bool put_head(Text *head, const char *program)
         || strcmp(program + length - of_ending, ending) != 0)
         return false;
     const int of_package = (int)(length - of_name);
-    put(head, "takeback-hook-1 %.*s@", of_package, program);
+    put(head, "takeback-hook-2 %.*s@", of_package, program);
     for (size_t n = 0; n < sizeof looked_at / sizeof *looked_at; n++) {
         char path[PATH_MAX + 16];
         struct stat found;
@@ -358,14 +381,15 @@ int main(int argc, char **argv)
 {
     static Text words, head; /* zeroed, as all that is static */
     static struct sockaddr_un address;
+    static char event[2 * ENTROPY + 1];
     Bytes payload = {NULL, 0}, answer = {NULL, 0};
     if (argc < 2)
         return 0;
     set_signals();
     /* What can be known without stdin comes first: Python then reads it from where it is. */
     if (argc == 6 && strcmp(argv[5], "hook") == 0 && wants_helper()
-        && find_words(&words, &address) && put_head(&head, argv[4])
-        && access(address.sun_path, F_OK) == 0 && read_whole(&payload)
+        && make_event(event) && find_words(&words, event, &address) && put_head(&head, argv[4])
+        && access(address.sun_path, F_OK) == 0 && leave_event(event) && read_whole(&payload)
         && ask(&address, &head, &words, &payload, &answer))
         (void)write_whole(STDOUT_FILENO, answer.data, answer.size);
     else

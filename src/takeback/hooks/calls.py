@@ -38,6 +38,7 @@ _ON_ITS_WAY = 50_000_000
 class Call:
     """One event of an agent.
 
+    `event` is our own id of it, which whoever handles it knows: it counts once.
     `turn` is the agent's own id of the prompt that all this is for, `call` that of the tool call.
     `background` tells that what the tool started goes on; `task` is what the agent calls it.
     `took` is for how long the tool ran, in milliseconds; -1 if nobody says. `heard` is when the
@@ -51,6 +52,7 @@ class Call:
         "call",
         "calls",
         "cwd",
+        "event",
         "failed",
         "folder",
         "given",
@@ -73,6 +75,7 @@ class Call:
         self.agent = agent
         self.name = name
         self.kind = kind
+        self.event = ""
         self.session = ""
         self.turn = ""
         self.call = ""

@@ -34,7 +34,7 @@ MOST = 8
 """Copies that wait for work; of more, the one that waited longest goes."""
 _EVENTS = 1000
 """How many events a copy hears before another one takes its place: nobody lives for ever."""
-_WORDS = 4
+_WORDS = 5
 _LONGEST_WORDS = 1 << 16
 _FD = 4
 """Bytes of a descriptor that is handed over."""
@@ -168,11 +168,25 @@ def _heard(connection: "socket", stamp: bytes, ear: "Ear") -> "bytes | None":
     try:
         connection.settimeout(line.PATIENCE)
         asked = _asked(connection, stamp)
-        if asked is None:
+        # A client that gave up handles the event itself; its agent may be far ahead by now.
+        if asked is None or not _waits(connection):
             return None
         return ear.hear(*asked, line.sent(asked[1], line.sender(connection)))
     except (OSError, ValueError):
         return None
+
+
+def _waits(connection: "socket") -> bool:
+    """Whether the client still waits for an answer."""
+    import _socket
+
+    connection.settimeout(0)
+    try:
+        return connection.recv(1, _socket.MSG_PEEK) != b""
+    except BlockingIOError:
+        return True
+    finally:
+        connection.settimeout(line.PATIENCE)
 
 
 def _reply(connection: "socket", answer: "bytes | None") -> None:

@@ -31,7 +31,8 @@ def main(*, ends: bool = False) -> int:
 
 def _hear_one(*, ends: bool) -> None:
     home = environment.default_home()
-    words = (home, environment.user_home(), environment.agent_folder(), os.getcwdb())
+    folders = (environment.user_home(), environment.agent_folder(), os.getcwdb())
+    words = (home, *folders, environment.event_id())
     data = _read(0)
     wants_helper = environment.wants_helper()
     helped = line.ask(home, words, data) if wants_helper else None

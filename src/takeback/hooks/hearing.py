@@ -26,16 +26,19 @@ if TYPE_CHECKING:
 class Surroundings:
     """Where a hook was called: the store's home, the user's, the agent's folder, the current one.
 
-    The helper hears events for others, so these come with the event.
+    The helper hears events for others, so these come with the event, and so does its id.
     """
 
-    __slots__ = ("cwd", "folder", "home", "user_home")
+    __slots__ = ("cwd", "event", "folder", "home", "user_home")
 
-    def __init__(self, home: bytes, user_home: bytes, folder: bytes, cwd: bytes) -> None:
+    def __init__(
+        self, home: bytes, user_home: bytes, folder: bytes, cwd: bytes, event: bytes = b""
+    ) -> None:
         self.home = home
         self.user_home = user_home
         self.folder = folder
         self.cwd = cwd
+        self.event = event
 
 
 class Ear:
@@ -57,6 +60,7 @@ class Ear:
         dialect = dialects.of(payload)
         call = dialect.read(payload)
         call.folder, call.heard = os.fsdecode(around.folder), at
+        call.event = os.fsdecode(around.event) or os.urandom(16).hex()
         told = dialect.answer(call, heard(call, around, self._opened))
         self._opened.rest()
         return jsontext.dumps(told).encode() + b"\n" if told else b""

@@ -1,12 +1,13 @@
 r"""The line to the resident helper: ask a warm process to hear an event, if one is there.
 
     request   MAGIC stamp \n  length of words, length of payload \n  words  payload
-    words     home, user's home, the agent's folder, the current folder, each ended by a NUL
+    words     home, user's home, the agent's folder, the current folder, the id of the event,
+              each ended by a NUL
     reply     length \n  answer
 
-Nothing is lost if nobody answers: the event is heard by this process then, and if it was heard
-twice, it counts once, for events carry the agent's own ids. Imported before everything else, so
-it imports almost nothing itself.
+Nothing is lost if nobody answers: this process handles the event then. If the helper handles it,
+too, even much later, it counts once: both know it by the same id. Imported before everything
+else, so it imports almost nothing itself.
 """
 
 import os
@@ -15,7 +16,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from _socket import socket
 
-MAGIC = b"takeback-hook-1 "
+MAGIC = b"takeback-hook-2 "
 NAME = b"/hooks.sock"
 LONGEST_PATH = 100
 """Bytes: what the address of a socket holds on every system."""

@@ -3,19 +3,28 @@
 Each hook is a process of its own and remembers nothing. What was begun by one and is ended by
 another is found by requests: names that are made of the agent's own ids, and that the log holds
 with the events. So an event that several hosts deliver, or one host twice, counts once.
+
+Not every event has such an id, and one event may reach us twice: by the helper, and by the hook
+that did not wait for it. So each event has an id of ours, too. Its last fact in the log has that
+for a request, unless it has one of the agent's ids; what left no such fact leaves a mark.
 """
 
 import os
+import time
 
+from takeback.errors import TakebackError
 from takeback.hooks import calls, interruptions
-from takeback.model import terms, tools
+from takeback.model import jsontext, terms, tools
+from takeback.model.hashing import short_sha256
 from takeback.session import Session, Step, Turn
-from takeback.store import history
+from takeback.store import events, history
+from takeback.store.failures import FailingAs
 from takeback.store.schema import DETACHED
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import Any
 
     from takeback.hooks.calls import Call
     from takeback.project import Project
@@ -25,6 +34,24 @@ _OPEN_SHELLS = (
     "SELECT s.id, t.id FROM steps s JOIN turns t ON t.number = s.turn"
     " JOIN sessions z ON z.number = t.session WHERE s.closed IS NULL AND s.kind = ? AND "
 )
+_OPENED_FOR = (
+    "SELECT s.id FROM steps s JOIN turns t ON t.number = s.turn JOIN events e ON e.seq = s.opened"
+    " WHERE s.closed IS NULL AND NOT s.background AND t.id = ? AND e.request LIKE 'hook % ' || ?"
+    " ORDER BY s.number LIMIT 1"
+)
+_NEWEST = (
+    "SELECT t.started, t.steps, t.closed, e.at, e.request FROM turns t"
+    " JOIN sessions z ON z.number = t.session JOIN events e ON e.seq = t.opened"
+    " WHERE z.id = ? ORDER BY t.number DESC LIMIT 1"
+)
+_MOMENT = 5_000_000_000
+"""Nanoseconds within which the same prompt, without an id, is the same event told twice."""
+_SECOND = 1_000_000_000
+_SAFELY = FailingAs(TakebackError, "it could not be recorded")
+_BEGINS = (calls.SESSION_STARTS, calls.PROMPT, calls.GOES_ON, calls.BEFORE_TOOL)
+"""What a session that ended goes on with; all else only matters if something is still open."""
+_LEAVES_NO_MARK = (calls.BEFORE_TOOL, calls.BATCH_OVER)
+"""Events that have the agent's ids, or a fact of their own: to hear them again changes nothing."""
 _TELLS_NO_END = ("codex",)
 """Agents that do not tell when a command that went on in the background is done."""
 _OPEN = (
@@ -52,16 +79,48 @@ class Witness:
         self._interrupted_at = interrupted_at
 
     def hear(self, call: "Call") -> "str | None":
-        """Record a call; the id of its session, None if it tells nothing."""
+        """Record a call; the id of its session, None if it tells nothing, or was recorded."""
         hear = _HEAR.get(call.kind)
         if hear is None or not call.session:
             return None
-        session = self._project.session(call.agent, id=_clean(call.session), held=False)
-        # At its end, also its own turn may have been interrupted.
-        is_end = call.kind == calls.SESSION_ENDS
-        interruptions.settle(self._project, but="" if is_end else session.id)
-        hear(self, session, call)
+        with _SAFELY, self._project.held():
+            if self._is_known(call):
+                return None
+            session = self._session_of(call)
+            # At its end, also its own turn may have been interrupted.
+            is_end = call.kind == calls.SESSION_ENDS
+            interruptions.settle(self._project, but="" if is_end else session.id)
+            hear(self, session, call)
+            self._mark(session, call)
         return session.id
+
+    def _is_known(self, call: "Call") -> bool:
+        """Whether this very event, or what the agent calls the same, is in the log."""
+        named = {
+            calls.PROMPT: (call.turn, "prompt"),
+            calls.BEFORE_TOOL: (call.call, "before"),
+        }
+        id, what = named.get(call.kind, ("", ""))
+        if id and self._ledger.requested(_request(call, id, what)) is not None:
+            return True
+        return self._ledger.requested(_delivery(call)) is not None
+
+    def _mark(self, session: Session, call: "Call") -> None:
+        request = _delivery(call)
+        if call.kind in _LEAVES_NO_MARK or self._ledger.requested(request) is not None:
+            return
+        said = {"session": session.id, "event": call.name}
+        now = time.time_ns()
+        self._ledger.record(events.NewEvent(events.HOOK_HANDLED, said, now, request=request))
+
+    def _session_of(self, call: "Call") -> Session:
+        own_id = _clean(call.session)
+        reads = call.kind == calls.BEFORE_TOOL and tools.kind_of(call.tool) == terms.READ
+        if reads or call.kind not in _BEGINS:
+            known = history.find_session(self._ledger, call.agent, own_id)
+            if known is not None:
+                return Session(self._notes, known.id)
+        return self._project.session(call.agent, id=own_id, held=False)
 
     # -- turns -----------------------------------------------------------------------------
 
@@ -69,25 +128,30 @@ class Witness:
         """The session is known now; its first prompt makes the first checkpoint."""
 
     def _prompt(self, session: Session, call: "Call") -> None:
+        interrupted_at = self._interrupted_at(call)
+        newest = self._ledger.rows(_NEWEST, (session.id,))
+        if newest and not call.turn and _is_the_same(call, *newest[0]):
+            return
+        if newest and not call.turn and (interrupted_at or 0) * _SECOND < newest[0][0]:
+            interrupted_at = None  # of an earlier turn: not every record tells where turns begin
         if call.agent in _TELLS_NO_END:
             for step in self._open_shells("z.id = ? AND s.background", session.id):
                 step.end()
-        request = _request(call, call.turn, "prompt")
-        if self._ledger.requested(request) is None:
-            self._refuse_waiting(call, "z.id = ?", session.id)
+        self._refuse_waiting(call, "z.id = ?", session.id)
         session.turn(
             call.prompt,
             whole=False,
-            interrupted_at=self._interrupted_at(call),
+            interrupted_at=interrupted_at,
             conversation={"transcript": call.transcript, "prompt": call.turn},
-            request=request,
+            request=_request(call, call.turn, "prompt") if call.turn else _delivery(call),
         )
 
     def _goes_on(self, session: Session, call: "Call") -> None:
         """What ran in the background is done; what the agent does now belongs to its turn."""
         self._end(self._step_of(call) or self._task_of(call), terms.DONE)
-        if session.resume(request=_request(call, call.turn, "goes on")) is None:
-            session.turn(PROMPT_NOT_SEEN, whole=False)
+        request = _request(call, call.turn, "goes on") if call.turn else _delivery(call)
+        if session.resume(request=request) is None:
+            session.turn(PROMPT_NOT_SEEN, whole=False, request=_delivery(call))
 
     def _stops(self, session: Session, call: "Call") -> None:
         turn = self._turn_of(session, call)
@@ -99,7 +163,8 @@ class Witness:
                 # What began would have told its end.
                 waiting = "t.id = ? AND NOT s.background"
                 interruptions.refuse_waiting(self._project, waiting, turn.id)
-            turn.end(terms.DONE if call.kind == calls.STOPS else terms.FAILED)
+            status = terms.DONE if call.kind == calls.STOPS else terms.FAILED
+            turn.end(status, request=_delivery(call))
 
     def _open_shells(self, where: str, id: str) -> "list[Step]":
         """Commands that went on behind the stop: nobody will tell when they are done.
@@ -111,7 +176,7 @@ class Witness:
 
     def _session_ends(self, session: Session, call: "Call") -> None:
         self._refuse_waiting(call, "z.id = ?", session.id)
-        session.end()
+        session.end(request=_delivery(call))
 
     def _refuse_waiting(self, call: "Call", where: str, id: str) -> None:
         """A dialog that was never followed by an end was answered with no."""
@@ -146,7 +211,7 @@ class Witness:
             parent=inside.id if inside else None,
             missed=missed,
             began=call.began() if missed else None,
-            request=_request(call, call.call, "before") if call.call else None,
+            request=_request(call, call.call, "before") if call.call else _delivery(call),
         )
 
     def _asks(self, session: Session, call: "Call") -> None:
@@ -160,7 +225,7 @@ class Witness:
             self._notes.recorder.ask_step(asked)
 
     def _after_tool(self, session: Session, call: "Call") -> None:
-        step = self._step_of(call)
+        step = self._step_of(call) if call.call else self._step_like(session, call)
         if step is None and call.call and tools.kind_of(call.tool) != terms.READ:
             # The event before it was lost: somebody else had the lock for too long.
             self._begin(session, call, missed=True)
@@ -170,9 +235,17 @@ class Witness:
             self._notes.recorder.begin_step(step.id, began)
         if step is not None and call.background:
             # Under this name it is found when the agent tells that it is done.
-            step.detach(request=_request(call, call.task, "task") if call.task else None)
+            task = _request(call, call.task, "task") if call.task else _delivery(call)
+            step.detach(request=task)
         else:
-            self._end(step, terms.FAILED if call.failed else terms.DONE)
+            status = terms.FAILED if call.failed else terms.DONE
+            self._end(step, status, _delivery(call))
+
+    def _step_like(self, session: Session, call: "Call") -> "Step | None":
+        """The oldest call that runs with the same tool and input: it was told without an id."""
+        turn = self._turn_of(session, call)
+        found = self._ledger.rows(_OPENED_FOR, (turn.id, _likeness(call))) if turn else []
+        return Step(self._notes, found[0][0], turn.id) if turn and found else None
 
     def _batch_over(self, session: Session, call: "Call") -> None:
         """Calls that were refused tell no end of their own."""
@@ -190,11 +263,11 @@ class Witness:
         if task is not None:
             inside = "s.parent = (SELECT number FROM steps WHERE id = ?)"
             interruptions.refuse_waiting(self._project, inside, task.id)
-        self._end(task, terms.DONE)
+        self._end(task, terms.DONE, _delivery(call))
 
-    def _end(self, step: "Step | None", status: str) -> None:
+    def _end(self, step: "Step | None", status: str, request: "str | None" = None) -> None:
         if step is not None and history.get_step(self._ledger, step.id).closed is None:
-            step.end(status)
+            step.end(status, request=request)
 
     def _is_in_background(self, step: Step) -> bool:
         return bool(history.get_step(self._ledger, step.id).background)
@@ -224,12 +297,35 @@ def _request(call: "Call", id: str, what: str) -> str:
 request_of = _request
 
 
+def _delivery(call: "Call") -> str:
+    """The name of this very event, whoever handles it."""
+    return " ".join(filter(None, ("hook", call.event, _likeness(call))))
+
+
+def _likeness(call: "Call") -> str:
+    """What is the same in events that belong together and have no id of the agent; else empty."""
+    if call.kind == calls.PROMPT and not call.turn:
+        said: Any = (call.prompt, call.cwd, call.transcript)
+    elif call.kind in (calls.BEFORE_TOOL, calls.AFTER_TOOL) and not call.call:
+        said = (call.tool, sorted(call.given.items()))
+    else:
+        return ""
+    return short_sha256(jsontext.dumps(said).encode()).hex()
+
+
+def _is_the_same(
+    call: "Call", started: int, steps: int, closed: "int | None", at: int, request: "str | None"
+) -> bool:
+    """Whether a prompt without an id was told twice: as the newest turn, which did nothing yet."""
+    del started
+    is_like = (request or "").startswith("hook ") and str(request).endswith(_likeness(call))
+    return is_like and not steps and closed is None and abs(time.time_ns() - at) < _MOMENT
+
+
 def _clean(id: str) -> str:
     """An id as the log can hold it; a long one, or a strange one, by what it hashes to."""
     if len(id) <= _LONGEST_ID and id.isprintable() and " " not in id:
         return id
-    from takeback.model.hashing import short_sha256
-
     return short_sha256(id.encode("utf-8", "surrogatepass")).hex()
 
 

@@ -47,6 +47,7 @@ FORGOTTEN = "Forgotten"
 CONVERSATION_REWOUND = "ConversationRewound"
 CONVERSATION_COPIED = "ConversationCopied"
 SESSION_TOLD = "SessionTold"
+HOOK_HANDLED = "HookHandled"
 
 KINDS = (
     CHECKPOINT_TAKEN,
