@@ -27,13 +27,25 @@ _MOST = 1 << 26
 
 
 def stamp() -> bytes:
-    """What both ends must have in common: the very same program, unchanged since."""
+    """What both ends must have in common: the very same program, unchanged, and the same files.
+
+    In another container a path may be another file, also if both share a home.
+    """
     here = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     parts = []
     for name in ("", "/version.py", "/hooks", "/store", "/engine"):
         found = os.stat(here + name)
         parts.append(f"{found.st_ino}.{found.st_mtime_ns}")
+    root = os.stat("/")
+    parts += [str(_mount_namespace()), f"{root.st_dev}.{root.st_ino}"]
     return os.fsencode(here) + b"@" + ",".join(parts).encode()
+
+
+def _mount_namespace() -> int:
+    try:
+        return os.stat("/proc/self/ns/mnt").st_ino
+    except OSError:
+        return 0  # a system without them
 
 
 def ask(home: bytes, words: "tuple[bytes, ...]", payload: bytes) -> "bytes | None":
