@@ -356,15 +356,16 @@ def test_without_a_helper_python_hears(
 def test_large_payloads_are_asked_or_passed_on(
     ask: Path, place: Path, surroundings: dict[str, str], instead: str
 ) -> None:
-    """The largest that Python asks about is asked; of what is larger, Python gets what it reads."""
+    """The largest that Python asks about is asked; what is larger, Python gets, and all of it."""
     at_most = bytes(LARGEST)
     with Listener(place / "home", answer=ANSWER) as listener:
         done = run([str(ask), *python_client(instead)], at_most, surroundings)
         assert done.stdout == ANSWER
         assert listener.heard[0][2] == at_most
-        done = run([str(ask), *python_client(instead)], bytes(70 << 20), surroundings)
+        larger = bytes(70 << 20) + b"the end"
+        done = run([str(ask), *python_client(instead)], larger, surroundings)
         assert (done.returncode, done.stderr) == (0, b"")
-        assert done.stdout == fallen_back(bytes(LARGEST + 1))
+        assert done.stdout == fallen_back(larger)
         assert len(listener.heard) == 1
 
 

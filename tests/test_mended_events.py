@@ -3,9 +3,11 @@
 import contextlib
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -331,3 +333,108 @@ def test_an_interruption_of_an_earlier_prompt(project: Path, tmp_path: Path) -> 
     prompt("two")
     takeback(project, "undo", "one")
     assert names(project) == {"a"}
+
+
+# -- large ---------------------------------------------------------------------------------------
+
+LARGE = 65 << 20
+
+
+def wide(said: Event, field: str, value: str) -> Iterator[bytes]:
+    """An event with one field that is large, in front of all others, as the client sends it."""
+    yield b'{"' + field.encode() + b'": '
+    yield value.encode()
+    yield b", " + json.dumps(said).encode()[1:]
+
+
+def written() -> str:
+    """What an edit tool was given: the name of the file stands behind its content."""
+    content = ("line \\\\ \\u00e9\\n" + "x" * 1000) * (LARGE // 1000)
+    return json.dumps({"content": "", "file_path": "b"}).replace('""', f'"{content}"', 1)
+
+
+def patched() -> str:
+    """A patch that names one file where it begins, and another where it ends."""
+    middle = ("+" + "x" * 1000 + "\\n") * (LARGE // 1000)
+    return f'{{"command": "*** Begin Patch\\n*** Add File: z\\n{middle}*** Add File: b\\n"}}'
+
+
+def listed() -> str:
+    """What a tool answers in many small pieces."""
+    lines = '{"lines": ["' + '+x", "' * 300 + '"]},'
+    return '{"structuredPatch": [' + lines * (LARGE // len(lines) + 1) + "0]}"
+
+
+def tell_large(client: list[str], pieces: Iterator[bytes], **more: str) -> None:
+    """One event to a client."""
+    with tempfile.TemporaryFile() as file:
+        file.writelines(pieces)
+        file.seek(0)
+        env = {**os.environ, "TAKEBACK_HELPER": "0", **more}
+        done = subprocess.run(client, stdin=file, env=env, capture_output=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+
+
+def test_an_event_that_is_too_large_counts(project: Path, home: Path, tmp_path: Path) -> None:
+    """Input and output of more than 64 MiB, beside a helper: what the tool wrote is the agent's."""
+    client = [sys.executable, "-I", "-S", str(MAIN), "hook"]
+    if shutil.which("cc"):
+        client = [str(built(tmp_path)), *client]
+    agent = Old(project)
+    agent.prompt("go")
+    hook(json.dumps(agent.event(START)).encode(), TAKEBACK_HELPER="1")
+    until((home / "hooks.sock").exists, "a helper")
+    call = {**agent.event({}), "tool_name": "Write", "tool_use_id": "T1"}
+    before, after = ({**call, "hook_event_name": f"{when}ToolUse"} for when in ("Pre", "Post"))
+    try:
+        tell_large(client, wide(before, "tool_input", written()), TAKEBACK_HELPER="1")
+        (project / "b").write_text("by the agent\n")
+        (project / "beside").write_text("mine\n")
+        tell_large(client, wide(after, "tool_response", listed()), TAKEBACK_HELPER="1")
+    finally:
+        for pid in helpers(home):
+            os.kill(pid, signal.SIGKILL)
+    (project / "mine").write_text("mine\n")
+    agent.tell(STOP)
+    takeback(project, "undo")
+    assert names(project) == {"a", "beside", "mine"}
+
+
+def test_a_patch_that_is_too_large_may_write_anything(project: Path) -> None:
+    """Nobody knows all files that it names, so what changes meanwhile is the agent's."""
+    client = [sys.executable, "-I", "-S", str(MAIN), "hook"]
+    agent = Old(project)
+    agent.prompt("go")
+    call = {"tool_name": "apply_patch", "tool_use_id": "T1"}
+    before = agent.event({**call, "hook_event_name": "PreToolUse"})
+    tell_large(client, wide(before, "tool_input", patched()))
+    (project / "b").write_text("by the agent\n")
+    agent.tell({**call, "hook_event_name": "PostToolUse"})
+    (project / "mine").write_text("mine\n")
+    agent.tell(STOP)
+    takeback(project, "undo")
+    assert names(project) == {"a", "mine"}
+
+
+def test_a_prompt_that_is_too_large_counts(project: Path) -> None:
+    """It begins a turn, which is called by its first words."""
+    agent = Old(project)
+    said = agent.event({"hook_event_name": "UserPromptSubmit"})
+    data = b"".join(wide(said, "prompt", '"read this: ' + "x" * LARGE + '"'))
+    assert hook(data).stdout == b""
+    agent.shell("b")
+    agent.tell(STOP)
+    ((label, status),) = logged(project)
+    assert (label[:12], status) == ("read this: x", "done")
+    takeback(project, "undo")
+    assert names(project) == {"a"}
+
+
+def test_what_cannot_be_read_is_told(project: Path, home: Path) -> None:
+    """A large payload that is no object is not recorded, and `doctor` says so."""
+    takeback(project, "checkpoint")
+    assert hook(b'["' + b"x" * LARGE).stdout == b""
+    command = [sys.executable, "-I", "-S", str(MAIN), "-C", str(project), "doctor"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert "too large" in done.stdout
+    assert "too large" in (home / "hooks.log").read_text()

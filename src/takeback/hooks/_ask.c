@@ -214,7 +214,8 @@ static bool wants_helper(void)
 
 /* ---- bytes in and out ---- */
 
-/* All of stdin. If that fails, `bytes` holds what was read so far. */
+/* All of stdin. If that fails, `bytes` holds what was read so far: more than LARGEST if there is
+ * more than that. */
 static bool read_whole(Bytes *bytes)
 {
     size_t room = 0;
@@ -364,11 +365,47 @@ static bool pass_on_by_file(const Bytes *payload)
         && lseek(fd, 0, SEEK_SET) == 0 && becomes_stdin(fd);
 }
 
+/* What was read, then the rest of stdin. */
+static void pump(int to, const Bytes *payload)
+{
+    char piece[FIRST_ROOM];
+    bool goes_on = write_whole(to, payload->data, payload->size);
+    while (goes_on) {
+        ssize_t count = read(STDIN_FILENO, piece, sizeof piece);
+        if (count < 0 && errno == EINTR)
+            continue;
+        goes_on = count > 0 && write_whole(to, piece, (size_t)count);
+    }
+}
+
+/* A payload that is too large to be held: a process beside this one passes it on, bit by bit. */
+static bool pass_on_by_process(const Bytes *payload)
+{
+    int ends[2];
+    if (pipe(ends) != 0)
+        return false;
+    pid_t child = fork();
+    if (child == 0) {
+        close(ends[0]);
+        close(STDOUT_FILENO); /* the agent waits until all who have it are gone */
+        close(STDERR_FILENO);
+        pump(ends[1], payload);
+        _exit(0);
+    }
+    close(ends[1]);
+    if (child > 0)
+        return becomes_stdin(ends[0]);
+    close(ends[0]);
+    return false;
+}
+
 /* Become the Python program. Without a payload stdin was not touched, or is empty anyway. Only if
  * there is neither memory nor a disk to pass it on, Python finds nothing to hear. */
 static void become(char **command, const Bytes *payload)
 {
-    if (payload->size > 0 && !pass_on_by_pipe(payload))
+    bool is_passed_on = payload->size == 0
+        || (payload->size > LARGEST ? pass_on_by_process(payload) : pass_on_by_pipe(payload));
+    if (!is_passed_on)
         (void)pass_on_by_file(payload);
     execv(command[0], command);
 }

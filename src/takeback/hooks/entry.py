@@ -13,10 +13,11 @@ from takeback.hooks import line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from typing import NoReturn
 
 _LARGEST = 64 << 20
-"""Bytes of a payload: a tool's whole output may be in it."""
+"""Bytes of a payload that are held: a tool's whole output may be in it."""
 _AT_ONCE = 1 << 20
 
 
@@ -33,7 +34,7 @@ def _hear_one(*, ends: bool) -> None:
     home = environment.default_home()
     folders = (environment.user_home(), environment.agent_folder(), os.getcwdb())
     words = (home, *folders, environment.event_id())
-    data = _read(0)
+    data = _read(0, home)
     wants_helper = environment.wants_helper()
     helped = line.ask(home, words, data) if wants_helper else None
     # What a helper is forked from must have nothing open.
@@ -92,12 +93,35 @@ def _leave_helper(home: bytes) -> None:
         resident.leave_behind(home, hearing.Ear(watches=True))
 
 
-def _read(fd: int) -> bytes:
-    pieces, size = [], 0
+def _read(fd: int, home: bytes) -> bytes:
+    pieces: list[bytes] = []
+    size = 0
     while size <= _LARGEST:
         piece = os.read(fd, _AT_ONCE)
         if not piece:
-            break
+            return b"".join(pieces)
         pieces.append(piece)
         size += len(piece)
-    return b"".join(pieces)
+    return _shortened(fd, pieces, home)
+
+
+def _shortened(fd: int, pieces: "list[bytes]", home: bytes) -> bytes:
+    """What a payload says that is larger; if it cannot be made smaller, `doctor` tells of it."""
+    from takeback.hooks import oversize
+
+    def all_pieces() -> "Iterator[bytes]":
+        for number, piece in enumerate(pieces):
+            pieces[number] = b""
+            yield piece
+        while piece := os.read(fd, _AT_ONCE):
+            yield piece
+
+    found = oversize.shortened(all_pieces())
+    if not found:
+        import time
+
+        from takeback.hooks import troubles
+
+        what = "an event is too large to be read, and was not recorded"
+        troubles.note(home, time.time_ns(), "unknown", "", "", what)
+    return found
