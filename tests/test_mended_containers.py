@@ -78,13 +78,11 @@ class Container:
         return said + self.tell("PostToolUse", **call, tool_response="") + self.tell("Stop")
 
 
-@pytest.fixture(params=["C", "Python"])
-def two(
-    request: pytest.FixtureRequest, home: Path, tmp_path: Path
-) -> Iterator[tuple[Container, Container]]:
+@pytest.fixture
+def two(home: Path, tmp_path: Path) -> Iterator[tuple[Container, Container]]:
     """Two containers; the helper is in the first."""
     client = [*PYTHON, "hook"]
-    if request.param == "C":
+    if shutil.which("cc"):
         client = [str(built(tmp_path)), *client]
     made = []
     (tmp_path / "app").mkdir()

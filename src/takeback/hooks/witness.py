@@ -47,6 +47,7 @@ _NEWEST = (
 _MOMENT = 5_000_000_000
 """Nanoseconds within which the same prompt, without an id, is the same event told twice."""
 _SECOND = 1_000_000_000
+_OF_LIKENESS = 4
 _SAFELY = FailingAs(TakebackError, "it could not be recorded")
 _BEGINS = (calls.SESSION_STARTS, calls.PROMPT, calls.GOES_ON, calls.BEFORE_TOOL)
 """What a session that ended goes on with; all else only matters if something is still open."""
@@ -303,14 +304,17 @@ def _delivery(call: "Call") -> str:
 
 
 def _likeness(call: "Call") -> str:
-    """What is the same in events that belong together and have no id of the agent; else empty."""
+    """What is the same in events that belong together and have no id of the agent; else empty.
+
+    Short, since it stays in the log when the words are forgotten: nobody can guess them by it.
+    """
     if call.kind == calls.PROMPT and not call.turn:
         said: Any = (call.prompt, call.cwd, call.transcript)
     elif call.kind in (calls.BEFORE_TOOL, calls.AFTER_TOOL) and not call.call:
         said = (call.tool, sorted(call.given.items()))
     else:
         return ""
-    return short_sha256(jsontext.dumps(said).encode()).hex()
+    return short_sha256(jsontext.dumps(said).encode()).hex()[:_OF_LIKENESS]
 
 
 def _is_the_same(
@@ -318,7 +322,7 @@ def _is_the_same(
 ) -> bool:
     """Whether a prompt without an id was told twice: as the newest turn, which did nothing yet."""
     del started
-    is_like = (request or "").startswith("hook ") and str(request).endswith(_likeness(call))
+    is_like = str(request).startswith("hook ") and str(request).endswith(" " + _likeness(call))
     return is_like and not steps and closed is None and abs(time.time_ns() - at) < _MOMENT
 
 
