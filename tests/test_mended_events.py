@@ -341,7 +341,7 @@ LARGE = 65 << 20
 
 def wide(said: Event, field: str, value: str) -> Iterator[bytes]:
     """An event with one field that is large, in front of all others, as the client sends it."""
-    yield b'{"' + field.encode() + b'": '
+    yield b'\n {"' + field.encode() + b'": '
     yield value.encode()
     yield b", " + json.dumps(said).encode()[1:]
 

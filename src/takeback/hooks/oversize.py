@@ -55,7 +55,7 @@ class _Reader:
     @property
     def is_complete(self) -> bool:
         """Whether the object began, ended and is small."""
-        return self._depth == 0 and self.made[:1] == b"{" and len(self.made) <= _MOST
+        return self._depth == 0 and self.made.lstrip()[:1] == b"{" and len(self.made) <= _MOST
 
     def read(self, piece: bytes) -> None:
         """The next piece."""
