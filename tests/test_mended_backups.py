@@ -103,19 +103,14 @@ COMMANDS = {
     "forget": (("forget", "secret", "--yes"),),
     "gc": (("gc", "--full"),),
     "doctor": (("doctor", "--repair"), ("gc",)),
-    "verify": (("verify",), ("gc",)),
     "checkpoint": (("checkpoint",), ("gc",), ("forget", "secret", "--yes")),
 }
 CASES = (
     ("checkpoints", "forget", False),
-    ("checkpoints", "checkpoint", False),
-    ("outside", "forget", False),
     ("outside", "forget", True),
-    ("outside", "doctor", False),
     ("outside", "checkpoint", False),
     ("merge", "gc", True),
     ("merge", "doctor", False),
-    ("merge", "verify", True),
     ("merge", "checkpoint", False),
 )
 

@@ -62,7 +62,7 @@ def store(tree: Path, home: Path) -> Path:
 
 
 NEEDED = {
-    "lock": ("checkpoint", "verify"),
+    "lock": ("checkpoint",),
     "upkeep": ("gc",),
     "ledger.db": ("log",),
     "ledger.db-journal": ("checkpoint",),
@@ -73,7 +73,6 @@ NEEDED = {
 CASES = [
     *((name, word, _fifo) for name, words in NEEDED.items() for word in words),
     ("lock", "checkpoint", _socket),
-    ("lock", "checkpoint", _folder),
     ("lock", "checkpoint", _link),
     ("ledger.db-wal", "log", _folder),
 ]
