@@ -212,7 +212,7 @@ def test_closing_waits_for_what_another_thread_does(tree: Path, home: Path) -> N
 
 # -- all at once -------------------------------------------------------------------------------
 
-ROUNDS = 3
+ROUNDS = 4
 WORKERS = 2
 
 
@@ -233,7 +233,7 @@ class Crowd:
             for number in range(WORKERS):
                 (self._tree / f"worker{number}").mkdir()
                 started.start(lambda name=f"worker{number}": self._work(name))  # type: ignore[misc]
-            for act in (self._tend, self._check, self._read):
+            for act in (self._tend, self._tend, self._check, self._read):
                 started.start(lambda act=act: self._again_and_again(act))  # type: ignore[misc]
 
     def _again_and_again(self, act: Callable[[], None]) -> None:
