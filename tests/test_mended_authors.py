@@ -218,6 +218,14 @@ def test_a_background_command_whose_start_was_lost(tree: Path) -> None:
     assert texts(tree) == {"a": "a\n", "b": "b\n"}
 
 
+def test_an_agent_of_which_nobody_heard_before(agent: Agent, tree: Path) -> None:
+    """Hooks that are installed in the middle of a turn hear an end only: no turn comes of it."""
+    shell = {"tool_name": "Bash", "tool_input": {"command": "make"}, "tool_use_id": "T9"}
+    agent.tell("PostToolUse", **shell, tool_response="")
+    with takeback.open(tree) as project:
+        assert project.log(all=True).turns == ()
+
+
 def test_a_reading_tool_whose_start_was_lost(agent: Agent, tree: Path) -> None:
     """It changes nothing: what changed meanwhile is yours."""
     call = lost(agent, "Read", {"file_path": str(tree / "a.txt")})

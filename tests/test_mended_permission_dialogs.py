@@ -18,9 +18,9 @@ from agents import MAIN, Agent, Codex, Tool
 from takeback.cli import app
 from talks import Claude, CodexTalk
 
-ANSWERED = 0.3
+ANSWERED = 0.25
 """Seconds from your last save to the answer; nobody is faster in two windows."""
-RAN = 100
+RAN = 80
 """Milliseconds that each command says it ran; less than that passes until its end is heard."""
 
 

@@ -227,10 +227,7 @@ class Witness:
 
     def _after_tool(self, session: Session, call: "Call") -> None:
         step = self._step_of(call) if call.call else self._step_like(session, call)
-        if step is None and call.call and tools.kind_of(call.tool) != terms.READ:
-            # The event before it was lost: somebody else had the lock for too long.
-            self._begin(session, call, missed=True)
-            step = self._step_of(call)
+        step = step or self._missed(session, call)
         began = call.began()
         if step is not None and began is not None:
             self._notes.recorder.begin_step(step.id, began)
@@ -247,6 +244,18 @@ class Witness:
         turn = self._turn_of(session, call)
         found = self._ledger.rows(_OPENED_FOR, (turn.id, _likeness(call))) if turn else []
         return Step(self._notes, found[0][0], turn.id) if turn and found else None
+
+    def _missed(self, session: Session, call: "Call") -> "Step | None":
+        """A call whose first event was lost, because somebody else had the lock for too long.
+
+        Without a turn nobody heard of this agent before, and nothing is known of what was there.
+        """
+        if not call.call or tools.kind_of(call.tool) == terms.READ:
+            return None
+        if self._turn_of(session, call) is None:
+            return None
+        self._begin(session, call, missed=True)
+        return self._step_of(call)
 
     def _batch_over(self, session: Session, call: "Call") -> None:
         """Calls that were refused tell no end of their own."""
