@@ -206,8 +206,9 @@ class Held:
 
     def _let_go(self) -> None:
         self._lock.back_to(self._depth)
-        self._thread = 0
-        self._lock.mutex.release()
+        if self._thread:
+            self._thread = 0
+            self._lock.mutex.release()
 
     def __del__(self) -> None:
         # Not for another thread, and not if it was taken once more since, which only that
