@@ -194,6 +194,19 @@ def test_roots_own_setuid_program_comes_back(tree: Path, project: Project) -> No
     assert _owned(tree / "su") == (0, 0, 0o6711)
 
 
+def test_setuid_is_for_the_owner_and_setgid_for_the_group(tree: Path, project: Project) -> None:
+    """A program in another group is setuid again, as its owner is the same, but not setgid."""
+    (tree / "both").write_text("#!\n")
+    os.chown(tree / "both", USER, 1)
+    (tree / "both").chmod(0o6755)
+    project.checkpoint()
+    with _turn(project):
+        (tree / "both").unlink()
+    report = project.undo()
+    assert _owned(tree / "both") == (USER, USER, 0o4755)
+    assert "`both`" in " ".join(report.problems)
+
+
 def test_root_leaves_nothing_of_its_own_in_a_users_store() -> None:
     """`sudo takeback` with the user's store is refused, and the user goes on."""
     with stage() as folder:

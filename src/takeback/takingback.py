@@ -133,7 +133,7 @@ class Restorer(SafePoints):
             saves = _saves_since(planned, plan, now)
             planned = planned or plan
             try:
-                now = self._capture_left_out(plan, now)
+                now = self._capture_left_out(plan, now, shut)
                 return self._apply(
                     plan, now, because, saves, keep_mtime=keep_mtime, request=request
                 )
@@ -193,12 +193,12 @@ class Restorer(SafePoints):
         look, at = self._host.outside().now, time.time()
         return planning.Planner(self._ledger, self._trees, now, self._folder, at, self._git, look)
 
-    def _capture_left_out(self, plan: Plan, now: "CheckpointRow") -> "CheckpointRow":
+    def _capture_left_out(self, plan: Plan, now: "CheckpointRow", shut: Shut) -> "CheckpointRow":
         """What a plan touches is captured first, whatever its size."""
         wanted = frozenset(c.path for c in plan.changes if c.before is not None and c.before.reason)
         if not wanted:
             return now
-        now = self._safety(rehash=True, wanted=wanted)
+        now = self._safety(rehash=True, wanted=wanted, modes=shut.modes)
         found = self._planner(now).now
         inside = [c for c in plan.changes if not c.outside and c.path not in wanted]
         # The plan knows nothing of what somebody saved between its look and this one.

@@ -25,6 +25,7 @@ from takeback.store.states import (
     is_state,
     kind_at,
     look_at,
+    mode_for,
     modes_of_folder,
     owner_at,
 )
@@ -129,9 +130,11 @@ class Restoring:
             op.owner = owner if owner != _own() else None
             if not op.is_in_place or op.before is None or op.after is None:
                 continue
-            more = op.after.mode & ~op.before.mode & SETUID
-            if op.after.kind == REGULAR and more and owner != self.trusted.get(op.path):
-                self._drop_setuid(op, op.after, op.after.mode & ~more, True)
+            if op.after.kind == REGULAR and owner is not None:
+                mode = mode_for(op.after.mode, owner, self.trusted.get(op.path))
+                mode |= op.after.mode & op.before.mode & SETUID  # as it is now
+                if mode != op.after.mode:
+                    self._drop_setuid(op, op.after, mode, True)
 
     def _owner_of(self, op: "Op", forward: bool) -> "Owner | None":
         """Whose what appears shall be: of who has what is there, else of who has the folder."""

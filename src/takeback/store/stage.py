@@ -13,10 +13,10 @@ import errno
 import os
 
 from takeback.model.staging import PREFIX
-from takeback.model.tree import FOLDER, LINK, REGULAR, SETUID
+from takeback.model.tree import FOLDER, LINK, REGULAR
 from takeback.store import fsops
 from takeback.store.content import LARGE, is_held_open
-from takeback.store.states import give, give_link, kind_at, look_at
+from takeback.store.states import give, give_link, kind_at, look_at, mode_for
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -128,9 +128,7 @@ class Stage:
     ) -> int:
         file = fsops.create(name, dir_fd=self.fd)
         try:
-            mode = entry.mode
-            if give(file, owner) != trusted:
-                mode &= ~SETUID
+            mode = mode_for(entry.mode, give(file, owner), trusted)
             if entry.size > LARGE:
                 for chunk in self._objects.stream(entry):
                     fsops.write(file, chunk)

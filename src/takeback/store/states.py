@@ -4,7 +4,7 @@ import errno
 import hashlib
 import os
 
-from takeback.model.tree import FOLDER, KIND, LINK, REGULAR
+from takeback.model.tree import FOLDER, KIND, LINK, REGULAR, SETUID
 from takeback.store import fsops
 
 TYPE_CHECKING = False
@@ -121,6 +121,13 @@ def give(fd: int, owner: "Owner | None") -> "Owner":
             return found.st_uid, found.st_gid
         found = os.fstat(fd)
     return found.st_uid, found.st_gid
+
+
+def mode_for(mode: int, owner: "Owner", trusted: "Owner | None") -> int:
+    """A mode; setuid only for the owner who is trusted, setgid only for that owner and group."""
+    if trusted is None or owner[0] != trusted[0]:
+        return mode & ~SETUID
+    return mode if owner == trusted else mode & ~0o2000
 
 
 def give_link(dir_fd: int, name: bytes, owner: "Owner | None") -> None:

@@ -8,7 +8,7 @@ from takeback.model.tree import FOLDER, LINK, REGULAR, SETUID
 from takeback.store import fsops
 from takeback.store.content import LARGE
 from takeback.store.descent import Descent
-from takeback.store.states import give, give_link, owner_at
+from takeback.store.states import give, give_link, mode_for, owner_at
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -84,10 +84,10 @@ class Extraction:
         if self._trusted is None:
             self._trusted = self._captured()
         path = b"/".join((*way, entry.name))
-        if owner == self._trusted.get(path):
-            return entry.mode & 0o7777
-        self.dropped.append(path)
-        return entry.mode & 0o1777
+        mode = mode_for(entry.mode, owner, self._trusted.get(path))
+        if mode != entry.mode:
+            self.dropped.append(path)
+        return mode & 0o7777
 
     def _write_file(self, fd: int, way: "tuple[bytes, ...]", entry: "Entry") -> None:
         file = fsops.create(entry.name, dir_fd=fd)
