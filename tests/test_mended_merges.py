@@ -9,7 +9,7 @@ from takeback.errors import ConflictError
 
 TEXT = b"".join(b"line %d\n" % number for number in range(12))
 BOM = b"\xef\xbb\xbf"
-FILES = 250
+FILES = 150
 
 
 def windows(text: bytes) -> bytes:

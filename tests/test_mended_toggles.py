@@ -116,7 +116,7 @@ def test_twenty_turns_in_one_file_are_toggled(work: Work) -> None:
     """So does it where all changed one file, and your own line in it stays each time."""
     turns_in_one_file(work, 20)
     toggle = Toggle(work, lambda: work.project.undo(whole_session=work.session.id), work.redo)
-    toggle.run(8, GROWTH)
+    toggle.run(6, GROWTH)
     work.project.undo(whole_session=work.session.id)
     plain = [f"line {number}\n" for number in range(80)]
     plain[2] = "mine\n"
@@ -142,7 +142,7 @@ def test_turns_that_are_put_back_one_by_one(work: Work) -> None:
         for turn in turns:
             work.redo(turn=turn)
 
-    Toggle(work, lambda: work.project.undo(whole_session=work.session.id), redo).run(5, 3)
+    Toggle(work, lambda: work.project.undo(whole_session=work.session.id), redo).run(4, 3)
 
 
 def test_a_turn_that_goes_on_after_many_toggles(work: Work) -> None:
