@@ -33,10 +33,12 @@ def _turn(tree: Path, home: Path, *names: str) -> None:
 
 
 def _undo_and_die(tree: Path, home: Path) -> None:
-    """Undo, and die when the first path has changed."""
+    """Undo, and die when two paths have changed."""
+    steps = []
 
     def strike(step: str, _args: tuple[object, ...]) -> None:
-        if step == "exchange":
+        steps.append(step)
+        if steps.count("exchange") == 2:
             fsops.hook = Moments(1, die).step
 
     def undo(_tell: Tell) -> None:
@@ -156,6 +158,7 @@ def test_a_frozen_file_stops_no_checkpoint(tree: Path, home: Path) -> None:
         assert "`a/one`" in said.err
         assert "--set-aside" in said.err
         assert ".takeback-stage" not in said.err
+        assert (tree / "b/two").read_text() == "new\n", "what can be brought back is"
         undo = history.command(tree, "undo", "--yes")
         assert undo.code == UnfinishedError.exit_code, undo.err
         assert "could not be taken back" in undo.err

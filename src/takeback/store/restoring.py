@@ -58,6 +58,7 @@ class Restoring:
         self._is_many = len({op.way for op in self.ops}) + sum(map(_is_mode, self.ops)) > SYNC_EACH
         """Whether it is cheaper to sync the whole disk than each folder, and each mode."""
         self._opened: set[bytes] = set()
+        self._failures: list[OSError] = []
         self.trusted: dict[bytes, Owner] = {}
         """Whose setuid programs were when they were captured."""
         self.dropped: list[bytes] = []
@@ -188,6 +189,8 @@ class Restoring:
             self._do(op, forward, self._set_folder_mode, op, forward)
         if self._is_many:
             fsops.syncfs(self.root)
+        if self._failures:
+            raise self._failures[0]
 
     def _do(self, op: "Op", forward: bool, what: "object", *args: object) -> None:
         """Do something at a path; if its folder was moved away meanwhile, it stays as it is."""
@@ -196,7 +199,10 @@ class Restoring:
         except OSError as problem:
             if problem.errno not in GONE:
                 problem.filename = self.named(op.path)
-                raise
+                if forward:
+                    raise
+                self._failures.append(problem)  # the others come back all the same
+                return
             if self._is_untouched(op, forward):
                 raise BlockedError(
                     f"somebody removed what was in `{os.fsdecode(self.stage.name)}`",
