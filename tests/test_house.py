@@ -13,6 +13,7 @@ import pytest
 
 import takeback
 from takeback import errors
+from takeback.store import events
 
 ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "src" / "takeback"
@@ -183,3 +184,10 @@ def test_every_module_can_be_imported() -> None:
     for path in MODULES:
         dotted = ".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts)
         importlib.import_module(dotted.removesuffix(".__init__"))
+
+
+def test_every_kind_of_event_is_known() -> None:
+    """A kind that is missing from the list would be taken for one of a newer program."""
+    public = [value for name, value in vars(events).items() if re.match("[A-Z]", name)]
+    kinds = {value for value in public if isinstance(value, str)}
+    assert kinds == set(events.KINDS)

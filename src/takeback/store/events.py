@@ -59,6 +59,8 @@ KINDS = (
     TURN_RESUMED,
     TURN_ENDED,
     STEP_STARTED,
+    STEP_ASKED,
+    STEP_BEGAN,
     STEP_DETACHED,
     STEP_ENDED,
     RESTORE_APPLIED,
@@ -75,6 +77,7 @@ KINDS = (
     CONVERSATION_REWOUND,
     CONVERSATION_COPIED,
     SESSION_TOLD,
+    HOOK_HANDLED,
 )
 """Every kind that this program knows; newer ones may write others."""
 
