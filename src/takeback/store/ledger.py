@@ -96,8 +96,11 @@ class Ledger:
                 raise self._unwritable  # an older format, which only a writer brings up to date
         return db
 
-    def try_again(self) -> None:
-        """Open it for writing, if that failed before; an OSError if it fails again."""
+    def require_writable(self) -> None:
+        """An OSError that says why, if the disk still takes no writes and this is a copy to read.
+
+        What was in the way may be gone: a process that lives long tries again each time.
+        """
         if self._unwritable is None:
             return
         try:
@@ -108,11 +111,6 @@ class Ledger:
         # Other threads that read a copy get a connection of their own, too.
         self._connections = Connections(self.path, self._connect)
         self._connections.use(db)
-
-    def require_writable(self) -> None:
-        """An OSError that says why, if the disk takes no writes and this is a copy to read."""
-        if self._unwritable is not None:
-            raise self._unwritable
 
     @property
     def _db(self) -> "Connection":

@@ -97,7 +97,7 @@ class Store:
                         fsops.discard(self.packs_dir + b"/" + name)
         except (BusyError, OSError):
             pass  # somebody is writing a pack, or there is no room for a lock
-        self.ledger.try_again()
+        self.ledger.require_writable()
 
     def publish(self, row: "CheckpointRow", before: "CheckpointRow | None") -> None:
         """Let the git view show a committed checkpoint. It follows the ledger, never leads."""
