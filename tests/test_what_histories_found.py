@@ -56,3 +56,29 @@ def test_a_redo_that_has_nothing_to_do_is_a_redo(work: Work) -> None:
     with pytest.raises(takeback.NothingToTakeBackError):
         work.redo()
     turn.end()
+
+
+def test_an_edit_under_a_name_that_another_session_gave(work: Work) -> None:
+    """One agent renames a file, another renames it again, the first edits it: both go back."""
+    text = "".join(f"line {number}\n" for number in range(20))
+    work.write(first_txt=text, other_txt="1\n")
+    work.project.checkpoint()
+    one, two = (work.project.session(name) for name in ("one", "two"))
+    turns = [session.turn("work", whole=False) for session in (one, two)]
+
+    def step(turn: takeback.Turn, old: str, new: str, text: str) -> None:
+        with turn.step("edit", {}, kind="edit", paths=[old, new]):
+            (work.tree / old).rename(work.tree / new)
+            (work.tree / new).write_text(text)
+
+    step(turns[0], "first.txt", "second.txt", text)
+    step(turns[1], "second.txt", "third.txt", text)
+    with turns[0].step("edit", {}, kind="edit", paths=["third.txt"]):
+        (work.tree / "third.txt").write_text("new\n" + text)
+    for turn in turns:
+        turn.end()
+    work.project.undo(turns[1].id)
+    assert work.text("second.txt") == "new\n" + text
+    work.project.undo(turns[0].id)
+    assert work.text("first.txt") == text
+    assert work.has_none("second.txt", "third.txt")

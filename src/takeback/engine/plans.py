@@ -168,7 +168,8 @@ class Draft(Wishes):
         it is, and only its content goes back; if it was deleted, it stays deleted.
         """
         old, new, left = move.old, move.new, move.new.runs[0][1]
-        now = self._now.at(new.path)
+        # Under a later name it may have been edited, too; that is taken back already.
+        now = self._planned(new.path)
         if self._now.at(old.path) is not None or is_unknown(now):
             return False
         if move.is_plain and not move.is_made and is_same(now, left):
