@@ -19,7 +19,7 @@ def overview(commands: "Iterable[Command]", screen: "Screen") -> None:
     screen.say()
     screen.say("Every command takes --json, -C DIR and --help, which shows examples.")
     screen.say("Exit codes: 0 done · 1 failed, nothing changed · 2 usage · 3 needs a decision ·")
-    screen.say("            4 store damaged · 130 interrupted")
+    screen.say("            4 store damaged · 5 half done · 130 interrupted")
 
 
 def show(command: "Command", screen: "Screen") -> None:
