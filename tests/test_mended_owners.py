@@ -226,3 +226,26 @@ def test_root_leaves_nothing_of_its_own_in_a_users_store() -> None:
         assert {path.stat().st_uid for path in (home, *home.rglob("*"))} == {USER}
         (tree / "file").write_text("1\n")
         in_own_world(checkpoint, plain=True)
+
+
+def test_root_makes_no_store_in_a_users_home() -> None:
+    """`sudo takeback` with the user's home and no store yet is refused; the user can make one."""
+    with stage() as folder:
+        folder.chmod(0o755)
+        home, tree = folder / "home", folder / "tree"
+        for path in (home, tree):
+            path.mkdir()
+            os.chown(path, USER, USER)
+        place = home / ".local/share/takeback"
+        for words in (("checkpoint",), ("install", "claude-code")):
+            said = history.command(tree, *words, TAKEBACK_HOME=str(place), HOME=str(home))
+            assert said.code == 1, said.err
+            assert "TAKEBACK_HOME" in said.err
+        assert not list(home.iterdir())
+
+        def checkpoint() -> None:
+            with takeback.open(tree, home=place) as project:
+                project.checkpoint()
+
+        in_own_world(checkpoint, plain=True)
+        assert place.stat().st_uid == USER

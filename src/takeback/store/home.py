@@ -96,6 +96,8 @@ class Home:
         while not os.path.lexists(path):
             missing.append(path)
             path = os.path.dirname(path)
+        if missing:
+            _require_own_place(path, self.path)
         for folder in reversed(missing):
             make_folder(folder)
         require_private(self.path)
@@ -224,6 +226,15 @@ def require_private(path: bytes) -> bool:
             hint=f"look who has been there, then close it: chmod 700 {shown}",
         )
     return True
+
+
+def _require_own_place(folder: bytes, path: bytes) -> None:
+    """An error if root would make a store in a user's folder, which locks that user out of it."""
+    if os.geteuid() == 0 != os.lstat(folder).st_uid:
+        raise UnsafeStoreError(
+            f"the store `{os.fsdecode(path)}` would be root's, in a folder of another user",
+            hint="run as that user, or set TAKEBACK_HOME to a folder of your own",
+        )
 
 
 def refuse_network(path: bytes) -> None:
