@@ -123,6 +123,28 @@ def test_twenty_turns_in_one_file_are_toggled(work: Work) -> None:
     assert work.text("file") == "".join(plain)
 
 
+def test_turns_are_toggled_while_you_edit_the_same_file(work: Work) -> None:
+    """A line that you change between two toggles makes neither of them, nor later ones, dearer."""
+    turns_in_one_file(work, 6)
+    mine = 0
+
+    def edit() -> None:
+        nonlocal mine
+        mine += 1
+        work.put("file", work.text("file").replace("line 3\n", f"mine {mine}\nline 3\n"))
+
+    costs = []
+    for _ in range(8):
+        edit()
+        costs.append(counted(lambda: work.project.undo(whole_session=work.session.id)))
+        assert "by turn" not in work.text("file")
+        edit()
+        work.redo()
+        assert all(f"by turn {number}\n" in work.text("file") for number in range(6))
+    assert all(f"mine {number}\n" in work.text("file") for number in range(1, mine + 1))
+    assert costs[-1] <= GROWTH * costs[1], costs
+
+
 def test_turns_of_which_something_is_left_are_toggled(work: Work) -> None:
     """Where a conflict is skipped each time, what is left is walked over; that is no explosion."""
     turns_on_their_own(work, 5)

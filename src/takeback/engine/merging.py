@@ -119,9 +119,9 @@ def merge_texts(base: bytes, ours: bytes, theirs: bytes, merge: "Merge") -> "tup
     """
     mark = _BOM if ours.startswith(_BOM) else b""
     sides = [text.removeprefix(_BOM) for text in (base, ours, theirs)]
-    plain = [_plain(text) for text in sides]
     data, clean = merge(*sides)
-    if not clean and plain != sides:
+    plain = sides if clean else [_plain(text) for text in sides]
+    if plain != sides:
         data, clean = merge(*plain)
         endings = _endings_of(ours) or {b"\n"}
         if clean or len(endings) > 1:

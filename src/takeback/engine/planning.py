@@ -14,7 +14,7 @@ from takeback.engine import (
 from takeback.engine.compare import Chosen, Saved, differences
 from takeback.engine.elsewhere import Elsewhere
 from takeback.engine.entries import folders_above, is_same, is_unknown
-from takeback.engine.merging import Clash, Merging, clashing
+from takeback.engine.merging import Clash, Kept, Merging, clashing
 from takeback.engine.moves import RenamedSince, moves, other_sides, renamed
 from takeback.engine.plans import Draft
 from takeback.engine.reverts import Changed, Reverts
@@ -46,8 +46,11 @@ if TYPE_CHECKING:
     from takeback.engine.stack import Item
     from takeback.model.jsontext import Json
     from takeback.model.plan import Conflict, Dependent
+    from takeback.model.tree import Entry
     from takeback.store.ledger import Ledger
     from takeback.store.rows import CheckpointRow
+
+    Known = Entry | None
 
 
 class Planner:
@@ -223,22 +226,38 @@ class Planner:
         return draft
 
     def _is_exact(self, taken: "list[Taken]", draft: Draft) -> bool:
-        """Whether every path is as it was left, and becomes what it was before all changes.
+        """Whether every path becomes what it was before all changes, but for what others did.
 
         What may be another session's is no part of the turns, so with it nobody can tell.
         """
         if self._with_shared:
             return False
-        for each in taken:
-            state = self.now.at(each.path)
-            for before, after in each.runs:
-                if not is_same(state, after) or is_same(before, after) or is_unknown(before):
-                    return False
-                state = before
-            wish = draft.wishes.get(each.path)
-            if wish is None or not is_same(wish.target, state):
+        renames = {path for each in taken if each.origins for path in (each.path, *each.origins)}
+        return all(self._goes_whole(each, draft, each.path in renames) for each in taken)
+
+    def _goes_whole(self, taken: "Taken", draft: Draft, is_renamed: bool) -> bool:
+        state = self.now.at(taken.path)
+        for before, after in taken.runs:
+            if is_same(before, after) or is_unknown(before):
                 return False
-        return True
+            if is_same(state, after):
+                state = before
+                continue
+            state = None if is_renamed else self._without(state, before, after)
+            if state is None:
+                return False
+        wish = draft.wishes.get(taken.path)
+        return wish is not None and is_same(wish.target, state)
+
+    def _without(self, state: "Known", before: "Known", after: "Known") -> "Known":
+        """A state without a change; None unless all of that was in it, and can be taken out."""
+        found = self._merging.outcome(after, before, state)
+        if before is None or after is None or isinstance(found, Clash | Kept):
+            return None
+        # Nothing is left of the change if it makes no difference to it what was done here.
+        rest = (self._merging.outcome(state, found, side) for side in (before, after))
+        one, other = (None if isinstance(side, Clash | Kept) else side for side in rest)
+        return found if one is not None and is_same(one, other) else None
 
     def _dependents(
         self, since: Since, draft: Draft, taken: "list[Taken]"
