@@ -96,6 +96,32 @@ def test_what_cannot_be_brought_back_is_named(tree: Path, home: Path) -> None:
     assert (tree / "b/two").read_text() == "new\n"
 
 
+def test_a_full_disk_at_the_last_look_is_told_as_what_it_is(tree: Path, home: Path) -> None:
+    """The same if the look after all changes fails: no part of the message says the opposite."""
+    _turn(tree, home, "a/one", "b/two")
+
+    def fail(step: str, _args: tuple[object, ...]) -> None:
+        if step == "exchange":
+            fsops.hook = late
+
+    def late(step: str, args: tuple[object, ...]) -> None:
+        if step == "create" and str(home) in os.fsdecode(args[0]):  # type: ignore[arg-type]
+            fsops.hook = None
+            os.rename(tree / "a", tree.parent / "moved")
+            raise OSError(28, "No space left on device", args[0])
+
+    with takeback.open(tree, home=home) as project:
+        fsops.hook = fail
+        try:
+            with pytest.raises(UnfinishedError, match="No space left on device") as told:
+                project.undo()
+        finally:
+            fsops.hook = None
+    assert "`a/one`" in str(told.value)
+    assert "nothing was changed" not in str(told.value)
+    assert "Errno" not in str(told.value)
+
+
 def test_a_new_file_in_a_folder_that_was_moved_is_named(tree: Path, home: Path) -> None:
     """So it is with a file that the undo had made there."""
     (tree / "a").mkdir()

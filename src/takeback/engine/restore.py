@@ -93,7 +93,7 @@ def carry_out(
                 # Begun anew: an interrupt may have left this one between any two steps.
                 roots.close()
                 roots = Roots(root, store.objects, row, is_way_back=True)
-                why = str(problem) or type(problem).__name__
+                why = _reason(problem)
                 _bring_back(store, roots, row, now, why)
                 _require_all_back(row, roots, problem, why)
                 raise
@@ -277,6 +277,12 @@ def _bring_back(store: "Store", roots: Roots, row: "Journal", now: int, why: str
         raise
     _clean(store, roots, row, late)
     return saved
+
+
+def _reason(problem: BaseException) -> str:
+    """Why a restore failed. What one of its looks says of itself is not true of all of it."""
+    told = problem.strerror if isinstance(problem, OSError) else str(problem)
+    return (told or "").removeprefix("nothing was changed: ") or type(problem).__name__
 
 
 def _where(row: "Journal", roots: Roots, problem: BaseException) -> str:
