@@ -12,6 +12,7 @@ from faults.harness import settle
 from moments import Moments, watched_by
 from takeback.errors import ConflictError
 from takeback.project import Project
+from takeback.store import fsops
 from takeback.store.states import State
 from test_restore_rules import hooked
 
@@ -167,3 +168,24 @@ def test_bytes_without_a_stamp_are_read_again(tree: Path, project: Project) -> N
     with watched_by(AtFirstLook(save)), pytest.raises(ConflictError, match="`a`"):
         project.undo()
     assert (tree / "a").read_text() == "NEW A\n"
+
+
+def test_what_was_kept_does_not_count_as_restored(tree: Path, project: Project) -> None:
+    """A file that somebody saved while the undo ran is told as kept, and not as restored, too."""
+    done = []
+
+    def save(step: str, _args: tuple[object, ...]) -> None:
+        done.append(step)
+        if done.count("exchange") == 2:
+            fsops.hook = None
+            (tree / "a").write_text("mine\n")
+
+    fsops.hook = save
+    try:
+        report = project.undo()
+    finally:
+        fsops.hook = None
+    assert (tree / "a").read_text() == "mine\n"
+    assert (tree / "b").read_text() == "old b\n"
+    assert [remark.path for remark in report.kept] == [b"a"]
+    assert [change.path for change in report.plan.changes] == [b"b"]

@@ -5,6 +5,7 @@ changed, so what a plan speaks of is in the store before it is touched: that is 
 checkpoint, and the way back.
 """
 
+import copy
 import os
 import time
 
@@ -248,8 +249,10 @@ class Restorer(SafePoints):
             os.close(root)
         self.has_restored = True
         after = looked[0].id if looked else str(getattr(self._ledger.newest(), "id", ""))
+        done = copy.copy(plan)
+        done.changes = tuple(change for change in plan.changes if change.path not in finish.kept)
         report = Report(
-            plan,
+            done,
             id=id,
             before=now.id,
             after=after,
