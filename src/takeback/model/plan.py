@@ -122,9 +122,9 @@ class Plan:
     that is taken back or the undo that is; a rollback has neither. `dependents` are later turns
     that build on what is taken back. `is_newest` tells that it is the one that a bare
     `undo` or `redo` means, `is_exact` that an undo leaves nothing of its turns: each of their files
-    becomes what it was before them, but for what others changed in it. `conflicts` are
-    paths that others changed since: nothing is done until somebody decides. `kept` stay because they are not part
-    of what is taken back, `skipped` because nobody knows what they held, `shared` because they
+    becomes what it was before them, but for what others changed in it. `conflicts` are paths that
+    others changed since: nothing is done until somebody decides. `kept` stay because they are not
+    part of what is taken back, `skipped` because nobody knows what they held, `shared` because they
     may be somebody else's. `doubts` need consent; `stays` is what no restore takes back. `goal` is
     what a rollback goes back to as the log keeps it: `before ID`, `after ID`, or nothing.
     """
