@@ -39,7 +39,7 @@ def left_alone(row: "Damaged") -> str:
 def stuck(row: "Journal") -> str:
     """What is said of a restore that could not be taken back yet."""
     what = f"{row.called} was interrupted and could not be taken back yet"
-    return f"{what}, at {shown(row.paths)}; {HOW}"
+    return f"{what}; it is about {shown(row.paths)}; {HOW}"
 
 
 def shown(paths: "Sequence[bytes]") -> str:
