@@ -12,22 +12,27 @@ if TYPE_CHECKING:
     import re
     from collections.abc import Callable, Iterable, Sequence
 
-_PASSWORDS = ("password", "passwort", "passwd", "passphrase", "passcode", "pwd", "identified by")
+_PASSWORDS = (
+    "password", "passwort", "passwd", "passphrase", "passcode", "pwd", "identified by", "kennwort",
+    "contraseña", "mot de passe", "senha",
+)  # fmt: skip
 _SHORT_NAMES = ("pass", "pw", "rootpw")
 _HINTS = (
-    "pass", "pw", "secret", "token", "key", "credential", "bearer", "basic ", "authorization", "://",
-    "mysql", "mariadb", "curl", "wget", "identified",
+    "pass", "pw", "secret", "token", "key", "cred", "bearer", "basic ", "authorization", "://",
+    "mysql", "mariadb", "curl", "wget", "identified", "kennwort", "contraseña", "senha",
 )  # fmt: skip
 _NAMED = r"""(?xi)
     (?P<name> passwor[dt] | passwd | passphrase | passcode | pwd | secret | token
-      | api[_\ -]?key | key | credential | (?<![a-z])pass(?![a-z]) | (?<![a-z])(?:root)?pw(?![a-z])
+      | kennwort | contraseña | mot\ de\ passe | senha
+      | api[_\ -]?key | key | credentials? | (?<![a-z])creds?
+      | (?<![a-z])pass(?![a-z]) | (?<![a-z])(?:root)?pw(?![a-z])
       | identified[ ]by )
     (?P<more> [0-9]{0,3}+ (?: [_.-][a-z0-9]{1,12}+ ){0,2}+ )
     (?P<mark> \\{0,4}+ ["'`]? \]?
       (?: \?? [ \t]{0,8} : [ \t]{0,8} [&A-Za-z_][\w.<>|?[\]]{0,30}+ [ \t]{1,8}+ = [ \t]{1,8}+
-      | [ \t]{0,8}+ (?: := | => | == | = | : ) [ \t]{0,8}+
+      | [ \t]{0,8}+ (?: := | => | -> | → | == | = | : ) [ \t]{0,8}+
       | [ \t]{1,8}+ (?: (?: is | to | was | as | (?: should | must | will ) [ ] be )
-        [ \t]{1,8}+ )?+ ) )
+        :?+ [ \t]{1,8}+ )?+ ) )
     (?P<quote> \\{0,4}+ ["'`] )?+
 """
 """A word that announces a secret, and what stands between the two. Nothing in it can go back
@@ -69,12 +74,39 @@ _USER_OPTION = (
 )
 _DATABASES = ("mysql", "mariadb")
 _FETCHERS = ("curl", "wget")
+_PROGRAMS = (
+    "redis-cli", "login", "zip", "mongo", "sqlcmd", "ldap", "useradd", "usermod", "7z", "rar",
+    "sudo", "passwd", "cryptsetup", "openssl",
+)  # fmt: skip
+_PROGRAM_OPTION = r"""(?x)
+    (?P<head> (?<![\w.-])
+      (?: redis-cli \b [^|;&\n]{0,200}? [ \t] -a
+        | (?: (?: docker | podman | nerdctl | buildah | skopeo | crane | helm [ ] registry
+            | az | az [ ] acr | oc | cf ) [ ] login
+          | mongo\w*+ | user(?:add|mod) ) \b [^|;&\n]{0,200}? [ \t] -p
+        | (?: (?:un)?zip | sqlcmd ) \b [^|;&\n]{0,200}? [ \t] -P
+        | openssl \b [^|;&\n]{0,200}? [ \t] -k
+        | htpasswd [ \t]++ -\w*b\w*+ [ \t]++ \S{1,200}+ [ \t]++ \S{1,100}+
+        | ldap[a-z]{1,12}+ \b [^|;&\n]{0,200}? [ \t] -w )
+      [ \t]{1,4}+ ["']?
+    | (?<![\w.-]) (?: 7z[ar]? | (?:un)?rar ) \b [^|;&\n]{0,200}? [ \t] -h?p["']? )
+    (?P<value> (?! \$[A-Z_{(] | [<*-] | \d{1,5}: ) [^\s"'|;&]{1,200}+ )
+"""
+_PIPED = r"""(?x)
+    (?P<head> \b(?:echo|printf) [ \t]++ (?: -[a-z]++ [ \t]++ )?+ ["']?
+      (?: [\w.-]{1,64}+ : )?+ )
+    (?P<value> (?! \$[A-Z_{(] | [<*] ) [^\s"'|]{1,100}+ )
+    (?= ["']? [ \t]*+ \| [ \t]*+ (?: sudo [ \t]++ )?+
+      (?: -\w*S | chpasswd | passwd | cryptsetup | \w{1,20}+ [ \t]++ login ) \b )
+"""
+"""`echo ana:x | chpasswd`: what gets a password from its input."""
 _CUT = r"(?P<head>\b(?:A[KS]IA|gh[opsru]_|github_pat_|glpat-|[rs]k_(?:live|test)_|sk-|xox[a-z]-|npm_|pypi-|AIza|eyJ|hf_|SG\.|shp(?:at|ca|pa|ss)_|do[opr]_v1_))[0-9A-Za-z_.-]{6,}+(?=\u2026|\Z)"  # noqa: E501
 """A token of which the end was cut off when it was stored."""
 
 _NO_VALUES = frozenset(
     "none null nil true false undefined str string int bytes bool object any required optional"
-    " empty missing here there changeme example xxx yes no is not was are and or for".split()
+    " include omit same-origin empty missing here there changeme example xxx"
+    " yes no is not was are and or for".split()
 )
 _ABOUT = frozenset(
     "name names id ids file files path dir count type kind arn ref url uri length len size ttl"
@@ -104,8 +136,8 @@ _OBJECTS = (
 ).split()
 _DIVIDED = str.maketrans("-.", "__")
 _PATHS = ("/", "./", "../", "~/")
+_GIVES = ("=", ":=", "=>", "->", "→", ":")
 _SHORTEST = 4
-_LONG_NAME = 8
 _LONG_ENOUGH = 16
 _LONG_AS_ANY_KEY = 20
 _VARIED = 8
@@ -150,6 +182,8 @@ def without_secrets(text: str) -> str:
     lower = shown.lower()
     if any(hint in lower for hint in _HINTS):
         shown = _without_values(shown)
+    if any(program in lower for program in _PROGRAMS):
+        shown = _without_typed(shown)
     if "@" in shown and ":" in shown:
         shown = _without_accounts(shown)
     if secrets.may_hold_cut_token(shown):
@@ -211,6 +245,14 @@ def _masked(found: "re.Match[str]") -> str:
     return found["head"] + _MASK
 
 
+def _without_typed(text: str) -> str:
+    """Without passwords that programs get as a short option or from their input."""
+    import re
+
+    text = re.sub(_PROGRAM_OPTION, _masked, text)
+    return re.sub(_PIPED, _masked, text) if "|" in text else text
+
+
 def _without_accounts(text: str) -> str:
     import re
 
@@ -254,8 +296,9 @@ def _without_header(found: "re.Match[str]") -> str:
 
 def _is_secret(value: str, found: "re.Match[str]", after: str) -> bool:
     name, mark = found["name"].lower(), found["mark"].strip("\"'`\\]? \t")
-    mark = "=" if mark.endswith(" =") else mark  # behind a type
-    if not value or _stands_for_a_value(value, name):
+    # Behind a type, or "the password is: x".
+    mark = "=" if mark.endswith(" =") else mark[-1:] if mark.endswith(("s:", "o:", "e:")) else mark
+    if not value or _stands_for_a_value(value, found):
         return False
     is_about = not _ABOUT.isdisjoint(found["more"].lower().translate(_DIVIDED).split("_"))
     # Words in backquotes are names of things: "the password `field`".
@@ -265,20 +308,34 @@ def _is_secret(value: str, found: "re.Match[str]", after: str) -> bool:
         return _is_password(value, mark, after, is_sure=is_flag or has_quote)
     if name in _SHORT_NAMES and not is_about:
         is_close = mark in ("=", ":") and not found["mark"].endswith(" ")
-        is_long = len(value) > _SHORTEST and (is_close or is_flag)
-        return bool(mark or is_flag) and (has_quote or is_long or _is_mixed(value))
-    is_named = (
-        name not in ("key", *_SHORT_NAMES) and not is_about and mark in ("=", ":=", "=>", ":")
-    )
-    if is_named and len(value) >= _LONG_NAME and _is_mixed(value) and not value.startswith(_PATHS):
+        # "pass=12" counts tests.
+        is_long = len(value) >= _SHORTEST or not value.isdigit()
+        is_given = is_long and (is_close or is_flag or (name != "pass" and bool(mark)))
+        return bool(mark or is_flag) and (has_quote or is_given or _is_mixed(value))
+    is_named = name not in ("key", *_SHORT_NAMES) and not is_about and mark in _GIVES
+    if is_named and _is_given(value, found, after, has_quote=has_quote):
         return not _is_hash(value.lower()) or name != "token"
     may_be_hash = name == "key" or not (mark or is_flag)
     return _is_random(value) and not (may_be_hash and _is_hash(value.lower()))
 
 
+def _is_given(value: str, found: "re.Match[str]", after: str, *, has_quote: bool) -> bool:
+    """Whether what follows `token=` or `secret:` is one; in doubt it is."""
+    if value.startswith(_PATHS) or (value.isdigit() and not has_quote):
+        return False
+    if has_quote or _is_mixed(value):
+        return True
+    mark = found["mark"]
+    if mark.rstrip().endswith(":"):
+        # Words go on after a word; a value stands alone.
+        return after not in (" ", "\t") and value[-1:] not in ".!?"
+    # With blanks around it is code: "token = match".
+    return not mark.endswith((" ", "\t"))
+
+
 def _is_password(value: str, mark: str, after: str, *, is_sure: bool) -> bool:
     """Whether what follows `password` is one; in doubt it is."""
-    if is_sure or mark in ("=", ":=", "=>"):
+    if is_sure or (mark in _GIVES and mark != ":"):
         return True
     value = value.rstrip(":,") or value
     is_odd = _is_mixed(value) or value[1:] != value[1:].lower() != value[1:].upper()
@@ -289,19 +346,23 @@ def _is_password(value: str, mark: str, after: str, *, is_sure: bool) -> bool:
         return False
     if not mark:
         is_odd = is_odd and any(map(str.isdigit, value)) and len(value) > _SHORTEST + 1
+        is_odd = is_odd or value.rstrip(".!?").isdigit()
     return is_odd and len(value) >= _SHORTEST
 
 
-def _stands_for_a_value(value: str, name: str) -> bool:
+def _stands_for_a_value(value: str, found: "re.Match[str]") -> bool:
     """Whether it is a placeholder, a type, or code that gets the value from somewhere."""
     import re
 
+    name = found["name"].lower()
     bare = value.lower().rstrip(".!?:,")
     is_folder = name == "pwd" and value.startswith(_PATHS)
     if is_folder or bare in _NO_VALUES or bare == name or re.fullmatch(_PLACEHOLDER, value):
         return True
     if re.fullmatch(_CODE, value) and ("(" in value or "[" in value or _is_attribute(value)):
         return True
+    if found["name"].isupper() and found["mark"] == "=":
+        return False  # a variable of a shell, and no code
     is_other_name = any(word in bare for word in (*_PASSWORDS, "secret", "token", "_key"))
     return is_other_name and bare not in _PASSWORDS and _is_identifier(value)
 
