@@ -377,6 +377,8 @@ class Ledger:
     def _begin(self) -> None:
         self.require_writable()
         fsops.sql(self._db, "BEGIN IMMEDIATE")
+        # What a transaction appended that failed is not where the ledger ends.
+        self._appended = self.end
         try:
             # A newer program may have brought it up to date since it was opened here.
             schema.refuse_newer(self._db)
