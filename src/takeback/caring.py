@@ -55,7 +55,7 @@ class Caring(Capturing):
             raise UsageError(
                 f"`{by}` is nothing to count by", hint="`session`, `agent`, `path` are"
             )
-        with FailingAs(TakebackError, "the store could not be read"), self._store.tending():
+        with FailingAs(TakebackError, "the store could not be read"), self._store.reading():
             objects = self._store.reader()
             try:
                 with self.ledger.snapshot() as ledger:

@@ -2,7 +2,8 @@
 
 Packs never change, and the ledger is read as of one moment, so most of it needs no lock:
 checkpoints go on meanwhile. Only what is compared with files that change, and what can be put
-right, is done with the lock held, at the end.
+right, is done with the lock held, at the end. On a disk that takes no writes there is no lock to
+be had: then everything is looked at, and nothing put right.
 """
 
 from takeback.engine import aside
@@ -10,6 +11,7 @@ from takeback.errors import DamagedStoreError, TakebackError, UnfinishedError
 from takeback.model.tree import FOLDER
 from takeback.model.values import Damage, Verification
 from takeback.store import journal, view
+from takeback.store.failures import is_no_writes
 from takeback.store.gitobjects import BLOB
 from takeback.store.packread import PackFile
 from takeback.store.store import size_of
@@ -43,9 +45,9 @@ def verify(
     """
     check = _Check(store, progress)
     # Whatever a process that died left is cleaned up first.
-    check.with_lock(held, lambda: check.mend(mend))
+    check.with_lock(held, lambda: check.mend(mend), is_needed=mend is not None)
     # Who puts packs in order waits until all have been read, and the other way round.
-    with store.tending(_PATIENCE):
+    with store.reading(_PATIENCE):
         return check.run(held)
 
 
@@ -59,6 +61,7 @@ class _Check:
         self.strong: dict[bytes, bytes | None] = {}
         """The SHA-256 of every sound blob; None for trees and commits."""
         self.repaired: list[str] = []
+        self.can_mend = True
         self._below: dict[Key, list[Key]] = {}
         self._sound: list[tuple[int, bytes]] = []
 
@@ -89,11 +92,18 @@ class _Check:
         """Add one damage to the list."""
         self.damage.append(Damage(what, checkpoints))
 
-    def with_lock(self, held: "Callable[[], Held]", act: "Callable[[], None]") -> None:
+    def with_lock(
+        self, held: "Callable[[], Held]", act: "Callable[[], None]", *, is_needed: bool = False
+    ) -> None:
         """Do something with the lock held; a restore that cannot be taken back yet is damage."""
         try:
             with held():
                 act()
+        except OSError as problem:
+            if is_needed or not is_no_writes(problem):
+                raise
+            self.can_mend = False
+            act()
         except UnfinishedError as problem:
             if all(str(problem) != damage.what for damage in self.damage):
                 self.note(str(problem))
@@ -167,11 +177,13 @@ class _Check:
         for number, path in self._sound:
             with PackFile(path) as pack:
                 what = "" if pack.is_gone() else pack.index_problem()
-                if what:
+                if what and not self.can_mend:
+                    self.note(f"pack {number}: {what}")
+                elif what:
                     pack.rewrite_index()
                     self.repaired.append(f"pack {number}: {what}; made again")
         try:
-            self.repaired += self._store.mend_view()
+            self.repaired += self._store.mend_view() if self.can_mend else ()
             for what in (*self._store.check_view(), *self._store.check_anchor()):
                 self.note(what)
         except TakebackError as problem:

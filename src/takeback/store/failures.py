@@ -25,6 +25,14 @@ _HINTS = {
 }
 
 
+_NO_WRITES = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
+
+
+def is_no_writes(problem: OSError) -> bool:
+    """Whether the disk takes no writes; reading goes on."""
+    return problem.errno in _NO_WRITES
+
+
 def hint(problem: OSError) -> str:
     """What to do about an error of the system."""
     return _HINTS.get(problem.errno or 0, "")

@@ -24,6 +24,7 @@ from takeback.store.sqlite import DatabaseError
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
+    from contextlib import AbstractContextManager
 
     from takeback.store.objects import Objects
     from takeback.store.packwrite import PackWriter, SealedPack
@@ -73,6 +74,23 @@ class Store:
         that nothing refers to yet: nobody takes them for litter meanwhile.
         """
         return Held(self.upkeep, patience=patience)
+
+    def reading(self, patience: float = PATIENCE) -> "AbstractContextManager[object]":
+        """For a `with` block in which nobody puts packs in order; nothing of ours is written.
+
+        Nobody does so on a disk that takes no writes, so there it needs no lock.
+        """
+        from contextlib import ExitStack
+
+        from takeback.store.failures import is_no_writes
+
+        held = ExitStack()
+        try:
+            held.enter_context(self.tending(patience))
+        except OSError as problem:
+            if not is_no_writes(problem):
+                raise
+        return held
 
     def reader(self) -> "Objects":
         """Objects of one's own, so that threads do not close each other's packs."""
