@@ -40,6 +40,9 @@ READS = [
     ["extract", "@~1", OUT],
     ["keep"],
     ["usage"],
+    ["usage", "--by", "session"],
+    ["verify"],
+    ["verify", "--json"],
     ["projects"],
     ["config"],
     ["config", "--json"],
@@ -56,9 +59,8 @@ WRITES = [
     ["undo", "@~1", "--yes", "--json"],
     ["redo"],
     ["rollback", "@~2", "--yes"],
-    ["verify"],
     ["keep", "@"],
-    ["usage", "--by", "session"],
+    ["verify", "--set-aside"],
     ["gc", "--dry-run"],
     ["gc"],
     ["gc", "--to-size", "1"],
@@ -232,6 +234,39 @@ def _collect(tree: Path, what: str) -> None:
         assert said(["checkpoint"])[0] == 0
         assert said(["verify"])[0] == 0
         assert "prompt by hook" in said(["log", "--all"])[1]
+
+
+@needs_mounts
+def test_what_a_disk_that_gets_full_stops_names_the_place(tree: Path) -> None:
+    """A forget that stops half-way names the place and the disk, and goes on when there is room.
+
+    Tries to begin a new history that fail leave no more than one empty store behind.
+    """
+    in_own_world(lambda: _stop_half_way(tree), mounts=True)
+
+
+def _stop_half_way(tree: Path) -> None:
+    with small_disk(tree, "size=3m") as disk:
+        told = ""
+        for pages in range(20, 200, 12):
+            fill(disk)
+            with (disk / "filler").open("r+b") as filler:
+                filler.truncate(filler.seek(0, os.SEEK_END) - 4096 * pages)
+            code, told = said(["forget", "n0.txt", "--yes"])
+            assert (code in (0, 1, 5), "bug" in told) == (True, False), told
+            if "not finished" in told or not code:
+                break
+        assert "forgetting is not finished: " in told
+        assert str(disk / "home/projects") in told.partition("\n\nhint: ")[0]
+        assert "delete some files on that disk; the next `takeback` command" in told
+        fill(disk)
+        for _ in range(5):
+            assert said(["relocate", "--new"])[0] == 1
+        assert len([*disk.glob("home/projects/*")]) <= 2
+        (disk / "filler").unlink()
+        assert said(["forget", "--continue"])[0] == 0
+        assert said(["verify"])[0] == 0
+        assert said(["show", "@~1", "n0.txt"])[0] == 2
 
 
 @pytest.mark.parametrize("words", [["log"], ["log", "--all"], []])

@@ -143,7 +143,8 @@ def _begin_anew(place: Home, here: bytes) -> Root:
             f"`{os.fsdecode(here)}` is inside project `{above.id}`, which covers it",
             hint="no two projects cover one file; work with the one above",
         )
-    root = identity.root_at(ids.from_entropy(os.urandom(8)), here)
+    # What a full disk left of an earlier try is used again, so that it does not pile up.
+    root = identity.root_at(place.unclaimed() or ids.from_entropy(os.urandom(8)), here)
     stores.create(place.store_path(root.id))
     return root
 

@@ -24,7 +24,7 @@ from takeback.errors import (
     UnknownReferenceError,
 )
 from takeback.model.forget import Forgotten
-from takeback.store import events, forgetting, fsops, journal, packmerge, view
+from takeback.store import events, failures, forgetting, fsops, journal, ledgercopy, packmerge, view
 from takeback.store.events import NewEvent
 from takeback.store.rows import pack_facts
 from takeback.store.sqlite import DatabaseError
@@ -274,8 +274,14 @@ class Forgetting:
         return again
 
     def _unfinished(self, problem: BaseException) -> UnfinishedError:
-        why = problem.strerror if isinstance(problem, OSError) else problem
+        why, first = str(problem), ""
+        if isinstance(problem, DatabaseError):
+            problem = ledgercopy.reason(self._store.ledger.path, problem)
+        if isinstance(problem, OSError):
+            place = failures.named(problem.filename2 or problem.filename or self._store.path)
+            why, first = f"{problem.strerror} (`{place}`)", failures.hint(problem)
+        goes_on = "the next `takeback` command goes on with it, or `takeback forget --continue`"
         return UnfinishedError(
             f"forgetting is not finished: {why}",
-            hint="the next `takeback` command goes on with it, or `takeback forget --continue`",
+            hint=f"{first.removesuffix(', and try again')}; {goes_on}" if first else goes_on,
         )

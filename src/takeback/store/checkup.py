@@ -3,6 +3,7 @@
 import os
 import stat
 
+from takeback.model.counting import count
 from takeback.model.findings import ERROR, NOTE, WARNING, Finding, Part
 from takeback.store import fsops, mounts, removal
 from takeback.store.home import parse_line, read_small
@@ -129,7 +130,7 @@ def _below(path: bytes) -> "Iterator[bytes]":
 def registry(home: "Home") -> Part:
     """That the registry says of each project what its store says."""
     known = {root.id: root.line() for root in home.roots_from_stores()}
-    part = Part("registry", f"{len(known)} projects")
+    part = Part("registry", count(len(known), "project"))
     lines = [line for line in read_small(home.path + b"/registry").split(b"\n") if line]
     listed = {root.id: root.line() for root in map(parse_line, lines) if root is not None}
     advice = "`takeback doctor --repair` makes it again from the stores"

@@ -15,7 +15,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from takeback.store.sqlite import Connection
 
-_UNWRITABLE = frozenset((8, 10, 13, 14))
+_FULL = 13
+_UNWRITABLE = frozenset((8, 10, _FULL, 14))
 """SQLITE_READONLY, SQLITE_IOERR, SQLITE_FULL, SQLITE_CANTOPEN."""
 _MAGIC = 0x377F0682
 _HEAD, _FRAME = 32, 24
@@ -41,7 +42,8 @@ def reason(path: bytes, problem: Exception) -> OSError:
         return OSError(errno.EROFS, "the disk is read-only", shown)
     if found.f_files and not found.f_favail:
         return OSError(errno.ENOSPC, "the disk has no inodes left", shown)
-    if found.f_bavail * found.f_frsize < _LITTLE:
+    is_full = (getattr(problem, "sqlite_errorcode", None) or 0) & 0xFF == _FULL
+    if is_full or found.f_bavail * found.f_frsize < _LITTLE:
         return OSError(errno.ENOSPC, "the disk is full", shown)
     if not os.access(folder, os.W_OK) or not os.access(path, os.W_OK):
         return OSError(errno.EACCES, "you may not write there", shown)
