@@ -320,6 +320,27 @@ def test_a_store_that_was_removed_by_hand_is_no_traceback(
     assert picture(tree) == before
 
 
+@pytest.mark.parametrize("words", [["bogus"], ["bogus", "--json"], ["log", "--json"], ["log"]])
+@pytest.mark.usefixtures("home")
+def test_nobody_who_listens_is_no_traceback(tree: Path, words: list[str]) -> None:
+    """Where the answer or the error cannot be written, the exit code tells, and no traceback."""
+    with takeback.open(tree) as project:
+        project.checkpoint()
+    command = [sys.executable, "-I", "-m", "takeback", *words]
+    for is_full in (False, True)[: 1 + os.path.exists("/dev/full")]:
+        for is_one in (False, True):
+            reader, writer = os.pipe()
+            os.close(reader)
+            with open("/dev/full" if is_full else writer, "w", closefd=True) as deaf:
+                both = deaf if is_one else subprocess.PIPE
+                done = subprocess.run(command, cwd=tree, stdout=deaf, stderr=both, check=False)
+            if is_full:
+                os.close(writer)
+            assert b"Traceback" not in (done.stderr or b"")
+            wanted = (2,) if "bogus" in words else (1,) if is_full else (0,)
+            assert done.returncode in wanted, (is_full, is_one, done.stderr)
+
+
 BROKEN = """
 import runpy, sys, time
 time.localtime = {}.pop

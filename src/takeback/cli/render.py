@@ -167,8 +167,13 @@ class Screen:
                 "hint": _as_unicode(self.masker.words(problem.hint)),
                 "exit_code": problem.exit_code,
             }
-            self.data({**said, **(more or {})})
-            return
+            try:
+                self.data({**said, **(more or {})})
+                return
+            except BrokenPipeError:
+                return  # whoever read our output has gone; the exit code still tells
+            except TakebackError:
+                pass  # it is told to people, then
         mark = self._mark("error:", "red", "bold")
         _put(sys.stderr, f"{mark} {safe_line(self.masker.words(str(problem)))}\n")
         if problem.hint:
@@ -299,11 +304,11 @@ def _put(stream: "TextIO | None", text: str) -> None:
             encoding = stream.encoding or "ascii"
             stream.write(text.encode(encoding, "backslashreplace").decode(encoding))
         stream.flush()
-    except BrokenPipeError:
-        raise
     except OSError as problem:
         if stream is sys.stderr:
             return  # there is nowhere left to say so
+        if isinstance(problem, BrokenPipeError):
+            raise
         raise TakebackError(
             f"the answer could not be written: {problem.strerror}",
             hint="what was asked for may be done all the same; `takeback` shows where you are",
