@@ -125,6 +125,28 @@ def test_mistakes_get_an_error_that_says_what_to_do(
     assert (said.out, message in said.err, hint in said.err) == ("", True, True)
 
 
+def test_hints_can_be_followed(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No hint says that a home folder becomes a project; of a command's options its help tells."""
+    folder = tmp_path / "somebody"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    assert app.main(["log"]) == 2
+    assert "`takeback checkpoint` makes it one" in capsys.readouterr().err
+    monkeypatch.setenv("HOME", str(folder))
+    assert app.main(["log"]) == 2
+    assert "go into a folder with your work" in capsys.readouterr().err
+    assert app.main(["log", "--bogus"]) == 2
+    assert "see `takeback log --help`" in capsys.readouterr().err
+    gone = folder / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    assert app.main(["log"]) == 2
+    assert "the current folder is gone" in capsys.readouterr().err
+
+
 def test_labels_and_references_may_hold_any_bytes(capsys: pytest.CaptureFixture[str]) -> None:
     """What the shell passed on that is no text neither fails nor breaks JSON."""
     made = as_json(capsys, "checkpoint", "-m", os.fsdecode(b"label \xff"))

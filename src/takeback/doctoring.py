@@ -73,7 +73,8 @@ class Doctor:
     def _others(self, id: "str | None", now: float) -> "Iterator[Part]":
         """The stores of other projects, as they look from outside."""
         others = [each for each in inventory.stores(self._home, int(now * 1e9)) if each.id != id]
-        part = Part("others", f"{count(len(others), 'other store')} can be opened")
+        said = f"{count(len(others), 'other store')} can be opened" if others else "there are none"
+        part = Part("others", said)
         for each in others:
             if each.health in (known.DAMAGED, known.CLOSED, known.NEWER):
                 root = os.fsdecode(each.root) if each.root is not None else "?"

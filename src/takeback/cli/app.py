@@ -140,7 +140,16 @@ def load(name: str) -> "Module":
 
 def folder(given: "Arguments") -> bytes:
     """The folder to work on."""
-    return os.fsencode(given.get("C") or ".")
+    chosen = given.get("C")
+    if not chosen:
+        try:
+            os.getcwd()
+        except FileNotFoundError:
+            raise UsageError(
+                "the current folder is gone",
+                hint="go into a folder that is there, or name one with -C DIR",
+            ) from None
+    return os.fsencode(chosen or ".")
 
 
 def _help(rest: "list[str]", screen: Screen) -> int:

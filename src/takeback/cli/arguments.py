@@ -121,7 +121,7 @@ def parse(command: Command, argv: "Sequence[str]") -> Arguments:
         if option is None:
             raise UsageError(
                 f"`{command.name or 'takeback'}` has no option `{flag}`",
-                hint=_similar(flag, options),
+                hint=_similar(flag, options, command.name),
             )
         found.values[option.name] = _value(option, flag, inline, words)
     if not found.has("help"):
@@ -185,8 +185,8 @@ def _check_operands(command: Command, found: Arguments) -> None:
         raise UsageError(f"`{command.name}` needs {command.operands[-1]}", hint=usage)
 
 
-def _similar(word: str, known: "dict[str, Option]") -> str:
+def _similar(word: str, known: "dict[str, Option]", name: str) -> str:
     import difflib
 
     close = difflib.get_close_matches(word, list(known), n=1)
-    return f"did you mean `{close[0]}`?" if close else "see `takeback --help`"
+    return f"did you mean `{close[0]}`?" if close else f"see `{f'takeback {name}'.rstrip()} --help`"

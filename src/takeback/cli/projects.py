@@ -4,7 +4,7 @@ import os
 
 import takeback
 from takeback import environment
-from takeback.errors import UsageError
+from takeback.errors import TakebackError, UsageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,10 +30,19 @@ def existing(path: bytes, screen: "Screen") -> "Project":
     project = find(path, screen)
     if project is None:
         where = os.fsdecode(os.path.realpath(path))
-        raise UsageError(
-            f"`{where}` is not in a project yet", hint="`takeback checkpoint` makes it one"
-        )
+        raise UsageError(f"`{where}` is not in a project yet", hint=_how_to_begin(path))
     return project
+
+
+def _how_to_begin(path: bytes) -> str:
+    """What makes a folder a project; some, such as the home folder, cannot be one."""
+    from takeback import opening
+
+    try:
+        opening.root_of(path, home=environment.default_home(), user_home=environment.user_home())
+    except TakebackError as problem:
+        return f"it cannot be one; {problem.hint}"
+    return "`takeback checkpoint` makes it one"
 
 
 def heard(project: "Project", screen: "Screen") -> "Project":
