@@ -244,6 +244,39 @@ def test_dialogs_of_two_calls_at_once(tree: Path) -> None:
     assert texts(tree) == {"a": "mine\n", "b": "mine\n"}
 
 
+@pytest.mark.parametrize("second", ["one", "two"])
+def test_a_call_that_is_told_while_another_one_waits(
+    second: str, agent: Agent, tree: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It asks later, so it had not begun: what you saved before is not its own."""
+    agent.prompt("go")
+    first = agent.begin("Bash", {"command": "one"})
+    later = agent.begin("Bash", {"command": second})
+    agent.tell("PermissionRequest", tool_name="Bash", tool_input={"command": "one"})
+    save(tree, a="mine\n")
+    timed = type(agent) is Agent
+    run(first, lambda: None, timed=timed)
+    agent.tell("PermissionRequest", tool_name="Bash", tool_input={"command": second})
+    run(later, lambda: save(tree, b="agent\n"), timed=timed)
+    agent.stop()
+    assert undo(tree) == (0 if timed else 3)
+    assert texts(tree) == {"a": "mine\n", "b": "b\n" if timed else "agent\n"}
+    assert timed or "`a.txt`, `b.txt`" in capsys.readouterr().err
+
+
+def test_what_one_call_does_while_another_one_asks(agent: Agent, tree: Path) -> None:
+    """You say no to the second: what the first one did is its own, and nothing is asked."""
+    agent.prompt("go")
+    first = agent.begin("Bash", {"command": "one"})
+    agent.begin("Bash", {"command": "two"})
+    save(tree, b="agent\n")
+    agent.tell("PermissionRequest", tool_name="Bash", tool_input={"command": "two"})
+    first.over({"stdout": ""})
+    agent.stop()
+    assert undo(tree) == 0
+    assert texts(tree) == {"a": "a\n", "b": "b\n"}
+
+
 def test_a_dialog_of_a_sub_agent(tree: Path) -> None:
     """Its events carry its own name, and the rule is the same."""
     agent = Agent(tree)

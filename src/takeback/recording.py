@@ -283,7 +283,8 @@ class Recorder(SafePoints):
             if self._is_safe_point(row.kind):
                 title = f"a dialog before {row.tool}, step {row.id}"
                 place = Place(None, None, row.id, (row.opened,), title)
-                seen = self._look(place, {}, at, whole=rows.is_over(self._ledger, row.turn))
+                # It had not begun, so nothing that changed until now is its own.
+                seen = self._look(place, {step: 0}, at, whole=rows.is_over(self._ledger, row.turn))
                 said |= facts_of(seen, at)
                 parents.append(seen.cursor)
             self._record(events.STEP_ASKED, said, tuple(parents), f"asked {step}")

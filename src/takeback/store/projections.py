@@ -304,10 +304,14 @@ def _step_detached(to: Tables, event: "Event", said: "Said") -> None:
 def _step_asked(to: Tables, event: "Event", said: "Said") -> None:
     """A dialog asks whether the tool may run; nobody tells when it is answered."""
     step = to.number("steps", said.get("step"))
+    turn = to.turn_of(step)
     change = "UPDATE steps SET status = ? WHERE number = ? AND closed IS NULL"
     fsops.sql(to.db, change, (WAITING, step))
+    # It had not begun, so what was taken for its own is not: another call waited, or ran.
+    change = "UPDATE delta_rows SET how = ? WHERE turn = ? AND step = ?"
+    fsops.sql(to.db, change, (PERHAPS, turn, step))
     _observed(to, event, said)
-    _seen(to, to.session_of(to.turn_of(step)), event.at)
+    _seen(to, to.session_of(turn), event.at)
 
 
 def _step_began(to: Tables, event: "Event", said: "Said") -> None:
