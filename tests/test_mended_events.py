@@ -427,3 +427,16 @@ def test_what_cannot_be_read_is_told(project: Path, home: Path) -> None:
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert "too large" in done.stdout
     assert "too large" in (home / "hooks.log").read_text()
+
+
+def test_what_is_nested_too_deeply_is_given_up_at_once(home: Path) -> None:
+    """Nobody waits for minutes until it is known that a payload cannot be read."""
+    home.mkdir(exist_ok=True)
+    command = [sys.executable, "-I", "-S", str(MAIN), "hook"]
+    env = {**os.environ, "TAKEBACK_HELPER": "0"}
+    data = b'{"x": ' + b"[" * LARGE
+    done = subprocess.run(
+        command, input=data, env=env, capture_output=True, check=False, timeout=30
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+    assert "too large" in (home / "hooks.log").read_text()

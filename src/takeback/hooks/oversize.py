@@ -19,6 +19,8 @@ _LONGEST_TEXT = 64 << 10
 _LARGEST_FIELD = 1 << 20
 _MOST = 16 << 20
 """Bytes of all fields together: nobody sends so many."""
+_DEEPEST = 1000
+"""Brackets around each other: nobody sends so many, and to go through them takes minutes."""
 _MARK = re.compile(rb'["{}\[\],]')
 _TEXT = re.compile(rb'[^"\\]*(?:\\.[^"\\]*)*', re.DOTALL)
 _FLAT = rb'[^"{}\[\]]++|"[^"\\]*+(?:\\.[^"\\]*+)*+"'
@@ -36,7 +38,8 @@ def shortened(pieces: "Iterable[bytes]") -> bytes:
     """An object with the same fields, as JSON; empty if this is none, or cannot be made small."""
     reader = _Reader()
     for piece in pieces:
-        reader.read(piece)
+        if not reader.is_too_deep:
+            reader.read(piece)
     return bytes(reader.made) if reader.is_complete else b""
 
 
@@ -57,10 +60,15 @@ class _Reader:
         """Whether the object began, ended and is small."""
         return self._depth == 0 and self.made.lstrip()[:1] == b"{" and len(self.made) <= _MOST
 
+    @property
+    def is_too_deep(self) -> bool:
+        """Whether the rest does not matter: this cannot be read."""
+        return self._depth > _DEEPEST
+
     def read(self, piece: bytes) -> None:
         """The next piece."""
         piece, at, self._rest = self._rest + piece, 0, b""
-        while at < len(piece):
+        while at < len(piece) and not self.is_too_deep:
             at = self._text(piece, at) if self._in_text else self._shape(piece, at)
 
     def _shape(self, piece: bytes, at: int) -> int:
