@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from agents import MAIN, hook, surroundings
+from agents import MAIN, Agent, heard, hook, surroundings
 from askers import built
 from residents import NEEDS_PROC, helpers, until
 from takeback.hooks import hearing, line
@@ -104,6 +104,31 @@ def project(tree: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 # -- told late -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("when", ["after the prompt", "while a command runs"])
+def test_an_end_that_waited_for_the_lock_ends_no_later_turn(when: str, project: Path) -> None:
+    """It tells for which prompt it is: after the next one, the session goes on."""
+    agent = Agent(project)
+    agent.prompt("one")
+    agent.shell(one="by the agent\n")
+    agent.stop()
+    late = {**agent.common(), **END}
+    agent.tell("SessionStart", source="resume")
+    agent.prompt("two")
+    if when == "after the prompt":
+        heard(late)
+    call = agent.begin("Bash", {"command": "make"})
+    if when == "while a command runs":
+        heard(late)
+    (project / "two").write_text("by the agent\n")
+    call.over()
+    agent.stop()
+    assert logged(project) == [("one", "done"), ("two", "done")]
+    takeback(project, "undo")
+    assert names(project) == {"a", "one"}
+    agent.tell("SessionEnd", reason="other")
+    assert "ended" in takeback(project, "sessions")
 
 
 class Slept:

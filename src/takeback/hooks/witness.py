@@ -176,8 +176,18 @@ class Witness:
         return [Step(self._notes, step, turn) for step, turn in rows]
 
     def _session_ends(self, session: Session, call: "Call") -> None:
+        if self._is_outdated(session, call):
+            return
         self._refuse_waiting(call, "z.id = ?", session.id)
         session.end(request=_delivery(call))
+
+    def _is_outdated(self, session: Session, call: "Call") -> bool:
+        """Whether a later prompt is known: the hook was late, and the session goes on by now."""
+        own = _request(call, call.turn, "prompt")
+        if not call.turn or self._ledger.requested(own) is None:
+            return False
+        newest = str(self._ledger.rows(_NEWEST, (session.id,))[0][-1])
+        return newest.endswith(" prompt") and newest != own
 
     def _refuse_waiting(self, call: "Call", where: str, id: str) -> None:
         """A dialog that was never followed by an end was answered with no."""
