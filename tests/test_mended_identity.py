@@ -246,6 +246,15 @@ def test_join_inside_the_project_itself_says_why_not(tree: Path, home: Path) -> 
         assert (project.id, project.root) == (id, os.fsencode(tree))
 
 
+def test_join_with_an_empty_id_joins_nothing(tree: Path, home: Path) -> None:
+    """`--join "$ID"` with an unset variable is a mistake, and begins no new history."""
+    id = _known(tree, home)
+    said = command(tree, "relocate", "--join", "")
+    assert (said.code, "there is no project" in said.err) == (2, True)
+    with takeback.open(tree, home=home) as project:
+        assert project.id == id
+
+
 # -- another device number -------------------------------------------------------------------------
 
 

@@ -43,7 +43,7 @@ def run(given: "Arguments", screen: "Screen") -> int:
         folder(given),
         home=environment.default_home(),
         user_home=environment.user_home(),
-        join=given.get("join") or None,
+        join=given.get("join") if given.has("join") else None,
     )
     with heard(project, screen):
         if screen.json:
