@@ -2,6 +2,7 @@
 
 import fcntl
 import os
+import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -181,6 +182,49 @@ def test_threads_that_overlap_leave_locks_that_work(tree: Path, home: Path) -> N
             again.wait()
             assert not is_free(store / "upkeep")
             again.open()
+
+
+def test_verify_takes_no_running_restore_for_a_stuck_one(
+    tree: Path, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A restore that another thread is at is no damage, also if it began after verify did."""
+    waiting, restoring, hashing = threading.Event(), Gate(), Gate("hashing")
+
+    def hook(step: str, args: tuple[object, ...]) -> None:
+        if step == "open_or_create" and args[0] == os.fsencode(store / "upkeep"):
+            waiting.set()
+        if threading.current_thread().name == "restore" and phases(store) == ["applying"]:
+            restoring("restoring", 0, 0)
+
+    def restore() -> None:
+        threading.current_thread().name = "restore"
+        project.rollback(first, yes=True)
+
+    found: list[str] = []
+    with takeback.open(tree, home=home) as project:
+        first = next(iter(history(tree, project)))
+        store = home / "projects" / project.id
+        with (store / "upkeep").open("wb") as upkeep, threads() as started:
+            fcntl.flock(upkeep, fcntl.LOCK_EX)
+            monkeypatch.setattr(fsops, "hook", hook)
+            started.start(lambda: found.extend(map(str, project.verify(progress=hashing).problems)))
+            assert waiting.wait(SECONDS)
+            started.start(restore)
+            restoring.wait()
+            fcntl.flock(upkeep, fcntl.LOCK_UN)
+            hashing.wait()
+            hashing.open()
+            restoring.open()
+        assert found == []
+
+
+def phases(store: Path) -> list[str]:
+    """How far the restores are that are under way."""
+    db = sqlite3.connect(store / "ledger.db")
+    try:
+        return [phase for (phase,) in db.execute("SELECT phase FROM journal")]
+    finally:
+        db.close()
 
 
 def is_free(lock: Path) -> bool:

@@ -6,6 +6,8 @@ right, is done with the lock held, at the end. On a disk that takes no writes th
 be had: then everything is looked at, and nothing put right.
 """
 
+from contextlib import suppress
+
 from takeback.engine import aside
 from takeback.errors import DamagedStoreError, TakebackError, UnfinishedError
 from takeback.model.tree import FOLDER
@@ -111,6 +113,11 @@ class _Check:
     def mend(self, mend: "Callable[[], list[str]] | None") -> None:
         """Set aside what cannot be put right, if somebody said so."""
         self.repaired += mend() if mend is not None else ()
+        with suppress(DamagedStoreError):  # a look at the whole ledger finds it, too
+            # Only with the lock: a restore that somebody is at is not stuck.
+            for open_row in journal.read(self._store.ledger):
+                if open_row.phase == journal.APPLYING:
+                    self.note(aside.stuck(open_row))
         if self._store.is_forgetting():
             self.note("something is being forgotten and is not done: `takeback forget --continue`")
 
@@ -122,9 +129,6 @@ class _Check:
                     self.note(what)
                 for row in journal.damaged(ledger):
                     self.note(aside.left_alone(row))
-                for open_row in journal.read(ledger):
-                    if open_row.phase == journal.APPLYING:
-                        self.note(aside.stuck(open_row))
                 return list(ledger.checkpoints()), ledger.packs()
         except TakebackError as problem:
             self.note(str(problem))
