@@ -5,7 +5,7 @@ import os
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -252,6 +252,102 @@ def test_closing_waits_for_what_another_thread_does(tree: Path, home: Path) -> N
         looking.open()
     with takeback.open(tree, home=home) as project:
         assert [checkpoint.id for checkpoint in project.checkpoints()][:1] == made
+
+
+# -- forks ---------------------------------------------------------------------------------------
+
+
+def test_a_fork_during_a_write_fails_at_once_and_says_why(
+    tree: Path, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """SQLite in the copy takes the other thread for one of its own: it must not wait for it."""
+    committing, run_sql = Gate(), fsops.sql
+
+    def sql(
+        db: sqlite3.Connection, statement: str, values: Sequence[bytes | str | int | None] = ()
+    ) -> sqlite3.Cursor:
+        if statement == "COMMIT":
+            committing(statement, 0, 0)
+        return run_sql(db, statement, values)
+
+    with takeback.open(tree, home=home) as project:
+        history(tree, project, 1)
+        monkeypatch.setattr(fsops, "sql", sql)
+        with threads() as started:
+            (tree / "file").write_text("of the thread\n")
+            started.start(project.checkpoint)
+            committing.wait()
+            assert "was forked while another thread wrote" in in_fork(project.checkpoint)
+            assert in_fork(project.log) == ""
+            committing.open()
+        (tree / "file").write_text("of the fork\n")
+        assert in_fork(project.checkpoint) == ""
+        assert not project.checkpoint().new
+        assert project.verify().problems == ()
+
+
+def in_fork(act: Callable[[], object]) -> str:
+    """Do something in a forked copy of this process: the error that it met."""
+    reading, writing = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        said = "it ended otherwise"
+        try:
+            act()
+            said = ""
+        except TakebackError as problem:
+            said = str(problem)
+        finally:
+            os.write(writing, said.encode())
+            os._exit(0)
+    os.close(writing)
+    with open(reading) as pipe:
+        said = pipe.read()
+    os.waitpid(pid, 0)
+    return said
+
+
+def test_a_fork_keeps_no_lock_of_a_process_that_died(tree: Path, home: Path) -> None:
+    """What the original holds during gc is free when it dies, though its copy works on."""
+    with takeback.open(tree, home=home) as project:
+        history(tree, project)
+        store = home / "projects" / project.id
+    told, telling = os.pipe()
+    ending, end = os.pipe()
+    original = os.fork()
+    if original == 0:
+        try:
+            os.close(end)
+            _gc_with_a_copy(tree, home, telling, ending)
+        finally:
+            os._exit(1)
+    os.close(telling)
+    os.close(ending)
+    try:
+        assert os.read(told, 1) == b"1"
+        assert os.waitstatus_to_exitcode(os.waitpid(original, 0)[1]) == 0
+        assert is_free(store / "upkeep")
+        assert is_free(store / "lock")
+    finally:
+        os.close(end)
+        os.close(told)
+
+
+def _gc_with_a_copy(tree: Path, home: Path, telling: int, ending: int) -> None:
+    """A gc that dies half-way, after a copy of its process began to work."""
+    project = takeback.open(tree, home=home)
+
+    def progress(*_: object) -> None:
+        if os.fork() == 0:
+            try:
+                project.status()
+                os.write(telling, b"1")
+                os.read(ending, 1)
+            finally:
+                os._exit(0)
+        os._exit(0)
+
+    project.gc(full=True, progress=progress)
 
 
 # -- all at once -------------------------------------------------------------------------------

@@ -75,6 +75,12 @@ class Capturing(Looking):
     def held(self, patience: float = PATIENCE) -> Held:
         """The lock of the project, for a `with` block."""
         store = self._store
+        if self._is_cut_off:
+            raise TakebackError(
+                "this process was forked while another thread wrote to the project, so it cannot "
+                "write to it",
+                hint="fork before threads use the project, or let `multiprocessing` spawn",
+            )
         store.ledger.require_writable()
         return Held(store.lock, self._recover, store.anchor, patience)
 

@@ -40,6 +40,8 @@ class Looking:
         self._around = Surroundings(root, home)
         self._cache: StatCache | None = None
         self._process = os.getpid()
+        self._is_cut_off = False
+        """Whether SQLite believes for ever that a thread writes which only the original has."""
 
     def close(self) -> None:
         """Close the store."""
@@ -342,7 +344,9 @@ class Looking:
         """
         if self._process != os.getpid():
             _left_alone.append(self._opened)
+            self._is_cut_off |= self._opened.ledger.writer != 0
             self._opened.lock.leave_to_original()
+            self._opened.upkeep.leave_to_original()
             self._opened = Store(self._home.store_path(self._root.id), self._root.id)
             self._cache = None
             self._process = os.getpid()

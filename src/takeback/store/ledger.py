@@ -5,6 +5,8 @@ is committed. Each event is chained to the one before over a *commitment* to its
 that a payload can be forgotten later without breaking the chain.
 """
 
+from _thread import get_ident
+
 from takeback.errors import DamagedStoreError, UsageError
 from takeback.model import jsontext
 from takeback.store import events, fsops, projections, schema, sqlite
@@ -56,6 +58,8 @@ class Ledger:
         """Number and link of the event that this process wrote last."""
         self.commit_sent = False
         """Whether the last checkpoint's COMMIT was sent: from then on it may exist."""
+        self.writer = 0
+        """The thread of this process that is inside a transaction that writes; 0 is none."""
         self._unwritable: OSError | None = None
         self._connections = Connections(path, self._connect)
         try:
@@ -376,10 +380,11 @@ class Ledger:
 
     def _begin(self) -> None:
         self.require_writable()
-        fsops.sql(self._db, "BEGIN IMMEDIATE")
-        # What a transaction appended that failed is not where the ledger ends.
-        self._appended = self.end
+        self.writer = get_ident()
         try:
+            fsops.sql(self._db, "BEGIN IMMEDIATE")
+            # What a transaction appended that failed is not where the ledger ends.
+            self._appended = self.end
             # A newer program may have brought it up to date since it was opened here.
             schema.refuse_newer(self._db)
         except BaseException:
@@ -387,13 +392,20 @@ class Ledger:
             raise
 
     def _commit(self) -> None:
-        fsops.sql(self._db, "COMMIT")
+        try:
+            fsops.sql(self._db, "COMMIT")
+        finally:
+            self.writer = 0
         self.end = self._appended
 
     def abandon(self) -> None:
         """Give up a transaction that failed on the way."""
-        if self._db.in_transaction:
-            fsops.sql(self._db, "ROLLBACK")
+        try:
+            if self._db.in_transaction:
+                fsops.sql(self._db, "ROLLBACK")
+        finally:
+            if self.writer == get_ident():
+                self.writer = 0
 
     def snapshot(self) -> "Snapshot":
         """The ledger as it is at this moment, on a connection of its own."""
