@@ -133,3 +133,19 @@ def test_no_command_deletes_what_an_older_ledger_does_not_know(
     assert said[-1].code != 0
     kept.put_back("new")
     assert [what for what in kept.wrong() if "lost its end" not in what] == []
+
+
+def test_doctor_takes_no_lost_pack_for_litter(kept: Kept) -> None:
+    """What an older ledger lost is not called unfinished; with the newer one it is all well."""
+    kept.copy("old")
+    _more_checkpoints(kept)
+    kept.copy("new")
+    kept.put_back("old")
+    said = kept("doctor")
+    assert (said.code, "lost its end" in said.out) == (4, True)
+    assert "was never finished" not in said.out
+    (kept.store / "lock").unlink()
+    said = kept("doctor")
+    assert (said.code, "was never finished" in said.out) == (4, False)
+    kept.put_back("new")
+    assert kept.wrong() == []

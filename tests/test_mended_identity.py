@@ -390,3 +390,20 @@ def test_a_store_that_was_removed_by_hand(tree: Path, home: Path) -> None:
         assert project.checkpoint().new
     with takeback.open(tree, home=home) as project:
         assert (project.id != id, project.status().checkpoints) == (True, 1)
+
+
+@pytest.mark.parametrize("folder", ["git", "git/objects", "git/objects/pack"])
+def test_packs_that_were_removed_by_hand(tree: Path, home: Path, folder: str) -> None:
+    """A store without its packs is damaged, which is said with the ways on; nothing is made."""
+    id = _known(tree, home)
+    gone, aside = home / "projects" / id / folder, home.with_name("aside")
+    gone.rename(aside)
+    (tree / "new").write_text("new\n")
+    for word in ("checkpoint", "verify", "gc"):
+        said = command(tree, word)
+        assert (said.code, "the packs of this project are gone" in said.err) == (4, True)
+        assert "takeback relocate --new" in said.err
+    assert not gone.exists()
+    aside.rename(gone)
+    assert command(tree, "checkpoint").code == 0
+    assert command(tree, "verify").code == 0

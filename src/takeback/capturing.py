@@ -263,6 +263,7 @@ class Capturing(Looking):
     def _recover(self, died: bool) -> None:
         """Mend what the last holder of the lock left, if it died."""
         self.ledger.refuse_newer()
+        self._store.require_packs()
         if died:
             self._let_go_of_forgotten()
             self._store.recover()

@@ -35,8 +35,14 @@ def never_finished(store: "Store") -> "Iterator[bytes]":
     for name in sorted(os.listdir(store.packs_dir)):
         if name.startswith(b"tmp-") or name.endswith(b".tmp"):
             yield store.packs_dir + b"/" + name
-    for name in store.stray_packs():
+    for name in _litter_packs(store):
         yield store.packs_dir + b"/" + name
+
+
+def _litter_packs(store: "Store") -> "list[bytes]":
+    """Packs that no event names, unless they may be what is left of a lost part of the ledger."""
+    is_whole = store.knows_its_packs() and not any(store.check_view())
+    return store.stray_packs() if is_whole else []
 
 
 def _litter(store: "Store") -> "Iterator[str]":

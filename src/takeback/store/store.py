@@ -160,17 +160,34 @@ class Store:
 
         With the project's lock held, and with the right to tend: no pack is being written.
         """
-        from takeback.store import view
-
         self.ledger.refuse_newer()
         found = [n for n in os.listdir(self.packs_dir) if n.startswith(b"tmp-")]
         found += [n for n in os.listdir(self.packs_dir) if n.endswith(b".tmp")]
-        # When the ledger lost its end, the packs it does not know are all that is left of it.
-        if not view.lost(self.git_dir) and not any(self.check_anchor()) and self._has_all_packs():
+        if self.knows_its_packs():
             found += self._strays()
         for name in found[:most]:
             fsops.unlink(self.packs_dir + b"/" + name)
         return len(found) > most
+
+    def knows_its_packs(self) -> bool:
+        """Whether a pack that no event names is litter.
+
+        When the ledger lost its end, the packs it does not know are all that is left of it.
+        """
+        from takeback.store import view
+
+        return (
+            not view.lost(self.git_dir) and not any(self.check_anchor()) and self._has_all_packs()
+        )
+
+    def require_packs(self) -> None:
+        """An error if the folder of the packs is gone, and packs were in it."""
+        if not os.path.isdir(self.packs_dir) and self.ledger.packs():
+            raise DamagedStoreError(
+                f"the packs of this project are gone: there is no `{os.fsdecode(self.packs_dir)}`",
+                hint="bring the store back from a backup, with everything in it; or begin a new "
+                "history: takeback relocate --new",
+            )
 
     def is_forgetting(self) -> bool:
         """Whether something is being forgotten, or was when a process died."""
