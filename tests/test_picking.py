@@ -435,7 +435,7 @@ def fail(*_):
     raise RuntimeError("a bug")
 picking.Picking._rows = fail
 from takeback.cli.app import main
-main(["undo", "Add payment validation"])
+raise SystemExit(main(["undo", "Add payment validation"]))
 """
 
 

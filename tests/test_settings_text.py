@@ -219,4 +219,5 @@ def test_tools_that_only_read_are_left_out() -> None:
               "mcp__files__read", "mcp__x__Read", "ReadAndWrite", "Unread", "", "read")  # fmt: skip
     assert [name for name in firing if not matcher.search(name)] == []
     with_matcher = {event for event, group in WANTED.items() if "matcher" in group}
-    assert with_matcher == {"PreToolUse", "PostToolUse", "PostToolUseFailure"}
+    uses = {"PreToolUse", "PostToolUse", "PostToolUseFailure"}
+    assert with_matcher == {"PermissionRequest", *uses}
