@@ -198,6 +198,35 @@ def test_a_frozen_file_stops_no_checkpoint(tree: Path, home: Path) -> None:
     assert history.command(tree, "verify").code == 0
 
 
+def test_what_is_done_beside_a_frozen_file_stays(tree: Path, home: Path) -> None:
+    """What is back is not brought back again: neither deleting it nor the undone state is taken."""
+    _turn(tree, home, "a", "b", "c", "d")
+    _undo_and_die(tree, home)
+    here = {"TAKEBACK_HOME": str(home)}
+    first = next(name for name in "abcd" if (tree / name).read_text() == "old\n")
+    one, two, three = sorted(set("abcd") - {first})
+    with frozen(tree / first):
+        assert history.command(tree, "checkpoint", **here).code == 0
+        assert (tree / one).read_text() == "new\n"
+        change = f"rm {one}; echo old > {two}; echo mine > {three}"
+        ran = history.command(tree, "run", "--", "sh", "-c", change, **here)
+        assert f"delete  {one}" in ran.err, ran.err
+        history.command(tree, "checkpoint", **here)
+        assert not (tree / one).exists()
+        assert (tree / two).read_text() == "old\n"
+    said = history.command(tree, "checkpoint", **here)
+    assert "left as found" in said.err, said.err
+    assert all(f"`{name}`" in said.err for name in (one, two, three))
+    assert (tree / first).read_text() == "new\n"
+    assert not (tree / one).exists()
+    assert (tree / two).read_text() == "old\n"
+    assert (tree / three).read_text() == "mine\n"
+    assert not list(tree.glob(".takeback*"))
+    undone = history.command(tree, "undo", **here)
+    assert undone.code == 0, undone.err
+    assert (tree / one).read_text() == "new\n"
+
+
 def test_hooks_go_on_beside_a_frozen_file(tree: Path, home: Path) -> None:
     """An agent's hooks record its turn while a restore cannot be taken back."""
     _turn(tree, home, "a/one", "b/two")

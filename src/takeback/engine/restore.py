@@ -21,7 +21,7 @@ from takeback.errors import DamagedStoreError, TakebackError, UnfinishedError
 from takeback.model.plan import Remark
 from takeback.model.staging import is_stage
 from takeback.model.tree import FOLDER, REGULAR, SETUID
-from takeback.store import events, journal
+from takeback.store import events, fsops, journal
 from takeback.store.events import NewEvent
 from takeback.store.preflight import require_outside, require_possible
 from takeback.store.restoring import MOVED, Restoring
@@ -268,6 +268,7 @@ def _bring_back(store: "Store", roots: Roots, row: "Journal", now: int, why: str
         store.ledger.abandon()
         store.lock.leave_unclean()
         if isinstance(problem, OSError | TakebackError):
+            _settle(store, roots, row)
             reason = problem.strerror if isinstance(problem, OSError) else problem
             raise UnfinishedError(
                 f"{row.verb} failed ({why}), and could not be taken back yet: {reason}"
@@ -277,6 +278,20 @@ def _bring_back(store: "Store", roots: Roots, row: "Journal", now: int, why: str
         raise
     _clean(store, roots, row, late)
     return saved
+
+
+def _settle(store: "Store", roots: Roots, row: "Journal") -> None:
+    """Note which files are back: the next try must not take what is done to them by then."""
+    try:
+        settled = [op for each in roots.each for op in each.done() if not op.is_settled]
+        if settled:
+            for restoring in roots.each:
+                fsops.syncfs(restoring.root)
+            for op in settled:
+                op.is_settled = True
+            journal.write(store.ledger, row)
+    except (OSError, TakebackError, DatabaseError):
+        store.ledger.abandon()  # the next try begins where this one did
 
 
 def _reason(problem: BaseException) -> str:

@@ -118,6 +118,9 @@ def write(ledger: "Ledger", journal: Journal, phase: str = APPLYING) -> None:
     }
     if journal.away:
         said["away"] = [[_text(a.folder), [_op_facts(op) for op in a.ops]] for a in journal.away]
+    settled = [number for number, op in enumerate(_every(journal)) if op.is_settled]
+    if settled:
+        said["settled"] = settled
     with ledger.transaction() as db:
         statement = "INSERT OR REPLACE INTO journal VALUES (?, ?, ?)"
         fsops.sql(db, statement, (journal.id, phase, jsontext.dumps(said)))
@@ -192,7 +195,16 @@ def _journal(id: str, phase: str, told: "dict[str, Any]") -> Journal:
         raise ValueError(id)
     if any(op.way or not op.name for each in away for op in each.ops):
         raise ValueError("a file outside is not in its folder")
-    return Journal(id, str(told["verb"]), str(told["title"]), ops, parents, phase, away)
+    row = Journal(id, str(told["verb"]), str(told["title"]), ops, parents, phase, away)
+    every = _every(row)
+    for number in told.get("settled", ()):
+        every[number].is_settled = True
+    return row
+
+
+def _every(row: Journal) -> "list[Op]":
+    """All that a restore is about, in the project and outside."""
+    return [*row.ops, *(op for away in row.away for op in away.ops)]
 
 
 def _require_named(ledger: "Ledger", row: Journal) -> None:

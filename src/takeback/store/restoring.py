@@ -91,7 +91,7 @@ class Restoring:
             (number, op, wanted)
             for number, op in enumerate(self.ops)
             for wanted, _ in [op.sides(forward=forward)]
-            if op.path not in staged and op.is_staged(forward=forward)
+            if op.path not in staged and op.is_staged(forward=forward) and not op.is_settled
             if forward or not is_state(self.look(op), wanted)
         ]
         # On the way back there is a row already: what is torn must not be taken for a save.
@@ -194,6 +194,8 @@ class Restoring:
 
     def _do(self, op: "Op", forward: bool, what: "object", *args: object) -> None:
         """Do something at a path; if its folder was moved away meanwhile, it stays as it is."""
+        if op.is_settled:
+            return
         try:
             what(*args)  # type: ignore[operator]
         except OSError as problem:
@@ -430,7 +432,7 @@ class Restoring:
         """Put saves back that were displaced when the process died, and not looked at yet."""
         self._descent.close()
         for op, name, state in self.strangers():
-            if state.kind == FOLDER or op.path in self.kept:
+            if state.kind == FOLDER or op.path in self.kept or op.is_settled:
                 continue
             found = self.look(op)
             try:
@@ -467,6 +469,11 @@ class Restoring:
         self._descent.close()
         return [op.path for op in self.ops if not self._is_done(op, forward=forward)]
 
+    def done(self) -> "list[Op]":
+        """The files and links that are back; a folder is not back before what is in it."""
+        left = {*self.unfinished(forward=False), *(p for p, w in self.kept.items() if w == MOVED)}
+        return [op for op in self.ops if op.path not in left and FOLDER not in op.kinds]
+
     def _is_hidden(self, op: "Op", forward: bool) -> bool:
         """Whether a path is in a folder that its owner may not look into any more."""
         above = {b"/".join(op.way[:depth]) for depth in range(1, len(op.way) + 1)}
@@ -481,7 +488,7 @@ class Restoring:
             if not self._is_hidden(op, forward):
                 raise
             return True  # it was looked at when it came
-        if not op.knows(found):
+        if not op.knows(found) or (op.is_settled and not is_state(found, wanted)):
             self.kept.setdefault(op.path, _SAVED)
         if op.path in self.kept:
             return True

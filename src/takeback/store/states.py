@@ -44,22 +44,29 @@ class Op:
     """One path, as it was when the restore was planned and as it shall be.
 
     `way` are the folders that lead to it, `name` is its name in the last of them. `owner` has what
-    was there before, if it is not who makes the restore.
+    was there before, if it is not who makes the restore. What is settled was brought back by an
+    earlier try that failed elsewhere: from then on it is as others leave it.
     """
 
-    __slots__ = ("after", "before", "name", "owner", "path", "way")
+    __slots__ = ("after", "before", "is_settled", "name", "owner", "path", "way")
 
     def __init__(self, path: bytes, before: "Entry | None", after: "Entry | None") -> None:
         self.path = path
         self.before = before
         self.after = after
         self.owner: Owner | None = None
+        self.is_settled = False
         *folders, self.name = path.split(b"/")
         self.way = tuple(folders)
 
     def sides(self, *, forward: bool) -> "tuple[Entry | None, Entry | None]":
         """What is wanted, and what it is wanted instead of."""
         return (self.after, self.before) if forward else (self.before, self.after)
+
+    @property
+    def kinds(self) -> "set[int]":
+        """The kinds of entries that it is about."""
+        return {entry.kind for entry in (self.before, self.after) if entry is not None}
 
     @property
     def is_in_place(self) -> bool:
