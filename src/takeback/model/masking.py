@@ -24,13 +24,14 @@ _HINTS = (
 _NAMED = r"""(?xi)
     (?P<name> passwor[dt] | passwd | passphrase | passcode | pwd | secret | token
       | kennwort | contraseña | mot\ de\ passe | senha
-      | api[_\ -]?key | key | credentials? | (?<![a-z])creds?
+      | (?:api|private|access|encryption|signing|master)[_\ -]?key | key
+      | credentials? | (?<![a-z])creds?
       | (?<![a-z])pass(?![a-z]) | (?<![a-z])(?:root)?pw(?![a-z])
       | identified[ ]by )
     (?P<more> [0-9]{0,3}+ (?: [_.-][a-z0-9]{1,12}+ ){0,2}+ )
     (?P<mark> \\{0,4}+ ["'`]? \]?
       (?: \?? [ \t]{0,8} : [ \t]{0,8} [&A-Za-z_][\w.<>|?[\]]{0,30}+ [ \t]{1,8}+ = [ \t]{1,8}+
-      | [ \t]{0,8}+ (?: := | => | -> | → | == | = | : ) [ \t]{0,8}+
+      | [ \t]{0,8}+ (?: := | => | -> | → | == | = | : | \uff1a ) [ \t]{0,8}+
       | [ \t]{1,8}+ (?: (?: is | to | was | as | (?: should | must | will ) [ ] be )
         :?+ [ \t]{1,8}+ )?+ ) )
     (?P<quote> \\{0,4}+ ["'`] )?+
@@ -136,7 +137,7 @@ _OBJECTS = (
 ).split()
 _DIVIDED = str.maketrans("-.", "__")
 _PATHS = ("/", "./", "../", "~/")
-_GIVES = ("=", ":=", "=>", "->", "→", ":")
+_GIVES = ("=", ":=", "=>", "->", "→", "\uff1a", ":")
 _SHORTEST = 4
 _LONG_ENOUGH = 16
 _LONG_AS_ANY_KEY = 20
@@ -182,7 +183,7 @@ def without_secrets(text: str) -> str:
     lower = shown.lower()
     if any(hint in lower for hint in _HINTS):
         shown = _without_values(shown)
-    if any(program in lower for program in _PROGRAMS):
+    if (" -" in shown or "|" in shown) and any(program in lower for program in _PROGRAMS):
         shown = _without_typed(shown)
     if "@" in shown and ":" in shown:
         shown = _without_accounts(shown)
@@ -312,18 +313,18 @@ def _is_secret(value: str, found: "re.Match[str]", after: str) -> bool:
         is_long = len(value) >= _SHORTEST or not value.isdigit()
         is_given = is_long and (is_close or is_flag or (name != "pass" and bool(mark)))
         return bool(mark or is_flag) and (has_quote or is_given or _is_mixed(value))
-    is_named = name not in ("key", *_SHORT_NAMES) and not is_about and mark in _GIVES
-    if is_named and _is_given(value, found, after, has_quote=has_quote):
+    is_named = name not in ("key", *_SHORT_NAMES) and not is_about and (is_flag or mark in _GIVES)
+    if is_named and _is_given(value, found, after, is_sure=is_flag or has_quote):
         return not _is_hash(value.lower()) or name != "token"
     may_be_hash = name == "key" or not (mark or is_flag)
     return _is_random(value) and not (may_be_hash and _is_hash(value.lower()))
 
 
-def _is_given(value: str, found: "re.Match[str]", after: str, *, has_quote: bool) -> bool:
+def _is_given(value: str, found: "re.Match[str]", after: str, *, is_sure: bool) -> bool:
     """Whether what follows `token=` or `secret:` is one; in doubt it is."""
-    if value.startswith(_PATHS) or (value.isdigit() and not has_quote):
+    if value.startswith(_PATHS) or (value.isdigit() and not is_sure):
         return False
-    if has_quote or _is_mixed(value):
+    if is_sure or _is_mixed(value):
         return True
     mark = found["mark"]
     if mark.rstrip().endswith(":"):
