@@ -4,7 +4,7 @@
 
 # The environment is made anew when one of these is newer than its stamp.
 inputs='pyproject.toml setup.py scripts/make_environment.py src/takeback/store/_statloop.c
-src/takeback/hooks/_ask.c'
+src/takeback/hooks/_ask.c scripts/console/takeback scripts/console/tb'
 
 up_to_date() {
     [ -f "$1" ] || return 1

@@ -51,12 +51,15 @@ def trapped(tree: Path) -> Path:
 
 
 def script(name: str, folder: Path) -> str:
-    """The console script as pip installs it: its first line names the interpreter."""
-    text = (ROOT / "scripts/console" / name).read_text()
-    assert text.startswith("#!python\n")
-    path = folder / name
-    path.write_text(f"#!{sys.executable}\n" + text.partition("\n")[2])
-    path.chmod(0o755)
+    """The console script as it is installed: the package and Python are beside it."""
+    packages = folder / f"lib/python{sys.version_info[0]}.{sys.version_info[1]}/site-packages"
+    packages.mkdir(parents=True)
+    (packages / "takeback").symlink_to(MAIN.parent)
+    (folder / "bin").mkdir()
+    (folder / "bin/python3").write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n')
+    (folder / "bin/python3").chmod(0o755)
+    path = folder / "bin" / name
+    shutil.copy(ROOT / "scripts/console" / name, path)
     return str(path)
 
 
@@ -74,7 +77,7 @@ def test_the_console_script_runs_nothing_of_the_tree(
     trapped: Path, tmp_path: Path, name: str
 ) -> None:
     """With `PYTHONPATH=.` no module of the tree is imported, and the command does its work."""
-    command = script(name, tmp_path)
+    command = script(name, tmp_path / "installed here")
     for words in (["checkpoint"], ["log"], ["doctor"]):
         done = ran([command, *words], trapped, PYTHONPATH=".")
         assert done.returncode == 0, done.stderr
@@ -108,7 +111,7 @@ def test_python_m_takes_nothing_from_the_tree(trapped: Path, path: str) -> None:
 def test_a_command_of_the_user_gets_the_environment_unchanged(trapped: Path) -> None:
     """`takeback run` gives its command PYTHONPATH and the rest as the user set them."""
     given = {"PYTHONPATH": ".:lib", "PYTHONDONTWRITEBYTECODE": "1"}
-    with_script = [script("takeback", trapped.parent), "run", "--", "env"]
+    with_script = [script("takeback", trapped.parent / "installed"), "run", "--", "env"]
     for command in (with_script, [sys.executable, "-I", str(MAIN), "run", "--", "env"]):
         done = ran(command, trapped, **given)
         assert done.returncode == 0, done.stderr
@@ -128,13 +131,36 @@ def test_a_takeback_that_only_pythonpath_names_is_found(tree: Path, tmp_path: Pa
     (packages / "takeback/version.py").write_text('VERSION = "of the copy"\n')
     done = ran([sys.executable, "-m", "takeback", "--version"], tree, PYTHONPATH=str(packages))
     assert (done.stdout, done.stderr) == ("takeback of the copy\n", "")
-    lonely = tmp_path / "lonely"
-    subprocess.run([sys.executable, "-I", "-m", "venv", "--without-pip", str(lonely)], check=True)
-    path = Path(script("takeback", tmp_path))
-    text = path.read_text().partition("\n")[2]
-    path.write_text(f"#!{lonely}/bin/python\n{text}")
-    done = ran([str(path), "--version"], tree, PYTHONPATH=str(packages))
-    assert (done.stdout, done.stderr) == ("takeback of the copy\n", "")
+
+
+@pytest.mark.parametrize("place", ["", "--user", "--target"])
+def test_the_script_finds_its_takeback(tree: Path, tmp_path: Path, place: str) -> None:
+    """In a path with a space, by a link, and where Python is somewhere else."""
+    version = f"python{sys.version_info[0]}.{sys.version_info[1]}"
+    root = tmp_path / "two words"
+    package = root if place == "--target" else root / "lib" / version / "site-packages"
+    ignored = shutil.ignore_patterns("__pycache__")
+    shutil.copytree(MAIN.parent, package / "takeback", ignore=ignored)
+    (package / "takeback/version.py").write_text('VERSION = "of the copy"\n')
+    pythons = root / "bin" if not place else tmp_path / "pythons"
+    for folder in (root / "bin", pythons, tmp_path / "links"):
+        folder.mkdir(exist_ok=True)
+    for name in (version, "python3"):
+        (pythons / name).symlink_to(sys.executable)
+    shutil.copy(ROOT / "scripts/console/takeback", root / "bin")
+    (tmp_path / "links/takeback").symlink_to("../two words/bin/takeback")
+    path = f"{tmp_path}/links:{pythons}:{os.environ['PATH']}"
+    for command in ([str(root / "bin/takeback")], ["sh", "-c", 'takeback "$@"', "sh"]):
+        done = ran([*command, "--version"], tree, PATH=path)
+        assert (done.stdout, done.stderr) == ("takeback of the copy\n", ""), command
+
+
+def test_a_script_without_a_python_says_so(tree: Path, tmp_path: Path) -> None:
+    """Copied out of its environment, it tells what to do."""
+    shutil.copy(ROOT / "scripts/console/takeback", tmp_path)
+    done = ran([str(tmp_path / "takeback"), "log"], tree)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "install Takeback again" in done.stderr
 
 
 def test_both_scripts_are_the_same() -> None:
