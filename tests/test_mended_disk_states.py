@@ -204,7 +204,7 @@ def _try_programs(tree: Path) -> None:
 
 
 @needs_mounts
-@pytest.mark.parametrize("what", ["index", "git/objects/pack/tmp-left"])
+@pytest.mark.parametrize("what", ["", "index", "git/objects/pack/tmp-left"])
 def test_gc_frees_space_on_a_full_disk(tree: Path, what: str) -> None:
     """`gc --to-size` deletes what can be made again, so that it has room to delete old files."""
     in_own_world(lambda: _collect(tree, what), mounts=True)
@@ -219,11 +219,12 @@ def _collect(tree: Path, what: str) -> None:
                     (tree / "large").write_bytes(os.urandom(60_000))
             session.end()
             store = disk / "home/projects" / project.id
-        # As large as the cache of a tree with some thousand files; as a merge that died leaves.
-        with (store / what).open("ab") as file:
-            file.truncate(1 << 20)
-            file.write(bytes(1 << 20))
-        (store / what).chmod(0o600)
+        if what:
+            # As large as the cache of a tree with some thousand files; as a merge that died leaves.
+            with (store / what).open("ab") as file:
+                file.truncate(1 << 20)
+                file.write(bytes(1 << 20))
+            (store / what).chmod(0o600)
         fill(disk)
         assert said(["checkpoint"])[0] == 1
         code, told = said(["gc", "--to-size", "1", "--json"])

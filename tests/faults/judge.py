@@ -20,7 +20,7 @@ SECONDS_TO_RECOVER = 2.0
 
 _HOME = {"config.toml", "lock", "projects", "registry"}
 _STORE = {"birth", "clock", "git", "index", "ledger.db", "ledger.db-shm", "ledger.db-wal", "lock",
-          "root", "upkeep"}  # fmt: skip
+          "reserve", "root", "upkeep"}  # fmt: skip
 _GIT = {"HEAD", "config", "objects", "refs"}
 
 

@@ -293,6 +293,8 @@ class _Capture:
         except OSError:
             # The next start brings the view up to date; see Store.recover.
             self._store.lock.leave_unclean()
+        if self._newest is None:
+            self._store.keep_reserve()
         self._remember(root, row)
 
     def _remember(self, root: "Folder", row: CheckpointRow) -> None:

@@ -124,6 +124,8 @@ class _Run:
             self._order_without_room(trim)
         if not self._wish.dry_run:
             self._clean_up()
+            with self._held():
+                self._store.keep_reserve()
             done.after, done.packs_after = self._size()
         self._tell_what_stays(trim)
         return done

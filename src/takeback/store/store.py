@@ -7,6 +7,7 @@ projects/ID/        0700
   upkeep            held by whoever puts packs in order, while others go on
   ledger.db         events, checkpoints, packs; its commit is the commit point
   index             the stat cache, disposable
+  reserve           room for `gc` on a full disk, disposable
   clock             touched to read the file system's time
   git/              the packs, as a bare git repository
   config.toml       the project's own settings, if any
@@ -30,6 +31,9 @@ if TYPE_CHECKING:
     from takeback.store.packwrite import PackWriter, SealedPack
     from takeback.store.rows import CheckpointRow
 
+_RESERVE = 1 << 17
+"""Bytes: `gc` needs 96 KiB to record the first thing that it deletes."""
+
 
 class Store:
     """Everything that is kept about one project."""
@@ -43,6 +47,7 @@ class Store:
         self.packs_dir = self.git_dir + b"/objects/pack"
         self.index_path = path + b"/index"
         self.clock_path = path + b"/clock"
+        self._reserve_path = path + b"/reserve"
         self.lock = Lock(path + b"/lock")
         self.upkeep = Lock(path + b"/upkeep")
         self.ledger = Ledger(path + b"/ledger.db")
@@ -106,7 +111,7 @@ class Store:
 
     def make_room(self) -> None:
         """Delete what can be made again, for a disk that is full. With the lock held."""
-        for path in (self.index_path, *self.litter()):
+        for path in (self.index_path, self._reserve_path, *self.litter()):
             fsops.discard(path)
         try:
             with self.tending(patience=0):
@@ -116,6 +121,20 @@ class Store:
         except (BusyError, OSError):
             pass  # somebody is writing a pack, or there is no room for a lock
         self.ledger.require_writable()
+
+    def keep_reserve(self) -> None:
+        """Hold some room for `gc` on a full disk. With the lock held; no failure matters."""
+        if size_of(self._reserve_path) >= _RESERVE:
+            return
+        try:
+            fd = fsops.open_or_create(self._reserve_path)
+            try:
+                # Not zeros: some disks compress those to nothing.
+                fsops.write(fd, os.urandom(_RESERVE))
+            finally:
+                os.close(fd)
+        except OSError:
+            fsops.discard(self._reserve_path)
 
     def publish(self, row: "CheckpointRow", before: "CheckpointRow | None") -> None:
         """Let the git view show a committed checkpoint. It follows the ledger, never leads."""
