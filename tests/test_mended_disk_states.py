@@ -62,13 +62,12 @@ WRITES = [
     ["keep", "@"],
     ["verify", "--set-aside"],
     ["gc", "--dry-run"],
-    ["gc"],
-    ["gc", "--to-size", "1"],
     ["forget", "n0.txt", "--yes"],
     ["relocate", "--new"],
     ["config", "retention.days", "12"],
     ["doctor", "--rebuild"],
 ]
+COLLECTS = [["gc"], ["gc", "--to-size", "1"]]
 EXAMINES = [["doctor"], ["doctor", "--repair"], ["doctor", "--json"]]
 STATES = {"full": "size=3m", "inodes": "nr_inodes=60", "read-only": "size=3m", "closed": "size=3m"}
 
@@ -173,9 +172,11 @@ def _try_all(tree: Path, state: str) -> None:
         assert "prompt by hook" in said(["log"])[1]
         assert "-by hook\n+mine" in said(["diff"])[1]
         assert "(damaged)" not in said(["projects"])[1]
-        for words in WRITES:
+        for words in (*WRITES, *COLLECTS):
             BREAK[state](disk)
             code, told = said(words)
+            if words in COLLECTS and state in ("full", "inodes") and code == 0:
+                continue
             assert (code, "bug" in told) == (1, False), (words, told)
             assert str(disk / "home") in told, (words, told)
             assert "--json" in words or "\n\nhint: " in told, (words, told)
