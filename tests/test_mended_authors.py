@@ -1,12 +1,16 @@
 """Whose a change is follows from the order of events: not from a clock, nor from a lost event."""
 
+import os
+import signal
+import subprocess
+import sys
 import time
 from pathlib import Path
 
 import pytest
 
 import takeback
-from agents import Agent, Codex
+from agents import MAIN, Agent, Codex
 from takeback.cli import app
 from talks import Claude
 
@@ -234,3 +238,24 @@ def test_a_reading_tool_whose_start_was_lost(agent: Agent, tree: Path) -> None:
     agent.stop()
     undo(tree, "--yes")
     assert texts(tree) == {"a": "a\n", "b": "mine\n"}
+
+
+def test_what_you_do_after_a_command_was_killed(
+    tree: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Nobody told when it ended: `undo` names what may be yours, and asks."""
+    words = [sys.executable, "-I", str(MAIN), "run", "--", "sh", "-c"]
+    script = "echo agent > a.txt; echo ready; exec sleep 60"
+    with subprocess.Popen(
+        [*words, script], cwd=tree, stdout=subprocess.PIPE, text=True, start_new_session=True
+    ) as running:
+        assert running.stdout is not None
+        assert running.stdout.readline() == "ready\n"
+        os.killpg(running.pid, signal.SIGKILL)
+    (tree / "mine.txt").write_text("mine\n")
+    assert undo(tree) == 3
+    told = capsys.readouterr()
+    assert "`mine.txt`" in told.out + told.err
+    assert (tree / "mine.txt").read_text() == "mine\n"
+    assert undo(tree, "--yes") == 0
+    assert not (tree / "mine.txt").exists()

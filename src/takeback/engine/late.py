@@ -1,8 +1,8 @@
 """What counts as the work of a command, and may as well be the user's: taking it back asks.
 
 It changed behind the stop of a turn, while a command of it ran on in the background: a server runs
-for hours while somebody edits. Or nobody knows whether the command had begun by then: a permission
-dialog waits while somebody edits, and not every agent tells when it was answered.
+for hours while somebody edits. Or nobody knows whether the command ran by then: a permission dialog
+waits while somebody edits, and not every agent tells when it was answered; or it was killed.
 """
 
 import os
@@ -31,7 +31,7 @@ def doubts(ledger: "Ledger", item: "Item") -> "Iterator[str]":
         return
     for query, word, when in (
         (_LATE, terms.SHELL, _behind(item)),
-        (_PERHAPS, terms.PERHAPS, _before(item)),
+        (_PERHAPS, terms.PERHAPS, _perhaps(item)),
     ):
         found = [path for (path,) in ledger.rows(query, (item.number, word))]
         if found:
@@ -43,8 +43,9 @@ def _behind(item: "Item") -> str:
     return f"after {item.called} had stopped, while a command of it ran on in the background"
 
 
-def _before(item: "Item") -> str:
-    return f"while a permission dialog waited, or before a command of {item.called} began"
+def _perhaps(item: "Item") -> str:
+    when = "a permission dialog waited, or its process was killed"
+    return f"when it is not known whether a command of {item.called} ran ({when})"
 
 
 def _named(found: "list[bytes]") -> str:

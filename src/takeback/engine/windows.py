@@ -111,6 +111,8 @@ def _window(
     row: "tuple[str | int | None, ...]", since: int, now: int, closing: "Closing"
 ) -> Window:
     step, turn, session, kind, paths, opened, started, ended, seen, holder, background, status = row
+    # Nobody told the end of what was killed, so what is found now may have been done after it.
+    is_killed = ended is None and bool(holder) and processes.is_alive(str(holder)) is False
     if ended is None:
         # What runs in the background outlives its turn.
         enders = (step, session) if background else (step, turn, session)
@@ -128,7 +130,7 @@ def _window(
         # Order says that it was open all the time; its clock may have been another one.
         started=int(str(started)) if int(str(opened)) > since else 0,
         ended=ended if isinstance(ended, int) else None,
-        waits=status == terms.WAITING,
+        waits=status == terms.WAITING or is_killed,
     )
 
 
