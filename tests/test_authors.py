@@ -814,13 +814,13 @@ def a_late_step_without_end(p: Play) -> Told:
 
 @story
 def killed_in_an_edit(p: Play) -> Told:
-    """When an agent is killed while it edits, the file it names is its own, all else yours."""
+    """When an agent is killed while it edits, what it names may be its own, all else is yours."""
     with killed(p, "Edit", {"file_path": "x"}, "x"):
         pass
     p.you.write("y")
     p.look()
     p.you.write("x")
-    return {"x": "k1 named, you", "y": "you"}
+    return {"x": "k1 perhaps, you", "y": "you"}
 
 
 @story
@@ -831,7 +831,7 @@ def killed_in_a_shell(p: Play) -> Told:
     with p.b.edit("y"):
         p.tool.write("y")
     p.you.write("x", "z")
-    return {"x": "k1 shell, you", "y": "b1 named", "z": "you"}
+    return {"x": "k1 perhaps, you", "y": "b1 named", "z": "you"}
 
 
 @story
