@@ -129,8 +129,7 @@ class Store:
         try:
             fd = fsops.open_or_create(self._reserve_path)
             try:
-                # Not zeros: some disks compress those to nothing.
-                fsops.write(fd, os.urandom(_RESERVE))
+                fsops.write(fd, _ballast())
             finally:
                 os.close(fd)
         except OSError:
@@ -347,6 +346,12 @@ class Store:
             for name in os.listdir(self.path + folder):
                 if name.endswith(b".tmp"):
                     yield self.path + folder + b"/" + name
+
+
+def _ballast() -> bytes:
+    """Bytes that take their room also on a disk that compresses."""
+    golden, most = 0x9E3779B97F4A7C15, (1 << 64) - 1
+    return b"".join((n * golden & most).to_bytes(8, "big") for n in range(_RESERVE // 8))
 
 
 def size_of(path: bytes) -> int:
