@@ -49,7 +49,7 @@ def mutated(payload: Any, changes: list[tuple[str, int, Any]]) -> Any:  # noqa: 
             break
         holder, key = places[pick % len(places)]
         if verb == "set":
-            holder[key] = value
+            holder[key] = json.loads(json.dumps(value))
         elif verb == "drop":
             del holder[key]
         else:

@@ -99,7 +99,9 @@ class Draft(Wishes):
             self._fold(spot, state, older, since)
         if not is_same(now, state):
             self._wish(spot, state)
-        elif spot.at not in self.wishes:
+        else:
+            # What was done under another name may have been wished for already.
+            self.wishes.pop(spot.at, None)
             self.kept.setdefault(spot.at, "already as it was")
 
     def _fold(
