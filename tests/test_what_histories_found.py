@@ -82,3 +82,53 @@ def test_an_edit_under_a_name_that_another_session_gave(work: Work) -> None:
     work.project.undo(turns[0].id)
     assert work.text("first.txt") == text
     assert work.has_none("second.txt", "third.txt")
+
+
+def _edit(work: Work, turn: takeback.Turn, names: list[str], texts: dict[str, str | None]) -> None:
+    """A step of an edit tool: what files become, None for one that goes."""
+    with turn.step("edit", {}, kind="edit", paths=names):
+        for name, text in texts.items():
+            if text is None:
+                (work.tree / name).unlink()
+            else:
+                (work.tree / name).write_text(text)
+
+
+TEXT = "".join(f"line {number}\n" for number in range(20))
+
+
+def test_what_was_put_back_under_another_name_is_no_change(work: Work) -> None:
+    """A turn edits a file, another session renames it, the turn takes its edit back: no change."""
+    work.write(old_txt=TEXT)
+    work.project.checkpoint()
+    one, two = (work.project.session(name) for name in ("one", "two"))
+    first, second = (session.turn("work", whole=False) for session in (one, two))
+    _edit(work, first, ["old.txt"], {"old.txt": "new\n" + TEXT})
+    _edit(work, second, ["old.txt", "new.txt"], {"old.txt": None, "new.txt": "new\n" + TEXT})
+    _edit(work, first, ["new.txt"], {"new.txt": TEXT})
+    for turn in (first, second):
+        turn.end()
+    work.project.undo(first.id)
+    assert work.text("new.txt") == TEXT
+
+
+def test_an_edit_of_a_file_that_came_back_under_its_old_name(work: Work) -> None:
+    """Undo of a rename and a later deletion brings the old name back; the edit is found there."""
+    work.write(old_txt=TEXT)
+    work.project.checkpoint()
+    session = work.project.session("one")
+    steps: list[dict[str, str | None]] = [
+        {"old.txt": None, "new.txt": TEXT},
+        {"new.txt": "new\n" + TEXT},
+        {"new.txt": None},
+    ]
+    turns = []
+    for texts in steps:
+        turn = session.turn("work", whole=False)
+        _edit(work, turn, list(texts), texts)
+        turn.end()
+        turns.append(turn.id)
+    work.project.undo([turns[0], turns[2]])
+    assert work.text("old.txt") == "new\n" + TEXT
+    work.project.undo(turns[1])
+    assert work.text("old.txt") == TEXT

@@ -49,6 +49,10 @@ _MADE_BY_RESTORES = (
     "SELECT count(DISTINCT path) FROM deltas"
     " WHERE checkpoint > ? AND who = 'restore' AND verb = 'create'"
 )
+_BROUGHT_BACK = (
+    "SELECT DISTINCT path FROM deltas WHERE checkpoint > ? AND who = 'restore' AND verb = 'create'"
+)
+_RENAMED = "SELECT DISTINCT path, origin FROM deltas WHERE origin IS NOT NULL"
 _MADE_INSTEAD = (
     "SELECT made.path FROM deltas gone JOIN deltas made ON made.checkpoint = gone.checkpoint"
     " WHERE gone.checkpoint > ?1 AND gone.path = ?2 AND gone.verb = 'delete'"
@@ -245,6 +249,7 @@ class RenamedSince:
         self._made: dict[bytes, bytes | None] | None = None
         self._made_from: dict[bytes, list[bytes]] = {}
         self._search: Search | None = None
+        self._old_names: dict[bytes, list[bytes]] | None = None
 
     def find(self, path: bytes, left: "Entry | None", at: "At") -> "bytes | None":
         """Where a file is that was left at a path, `at` tells what is where; None if nowhere."""
@@ -256,6 +261,7 @@ class RenamedSince:
             return found
         search = self._searching(made)
         same = self._by_content(left, search.candidates(left, made), at)
+        same = same or self._by_content(left, self._old_names_of(path), at)
         if same is not None or search.is_limited:
             return same
         return search.most_like(
@@ -277,6 +283,16 @@ class RenamedSince:
             pairs = (len(made) + instead) * self._lost
             self._search = Search(self._read, {name: self._now(name) for name in made}, pairs)
         return self._search
+
+    def _old_names_of(self, path: bytes) -> "list[bytes]":
+        """Earlier names of a file that restores brought back when it had been deleted."""
+        if self._old_names is None:
+            back = {name for (name,) in self._ledger.rows(_BROUGHT_BACK, self._span[:1])}
+            self._old_names = {}
+            for name, origin in self._ledger.rows(_RENAMED) if back else ():
+                if origin in back:
+                    self._old_names.setdefault(name, []).append(origin)
+        return self._old_names.get(path, [])
 
     def _made_instead(self, path: bytes) -> "list[bytes]":
         """What restores made when they removed a path: an old name with another content."""
