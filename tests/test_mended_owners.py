@@ -63,6 +63,27 @@ def test_what_is_displaced_keeps_its_owner(tree: Path, project: Project) -> None
     assert _owned(tree / "file") == (USER, USER, 0o644)
 
 
+def test_what_is_of_root_stays_so_in_a_folder_of_a_user(tree: Path, project: Project) -> None:
+    """A file, a link and a folder of root in a user's folder are not given to that user."""
+    (tree / "secret").write_text("old\n")
+    (tree / "secret").chmod(0o600)
+    os.symlink("old", tree / "pointer")
+    (tree / "kind").write_text("old\n")
+    project.checkpoint()
+    with _turn(project):
+        (tree / "secret").write_text("new\n")
+        (tree / "pointer").unlink()
+        os.symlink("new", tree / "pointer")
+        (tree / "kind").unlink()
+        (tree / "kind").mkdir()
+    project.undo()
+    for name, mode in (("secret", 0o600), ("pointer", 0o777), ("kind", 0o644)):
+        assert _owned(tree / name) == (0, 0, mode), name
+    project.redo()
+    assert _owned(tree / "secret") == (0, 0, 0o600)
+    assert _owned(tree / "kind")[:2] == (0, 0)
+
+
 def test_what_comes_back_belongs_to_who_has_the_folder(tree: Path, project: Project) -> None:
     """Files, links and folders that were deleted are made for the owner of their folder."""
     with _turn(project):

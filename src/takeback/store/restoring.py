@@ -139,7 +139,7 @@ class Restoring:
 
     def _owner_of(self, op: "Op", forward: bool) -> "Owner | None":
         """Whose what appears shall be: of who has what is there, else of who has the folder."""
-        if op.owner is not None or not forward or self.at or os.geteuid() != 0:
+        if op.before is not None or not forward or self.at or os.geteuid() != 0:
             return op.owner
         for depth in range(len(op.way), -1, -1):
             try:
