@@ -392,6 +392,28 @@ def test_a_store_that_was_removed_by_hand(tree: Path, home: Path) -> None:
         assert (project.id != id, project.status().checkpoints) == (True, 1)
 
 
+def test_a_store_whose_removal_was_interrupted(tree: Path, home: Path) -> None:
+    """It is as good as gone, and not missed: a new history begins, whenever a process dies."""
+    id = _known(tree, home)
+    store = home / "projects" / id
+    doomed = store.with_name(f"{id}.removed")
+    store.rename(doomed)
+
+    def die_when_all_is_deleted(_step: str, _args: tuple[object, ...]) -> None:
+        if not doomed.exists():
+            raise KeyboardInterrupt
+
+    fsops.hook = die_when_all_is_deleted
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            takeback.open(tree, home=home)
+    finally:
+        fsops.hook = None
+    assert not doomed.exists()
+    with takeback.open(tree, home=home) as project:
+        assert (project.id != id, project.checkpoint().new) == (True, True)
+
+
 @pytest.mark.parametrize("folder", ["git", "git/objects", "git/objects/pack"])
 def test_packs_that_were_removed_by_hand(tree: Path, home: Path, folder: str) -> None:
     """A store without its packs is damaged, which is said with the ways on; nothing is made."""

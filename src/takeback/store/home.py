@@ -171,10 +171,11 @@ class Home:
         from takeback.store import removal
 
         left = removal.leftovers(self)
+        if left:
+            # First, or a store would be missed of which nothing tells that it was removed.
+            self.write_registry()
         for doomed in left:
             removal.delete(doomed)
-        if left:
-            self.write_registry()
 
     def known_roots(self) -> "list[Root]":
         """Every project that has a store, by what that says, or else by what the registry says."""

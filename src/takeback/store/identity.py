@@ -276,7 +276,11 @@ def _question(root: Root, path: bytes, how: str) -> ProjectIdentityError:
 
 
 def _is_lost(home: Home, root: Root) -> bool:
-    return not os.path.lexists(home.store_path(root.id))
+    from takeback.store.removal import SUFFIX
+
+    # One that somebody removed, and died before the registry knew, is not missed.
+    path = home.store_path(root.id)
+    return not os.path.lexists(path) and not os.path.lexists(path + SUFFIX)
 
 
 def _lost(home: Home, root: Root) -> DamagedStoreError:
