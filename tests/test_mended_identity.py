@@ -398,6 +398,7 @@ def test_a_store_whose_removal_was_interrupted(tree: Path, home: Path) -> None:
     store = home / "projects" / id
     doomed = store.with_name(f"{id}.removed")
     store.rename(doomed)
+    (home / "lock").write_bytes(b"%-10d" % (1 << 30))  # whoever held it died
 
     def die_when_all_is_deleted(_step: str, _args: tuple[object, ...]) -> None:
         if not doomed.exists():
