@@ -127,3 +127,13 @@ def test_a_fifo_is_no_pack(tree: Path, store: Path, word: str) -> None:
     code, said = run(tree, word)
     assert code == 4, said
     assert pack.stem in said
+
+
+def test_a_home_with_a_name_like_our_own_is_named(tree: Path, tmp_path: Path) -> None:
+    """An error names the file, also if the store is in a folder such as `.takeback-home`."""
+    home = tmp_path / ".takeback-home"
+    (home / "registry").mkdir(parents=True)
+    home.chmod(0o700)
+    with pytest.raises(takeback.TakebackError) as error:
+        takeback.open(tree, home=home)
+    assert f"`{home / 'registry'}`" in str(error.value)

@@ -4,6 +4,7 @@ import errno
 import os
 
 from takeback.errors import DamagedStoreError
+from takeback.model.staging import is_stage
 from takeback.store import sqlite
 
 TYPE_CHECKING = False
@@ -40,11 +41,19 @@ def hint(problem: OSError) -> str:
 
 def named(path: "str | bytes") -> str:
     """A path as users know it: without names that only exist while something is written."""
-    shown = os.fsdecode(path).partition("/.takeback-")[0]
+    parts = os.fsdecode(path).split("/")
+    ours = (at for at, part in enumerate(parts) if _is_ours(part))
+    shown = "/".join(parts[: next(ours, len(parts))])
     folder, _, name = shown.rpartition("/")
     if name.startswith("tmp-"):
         return folder
     return shown.rsplit(".", 2)[0] if name.endswith(".tmp") else shown
+
+
+def _is_ours(name: str) -> bool:
+    """Whether only we make such folders, while we write; a store may be in `.takeback-home`."""
+    is_extracted = name.startswith(".takeback-") and name.endswith(".tmp")
+    return is_extracted or is_stage(name.encode("utf-8", "surrogateescape"))
 
 
 class FailingAs:
