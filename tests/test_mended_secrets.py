@@ -107,6 +107,10 @@ TOLD = [
     ("ldapsearch -D cn=x -w {}", "swordfish"),
     ("openssl enc -aes-256-cbc -k {}", "swordfish"),
     ("htpasswd -b users ana {}", "swordfish"),
+    ("htpasswd -b -B users ana {}", "swordfish"),
+    ("htpasswd -bBC 10 users ana {}", "swordfish"),
+    ("htpasswd -nbB ana {} > users", "swordfish"),
+    ("docker run --entrypoint htpasswd registry:2 -Bbn ana {}", "swordfish"),
 ]
 HARMLESS = [
     "password=None, token_count=5, max_tokens=1024",
@@ -190,6 +194,21 @@ def test_no_password_is_shown_in_any_form(tree: Path) -> None:
         if any(piece in seen and piece not in around for piece in pieces):
             leaked.append((line, seen))
     assert leaked == []
+
+
+@pytest.mark.usefixtures("home")
+@pytest.mark.parametrize(
+    "form",
+    [
+        "curl https://example.org \\\n  -u ana:{} \\\n  -o x",
+        "mysql -u root \\\n-p{} shop",
+        "docker login example.org \\\n  -u ana \\\n  -p {}",
+    ],
+)
+def test_a_command_of_several_lines_shows_no_password(tree: Path, form: str) -> None:
+    """A line that ends with a backslash goes on in the next one, where the option may stand."""
+    shown = labels(told(tree, form.format("sw0rdfish"), "log", "--json"))
+    assert shown == form.format("\u2022" * 4)
 
 
 @pytest.mark.usefixtures("home")

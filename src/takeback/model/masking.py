@@ -81,18 +81,21 @@ _PROGRAMS = (
 )  # fmt: skip
 _PROGRAM_OPTION = r"""(?x)
     (?P<head> (?<![\w.-])
-      (?: redis-cli \b [^|;&\n]{0,200}? [ \t] -a
+      (?: redis-cli \b ARGUMENTS -a
         | (?: (?: docker | podman | nerdctl | buildah | skopeo | crane | helm [ ] registry
             | az | az [ ] acr | oc | cf ) [ ] login
-          | mongo\w*+ | user(?:add|mod) ) \b [^|;&\n]{0,200}? [ \t] -p
-        | (?: (?:un)?zip | sqlcmd ) \b [^|;&\n]{0,200}? [ \t] -P
-        | openssl \b [^|;&\n]{0,200}? [ \t] -k
-        | htpasswd [ \t]++ -\w*b\w*+ [ \t]++ \S{1,200}+ [ \t]++ \S{1,100}+
-        | ldap[a-z]{1,12}+ \b [^|;&\n]{0,200}? [ \t] -w )
+          | mongo\w*+ | user(?:add|mod) ) \b ARGUMENTS -p
+        | (?: (?:un)?zip | sqlcmd ) \b ARGUMENTS -P
+        | openssl \b ARGUMENTS -k
+        | htpasswd (?= ARGUMENTS -\w{0,8}b ) (?: [ \t]++ [^\s|;&>-][^\s|;&]{0,199}+ )?+
+          (?: [ \t]++ -\w{1,12}+ (?: [ \t]++ \d{1,2}+ )?+ )++
+          (?: [ \t]++ [^\s|;&>-][^\s|;&]{0,199}+ ){1,2}
+        | ldap[a-z]{1,12}+ \b ARGUMENTS -w )
       [ \t]{1,4}+ ["']?
-    | (?<![\w.-]) (?: 7z[ar]? | (?:un)?rar ) \b [^|;&\n]{0,200}? [ \t] -h?p["']? )
-    (?P<value> (?! \$[A-Z_{(] | [<*-] | \d{1,5}: ) [^\s"'|;&]{1,200}+ )
-"""
+    | (?<![\w.-]) (?: 7z[ar]? | (?:un)?rar ) \b ARGUMENTS -h?p["']? )
+    (?P<value> (?! \$[A-Z_{(] | [<>*-] | \d{1,5}: ) [^\s"'|;&]{1,200}+ )
+""".replace("ARGUMENTS", r"(?: [^|;&\n] | (?<=\\)\n ){0,200}? \s")
+"""What stands before the option may go on in the next line, behind a backslash."""
 _PIPED = r"""(?x)
     (?P<head> \b(?:echo|printf) [ \t]++ (?: -[a-z]++ [ \t]++ )?+ ["']?
       (?: [\w.-]{1,64}+ : )?+ )
@@ -271,7 +274,8 @@ def _without_options(text: str, words: "tuple[str, ...]", expression: str) -> st
         lower = line.lower()
         return re.sub(expression, _masked, line) if any(w in lower for w in words) else line
 
-    return "".join(map(shown, text.splitlines(keepends=True)))
+    # A line that ends with a backslash goes on in the next one.
+    return "".join(map(shown, re.split(r"(?<=[^\\]\n)", text)))
 
 
 def _end_of_secret(text: str, start: int, found: "re.Match[str]") -> int:
