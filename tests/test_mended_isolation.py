@@ -155,6 +155,18 @@ def test_the_script_finds_its_takeback(tree: Path, tmp_path: Path, place: str) -
         assert (done.stdout, done.stderr) == ("takeback of the copy\n", ""), command
 
 
+@pytest.mark.parametrize("older", ["python3.0", "python3.99"])
+def test_the_script_runs_what_was_installed_last(tree: Path, tmp_path: Path, older: str) -> None:
+    """What an earlier Python left in the same prefix does not run in its place."""
+    command = script("takeback", tmp_path / "installed")
+    left = tmp_path / "installed/lib" / older / "site-packages/takeback/__main__.py"
+    left.parent.mkdir(parents=True)
+    left.write_text("raise SystemExit('an earlier Takeback ran')\n")
+    os.utime(left, (1, 1))
+    done = ran([command, "--version"], tree)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 def test_a_script_without_a_python_says_so(tree: Path, tmp_path: Path) -> None:
     """Copied out of its environment, it tells what to do."""
     shutil.copy(ROOT / "scripts/console/takeback", tmp_path)
