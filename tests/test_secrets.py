@@ -107,13 +107,14 @@ def test_a_token_that_was_cut_is_masked() -> None:
         "mysql -p",
         "a1:b1@c.",
         "password=a,",
+        "b",
     ],
 )
 def test_no_words_take_long_to_mask(piece: str) -> None:
     """Twice the text takes about twice the time, whatever it is made of."""
 
     def took(times: int) -> float:
-        text = piece * times
+        text = " htpasswd -" + piece * times
         best = 9e9
         for _ in range(3):
             started = time.process_time()
