@@ -400,7 +400,10 @@ def tell_large(client: list[str], pieces: Iterator[bytes], **more: str) -> None:
 
 
 def test_an_event_that_is_too_large_counts(project: Path, home: Path, tmp_path: Path) -> None:
-    """A prompt, an input and an output of more than 64 MiB: what the tool wrote is the agent's."""
+    """A prompt, an input and an output of more than 64 MiB: what the tool wrote is the agent's.
+
+    Also without a stdout: the pipe of the payload may get its number.
+    """
     client = [sys.executable, "-I", "-S", str(MAIN), "hook"]
     if shutil.which("cc"):
         client = [str(built(tmp_path)), *client]
@@ -412,7 +415,8 @@ def test_an_event_that_is_too_large_counts(project: Path, home: Path, tmp_path: 
     prompt = agent.event({"hook_event_name": "UserPromptSubmit"})
     try:
         words = "read this: " + "x" * LARGE
-        tell_large(client, wide(prompt, "prompt", json.dumps(words)), TAKEBACK_HELPER="1")
+        silent = ["sh", "-c", 'exec "$@" >&- 2>&-', "sh", *client]
+        tell_large(silent, wide(prompt, "prompt", json.dumps(words)), TAKEBACK_HELPER="1")
         tell_large(client, wide(before, "tool_input", written()), TAKEBACK_HELPER="1")
         (project / "b").write_text("by the agent\n")
         (project / "beside").write_text("mine\n")

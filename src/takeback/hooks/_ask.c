@@ -387,8 +387,10 @@ static bool pass_on_by_process(const Bytes *payload)
     pid_t child = fork();
     if (child == 0) {
         close(ends[0]);
-        close(STDOUT_FILENO); /* the agent waits until all who have it are gone */
-        close(STDERR_FILENO);
+        /* The agent waits until all who have its stdout are gone. A closed one may be our end. */
+        for (int fd = STDOUT_FILENO; fd <= STDERR_FILENO; fd++)
+            if (fd != ends[1])
+                close(fd);
         pump(ends[1], payload);
         _exit(0);
     }
