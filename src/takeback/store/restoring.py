@@ -57,6 +57,7 @@ class Restoring:
         self.kept: dict[bytes, str] = {}
         self._is_many = len({op.way for op in self.ops}) + sum(map(_is_mode, self.ops)) > SYNC_EACH
         """Whether it is cheaper to sync the whole disk than each folder, and each mode."""
+        self._new = {op.path for op in self.ops if op.before is None}
         self._opened: set[bytes] = set()
         self._failures: list[OSError] = []
         self.trusted: dict[bytes, Owner] = {}
@@ -292,8 +293,7 @@ class Restoring:
 
     def _had_folder(self, op: "Op") -> bool:
         """Whether the folder of a path was there before the restore."""
-        above = op.path.rpartition(b"/")[0]
-        return not any(each.path == above and each.before is None for each in self.ops)
+        return op.path.rpartition(b"/")[0] not in self._new
 
     def _remove_folder(self, op: "Op", other: "Entry | None") -> None:
         if other is None or other.kind != FOLDER:
