@@ -152,6 +152,21 @@ def test_an_escape_of_a_clock_that_was_ahead(clock: Clock, tree: Path, tmp_path:
         assert [turn.status for turn in project.log(all=True).turns] == ["running", "interrupted"]
 
 
+def test_an_escape_after_a_background_task_was_done(tree: Path, tmp_path: Path) -> None:
+    """The turn goes on under the id of a prompt that no human wrote; an Esc ends it as well."""
+    agent = Claude(tree, tmp_path / "talks")
+    agent.asks("go")
+    agent.talk.says("started")
+    agent.stop()
+    agent.asks("<task-notification><task-id>t</task-id></task-notification>")
+    agent.begin("Bash", {"command": "make"})
+    agent.talk.interrupt(agent.prompt_id, tool=True)
+    look(tree)
+    with takeback.open(tree) as project:
+        (turn,) = project.log(all=True).turns
+        assert turn.status == "interrupted"
+
+
 # -- lost events -------------------------------------------------------------------------------
 
 

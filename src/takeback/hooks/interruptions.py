@@ -12,7 +12,8 @@ if TYPE_CHECKING:
     from takeback.project import Project
 
 _RUNNING = (
-    "SELECT t.id, t.opened, t.started, z.agent FROM turns t JOIN sessions z ON z.number = t.session"
+    "SELECT t.id, t.opened, t.started, z.agent, z.own_id FROM turns t"
+    " JOIN sessions z ON z.number = t.session"
     " WHERE t.closed IS NULL AND z.id <> ? ORDER BY t.number"
 )
 _WAITING = (
@@ -25,7 +26,7 @@ _SECOND = 1_000_000_000
 def settle(project: "Project", but: str = "") -> None:
     """Close the turns that were interrupted, except in one session."""
     running = project.ledger.rows(_RUNNING, (but,))
-    found = [(id, _interrupted(project, opened, at, agent)) for id, opened, at, agent in running]
+    found = [(row[0], _interrupted(project, *row)) for row in running]
     for id, interruption in found:
         if interruption is not None:
             _close(project, id, *interruption)
@@ -38,7 +39,7 @@ def refuse_waiting(project: "Project", where: str, *given: str) -> None:
 
 
 def _interrupted(
-    project: "Project", opened: int, started: int, agent: str
+    project: "Project", id: str, opened: int, started: int, agent: str, session: str
 ) -> "tuple[float, bool] | None":
     """When a turn was interrupted, and whether a tool ran then; None if it was not."""
     from takeback.hooks import conversations
@@ -51,8 +52,19 @@ def _interrupted(
         return None
     # Before the agent writes down a prompt, its conversation ends with what came before.
     of = known.interrupted_prompt(transcript) if prompt else ""
-    is_own = of == prompt if of else over * _SECOND > started
+    if of and of != prompt:
+        is_own = _goes_on_in(project, agent, session, of) == id
+    else:
+        is_own = bool(of) or over * _SECOND > started
     return (over, known.was_at_work(transcript, "")) if is_own else None
+
+
+def _goes_on_in(project: "Project", agent: str, session: str, prompt: str) -> str:
+    """The turn that went on with a prompt which no human wrote; empty if none did."""
+    from takeback.hooks.witness import resumed_by
+
+    event = project.ledger.requested(resumed_by(agent, session, prompt))
+    return str((event.payload or {}).get("turn", "")) if event is not None else ""
 
 
 def _close(project: "Project", id: str, over: float, was_at_work: bool) -> None:

@@ -53,6 +53,7 @@ _BEGINS = (calls.SESSION_STARTS, calls.PROMPT, calls.GOES_ON, calls.BEFORE_TOOL)
 """What a session that ended goes on with; all else only matters if something is still open."""
 _LEAVES_NO_MARK = (calls.BEFORE_TOOL, calls.BATCH_OVER)
 """Events that have the agent's ids, or a fact of their own: to hear them again changes nothing."""
+_GOES_ON = "goes on"
 _TELLS_NO_END = ("codex",)
 """Agents that do not tell when a command that went on in the background is done."""
 _OPEN = (
@@ -150,7 +151,7 @@ class Witness:
     def _goes_on(self, session: Session, call: "Call") -> None:
         """What ran in the background is done; what the agent does now belongs to its turn."""
         self._end(self._step_of(call) or self._task_of(call), terms.DONE)
-        request = _request(call, call.turn, "goes on") if call.turn else _delivery(call)
+        request = _request(call, call.turn, _GOES_ON) if call.turn else _delivery(call)
         if session.resume(request=request) is None:
             session.turn(PROMPT_NOT_SEEN, whole=False, request=_delivery(call))
 
@@ -312,6 +313,11 @@ class Witness:
 def _request(call: "Call", id: str, what: str) -> str:
     """The name of what happens once: who, in which conversation, which call, which part of it."""
     return " ".join((call.agent, _clean(call.session), _clean(id), what))
+
+
+def resumed_by(agent: str, session: str, prompt: str) -> str:
+    """The request of the event that a turn goes on with; `session` is as the log has it."""
+    return " ".join((agent, session, _clean(prompt), _GOES_ON))
 
 
 request_of = _request
