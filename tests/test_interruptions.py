@@ -50,9 +50,9 @@ class Conversation:
 
 
 def wait_a_little() -> None:
-    """Conversations tell times in milliseconds."""
+    """Conversations tell times in milliseconds, and files in ticks of up to ten of them."""
     now = time.time_ns()
-    while time.time_ns() < now + 2_000_000:
+    while time.time_ns() < now + 12_000_000:
         pass
 
 
