@@ -132,3 +132,27 @@ def test_an_edit_of_a_file_that_came_back_under_its_old_name(work: Work) -> None
     assert work.text("old.txt") == "new\n" + TEXT
     work.project.undo(turns[1])
     assert work.text("old.txt") == TEXT
+
+
+def test_edits_of_a_file_whose_two_renames_were_taken_back(work: Work) -> None:
+    """Another session renames a file twice and edits it; without that, each edit is found."""
+    work.write(first_txt=TEXT)
+    work.project.checkpoint()
+    one, two = (work.project.session(name) for name in ("one", "two"))
+    mine = one.turn("mine", whole=False)
+    _edit(work, mine, ["first.txt"], {"first.txt": TEXT + "a\n"})
+    undone = []
+    middle = TEXT.replace("line 9\n", "line 9\ntheirs\n")
+    for old, new, text in (("first.txt", "second.txt", middle), ("second.txt", "third.txt", "")):
+        text = (text or middle) + "a\n"
+        turn = two.turn("theirs", whole=False)
+        _edit(work, turn, [old, new], {old: None, new: text})
+        turn.end()
+        undone.append(turn.id)
+    _edit(work, mine, ["third.txt"], {"third.txt": "b\n" + middle + "a\n"})
+    mine.end()
+    for turn_id in reversed(undone):
+        work.project.undo(turn_id)
+    assert work.text("first.txt") == "b\n" + TEXT + "a\n"
+    work.project.undo(mine.id)
+    assert work.text("first.txt") == TEXT

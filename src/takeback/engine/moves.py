@@ -264,9 +264,12 @@ class RenamedSince:
         same = same or self._by_content(left, self._old_names_of(path), at)
         if same is not None or search.is_limited:
             return same
-        return search.most_like(
-            left, {name: at(name) for name in self._made_instead(path)}
-        ) or search.most_like(left, {name: at(name) for name in made})
+        instead = {
+            name: at(name) for old in self._names_of(path) for name in self._made_instead(old)
+        }
+        return search.most_like(left, instead) or search.most_like(
+            left, {name: at(name) for name in made}
+        )
 
     def _candidates(self) -> "dict[bytes, bytes | None]":
         """What others made since, and from what, as far as the log tells."""
@@ -293,6 +296,13 @@ class RenamedSince:
                 if origin in back:
                     self._old_names.setdefault(name, []).append(origin)
         return self._old_names.get(path, [])
+
+    def _names_of(self, path: bytes) -> "list[bytes]":
+        """The names that a file had since, as far as the log tells."""
+        names = [path]
+        for name in names:
+            names += [new for new in self._made_from.get(name, ()) if new not in names]
+        return names
 
     def _made_instead(self, path: bytes) -> "list[bytes]":
         """What restores made when they removed a path: an old name with another content."""
