@@ -213,8 +213,8 @@ class Ledger:
         """The number that the next pack gets."""
         number = self._number("SELECT coalesce(max(number), 0) + 1 FROM packs")
         # Not max(event): that reads every row, before each checkpoint.
-        newest = "SELECT event FROM checkpoints ORDER BY number DESC LIMIT 1"
-        since = self._number(f"SELECT coalesce(({newest}), 0)")
+        newest = self.rows("SELECT event FROM checkpoints ORDER BY number DESC LIMIT 1")
+        since = int(newest[0][0]) if newest else 0
         try:
             # Those before that checkpoint have lower numbers than its packs.
             return max([number, *(n + 1 for n in self.foreign_packs(since))])
