@@ -33,9 +33,6 @@ elif __name__ == "__main__" and "takeback" not in sys.modules:
 
 try:
     if __name__ == "__main__" and sys.argv[1:] == ["hook"]:
-        from takeback import linked
-
-        linked.begin(__file__.removesuffix("/__main__.py"))
         # A hook answers, whatever the rest of the program is like, and never fails.
         from takeback.hooks.entry import finish
 

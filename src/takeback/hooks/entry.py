@@ -8,7 +8,7 @@ import gc
 import os
 import sys
 
-from takeback import environment, linked
+from takeback import environment
 from takeback.hooks import line
 
 TYPE_CHECKING = False
@@ -39,7 +39,6 @@ def _hear_one(*, ends: bool) -> None:
     helped = line.ask(home, words, data) if wants_helper else None
     # What a helper is forked from must have nothing open.
     _say(helped if helped is not None else _alone(words, data, ends=ends and not wants_helper))
-    _renew_linked()
     if helped is None and wants_helper:
         _leave_helper(home)
 
@@ -51,8 +50,6 @@ def finish() -> "NoReturn":
 
 
 def _alone(words: "tuple[bytes, ...]", data: bytes, *, ends: bool) -> bytes:
-    if linked.current is not None:
-        linked.current.link_chain("takeback.hooks.hearing")
     from takeback.hooks import hearing
 
     if ends:
@@ -75,20 +72,10 @@ def _say(answer: bytes) -> None:
         sys.stdout.flush()
 
 
-def _renew_linked() -> None:
-    """Let the next hook have at hand what this one had to look for."""
-    known = linked.current
-    if known is not None and known.lacking:
-        from takeback.hooks import linking
-
-        linking.renew(known)
-
-
 def _leave_helper(home: bytes) -> None:
     from takeback.hooks import hearing, resident
 
     if os.path.isdir(home):
-        linked.end()
         gc.enable()
         resident.leave_behind(home, hearing.Ear(watches=True))
 
