@@ -1,6 +1,9 @@
 """JSON is written and read as the `json` module does it, without that module."""
 
+import importlib.util
 import json
+import sys
+from types import ModuleType
 
 import pytest
 from hypothesis import given
@@ -17,6 +20,30 @@ VALUES = st.recursive(
     | TEXTS,
     lambda inner: st.lists(inner) | st.dictionaries(TEXTS, inner),
 )
+
+
+def _without_c() -> ModuleType:
+    """Load `jsontext` as an interpreter does whose `json` has no C functions."""
+    spec = importlib.util.find_spec("takeback.model.jsontext")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(sys.modules, "_json", None)
+        spec.loader.exec_module(module)
+    return module
+
+
+WITHOUT_C = _without_c()
+
+
+@given(VALUES)
+def test_without_c_functions_the_text_is_the_same(value: "jsontext.Json") -> None:
+    """Where `_json` is missing, `json` writes the same bytes and reads the same values."""
+    text = WITHOUT_C.dumps(value)
+    assert text == jsontext.dumps(value)
+    assert WITHOUT_C.loads(text) == value
+    assert WITHOUT_C.dumps({"a": range(2)}) == '{"a":[0,1]}'
 
 
 @given(VALUES)

@@ -4,13 +4,9 @@ The output is canonical: keys in the order given, ASCII only, no blanks. What is
 written here, so nothing stands before or after the value.
 """
 
-from _json import encode_basestring_ascii as _quoted  # the C functions behind json.dumps
-from _json import make_encoder as _make_encoder
-from _json import make_scanner as _make_scanner  # and behind json.loads
-
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from typing import Any
 
     Json = None | bool | int | float | str | Sequence["Json"] | Mapping[str, "Json"]
@@ -21,14 +17,6 @@ def _as_plain(value: "Mapping[str, Json] | Sequence[Json]") -> "dict[str, Json] 
     return dict(value.items()) if hasattr(value, "items") else list(value)
 
 
-_encode = _make_encoder(None, _as_plain, _quoted, None, ":", ",", False, False, True)
-
-
-def dumps(value: "Json") -> str:
-    """`value` as one line of JSON."""
-    return "".join(_encode(value, 0))
-
-
 class _AsUsual:
     """What `json.loads` reads things as."""
 
@@ -37,7 +25,24 @@ class _AsUsual:
     parse_float, parse_int, parse_constant = float, int, float
 
 
-_scan = _make_scanner(_AsUsual)  # type: ignore[arg-type]  # anything with these names will do
+_encode: "Callable[[Json, Any], Iterable[str]]"
+try:
+    from _json import encode_basestring_ascii, make_encoder, make_scanner  # what `json` calls
+except ImportError:
+    from json import JSONDecoder, JSONEncoder
+
+    _scan = JSONDecoder().scan_once  # type: ignore[attr-defined]
+    _encode = JSONEncoder(check_circular=False, separators=(",", ":"), default=_as_plain).iterencode
+else:
+    _scan = make_scanner(_AsUsual)  # type: ignore[arg-type]  # anything with these names will do
+    _encode = make_encoder(
+        None, _as_plain, encode_basestring_ascii, None, ":", ",", False, False, True
+    )
+
+
+def dumps(value: "Json") -> str:
+    """`value` as one line of JSON."""
+    return "".join(_encode(value, 0))
 
 
 def loads(text: str) -> "Any":  # noqa: ANN401 - as `json.loads`
