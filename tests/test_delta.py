@@ -14,10 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from takeback.errors import DamagedStoreError
-from takeback.model.hashing import sha1
 from takeback.store import delta, packindex
 from takeback.store.delta import BadDeltaError
-from takeback.store.gitobjects import BLOB, entry_head, object_id
+from takeback.store.gitobjects import BLOB, entry_head, object_id, sha1
 from takeback.store.packentry import DELTA, encode_distance, parse_distance
 from takeback.store.packread import PackFile
 

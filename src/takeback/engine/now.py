@@ -12,7 +12,6 @@ from takeback.engine.previous import Previous
 from takeback.engine.reading import Reading
 from takeback.errors import TakebackError
 from takeback.model.difference import LARGEST
-from takeback.model.hashing import sha1
 from takeback.model.tree import (
     FOLDER,
     INCOMPLETE_BELOW,
@@ -26,7 +25,7 @@ from takeback.model.tree import (
 from takeback.store.content import Content, Patience, Torn
 from takeback.store.descent import Descent
 from takeback.store.fsclock import COARSE, FsClock
-from takeback.store.gitobjects import BLOB, object_head, object_id
+from takeback.store.gitobjects import BLOB, object_head, object_id, sha1
 from takeback.store.scan import Scan, StrangeRoot
 
 TYPE_CHECKING = False
@@ -61,7 +60,7 @@ class _Nowhere:
         return _ON_DISK
 
     def add_large(self, size: int, pieces: "Iterable[bytes]") -> "tuple[bytes, int]":
-        weak = sha1(object_head(BLOB, size), size)
+        weak = sha1(object_head(BLOB, size))
         for piece in pieces:
             weak.update(piece)
         return weak.digest(), _ON_DISK

@@ -2,21 +2,21 @@
 
 import errno
 import os
+from hashlib import sha256
 
 from takeback.model import reasons
-from takeback.model.hashing import sha1, sha256
 from takeback.model.tree import KIND, LINK, NO_OBJECT, UNSTABLE
 from takeback.store.content import LARGE, Content, NotRegular, Patience, Torn
 from takeback.store.folders import mark_racy
-from takeback.store.gitobjects import BLOB, object_head, object_id
+from takeback.store.gitobjects import BLOB, object_head, object_id, sha1
 from takeback.store.scan import GONE_ERRORS, SHORTAGES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import hashlib
     from collections.abc import Callable, Iterable, Iterator
     from typing import Protocol
 
-    from takeback.model.hashing import Hash
     from takeback.ports import ObjectWriter
     from takeback.store.descent import Descent
     from takeback.store.folders import Folder, Node
@@ -245,7 +245,7 @@ class Reading:
             return
         for turn in range(_TRIES):
             size = content.size()
-            strong = sha256(more=size)
+            strong = sha256()
             pieces = content.chunks(size, last_try=turn == _TRIES - 1)
             try:
                 oid, number = self._large.add_large(size, hashed(pieces, strong))
@@ -266,7 +266,7 @@ class Reading:
     def _is_stored(self, content: Content, node: "Node") -> bool:
         """Whether a large file holds what is in the store already; hashing is the cheap part."""
         size = content.size()
-        weak, strong = sha1(object_head(BLOB, size), size), sha256(more=size)
+        weak, strong = sha1(object_head(BLOB, size)), sha256()
         try:
             for piece in content.chunks(size, last_try=False):
                 weak.update(piece)
@@ -316,7 +316,7 @@ def _unit(folder: "Folder", node: "Node") -> "Pending":
     return unit if len(unit) > 1 and any(m is node for _, m in unit) else [(folder, node)]
 
 
-def hashed(pieces: "Iterable[bytes | memoryview]", strong: "Hash") -> "Iterator[bytes]":
+def hashed(pieces: "Iterable[bytes | memoryview]", strong: "hashlib._Hash") -> "Iterator[bytes]":
     """Pass pieces on, hashing them on the way."""
     try:
         for piece in pieces:

@@ -11,11 +11,11 @@ for a request, unless it has one of the agent's ids; what left no such fact leav
 
 import os
 import time
+from hashlib import sha256
 
 from takeback.errors import TakebackError
 from takeback.hooks import calls, interruptions
 from takeback.model import jsontext, terms, tools
-from takeback.model.hashing import short_sha256
 from takeback.session import Session, Step, Turn
 from takeback.store import events, history
 from takeback.store.failures import FailingAs
@@ -339,7 +339,7 @@ def _likeness(call: "Call") -> str:
         said = (call.tool, sorted(call.given.items()))
     else:
         return ""
-    return short_sha256(jsontext.dumps(said).encode()).hex()[:_OF_LIKENESS]
+    return sha256(jsontext.dumps(said).encode()).hexdigest()[:_OF_LIKENESS]
 
 
 def _is_the_same(
@@ -355,7 +355,7 @@ def _clean(id: str) -> str:
     """An id as the log can hold it; a long one, or a strange one, by what it hashes to."""
     if len(id) <= _LONGEST_ID and id.isprintable() and " " not in id:
         return id
-    return short_sha256(id.encode("utf-8", "surrogatepass")).hex()
+    return sha256(id.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 _HEAR = {

@@ -1,6 +1,7 @@
 """An entry whose content no checkpoint holds yet: what came of a merge."""
 
-from takeback.model.hashing import sha256
+from hashlib import sha256
+
 from takeback.model.tree import NO_OBJECT, Entry
 
 

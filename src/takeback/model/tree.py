@@ -13,10 +13,10 @@ the git object id, and the number of the pack in which the object was first stor
 Entries are in the order of their raw names. Everything is little-endian.
 """
 
+from hashlib import sha256
 from struct import Struct, error
 
 from takeback.errors import DamagedStoreError
-from takeback.model.hashing import sha256
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

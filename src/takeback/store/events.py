@@ -6,10 +6,10 @@ a newer one, are kept and chained like all others.
 """
 
 import os
+from hashlib import sha256
 
 from takeback.errors import DamagedStoreError
 from takeback.model import jsontext
-from takeback.model.hashing import short_sha256
 from takeback.store import eventtext, fsops
 
 TYPE_CHECKING = False
@@ -150,7 +150,7 @@ def append(db: "Connection", event: NewEvent, author: str) -> "tuple[int, bytes]
 
 def commit_to(salt: bytes, text: str) -> bytes:
     """The commitment to a payload; without the salt it says nothing about the text."""
-    return short_sha256(salt + text.encode("utf-8", "surrogatepass"))
+    return sha256(salt + text.encode("utf-8", "surrogatepass")).digest()
 
 
 def as_text(payload: object) -> str:
@@ -170,7 +170,7 @@ def chain_over(
 ) -> bytes:
     """The link that ties an event to all events before it."""
     said = b"%d %s %d " % (seq, kind.encode("utf-8", "surrogatepass"), at)
-    return short_sha256(before + said + envelope + commitment)
+    return sha256(before + said + envelope + commitment).digest()
 
 
 def redactions(db: "Connection") -> "dict[tuple[int, int], bytes]":

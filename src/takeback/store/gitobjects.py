@@ -5,7 +5,7 @@ Names in the view are escaped so that nothing captured from a work tree can stee
 spellings that some file system takes for it). `%` marks an escaped byte, as in a URL.
 """
 
-from takeback.model.hashing import sha1
+import hashlib
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -37,6 +37,11 @@ _SPECIAL_SHORT_NAMES = (
 _PLAIN = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-. +@()"
 """What most names are made of; a name of nothing else is shown as it is, unless it is hidden."""
 _DOT, _FIRST_HIGH = 0x2E, 0x80
+
+
+def sha1(data: "Data" = b"") -> "hashlib._Hash":
+    """Git's hash of ids and checksums, also where SHA-1 is forbidden for security."""
+    return hashlib.sha1(data, usedforsecurity=False)
 
 
 def object_head(kind: int, size: int) -> bytes:

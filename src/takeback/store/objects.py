@@ -6,8 +6,9 @@ some moment. As long as it has the file open it goes on reading; if it finds the
 asks the ledger as it is now, which had the new name before the old file was removed.
 """
 
+from hashlib import sha256
+
 from takeback.errors import DamagedStoreError
-from takeback.model.hashing import sha256
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ class Objects:
         from takeback.store.gitobjects import BLOB
 
         kind, size, chunks = self.pack_with(entry.oid, entry.number).stream(entry.oid)
-        strong = sha256(more=size)
+        strong = sha256()
         for chunk in chunks:
             strong.update(chunk)
             yield chunk

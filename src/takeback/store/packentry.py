@@ -6,10 +6,10 @@ memory. What comes out is not known to be right before it is hashed.
 """
 
 import os
+from hashlib import sha256
 from zlib import crc32
 
 from takeback.errors import DamagedStoreError
-from takeback.model.hashing import UNKNOWN, sha1, sha256
 from takeback.store import deflate, delta, gitobjects, packindex
 from takeback.store.packindex import CHECKSUM, PACK_HEAD
 
@@ -49,7 +49,7 @@ class PackBytes:
         self._length = window
         self._window = b""
         self._start = 0
-        self._hash = sha1(more=UNKNOWN) if hashing else None
+        self._hash = gitobjects.sha1() if hashing else None
         self._hashed = 0
         self.name = name
         self.end = size - CHECKSUM
@@ -309,8 +309,8 @@ def _hash(
     kind: int, size: int, pieces: "Iterator[bytes]", *, strong: bool
 ) -> "tuple[bytes, bytes | None]":
     """Return the id of an object and, if that is asked for, the strong hash of a blob."""
-    weak_hash = sha1(gitobjects.object_head(kind, size), size)
-    strong_hash = sha256(more=size) if strong and kind == gitobjects.BLOB else None
+    weak_hash = gitobjects.sha1(gitobjects.object_head(kind, size))
+    strong_hash = sha256() if strong and kind == gitobjects.BLOB else None
     for piece in pieces:
         weak_hash.update(piece)
         if strong_hash is not None:

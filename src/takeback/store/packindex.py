@@ -8,7 +8,6 @@ import struct
 from itertools import accumulate
 
 from takeback.errors import DamagedStoreError
-from takeback.model.hashing import sha1
 from takeback.store import gitobjects
 
 TYPE_CHECKING = False
@@ -63,7 +62,7 @@ def assemble(
             checksum,
         )
     )
-    return body + sha1(body).digest()
+    return body + gitobjects.sha1(body).digest()
 
 
 def largest_index(pack_size: int) -> int:
@@ -80,7 +79,7 @@ class PackIndex:
     def __init__(self, data: bytes) -> None:
         if len(data) < _NAMES + 2 * CHECKSUM or not data.startswith(_MAGIC):
             raise DamagedStoreError("the file is not a pack index")
-        if sha1(memoryview(data)[:-CHECKSUM]).digest() != data[-CHECKSUM:]:
+        if gitobjects.sha1(memoryview(data)[:-CHECKSUM]).digest() != data[-CHECKSUM:]:
             raise DamagedStoreError("the checksum of the pack index does not match")
         fanout: tuple[int, ...] = struct.unpack_from(">256I", data, len(_MAGIC))
         count = fanout[-1]

@@ -12,9 +12,9 @@ from bisect import bisect_left
 from zlib import crc32
 
 from takeback.errors import DamagedStoreError
-from takeback.model.hashing import UNKNOWN, sha1
 from takeback.store import fsops, packwrite
 from takeback.store.compact import Entries, Ids
+from takeback.store.gitobjects import sha1
 from takeback.store.packentry import PackBytes, scan
 from takeback.store.packread import PackFile
 from takeback.store.packwrite import SealedPack
@@ -191,7 +191,7 @@ class _Target:
 
     def __init__(self, fd: int, count: int) -> None:
         self._fd = fd
-        self._hash = sha1(more=UNKNOWN)
+        self._hash = sha1()
         self._buffer: list[bytes] = []
         self._buffered = 0
         self.size = 0

@@ -5,9 +5,8 @@ import os
 import stat
 
 from takeback.errors import DamagedStoreError
-from takeback.model.hashing import sha1
 from takeback.store import deflate, packindex, packwrite
-from takeback.store.gitobjects import object_head
+from takeback.store.gitobjects import object_head, sha1
 from takeback.store.packentry import Chains, PackBytes, read_head, rebuild, scan, walk_object
 from takeback.store.packindex import PACK_HEAD, PackIndex
 
@@ -171,7 +170,7 @@ class PackFile:
     def _checked(
         self, oid: bytes, kind: int, size: int, pieces: "Iterator[bytes]"
     ) -> "Iterator[bytes]":
-        digest = sha1(object_head(kind, size), size)
+        digest = sha1(object_head(kind, size))
         try:
             for piece in pieces:
                 digest.update(piece)

@@ -8,9 +8,8 @@ import os
 from itertools import count
 from zlib import crc32
 
-from takeback.model.hashing import sha1
 from takeback.store import deflate, fsops, packindex
-from takeback.store.gitobjects import BLOB, entry_head, object_head, object_id
+from takeback.store.gitobjects import BLOB, entry_head, object_head, object_id, sha1
 from takeback.store.packindex import PACK_HEAD
 
 TYPE_CHECKING = False
@@ -184,7 +183,7 @@ class PackWriter:
 
     def _write_parts(self, fd: int) -> bytes:
         """Write the buffered pack, a small one in one go; return its checksum."""
-        digest = sha1(more=self._buffered)
+        digest = sha1()
         pieces, size = [_MAGIC + len(self._entries).to_bytes(4, "big")], 0
         for part in self._parts:
             pieces.append(part)
@@ -220,7 +219,7 @@ class _BlobStream:
     def __init__(self, fd: int, size: int) -> None:
         self._fd = fd
         self._size = size
-        self._pack_hash = sha1(more=size)
+        self._pack_hash = sha1()
         self.length = 0
         self.checksum = b""
         self.entry: Entry = (b"", 0, PACK_HEAD)
@@ -230,7 +229,7 @@ class _BlobStream:
         head = entry_head(BLOB, self._size)
         self._write(_MAGIC + (1).to_bytes(4, "big") + head)
         crc = crc32(head)
-        digest = sha1(object_head(BLOB, self._size), self._size)
+        digest = sha1(object_head(BLOB, self._size))
         compressor = deflate.compressor(self._size)
         left = self._size
         for chunk in chunks:

@@ -11,9 +11,9 @@ everything is looked at again. So it is never synced, and a crash at any moment 
 
 import os
 import zlib
+from hashlib import sha256
 from struct import Struct
 
-from takeback.model.hashing import short_sha256
 from takeback.store import fsops, records
 from takeback.store.home import replace_file
 
@@ -168,7 +168,7 @@ def identity(
     """
     place = b"%d %d" % root
     said = (store.encode(), place, _boot(), rules, *sorted(not_ours))
-    return short_sha256(b"\0".join(said))
+    return sha256(b"\0".join(said)).digest()
 
 
 def _boot() -> bytes:
