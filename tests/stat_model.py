@@ -1,18 +1,21 @@
 """A plain model of the stat loop: trees to record, ways to change them, what must be reported.
 
 Everything here goes by whole paths, as the loop never does, and shares no code with it but the
-packing of the records.
+structs of the records.
 """
 
 import os
 import stat
 import subprocess
+from collections.abc import Iterable
 
 from hypothesis import strategies as st
 
 from takeback.store import layout
-from takeback.store.layout import CHANGED, GONE, RACY, SAME
+from takeback.store.layout import CHANGED, ENTRY, GONE, RACY, RECORD, SAME
 
+Header = tuple[int, int, int, int, int, int, int, int, int, bytes, bytes, int, bytes, int]
+Fields = tuple[int, int, int, int, int, int, int, int, bytes, bytes]
 Entry = tuple[bytes, os.stat_result, int]
 Report = tuple[int, int, tuple[int, ...], list[int]]
 
@@ -21,6 +24,36 @@ REASON_SIZE = 3
 # Names decide the flags, so that a drawn tree has all kinds of them.
 FLAGS = {b"git": layout.REASON_VCS, b"mnt": layout.REASON_MOUNT, b"big": REASON_SIZE, b"hot": RACY}
 NAMES = [b"a", b"b", b"c", b"\xff\n", b"x" * 255, *FLAGS]
+
+
+def header_of(st: os.stat_result, depth: int, flags: int = 0) -> Header:
+    """The header of a directory, without lengths."""
+    stamps = (_clamped(st.st_mtime_ns), _clamped(st.st_ctime_ns))
+    named = (st.st_dev & (1 << 64) - 1, st.st_ino)
+    return (0, depth, 0, 0, flags, *stamps, *named, bytes(32), bytes(20), 0, bytes(20), st.st_mode)
+
+
+def entry_of(st: os.stat_result, flags: int = 0) -> Fields:
+    """An entry of a directory, without the length of its name."""
+    stamps = (_clamped(st.st_mtime_ns), _clamped(st.st_ctime_ns))
+    return (st.st_ino, st.st_size, *stamps, st.st_mode, flags, 0, 0, bytes(32), bytes(20))
+
+
+def pack_record(header: Header, name: bytes, entries: Iterable[tuple[Fields, bytes]]) -> bytes:
+    """The bytes of one directory; the lengths and the count follow from the names."""
+    fixed, names = [], [name]
+    for fields, entry_name in entries:
+        fixed.append(ENTRY.pack(*fields[:6], len(entry_name), *fields[7:]))
+        names.append(entry_name)
+    tail = b"\0".join(names) + b"\0"
+    size = RECORD.size + len(fixed) * ENTRY.size + len(tail)
+    padding = -size % 8
+    head = RECORD.pack(size + padding, header[1], len(name), len(fixed), *header[4:])
+    return b"".join((head, *fixed, tail, bytes(padding)))
+
+
+def _clamped(stamp: int) -> int:
+    return max(-(1 << 63), min(stamp, (1 << 63) - 1))
 
 
 class Known:
@@ -46,9 +79,9 @@ def record_tree(root: bytes) -> tuple[bytes, list[Known]]:
         for entry in os.listdir(path):
             inner = os.path.join(path, entry)
             directory.entries.append((entry, os.lstat(inner), FLAGS.get(entry, 0)))
-        entries = [(layout.entry(real, flag), entry) for entry, real, flag in directory.entries]
-        head = layout.header(directory.real, len(ancestors), FLAGS.get(name, 0) & RACY)
-        records.append(layout.pack_record(head, name, entries))
+        entries = [(entry_of(real, flag), entry) for entry, real, flag in directory.entries]
+        head = header_of(directory.real, len(ancestors), FLAGS.get(name, 0) & RACY)
+        records.append(pack_record(head, name, entries))
         known.append(directory)
         for entry, real, flag in directory.entries:
             if stat.S_ISDIR(real.st_mode) and not flag & layout.REASON:

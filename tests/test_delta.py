@@ -44,7 +44,6 @@ def test_a_delta_gives_the_target_back(pair: tuple[bytes, bytes]) -> None:
     told = delta.encode(base, target)
     assert told is not None
     assert delta.apply(base, told, MOST) == target
-    assert delta.result_size(told) == len(target)
 
 
 @given(versions(), st.integers(0, 200))
@@ -66,7 +65,15 @@ def test_a_damaged_delta_is_said_to_be_one(pair: tuple[bytes, bytes], data: st.D
         made = delta.apply(base, bytes(told), MOST)
     except BadDeltaError:
         return
-    assert len(made) == delta.result_size(bytes(told))
+    assert len(made) == _second_size(bytes(told))
+
+
+def _second_size(told: bytes) -> int:
+    """How much a delta says that it makes: the second of two numbers in groups of seven bits."""
+    first = next(at for at, byte in enumerate(told) if byte < 0x80)
+    groups = told[first + 1 :]
+    last = next(at for at, byte in enumerate(groups) if byte < 0x80)
+    return sum((byte & 0x7F) << 7 * at for at, byte in enumerate(groups[: last + 1]))
 
 
 def test_a_delta_that_says_too_much_is_refused_before_it_is_made() -> None:

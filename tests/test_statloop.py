@@ -12,7 +12,18 @@ from typing import TypeVar
 import pytest
 from hypothesis import given, settings
 
-from stat_model import change, changes, expected_reports, make, record_tree, remove, trees
+from stat_model import (
+    change,
+    changes,
+    entry_of,
+    expected_reports,
+    header_of,
+    make,
+    pack_record,
+    record_tree,
+    remove,
+    trees,
+)
 from takeback.store import layout, statloop
 from takeback.store.layout import CHANGED, DENIED, GONE, SAME
 
@@ -170,7 +181,7 @@ def handmade(root_fd: int, names: list[bytes], depths: list[int]) -> bytes:
     """Records with the given names and depths, all claiming to be the root directory."""
     real = os.stat(root_fd)
     return b"".join(
-        layout.pack_record(layout.header(real, depth), name, [])
+        pack_record(header_of(real, depth), name, [])
         for name, depth in zip(names, depths, strict=True)
     )
 
@@ -204,14 +215,12 @@ def test_entries_that_lead_elsewhere_are_refused(sample: Opened, loop: Loop, nam
     """An entry can only be a name inside its directory, also below a directory that is gone."""
     _, root_fd = sample
     real = os.stat(root_fd)
-    entries = [(layout.entry(real), name)]
-    root = layout.pack_record(layout.header(real, 0), b"", [])
-    gone = layout.pack_record(layout.header(real, 1), b"not-there", [])
-    below = layout.pack_record(layout.header(real, 2), b"x", entries)
+    entries = [(entry_of(real), name)]
+    root = pack_record(header_of(real, 0), b"", [])
+    gone = pack_record(header_of(real, 1), b"not-there", [])
+    below = pack_record(header_of(real, 2), b"x", entries)
     assert isinstance(outcome(loop, root + gone + below, root_fd), str)
-    assert isinstance(
-        outcome(loop, layout.pack_record(layout.header(real, 0), b"", entries), root_fd), str
-    )
+    assert isinstance(outcome(loop, pack_record(header_of(real, 0), b"", entries), root_fd), str)
 
 
 @pytest.mark.parametrize(("part", "parts"), [(-1, 1), (1, 1), (0, 0), (0, 257), (2, 2)])
@@ -257,7 +266,7 @@ def test_another_device_is_gone(sample: Opened, loop: Loop) -> None:
     records, root_fd = sample
     head, name, entries = layout.unpack_record(records, 0)
     other = (*head[:7], head[7] + 1, *head[8:])
-    moved = layout.pack_record(other, name, entries) + records[head[0] :]
+    moved = pack_record(other, name, entries) + records[head[0] :]
     for part in range(3):
         raw = loop(moved, root_fd, part, 3)
         assert statloop.reports(raw) == [(0, GONE, (), [])]
@@ -329,12 +338,12 @@ def record_chain(top: bytes) -> bytes:
     fd, name = os.open(top, os.O_RDONLY), b""
     for depth in range(DEEP):
         real = {each: os.stat(each, dir_fd=fd) for each in (b"before", b"down", b"after", b"file")}
-        entries = [(layout.entry(each), of) for of, each in real.items()]
-        going_down.append(layout.pack_record(layout.header(os.stat(fd), depth), name, entries))
+        entries = [(entry_of(each), of) for of, each in real.items()]
+        going_down.append(pack_record(header_of(os.stat(fd), depth), name, entries))
         for side, to in ((b"before", going_down), (b"after", coming_back)):
-            to.append(layout.pack_record(layout.header(real[side], depth + 1), side, []))
+            to.append(pack_record(header_of(real[side], depth + 1), side, []))
         fd, name = reopened(fd, b"down"), b"down"
-    going_down.append(layout.pack_record(layout.header(os.stat(fd), DEEP), name, []))
+    going_down.append(pack_record(header_of(os.stat(fd), DEEP), name, []))
     os.close(fd)
     return b"".join(going_down + coming_back[::-1])
 
@@ -368,8 +377,8 @@ def test_a_lost_deep_chain_is_reported_once(chain: Opened) -> None:
     records, root_fd = chain
     real = os.stat(root_fd)
     head, _, entries = layout.unpack_record(records, 0)
-    top = layout.pack_record(layout.header(real, 0), b"", entries)
-    renamed = layout.pack_record(layout.header(real, 1), b"gone", [])
+    top = pack_record(header_of(real, 0), b"", entries)
+    renamed = pack_record(header_of(real, 1), b"gone", [])
     following = records[head[0] :].replace(b"down\0", b"nope\0")
     found = statloop.scan(top + renamed + following, root_fd, threads=4)
     assert found == statloop.reports(statloop.scan_python(top + renamed + following, root_fd, 0, 1))

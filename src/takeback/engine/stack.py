@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from takeback.store.restores import RestoreRow
 
 _TURN = (
-    "SELECT t.number, t.id, t.opened, t.label, t.session, z.id, z.agent, t.undone, t.covered,"
+    "SELECT t.number, t.id, t.opened, t.label, z.id, z.agent, t.undone, t.covered,"
     " t.git_before, t.git_after, t.before, t.after"
     " FROM turns t JOIN sessions z ON z.number = t.session "
 )
@@ -59,7 +59,6 @@ class Item:
         "opened",
         "restore",
         "session",
-        "session_number",
         "title",
         "undone",
     )
@@ -69,26 +68,20 @@ class Item:
         self.id: str = row[1]
         self.opened: int = row[2]
         self.title: str = row[3]
-        self.session_number: int | None = row[4]
-        self.session: str = row[5]
-        self.agent: str = row[6]
-        self.undone: int | None = row[7]
-        self.covered: int | None = row[8]
-        self.git_before: str | None = row[9]
-        self.git_after: str | None = row[10]
-        self.before: int = row[11]
-        self.after: int | None = row[12]
+        self.session: str = row[4]
+        self.agent: str = row[5]
+        self.undone: int | None = row[6]
+        self.covered: int | None = row[7]
+        self.git_before: str | None = row[8]
+        self.git_after: str | None = row[9]
+        self.before: int = row[10]
+        self.after: int | None = row[11]
         self.restore = restore
 
     @property
     def called(self) -> str:
         """What one calls it in a sentence."""
         return plan.called(self.title, is_turn=self.restore is None)
-
-    @property
-    def is_live(self) -> bool:
-        """Whether it is on the current line."""
-        return self.undone is None and self.covered is None
 
 
 def turn(ledger: "Ledger", number: int) -> Item:
@@ -99,7 +92,7 @@ def turn(ledger: "Ledger", number: int) -> Item:
 def rollback(ledger: "Ledger", row: "RestoreRow") -> Item:
     """A rollback as an entry."""
     states = (row.undone, row.covered, None, None, row.before, row.after)
-    return Item((row.number, row.id, row.event, titles.of(ledger, row), None, "", "", *states), row)
+    return Item((row.number, row.id, row.event, titles.of(ledger, row), "", "", *states), row)
 
 
 def newest(ledger: "Ledger", session: "int | None" = None) -> "Item | None":

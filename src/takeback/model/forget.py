@@ -110,12 +110,6 @@ class Wish:
             return True
         return self.in_files and any(text in path for text in self.texts)
 
-    def without(self, text: str) -> str:
-        """Words without what shall be forgotten."""
-        for pattern in self.patterns():
-            text = pattern.sub(GONE, text)
-        return text
-
     def patterns(self) -> "list[re.Pattern[str]]":
         """What must not stand in words: the texts, and paths whose names go."""
         found = [re.compile(re.escape(_text(text))) for text in self.texts]

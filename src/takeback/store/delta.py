@@ -63,11 +63,6 @@ def apply(base: bytes, delta: bytes, most: int) -> bytes:
     return b"".join(parts)
 
 
-def result_size(delta: bytes) -> int:
-    """Return how much a delta says that it makes; it may be cut off behind that."""
-    return _size(delta, _size(delta, 0)[1])[0]
-
-
 def _read_copy(delta: bytes, code: int, at: int) -> "tuple[int, int, int]":
     """Return (offset, length, where the next instruction is)."""
     value = shift = 0

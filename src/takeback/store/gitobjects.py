@@ -132,21 +132,6 @@ def escape_name(raw: bytes) -> bytes:
     return name
 
 
-def unescape_name(name: bytes) -> bytes:
-    """Return the work tree's name for a name in the view (a ValueError if it has none)."""
-    if b"%" not in name:
-        return name
-    first, *rest = name.split(b"%")
-    return first + b"".join([_unescape_start(part) for part in rest])
-
-
-def _unescape_start(part: bytes) -> bytes:
-    digits = part[:2]
-    if len(digits) != 2 or not digits.isalnum():
-        raise ValueError("% without two digits in an escaped name")
-    return bytes((int(digits, 16),)) + part[2:]
-
-
 def _is_special(name: bytes) -> bool:
     """Whether git, or a file system git knows of, takes `name` for one of git's own files."""
     if name in (b".", b".."):

@@ -51,7 +51,6 @@ class Ledger:
 
     def __init__(self, path: bytes, *, writable: bool = True) -> None:
         self.path = path
-        self._writable = writable
         self._account = ""
         self._appended: tuple[int, bytes] | None = None
         self.end: tuple[int, bytes] | None = None

@@ -99,11 +99,6 @@ class OutsideRow:
         self.after = _entry(row[5])
         self.reason: str = row[6]
 
-    @property
-    def is_waiting(self) -> bool:
-        """Whether its step has not ended yet."""
-        return self.knows_before and not self.knows_after and not self.reason
-
 
 def of_turns(ledger: "Ledger", turns: "Iterable[int]") -> "list[OutsideRow]":
     """What steps of turns named, in the order in which they did."""

@@ -76,10 +76,6 @@ class PackWriter:
         """Whether this writer was given the object."""
         return oid in self._numbers
 
-    def number_of(self, oid: bytes) -> int:
-        """Return the number of the pack that an object of this writer is in (or a KeyError)."""
-        return self._numbers[oid]
-
     def add(self, kind: int, data: "Data") -> tuple[bytes, int]:
         """Take an object; return its id and the number of its pack."""
         oid = object_id(kind, data)

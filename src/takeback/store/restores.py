@@ -94,11 +94,6 @@ class RestoreRow:
         self.reversed: int | None = row[16]
         self.turns: tuple[int, ...] = tuple(jsontext.loads(row[17]))
 
-    @property
-    def is_live(self) -> bool:
-        """Whether it is on the current line."""
-        return self.undone is None and self.covered is None
-
 
 def find(
     ledger: "Ledger", where: str, values: "tuple[int | str | None, ...]" = ()
