@@ -10,9 +10,10 @@ from collections.abc import Callable, Iterator
 import pytest
 
 import takeback
+from takeback.model.swap import State
 from takeback.project import Project
 from takeback.store import fsops, restoring, stage
-from takeback.store.states import State, look_at
+from takeback.store.states import look_at
 
 VERBS = ("undo", "redo", "rollback")
 

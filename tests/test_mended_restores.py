@@ -11,9 +11,9 @@ import takeback
 from faults.harness import settle
 from moments import Moments, watched_by
 from takeback.errors import ConflictError
+from takeback.model.swap import State
 from takeback.project import Project
 from takeback.store import fsops
-from takeback.store.states import State
 from test_restore_rules import hooked
 
 

@@ -18,12 +18,12 @@ from takeback.engine.plans import Draft
 from takeback.engine.wishes import Wish
 from takeback.errors import TakebackError
 from takeback.model.difference import Difference
+from takeback.model.swap import Op
 from takeback.store import descent, fsops, journal, stage, states
 from takeback.store.lock import Lock
 from takeback.store.objects import Objects
 from takeback.store.restoring import Restoring
 from takeback.store.stage import Stage
-from takeback.store.states import Op
 from takeback.takingback import Restorer
 
 if TYPE_CHECKING:

@@ -147,11 +147,11 @@ class WithForget(Capturing):
         """Paths in the project, counted from its root, and whole ones of files outside."""
         from takeback.engine.lookup import Place
         from takeback.model import tools
-        from takeback.store import outside
+        from takeback.store import descent
 
         place, within, beyond = Place(self.root, inside), [], []
         for path in paths:
-            whole = outside.whole(self.root, inside, path)
+            whole = descent.whole(self.root, inside, path)
             if tools.inside(self.root, self.root, whole) is None and path.startswith((b"/", b"..")):
                 beyond.append(whole)
                 continue

@@ -273,10 +273,10 @@ class Looking:
         """
         from takeback.engine import rescue
         from takeback.engine.lookup import Place
-        from takeback.store import outside
+        from takeback.store import descent
 
         with FailingAs(TakebackError, _UNREADABLE):
-            whole = outside.whole(self.root, inside, path)
+            whole = descent.whole(self.root, inside, path)
             is_outside = any(whole == saved for saved, _ in rescue.saves(self.ledger, restore))
             meant = [whole] if is_outside else Place(self.root, inside).candidates(path)
             entry = rescue.find_save(self.ledger, restore, meant)

@@ -26,16 +26,16 @@ from takeback.model import ids
 from takeback.model.made import Made
 from takeback.model.plan import Plan, Remark, Report
 from takeback.model.safetext import shell_word
+from takeback.model.swap import Op
 from takeback.model.terms import REDO, ROLLBACK
 from takeback.model.tree import FOLDER
 from takeback.safepoints import SafePoints
-from takeback.store import events, journal, outside, restores
+from takeback.store import descent, events, journal, restores
 from takeback.store.events import NewEvent
 from takeback.store.gitobjects import BLOB
 from takeback.store.journal import Away, Journal
 from takeback.store.rows import pack_facts
 from takeback.store.shut import Shut
-from takeback.store.states import Op
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -399,7 +399,7 @@ def _away(plan: Plan, made: "Mapping[bytes, Entry]") -> "list[Away]":
     found: dict[bytes, list[Op]] = {}
     for change in plan.changes:
         if change.outside:
-            folder, name = outside.parted(change.path)
+            folder, name = descent.parted(change.path)
             op = Op(name, change.before, made.get(change.path, change.after))
             found.setdefault(folder, []).append(op)
     return [Away(folder, ops) for folder, ops in sorted(found.items())]

@@ -10,7 +10,7 @@ import os
 
 from takeback.engine import rescue
 from takeback.model.staging import PREFIX, is_stage
-from takeback.store import events, fsops, journal, outside
+from takeback.store import descent, events, fsops, journal, outside
 from takeback.store.events import NewEvent
 from takeback.store.roots import Roots
 from takeback.store.stage import Stage
@@ -112,7 +112,7 @@ def _show_outside(store: "Store", rows: "list[Damaged]") -> "list[bytes]":
     found = []
     for folder in outside.folders(store.ledger) if stages else ():
         try:
-            fd = outside.open_folder(folder)
+            fd = descent.open_folder(folder)
         except OSError:
             continue
         try:

@@ -11,7 +11,7 @@ import time
 
 from takeback.errors import DamagedStoreError
 from takeback.model.tree import FOLDER, KIND, LINK, REGULAR, UNSTABLE, Entry
-from takeback.store import events, fsclock, outside
+from takeback.store import descent, events, fsclock, outside
 from takeback.store.content import LARGE, Content, NotRegular, Patience, Torn
 from takeback.store.events import NewEvent
 from takeback.store.gitobjects import BLOB, object_id
@@ -147,9 +147,9 @@ class _Look:
         reason = self._refused(path)
         if reason:
             return Seen(path, reason=reason)
-        folder, name = outside.parted(path)
+        folder, name = descent.parted(path)
         try:
-            fd = outside.open_folder(folder)
+            fd = descent.open_folder(folder)
         except OSError as problem:
             if problem.errno in SHORTAGES:
                 raise
@@ -175,17 +175,17 @@ class _Look:
 
     def _refused(self, path: bytes) -> str:
         """Why a path is left alone, whatever is there."""
-        if not outside.is_whole(path):
+        if not descent.is_whole(path):
             return "no path of a file"
         if _is_below(path, _KERNELS_OWN) and not _is_below(path, (_MEMORY,)):
             return "of the system, not of a disk"
         if any(name in VERSION_CONTROL for name in path.split(b"/")):
             return "version control data"
-        folder = outside.parted(path)[0]
+        folder = descent.parted(path)[0]
         while folder != b"/":
             if folder == self._home or all(map(os.path.lexists, _store_files(folder))):
                 return "in a store of Takeback"
-            folder = outside.parted(folder)[0]
+            folder = descent.parted(folder)[0]
         return ""
 
     def _in_folder(self, fd: int, name: bytes, path: bytes) -> Seen:

@@ -15,10 +15,10 @@ if TYPE_CHECKING:
     from typing import Any
 
     from takeback.model.jsontext import Json
+    from takeback.model.swap import Owner
     from takeback.store.descent import Descent
     from takeback.store.folders import Folder, Node
     from takeback.store.ledger import Ledger
-    from takeback.store.states import Owner
 
 
 def facts(folders: "Iterable[Folder]", descent: "Descent") -> "list[Json]":

@@ -32,7 +32,7 @@ from takeback.model.plan import Plan, Remark
 from takeback.model.reasons import UNREADABLE
 from takeback.model.terms import DECISIONS, REDO, ROLLBACK, UNDO
 from takeback.store import restores
-from takeback.store.outside import whole as whole_path
+from takeback.store.descent import whole as whole_path
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -35,9 +35,9 @@ if TYPE_CHECKING:
 
     from takeback.engine.finish import Finish
     from takeback.model.jsontext import Json
+    from takeback.model.swap import Op, Owner
     from takeback.store.journal import Journal
     from takeback.store.lock import Lock
-    from takeback.store.states import Op, Owner
     from takeback.store.store import Store
 
     Late = list[dict[bytes, bytes]]

@@ -2,6 +2,8 @@
 
 import os
 
+from takeback.model.tree import is_safe_name
+
 _FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _OPEN_AT_ONCE = 64
 
@@ -94,3 +96,40 @@ def _is_at(fd: int, name: bytes, above: int) -> bool:
     there = os.stat(name, dir_fd=above, follow_symlinks=False)
     here = os.fstat(fd)
     return (there.st_dev, there.st_ino) == (here.st_dev, here.st_ino)
+
+
+_ON_THE_WAY = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_TO_READ = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+def open_folder(path: bytes) -> int:
+    """A folder by its whole path, open; never through a link. Raises OSError."""
+    if not is_whole(path) and path != b"/":
+        raise FileNotFoundError(2, "not the whole path of a folder", path)
+    names = path.split(b"/")[1:] if path != b"/" else []
+    # What leads there need not be readable, only the folder itself.
+    fd = os.open(b"/", _ON_THE_WAY if names else _TO_READ)
+    for number, name in enumerate(names, 1):
+        try:
+            inner = os.open(name, _TO_READ if number == len(names) else _ON_THE_WAY, dir_fd=fd)
+        finally:
+            os.close(fd)
+        fd = inner
+    return fd
+
+
+def is_whole(path: bytes) -> bool:
+    """Whether a path begins at `/` and says nothing but names."""
+    return path.startswith(b"/") and all(map(is_safe_name, path[1:].split(b"/")))
+
+
+def whole(root: bytes, inside: bytes, path: bytes) -> bytes:
+    """A path as files outside are known by: whole, and without links on the way."""
+    named = os.path.join(root, inside, path)
+    return os.path.join(os.path.realpath(os.path.dirname(named)), os.path.basename(named))
+
+
+def parted(path: bytes) -> "tuple[bytes, bytes]":
+    """The folder of a whole path, and the name in it."""
+    folder, _, name = path.rpartition(b"/")
+    return folder or b"/", name

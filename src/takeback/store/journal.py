@@ -12,12 +12,13 @@ A row that cannot be read is `Damaged`: nobody acts on it, and it stays until it
 
 from takeback.errors import DamagedStoreError, UnfinishedError
 from takeback.model import jsontext, staging
+from takeback.model.swap import Op
 from takeback.model.terms import ROLLBACK
 from takeback.model.tree import is_safe_name
 from takeback.store import fsops
-from takeback.store.outside import is_known, is_whole
+from takeback.store.descent import is_whole
+from takeback.store.outside import is_known
 from takeback.store.rows import entry_facts, entry_from
-from takeback.store.states import Op
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

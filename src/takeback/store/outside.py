@@ -8,12 +8,10 @@ each that a restore changed; and one for what a plan found there.
     reason          why it is not known
 """
 
-import os
-
 from takeback.errors import DamagedStoreError
 from takeback.model import jsontext
-from takeback.model.tree import is_safe_name
 from takeback.store import fsops
+from takeback.store.descent import parted
 from takeback.store.rows import entry_facts, entry_from
 
 TYPE_CHECKING = False
@@ -32,8 +30,6 @@ if TYPE_CHECKING:
 BEFORE, AFTER, NOW = "before", "after", "now"
 """When somebody looked: before a step, after it, or for a plan."""
 
-_WALK = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _MOST_KNOWN = 16
 _SELECT = "SELECT number, turn, step, path, before, after, reason FROM outside "
 _INSERT = "INSERT INTO outside VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
@@ -45,39 +41,6 @@ _WAITING = (
     " (SELECT number FROM steps WHERE background AND closed IS NULL))"
     " OR turn IN (SELECT number FROM turns WHERE session = ?3)) ORDER BY number"
 )
-
-
-def open_folder(path: bytes) -> int:
-    """A folder by its whole path, open; never through a link. Raises OSError."""
-    if not is_whole(path) and path != b"/":
-        raise FileNotFoundError(2, "not the whole path of a folder", path)
-    names = path.split(b"/")[1:] if path != b"/" else []
-    # What leads there need not be readable, only the folder itself.
-    fd = os.open(b"/", _WALK if names else _FOLDER)
-    for number, name in enumerate(names, 1):
-        try:
-            inner = os.open(name, _FOLDER if number == len(names) else _WALK, dir_fd=fd)
-        finally:
-            os.close(fd)
-        fd = inner
-    return fd
-
-
-def is_whole(path: bytes) -> bool:
-    """Whether a path begins at `/` and says nothing but names."""
-    return path.startswith(b"/") and all(map(is_safe_name, path[1:].split(b"/")))
-
-
-def whole(root: bytes, inside: bytes, path: bytes) -> bytes:
-    """A path as files outside are known by: whole, and without links on the way."""
-    named = os.path.join(root, inside, path)
-    return os.path.join(os.path.realpath(os.path.dirname(named)), os.path.basename(named))
-
-
-def parted(path: bytes) -> "tuple[bytes, bytes]":
-    """The folder of a whole path, and the name in it."""
-    folder, _, name = path.rpartition(b"/")
-    return folder or b"/", name
 
 
 # -- rows ------------------------------------------------------------------------------------

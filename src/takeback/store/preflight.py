@@ -12,7 +12,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from takeback.store.states import Op
+    from takeback.model.swap import Op
 
 
 _STICKY = 0o1000

@@ -13,6 +13,7 @@ import errno
 import os
 
 from takeback.errors import BlockedError, DamagedStoreError
+from takeback.model.swap import is_state
 from takeback.model.tree import FOLDER, REGULAR, SETUID, with_mode
 from takeback.store import fsops
 from takeback.store.descent import Descent
@@ -22,7 +23,6 @@ from takeback.store.states import (
     fold,
     give,
     glance_at,
-    is_state,
     kind_at,
     look_at,
     mode_for,
@@ -34,9 +34,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from takeback.model.swap import Op, Owner, State
     from takeback.model.tree import Entry
     from takeback.store.objects import Objects
-    from takeback.store.states import Op, Owner, State
 
 _NOT_EMPTY = (errno.ENOTEMPTY, errno.EEXIST)
 _PATIENCE = 20

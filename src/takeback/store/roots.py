@@ -8,15 +8,15 @@ import errno
 import os
 
 from takeback.errors import BlockedError
-from takeback.store.outside import open_folder
+from takeback.store.descent import open_folder
 from takeback.store.restoring import MOVED, Restoring
 from takeback.store.states import GONE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from takeback.model.swap import Op, Owner
     from takeback.store.journal import Away, Journal
     from takeback.store.objects import Objects
-    from takeback.store.states import Op, Owner
 
 _OUT_OF_REACH = (*GONE, errno.EACCES, errno.EPERM, errno.ESTALE)
 _LOST = "its folder is not there any more, or nobody may open it: left as it is"

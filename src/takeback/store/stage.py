@@ -22,9 +22,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from takeback.model.swap import Owner, State
     from takeback.model.tree import Entry
     from takeback.store.objects import Objects
-    from takeback.store.states import Owner, State
 
 SYNC_EACH = 48
 """Up to so many files or folders are synced one by one; more of them with the whole disk.

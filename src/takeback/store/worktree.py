@@ -14,9 +14,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from takeback.model.swap import Owner
     from takeback.model.tree import Entry, Manifest
     from takeback.store.objects import Objects
-    from takeback.store.states import Owner
 
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
