@@ -17,7 +17,8 @@ import oracle
 from takeback import Project
 from takeback.cli import app, diff
 from takeback.cli.render import Screen, safe_content
-from takeback.model import secrets, unified
+from takeback.engine import unified
+from takeback.model import secrets
 from takeback.model.difference import Difference
 from takeback.model.tree import NO_OBJECT, REGULAR, Entry
 

@@ -25,8 +25,8 @@ from hostile.moving import Adversary, Moving, build, stir
 from hostile.ours import REFUSED, WORKS, Ours
 from hostile.stage import bounded, in_child
 from hostile.tree import PLAIN
+from takeback.engine.unified import Shown
 from takeback.errors import TakebackError
-from takeback.model.unified import Shown
 from takeback.model.values import Checkpoint
 from takeback.store import content, fsclock, fsops, scan
 

@@ -11,7 +11,7 @@ import stat
 from collections.abc import Callable, Iterable, Iterator
 from itertools import groupby
 
-from takeback.store.mergefile import similarity
+from takeback.disk.libgit2 import similarity
 from undo_merges import Doubt, Entry, Refused, Renamed, Reverting, Run, Taken, Tree, Wanted, moves
 
 __all__ = (

@@ -42,18 +42,17 @@ class Contents:
             return None
         key = (change.path, strong[0], strong[1])
         if key not in self._counted:
-            from takeback.model import lines
-
-            old, new = self._read(before, after)
-            known = old is not None and new is not None
-            self._counted[key] = lines.count(old or b"", new or b"") if known else None
+            self._counted[key] = self._counted_lines(before, after)
         return self._counted[key]
 
-    def _read(self, before: "Entry | None", after: "Entry | None") -> "tuple[bytes | None, ...]":
+    def _counted_lines(self, before: "Entry | None", after: "Entry | None") -> "Counted":
+        from takeback.disk import libgit2
+
         try:
-            return self._project.contents(before, after)
+            old, new = self._project.contents(before, after)
+            return libgit2.count(old, new) if old is not None and new is not None else None
         except TakebackError:
-            return None, None  # a number is missing then; what is done does not depend on it
+            return None  # a number is missing then; what is done does not depend on it
 
     def target(self, entry: "Entry") -> str:
         """Where a link leads."""
@@ -65,8 +64,8 @@ class Contents:
         from itertools import islice
 
         from takeback.cli.render import safe_content
+        from takeback.engine.unified import HEAD, HUNK, NEW, NOTE, OLD, Shown
         from takeback.model.difference import judge
-        from takeback.model.unified import HEAD, HUNK, NEW, NOTE, OLD, Shown
 
         found = judge(change.path, change.before, change.after)
         if found is None:

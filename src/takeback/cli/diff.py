@@ -6,12 +6,12 @@ from takeback.cli.app import folder
 from takeback.cli.arguments import SHOW_SECRETS, Command, Option
 from takeback.cli.projects import existing, inside
 from takeback.cli.render import safe_content
+from takeback.engine.unified import HEAD, HUNK, NEW, NOTE, OLD, Shown, quoted
 from takeback.errors import UnknownReferenceError
 from takeback.model import jsontext, reasons
 from takeback.model.counting import count
 from takeback.model.jsontext import path_fields
 from takeback.model.safetext import safe
-from takeback.model.unified import HEAD, HUNK, NEW, NOTE, OLD, Shown, quoted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     from takeback.cli.arguments import Arguments
     from takeback.cli.render import Screen
     from takeback.engine.compare import Comparison
+    from takeback.engine.unified import Line
     from takeback.model.jsontext import Json
     from takeback.model.masking import Masker
     from takeback.model.tree import Entry
-    from takeback.model.unified import Line
     from takeback.project import Project
 
 COMMAND = Command(
@@ -177,7 +177,8 @@ def _replaced(old: "list[bytes]", new: "list[bytes]", screen: "Screen") -> "Iter
             for line in side:
                 yield _styled(kind, line, screen)
         return
-    from takeback.model.lines import changed_words, words
+    from takeback.disk.libgit2 import changed_words
+    from takeback.model.lines import words
 
     for kind, side, changed in zip((OLD, NEW), (old, new), changed_words(old, new), strict=True):
         for line, flags in zip(side, changed, strict=True):

@@ -8,7 +8,8 @@ What was made and removed again within a run, or put back, is no change.
 """
 
 from takeback.engine.trees import Trees
-from takeback.model import jsontext, lines, reasons, terms
+from takeback.errors import TakebackError
+from takeback.model import jsontext, reasons, terms
 from takeback.model.difference import judge
 from takeback.model.tree import REGULAR
 
@@ -237,7 +238,12 @@ class _Folding:
         if before is not None and after is not None and before.strong == after.strong:
             return 0, 0
         old, new = (self._trees.content(e) if e is not None else b"" for e in (before, after))
-        return lines.count(old, new)
+        from takeback.disk import libgit2
+
+        try:
+            return libgit2.count(old, new)
+        except TakebackError:
+            return None  # a turn is recorded with or without its numbers
 
 
 def _joined(first: "list[Json]", second: "list[Json]") -> "list[Json]":

@@ -168,10 +168,13 @@ def _with_endings(data: bytes, ours: bytes, theirs: bytes) -> bytes:
 
 def _sources(side: "list[bytes]", merged: "list[bytes]") -> "dict[int, int]":
     """Which line of a side stands where in a merge."""
+    from takeback.disk import libgit2
+
     found: dict[int, int] = {}
     old = new = 0
     end = (len(side), 0, 0, 0)
-    for start, after, _, next_new in (*lines.blocks(_plain_lines(side), merged), end):
+    blocks = libgit2.blocks(b"".join(_plain_lines(side)), b"".join(merged))
+    for start, after, _, next_new in (*blocks, end):
         found |= {new + step: old + step for step in range(start - old)}
         old, new = after, next_new
     return found
@@ -254,7 +257,7 @@ class Merging:
 
     def _by_libgit2(self, base: bytes, ours: bytes, theirs: bytes) -> "tuple[bytes, bool]":
         # Loaded only when a path really needs a merge.
-        from takeback.store import mergefile
+        from takeback.disk import libgit2
 
-        merged = mergefile.merge(base, ours, theirs, self._labels)
+        merged = libgit2.merge(base, ours, theirs, self._labels)
         return merged.data, merged.clean

@@ -14,11 +14,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping
     from typing import Protocol
 
+    from takeback.disk.libgit2 import Signature
     from takeback.engine.reverts import Fold, Taken
     from takeback.engine.wishes import View
     from takeback.model.tree import Entry
     from takeback.store.ledger import Ledger
-    from takeback.store.mergefile import Signature
 
     Renames = dict[bytes, set[bytes]]
     At = Callable[[bytes], Entry | None]
@@ -218,7 +218,7 @@ class Search:
     def _signature(self, entry: "Entry") -> "Signature":
         known = self._signatures.get(entry.strong)
         if known is None:
-            from takeback.store.mergefile import Signature
+            from takeback.disk.libgit2 import Signature
 
             known = self._signatures[entry.strong] = Signature(self._read(entry))
         return known

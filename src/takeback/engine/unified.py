@@ -4,6 +4,7 @@ What that form has no words for (folders, what was left out, files that are not 
 a line that both programs pass over.
 """
 
+from takeback.disk import libgit2
 from takeback.model import lines, reasons, secrets
 from takeback.model.difference import Difference
 from takeback.model.masking import CLOSED
@@ -65,7 +66,7 @@ class Shown:
             return "large" if self.difference.is_large else "gone"
         if old.count(b"\n") + new.count(b"\n") > MOST_LINES:
             return "large"
-        counted = lines.count(old, new)
+        counted = libgit2.count(old, new)
         if counted is None:
             return "binary"
         self.added, self.removed = counted
@@ -106,7 +107,7 @@ class Shown:
         before, after = lines.split(old), lines.split(new)
         masks = (self._mask(part.origin or part.path, before), self._mask(part.path, after))
         yield from _names(part)
-        for blocks in lines.hunks(lines.blocks(before, after), CONTEXT):
+        for blocks in lines.hunks(libgit2.blocks(old, new), CONTEXT):
             yield from _hunk(blocks, before, after, masks)
 
     def _mask(self, path: bytes, text: "list[bytes]") -> "secrets.Mask | None":
