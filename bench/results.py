@@ -135,7 +135,7 @@ def log_verdicts(log: LogTimes) -> list[Verdict]:
 
 
 def growth_verdicts(growth: list[dict[str, int]]) -> list[Verdict]:
-    """What is promised of a long row of checkpoints; see `tests/test_growth.py`."""
+    """What is promised of a long row of checkpoints; see `tests/capture/test_growth.py`."""
     names = {
         "syscr": "read calls",
         "syscw": "write calls",

@@ -6,7 +6,7 @@
  * the event then, and knows what to do. So nothing is lost, nothing is decided here, and leaving
  * this program out changes nothing but the time. Like every hook it ends with 0, always.
  *
- * What is said on the line is written down in line.py; tests/test_hooks_ask.py compares both.
+ * What is said on the line is written down in line.py; tests/hooks/test_ask.py compares both.
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE 1 /* struct ucred */

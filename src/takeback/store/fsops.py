@@ -3,7 +3,7 @@
 Every call that creates, writes, syncs, renames or removes something, in the store or in a
 work tree, is one of the functions below, and each announces itself to `hook` before it acts.
 That is what lets the fault harness stop the program at every single step, fail it with any
-errno, or cut a write short. `tests/test_one_door.py` fails on a mutating call elsewhere.
+errno, or cut a write short. `tests/house/test_one_door.py` fails on a mutating call elsewhere.
 
 A hook gets the name of the step and its arguments. It may raise (the step fails), end the
 process (a crash), or, for `write`, return a number of bytes: then only so many are written

@@ -1,0 +1,121 @@
+"""The client in C is built where that is possible, and comes along; else nothing is missing."""
+
+import os
+import shutil
+import stat
+import subprocess
+import sys
+import tempfile
+import zipfile
+from collections.abc import Iterator
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+from agents import MAIN
+from askers import Listener, run
+from takeback.hooks.installing import agents, canary, command
+
+ROOT = Path(__file__).resolve().parents[2]
+NAME = "takeback/hooks/ask"
+
+
+@pytest.fixture(scope="module")
+def sources(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What a build needs of this checkout, with nothing built."""
+    folder = tmp_path_factory.mktemp("sources")
+    built = shutil.ignore_patterns("*.so", "ask", "__pycache__", "*.egg-info")
+    shutil.copytree(ROOT / "src", folder / "src", ignore=built)
+    for name in ("pyproject.toml", "setup.py", "MANIFEST.in", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, folder)
+    shutil.copytree(ROOT / "scripts/console", folder / "scripts/console")
+    return folder
+
+
+@pytest.fixture
+def short() -> Iterator[Path]:
+    """A folder with a short name, as the path of a socket must be short."""
+    with tempfile.TemporaryDirectory(prefix="ask-", dir="/tmp") as folder:
+        yield Path(folder)
+
+
+def wheel(sources: Path, out: Path, **env: str) -> Path:
+    """The wheel of the sources."""
+    shutil.rmtree(sources / "build", ignore_errors=True)
+    pip("wheel", "--no-build-isolation", "-w", str(out), str(sources), **env)
+    (made,) = out.glob("*.whl")
+    return made
+
+
+def pip(*arguments: str, **env: str) -> None:
+    """Run pip without the network; the test is skipped where it cannot build."""
+    if find_spec("pip") is None or find_spec("setuptools") is None:
+        pytest.skip("there is no pip with setuptools here: the build is NOT TESTED")
+    program = [sys.executable, "-I", "-m", "pip", "--disable-pip-version-check", "--no-input"]
+    done = subprocess.run(
+        [*program, *arguments[:1], "-q", "--no-index", "--no-deps", *arguments[1:]],
+        env={**os.environ, **env},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_wheel_brings_it_along(sources: Path, tmp_path: Path, short: Path) -> None:
+    """It is in the wheel, may be executed, and is what the installed command line runs."""
+    if shutil.which("cc") is None:
+        pytest.skip("there is no C compiler: the wheel with the client in C is NOT TESTED")
+    made = wheel(sources, tmp_path)
+    assert made.name.endswith(".whl")
+    assert "none-any" not in made.name
+    with zipfile.ZipFile(made) as packed:
+        assert stat.S_IMODE(packed.getinfo(NAME).external_attr >> 16) & 0o111 == 0o111
+    packages = short / "it's installed"
+    pip("install", "--no-compile", "--target", str(packages), str(made))
+    python = short / "instead of python"
+    python.write_text("#!/bin/sh\necho python\n")
+    python.chmod(0o700)
+    program = command.line(str(python), str(packages / "takeback" / "__main__.py"))
+    with Listener(short, answer=b"heard") as listener:
+        env = {"HOME": str(short), "TAKEBACK_HOME": str(short)}
+        assert run(["/bin/sh", "-c", program], b"said", env).stdout == b"heard"
+        assert listener.heard[0][2] == b"said"
+    sing(str(packages / "takeback" / "__main__.py"))
+
+
+def test_without_a_compiler_nothing_is_missing(sources: Path, tmp_path: Path) -> None:
+    """The build succeeds without it, and the same command line is heard by Python."""
+    made = wheel(sources, tmp_path, CC="false")
+    with zipfile.ZipFile(made) as packed:
+        assert NAME not in packed.namelist()
+    packages = tmp_path / "installed"
+    pip("install", "--no-compile", "--target", str(packages), str(made))
+    sing(str(packages / "takeback" / "__main__.py"))
+
+
+def sing(main: str) -> None:
+    """Try out the command line of a package that is installed somewhere."""
+    agent = agents.CLAUDE_CODE
+    lines = (command.line(sys.executable, main, tells=tells) for tells in (False, True))
+    commands = {
+        event: group["hooks"][0]["command"] for event, group in agent.groups(*lines).items()
+    }
+    canary.sing(agent.name, commands, dict(os.environ))
+
+
+def test_a_checkout_builds_it_in_place(sources: Path, tmp_path: Path) -> None:
+    """As `./takeback` and `./check` install it: beside its source, where git does not see it."""
+    if shutil.which("cc") is None:
+        pytest.skip("there is no C compiler: the build in place is NOT TESTED")
+    built = sources / "src" / NAME
+    shutil.rmtree(sources / "build", ignore_errors=True)
+    target = str(tmp_path / "editable")
+    pip("install", "--no-build-isolation", "--target", target, "--editable", str(sources))
+    assert os.access(built, os.X_OK)
+    built.unlink()
+    assert f"/src/{NAME}" in (ROOT / ".gitignore").read_text().splitlines()
+    assert f"exclude src/{NAME}" in (ROOT / "MANIFEST.in").read_text().splitlines()
+    named = (ROOT / "scripts" / "environment.sh").read_text()
+    assert str((MAIN.parent / "hooks" / "_ask.c").relative_to(ROOT)) in named

@@ -1,0 +1,193 @@
+"""The rules of the house: what is public, how big a module may be, what every file carries."""
+
+import ast
+import importlib
+import inspect
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import takeback
+from takeback import errors
+from takeback.store import events
+
+ROOT = Path(__file__).parents[2]
+PACKAGE = ROOT / "src" / "takeback"
+MODULES = sorted(PACKAGE.rglob("*.py"))
+LONGEST = 600
+
+PUBLIC = (
+    "Author",
+    "BlockedError",
+    "BusyError",
+    "CaptureError",
+    "Change",
+    "Checkpoint",
+    "Cleanup",
+    "ConflictError",
+    "DamagedStoreError",
+    "DecisionNeededError",
+    "GitState",
+    "KeptState",
+    "LeftOut",
+    "Log",
+    "NoLongerKeptError",
+    "NothingToTakeBackError",
+    "Plan",
+    "PlannedChange",
+    "Project",
+    "ProjectIdentityError",
+    "RecordedCheckpoint",
+    "RecordedRestore",
+    "RecordedSession",
+    "RecordedStep",
+    "RecordedTurn",
+    "RefusedError",
+    "Remark",
+    "Report",
+    "Session",
+    "StalePlanError",
+    "Status",
+    "Step",
+    "TakebackError",
+    "TargetError",
+    "Turn",
+    "UnfinishedError",
+    "UnknownReferenceError",
+    "UnsafeRootError",
+    "UnsafeStoreError",
+    "Usage",
+    "UsageError",
+    "Verification",
+    "open",
+)
+
+
+def committed() -> Iterator[tuple[str, str]]:
+    """Name and text of every text file that is, or is about to be, committed."""
+    git = shutil.which("git")
+    if git is None or not (ROOT / ".git").exists():
+        pytest.skip("what is committed can only be told in a git checkout")
+    listing = subprocess.run(
+        [git, "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+        cwd=ROOT,
+        check=True,
+        capture_output=True,
+    )
+    for name in sorted(filter(None, listing.stdout.decode().split("\0"))):
+        path = ROOT / name
+        if path.is_file() and not path.is_symlink() and b"\0" not in (data := path.read_bytes()):
+            yield name, data.decode()
+
+
+def found_in_committed(pattern: str) -> list[str]:
+    """Where in the committed text a pattern occurs."""
+    return [
+        f"{name}:{text.count(chr(10), 0, match.start()) + 1}: {match[0]}"
+        for name, text in committed()
+        for match in re.finditer(pattern, text)
+    ]
+
+
+def test_public_names_are_frozen() -> None:
+    """What `takeback` offers changes only together with this list."""
+    assert tuple(takeback.__all__) == PUBLIC
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_public_names_exist(name: str) -> None:
+    """Every public name can be had from the package, and says what it is."""
+    assert inspect.getdoc(getattr(takeback, name))
+
+
+def test_modules_are_small() -> None:
+    """No module is longer than 600 lines."""
+    lengths = {path.name: len(path.read_text().splitlines()) for path in MODULES}
+    assert {name: length for name, length in lengths.items() if length > LONGEST} == {}
+
+
+def test_modules_say_what_they_are() -> None:
+    """Every module, of the package and beside it, begins with a docstring."""
+    sources = [*MODULES, *(ROOT / "tests").rglob("*.py"), *(ROOT / "scripts").rglob("*.py")]
+    silent = [path for path in sources if not ast.get_docstring(ast.parse(path.read_text()))]
+    assert [str(path.relative_to(ROOT)) for path in silent] == []
+
+
+def test_tests_say_what_should_hold() -> None:
+    """Every test has a docstring."""
+    silent = [
+        f"{path.name}: {node.name}"
+        for path in sorted((ROOT / "tests").rglob("test_*.py"))
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        and node.name.startswith("test_")
+        and not ast.get_docstring(node)
+    ]
+    assert silent == []
+
+
+def test_nothing_is_left_for_later() -> None:
+    """Notes of unfinished work belong in the tracker, not in files."""
+    # Put together, so that this line is not itself such a note.
+    assert found_in_committed(r"\b(?:TO" + r"DO|FIX" + r"ME|XX" + r"X)\b") == []
+
+
+def test_no_file_knows_this_machine() -> None:
+    """No committed file names a folder of the machine it was written on."""
+    assert found_in_committed(r"(?<![\w.$}/-])/(?:home|root|work)/\w+") == []
+
+
+def test_only_six_modules_start_programs() -> None:
+    """Nothing is executed but what `run` is given, listeners, the demo, ourselves, our hooks."""
+    starts = re.compile(r"\bsubprocess\b|\bos\.(?:exec|spawn|posix_spawn|popen|system)\w*")
+    found = {str(path.relative_to(PACKAGE)) for path in MODULES if starts.search(path.read_text())}
+    ours = {"cli/child.py", "cli/demo.py", "hooks/installing/canary.py"}
+    assert found == {*ours, "__main__.py", "listeners.py", "tending.py"}
+
+
+def test_launchers_can_be_run() -> None:
+    """The commands that the README names are executable."""
+    modes = {
+        name: (ROOT / name).stat().st_mode & 0o111 for name in ("takeback", "check", ".ci/run")
+    }
+    assert modes == dict.fromkeys(modes, 0o111)
+
+
+def drawn_errors() -> dict[str, tuple[str, int]]:
+    """Parent and exit code of each error class in the tree that the docstring draws."""
+    drawn: dict[str, tuple[str, int]] = {}
+    above = {0: "Exception"}
+    for line in (errors.__doc__ or "").splitlines():
+        if match := re.match(r"([ │├└─]*)(\w+Error) +(\d) ", line):
+            depth = len(match[1]) // 4
+            above[depth] = match[2]
+            drawn[match[2]] = (above[depth - 1], int(match[3]))
+    return drawn
+
+
+def test_the_error_tree_is_drawn_as_it_is() -> None:
+    """The picture in `errors.py` shows every error class, its parent and its exit code."""
+    actual = {
+        name: (kind.__base__.__name__, kind.exit_code)
+        for name, kind in inspect.getmembers(errors, inspect.isclass)
+        if issubclass(kind, errors.TakebackError) and kind.__base__
+    }
+    assert drawn_errors() == actual
+
+
+def test_every_module_can_be_imported() -> None:
+    """No module needs another to be imported before it, or anything that is not installed."""
+    for path in MODULES:
+        dotted = ".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts)
+        importlib.import_module(dotted.removesuffix(".__init__"))
+
+
+def test_every_kind_of_event_is_known() -> None:
+    """A kind that is missing from the list would be taken for one of a newer program."""
+    public = [value for name, value in vars(events).items() if re.match("[A-Z]", name)]
+    kinds = {value for value in public if isinstance(value, str)}
+    assert kinds == set(events.KINDS)

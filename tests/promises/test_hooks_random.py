@@ -1,0 +1,123 @@
+"""Whatever a payload holds, a hook answers, and nothing of the project is lost.
+
+`TAKEBACK_TEST_EXAMPLES=10000` tries so many payloads instead of the few of `./check`.
+"""
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import oracle
+import takeback
+from agents import surroundings
+from takeback.hooks import hearing
+
+EXAMPLES = int(os.environ.get("TAKEBACK_TEST_EXAMPLES", "0")) or 150
+pytestmark = pytest.mark.timeout(600 if EXAMPLES < 1000 else 0)
+
+PAYLOADS = [
+    json.loads(path.read_text())
+    for path in sorted((Path(__file__).parents[1] / "support/payloads").glob("*/*.json"))
+]
+STRANGE: list[Any] = [
+    None, True, 0, -1, 1e308, "", "x" * 5000, "\0", "\ud800", "/", "../..", "~", [], {}, [[]],
+    {"a": {}}, "<task-notification>", "UserPromptSubmit", "PreToolUse", "Stop", "SessionEnd",
+]  # fmt: skip
+
+values = st.sampled_from(STRANGE) | st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=20),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner),
+    max_leaves=8,
+)
+mutations = st.lists(
+    st.tuples(st.sampled_from(["set", "drop", "copy"]), st.integers(0, 50), values), max_size=4
+)
+cuts = st.none() | st.floats(0, 1)
+
+
+def mutated(payload: Any, changes: list[tuple[str, int, Any]]) -> Any:  # noqa: ANN401 -- as JSON has it
+    """A payload with some of its fields changed, wherever they are."""
+    payload = json.loads(json.dumps(payload))
+    for verb, pick, value in changes:
+        places = list(_places(payload))
+        if not places:
+            break
+        holder, key = places[pick % len(places)]
+        if verb == "set":
+            holder[key] = json.loads(json.dumps(value))
+        elif verb == "drop":
+            del holder[key]
+        else:
+            other, from_key = places[(pick * 7) % len(places)]
+            holder[key] = json.loads(json.dumps(other[from_key]))
+    return payload
+
+
+def _places(value: Any) -> "list[tuple[Any, Any]]":  # noqa: ANN401
+    if isinstance(value, dict):
+        own = [(value, key) for key in value]
+        return own + [place for inner in value.values() for place in _places(inner)]
+    if isinstance(value, list):
+        mine: list[tuple[Any, Any]] = [(value, key) for key in range(len(value))]
+        return mine + [place for inner in value for place in _places(inner)]
+    return []
+
+
+@settings(max_examples=EXAMPLES, suppress_health_check=list(HealthCheck))
+@given(payload=st.sampled_from(PAYLOADS), changes=mutations, cut=cuts)
+def test_any_payload_is_answered(
+    payload: Any,  # noqa: ANN401 -- as JSON has it
+    changes: list[tuple[str, int, Any]],
+    cut: float | None,
+    project: takeback.Project,
+    tree: Path,
+) -> None:
+    """The answer is empty or one JSON object, the tree and all that was recorded are untouched."""
+    before, events = oracle.picture(tree), project.ledger.last_event()
+    said = mutated(payload, changes)
+    text = json.dumps(said).replace('"/project', f'"{tree}').encode()
+    data = text if cut is None else text[: int(len(text) * cut)]
+    answer = hearing.hear(surroundings(), data)
+    assert not answer or isinstance(json.loads(answer), dict)
+    assert oracle.picture(tree) == before
+    assert project.ledger.last_event() >= events
+    known = [event.seq for event in project.ledger.events() if event.seq <= events]
+    assert known == list(range(1, events + 1))
+
+
+def test_the_log_is_sound_after_all_of_it(project: takeback.Project) -> None:
+    """Nothing of what was recorded on the way contradicts itself."""
+    assert project.examine()[0] == ()
+    assert project.verify().ok
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One store for all payloads: what one leaves behind, the next one meets."""
+    return tmp_path_factory.mktemp("home")
+
+
+@pytest.fixture(scope="module")
+def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The project that all payloads name."""
+    made = tmp_path_factory.mktemp("tree")
+    (made / "a").write_text("a\n")
+    return made
+
+
+@pytest.fixture(scope="module")
+def project(home: Path, tree: Path) -> Any:  # noqa: ANN401 -- a generator of one project
+    """It, and the surroundings of a hook."""
+    with pytest.MonkeyPatch.context() as patch:
+        home.chmod(0o700)
+        patch.setenv("TAKEBACK_HOME", str(home))
+        patch.delenv("CLAUDE_PROJECT_DIR", raising=False)
+        patch.chdir(tree)
+        with takeback.open(tree) as opened:
+            opened.checkpoint()
+            yield opened
