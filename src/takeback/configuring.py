@@ -7,7 +7,7 @@ from takeback.model.configured import DEFAULT, PROJECT, USER, Configured, Misfit
 from takeback.store import home as homes
 from takeback.store.failures import FailingAs
 from takeback.store.home import Home
-from takeback.store.settings import tables_in
+from takeback.store.settings import tables_in, with_value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -77,8 +77,6 @@ class Settings:
         return self.one(name)
 
     def _change(self, setting: "Setting", value: "object | None", *, user: bool) -> None:
-        from takeback.store import tomledit
-
         path = self.files.get(USER if user else PROJECT)
         if path is None:
             raise UsageError(
@@ -89,7 +87,7 @@ class Settings:
             self._home.create()
             with opening.held_home(self._home):
                 text = homes.read_small(path).decode()
-                after = tomledit.changed(text, setting.table, setting.key, value)
+                after = with_value(text, setting.table, setting.key, value)
                 if after != text:
                     homes.replace_file(path, after.encode(), durable=True)
 

@@ -12,7 +12,8 @@ import takeback
 from takeback.cli import app
 from takeback.engine import settings
 from takeback.errors import UsageError
-from takeback.store import fsops, tomledit
+from takeback.store import fsops
+from takeback.store.settings import with_value
 
 FILE = """\
 # my settings
@@ -195,20 +196,20 @@ def test_outside_of_a_project_only_the_users_can_be_set(
 )
 def test_comments_and_order_stay(key: str, value: object, line: str) -> None:
     """Only the lines of the one value change; everything else is as it was."""
-    after = tomledit.changed(FILE, "limits", key, value)
+    after = with_value(FILE, "limits", key, value)
     assert line in after
     assert tomllib.loads(after)["limits"][key] == value
     kept = [old for old in FILE.splitlines() if old.strip().startswith("#") or "of another" in old]
     assert [new for new in after.splitlines() if new in kept] == kept
     assert after.index("[limits]") < after.index(line) < after.index("[other]")
-    assert tomledit.changed(after, "limits", key, None).count(key) < after.count(key)
+    assert with_value(after, "limits", key, None).count(key) < after.count(key)
 
 
 def test_a_new_table_goes_to_the_end() -> None:
     """A table that is not there yet is made at the end of the file, also of an empty one."""
-    after = tomledit.changed(FILE.rstrip("\n"), "gc", "auto", False)
+    after = with_value(FILE.rstrip("\n"), "gc", "auto", False)
     assert after == FILE + "\n[gc]\nauto = false\n"
-    assert tomledit.changed("", "gc", "auto", False) == "[gc]\nauto = false\n"
+    assert with_value("", "gc", "auto", False) == "[gc]\nauto = false\n"
 
 
 @pytest.mark.parametrize(
@@ -216,15 +217,22 @@ def test_a_new_table_goes_to_the_end() -> None:
     ["limits = { file = 3 }\n", "limits.file = 3\n", '[limits]\n"fi\\u006ce" = 3\n'],
     ids=["inline", "dotted", "escaped"],
 )
-def test_odd_ways_to_write_are_left_alone(text: str) -> None:
-    """What cannot be changed line by line is an error, never a file that says something else."""
-    with pytest.raises(UsageError, match="cannot be changed"):
-        tomledit.changed(text, "limits", "file", 4)
+def test_odd_ways_to_write_are_kept(text: str) -> None:
+    """A value is changed in the way that it is written."""
+    assert with_value(text, "limits", "file", 4) == text.replace("3", "4")
+
+
+@pytest.mark.parametrize("text", ["limits = 3\n", "[[limits]]\nfile = 3\n"])
+def test_what_is_no_table_is_left_alone(text: str) -> None:
+    """Where a table should be and is none, nothing is written."""
+    for value in (4, None):
+        with pytest.raises(UsageError, match="cannot be changed"):
+            with_value(text, "limits", "file", value)
 
 
 def test_every_setting_is_documented() -> None:
     """The table in docs/care.md has each setting with its default and what it does."""
     text = (Path(__file__).parents[2] / "docs/care.md").read_text()
     for each in settings.ALL:
-        default = "26 names" if each.key == "rebuildable" else f"`{tomledit.written(each.default)}`"
+        default = "26 names" if each.key == "rebuildable" else f"`{json.dumps(each.default)}`"
         assert f"| `{each.name}` | {default} | {each.text} |" in text

@@ -157,9 +157,9 @@ def _complain(misfits: "list[Misfit]", screen: "Screen") -> None:
 
 
 def _shown(each: Configured) -> str:
-    from takeback.store.tomledit import written
+    import json
 
-    return safe_line(written(each.value))
+    return safe_line(json.dumps(each.value, ensure_ascii=False))
 
 
 def _typed(each: Configured) -> str:

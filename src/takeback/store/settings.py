@@ -29,6 +29,39 @@ def tables_in(path: bytes) -> "dict[str, object]":
         ) from None
 
 
+def with_value(text: str, table: str, key: str, value: "object | None") -> str:
+    """The text of a settings file with `[table] key` set, or removed for None; comments stay."""
+    import tomllib
+
+    import tomlkit
+    from tomlkit.exceptions import TOMLKitError
+
+    text += "\n" if text and not text.endswith("\n") else ""
+    try:
+        file = tomlkit.parse(text)
+        if value is None:
+            file.get(table, {}).pop(key, None)
+        else:
+            if table not in file:
+                if text:
+                    file.add(tomlkit.nl())
+                file[table] = tomlkit.table()
+            file[table][key] = value  # a TypeError if it is no table
+        after = tomlkit.dumps(file)
+        if tomllib.loads(after) == file.unwrap():
+            return after
+    except TOMLKitError as problem:
+        raise UsageError(
+            f"the settings cannot be read: {problem}", hint="mend them first"
+        ) from None
+    except (TypeError, AttributeError, tomllib.TOMLDecodeError):
+        pass  # there is something else under the name of the table
+    raise UsageError(
+        f"`{table}.{key}` is written in a way that cannot be changed from here",
+        hint="edit the file by hand",
+    )
+
+
 def _refuse_other(path: bytes) -> None:
     """An error if something stands in the place of a file, so that no setting is passed over."""
     try:
