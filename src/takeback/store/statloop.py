@@ -2,9 +2,9 @@
 
 `scan` compares the records of the stat cache (see `layout`) with the disk, through directory
 descriptors, following no link and opening nothing but directories. `scan_native` is the loop in
-C where that was built, `scan_python` its twin with the same result, byte for byte. Both take one
-of several shares of the records, so that threads can divide the work; both check every byte of
-that share that they rely on and raise ValueError on nonsense.
+C where that was built, `scan_python` its twin with the same result, byte for byte. Both check
+every byte that they rely on and raise ValueError on nonsense. The loop in C takes one of several
+shares of the records, so that threads can divide the work.
 
 A raw report is an array of native 64-bit words. For each directory with something to tell:
 offset of its record, status, depth, number of entries, the offsets of its ancestors from the
@@ -75,7 +75,7 @@ _LENGTHS = struct.Struct("<38xH56x")
 def scan(records: "Buffer", root_fd: int, threads: "int | None" = None) -> "list[Report]":
     """Compare all records with the disk; return the directories with something to tell."""
     if scan_native is None:
-        return reports(scan_python(records, root_fd, 0, 1))
+        return reports(scan_python(records, root_fd))
     size = memoryview(records).nbytes
     if threads is None:
         threads = 2 if size > THREADED_BYTES else 1
@@ -157,29 +157,23 @@ def _joined(shares: "list[list[Report]]", size: int) -> "list[Report] | None":
     return joined
 
 
-def scan_python(records: "Buffer", root_fd: int, part: int, parts: int) -> bytes:
-    """Do what `scan_native` does, without C."""
-    if not 0 <= part < parts <= MAX_PARTS:
-        raise ValueError("part must be below parts, and parts at most 256")
-    view = memoryview(records).cast("B")
-    start, end = len(view) * part // parts, len(view) * (part + 1) // parts
+def scan_python(records: "Buffer", root_fd: int) -> bytes:
+    """Do what `scan_native` does, without C and in one piece."""
     words: list[int] = []
     lost = _DEEPER_THAN_ALL
-    way = _WayDown(root_fd, start)
+    way = _WayDown(root_fd)
     try:
-        for offset, fields, entries, names in _headers(view, end):
+        for offset, fields, entries, names in _headers(memoryview(records).cast("B")):
             depth = fields[1]
             way.follow(depth, offset, fields[7], names[0])
-            if offset < start:
-                continue
             if not _are_names(names, entries):
                 raise _nonsense(offset)
             if depth > lost:
                 continue
-            st, status, reached = way.enter(depth)
+            st, status = way.enter(depth)
             if st is None:
-                lost = reached
-                words += way.report(lost, status, ())
+                lost = depth
+                words += way.report(depth, status, ())
                 continue
             lost = _DEEPER_THAN_ALL
             indices = _changed_entries(way.fd, st.st_dev, entries, names)
@@ -196,12 +190,12 @@ def _nonsense(offset: int) -> ValueError:
     return ValueError(f"no directory record at byte {offset}")
 
 
-def _headers(view: memoryview, end: int) -> "Iterator[tuple[int, Header, memoryview, list[bytes]]]":
-    """Check and yield each record up to `end`: offset, header, entries, what NULs divide."""
+def _headers(view: memoryview) -> "Iterator[tuple[int, Header, memoryview, list[bytes]]]":
+    """Check and yield each record: offset, header, entries, what NULs divide."""
     if not view:
         raise _nonsense(0)
     size, offset, deepest = len(view), 0, 0
-    while offset < end:
+    while offset < size:
         if size - offset < RECORD.size:
             raise _nonsense(offset)
         fields: Header = _HEADER.unpack_from(view, offset)
@@ -283,12 +277,10 @@ def _changed_entries(fd: int, device: int, entries: memoryview, names: list[byte
 class _WayDown:
     """The directories from the root to the current record, the deepest of them open."""
 
-    __slots__ = ("_fds", "_levels", "_low", "_root_fd", "_root_seen", "_start")
+    __slots__ = ("_fds", "_levels", "_low", "_root_fd")
 
-    def __init__(self, root_fd: int, start: int) -> None:
+    def __init__(self, root_fd: int) -> None:
         self._root_fd = root_fd
-        self._root_seen = False
-        self._start = start
         self._levels: list[tuple[int, int, bytes]] = []
         self._fds: list[int] = []
         self._low = 1  # the level of the first open directory
@@ -311,10 +303,10 @@ class _WayDown:
         if not fds:
             self._low = 1
 
-    def enter(self, depth: int) -> "tuple[os.stat_result | None, int, int]":
-        """Open and stat the last level; without a stat, a status and the level that is lost."""
+    def enter(self, depth: int) -> "tuple[os.stat_result | None, int]":
+        """Open and stat the last level, and those above it that had to be closed."""
         self.leave(depth)
-        at = self._low + len(self._fds) if self._root_seen else 0
+        at = self._low + len(self._fds) if depth else 0
         while True:
             try:
                 st = self._open_level(at)
@@ -324,10 +316,8 @@ class _WayDown:
                 st, status = None, GONE if error.errno == ELOOP else DENIED
             else:
                 status = SAME if st else GONE
-            if st is None:  # a level before our share takes everything below it along
-                return None, status, at if self._levels[at][0] < self._start else depth
-            if at == depth:
-                return st, SAME, depth
+            if st is None or at == depth:
+                return st, status
             at += 1
 
     def _open_level(self, at: int) -> "os.stat_result | None":
@@ -335,8 +325,7 @@ class _WayDown:
         _, device, name = self._levels[at]
         if at == 0:
             st = os.stat(self._root_fd)
-            self._root_seen = st.st_dev & _ALL_64 == device
-            return st if self._root_seen else None
+            return st if st.st_dev & _ALL_64 == device else None
         if len(self._fds) == MAX_OPEN:
             os.close(self._fds.pop(0))
             self._low += 1
