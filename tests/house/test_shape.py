@@ -1,0 +1,176 @@
+"""The shape of the house: small modules, small rooms, SQL in one room, one module that prints.
+
+Lists of exceptions may only shrink: whoever mends one deletes its line.
+"""
+
+import ast
+import re
+from collections import Counter
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+PACKAGE = ROOT / "src" / "takeback"
+MODULES = {
+    ".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts): path
+    for path in sorted(PACKAGE.rglob("*.py"))
+}
+
+LONGEST = 600
+MOST = 11
+REGISTRIES = ("takeback.agents", "takeback.adapters", "takeback.cli.commands")
+"""One file per agent, adapter or command: as many as there are."""
+
+CROWDED = {
+    "takeback": 21,
+    "takeback.cli": 45,
+    "takeback.engine": 61,
+    "takeback.hooks": 16,
+    "takeback.model": 23,
+    "takeback.store": 68,
+}
+"""Rooms with more files than that, and how many each may have."""
+
+SQL = re.compile(
+    r"^\s*(?:SELECT|INSERT|REPLACE|UPDATE|DELETE|CREATE|DROP|ALTER|PRAGMA|VACUUM|ATTACH|SAVEPOINT)\b"
+    r"|^\s*(?:BEGIN IMMEDIATE|COMMIT|ROLLBACK)\b"
+    r"|\bWHERE \w+ (?:=|<|>|IN\b|IS\b)"
+)
+SQL_OUTSIDE = set(
+    """
+takeback.capturing
+takeback.caring
+takeback.engine.changes
+takeback.engine.details
+takeback.engine.doctor
+takeback.engine.elsewhere
+takeback.engine.forget
+takeback.engine.gc
+takeback.engine.kept
+takeback.engine.late
+takeback.engine.moves
+takeback.engine.naming
+takeback.engine.outside
+takeback.engine.owners
+takeback.engine.planning
+takeback.engine.reach
+takeback.engine.references
+takeback.engine.reported
+takeback.engine.rescue
+takeback.engine.retention
+takeback.engine.reverts
+takeback.engine.rewriting
+takeback.engine.selecting
+takeback.engine.since
+takeback.engine.stack
+takeback.engine.standing
+takeback.engine.timeline
+takeback.engine.titles
+takeback.engine.usage
+takeback.engine.userwork
+takeback.engine.windows
+takeback.forgetting
+takeback.hooks.interruptions
+takeback.hooks.notes
+takeback.hooks.resuming
+takeback.hooks.rewinds
+takeback.hooks.witness
+takeback.looking
+takeback.safepoints
+takeback.store.audit
+takeback.store.care
+takeback.store.database
+takeback.store.events
+takeback.store.forgetting
+takeback.store.fsops
+takeback.store.history
+takeback.store.inventory
+takeback.store.journal
+takeback.store.ledger
+takeback.store.ledgercopy
+takeback.store.outside
+takeback.store.projections
+takeback.store.redacting
+takeback.store.restores
+takeback.store.schema
+takeback.store.store
+takeback.store.tables
+takeback.store.view
+takeback.takingback
+""".split()
+)
+"""Modules outside of the room `ledger` that still hold SQL."""
+
+PRINTING = {
+    "takeback.cli.app",  # flushes both streams before it ends
+    "takeback.cli.render",
+    "takeback.hooks.entry",  # the answer to the agent
+}
+
+BESIDE_ROOMS = {"clients", "house", "peers", "project", "promises", "support"}
+ROOMS_TO_COME = set("agents capture disk history ledger objects undo upkeep worktree".split())
+
+
+def strings(path: Path) -> list[str]:
+    """The strings of a module that are no docstrings."""
+    tree = ast.parse(path.read_text())
+    spoken = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    return [
+        node.value
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in spoken
+    ]
+
+
+def test_modules_are_small() -> None:
+    """No module is longer than 600 lines."""
+    lengths = {name: len(path.read_text().splitlines()) for name, path in MODULES.items()}
+    assert {name: length for name, length in lengths.items() if length > LONGEST} == {}
+
+
+def test_functions_are_small() -> None:
+    """Nineteen of twenty functions have at most 40 lines."""
+    trees = [ast.parse(path.read_text()) for path in MODULES.values()]
+    nodes = [node for tree in trees for node in ast.walk(tree)]
+    lengths = sorted(
+        (node.end_lineno or node.lineno) - node.lineno + 1
+        for node in nodes
+        if isinstance(node, ast.FunctionDef)
+    )
+    assert lengths[len(lengths) * 95 // 100] <= 40
+
+
+def test_rooms_are_small() -> None:
+    """No folder holds more modules than one can keep in mind."""
+    rooms = Counter(name.rpartition(".")[0] for name in MODULES if not name.endswith("__init__"))
+    crowded = {
+        room: number
+        for room, number in rooms.items()
+        if room not in REGISTRIES and number > CROWDED.get(room, MOST)
+    }
+    assert crowded == {}
+
+
+def test_sql_is_in_the_ledger() -> None:
+    """SQL is written in one room; the list of modules that still hold some only shrinks."""
+    found = {
+        name
+        for name, path in MODULES.items()
+        if not name.startswith("takeback.ledger.") and any(map(SQL.search, strings(path)))
+    }
+    assert sorted(found - SQL_OUTSIDE) == [], "SQL belongs into the ledger"
+    assert sorted(SQL_OUTSIDE - found) == [], "delete these lines from SQL_OUTSIDE"
+
+
+def test_one_module_prints() -> None:
+    """One module of the command line writes to the terminal."""
+    writes = re.compile(r"\bprint\(|\bsys\.std(?:out|err)\b")
+    found = {name for name, path in MODULES.items() if writes.search(path.read_text())}
+    assert found == PRINTING
+
+
+def test_tests_mirror_the_rooms() -> None:
+    """A folder of tests is named after a room, or is one of the few beside them."""
+    rooms = {path.parent.name for path in PACKAGE.glob("*/__init__.py")}
+    tests = {path.parent.name for path in (ROOT / "tests").glob("*/test_*.py")}
+    assert tests - rooms - BESIDE_ROOMS - ROOMS_TO_COME == set()
+    assert [path.name for path in (ROOT / "tests").glob("test_*.py")] == []
