@@ -76,11 +76,14 @@ class Doctor:
         said = f"{count(len(others), 'other store')} can be opened" if others else "there are none"
         part = Part("others", said)
         for each in others:
-            if each.health in (known.DAMAGED, known.CLOSED, known.NEWER):
+            if each.health != known.SOUND:
                 root = os.fsdecode(each.root) if each.root is not None else "?"
                 what = f"the store `{each.id}` of `{root}` is {each.health}: {each.problem}"
                 advice = "run `takeback doctor` there; `takeback projects` lists all"
-                part.findings.append(Finding(WARNING, what, advice))
+                severity = WARNING
+                if each.health == known.OLDER:
+                    severity, advice = NOTE, f"`takeback projects --remove {each.id}` deletes it"
+                part.findings.append(Finding(severity, what, advice))
         yield part
 
     def _settings(self, id: "str | None") -> Part:

@@ -10,7 +10,8 @@
     ├── RefusedError                   1  Takeback will not work on this folder or store
     │   ├── UnsafeRootError            1  `/`, the home folder, the store itself
     │   ├── UnsafeStoreError           1  owned or readable by somebody else, a network disk
-    │   └── NewerStoreError            1  written by a newer Takeback
+    │   ├── NewerStoreError            1  written by a newer Takeback
+    │   └── OldStoreError              1  written by an older one, before the first release
     ├── BusyError                      1  another process holds the project's lock
     ├── CaptureError                   1  a checkpoint could not be made; there is none
     ├── BlockedError                   1  something is in the way of a restore; nothing changed
@@ -86,6 +87,10 @@ class UnsafeStoreError(RefusedError):
 
 class NewerStoreError(RefusedError):
     """The store was written by a newer Takeback than this one."""
+
+
+class OldStoreError(RefusedError):
+    """The store was written by an older Takeback, in a format that was never released."""
 
 
 class BusyError(TakebackError):

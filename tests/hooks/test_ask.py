@@ -347,7 +347,7 @@ def test_without_a_helper_python_hears(
     surroundings: dict[str, str], instead: str,
 ) -> None:  # fmt: skip
     """Whatever is in its place."""
-    make(str(place / "home" / "hooks.sock"))
+    make(str(place / "home" / "helper.sock"))
     said = os.urandom(size)
     done = run([str(ask), *python_client(instead)], said, surroundings)
     assert (done.returncode, done.stdout, done.stderr) == (0, fallen_back(said), b"")
@@ -514,7 +514,7 @@ def helper_at(home: Path) -> Iterator[None]:
     """The helper that a hook left behind, until the end of this."""
     end = time.monotonic() + DEADLINE
     with socket.socket(socket.AF_UNIX) as connection:
-        while connection.connect_ex(str(home / "hooks.sock")) != 0:
+        while connection.connect_ex(str(home / "helper.sock")) != 0:
             assert time.monotonic() < end, "no helper was left behind"
             time.sleep(0.01)
         found = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)

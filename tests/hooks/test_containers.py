@@ -92,7 +92,7 @@ def two(home: Path, tmp_path: Path) -> Iterator[tuple[Container, Container]]:
         made.append(Container(tmp_path / name, tmp_path / "app", client))
     (tmp_path / "elsewhere").mkdir()
     made[0].tell("SessionStart", source="startup", cwd=str(tmp_path / "elsewhere"))
-    until(lambda: helpers(home) and (home / "hooks.sock").exists(), "a helper")
+    until(lambda: helpers(home) and (home / "helper.sock").exists(), "a helper")
     yield made[0], made[1]
     for pid in helpers(home):
         os.kill(pid, signal.SIGKILL)

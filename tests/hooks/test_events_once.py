@@ -139,7 +139,7 @@ class Slept:
         self._client = client
         said = json.dumps({"session_id": "S0", "cwd": str(tree), **START}).encode()
         hook(said, TAKEBACK_HELPER="1")
-        until(lambda: helpers(home) and (home / "hooks.sock").exists(), "a helper")
+        until(lambda: helpers(home) and (home / "helper.sock").exists(), "a helper")
         self._signal(signal.SIGSTOP)
 
     def asked(self, said: Event) -> None:
@@ -409,7 +409,7 @@ def test_an_event_that_is_too_large_counts(project: Path, home: Path, tmp_path: 
         client = [str(built(tmp_path)), *client]
     agent = Old(project)
     hook(json.dumps(agent.event(START)).encode(), TAKEBACK_HELPER="1")
-    until((home / "hooks.sock").exists, "a helper")
+    until((home / "helper.sock").exists, "a helper")
     call = {**agent.event({}), "tool_name": "Write", "tool_use_id": "T1"}
     before, after = ({**call, "hook_event_name": f"{when}ToolUse"} for when in ("Pre", "Post"))
     prompt = agent.event({"hook_event_name": "UserPromptSubmit"})

@@ -41,7 +41,7 @@ def begun(tree: Path, home: Path) -> int:
     """A helper that one hook left behind; its process."""
     done = hook(payload(tree, hook_event_name="SessionStart"), TAKEBACK_HELPER="1")
     assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
-    until(lambda: helpers(home) and (home / "hooks.sock").exists(), "a helper")
+    until(lambda: helpers(home) and (home / "helper.sock").exists(), "a helper")
     (pid,) = helpers(home)
     return pid
 
@@ -72,7 +72,7 @@ def test_only_its_owner_reaches_it(project: takeback.Project, tree: Path, home: 
     """The socket is its owner's alone."""
     assert project.id
     begun(tree, home)
-    found = (home / "hooks.sock").stat()
+    found = (home / "helper.sock").stat()
     assert stat.S_ISSOCK(found.st_mode)
     assert found.st_mode & 0o077 == 0
 
@@ -107,7 +107,7 @@ def test_whoever_says_something_else_gets_no_answer(
     assert project.id
     begun(tree, home)
     with socket.socket(socket.AF_UNIX) as stranger:
-        stranger.connect(str(home / "hooks.sock"))
+        stranger.connect(str(home / "helper.sock"))
         stranger.settimeout(PATIENCE)
         answer = b""
         with contextlib.suppress(ConnectionError):  # it may break off before all is said
@@ -122,8 +122,8 @@ def test_it_ends_when_nobody_asks(project: takeback.Project, tree: Path, home: P
     """A helper without work goes by itself, and takes its socket along."""
     assert project.id
     assert resident.leave_behind(os.fsencode(home), hearing.Ear(), idle=0.2)
-    until(lambda: (home / "hooks.sock").exists() or not helpers(home), "its start")
-    until(lambda: not helpers(home) and not (home / "hooks.sock").exists(), "its end")
+    until(lambda: (home / "helper.sock").exists() or not helpers(home), "its start")
+    until(lambda: not helpers(home) and not (home / "helper.sock").exists(), "its end")
     assert not is_answered(home, tree)
 
 

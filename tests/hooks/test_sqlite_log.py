@@ -78,8 +78,8 @@ def test_it_is_as_durable_as_the_ledger(ledger: Path, tree: Path, tmp_path: Path
 
 def test_with_a_helper_nothing_stays_open(ledger: Path, tree: Path, home: Path) -> None:
     """A hook that may leave a helper behind has closed the ledger before."""
-    (home / "hooks.sock.lock").mkdir()  # so that no helper begins
+    (home / "helper.sock.lock").mkdir()  # so that no helper begins
     tell(tree, "UserPromptSubmit", "closed", helper="1")
     assert not log_of(ledger).exists()
-    os.rmdir(home / "hooks.sock.lock")
+    os.rmdir(home / "helper.sock.lock")
     assert labels(tree) == ["closed"]

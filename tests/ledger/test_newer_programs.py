@@ -208,11 +208,15 @@ def version_of(project: Project) -> int:
 
 
 def test_an_older_program_never_stamps_a_newer_ledger(tree: Path, home: Path) -> None:
-    """Who waits to bring a ledger up to date looks again what it is when its turn comes."""
+    """A process that waits to make a ledger looks again what it is when its turn comes."""
     with takeback.open(tree, home=home) as project:
-        work(tree, project)
-    stamp(project, 4)
+        pass
+    for file in (home / "projects" / project.id).glob("ledger.db*"):
+        file.unlink()
+    ledger = home / "projects" / project.id / "ledger.db"
+    ledger.touch(mode=0o600)
     newer = ledger_of(project)
+    newer.execute("PRAGMA journal_mode = WAL")
     newer.execute("BEGIN IMMEDIATE")
     newer.execute(f"PRAGMA user_version = {NEWER}")
     problems: list[str] = []
@@ -232,6 +236,33 @@ def test_an_older_program_never_stamps_a_newer_ledger(tree: Path, home: Path) ->
     assert version_of(project) == NEWER
     assert len(problems) == 1
     assert "newer Takeback" in problems[0]
+
+
+def test_the_way_on_from_an_old_store(tree: Path, home: Path) -> None:
+    """A folder whose history is of an old format begins a new one; the old one can be removed."""
+    with takeback.open(tree, home=home) as project:
+        work(tree, project)
+    store = home / "projects" / project.id
+    db = ledger_of(project)
+    db.execute(f"PRAGMA application_id = {0x544B4231}")
+    db.execute("PRAGMA user_version = 5")
+    db.close()
+    of_the_folder = ("root", "birth")  # where it is, which `relocate` changes
+    inside = [path for path in store.rglob("*") if path.is_file()]
+    before = {path: path.read_bytes() for path in inside if path.name not in of_the_folder}
+    for words in (("checkpoint",), ("log",), ("undo",), ("gc",), ("doctor", "--repair")):
+        said = command(tree, *words)
+        assert said.code in (1, 4), words
+        assert "unreleased Takeback" in said.err + said.out
+        assert "`takeback relocate --new`" in said.err + said.out
+    assert command(tree, "relocate", "--new").code == 0
+    assert command(tree, "checkpoint").code == 0
+    assert {path: path.read_bytes() for path in before} == before
+    assert command(tree, "doctor").code == 0
+    assert ", older)" in command(tree, "projects").out
+    assert command(tree, "projects", "--remove", project.id, "--yes").code == 0
+    assert not store.exists()
+    assert command(tree, "log").code == 0
 
 
 def test_a_program_that_became_old_removes_nothing(tree: Path, home: Path) -> None:

@@ -1,7 +1,5 @@
 """Whoever edits the ledger is found out; what a newer program wrote is kept or left alone."""
 
-import contextlib
-import json
 import os
 import shutil
 import sqlite3
@@ -12,19 +10,25 @@ from pathlib import Path
 
 import pytest
 
-import oracle
-from faults.migration import ledger_of, rows_of, unpack, version_of
-from faults.scenarios import SMALL
-from takeback.errors import DamagedStoreError, NewerStoreError
+from takeback.errors import DamagedStoreError, NewerStoreError, OldStoreError
+from takeback.hooks import line
 from takeback.project import Project
 from takeback.store import events, schema
 from takeback.store.events import NewEvent
 
 ROOT = Path(__file__).parents[2]
+UNRELEASED = 0x544B4231
+"""`TKB1`, the mark of ledgers of formats 1 to 5."""
 
 
 def _opened(tree: Path, home: Path) -> Project:
     return Project.open(os.fsencode(tree), home=os.fsencode(home))
+
+
+def ledger_of(home: Path) -> Path:
+    """The one ledger of a home folder."""
+    (ledger,) = home.glob("projects/*/ledger.db")
+    return ledger
 
 
 class Original:
@@ -327,13 +331,60 @@ def test_a_newer_store_is_refused(original: Original, tmp_path: Path) -> None:
     assert _bytes_of(home) == before
 
 
+@pytest.mark.parametrize("version", range(1, schema.VERSION))
+def test_an_old_store_is_refused(original: Original, version: int, tmp_path: Path) -> None:
+    """A ledger of a format that was never released is not touched, to the byte."""
+    home = original.copied(tmp_path)
+    _stamp(home, UNRELEASED, version)
+    before = _bytes_of(home)
+    with pytest.raises(OldStoreError, match="older, unreleased Takeback") as refused:
+        _opened(original.tree, home)
+    assert "takeback relocate --new" in refused.value.hint
+    assert _bytes_of(home) == before
+
+
+@pytest.mark.parametrize(
+    ("application", "version"),
+    [
+        (UNRELEASED, schema.VERSION),
+        (schema.APPLICATION, schema.VERSION - 1),
+        (schema.APPLICATION, 0),
+        (7, schema.VERSION),
+    ],
+)
+def test_a_ledger_with_the_wrong_mark_is_damaged(
+    original: Original, application: int, version: int, tmp_path: Path
+) -> None:
+    """Mark and format belong together; with any other pair the ledger is not used."""
+    home = original.copied(tmp_path)
+    _stamp(home, application, version)
+    before = _bytes_of(home)
+    with pytest.raises(DamagedStoreError, match="not a Takeback ledger"):
+        _opened(original.tree, home)
+    assert _bytes_of(home) == before
+
+
+def _stamp(home: Path, application: int, version: int) -> None:
+    db = sqlite3.connect(ledger_of(home))
+    db.execute(f"PRAGMA application_id = {application}")
+    db.execute(f"PRAGMA user_version = {version}")
+    db.close()
+
+
+def test_an_older_program_can_tell_the_format(original: Original) -> None:
+    """Programs of formats 1 to 5 refuse a larger `user_version`; where it is, SQLite says."""
+    head = ledger_of(original.home).read_bytes()[:72]
+    assert int.from_bytes(head[60:64], "big") == schema.VERSION == 6
+    assert head[68:72] == b"TKB6"
+
+
+def test_no_event_goes_to_an_older_helper() -> None:
+    """A helper of format 5 listens at another socket, and breaks off at another first line."""
+    assert line.NAME != b"/hooks.sock"
+    assert not line.MAGIC.startswith((b"takeback-hook-1 ", b"takeback-hook-2 "))
+
+
 _GIT = ("git", "-C", str(ROOT))
-
-
-@pytest.fixture(scope="module")
-def old_program(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The sources of the program that wrote format 1."""
-    return _program_of(1, tmp_path_factory.mktemp("old"))
 
 
 def _program_of(old: int, folder: Path) -> Path:
@@ -365,6 +416,7 @@ _OLD = """
 import sys
 sys.path[:0] = [{source!r}]
 import takeback
+from takeback.hooks import line
 from takeback.project import Project
 assert takeback.__file__.startswith({source!r})
 project = Project.open({tree!r}, home={home!r})
@@ -378,16 +430,15 @@ def _run_old(source: Path, tree: Path, home: Path, then: str) -> subprocess.Comp
     return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
-@pytest.mark.parametrize("old", range(1, schema.VERSION))
-def test_an_older_program_refuses_this_store(original: Original, old: int, tmp_path: Path) -> None:
-    """The program of each older format says that the store is newer, and changes nothing."""
-    program = _program_of(old, tmp_path)
+def test_an_older_program_refuses_this_store(original: Original, tmp_path: Path) -> None:
+    """The last program of the format before says that the store is newer, and changes nothing."""
+    program = _program_of(schema.VERSION - 1, tmp_path)
     home = original.copied(tmp_path)
     before = _bytes_of(home)
     ran = _run_old(program, original.tree, home, "project.checkpoint()")
     assert "NewerStoreError" in ran.stderr
     assert "was written by a newer Takeback" in ran.stderr
-    assert f"format {schema.VERSION}, this one reads up to {old}" in ran.stderr
+    assert f"format {schema.VERSION}, this one reads up to {schema.VERSION - 1}" in ran.stderr
     assert _bytes_of(home) == before
 
 
@@ -410,93 +461,3 @@ def test_the_command_of_an_older_program_says_what_to_do(
     assert (ran.returncode, ran.stdout) == (1, "")
     assert ran.stderr.startswith("error: this project's history was written by a newer Takeback")
     assert "hint: update Takeback; nothing was changed" in ran.stderr
-
-
-def test_an_older_program_that_is_still_open(old_program: Path, tmp_path: Path) -> None:
-    """A program of format 1 that had the store open meanwhile fails, and breaks nothing."""
-    tree = tmp_path / "tree"
-    tree.mkdir()
-    for make in SMALL.history:
-        make(tree)
-    home = unpack(tmp_path, tree)
-    then = (
-        "print('open', flush=True)\nsys.stdin.readline()\n"
-        "open(project.root + b'/new', 'w').close()\nproject.checkpoint()"
-    )
-    given = {"source": str(old_program), "tree": os.fsencode(tree), "home": os.fsencode(home)}
-    command = [sys.executable, "-I", "-c", _OLD.format(**given, then=then)]
-    with subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    ) as old:
-        assert old.stdout is not None
-        assert old.stdout.readline() == "open\n"
-        with _opened(tree, home) as project:
-            project.checkpoint("by the new one")
-            told = old.communicate("go\n", timeout=30)[1]
-            assert "takeback.errors." in told
-            made = project.checkpoint("after the old one")
-            assert made.new
-            assert project.examine()[0] == ()
-            assert project.verify().ok
-
-
-def test_the_old_program_reads_what_was_not_migrated(old_program: Path, tmp_path: Path) -> None:
-    """The store of format 1 in the fixtures is what the old program says it is."""
-    tree = tmp_path / "tree"
-    tree.mkdir()
-    for make in SMALL.history:
-        make(tree)
-    home = unpack(tmp_path, tree)
-    then = "print([c.label for c in project.checkpoints()], project.verify().damage)"
-    ran = _run_old(old_program, tree, home, then)
-    assert ran.stdout == "['number 2', 'number 1'] ()\n", ran.stderr
-    assert version_of(home) == 1
-    events = rows_of(home)["events"]
-    with _opened(tree, home) as project:
-        assert project.examine() == ((), 3)
-    assert version_of(home) == schema.VERSION
-    assert rows_of(home)["events"] == events
-
-
-@pytest.mark.parametrize("old", [2, 3, 4])
-def test_what_an_older_program_recorded_can_be_taken_back(old: int, tmp_path: Path) -> None:
-    """The turns in stores of formats 2, 3 and 4 are in the log, and undo and redo them exactly."""
-    tree = tmp_path / "tree"
-    tree.mkdir()
-    pictures = [oracle.picture(tree)]
-    for make in SMALL.history:
-        make(tree)
-        pictures.append(oracle.picture(tree))
-    home = unpack(tmp_path, tree, old=old)
-    assert version_of(home) == old
-    events = rows_of(home)["events"]
-    with _opened(tree, home) as project:
-        assert rows_of(home)["events"] == events
-        assert [turn.label for turn in project.log().turns] == ["Second", "First"]
-        assert project.examine()[0] == ()
-        for picture in (pictures[1], pictures[0]):
-            project.undo()
-            assert oracle.picture(tree) == picture
-        for picture in (pictures[1], pictures[2]):
-            project.redo()
-            assert oracle.picture(tree) == picture
-        assert project.verify().ok
-
-
-def test_a_restore_that_an_older_program_left_under_way_is_taken_back(tmp_path: Path) -> None:
-    """The journal outlives the way from format 3 to the newest: whoever opens it next recovers."""
-    tree = tmp_path / "tree"
-    tree.mkdir()
-    for make in SMALL.history:
-        make(tree)
-    picture = oracle.picture(tree)
-    home = unpack(tmp_path, tree, old=3)
-    row = {"verb": "undo", "title": '"Second"', "parents": [], "ops": []}
-    with contextlib.closing(sqlite3.connect(ledger_of(home))) as db, db:
-        db.execute("INSERT INTO journal VALUES ('klmnopqrstuv', 'applying', ?)", (json.dumps(row),))
-    with _opened(tree, home) as project:
-        project.checkpoint()
-        assert any("was interrupted" in told for told in project.recovered)
-        assert not project.ledger.has_journal()
-    assert version_of(home) == schema.VERSION
-    assert oracle.picture(tree) == picture

@@ -4,8 +4,6 @@ A share of the faults that is always the same; `scripts/faults` tries every one 
 """
 
 import os
-import shutil
-import sqlite3
 from collections.abc import Callable
 from functools import partial
 from itertools import count
@@ -15,23 +13,16 @@ import pytest
 
 from faults import injection, judge, syscalls
 from faults.acts import ACTS, DEAD_SESSION, INTERRUPTED_TURN, TURN_END, Act
-from faults.children import Child, Tell
-from faults.harness import Fault, Theatre, every_nth, open_project, parse
+from faults.harness import Fault, Theatre, every_nth, parse
 from faults.logbook import Logbook
-from faults.migration import Migration, rows_of, unpack
 from faults.report import FULL, SECONDS, noted, stage
-from faults.scenarios import SMALL
-from takeback.store import fsops, projections, schema
+from takeback.store import projections
 from takeback.store.events import Event
 from takeback.store.ledger import Ledger
 from takeback.store.tables import Tables
 
 MAKERS: dict[str, Callable[[Path], Theatre]] = {
     **{act.scenario.name: partial(Logbook, act) for act in ACTS},
-    "migration-1": Migration,
-    "migration-2": partial(Migration, old=2),
-    "migration-3": partial(Migration, old=3),
-    "migration-4": partial(Migration, old=4),
 }
 
 
@@ -96,7 +87,7 @@ def test_killed_twice(act: Act) -> None:
 
 @pytest.mark.timeout(SECONDS)
 @pytest.mark.skipif(not syscalls.TRACER, reason="needs strace")
-@pytest.mark.parametrize("name", ["turn-end", "dead-session", "migration-1"])
+@pytest.mark.parametrize("name", ["turn-end", "dead-session"])
 def test_every_system_call(name: str) -> None:
     """Killed at any system call, or with any of them failing: once or not at all."""
     wrong = []
@@ -115,38 +106,6 @@ def test_replay(tmp_path: Path) -> None:
     fault = parse(os.environ.get("FAULT", "turn-end:kill:30:sync:cache"))
     if fault.scenario in MAKERS:
         assert MAKERS[fault.scenario](tmp_path).play(fault) == []
-
-
-def test_many_open_an_old_store_at_once(tmp_path: Path) -> None:
-    """Eight processes of the new program come upon a store of format 1 at the same moment."""
-    tree = tmp_path / "tree"
-    tree.mkdir()
-    for make in SMALL.history:
-        make(tree)
-    home = unpack(tmp_path, tree)
-    old = rows_of(_copy(home))["events"]
-    start, go = os.pipe()
-
-    def play(tell: Tell) -> None:
-        os.close(go)
-        os.read(start, 1)
-        with open_project(tree, home) as project, project.session("claude") as session:
-            tell({"turn": session.turn("go").id})
-
-    crowd = [Child(play) for _ in range(8)]
-    os.close(go)
-    os.close(start)
-    for ended in [child.end() for child in crowd]:
-        assert ended.status == 0, ended
-    with open_project(tree, home) as project:
-        assert project.examine()[0] == ()
-        assert project.verify().ok
-        assert project.status().checkpoints == 2
-    assert rows_of(home)["events"][: len(old)] == old
-
-
-def _copy(home: Path) -> Path:
-    return Path(shutil.copytree(home, home.with_name("copy")))
 
 
 # -- does the harness see anything? ----------------------------------------------------------
@@ -187,19 +146,3 @@ def test_sabotage_is_seen(
         faults = theatre.faults("kill", sync=True, cache=True)
         break_it(monkeypatch)
         assert any(theatre.play(fault) for fault in reversed(faults))
-
-
-def test_a_migration_in_two_transactions_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
-    """If the old tables were dropped before the new ones are sure, the harness would notice."""
-    make = schema.make
-
-    def make_and_commit(db: sqlite3.Connection, tables: str) -> None:
-        make(db, tables)
-        fsops.sql(db, "COMMIT")
-        fsops.sql(db, "BEGIN IMMEDIATE")
-
-    with stage() as folder:
-        theatre = Migration(folder)
-        monkeypatch.setattr(schema, "make", make_and_commit)
-        faults = theatre.faults("kill", sync=True, cache=True)
-        assert any(theatre.play(fault) for fault in faults)

@@ -70,7 +70,7 @@ class Listener:
         self._behave = behave if behave is not None else self._answer
         self._answered = answer
         self._over = False
-        self._path = str(home / "hooks.sock")
+        self._path = str(home / "helper.sock")
         self._listening = socket.socket(socket.AF_UNIX)
         self._listening.bind(self._path)
         self._listening.listen()

@@ -103,7 +103,7 @@ def heard(tree: Path, home: Path) -> Iterator[Place]:
 
 def helpers(home: Path) -> list[int]:
     """The helper of a home."""
-    lock = os.path.realpath(home / "hooks.sock.lock")
+    lock = os.path.realpath(home / "helper.sock.lock")
     return [pid for pid in processes() if lock in files_of(pid)]
 
 

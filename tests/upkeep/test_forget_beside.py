@@ -10,7 +10,6 @@ import pytest
 
 import takeback
 from cases import Work
-from faults import migration
 from takeback.engine import proof
 from takeback.errors import UnfinishedError
 from takeback.store import events
@@ -175,22 +174,6 @@ def objects(work: Work) -> list[bytes]:
         capture_output=True, check=True,
     )  # fmt: skip
     return [done.stdout, *(path.read_bytes() for path in Path(git).rglob("*") if path.is_file())]
-
-
-@pytest.mark.parametrize("old", [1, 2, 3, 4])
-def test_in_a_store_that_an_older_program_wrote(old: int, tree: Path, tmp_path: Path) -> None:
-    """Events of every older format lose what is forgotten, and the chain still verifies."""
-    home = migration.unpack(tmp_path / "old", tree, old)
-    with takeback.open(tree, home=home) as project:
-        states = [each.id for each in project.checkpoints()]
-        with project.compare(states[-1], states[0]) as found:
-            names = {each.path.partition(b"/")[0] for each in found.differences}
-        path = min(names)
-        project.forget([path], names=True)
-        assert [damage.what for damage in project.verify().damage] == []
-        for state in states:
-            with pytest.raises(takeback.UnknownReferenceError):
-                project.read(state, path)
 
 
 @pytest.mark.parametrize("names", [False, True])

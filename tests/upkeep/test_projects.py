@@ -118,8 +118,9 @@ def test_stores_in_any_state_are_listed(
     """Damaged, too new, too old, or without a word about its folder: each is listed as such."""
     damaged, newer, older, lost = make("damaged"), make("newer"), make("older"), make("lost")
     (home / "projects" / damaged / "ledger.db").write_bytes(b"garbage" * 1000)
-    for id, written in ((newer, 99), (older, 4)):
+    for id, application, written in ((newer, "TKB7", 99), (older, "TKB1", 4)):
         db = sqlite3.connect(home / "projects" / id / "ledger.db")
+        db.execute(f"PRAGMA application_id = {int.from_bytes(application.encode(), 'big')}")
         db.execute(f"PRAGMA user_version = {written}")
         db.close()
     (home / "projects" / lost / "root").unlink()

@@ -144,7 +144,7 @@ static bool find_words(Text *words, const char *event, struct sockaddr_un *addre
     for (size_t n = 0; n < sizeof said / sizeof *said; n++)
         put(words, "%s%c", said[n], '\0'); /* each ended by a NUL */
     address->sun_family = AF_UNIX;
-    int length = snprintf(address->sun_path, LONGEST_PATH + 1, "%s/hooks.sock", home.data);
+    int length = snprintf(address->sun_path, LONGEST_PATH + 1, "%s/helper.sock", home.data);
     return !words->cut && length > 0 && length <= LONGEST_PATH;
 }
 
@@ -193,7 +193,7 @@ static bool put_head(Text *head, const char *program)
         || strcmp(program + length - of_ending, ending) != 0)
         return false;
     const int of_package = (int)(length - of_name);
-    put(head, "takeback-hook-2 %.*s@", of_package, program);
+    put(head, "takeback-hook-3 %.*s@", of_package, program);
     for (size_t n = 0; n < sizeof looked_at / sizeof *looked_at; n++) {
         char path[PATH_MAX + 16];
         struct stat found;

@@ -16,8 +16,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from _socket import socket
 
-MAGIC = b"takeback-hook-2 "
-NAME = b"/hooks.sock"
+MAGIC = b"takeback-hook-3 "
+NAME = b"/helper.sock"
+"""Not `hooks.sock`: helpers of programs before store format 6 listen there."""
 LONGEST_PATH = 100
 """Bytes: what the address of a socket holds on every system."""
 PATIENCE = 10.0

@@ -92,22 +92,14 @@ def _misshapen(db: "Connection", again: "Connection") -> "Iterator[str]":
     """What is made otherwise than it should be: also words that nobody asks for can be damaged."""
     found = _statements(db)
     for name, statement in _statements(again).items():
-        if found.get(name) != statement and name not in schema.GROWN:
+        if found.get(name) != statement:
             yield f"the statement of the table, index or view `{name}` is not as it was made"
-    for name in schema.GROWN:
-        if _columns(db, name) != _columns(again, name):
-            yield f"the columns of `{name}` in the ledger are not as they were made"
 
 
 def _statements(db: "Connection") -> "dict[str, bytes]":
     """By which statement each table, index and view is made. Damaged words may be no text."""
     query = "SELECT CAST(name AS BLOB), CAST(sql AS BLOB) FROM sqlite_master WHERE sql IS NOT NULL"
     return {name.decode(errors="replace"): sql for name, sql in db.execute(query)}
-
-
-def _columns(db: "Connection", table: str) -> "list[tuple[object, ...]]":
-    query = "SELECT CAST(name AS BLOB), CAST(type AS BLOB), [notnull], pk FROM pragma_table_info(?)"
-    return [tuple(row) for row in db.execute(query, (table,))]
 
 
 def _compare(db: "Connection", again: "Connection", table: str) -> "Iterator[str]":

@@ -159,7 +159,7 @@ def as_text(payload: object) -> str:
 
 
 def envelope_of(author: "str | None", request: "str | None", parents: "str | None") -> bytes:
-    """What is chained of an event's envelope; events of format 1 have none."""
+    """What is chained of an event's envelope, if it has one."""
     if author is None and request is None and parents is None:
         return b""
     return jsontext.dumps((author, request, parents)).encode() + b" "

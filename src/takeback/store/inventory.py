@@ -3,7 +3,7 @@
 import errno
 import os
 
-from takeback.errors import NewerStoreError, TakebackError
+from takeback.errors import NewerStoreError, OldStoreError, TakebackError
 from takeback.model import ids, known
 from takeback.model.known import KnownProject
 from takeback.store import processes, schema, sqlite
@@ -39,6 +39,8 @@ def look(home: "Home", id: str, root: "Root | None", now: int) -> KnownProject:
         _read(project, path + b"/ledger.db", now)
     except NewerStoreError as problem:
         project.health, project.problem = known.NEWER, str(problem)
+    except OldStoreError as problem:
+        project.health, project.problem = known.OLDER, str(problem)
     except PermissionError as problem:
         project.health, project.problem = known.CLOSED, str(problem.strerror)
     except (TakebackError, OSError, sqlite.DatabaseError, TypeError, ValueError) as problem:
@@ -96,7 +98,7 @@ def _ids(home: "Home") -> "list[str]":
 
 
 def _read(project: KnownProject, path: bytes, now: int) -> None:
-    """What the ledger says, without bringing it up to date."""
+    """What the ledger says, without making one."""
     if not os.access(os.path.dirname(path), os.R_OK | os.X_OK):
         raise PermissionError(errno.EACCES, "nobody may open it")
     if not os.path.lexists(path):
@@ -108,12 +110,9 @@ def _read(project: KnownProject, path: bytes, now: int) -> None:
     require_file(path, create=False)
     db = _connected(path)
     try:
-        written = schema.refuse_newer(db)
-        if not written and not _has(db, "events"):
+        if schema.require_format(db) == 0 and not _has(db, "events"):
             project.checkpoints = project.turns = 0
             return
-        if written != schema.VERSION:
-            project.health, project.problem = known.OLDER, f"format {written}"
         _read_tables(project, db, now)
     finally:
         db.close()
@@ -123,7 +122,7 @@ def _connected(path: bytes) -> "Connection":
     """The ledger, or a copy of it where the disk takes no writes."""
     try:
         db = connect(path)
-        schema.refuse_newer(db)
+        schema.require_format(db)
     except sqlite.OperationalError as problem:
         from takeback.store import ledgercopy
 
@@ -145,8 +144,6 @@ def _read_tables(project: KnownProject, db: "Connection", now: int) -> None:
 
 
 def _running(db: "Connection", now: int) -> "Iterator[str]":
-    if not _has(db, "sessions"):
-        return
     for id, agent, holder, seen in db.execute(
         "SELECT id, agent, holder, seen FROM sessions WHERE ended IS NULL"
     ).fetchall():
@@ -156,8 +153,6 @@ def _running(db: "Connection", now: int) -> "Iterator[str]":
 
 
 def _count(db: "Connection", table: str) -> int:
-    if not _has(db, table):
-        return 0
     return int(db.execute(f"SELECT count(*) FROM {table}").fetchone()[0])  # noqa: S608
 
 

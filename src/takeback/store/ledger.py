@@ -78,7 +78,7 @@ class Ledger:
         try:
             with AsDamage("opened"):
                 if writable:
-                    schema.refuse_newer(db)
+                    schema.require_format(db)
                     fsops.sql(db, "PRAGMA journal_mode = WAL")
                 schema.prepare(db, writable)
         except BaseException:
@@ -95,8 +95,8 @@ class Ledger:
         self._unwritable = ledgercopy.reason(self.path, problem)
         with AsDamage("opened"):
             db = ledgercopy.load(self.path)
-            if schema.refuse_newer(db) != schema.VERSION:
-                raise self._unwritable  # an older format, which only a writer brings up to date
+            if schema.require_format(db) != schema.VERSION:
+                raise self._unwritable  # there is no ledger yet, and only a writer makes one
         return db
 
     def require_writable(self) -> None:
@@ -229,7 +229,7 @@ class Ledger:
     def refuse_newer(self) -> None:
         """An error if a newer program changed the format since this was opened."""
         with AsDamage("read"):
-            schema.refuse_newer(self._db)
+            schema.require_format(self._db)
 
     def link_of(self, seq: int) -> "bytes | None":
         """The link of one event; None if there is no such event."""
@@ -386,8 +386,8 @@ class Ledger:
             fsops.sql(self._db, "BEGIN IMMEDIATE")
             # What a transaction appended that failed is not where the ledger ends.
             self._appended = self.end
-            # A newer program may have brought it up to date since it was opened here.
-            schema.refuse_newer(self._db)
+            # A newer program may have changed the format since it was opened here.
+            schema.require_format(self._db)
         except BaseException:
             self.abandon()
             raise

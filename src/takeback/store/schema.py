@@ -1,4 +1,4 @@
-"""The ledger's tables, and how an older ledger becomes a newer one.
+"""The ledger's tables, and which ledgers this program may use.
 
 `events` is the truth. All other tables but `journal` are projections: they follow from the events
 alone (see `projections`) and are written in the same transaction. `journal` has a row while a
@@ -10,20 +10,18 @@ row, to whose number the rows of those that it was merged from lead. Who reads a
 so only who asks for a path pays for it, and SQLite always begins with the rows, by their keys.
 """
 
-from takeback.errors import DamagedStoreError, NewerStoreError
+from takeback.errors import DamagedStoreError, NewerStoreError, OldStoreError
 from takeback.store import fsops
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from takeback.store.sqlite import Connection
 
-APPLICATION = 0x544B4231
-"""`TKB1`: marks the file as ours."""
-VERSION = 5
-_WITH_JOURNAL = 3
-"""Since which format there is a journal, whose rows must stay."""
-_WITH_FORGETTING = 5
-"""Since which format words can be taken out of events, and files of checkpoints let go."""
+APPLICATION = 0x544B4236
+"""`TKB6`: marks the file as ours, since format 6."""
+_UNRELEASED = 0x544B4231
+"""`TKB1`: formats 1 to 5, which no release wrote."""
+VERSION = 6
 
 EVENTS = """
 CREATE TABLE events (
@@ -136,27 +134,22 @@ TABLES = (
 )  # fmt: skip
 """The projections, in the order in which they are made."""
 ALL = EVENTS + JOURNAL + FORGETTING + PROJECTIONS
-GROWN = ("events",)
-"""Tables to which columns were added: their statement says so in another way."""
 VIEWS = ("packs", "deltas", "changes")
-"""What is read in the place of tables whose rows name things by number; once they were tables."""
+"""What is read in the place of tables whose rows name things by number."""
 
 DETACHED, WITH_ITS_PARENT = 1, 2
 """Why a step is in the background: its tool said so, or a step around it is there."""
 
 
 def prepare(db: "Connection", writable: bool) -> None:
-    """Make a new ledger, bring an older one up to date, or refuse one that cannot be used."""
-    version = refuse_newer(db)
+    """Make a new ledger; an error for one of another format."""
+    if require_format(db) == 0 and writable:
+        _make_new(db)
+
+
+def require_format(db: "Connection") -> int:
+    """The format: this one, or 0 for a ledger still to be made; an error for any other."""
     application = _number(db, "PRAGMA application_id")
-    if version and application != APPLICATION:
-        raise DamagedStoreError("the ledger is not a Takeback ledger")
-    if version != VERSION and writable:
-        _bring_up_to_date(db)
-
-
-def refuse_newer(db: "Connection") -> int:
-    """An error if a newer program has changed the format; else the format it has."""
     version = _number(db, "PRAGMA user_version")
     if version > VERSION:
         raise NewerStoreError(
@@ -164,47 +157,30 @@ def refuse_newer(db: "Connection") -> int:
             f"one reads up to {VERSION})",
             hint="update Takeback; nothing was changed",
         )
+    if application == _UNRELEASED and version < VERSION:
+        raise OldStoreError(
+            f"this project's history was written by an older, unreleased Takeback (format "
+            f"{version}, this one reads {VERSION})",
+            hint="`takeback relocate --new` begins a new history; the old one stays unchanged",
+        )
+    if (application, version) not in ((0, 0), (APPLICATION, VERSION)):
+        raise DamagedStoreError("the ledger is not a Takeback ledger")
     return version
 
 
-def _bring_up_to_date(db: "Connection") -> None:
+def _make_new(db: "Connection") -> None:
     fsops.sql(db, "BEGIN IMMEDIATE")
     try:
-        # Another process may have done it while this one waited, and perhaps a newer program.
-        version = refuse_newer(db)
-        if version == 0:
+        # Another process may have made it while this one waited, perhaps one of another format.
+        if require_format(db) == 0:
             make(db, ALL)
             fsops.sql(db, f"PRAGMA application_id = {APPLICATION}")
-        elif version < VERSION:
-            _follow_anew(db, version)
-        if version < VERSION:
             fsops.sql(db, f"PRAGMA user_version = {VERSION}")
         fsops.sql(db, "COMMIT")
     except BaseException:
         if db.in_transaction:
             fsops.sql(db, "ROLLBACK")
         raise
-
-
-def _follow_anew(db: "Connection", version: int) -> None:
-    """Make the tables of this format from the events, which stay as they are, with their links.
-
-    Format 1 knew checkpoints only, format 2 no restores, format 3 none of several turns and no
-    files outside, format 4 no retention. A restore that was under way when its process died keeps
-    its row.
-    """
-    from takeback.store import projections
-
-    if version == 1:
-        for column in ("author", "request", "parents"):
-            fsops.sql(db, f"ALTER TABLE events ADD COLUMN {column} TEXT")
-        make(db, EVENTS.partition(");\n")[2])
-    if version < _WITH_FORGETTING:
-        fsops.sql(db, "ALTER TABLE events ADD COLUMN redacted INTEGER")
-        make(db, FORGETTING)
-    drop_projections(db)
-    make(db, (JOURNAL if version < _WITH_JOURNAL else "") + PROJECTIONS)
-    projections.replay(db, db)
 
 
 def drop_projections(db: "Connection") -> None:
