@@ -154,7 +154,7 @@ def commit_to(salt: bytes, text: str) -> bytes:
 
 
 def as_text(payload: object) -> str:
-    """What an event says; those of old stores are plain (or a ValueError)."""
+    """What an event says, packed or plain (or a ValueError)."""
     return eventtext.unpack(payload) if isinstance(payload, bytes) else str(payload)
 
 

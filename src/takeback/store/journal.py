@@ -189,7 +189,6 @@ def _rows(ledger: "Ledger") -> "Iterator[Journal | Damaged]":
 
 def _journal(id: str, phase: str, told: "dict[str, Any]") -> Journal:
     ops = [_op(*facts) for facts in told["ops"]]
-    # Rows of format 3 speak of the project only.
     away = [Away(_folder(at), [_op(*f) for f in facts]) for at, facts in told.get("away", ())]
     parents = tuple(map(int, told["parents"]))
     if not id.isalpha() or phase not in (APPLYING, LATE, STAGING):
