@@ -33,7 +33,7 @@ CLASSIC = [
     b"a\n!a", b"a/*\n!a/b", b"a/**\n!a/x", b"b\n!a", b"build\n!src", b"a/b\n!a/*", b"*\n!*/",
     b"/*\n!/a", b"a\n!a/b", b"**/build\n!/build", b"!!a\n!a", b"\xef\xbb\xbfa", b"a\r\nb\r",
     b"a\0b", b"-", b"[--]", b"[]-a]", b"[^]]", b"[!]", b"[]", b"/a**b", b"/**b/c",
-    b"*a*", b"*a*b*c*",
+    b"*a*", b"*a*b*c*", b"**/a/**/x/**/b", b"[a-[:alpha:]]", b"[a-c-e]", b"[!c-a]",
 ]  # fmt: skip
 
 
@@ -223,13 +223,13 @@ def test_many_hostile_patterns_together_are_bounded(tmp_path: Path) -> None:
 
 def test_what_is_over_a_limit_is_dropped_and_named(tmp_path: Path) -> None:
     """Patterns over a limit are listed with their line; the others keep working."""
-    lines = [b"good", b"x" * 513, b"*?[a]" * 11, b"**/a/**/b/**/c", b"fine", b"a\\/b", b"foo**/bar"]
+    lines = [b"good", b"x" * 513, b"*?[a]" * 11, b"fine", b"a\\/b", b"foo**/bar"]
     (tmp_path / ".gitignore").write_bytes(b"\n".join(lines) + b"\n")
     rules = IgnoreRules(os.fsencode(tmp_path))
     assert rules.ignores_folder(b"good")
     assert rules.ignores_folder(b"fine")
     assert not rules.ignores_folder(b"x" * 200)
-    assert rules.dropped == tuple((b".gitignore", number) for number in (2, 3, 4, 6, 7))
+    assert rules.dropped == tuple((b".gitignore", number) for number in (2, 3, 5, 6))
 
 
 def test_a_dropped_negation_ignores_nothing(tmp_path: Path) -> None:
@@ -264,8 +264,8 @@ def test_a_huge_or_strange_file_is_not_read(tmp_path: Path) -> None:
 
 
 def test_nothing_is_imported_until_asked() -> None:
-    """The library and `re` are loaded by the first pattern that needs them, not before."""
-    code = "import sys, takeback.store.ignore; print({'re', 'pathspec'} & set(sys.modules))"
+    """The module `re` is loaded by the first pattern, not before."""
+    code = "import sys, takeback.store.ignore; print({'re'} & set(sys.modules))"
     path = os.path.dirname(os.path.dirname(os.path.dirname(ignore.__file__)))
     command = [sys.executable, "-S", "-c", code]
     done = subprocess.run(command, env={"PYTHONPATH": path}, check=True, capture_output=True)

@@ -1,9 +1,7 @@
 """Git's ignore rules for folders, with patterns that cannot make us hang.
 
-The `pathspec` library decides how a pattern is anchored and what `**` reaches. It is asked
-with a stand-in character for each path segment, and the segments are translated here, for two
-reasons that were measured: the library's own expressions backtrack (`*a*a*a*a*b` takes 21
-seconds on one long name), and its character classes differ from git's.
+A pattern is matched segment by segment: a segment without wildcards is compared as text, any other
+is an expression that needs no backtracking, and `**` stands for any number of segments.
 
 Only folders are asked about, so a pattern's trailing slash makes no difference. Whatever is
 over a limit makes the answer "not ignored", because a folder that is captured without need is
@@ -19,36 +17,36 @@ if TYPE_CHECKING:
     import re
     from collections.abc import Iterator
 
+    _RuleFile = tuple[bytes, tuple["_Rule", ...]]
+    """The folder that the rules of a file are relative to, and the rules, the last first."""
+
 LARGEST_FILE = 256 << 10
 MOST_PATTERNS = 2000
 LONGEST_PATTERN = 512
 MOST_WILDCARDS = 32
-MOST_DOUBLE_STARS = 2
 LONGEST_PATH = 1024
 MOST_WORK = 1_500_000
 """What one question may cost, in characters looked at (some 15 ns each)."""
 MOST_COMPILED = 32 << 10
 """Characters of pattern that are compiled for all questions together (some 15 us each)."""
 
-_WORK_OF_ONE_TRY = 100
-_FIRST_STAND_IN = 0xE000  # private use: cannot come from a byte, which is at most U+00FF
-_STAR = "*"
-_SLASH = "/"
+_WORK_OF_ONE_TRY = 20
+_STAR = ".*"
 _CLASSES = {
-    "alpha": "AZaz",
-    "digit": "09",
-    "alnum": "09AZaz",
-    "upper": "AZ",
-    "lower": "az",
-    "space": "\t\r  ",
-    "blank": "\t\t  ",
-    "cntrl": "\x01\x1f\x7f\x7f",
-    "print": " ~",
-    "graph": "!~",
-    "punct": "!/:@[`{~",
-    "xdigit": "09AFaf",
+    "alpha": "A-Za-z",
+    "digit": "0-9",
+    "alnum": "0-9A-Za-z",
+    "upper": "A-Z",
+    "lower": "a-z",
+    "space": r"\t-\r ",
+    "blank": r"\t ",
+    "cntrl": r"\x01-\x1f\x7f",
+    "print": " -~",
+    "graph": "!-~",
+    "punct": r"!-/:-@\[-`{-~",
+    "xdigit": "0-9A-Fa-f",
 }
-"""First and last character of each range that a class like `[:alpha:]` is made of."""
+"""What a class like `[:alpha:]` is in an expression."""
 
 
 class IgnoreRules:
@@ -101,7 +99,7 @@ class IgnoreRules:
             chain.append(self._load(folder, repository.common_dir, b"info/exclude"))
         elif folder:
             chain.extend(self._chain(folder.rpartition(b"/")[0]))
-        self._chains[folder] = tuple(file for file in chain if file.rules)
+        self._chains[folder] = tuple(file for file in chain if file[1])
         return self._chains[folder]
 
     def _load(self, base: bytes, folder: bytes, name: bytes) -> "_RuleFile":
@@ -109,9 +107,9 @@ class IgnoreRules:
         text = read_regular(folder, name, LARGEST_FILE)
         if text is None:
             if not is_regular(os.path.join(folder, name)):
-                return _RuleFile(base, ())
+                return base, ()
             self._dropped.append((name, 0))
-            return _RuleFile(base, (_nothing_ignored(),))
+            return base, (_nothing_ignored(),)
         rules: list[_Rule] = []
         lines = list(_pattern_lines(text))
         for number, line in lines[:MOST_PATTERNS]:
@@ -126,11 +124,19 @@ class IgnoreRules:
             self._dropped.append((name, lines[MOST_PATTERNS][0]))
             if any(line.startswith("!") for _, line in lines[MOST_PATTERNS:]):
                 rules.append(_nothing_ignored())
-        return _RuleFile(base, tuple(reversed(rules)))
+        return base, tuple(reversed(rules))
 
 
 class _NotObeyedError(Exception):
     """A pattern that is over one of the limits above, or too odd to be worth the code."""
+
+
+class _MalformedError(Exception):
+    """A pattern that is not well formed: git lets it match nothing."""
+
+
+class _SpentError(Exception):
+    """The answer would cost more than it may."""
 
 
 class _Budget:
@@ -143,65 +149,77 @@ class _Budget:
         self.compiling = MOST_COMPILED
 
 
-class _MalformedError(Exception):
-    """A pattern that is not well formed: git lets it match nothing."""
+class _Segment:
+    """What stands between two slashes: a text, or an expression that is compiled when needed."""
 
+    __slots__ = ("_compiled", "_expression", "text")
 
-class _RuleFile:
-    """The rules of one file, the last first, and the folder they are relative to."""
+    def __init__(self, tokens: list[str]) -> None:
+        is_text = all(len(token.removeprefix("\\")) == 1 and token != "." for token in tokens)
+        self.text = "".join(token[-1] for token in tokens) if is_text else None
+        self._expression = "" if is_text else _expression(tokens)
+        self._compiled: re.Pattern[str] | None = None
 
-    __slots__ = ("base", "rules")
+    def matches(self, name: str, budget: _Budget) -> bool:
+        budget.work -= _WORK_OF_ONE_TRY + len(name)
+        if self.text is None and self._compiled is None:
+            budget.compiling -= len(self._expression) // 2
+        if min(budget.work, budget.compiling) < 0:
+            raise _SpentError
+        if self.text is not None:
+            return self.text == name
+        if self._compiled is None:
+            import re
 
-    def __init__(self, base: bytes, rules: "tuple[_Rule, ...]") -> None:
-        self.base = base
-        self.rules = rules
+            self._compiled = re.compile(self._expression, re.DOTALL)
+        return self._compiled.fullmatch(name) is not None
 
 
 class _Rule:
-    """One pattern. Its expression is compiled only when the last segment gives no answer."""
+    """One pattern. None among its segments is a `**`: any number of segments, also none."""
 
-    __slots__ = ("_expression", "_pattern", "_segments", "last", "negated")
+    __slots__ = ("_segments", "last", "negated")
 
-    def __init__(self, pattern: str, segments: list[str], last: str | None, negated: bool) -> None:
-        self._pattern = pattern
+    def __init__(self, segments: "list[_Segment | None]", *, negated: bool) -> None:
         self._segments = segments
-        self._expression: re.Pattern[str] | None = None
-        self.last = last
+        self.last = segments[-1].text if segments[-1] is not None else None
         self.negated = negated
 
-    def matches(self, path: str) -> bool:
-        if self._expression is None:
-            self._expression = _compile(self._pattern, self._segments)
-        if self._pattern.endswith("**"):
-            return self._expression.match(path) is not None
-        return self._expression.fullmatch(path) is not None
-
-    def pay(self, path: str, budget: _Budget) -> bool:
-        """Take what asking this rule costs; False when it is not there."""
-        tries = path.count("/") + 1 if self._pattern.count("**") > 1 else 1
-        budget.work -= _WORK_OF_ONE_TRY + len(path) * tries
-        if self._expression is None:
-            budget.compiling -= len(self._pattern) + sum(map(len, self._segments)) // 4
-            return budget.work >= 0 and budget.compiling >= 0
-        return budget.work >= 0
+    def matches(self, names: list[str], budget: _Budget) -> bool:
+        """Whether the segments are those of a path; only the last `**` has to try again."""
+        segments = self._segments
+        at = place = back = 0
+        star = -1
+        while place < len(names):
+            segment = segments[at] if at < len(segments) else None
+            if segment is not None and segment.matches(names[place], budget):
+                at, place = at + 1, place + 1
+            elif segment is None and at < len(segments):
+                star, back = at, place
+                at += 1
+            elif star >= 0:
+                back += 1
+                at, place = star + 1, back
+            else:
+                return False
+        return not any(segments[at:])
 
 
 def _nothing_ignored() -> _Rule:
-    return _Rule("**", [], None, negated=True)
+    return _Rule([None, _Segment([_STAR])], negated=True)
 
 
-def _judge(folder: bytes, chain: tuple[_RuleFile, ...], budget: _Budget) -> bool:
+def _judge(folder: bytes, chain: "tuple[_RuleFile, ...]", budget: _Budget) -> bool:
     """Ask the files one after the other; in each, the last pattern that matches decides."""
-    name = folder.rpartition(b"/")[2].decode("latin-1")
-    for file in chain:
-        path = (folder[len(file.base) + 1 :] if file.base else folder).decode("latin-1")
-        for rule in file.rules:
-            if rule.last is not None and rule.last != name:
-                continue
-            if not rule.pay(path, budget):
-                return False
-            if rule.matches(path):
-                return not rule.negated
+    names = folder.decode("latin-1").split("/")
+    try:
+        for base, rules in chain:
+            below = names[base.count(b"/") + 1 :] if base else names
+            for rule in rules:
+                if rule.last in (None, names[-1]) and rule.matches(below, budget):
+                    return not rule.negated
+    except _SpentError:
+        pass
     return False
 
 
@@ -231,7 +249,6 @@ def _parse_pattern(line: str) -> _Rule | None:
     """Make a rule of one line, or None if it can never match."""
     if len(line) > LONGEST_PATTERN:
         raise _NotObeyedError
-    negated = line.startswith("!")
     body = line.removeprefix("!").removesuffix("/")
     try:
         segments = _split_segments(body)
@@ -239,23 +256,17 @@ def _parse_pattern(line: str) -> _Rule | None:
         return None
     if "/" in body and _has_stray_double_star(body):
         raise _NotObeyedError
-    if "/" in body and len(segments) == 1:
-        segments.insert(0, [])  # a slash inside brackets matches nothing, yet it anchors
-    stand_ins: list[str] = []
-    pattern: list[str] = []
-    for segment in segments:
-        if len(segment) > 1 and set(segment) == {_STAR}:
-            if pattern[-1:] != ["**"]:
-                pattern.append("**")
-        elif segment:
-            pattern.append(chr(_FIRST_STAND_IN + len(stand_ins)))
-            stand_ins.append(_segment_expression(segment))
-        else:
-            pattern.append("")
-    if pattern.count("**") > MOST_DOUBLE_STARS:
-        raise _NotObeyedError
-    last = _literal(segments[-1])
-    return _Rule("/".join(pattern), stand_ins, last, negated) if any(pattern) else None
+    if not body:
+        return None
+    parts: list[_Segment | None] = [] if "/" in body else [None]
+    for tokens in segments[body.startswith("/") :]:
+        if len(tokens) < 2 or set(tokens) != {_STAR}:
+            parts.append(_Segment(tokens))
+        elif not parts or parts[-1] is not None:
+            parts.append(None)
+    if parts[-1] is None:
+        parts.append(_Segment([_STAR]))  # a `**` at the end is what is inside, not the folder
+    return _Rule(parts, negated=line.startswith("!"))
 
 
 def _has_stray_double_star(body: str) -> bool:
@@ -273,124 +284,73 @@ def _has_stray_double_star(body: str) -> bool:
 def _split_segments(body: str) -> list[list[str]]:
     """Take a pattern apart at its slashes, each segment a list of tokens.
 
-    A token is `*` or an expression for one character.
+    A token is an expression for one character, or for any number of them.
     """
+    import re
+
     segments: list[list[str]] = [[]]
-    wildcards = 0
-    at = 0
+    wildcards = at = 0
     while at < len(body):
         char = body[at]
         wildcards += char in "*?["
-        token, at = _next_token(body, at)
-        if token == _SLASH:
+        at += 1
+        if char == "/":
             segments.append([])
-        else:
+        elif char == "[":
+            token, at = _bracket(body, at)
             segments[-1].append(token)
+        elif char in "*?":
+            segments[-1].append(_STAR if char == "*" else ".")
+        else:
+            if char == "\\":
+                char = body[at : at + 1]
+                at += 1
+            if char == "":
+                raise _MalformedError
+            if char == "/":
+                raise _NotObeyedError  # an escaped slash: legal, and of no use to anybody
+            segments[-1].append(re.escape(char))
     if wildcards > MOST_WILDCARDS:
         raise _NotObeyedError
     return segments
 
 
-def _next_token(body: str, at: int) -> tuple[str, int]:
-    char = body[at]
-    if char == "[":
-        codes, at = _parse_bracket(body, at + 1)
-        return _one_of(codes), at
-    if char == "*":
-        return _STAR, at + 1
-    if char == "?":
-        return "[^/]", at + 1
-    if char == "/":
-        return _SLASH, at + 1
-    at += char == "\\"
-    if at == len(body):
-        raise _MalformedError
-    if body[at] == "/":
-        raise _NotObeyedError  # an escaped slash: legal, and of no use to anybody
-    return _one_of({ord(body[at])}), at + 1
+def _bracket(body: str, at: int) -> tuple[str, int]:
+    """Read a set of characters from behind its `[`: an expression, and where it ends."""
+    import re
 
-
-def _parse_bracket(body: str, at: int) -> tuple[set[int], int]:
-    """Read a bracket expression from behind its `[`: the characters it matches, and its end."""
-    negated = body[at : at + 1] in ("!", "^")
-    at += negated
-    first = at
-    codes: set[int] = set()
-    before = -1  # what a range would start with; nothing before the first and after a range
+    item = re.compile(r"\[:([^\]]*):\]|\\?(.)(?:-(?!\])\\?(.))?", re.DOTALL)
+    is_negated = body[at : at + 1] in ("!", "^")
+    first = at = at + is_negated
+    chosen = ""
     while body[at : at + 1] != "]" or at == first:
-        name, end = _class_name(body, at)
-        if name:
-            codes |= _codes_of_class(name)
-            before, at = -1, end
-            continue
-        is_range = body.startswith("-", at) and before >= 0 and body[at + 1 : at + 2] != "]"
-        at += is_range
-        at += body.startswith("\\", at)
-        if at >= len(body):
+        match = item.match(body, at)
+        if match is None:
             raise _MalformedError
-        code = ord(body[at])
-        codes.update(range(before, code + 1) if is_range else (code,))
-        before = -1 if is_range else code
-        at += 1
-    return (set(range(1, 256)) - codes if negated else codes), at + 1
+        name, low, high = match.groups()
+        if name is not None:
+            if name not in _CLASSES:
+                raise _MalformedError
+            chosen += _CLASSES[name]
+        else:
+            chosen += f"{re.escape(low)}-{re.escape(max(low, high or low))}"
+        at = match.end()
+    return f"[{'^' if is_negated else ''}{chosen}]", at + 1
 
 
-def _class_name(body: str, at: int) -> tuple[str, int]:
-    """Read `[:name:]`; the name is empty when there is none here."""
-    end = body.find("]", at + 2)
-    if body.startswith("[:", at) and end > at + 2 and body[end - 1] == ":":
-        return body[at + 2 : end - 1] or "?", end + 1
-    return "", at
-
-
-def _codes_of_class(name: str) -> set[int]:
-    if name not in _CLASSES:
-        raise _MalformedError
-    ends = [ord(char) for char in _CLASSES[name]]
-    return {code for at in range(0, len(ends), 2) for code in range(ends[at], ends[at + 1] + 1)}
-
-
-def _one_of(codes: set[int]) -> str:
-    """Write an expression for one character out of `codes`; a slash is never matched."""
-    if len(codes) == 1 and codes != {0x2F}:
-        return f"\\x{min(codes):02x}"
-    wanted = "".join(f"\\x{code:02x}" for code in sorted(codes - {0x2F}))
-    return f"[{wanted}]" if wanted else "(?!)"
-
-
-def _literal(tokens: list[str]) -> str | None:
-    """Spell out a segment without wildcards; None if it has any."""
-    if not tokens or not all(token.startswith("\\x") for token in tokens):
-        return None
-    return "".join(chr(int(token.removeprefix("\\x"), 16)) for token in tokens)
-
-
-def _segment_expression(tokens: list[str]) -> str:
-    """Write an expression for one segment that needs no backtracking.
+def _expression(tokens: list[str]) -> str:
+    """An expression for one segment that needs no backtracking.
 
     Between two stars the first place that fits is as good as any later one, so the choice is
     final (an atomic group). Only the last star has to try again, and it can only move on.
     """
-    pieces: list[list[str]] = [[]]
+    pieces: list[str] = [""]
     for token in tokens:
         if token == _STAR:
-            pieces.append([])
+            pieces.append("")
         else:
-            pieces[-1].append(token)
-    texts = ["".join(piece) for piece in pieces]
-    if len(texts) == 1:
-        return texts[0]
-    middle = "".join(f"(?>[^/]*?{text})" for text in texts[1:-1] if text)
-    return f"{texts[0]}{middle}[^/]*{texts[-1]}"
-
-
-def _compile(pattern: str, segments: list[str]) -> "re.Pattern[str]":
-    import re
-
-    from pathspec.patterns.gitignore.spec import GitIgnoreSpecPattern
-
-    expression, _ = GitIgnoreSpecPattern.pattern_to_regex(pattern)
-    if expression is None:
-        expression = "(?!)"
-    stand_ins = {_FIRST_STAND_IN + at: text for at, text in enumerate(segments)}
-    return re.compile(expression.translate(stand_ins), re.DOTALL)
+            pieces[-1] += token
+    if len(pieces) == 1:
+        return pieces[0]
+    middle = "".join(f"(?>.*?{piece})" for piece in pieces[1:-1] if piece)
+    return f"{pieces[0]}{middle}{_STAR}{pieces[-1]}"
