@@ -15,9 +15,9 @@ ROOT = Path(__file__).resolve().parents[2]
 NAMES = (
     "argparse ast base64 bisect collections configparser contextlib copy csv ctypes dataclasses"
     " datetime difflib enum errno fcntl fnmatch functools getpass glob hashlib heapq inspect isal"
-    " itertools json keyword locale logging operator pathlib pathspec pickle platform pygit2"
+    " itertools json keyword locale logging operator pathlib pickle platform pygit2"
     " queue random re reprlib secrets select selectors shlex shutil signal site socket sqlite3"
-    " string struct subprocess takeback tempfile textwrap threading time tokenize tomllib"
+    " string struct subprocess takeback tempfile textwrap threading time tokenize tomlkit tomllib"
     " traceback types typing unicodedata uuid warnings weakref zlib"
 ).split()
 BEFORE_US = (

@@ -49,7 +49,7 @@ SETTINGS = {
 
 MODULES = (
     "sitecustomize usercustomize conftest sqlite3 zlib hashlib os struct json tomllib isal "
-    "pathspec fcntl time takeback setup __main__ _sqlite3"
+    "tomlkit fcntl time takeback setup __main__ _sqlite3"
 ).split()
 """Python files in the tree that have the name of something we, or python, would import."""
 
