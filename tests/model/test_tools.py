@@ -3,7 +3,7 @@
 import json
 import posixpath
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, cast
@@ -334,37 +334,26 @@ def test_no_input_makes_trouble(tool: str, value: object) -> None:
     line.encode()
 
 
-@pytest.mark.parametrize(
-    "value",
-    [
-        {"paths": ["x"] * 2_000_000},
-        {"paths": [str(number) for number in range(500_000)]},
-        {"edits": [{"path": str(number)} for number in range(200_000)]},
-        {"edits": [{}] * 2_000_000},
-        {str(number): "x" for number in range(500_000)},
-        {"input": "*** Add File: a\n" * 300_000},
-        {"input": "*** " * 2_000_000},
-        {"input": " " * 8_000_000 + "*** Add File: x"},
-        {"input": "\n" * 8_000_000},
-        {"command": " \n" * 4_000_000, "description": "\u2028" * 4_000_000},
-        {"file_path": "x" * 10_000_000},
-    ],
-    ids=[
-        "same",
-        "many",
-        "objects",
-        "empty objects",
-        "keys",
-        "patch",
-        "marks",
-        "blanks",
-        "lines",
-        "empty",
-        "long",
-    ],
-)
-def test_huge_inputs_are_bounded(value: Mapping[str, object]) -> None:
+HUGE: dict[str, Callable[[], dict[str, object]]] = {
+    "same": lambda: {"paths": ["x"] * 2_000_000},
+    "many": lambda: {"paths": [str(number) for number in range(500_000)]},
+    "objects": lambda: {"edits": [{"path": str(number)} for number in range(200_000)]},
+    "empty objects": lambda: {"edits": [{}] * 2_000_000},
+    "keys": lambda: {str(number): "x" for number in range(500_000)},
+    "patch": lambda: {"input": "*** Add File: a\n" * 300_000},
+    "marks": lambda: {"input": "*** " * 2_000_000},
+    "blanks": lambda: {"input": " " * 8_000_000 + "*** Add File: x"},
+    "lines": lambda: {"input": "\n" * 8_000_000},
+    "empty": lambda: {"command": " \n" * 4_000_000, "description": "\u2028" * 4_000_000},
+    "long": lambda: {"file_path": "x" * 10_000_000},
+}
+"""Made when they are needed: every process that a test forks pays for what the runner holds."""
+
+
+@pytest.mark.parametrize("name", HUGE)
+def test_huge_inputs_are_bounded(name: str) -> None:
     """An input of megabytes is dealt with in a moment, and gives a bounded answer."""
+    value = HUGE[name]()
     before = time.process_time()
     for tool in ("apply_patch", "Bash", "unheard_of"):
         assert len(tools.claim_of(tool, value)[1]) <= tools.MOST_PATHS
