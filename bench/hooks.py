@@ -138,7 +138,6 @@ def one_way(
         **os.environ,
         "TAKEBACK_HOME": str(work / f"home{helper}"),
         "TAKEBACK_HELPER": helper,
-        "CLAUDE_PROJECT_DIR": str(tree.path),
     }
     for number in range(rounds + 1):
         yardstick.measure()

@@ -32,11 +32,13 @@ elif __name__ == "__main__" and "takeback" not in sys.modules:
     sys.path.append(sys.path.pop(0))
 
 try:
-    if __name__ == "__main__" and sys.argv[1:] == ["hook"]:
+    # An agent's settings may add the folder that it was started in.
+    _is_hook = sys.argv[1:2] == ["hook"] and sys.argv[2:3] not in (["--help"], ["-h"])
+    if __name__ == "__main__" and _is_hook and len(sys.argv) <= 3:
         # A hook answers, whatever the rest of the program is like, and never fails.
         from takeback.hooks.entry import finish
 
-        finish()
+        finish(*sys.argv[2:])
 
     from takeback.cli.app import entry
 

@@ -23,11 +23,6 @@ def user_home() -> bytes:
     return home if os.path.isabs(home) else b""
 
 
-def agent_folder() -> bytes:
-    """The folder that an agent says it was started in, whose hook we are; empty if it does not."""
-    return os.environb.get(b"CLAUDE_PROJECT_DIR", b"")
-
-
 def wants_helper() -> bool:
     """Whether hooks may use a resident helper: not with `TAKEBACK_HELPER=0`."""
     return os.environ.get("TAKEBACK_HELPER", "1") != "0"

@@ -3,6 +3,7 @@
 import os
 import time
 
+from takeback.agents import rewinds
 from takeback.engine.request import Place
 from takeback.errors import TakebackError, UsageError
 from takeback.model import ids, terms, tools
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from takeback.model.jsontext import Json
     from takeback.safepoints import Host
     from takeback.store.history import SessionRow, StepRow
+    from takeback.store.lock import Held
 
 BY_TURN, BY_STEP, BY_CALL = "turn", "step", "call"
 SAFE_POINTS = (BY_TURN, BY_STEP, BY_CALL)
@@ -123,6 +125,14 @@ class Recorder(SafePoints):
         """Something happens in a turn that leaves no event of its own."""
         self._awaken(rows.session_of(self._ledger, rows.get_turn(self._ledger, turn)))
 
+    def together(self) -> "Held":
+        """Hold the log while several things are recorded that belong together."""
+        return self._host.held()
+
+    def mark_handled(self, session: str, event: str, request: str) -> None:
+        """An event of a hook left nothing else in the log by which it counts once."""
+        self._record(events.HOOK_HANDLED, {"session": session, "event": event}, (), request)
+
     # -- turns -----------------------------------------------------------------------------
 
     def start_turn(
@@ -208,6 +218,16 @@ class Recorder(SafePoints):
             ending, git = self._ending(over, seen, at), self._host.git_state()
             facts = ending.of_turns([row], status, git, request)
             self._conclude(facts, at, over, turns=[row.number])
+
+    def end_interrupted(self, but: str = "") -> None:
+        """End the turns that were interrupted inside an agent, except in one session."""
+        for found in rewinds.find_interruptions(self._ledger, but):
+            try:
+                if not found.was_at_work:
+                    self.refuse_waiting(turn=found.turn)
+                self.end_turn(found.turn, terms.INTERRUPTED, ended=found.at)
+            except TakebackError:
+                continue  # the caller does without, or fails for the same reason
 
     # -- steps -----------------------------------------------------------------------------
 
@@ -310,6 +330,11 @@ class Recorder(SafePoints):
                 at = time.time_ns()
                 over = self._ending(at, None, at).of_steps([row], terms.REFUSED)
                 self._conclude(over, at, at, steps=[row.number])
+
+    def refuse_waiting(self, *, session: str = "", turn: str = "", inside: str = "") -> None:
+        """A dialog that no end followed was answered with no: its step never began."""
+        for step in rows.waiting_steps(self._ledger, session=session, turn=turn, inside=inside):
+            self.refuse_step(step)
 
     def detach_step(self, step: str, *, request: "str | None" = None) -> None:
         """The tool returned, but what it started goes on in the background."""

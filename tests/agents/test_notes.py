@@ -258,7 +258,8 @@ def test_trouble_with_a_note_costs_no_coverage(
     claude: Agent, tree: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """If the note cannot be made, the turn is recorded all the same and nobody is alarmed."""
-    from takeback.hooks import notes, troubles
+    from takeback.agents import notes
+    from takeback.hooks import troubles
 
     def fail(*_: object) -> str:
         raise ValueError("no")

@@ -14,10 +14,11 @@ from hypothesis import strategies as st
 
 import takeback
 from agents import Agent
+from takeback.agents import claude_code, resume
+from takeback.agents.agent import CannotTrimError
+from takeback.agents.claude_code import ClaudeCodeConversations
+from takeback.agents.codex import CodexConversations
 from takeback.cli.app import main
-from takeback.hooks import resuming
-from takeback.hooks.conversations import claude_code, codex
-from takeback.hooks.conversations.trimmed import CannotTrimError
 from takeback.store import events, fsops
 from talks import Claude, CodexTalk, Rollout, Transcript, lines_of
 
@@ -58,7 +59,7 @@ def run(tree: Path, capsys: pytest.CaptureFixture[str]) -> Run:
 
 def trimmed(path: Path, prompt: str) -> list[dict[str, Any]]:
     """The lines of a copy of a conversation of Claude Code."""
-    return [json.loads(line) for line in claude_code.trim(str(path), prompt).lines]
+    return [json.loads(line) for line in ClaudeCodeConversations().trim(str(path), prompt).lines]
 
 
 def require_whole(lines: list[dict[str, Any]]) -> None:
@@ -174,7 +175,7 @@ def test_a_copy_has_exactly_the_line_before_the_prompt(
         with pytest.raises(CannotTrimError, match="begins with this turn"):
             trimmed(path, prompt)
     else:
-        copy = claude_code.trim(str(path), prompt)
+        copy = ClaudeCodeConversations().trim(str(path), prompt)
         lines = [json.loads(line) for line in copy.lines]
         assert {line["uuid"] for line in lines if "uuid" in line} == set(expected)
         assert {line["sessionId"] for line in lines} == {copy.own_id}
@@ -225,7 +226,7 @@ def test_a_summary_stays_as_it_is(tmp_path: Path) -> None:
     talk.add("attachment", attachment={"type": "file"})
     kept = talk.path.read_text().splitlines()
     talk.turn("P2", "and that")
-    copy = claude_code.trim(str(talk.path), "P2")
+    copy = ClaudeCodeConversations().trim(str(talk.path), "P2")
     lines = [json.loads(line) for line in copy.lines]
     expected = [line for line in map(json.loads, kept) if "uuid" in line]
     for line in expected:
@@ -239,7 +240,7 @@ def test_recorded_conversations_can_be_trimmed() -> None:
     for name in ("_transcript-two-turns.jsonl", "_transcript-torture-with-file-history.jsonl"):
         path = CLAUDE / name
         prompts = [line["promptId"] for line in lines_of(path) if "promptId" in line]
-        copy = claude_code.trim(str(path), prompts[-1])
+        copy = ClaudeCodeConversations().trim(str(path), prompts[-1])
         lines = [json.loads(line) for line in copy.lines]
         require_whole(lines)
         assert {line["promptId"] for line in lines if "promptId" in line} == {prompts[0]}
@@ -251,7 +252,7 @@ def test_recorded_conversations_can_be_trimmed() -> None:
 def test_recorded_rollouts_can_be_trimmed() -> None:
     """The first turn stays as it was, under another name."""
     turns = [line["payload"] for line in lines_of(CODEX) if line["type"] == "turn_context"]
-    copy = codex.trim(str(CODEX), turns[1]["turn_id"])
+    copy = CodexConversations().trim(str(CODEX), turns[1]["turn_id"])
     lines = list(copy.lines)
     whole = CODEX.read_bytes().splitlines()
     assert len(lines) == 18
@@ -259,7 +260,7 @@ def test_recorded_rollouts_can_be_trimmed() -> None:
     assert json.loads(lines[0])["payload"]["id"] == copy.own_id
     assert copy.own_id[14] == "7"
     with pytest.raises(CannotTrimError, match="begins with this turn"):
-        codex.trim(str(CODEX), turns[0]["turn_id"])
+        CodexConversations().trim(str(CODEX), turns[0]["turn_id"])
 
 
 @given(
@@ -282,9 +283,9 @@ def test_a_copy_of_a_rollout_is_its_beginning(
     at = wanted % len(turns)
     if at == 0:
         with pytest.raises(CannotTrimError):
-            codex.trim(str(path), "T0")
+            CodexConversations().trim(str(path), "T0")
         return
-    copy = codex.trim(str(path), f"T{at}")
+    copy = CodexConversations().trim(str(path), f"T{at}")
     lines = list(copy.lines)
     back = [line.replace(copy.own_id.encode(), OLD.encode()) for line in lines]
     assert back == before.splitlines()[: starts[at]]
@@ -303,7 +304,7 @@ def test_a_copy_of_several_files_is_one(tmp_path: Path) -> None:
     second = first.gone_back("T2", "other")
     second.turn("T3", "do 3")
     second.turn("T4", "do 4")
-    copy = codex.trim(str(second.path), "T4")
+    copy = CodexConversations().trim(str(second.path), "T4")
     lines = [json.loads(line) for line in copy.lines]
     assert [line["ordinal"] for line in lines] == list(range(len(lines)))
     assert [line["type"] for line in lines].count("session_meta") == 1
@@ -312,7 +313,7 @@ def test_a_copy_of_several_files_is_one(tmp_path: Path) -> None:
     assert OLD not in said
     first.path.unlink()
     with pytest.raises(CannotTrimError, match="not there any more"):
-        codex.trim(str(second.path), "T4")
+        CodexConversations().trim(str(second.path), "T4")
 
 
 @pytest.mark.parametrize("prompt", ["", "nobody"])
@@ -323,14 +324,14 @@ def test_a_prompt_that_is_not_there(tmp_path: Path, prompt: str) -> None:
     rollout = Rollout(tmp_path / "r.jsonl", OLD)
     rollout.turn("T1", "do it")
     with pytest.raises(CannotTrimError, match="not in the file"):
-        claude_code.trim(str(talk.path), prompt)
+        ClaudeCodeConversations().trim(str(talk.path), prompt)
     with pytest.raises(CannotTrimError, match="not in the file"):
-        codex.trim(str(rollout.path), prompt)
-    for form in (claude_code, codex):
+        CodexConversations().trim(str(rollout.path), prompt)
+    for form in (ClaudeCodeConversations(), CodexConversations()):
         with pytest.raises(CannotTrimError, match="cannot be read"):
             form.trim(str(tmp_path / "none.jsonl"), prompt)
     with pytest.raises(CannotTrimError, match="format"):
-        codex.trim(str(tmp_path / "r.jsonl.zst"), prompt)
+        CodexConversations().trim(str(tmp_path / "r.jsonl.zst"), prompt)
 
 
 # -- the command -------------------------------------------------------------------------------
@@ -501,7 +502,7 @@ def test_a_file_that_is_there_is_never_written(
     monkeypatch.setattr(claude_code, "_uuid4", lambda: "taken")
     with takeback.open(claude.tree) as project:
         turn = project.log(1).turns[0].id
-        (made,) = resuming.before_turns(project, [turn])
+        (made,) = resume.before_turns(project.ledger, project.held, [turn])
     assert made.problem == "the copy cannot be written: File exists"
     assert taken.read_text() == "mine\n"
 

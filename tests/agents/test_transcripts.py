@@ -6,14 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from takeback.hooks import transcripts
-from takeback.hooks.conversations import claude_code, codex
-from takeback.hooks.conversations.trimmed import ABOVE, BEGINNING, ELSEWHERE, PASSED
+from takeback.agents import claude_code, codex, transcripts
+from takeback.agents.agent import ABOVE, BEGINNING, ELSEWHERE, PASSED
 from talks import Rollout, Transcript, lines_of
 
 PAYLOADS = Path(__file__).parents[1] / "support/payloads"
 CLAUDE = PAYLOADS / "claude-code-2.1.325" / "_transcript-two-turns.jsonl"
 CODEX = PAYLOADS / "codex-0.166.0" / "_rollout-two-turns.jsonl"
+CLAUDES = claude_code.ClaudeCodeConversations()
+CODEXS = codex.CodexConversations()
 
 
 @pytest.fixture
@@ -77,8 +78,8 @@ def test_what_is_no_object_is_passed_over(line: bytes) -> None:
 def test_a_file_that_cannot_be_read_says_nothing(path: str) -> None:
     """Whatever the payload calls a transcript, a hook goes on."""
     assert list(transcripts.backwards(path)) == []
-    assert claude_code.interrupted_at(path, "P") is None
-    assert list(codex.before(path, "P")) == []
+    assert CLAUDES.interrupted_at(path, "P") is None
+    assert list(CODEXS.before(path, "P")) == []
 
 
 # -- interruptions -----------------------------------------------------------------------------
@@ -91,7 +92,7 @@ def test_escape_ends_a_turn_of_claude_code(talk: Transcript, tool: bool) -> None
     talk.prompt("P2", "second")
     talk.interrupt("P2", tool=tool)
     second = talk._seconds
-    assert claude_code.interrupted_at(str(talk.path), "P3") == at(second)
+    assert CLAUDES.interrupted_at(str(talk.path), "P3") == at(second)
 
 
 def test_also_if_the_next_prompt_is_written_already(talk: Transcript) -> None:
@@ -100,7 +101,7 @@ def test_also_if_the_next_prompt_is_written_already(talk: Transcript) -> None:
     talk.interrupt("P1")
     second = talk._seconds
     talk.prompt("P2", "second")
-    assert claude_code.interrupted_at(str(talk.path), "P2") == at(second)
+    assert CLAUDES.interrupted_at(str(talk.path), "P2") == at(second)
 
 
 def test_an_older_interruption_is_not_this_one(talk: Transcript) -> None:
@@ -108,15 +109,15 @@ def test_an_older_interruption_is_not_this_one(talk: Transcript) -> None:
     talk.prompt("P1", "first")
     talk.interrupt("P1")
     talk.prompt("P2", "killed in the middle")
-    assert claude_code.interrupted_at(str(talk.path), "P3") is None
+    assert CLAUDES.interrupted_at(str(talk.path), "P3") is None
     talk.says("no, it goes on")
-    assert claude_code.interrupted_at(str(talk.path), "P3") is None
+    assert CLAUDES.interrupted_at(str(talk.path), "P3") is None
 
 
 def test_a_prompt_that_quotes_the_mark_is_none(talk: Transcript) -> None:
     """Only the mark by itself counts, not a text that is about it."""
     talk.prompt("P1", "[Request interrupted by user] is what it said; why? " + "x" * 100)
-    assert claude_code.interrupted_at(str(talk.path), "P2") is None
+    assert CLAUDES.interrupted_at(str(talk.path), "P2") is None
 
 
 def test_a_command_of_the_agent_itself_does_not_hide_it(talk: Transcript) -> None:
@@ -126,10 +127,10 @@ def test_a_command_of_the_agent_itself_does_not_hide_it(talk: Transcript) -> Non
     second = talk._seconds
     for said in ("<command-name>/model</command-name>", "<local-command-stdout>ok"):
         talk.add("user", promptId="C1", message={"role": "user", "content": said})
-    assert claude_code.interrupted_at(str(talk.path), "P2") == at(second)
+    assert CLAUDES.interrupted_at(str(talk.path), "P2") == at(second)
     command = {"role": "user", "content": "<command-name>/review</command-name>"}
     talk.add("user", promptId="C2", message=command)
-    assert claude_code.interrupted_at(str(talk.path), "P2") is None
+    assert CLAUDES.interrupted_at(str(talk.path), "P2") is None
 
 
 def test_escape_in_a_sub_agent_is_not_the_turns(talk: Transcript) -> None:
@@ -137,7 +138,7 @@ def test_escape_in_a_sub_agent_is_not_the_turns(talk: Transcript) -> None:
     talk.prompt("P1", "first")
     block = [{"type": "text", "text": "[Request interrupted by user]"}]
     talk.add("user", promptId="P1", isSidechain=True, message={"content": block})
-    assert claude_code.interrupted_at(str(talk.path), "P2") is None
+    assert CLAUDES.interrupted_at(str(talk.path), "P2") is None
 
 
 def test_a_turn_of_codex_is_aborted(tmp_path: Path) -> None:
@@ -145,12 +146,12 @@ def test_a_turn_of_codex_is_aborted(tmp_path: Path) -> None:
     talk = Rollout(tmp_path / "r.jsonl", "S1")
     talk.prompt("T1", "first")
     talk.event("turn_aborted", turn_id="T1", reason="interrupted")
-    assert codex.interrupted_at(str(talk.path), "T2") == at(4)
+    assert CODEXS.interrupted_at(str(talk.path), "T2") == at(4)
     talk.prompt("T2", "second")
-    assert codex.interrupted_at(str(talk.path), "T2") == at(4)
-    assert codex.interrupted_at(str(talk.path), "T3") is None
+    assert CODEXS.interrupted_at(str(talk.path), "T2") == at(4)
+    assert CODEXS.interrupted_at(str(talk.path), "T3") is None
     talk.event("task_complete", turn_id="T2")
-    assert codex.interrupted_at(str(talk.path), "T3") is None
+    assert CODEXS.interrupted_at(str(talk.path), "T3") is None
 
 
 # -- the line of prompts -----------------------------------------------------------------------
@@ -160,14 +161,14 @@ def test_the_prompts_before_one(talk: Transcript) -> None:
     """The nearest comes first, and then where it all began."""
     for number in (1, 2, 3):
         talk.turn(f"P{number}", "do it")
-    found = list(claude_code.before(str(talk.path), "P3"))
+    found = list(CLAUDES.before(str(talk.path), "P3"))
     assert list(dict.fromkeys(found)) == [(ABOVE, "P2"), (ABOVE, "P1"), (BEGINNING, "")]
 
 
 def test_a_prompt_that_is_not_written_yet(talk: Transcript) -> None:
     """Nobody can tell, and nobody says so."""
     talk.turn("P1", "do it")
-    assert list(claude_code.before(str(talk.path), "P2")) == []
+    assert list(CLAUDES.before(str(talk.path), "P2")) == []
 
 
 def test_who_goes_back_leaves_prompts_beside_the_line(talk: Transcript) -> None:
@@ -176,7 +177,7 @@ def test_who_goes_back_leaves_prompts_beside_the_line(talk: Transcript) -> None:
     talk.turn("P2", "do it")
     talk.leaf = first
     talk.prompt("P3", "do it otherwise")
-    found = list(claude_code.before(str(talk.path), "P3"))
+    found = list(CLAUDES.before(str(talk.path), "P3"))
     assert found[:2] == [(PASSED, "P2"), (ABOVE, "P1")]
 
 
@@ -187,7 +188,7 @@ def test_also_a_prompt_that_was_only_answered(talk: Transcript) -> None:
     talk.says("well")
     talk.leaf = first
     talk.prompt("P3", "do it otherwise")
-    found = list(claude_code.before(str(talk.path), "P3"))
+    found = list(CLAUDES.before(str(talk.path), "P3"))
     assert found[:2] == [(PASSED, "P2"), (ABOVE, "P1")]
 
 
@@ -197,12 +198,12 @@ def test_a_summary_does_not_begin_a_conversation(talk: Transcript) -> None:
     talk.leaf = None
     talk.add("system", subtype="compact_boundary", logicalParentUuid=end)
     talk.prompt("P2", "go on")
-    found = [step for step in claude_code.before(str(talk.path), "P2") if step[0] != PASSED]
+    found = [step for step in CLAUDES.before(str(talk.path), "P2") if step[0] != PASSED]
     assert list(dict.fromkeys(found)) == [(ABOVE, "P1"), (BEGINNING, "")]
     talk.leaf = None
     talk.add("system", subtype="compact_boundary")
     talk.prompt("P3", "go on")
-    assert (BEGINNING, "") not in list(claude_code.before(str(talk.path), "P3"))
+    assert (BEGINNING, "") not in list(CLAUDES.before(str(talk.path), "P3"))
 
 
 def test_turns_of_codex_that_were_rolled_back(tmp_path: Path) -> None:
@@ -212,7 +213,7 @@ def test_turns_of_codex_that_were_rolled_back(tmp_path: Path) -> None:
         talk.turn(f"T{number}", "do it")
     talk.event("thread_rolled_back", num_turns=2)
     talk.prompt("T4", "do it otherwise")
-    told = list(codex.before(str(talk.path), "T4"))
+    told = list(CODEXS.before(str(talk.path), "T4"))
     assert told == [(PASSED, "T3"), (PASSED, "T2"), (ABOVE, "T1"), (BEGINNING, "")]
 
 
@@ -229,10 +230,10 @@ def test_a_conversation_of_codex_in_several_files(tmp_path: Path) -> None:
         talk.turn(f"T{number}", "do it")
     talk = talk.gone_back("T5", "01a1e3c7-8f80-7813-8e6b-413540ead14e")
     talk.prompt("T6", "do it otherwise")
-    told = list(codex.before(str(talk.path), "T6"))
+    told = list(CODEXS.before(str(talk.path), "T6"))
     assert told == [(ABOVE, "T4"), (ABOVE, "T2"), (ABOVE, "T1"), (BEGINNING, "")]
     (days / "15" / f"rollout-x-{first}.jsonl").unlink()
-    assert list(codex.before(str(talk.path), "T6")) == [(ABOVE, "T4"), (ELSEWHERE, "")]
+    assert list(CODEXS.before(str(talk.path), "T6")) == [(ABOVE, "T4"), (ELSEWHERE, "")]
 
 
 def test_recorded_conversations_are_understood() -> None:
@@ -242,9 +243,9 @@ def test_recorded_conversations_are_understood() -> None:
     )
     assert len(prompts) == 2
     # Lines of the line itself were left out when it was recorded.
-    assert list(claude_code.before(str(CLAUDE), prompts[1])) == [(PASSED, prompts[0])]
+    assert list(CLAUDES.before(str(CLAUDE), prompts[1])) == [(PASSED, prompts[0])]
     contexts = [line["payload"] for line in lines_of(CODEX) if line["type"] == "turn_context"]
     turns = [context["turn_id"] for context in contexts]
-    assert list(codex.before(str(CODEX), turns[1])) == [(ABOVE, turns[0]), (BEGINNING, "")]
-    assert claude_code.interrupted_at(str(CLAUDE), "P") is None
-    assert codex.interrupted_at(str(CODEX), "T") is None
+    assert list(CODEXS.before(str(CODEX), turns[1])) == [(ABOVE, turns[0]), (BEGINNING, "")]
+    assert CLAUDES.interrupted_at(str(CLAUDE), "P") is None
+    assert CODEXS.interrupted_at(str(CODEX), "T") is None

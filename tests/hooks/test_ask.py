@@ -13,7 +13,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -83,8 +83,10 @@ class Row:
         at: str = "home",
         native: bool = True,
         cwd: str = "work",
+        folder: Sequence[str] = (),
     ) -> None:
         self.env = env
+        self.folder = folder
         self.at = at
         self.native = native
         self.cwd = cwd
@@ -114,11 +116,11 @@ ROWS = {
     "user with slashes": Row(
         env={"HOME": "PLACE//user///", "TAKEBACK_HOME": None}, at="user/.local/share/takeback"
     ),
-    "of Claude Code": Row(env={"CLAUDE_PROJECT_DIR": "PLACE/somewhere else"}),
-    "of Claude Code, empty": Row(env={"CLAUDE_PROJECT_DIR": ""}),
-    "of Claude Code, odd": Row(env={"CLAUDE_PROJECT_DIR": os.fsdecode(b"/a\xff\n b/../")}),
-    "of Claude Code, endless": Row(env={"CLAUDE_PROJECT_DIR": "/x" * 15_000}, native=False),
-    "of Codex": Row(env={"CODEX_HOME": "PLACE/codex", "CODEX_THREAD_ID": "1"}),
+    "started elsewhere": Row(env={}, folder=["PLACE/somewhere else"]),
+    "started nowhere": Row(env={}, folder=[""]),
+    "started in an odd folder": Row(env={}, folder=[os.fsdecode(b"/a\xff\n b/../")]),
+    "started too deep": Row(env={}, folder=["/x" * 15_000], native=False),
+    "of another agent": Row(env={"CLAUDE_PROJECT_DIR": "PLACE/x", "CODEX_HOME": "PLACE/y"}),
     "a helper is wanted": Row(env={"TAKEBACK_HELPER": "1"}),
     "a helper may be": Row(env={"TAKEBACK_HELPER": ""}),
     "in an odd folder": Row(env={}, cwd=os.fsdecode(b"a\xff\n b")),
@@ -145,15 +147,15 @@ def test_both_clients_say_the_same(
     cwd.mkdir(parents=True, exist_ok=True)
     with Listener(place / row.at, answer=ANSWER) as listener:
         for client in (python_client(), [str(ask), *python_client()]):
-            done = run(client, b'{"x": 1}', env, cwd)
+            done = run([*client, *row.folder], b'{"x": 1}', env, cwd)
             assert (done.returncode, done.stdout, done.stderr) == (0, ANSWER, b"")
         first, second = listener.heard
         assert (first[0], first[1][:4], first[2]) == (second[0], second[1][:4], second[2])
         assert first[0] == line.MAGIC + line.stamp() + b"\n"
-        assert first[1][3] == os.fsencode(cwd)
+        assert first[1][2:4] == (b"".join(map(os.fsencode, row.folder)), os.fsencode(cwd))
         ids = {words[4] for _, words, _ in listener.heard}
         assert [len(id) for id in ids] == [32, 32]  # each event has another
-        run([str(ask), *python_client(NOWHERE)], b"", env, cwd)
+        run([str(ask), *python_client(NOWHERE), *row.folder], b"", env, cwd)
         assert len(listener.heard) == (3 if row.native else 2)
 
 
@@ -421,7 +423,7 @@ def test_only_hooks_are_asked_about(
 ) -> None:
     """Any other command is what it becomes."""
     with Listener(place / "home", answer=ANSWER) as listener:
-        for more in (["-I", "-S", str(MAIN), "status"], [*python_client()[1:], "x"], []):
+        for more in (["-I", "-S", str(MAIN), "status"], [*python_client()[1:], "x", "y"], []):
             done = run([str(ask), instead, *more], b"said", surroundings)
             assert done.stdout == " ".join(more).encode() + b"\nsaid"
         assert listener.heard == []
@@ -533,7 +535,7 @@ def test_the_installed_line_uses_what_is_there(
 ) -> None:
     """One line: the client in C if it was built, else Python, at any path."""
     package = place / """it's a "pa ck" $HOME""" / "takeback"
-    for name in ("hooks", "store", "engine"):
+    for name in ("hooks", "agents", "store", "engine"):
         (package / name).mkdir(parents=True)
     (package / "__main__.py").touch()
     (package / "version.py").touch()
@@ -541,12 +543,15 @@ def test_the_installed_line_uses_what_is_there(
     python.write_text("#!/bin/sh\necho python; exec cat\n")
     python.chmod(0o700)
     env = {**surroundings, "PATH": os.environ["PATH"]}
-    made = command.line(str(python), str(package / "__main__.py"))
+    env["STARTED_IN"] = "/some where"
+    made = command.line(str(python), str(package / "__main__.py"), started_in="STARTED_IN")
     with Listener(place / "home", answer=ANSWER) as listener:
         assert run([shell, "-c", made], b"1", env).stdout == b"python\n1"
         shutil.copy(ask, command.client(str(package / "__main__.py")))
         assert run([shell, "-c", made], b"2", env).stdout == ANSWER
-        assert [payload for _, _, payload in listener.heard] == [b"2"]
+        assert [(said[2], payload) for _, said, payload in listener.heard] == [
+            (b"/some where", b"2")
+        ]
         python.unlink()
         told = run([shell, "-c", command.line(str(python), MAIN.as_posix(), tells=True)], b"3", env)
         assert b"not covered" in told.stdout

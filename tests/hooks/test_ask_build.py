@@ -15,7 +15,8 @@ import pytest
 
 from agents import MAIN
 from askers import Listener, run
-from takeback.hooks.installing import agents, canary, command
+from takeback.agents import claude_code
+from takeback.hooks.installing import canary, command
 
 ROOT = Path(__file__).resolve().parents[2]
 NAME = "takeback/hooks/ask"
@@ -97,12 +98,12 @@ def test_without_a_compiler_nothing_is_missing(sources: Path, tmp_path: Path) ->
 
 def sing(main: str) -> None:
     """Try out the command line of a package that is installed somewhere."""
-    agent = agents.CLAUDE_CODE
+    agent = claude_code.AGENT
     lines = (command.line(sys.executable, main, tells=tells) for tells in (False, True))
     commands = {
         event: group["hooks"][0]["command"] for event, group in agent.groups(*lines).items()
     }
-    canary.sing(agent.name, commands, dict(os.environ))
+    canary.try_hooks(agent, commands, dict(os.environ))
 
 
 def test_a_checkout_builds_it_in_place(sources: Path, tmp_path: Path) -> None:

@@ -121,7 +121,7 @@ def test_whoever_says_something_else_gets_no_answer(
 def test_it_ends_when_nobody_asks(project: takeback.Project, tree: Path, home: Path) -> None:
     """A helper without work goes by itself, and takes its socket along."""
     assert project.id
-    assert resident.leave_behind(os.fsencode(home), hearing.Ear(), idle=0.2)
+    assert resident.leave_behind(os.fsencode(home), hearing.HookListener(), idle=0.2)
     until(lambda: (home / "helper.sock").exists() or not helpers(home), "its start")
     until(lambda: not helpers(home) and not (home / "helper.sock").exists(), "its end")
     assert not is_answered(home, tree)

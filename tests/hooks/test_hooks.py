@@ -9,8 +9,10 @@ import pytest
 
 import takeback
 from agents import Agent, Codex, heard, hook
+from takeback.agents import agent as kinds
+from takeback.agents import agent_of
 from takeback.errors import DecisionNeededError
-from takeback.hooks import calls, dialects, troubles
+from takeback.hooks import troubles
 from takeback.model.history import RecordedTurn
 
 PAYLOADS = Path(__file__).parents[1] / "support/payloads"
@@ -139,11 +141,10 @@ def test_a_prompt_that_was_not_seen(project: takeback.Project, agent: Agent) -> 
 
 
 def test_the_project_is_where_the_agent_was_started(
-    project: takeback.Project, claude: Agent, tree: Path, tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:  # fmt: skip
+    project: takeback.Project, claude: Agent, tree: Path, tmp_path: Path
+) -> None:
     """The model's `cd` does not move the project."""
-    monkeypatch.setenv("CLAUDE_PROJECT_DIR", str(tree))
+    claude.started_in = str(tree)
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
     claude.prompt("go")
@@ -270,26 +271,25 @@ def test_a_file_outside_is_captured_before_the_edit(
 def test_recorded_payloads_are_understood(path: Path) -> None:
     """Agent, event, session and what it is about are read from every payload that was recorded."""
     payload: dict[str, Any] = json.loads(path.read_text())
-    dialect = dialects.of(payload)
-    call = dialect.read(payload)
-    assert path.parent.name.startswith(call.agent)
+    call = agent_of(payload).read(payload)
+    assert path.parent.name.startswith(call.agent.name)
     assert (call.name, call.session) == (payload["hook_event_name"], payload["session_id"])
     assert call.cwd == payload.get("cwd", "")
     named = {
-        "SessionStart": calls.SESSION_STARTS, "UserPromptSubmit": calls.PROMPT,
-        "PreToolUse": calls.BEFORE_TOOL, "PermissionRequest": calls.ASKS,
-        "PostToolUse": calls.AFTER_TOOL,
-        "PostToolUseFailure": calls.AFTER_TOOL, "PostToolBatch": calls.BATCH_OVER,
-        "Stop": calls.STOPS, "StopFailure": calls.FAILS, "SubagentStop": calls.SUBAGENT_STOPS,
-        "SessionEnd": calls.SESSION_ENDS,
+        "SessionStart": kinds.SESSION_STARTS, "UserPromptSubmit": kinds.PROMPT,
+        "PreToolUse": kinds.BEFORE_TOOL, "PermissionRequest": kinds.ASKS,
+        "PostToolUse": kinds.AFTER_TOOL,
+        "PostToolUseFailure": kinds.AFTER_TOOL, "PostToolBatch": kinds.BATCH_OVER,
+        "Stop": kinds.STOPS, "StopFailure": kinds.FAILS, "SubagentStop": kinds.SUBAGENT_STOPS,
+        "SessionEnd": kinds.SESSION_ENDS,
     }  # fmt: skip
-    expected = named.get(call.name, calls.OTHER)
+    expected = named.get(call.name, kinds.OTHER)
     if "task-notification" in path.name:
-        expected = calls.GOES_ON
+        expected = kinds.GOES_ON
         assert call.task
         assert call.call
     assert call.kind == expected
-    if call.kind in (calls.BEFORE_TOOL, calls.AFTER_TOOL):
+    if call.kind in (kinds.BEFORE_TOOL, kinds.AFTER_TOOL):
         assert (call.tool, call.call) == (payload["tool_name"], payload["tool_use_id"])
         assert call.given == payload["tool_input"]
     if "in-subagent" in path.name:

@@ -17,18 +17,18 @@ import pytest
 
 import settings_files
 import takeback
+from takeback.agents import claude_code, codex, installable
+from takeback.agents.agent import Agent
 from takeback.cli import app
 from takeback.errors import RefusedError, TakebackError
 from takeback.hooks import health, troubles
 from takeback.hooks.installing import (
-    agents,
     canary,
     command,
     receipts,
     settingsfile,
     settingstext,
     steps,
-    versions,
 )
 from takeback.store import fsops
 
@@ -85,7 +85,7 @@ def run(place: Path, capsys: pytest.CaptureFixture[str]) -> Run:
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """The canary is tried by tests of its own; here it would only take its time."""
-    monkeypatch.setattr(canary, "sing", lambda *_: canary.Song(6, 1.0))
+    monkeypatch.setattr(canary, "try_hooks", lambda *_: canary.TrialResult(6, 1.0))
 
 
 def contents(folder: Path) -> dict[str, tuple[int, bytes]]:
@@ -100,7 +100,7 @@ def contents(folder: Path) -> dict[str, tuple[int, bytes]]:
 def install(path: Path, home: Path, scope: str = steps.USER) -> None:
     """Install for Claude Code without trying it out."""
     made = steps.installation(
-        agents.CLAUDE_CODE, scope, os.fsencode(path), python=sys.executable, main=MAIN
+        claude_code.AGENT, scope, os.fsencode(path), python=sys.executable, main=MAIN
     )
     steps.install(made, os.fsencode(home))
 
@@ -241,7 +241,7 @@ def test_what_somebody_wrote_meanwhile_is_not_lost(place: Path, home: Path) -> N
     path = place / "settings.json"
     path.write_text("{}")
     made = steps.installation(
-        agents.CLAUDE_CODE, steps.USER, os.fsencode(path), python=sys.executable, main=MAIN
+        claude_code.AGENT, steps.USER, os.fsencode(path), python=sys.executable, main=MAIN
     )
     path.write_text('{"model": "new"}')
     with pytest.raises(TakebackError, match="changed by somebody else"):
@@ -304,7 +304,7 @@ def test_a_newer_place_keeps_the_first_backup(place: Path, home: Path) -> None:
     path = place / "settings.json"
     path.write_text('{"model": "x" }')
     old = steps.installation(
-        agents.CLAUDE_CODE, steps.USER, os.fsencode(path), python="/old/python", main=MAIN
+        claude_code.AGENT, steps.USER, os.fsencode(path), python="/old/python", main=MAIN
     )
     steps.install(old, os.fsencode(home))
     install(path, home)
@@ -404,15 +404,15 @@ def test_a_crash_can_be_cleaned_up(
 # -- the command line --------------------------------------------------------------------------
 
 
-def sung(python: str, main: str, agent: agents.Agent = agents.CLAUDE_CODE) -> canary.Song:
+def sung(python: str, main: str, agent: Agent = claude_code.AGENT) -> canary.TrialResult:
     """Try out a command line that may be installed."""
     groups = agent.groups(command.line(python, main), command.line(python, main, tells=True))
     commands = {event: group["hooks"][0]["command"] for event, group in groups.items()}
-    return canary.sing(agent.name, commands, dict(os.environ))
+    return canary.try_hooks(agent, commands, dict(os.environ))
 
 
-@pytest.mark.parametrize("agent", agents.AGENTS.values(), ids=agents.AGENTS)
-def test_the_canary_sings(agent: agents.Agent) -> None:
+@pytest.mark.parametrize("agent", installable().values(), ids=installable())
+def test_the_canary_sings(agent: Agent) -> None:
     """The command line of this very program records a prompt and lets it be taken back."""
     assert sung(sys.executable, MAIN, agent).events == 6
 
@@ -553,12 +553,12 @@ def test_codex_is_told_about_trust(run: Run, place: Path) -> None:
     assert "`/hooks`" in said.err
     assert "asks once" in said.err
     hooks = json.loads((place / "hooks.json").read_text())["hooks"]
-    assert list(hooks) == list(agents.CODEX.kinds)
+    assert list(hooks) == list(codex.AGENT.kinds)
 
 
 @pytest.mark.usefixtures("quick")
-@pytest.mark.parametrize("agent", agents.AGENTS.values(), ids=agents.AGENTS)
-def test_a_project_has_settings_of_its_own(agent: agents.Agent, run: Run, tree: Path) -> None:
+@pytest.mark.parametrize("agent", installable().values(), ids=installable())
+def test_a_project_has_settings_of_its_own(agent: Agent, run: Run, tree: Path) -> None:
     """With --project the folder of the agent in the project's root is meant, and a first look."""
     (tree / "src").mkdir()
     (tree / ".git").mkdir()
@@ -673,7 +673,7 @@ def test_old_versions_get_no_events_that_they_refuse(
         write(place / ".claude.json", {**first, "lastReleaseNotesSeen": version})
     said = run("install", "claude-code", "--dry-run", "--json").json()
     is_old = tuple(map(int, version.split("."))) < (2, 1, 101)
-    assert set(agents.CLAUDE_CODE.kinds) - set(said["events"]) == (NEWER if is_old else set())
+    assert set(claude_code.AGENT.kinds) - set(said["events"]) == (NEWER if is_old else set())
 
 
 def test_an_unknown_version_gets_all_events(run: Run, place: Path, tmp_path: Path) -> None:
@@ -681,12 +681,12 @@ def test_an_unknown_version_gets_all_events(run: Run, place: Path, tmp_path: Pat
     assert len(run("install", "claude-code", "--dry-run", "--json").json()["events"]) == 11
     write(place / ".claude.json", ["2.0.0"])
     assert len(run("install", "claude-code", "--dry-run", "--json").json()["events"]) == 11
-    found = versions.found(agents.CLAUDE_CODE, os.fsencode(tmp_path / ".claude"), [])
+    found = claude_code.AGENT.find_version(os.fsencode(tmp_path / ".claude"), [])
     assert found is None
     write(tmp_path / ".claude.json", {"firstStartVersion": "2.0.1"})
-    found = versions.found(agents.CLAUDE_CODE, os.fsencode(tmp_path / ".claude"), [])
+    found = claude_code.AGENT.find_version(os.fsencode(tmp_path / ".claude"), [])
     assert found == (2, 0, 1)
-    assert versions.events(agents.CODEX, found) == agents.CODEX.kinds
+    assert codex.AGENT.known_events(found) == tuple(codex.AGENT.kinds)
 
 
 @pytest.mark.usefixtures("quick")
@@ -714,7 +714,7 @@ def test_the_plugin_has_the_same_hooks() -> None:
     """Its hooks are those of an install, but for the command that finds Takeback."""
     told = json.loads((PLUGIN / "hooks" / "hooks.json").read_text())
     run = 'sh "${CLAUDE_PLUGIN_ROOT}/hooks/takeback.sh"'
-    wanted = agents.CLAUDE_CODE.groups(run, f"{run} tell")
+    wanted = claude_code.AGENT.groups(run, f"{run} tell")
     assert told["hooks"] == {event: [group] for event, group in wanted.items()}
     assert json.loads((PLUGIN / ".claude-plugin" / "plugin.json").read_text())["name"] == "takeback"
 
@@ -740,7 +740,7 @@ def test_the_plugin_finds_takeback(way: str, tmp_path: Path) -> None:
         "HOME": str(tmp_path),
         "CLAUDE_PLUGIN_ROOT": str(plugin),
     }
-    assert canary.sing("claude-code", commands, surroundings).events == 6
+    assert canary.try_hooks(claude_code.AGENT, commands, surroundings).events == 6
 
 
 def test_the_plugin_is_in_the_package() -> None:
@@ -774,7 +774,7 @@ def test_a_plugin_without_takeback_stops_nobody(tmp_path: Path) -> None:
 
 def examined(place: Path, home: Path, **more: Any) -> tuple[str, list[str]]:  # noqa: ANN401
     """What the doctor would say if all is well, and what is not."""
-    folders = {agent.name: os.fsencode(place) for agent in agents.AGENTS.values()}
+    folders = {agent.name: os.fsencode(place) for agent in installable().values()}
     part = health.examine(os.fsencode(home), folders, 1000.0, **more)
     return part.said, [finding.what for finding in part.findings]
 
@@ -810,7 +810,7 @@ def test_a_line_of_before_works_on(place: Path, home: Path) -> None:
     old = (
         f"test -x {sys.executable} -a -f {MAIN} && exec {sys.executable} -I -S {MAIN} hook || true"
     )
-    groups = agents.CLAUDE_CODE.groups(old, old)
+    groups = claude_code.AGENT.groups(old, old)
     hooks = {"hooks": {event: [group] for event, group in groups.items()}}
     for again in (False, True):
         place.mkdir(exist_ok=True)
@@ -821,7 +821,7 @@ def test_a_line_of_before_works_on(place: Path, home: Path) -> None:
         if again:
             install(path, home)
             assert settingstext.ours(path.read_text())[0].command == command.line(
-                sys.executable, MAIN
+                sys.executable, MAIN, started_in="CLAUDE_PROJECT_DIR"
             )
             assert json.dumps(old) not in path.read_text()
         uninstall(path, home)
@@ -860,7 +860,7 @@ def test_a_program_that_does_not_work_is_found(place: Path, home: Path) -> None:
     broken.parent.mkdir()
     broken.write_text("import sys; sys.exit('no such module')")
     made = steps.installation(
-        agents.CODEX,
+        codex.AGENT,
         steps.USER,
         os.fsencode(place / "hooks.json"),
         python=sys.executable,
@@ -885,7 +885,7 @@ def hashed(event: str, group: dict[str, Any]) -> str:
 def test_what_codex_trusts_never_changes() -> None:
     """It remembers these hashes; another command line, time limit or matcher means another one."""
     python, main = "/bin/python3", "/lib/takeback/__main__.py"
-    groups = agents.CODEX.groups(command.line(python, main), command.line(python, main, tells=True))
+    groups = codex.AGENT.groups(command.line(python, main), command.line(python, main, tells=True))
     found = [hashed(event, group)[7:15] for event, group in groups.items()]
     assert (
         found == "19526c33 9d625477 6bf35c72 b8b8f189 3625f4eb dbfbe740 595d28ff 2e1b132d".split()
@@ -896,7 +896,7 @@ def test_codex_has_to_trust_its_hooks(place: Path, home: Path) -> None:
     """As long as `config.toml` does not say that all are trusted, they are not."""
     path = place / "hooks.json"
     made = steps.installation(
-        agents.CODEX, steps.USER, os.fsencode(path), python=sys.executable, main=MAIN
+        codex.AGENT, steps.USER, os.fsencode(path), python=sys.executable, main=MAIN
     )
     steps.install(made, os.fsencode(home))
 

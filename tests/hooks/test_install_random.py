@@ -5,11 +5,12 @@ import json
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from takeback.hooks.installing import agents, jsonspans, settingstext
+from takeback.agents import codex
+from takeback.hooks.installing import jsonspans, settingstext
 from takeback.hooks.installing.command import line
 
 PYTHON, MAIN = "/opt/tools/bin/python3", "/opt/tools/lib/takeback/__main__.py"
-WANTED = agents.CODEX.groups(line(PYTHON, MAIN), line(PYTHON, MAIN, tells=True))
+WANTED = codex.AGENT.groups(line(PYTHON, MAIN), line(PYTHON, MAIN, tells=True))
 
 NAMES = st.sampled_from(
     ["hooks", "Stop", "PreToolUse", "matcher", "command", "a", "é", "\ud83d", ""]

@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 
 import settings_files
+from takeback.agents import claude_code, codex
 from takeback.errors import RefusedError
-from takeback.hooks.dialects import claude_code, codex
-from takeback.hooks.installing import agents, settingstext
+from takeback.hooks.installing import settingstext
 from takeback.hooks.installing.command import is_ours, line, paths
 from takeback.model import terms, tools
 
 PYTHON, MAIN = "/opt/tools/bin/python3", "/opt/tools/lib/takeback/__main__.py"
-WANTED = agents.CLAUDE_CODE.groups(line(PYTHON, MAIN), line(PYTHON, MAIN, tells=True))
+WANTED = claude_code.AGENT.groups(line(PYTHON, MAIN), line(PYTHON, MAIN, tells=True))
 VARIED = settings_files.varied()
 # Where the blanks in something empty were, only the backup knows.
 ONLY_IN_THE_BACKUP = {
@@ -127,7 +127,7 @@ def test_what_others_added_since_stays() -> None:
 
 def test_an_outdated_hook_is_replaced_where_it_stands() -> None:
     """A new place of Takeback changes our hooks and moves nobody else's."""
-    old = agents.CLAUDE_CODE.groups(line("/old/python", "/old/takeback/__main__.py"), "x")
+    old = claude_code.AGENT.groups(line("/old/python", "/old/takeback/__main__.py"), "x")
     old["UserPromptSubmit"]["hooks"][0]["command"] = old["Stop"]["hooks"][0]["command"]
     said = as_json(settingstext.put_in(text_of("hooks of others: two"), old))
     said["hooks"]["Stop"].append({"hooks": [{"type": "command", "command": "mine"}]})
@@ -202,7 +202,7 @@ def test_the_commands_of_others_are_not_ours(command: str) -> None:
 def test_every_event_that_we_hear_is_installed() -> None:
     """The events of each agent are those that its dialect knows, with a time limit each."""
     assert tuple(WANTED) == tuple(claude_code.KINDS)
-    codexs = agents.CODEX.groups("x", "y")
+    codexs = codex.AGENT.groups("x", "y")
     assert tuple(codexs) == tuple(codex.KINDS)
     assert all(0 < group["hooks"][0]["timeout"] <= 300 for group in WANTED.values())
     assert codexs["SessionEnd"]["hooks"][0]["timeout"] == 3
@@ -212,7 +212,7 @@ def test_every_event_that_we_hear_is_installed() -> None:
 def test_tools_that_only_read_are_left_out() -> None:
     """The matcher leaves out readers that we would pass over anyway, and nothing else."""
     matcher = re.compile(WANTED["PreToolUse"]["matcher"])
-    for name in agents.READERS:
+    for name in claude_code.READERS:
         assert tools.kind_of(name) == terms.READ
         assert not matcher.search(name)
     firing = ("Bash", "Edit", "Write", "NotebookEdit", "Agent", "Task", "KillShell", "Skill",

@@ -37,6 +37,9 @@ SQL = re.compile(
 )
 SQL_OUTSIDE = set(
     """
+takeback.agents.notes
+takeback.agents.resume
+takeback.agents.rewinds
 takeback.capturing
 takeback.caring
 takeback.engine.changes
@@ -69,11 +72,6 @@ takeback.engine.usage
 takeback.engine.userwork
 takeback.engine.windows
 takeback.forgetting
-takeback.hooks.interruptions
-takeback.hooks.notes
-takeback.hooks.resuming
-takeback.hooks.rewinds
-takeback.hooks.witness
 takeback.looking
 takeback.safepoints
 takeback.store.audit
@@ -107,7 +105,7 @@ PRINTING = {
 }
 
 BESIDE_ROOMS = {"clients", "house", "peers", "project", "promises", "support"}
-ROOMS_TO_COME = set("agents capture disk history ledger objects undo upkeep worktree".split())
+ROOMS_TO_COME = set("capture disk history ledger objects undo upkeep worktree".split())
 
 
 def strings(path: Path) -> list[str]:

@@ -116,7 +116,6 @@ def project(home: Path, tree: Path) -> Any:  # noqa: ANN401 -- a generator of on
     with pytest.MonkeyPatch.context() as patch:
         home.chmod(0o700)
         patch.setenv("TAKEBACK_HOME", str(home))
-        patch.delenv("CLAUDE_PROJECT_DIR", raising=False)
         patch.chdir(tree)
         with takeback.open(tree) as opened:
             opened.checkpoint()

@@ -20,6 +20,7 @@ class Agent:
     def __init__(self, tree: Path, session: str = "S1") -> None:
         self.tree = tree
         self.session = session
+        self.started_in = ""
         self._prompts = 0
         self._calls = 0
 
@@ -27,7 +28,7 @@ class Agent:
 
     def tell(self, event: str, **more: Any) -> dict[str, Any]:  # noqa: ANN401 -- as JSON has it
         """One event; what is answered."""
-        return heard({**self.common(), "hook_event_name": event, **more})
+        return heard({**self.common(), "hook_event_name": event, **more}, self.started_in)
 
     def common(self) -> dict[str, Any]:
         """What is in every event."""
@@ -101,17 +102,17 @@ class Codex(Agent):
         return {**said, "turn_id": turn, "model": "m"}
 
 
-def heard(payload: object) -> dict[str, Any]:
+def heard(payload: object, folder: str = "") -> dict[str, Any]:
     """What is answered to a payload, in this process."""
-    said = hearing.hear(surroundings(), json.dumps(payload).encode())
+    said = hearing.hear(surroundings(folder), json.dumps(payload).encode())
     return dict(json.loads(said)) if said else {}
 
 
-def surroundings() -> tuple[bytes, ...]:
+def surroundings(folder: str = "") -> tuple[bytes, ...]:
     """Where a hook is called in a test, for a new event."""
     home, user_home = environment.default_home(), environment.user_home()
     event = os.urandom(16).hex().encode()
-    return home, user_home, environment.agent_folder(), os.getcwdb(), event
+    return home, user_home, os.fsencode(folder), os.getcwdb(), event
 
 
 def hook(data: bytes, **more: str) -> "subprocess.CompletedProcess[bytes]":

@@ -3,18 +3,18 @@
 import os
 
 from takeback import environment, opening
+from takeback.agents import installable
 from takeback.cli.app import folder
 from takeback.cli.arguments import Option
 from takeback.cli.render import safe_line
 from takeback.errors import UsageError
-from takeback.hooks.installing import steps, versions
-from takeback.hooks.installing.agents import AGENTS
+from takeback.hooks.installing import steps
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from takeback.agents.agent import Agent
     from takeback.cli.arguments import Arguments
     from takeback.cli.render import Screen
-    from takeback.hooks.installing.agents import Agent
     from takeback.hooks.installing.settingsfile import SettingsFile
 
 OPERAND = "AGENT"
@@ -27,15 +27,15 @@ OPTIONS = (
 
 def chosen(given: "Arguments") -> "tuple[Agent, str]":
     """The agent and the scope that were asked for."""
-    name = given.operands[0]
-    if name not in AGENTS:
+    name, known = given.operands[0], installable()
+    if name not in known:
         raise UsageError(
             f"`{name}` is not an agent that Takeback can be installed for",
-            hint=f"known are: {', '.join(AGENTS)}; `takeback run -- COMMAND…` works for any",
+            hint=f"known are: {', '.join(known)}; `takeback run -- COMMAND…` works for any",
         )
     if given.has("user") and given.has("project"):
         raise UsageError("either --user or --project, not both", hint="--user is the default")
-    return AGENTS[name], steps.PROJECT if given.has("project") else steps.USER
+    return known[name], steps.PROJECT if given.has("project") else steps.USER
 
 
 def path_of(agent: "Agent", scope: str, given: "Arguments") -> bytes:
@@ -58,14 +58,14 @@ def folders() -> "dict[str, bytes]":
     """Where each agent has the user's own settings; empty where that is not known."""
     return {
         agent.name: environment.settings_folder(agent.variable, agent.folder)
-        for agent in AGENTS.values()
+        for agent in installable().values()
     }
 
 
 def events(agent: "Agent") -> "tuple[str, ...]":
     """The events that the agent which is installed here knows."""
-    version = versions.found(agent, folders()[agent.name], os.get_exec_path())
-    return versions.events(agent, version)
+    version = agent.find_version(folders()[agent.name], os.get_exec_path())
+    return agent.known_events(version)
 
 
 def opposite(verb: str, agent: "Agent", scope: str) -> str:

@@ -12,9 +12,11 @@ COMMAND = Command(
     "hear one event of an agent; agents call this, not you",
     text=(
         "Reads one event as JSON from stdin, records it, and answers in the agent's own words.\n"
-        "Which agent and which event it is, the event itself tells. It always ends with 0: an\n"
+        "Which agent and which event it is, the event itself tells. FOLDER is where the agent was\n"
+        "started, if it says so. It always ends with 0: an\n"
         "agent is never stopped because of Takeback. `takeback install AGENT` sets it up."
     ),
+    operands=("[FOLDER]",),
     examples=(("takeback install claude-code", "let Claude Code call it"),),
 )
 
@@ -23,5 +25,5 @@ def run(given: "Arguments", screen: "Screen") -> int:
     """Hear one event."""
     from takeback.hooks import entry
 
-    del given, screen
-    return entry.main()
+    del screen
+    return entry.main(*given.operands)

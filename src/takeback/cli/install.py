@@ -4,6 +4,7 @@ import os
 import sys
 
 from takeback import environment
+from takeback.agents import installable
 from takeback.cli import agents
 from takeback.cli.app import folder
 from takeback.cli.arguments import Command
@@ -16,20 +17,24 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from takeback.cli.arguments import Arguments
     from takeback.cli.render import Screen
-    from takeback.hooks.installing.canary import Song
+    from takeback.hooks.installing.canary import TrialResult
     from takeback.hooks.installing.steps import Installation
     from takeback.model.jsontext import Json
 
+_PLACES = ", and in ".join(
+    f"{agent.variable} or ~/{agent.folder}" for agent in installable().values()
+)
 COMMAND = Command(
     "install",
     "let an agent call Takeback, so that each of its prompts can be taken back",
     text=(
-        "AGENT is claude-code or codex. Its settings get one hook for each event that matters;\n"
+        f"AGENT is {' or '.join(installable())}.\n"
+        "Its settings get one hook for each event that matters;\n"
         "everything else in them stays as it is, to the byte, and a copy is kept beside them.\n"
         "Before anything is written, the hooks are tried out in a throw-away project: a prompt, a\n"
         "change, its undo. In a project, the first checkpoint is made, so that the first prompt\n"
         "does not wait for it.\n"
-        "Settings are looked for in CLAUDE_CONFIG_DIR or ~/.claude, and in CODEX_HOME or ~/.codex."
+        f"Settings are looked for in {_PLACES}."
     ),
     operands=(agents.OPERAND,),
     options=agents.OPTIONS,
@@ -41,7 +46,7 @@ COMMAND = Command(
 )
 
 _MAIN = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "__main__.py")
-_PLUGIN = os.path.join(os.path.dirname(_MAIN), "plugin", "claude-code")
+_PLUGINS = os.path.join(os.path.dirname(_MAIN), "plugin")
 
 
 def run(given: "Arguments", screen: "Screen") -> int:
@@ -56,13 +61,13 @@ def run(given: "Arguments", screen: "Screen") -> int:
     if given.has("dry-run"):
         return _show(made, screen)
     screen.progress("trying the hooks out", 0, 0)
-    song = canary.sing(agent.name, made.commands, dict(os.environ))
+    trial = canary.try_hooks(agent, made.commands, dict(os.environ))
     backup = steps.install(made, environment.default_home())
     checkpoint = _first_checkpoint(given, screen, is_meant=scope == steps.PROJECT)
     if screen.json:
-        screen.data(_as_json(made, backup=backup, song=song, checkpoint=checkpoint))
+        screen.data(_as_json(made, backup=backup, trial=trial, checkpoint=checkpoint))
     else:
-        _tell(made, screen, backup=backup, song=song, checkpoint=checkpoint)
+        _tell(made, screen, backup=backup, trial=trial, checkpoint=checkpoint)
     return 0
 
 
@@ -117,23 +122,23 @@ def _as_json(
     *,
     is_trial: bool = False,
     backup: "bytes | None" = None,
-    song: "Song | None" = None,
+    trial: "TrialResult | None" = None,
     checkpoint: "str | None" = None,
 ) -> "dict[str, Json]":
-    trial = None if song is None else {"events": song.events, "milliseconds": song.milliseconds}
-    is_claude = os.path.isdir(_PLUGIN) and made.agent.name == "claude-code"
+    plugin = os.path.join(_PLUGINS, made.agent.name)
+    times = {"events": trial.events, "milliseconds": trial.milliseconds} if trial else None
     return {
         "agent": made.agent.name,
         "scope": made.scope,
         "file": made.file.shown,
         "changed": made.changes and not is_trial,
         "events": list(made.commands),
-        "command": made.commands["Stop"],
+        "command": made.command,
         "backup": os.fsdecode(backup) if backup is not None else None,
         "diff": agents.diff(made.file, made.data),
-        "canary": trial,
+        "canary": times,
         "checkpoint": checkpoint,
-        "plugin": _PLUGIN if is_claude else None,
+        "plugin": plugin if os.path.isdir(plugin) else None,
         "inverse": agents.opposite("uninstall", made.agent, made.scope),
     }
 
@@ -143,7 +148,7 @@ def _tell(
     screen: "Screen",
     *,
     backup: "bytes | None",
-    song: "Song",
+    trial: "TrialResult",
     checkpoint: "str | None",
 ) -> None:
     """What was done, what is left to do, and how to take it back."""
@@ -156,9 +161,9 @@ def _tell(
     if backup is not None:
         rows.append(("backup", safe_line(os.fsdecode(backup))))
     rows.append(("events", ", ".join(made.commands)))
-    python, main = paths(made.commands["Stop"])
+    python, main = paths(made.command)
     rows.append(("command", safe_line(f"{python} -I -S {main} hook")))
-    times = f"{count(song.events, 'event')}, {song.milliseconds:.0f} ms each"
+    times = f"{count(trial.events, 'event')}, {trial.milliseconds:.0f} ms each"
     rows.append(("tried out", f"prompt, change, diff, undo in a throw-away project: {times}"))
     if checkpoint is not None:
         rows.append(("checkpoint", checkpoint))
@@ -169,17 +174,11 @@ def _tell(
 
 
 def _remarks(made: "Installation") -> "list[str]":
-    from takeback.hooks.installing import agents as known
     from takeback.hooks.installing import steps
 
     lines = [f"sessions that are open already hear of it when {made.agent.title} starts again"]
-    if made.agent is known.CODEX:
-        lines.append(
-            "Codex runs no hook that you did not trust, and asks when it starts: choose `Trust all"
-            " and continue`\n(later: `/hooks` in it). Until then it leaves them out, `codex exec`"
-            " without a word. It asks once:\nthe command line stays the same when Takeback is"
-            " upgraded"
-        )
+    if made.agent.install_note:
+        lines.append(made.agent.install_note)
     if made.scope == steps.PROJECT:
         lines.append(
             "these settings name paths of this machine; for others who get the file they do nothing"
@@ -190,5 +189,5 @@ def _remarks(made: "Installation") -> "list[str]":
             f"your {made.agent.title} is too old for {', '.join(left_out)}, and they are left out;"
             "\nall can be taken back without them. Upgrade it and install again to have them"
         )
-    lines += known.switched_off(made.agent, made.file.text)
+    lines += made.agent.settings_problems(made.file.text)
     return lines

@@ -55,9 +55,7 @@ def heard(project: "Project", screen: "Screen") -> "Project":
 def settled(project: "Project") -> "Project":
     """A project whose turns are closed that were interrupted inside an agent."""
     if project.ledger.has_open_sessions():
-        from takeback.hooks import interruptions
-
-        interruptions.settle(project)
+        project.recorder().end_interrupted()
     return project
 
 

@@ -12,9 +12,9 @@ from takeback.model.terms import ROLLBACK
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from takeback.agents.resume import Resumed
     from takeback.cli.arguments import Arguments
     from takeback.cli.render import Screen
-    from takeback.hooks.resuming import Resumed
     from takeback.model.jsontext import Json
     from takeback.model.plan import Plan
     from takeback.project import Project
@@ -56,13 +56,13 @@ class Conversation:
         """Make the copies that go with a plan; None if nobody wants any."""
         if not self._is_wanted:
             return None
-        from takeback.hooks import resuming
+        from takeback.agents import resume
 
+        ledger, held = self._project.ledger, self._project.held
         if plan.verb == ROLLBACK:
-            return resuming.since_state(self._project, plan.target, plan.goal, restore=restore)
-        middle = self.is_all
-        return resuming.before_turns(
-            self._project, plan.turns, restore=restore, in_the_middle=middle
+            return resume.since_state(ledger, held, plan.target, plan.goal, restore=restore)
+        return resume.before_turns(
+            ledger, held, plan.turns, restore=restore, in_the_middle=self.is_all
         )
 
 

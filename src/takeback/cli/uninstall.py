@@ -10,9 +10,9 @@ from takeback.model.counting import count
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from takeback.agents.agent import Agent
     from takeback.cli.arguments import Arguments
     from takeback.cli.render import Screen
-    from takeback.hooks.installing.agents import Agent
     from takeback.hooks.installing.steps import Removal
     from takeback.model.jsontext import Json
 

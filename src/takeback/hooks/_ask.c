@@ -1,4 +1,4 @@
-/* The small client of the resident helper: ask PYTHON -I -S MAIN hook
+/* The small client of the resident helper: ask PYTHON -I -S MAIN hook [FOLDER]
  *
  * Does what `entry.main` and `line.ask` do when a helper is there, without the start of Python,
  * which costs more than everything else together. In every other case, and whenever anything is
@@ -130,7 +130,8 @@ static bool find_home(Text *found, const Text *user_home)
 }
 
 /* The words of the request, and the path of the socket. */
-static bool find_words(Text *words, const char *event, struct sockaddr_un *address)
+static bool find_words(Text *words, const char *agent_folder, const char *event,
+                       struct sockaddr_un *address)
 {
     static Text home, user_home;
     char folder[PATH_MAX];
@@ -138,9 +139,7 @@ static bool find_words(Text *words, const char *event, struct sockaddr_un *addre
         return false;
     if (getcwd(folder, sizeof folder) == NULL)
         return false;
-    const char *agent_folder = getenv("CLAUDE_PROJECT_DIR");
-    const char *said[] = {home.data, user_home.data, agent_folder ? agent_folder : "", folder,
-                          event};
+    const char *said[] = {home.data, user_home.data, agent_folder, folder, event};
     for (size_t n = 0; n < sizeof said / sizeof *said; n++)
         put(words, "%s%c", said[n], '\0'); /* each ended by a NUL */
     address->sun_family = AF_UNIX;
@@ -185,7 +184,8 @@ static bool put_view(Text *head)
 /* What both ends must have in common: as line.stamp, from the path of the program. */
 static bool put_head(Text *head, const char *program)
 {
-    static const char *const looked_at[] = {"", "/version.py", "/hooks", "/store", "/engine"};
+    static const char *const looked_at[] = {"", "/version.py", "/hooks", "/agents",
+                                            "/store", "/engine"};
     static const char ending[] = "/takeback/__main__.py";
     const size_t of_ending = sizeof ending - 1, of_name = strlen("/__main__.py");
     size_t length = strlen(program);
@@ -439,8 +439,9 @@ int main(int argc, char **argv)
         return 0;
     set_signals();
     /* What can be known without stdin comes first: Python then reads it from where it is. */
-    if (argc == 6 && strcmp(argv[5], "hook") == 0 && wants_helper()
-        && make_event(event) && find_words(&words, event, &address) && put_head(&head, argv[4])
+    if ((argc == 6 || argc == 7) && strcmp(argv[5], "hook") == 0 && wants_helper()
+        && make_event(event) && find_words(&words, argc == 7 ? argv[6] : "", event, &address)
+        && put_head(&head, argv[4])
         && access(address.sun_path, F_OK) == 0 && leave_event(event) && read_whole(&payload)
         && ask(&address, &head, &words, &payload, &answer))
         (void)write_whole(STDOUT_FILENO, answer.data, answer.size);

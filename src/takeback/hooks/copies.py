@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import NoReturn, Protocol
 
-    class Ear(Protocol):
-        """What hears events, one after the other."""
+    class Listener(Protocol):
+        """Handles events, one after the other."""
 
-        def hear(self, words: tuple[bytes, ...], data: bytes, at: int = 0) -> bytes:
-            """The answer to one of them, which was sent then."""
+        def hear(self, words: tuple[bytes, ...], data: bytes, sender: int = 0) -> bytes:
+            """The answer to one of them, which a process sent."""
 
         def settle(self) -> None:
             """Do what the next one is faster with."""
@@ -45,9 +45,9 @@ _GLANCE = 0.2
 class Copies:
     """The copies of one helper."""
 
-    def __init__(self, stamp: bytes, ear: "Ear") -> None:
+    def __init__(self, stamp: bytes, listener: "Listener") -> None:
         self._stamp = stamp
-        self._ear = ear
+        self._listener = listener
         self._busy: dict[socket, bytes] = {}
         self._waiting: dict[socket, bytes] = {}
 
@@ -104,7 +104,7 @@ class Copies:
 
         ours, theirs = _socket.socketpair()
         if os.fork() == 0:
-            _attend(theirs, self._stamp, self._ear)
+            _attend(theirs, self._stamp, self._listener)
         theirs.close()
         return ours
 
@@ -131,7 +131,7 @@ def _hand_over(copy: "socket", connection: "socket") -> None:
 # -- in a copy -----------------------------------------------------------------------------------
 
 
-def _attend(helper: "socket", stamp: bytes, ear: "Ear") -> "NoReturn":
+def _attend(helper: "socket", stamp: bytes, listener: "Listener") -> "NoReturn":
     """Hear what is handed over until the helper is gone."""
     try:
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
@@ -141,12 +141,12 @@ def _attend(helper: "socket", stamp: bytes, ear: "Ear") -> "NoReturn":
             connection = _taken_over(helper)
             if connection is None:
                 break
-            answer = _heard(connection, stamp, ear)
+            answer = _heard(connection, stamp, listener)
             # Before the hook goes on: its next event finds this copy free.
             helper.sendall(b".")
             _reply(connection, answer)
-            ear.settle()
-        ear.close()
+            listener.settle()
+        listener.close()
     finally:
         os._exit(0)
 
@@ -163,7 +163,7 @@ def _taken_over(helper: "socket") -> "socket | None":
     return _socket.socket(fileno=fd)
 
 
-def _heard(connection: "socket", stamp: bytes, ear: "Ear") -> "bytes | None":
+def _heard(connection: "socket", stamp: bytes, listener: "Listener") -> "bytes | None":
     """The answer to what a hook says; None if it broke off, or says something else."""
     try:
         connection.settimeout(line.PATIENCE)
@@ -171,7 +171,7 @@ def _heard(connection: "socket", stamp: bytes, ear: "Ear") -> "bytes | None":
         # A client that gave up handles the event itself; its agent may be far ahead by now.
         if asked is None or not _waits(connection):
             return None
-        return ear.hear(*asked, line.sent(asked[1], line.sender(connection)))
+        return listener.hear(*asked, line.sender(connection))
     except (OSError, ValueError):
         return None
 

@@ -21,32 +21,34 @@ _LARGEST = 64 << 20
 _AT_ONCE = 1 << 20
 
 
-def main(*, ends: bool = False) -> int:
-    """Hear one event, and with `ends`, end. The exit code is 0, whatever happens."""
+def main(folder: str = "", *, ends: bool = False) -> int:
+    """Handle one event of an agent that was started in a folder, and with `ends`, end.
+
+    The exit code is 0, whatever happens.
+    """
     try:
-        _hear_one(ends=ends)
+        _hear_one(os.fsencode(folder), ends=ends)
     except BaseException:  # noqa: BLE001 -- also an interrupt: the agent must not notice
         return 0
     return 0
 
 
-def _hear_one(*, ends: bool) -> None:
+def _hear_one(folder: bytes, *, ends: bool) -> None:
     home = environment.default_home()
-    folders = (environment.user_home(), environment.agent_folder(), os.getcwdb())
-    words = (home, *folders, environment.event_id())
+    words = (home, environment.user_home(), folder, os.getcwdb(), environment.event_id())
     data = _read(0, home)
     wants_helper = environment.wants_helper()
     helped = line.ask(home, words, data) if wants_helper else None
-    # What a helper is forked from must have nothing open.
+    # The helper is forked from this process, so no file may be open.
     _say(helped if helped is not None else _alone(words, data, ends=ends and not wants_helper))
     if helped is None and wants_helper:
         _leave_helper(home)
 
 
-def finish() -> "NoReturn":
-    """Hear one event as the whole program; taking the interpreter apart only costs time."""
+def finish(folder: str = "") -> "NoReturn":
+    """Handle one event as the whole program; taking the interpreter apart only costs time."""
     gc.disable()  # nothing here lives long enough to be worth a search for cycles
-    os._exit(main(ends=True))
+    os._exit(main(folder, ends=True))
 
 
 def _alone(words: "tuple[bytes, ...]", data: bytes, *, ends: bool) -> bytes:
@@ -54,7 +56,7 @@ def _alone(words: "tuple[bytes, ...]", data: bytes, *, ends: bool) -> bytes:
 
     if ends:
         _leave_databases()
-    return hearing.hear(words, data, line.sent(data, os.getpid()))
+    return hearing.hear(words, data, os.getpid())
 
 
 def _leave_databases() -> None:
@@ -77,7 +79,7 @@ def _leave_helper(home: bytes) -> None:
 
     if os.path.isdir(home):
         gc.enable()
-        resident.leave_behind(home, hearing.Ear(watches=True))
+        resident.leave_behind(home, hearing.HookListener(watches=True))
 
 
 def _read(fd: int, home: bytes) -> bytes:

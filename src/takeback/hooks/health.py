@@ -5,18 +5,16 @@
 
 import os
 
+from takeback import agents
 from takeback.errors import TakebackError
 from takeback.hooks import troubles
 from takeback.hooks.installing import (
-    agents,
     canary,
     command,
     receipts,
     settingsfile,
     settingstext,
-    versions,
 )
-from takeback.hooks.installing.agents import AGENTS, CODEX
 from takeback.hooks.installing.steps import PROJECT, settings_path
 from takeback.model.findings import WARNING, Finding, Part
 
@@ -25,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from typing import Any
 
-    from takeback.hooks.installing.agents import Agent
+    from takeback.agents.agent import Agent, Version
     from takeback.model.jsontext import Json
     from takeback.project import Project
 
@@ -67,15 +65,16 @@ def places(
 
     `folders` are the user's own settings folders, by agent.
     """
+    known = agents.installable()
     found = {
-        settings_path(AGENTS[name], folder): (AGENTS[name], "user")
+        settings_path(known[name], folder): (known[name], "user")
         for name, folder in folders.items()
         if folder
     }
     for receipt in receipts.read(home).values():
-        if receipt.agent in AGENTS:
-            found.setdefault(os.fsencode(receipt.file), (AGENTS[receipt.agent], receipt.scope))
-    for agent in AGENTS.values() if project is not None else ():
+        if receipt.agent in known:
+            found.setdefault(os.fsencode(receipt.file), (known[receipt.agent], receipt.scope))
+    for agent in known.values() if project is not None else ():
         assert project is not None  # or there is nothing to go through
         folder = os.path.join(project.root, agent.folder.encode())
         found.setdefault(settings_path(agent, folder), (agent, PROJECT))
@@ -94,12 +93,12 @@ def look(
         if hooked is None:
             continue
         if not hooked.problem:
-            version = versions.found(agent, folders.get(agent.name, b""), os.get_exec_path())
-            wanted = versions.events(agent, version)
+            own = folders.get(agent.name, b"")
+            version = agent.find_version(own, os.get_exec_path())
+            wanted = agent.known_events(version)
             hooked.missing = [event for event in wanted if event not in hooked.commands]
             hooked.remarks += _unknown(hooked, wanted, version)
-        if agent is CODEX and not hooked.problem:
-            hooked.remarks += _untrusted(hooked, folders.get(agent.name, b""))
+            hooked.remarks += agent.trust_problems(hooked.file, hooked.groups, own)
         if surroundings is not None and not hooked.problem and not hooked.missing:
             hooked.problem = _tried(hooked, surroundings)
         found.append(hooked)
@@ -123,7 +122,7 @@ def part(
     """What all that means, as `takeback doctor` shows it; pure."""
     working = [one for one in hooked if not one.problem]
     said = "; ".join(_works(one, heard.get(one.agent.name), now) for one in working)
-    found = Part(NAME, said or "no agent calls Takeback; `takeback install claude-code` lets it")
+    found = Part(NAME, said or "no agent calls Takeback; `takeback install AGENT` lets one")
     for one in hooked:
         found.findings += _wrongs(one)
     lately = [each for each in troubles if _is_lately(each.get("at"), now)]
@@ -164,7 +163,7 @@ def _read(agent: "Agent", scope: str, path: bytes) -> "Hooked | None":
         return None
     hooked.commands = {one.event: one.command for one in ours}
     hooked.groups = {one.event: one.group for one in ours}
-    hooked.remarks = agents.switched_off(agent, text)
+    hooked.remarks = agent.settings_problems(text)
     hooked.problem = _gone(hooked.commands.values())
     hooked.is_fast = all(map(command.uses_client, hooked.commands.values()))
     return hooked
@@ -183,66 +182,21 @@ def _gone(commands: "Iterable[str]") -> str:
     return ""
 
 
-def _unknown(
-    hooked: Hooked, wanted: "Sequence[str]", version: "versions.Version | None"
-) -> "list[str]":
+def _unknown(hooked: Hooked, wanted: "Sequence[str]", version: "Version | None") -> "list[str]":
     """Events that make an old agent leave out the whole file."""
     too_new = [event for event in hooked.commands if event not in wanted]
     if not too_new or version is None:
         return []
-    title, number = hooked.agent.title, versions.shown(version)
+    title, number = hooked.agent.title, ".".join(map(str, version))
     return [f"{title} {number} does not know {', '.join(too_new)}, and leaves out the whole file"]
 
 
 def _tried(hooked: Hooked, surroundings: "Mapping[str, str]") -> str:
     try:
-        canary.sing(hooked.agent.name, hooked.commands, surroundings)
+        canary.try_hooks(hooked.agent, hooked.commands, surroundings)
     except TakebackError as problem:
         return str(problem)
     return ""
-
-
-def _untrusted(hooked: Hooked, folder: bytes) -> "list[str]":
-    """Codex runs no hook that the user did not look at; its own settings tell which those are."""
-    import tomllib
-
-    data = settingsfile.read(os.path.join(folder, b"config.toml")).data if folder else None
-    try:
-        said: Any = tomllib.loads((data or b"").decode())
-    except (ValueError, RecursionError):
-        return ["whether Codex trusts them is not known: its `config.toml` cannot be read"]
-    hooks = said.get("hooks")
-    state = hooks.get("state") if isinstance(hooks, dict) else None
-    state = state if isinstance(state, dict) else {}
-    names = (hooked.file, os.path.realpath(hooked.file))
-    trusted = {
-        str(one.get("trusted_hash"))
-        for key, one in state.items()
-        # The file, the event, the number of the group and that of the hook in it.
-        if isinstance(one, dict) and str(key).rsplit(":", 3)[0] in names
-        if one.get("enabled") is not False
-    }
-    if all(_hash_of_codex(event, group) in trusted for event, group in hooked.groups.items()):
-        return []
-    return ["Codex does not seem to trust them yet, and leaves them out: open `/hooks` in it"]
-
-
-def _hash_of_codex(event: str, group: "Any") -> str:  # noqa: ANN401 -- JSON
-    """What Codex remembers of a hook that is trusted; recorded from 0.166.0."""
-    import hashlib
-    import json
-
-    if not isinstance(group, dict):
-        return ""
-    hooks = [{"async": False, **hook} for hook in group["hooks"]]
-    said = {**group, "event_name": _snake(event), "hooks": hooks}
-    text = json.dumps(said, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
-    return f"sha256:{hashlib.sha256(text.encode()).hexdigest()}"
-
-
-def _snake(event: str) -> str:
-    """`PreToolUse` as Codex writes it in its settings: `pre_tool_use`."""
-    return "".join(f"_{sign.lower()}" if sign.isupper() else sign for sign in event).lstrip("_")
 
 
 # -- words -------------------------------------------------------------------------------------

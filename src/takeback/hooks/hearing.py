@@ -1,86 +1,102 @@
-"""Hear one event: what it tells is recorded, and what has to be said is answered.
+"""Handle one event of a hook: record it, and answer.
 
-    payload ──► dialect ──► Call ──► Witness ──► the project's log
+    payload ──► Agent ──► HookEvent ──► HookRecorder ──► the project's log
                               │
-    answer ◄── dialect ◄── Answer: what the agent, or its user, has to hear
+    output  ◄── Agent ◄── Answer: a verdict, and words for the agent and its user
 
-Whatever goes wrong here is ours, not the agent's: it is noted (`troubles`), the user hears once in
-each conversation that the turn is not covered, and the agent goes on.
+A failure here is ours, not the agent's: it is logged (`troubles`), the user is told once in each
+conversation that the turn is not covered, and the agent goes on.
 """
 
 import os
 import time
 
-from takeback.hooks import calls, dialects
-from takeback.hooks.calls import Answer, Call
-from takeback.hooks.opened import Opened
+import takeback.agents as registry
+from takeback.agents import agent as kinds
+from takeback.agents.agent import Answer
+from takeback.hooks.opened import ProjectCache
 from takeback.model import jsontext
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from takeback.agents.agent import HookEvent
+    from takeback.agents.rewinds import Rewind
     from takeback.project import Project
 
+NOT_COVERED, REWOUND, RESTORED = "not covered", "rewound", "restored"
+"""Reasons of answers."""
+_LONGEST = 60
 
-class Surroundings:
+
+class HookContext:
     """Where a hook was called: the store's home, the user's, the agent's folder, the current one.
 
-    The helper hears events for others, so these come with the event, and so does its id.
+    The helper handles events for others, so these come with the event, and so does its id.
     """
 
-    __slots__ = ("cwd", "event", "folder", "home", "user_home")
+    __slots__ = ("cwd", "delivery", "folder", "home", "user_home")
 
     def __init__(
-        self, home: bytes, user_home: bytes, folder: bytes, cwd: bytes, event: bytes = b""
+        self, home: bytes, user_home: bytes, folder: bytes, cwd: bytes, delivery: bytes = b""
     ) -> None:
         self.home = home
         self.user_home = user_home
         self.folder = folder
         self.cwd = cwd
-        self.event = event
+        self.delivery = delivery
 
 
-class Ear:
-    """Hears one event after the other. The project of the last one stays open for the next.
+class HookListener:
+    """Handles one event after the other. The project of the last one stays open for the next.
 
-    Who hears many also watches the tree of the project.
+    A listener of many events also watches the tree of the project.
     """
 
-    __slots__ = ("_opened",)
+    __slots__ = ("_projects",)
 
     def __init__(self, *, watches: bool = False) -> None:
-        self._opened = Opened(watches=watches)
+        self._projects = ProjectCache(watches=watches)
 
-    def hear(self, words: "tuple[bytes, ...]", data: bytes, at: int = 0) -> bytes:
-        """The answer to a payload, as the agent wants to read it; `at` is when it was sent."""
-        at = at or time.time_ns()
-        around = Surroundings(*words)
+    def hear(self, words: "tuple[bytes, ...]", data: bytes, sender: int = 0) -> bytes:
+        """The answer to a payload, as the agent reads it; `sender` is the process that sent it."""
+        received = time.time_ns()
+        context = HookContext(*words)
         payload = parse(data)
-        dialect = dialects.of(payload)
-        call = dialect.read(payload)
-        call.folder, call.heard = os.fsdecode(around.folder), at
-        call.event = os.fsdecode(around.event) or os.urandom(16).hex()
-        told = dialect.answer(call, heard(call, around, self._opened))
-        self._opened.rest()
-        return jsontext.dumps(told).encode() + b"\n" if told else b""
+        agent = registry.agent_of(payload)
+        event = agent.read(payload)
+        event.folder = os.fsdecode(context.folder)
+        event.received = _sent(sender, received) if event.took >= 0 else received
+        event.delivery = os.fsdecode(context.delivery) or os.urandom(16).hex()
+        output = agent.answer(event, handle(event, context, self._projects))
+        self._projects.rest()
+        return jsontext.dumps(output).encode() + b"\n" if output else b""
 
     def settle(self) -> None:
         """Do what the next event is faster with, once this one was answered."""
-        self._opened.settle()
+        self._projects.settle()
 
     def close(self) -> None:
         """Close what is open."""
-        self._opened.close()
+        self._projects.close()
 
 
-def hear(words: "tuple[bytes, ...]", data: bytes, at: int = 0) -> bytes:
+def _sent(sender: int, received: int) -> int:
+    """When an event was sent: the agent starts a process for it, which may take a while."""
+    from takeback.store import processes
+
+    is_hook = sender and b"hook" in processes.words(sender)[-2:]
+    return (processes.born(sender) if is_hook else 0) or received
+
+
+def hear(words: "tuple[bytes, ...]", data: bytes, sender: int = 0) -> bytes:
     """The answer to one payload, with nothing left open."""
-    ear = Ear()
+    listener = HookListener()
     try:
-        return ear.hear(words, data, at)
+        return listener.hear(words, data, sender)
     finally:
-        ear.close()
+        listener.close()
 
 
 def parse(data: bytes) -> "Mapping[str, object]":
@@ -103,73 +119,94 @@ def _leniently(text: str) -> object:
         return {}
 
 
-def heard(call: Call, around: Surroundings, opened: Opened) -> Answer:
-    """Record a call; what has to be said about it."""
-    if call.kind == calls.OTHER or not call.session:
+def handle(event: "HookEvent", context: HookContext, projects: ProjectCache) -> Answer:
+    """Record an event; the answer to it."""
+    if event.kind == kinds.OTHER or not event.session:
         return Answer()
     try:
-        return _recorded(call, around, opened)
+        return _recorded(event, context, projects)
     except Exception as problem:  # noqa: BLE001 -- whatever it is, it is not the agent's
-        return _trouble(call, around, problem)
+        return _not_covered(event, context, problem)
 
 
-def _recorded(call: Call, around: Surroundings, opened: Opened) -> Answer:
+def _recorded(event: "HookEvent", context: HookContext, projects: ProjectCache) -> Answer:
     from takeback.errors import BusyError
 
-    where = os.path.join(around.cwd, os.fsencode(call.folder or call.cwd or "."))
-    project, is_fresh = opened.project(where, around.home, around.user_home)
+    where = os.path.join(context.cwd, os.fsencode(event.folder or event.cwd or "."))
+    project, is_fresh = projects.project(where, context.home, context.user_home)
     try:
-        return _written(project, call, around)
+        return _written(project, event, context)
     except Exception as problem:
-        opened.close()
+        projects.close()
         if is_fresh or isinstance(problem, BusyError):
             raise
-    # What was open for a while may be outdated in a way that only shows by now. What of the call
-    # is in the log already counts once.
-    project, _ = opened.project(where, around.home, around.user_home)
-    return _written(project, call, around)
+    # A project that was open for a while may be outdated in a way that only shows by now. What of
+    # the event is in the log already counts once.
+    project, _ = projects.project(where, context.home, context.user_home)
+    return _written(project, event, context)
 
 
-def _written(project: "Project", call: Call, around: Surroundings) -> Answer:
-    from takeback.hooks import conversations
-    from takeback.hooks.witness import Witness
+def _written(project: "Project", event: "HookEvent", context: HookContext) -> Answer:
+    from takeback.hooks.witness import HookRecorder
 
-    session = Witness(project, conversations.interrupted_at, conversations.was_at_work).hear(call)
-    return _said(project, session, call, around) if session else Answer()
+    session = HookRecorder(project).record(event)
+    return _answer(project, session, event, context) if session else Answer()
 
 
-def _said(project: "Project", session: str, call: Call, around: Surroundings) -> Answer:
-    """What the log has to tell about it. The turn is covered, also if this fails."""
+def _answer(project: "Project", session: str, event: "HookEvent", context: HookContext) -> Answer:
+    """What the log has to say about the event. The turn is covered, also if this fails."""
     try:
         to_agent = to_user = ""
-        if call.can_be_told():
-            from takeback.hooks import notes
+        if event.can_be_told():
+            from takeback.agents import notes
 
-            to_agent = notes.pending(project, session)
-        if call.tells_of_prompts():
-            from takeback.hooks import rewinds
+            to_agent = notes.pending(project.ledger, project.held, session)
+        if event.tells_of_prompts():
+            from takeback.agents import rewinds
 
-            to_user = rewinds.noticed(project, session, call)
-        return Answer(to_agent, to_user)
+            to_user = _rewind_text(rewinds.notice(project.ledger, project.held, session, event))
+        reason = RESTORED if to_agent else REWOUND if to_user else ""
+        return Answer(reason=reason, to_agent=to_agent, to_user=to_user)
     except Exception as problem:  # noqa: BLE001 -- whatever it is, it is not the agent's
-        _noted(call, around, problem)
+        _log(event, context, problem)
         return Answer()
 
 
-def _noted(call: Call, around: Surroundings, problem: Exception) -> "tuple[str, bool]":
-    """What went wrong, in words, and whether this conversation hears of it for the first time."""
+def _rewind_text(rewind: "Rewind | None") -> str:
+    """What the user can do about the files; nothing if they are as they were."""
+    if rewind is None:
+        return ""
+    if not rewind.to:
+        return (
+            "Takeback: you went back in the conversation; the files did not go with it."
+            " `takeback log` shows where they can go back to."
+        )
+    if not rewind.moves_files:
+        return ""
+    from takeback.model.masking import without_secrets
+    from takeback.model.safetext import safe
+
+    label = safe(" ".join(without_secrets(rewind.label[:4000]).split()), _LONGEST)
+    return (
+        f'Takeback: you went back to before "{label}"; the files are not as they'
+        f" were then. `takeback rollback {rewind.to[:8]}-` brings them back."
+    )
+
+
+def _log(event: "HookEvent", context: HookContext, problem: Exception) -> "tuple[str, bool]":
+    """What went wrong, in words, and whether that is new to this conversation."""
     from takeback.errors import TakebackError
     from takeback.hooks import troubles
 
     what = str(problem) if isinstance(problem, TakebackError) else repr(problem)
     now = time.time_ns()
-    return what, troubles.note(around.home, now, call.agent, call.name, call.session, what)
+    agent, name = event.agent.name, event.name
+    return what, troubles.note(context.home, now, agent, name, event.session, what)
 
 
-def _trouble(call: Call, around: Surroundings, problem: Exception) -> Answer:
-    what, is_new = _noted(call, around, problem)
+def _not_covered(event: "HookEvent", context: HookContext, problem: Exception) -> Answer:
+    what, is_new = _log(event, context, problem)
     if not is_new:
-        return Answer()
-    return Answer(
-        to_user=f"Takeback does not cover this turn: {what} (`takeback doctor` tells more)"
-    )
+        return Answer(reason=NOT_COVERED)
+    text = f"Takeback does not cover this turn: {what} (`takeback doctor` tells more)"
+    return Answer(reason=NOT_COVERED, to_user=text)

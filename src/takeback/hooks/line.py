@@ -34,7 +34,7 @@ def stamp() -> bytes:
     """
     here = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     parts = []
-    for name in ("", "/version.py", "/hooks", "/store", "/engine"):
+    for name in ("", "/version.py", "/hooks", "/agents", "/store", "/engine"):
         found = os.stat(here + name)
         parts.append(f"{found.st_ino}.{found.st_mtime_ns}")
     root = os.stat("/")
@@ -88,18 +88,6 @@ def is_ours(connection: "socket") -> bool:
         return True
     found = connection.getsockopt(_socket.SOL_SOCKET, option, 12)
     return int.from_bytes(found[4:8], "little") == os.geteuid()
-
-
-def sent(payload: bytes, pid: int) -> int:
-    """When an event was sent, where that matters: it tells for how long something ran; else 0.
-
-    An agent starts a process to send it, and on a busy machine that takes a while.
-    """
-    if b'"duration_ms"' not in payload:
-        return 0
-    from takeback.store import processes
-
-    return processes.born(pid) if processes.words(pid)[-1:] == [b"hook"] else 0
 
 
 def sender(connection: "socket") -> int:

@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from takeback.project import Project
 
 
-class Opened:
+class ProjectCache:
     """The project of the last event, as long as opening it again would give the same."""
 
     __slots__ = ("_key", "_project", "_standing", "_watches")

@@ -19,27 +19,27 @@ if TYPE_CHECKING:
     from _socket import socket
     from typing import NoReturn
 
-    from takeback.hooks.copies import Ear
+    from takeback.hooks.copies import Listener
 
 IDLE = 900.0
 """Seconds without an event after which it ends."""
 _WAITING = 32
 
 
-def leave_behind(home: bytes, ear: "Ear", *, idle: float = IDLE) -> bool:
+def leave_behind(home: bytes, listener: "Listener", *, idle: float = IDLE) -> bool:
     """Leave a helper behind that hears the next events, unless there is one; whether it began."""
     if len(home + line.NAME) > line.LONGEST_PATH:
         return False
     try:
         if os.fork() == 0:
-            _become_helper(home, ear, idle)
+            _become_helper(home, listener, idle)
         os.wait()
     except OSError:
         return False
     return True
 
 
-def _become_helper(home: bytes, ear: "Ear", idle: float) -> "NoReturn":
+def _become_helper(home: bytes, listener: "Listener", idle: float) -> "NoReturn":
     """In a copy: nobody's child, in a session of its own, with nothing of ours open.
 
     The hook that leaves it behind has closed its project, and has one thread.
@@ -52,12 +52,12 @@ def _become_helper(home: bytes, ear: "Ear", idle: float) -> "NoReturn":
                 os.dup2(nothing, number)
             os.closerange(3, os.sysconf("SC_OPEN_MAX"))
             os.chdir(b"/")
-            serve(home, ear, idle=idle)
+            serve(home, listener, idle=idle)
     finally:
         os._exit(0)
 
 
-def serve(home: bytes, ear: "Ear", *, idle: float = IDLE) -> None:
+def serve(home: bytes, listener: "Listener", *, idle: float = IDLE) -> None:
     """Hear events until nobody asks any more."""
     import _socket
 
@@ -66,7 +66,7 @@ def serve(home: bytes, ear: "Ear", *, idle: float = IDLE) -> None:
         return
     stamp = line.stamp()
     listening = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
-    copies = Copies(stamp, ear)
+    copies = Copies(stamp, listener)
     try:
         _listen(listening, home + line.NAME)
         signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # copies are not waited for

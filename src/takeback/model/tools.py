@@ -123,14 +123,16 @@ def kind_of(tool: str) -> str:
     return OTHER
 
 
-def claim_of(tool: str, given: "Mapping[str, object]") -> "tuple[str, tuple[bytes, ...]]":
-    """The kind of one call and the paths it names.
+def claim_of(
+    tool: str, given: "Mapping[str, object]", kind: str = ""
+) -> "tuple[str, tuple[bytes, ...]]":
+    """The kind of one call and the paths it names; `kind` is that of the tool, if it is known.
 
     A call of an edit tool whose input names no file, or more than are listed, counts as `other`:
     what it changes would else be taken for somebody else's work.
     """
-    paths, are_all = _named(tool, given)
-    kind = kind_of(tool)
+    kind = kind or kind_of(tool)
+    paths, are_all = _named(kind, given)
     if kind == EDIT and not (paths and are_all):
         kind = OTHER
     return kind, paths
@@ -138,12 +140,11 @@ def claim_of(tool: str, given: "Mapping[str, object]") -> "tuple[str, tuple[byte
 
 def named_paths(tool: str, given: "Mapping[str, object]") -> "tuple[bytes, ...]":
     """The paths that a call's input names, as given, each once; none for shells and agents."""
-    return _named(tool, given)[0]
+    return _named(kind_of(tool), given)[0]
 
 
-def _named(tool: str, given: object) -> "tuple[tuple[bytes, ...], bool]":
+def _named(kind: str, given: object) -> "tuple[tuple[bytes, ...], bool]":
     """The paths that are named, and whether these are all."""
-    kind = kind_of(tool)
     if kind in {SHELL, AGENT}:
         return (), True
     found: dict[bytes, None] = {}

@@ -1,6 +1,7 @@
 """Rows of sessions, turns and steps, as recording needs them."""
 
 from takeback.errors import UnknownReferenceError, UsageError
+from takeback.model import terms
 from takeback.store.schema import DETACHED
 
 TYPE_CHECKING = False
@@ -233,3 +234,92 @@ def _is_inside(ledger: "Ledger", step: StepRow, above: int) -> bool:
             return True
         step = StepRow(*ledger.rows(_STEP + "WHERE number = ?", (step.parent,))[0])
     return False
+
+
+# -- what hooks look for ---------------------------------------------------------------------
+
+_STEPS_OF = (
+    "SELECT s.id FROM steps s JOIN turns t ON t.number = s.turn"
+    " JOIN sessions z ON z.number = t.session WHERE s.closed IS NULL AND "
+)
+
+
+def waiting_steps(
+    ledger: "Ledger", *, session: str = "", turn: str = "", inside: str = ""
+) -> "list[str]":
+    """The steps of which nobody knows whether they began: not in the background, or in a step."""
+    where, id = (
+        ("z.id = ? AND NOT s.background", session) if session
+        else ("t.id = ? AND NOT s.background", turn) if turn
+        else ("s.parent = (SELECT number FROM steps WHERE id = ?)", inside)
+    )  # fmt: skip
+    rows = ledger.rows(f"{_STEPS_OF}s.status = ? AND {where}", (terms.WAITING, id))
+    return [str(id) for (id,) in rows]
+
+
+def background_shells(ledger: "Ledger", session: str) -> "list[str]":
+    """The commands of a session that go on in the background."""
+    query = _STEPS_OF + "s.kind = ? AND z.id = ? AND s.background"
+    return [str(id) for (id,) in ledger.rows(query, (terms.SHELL, session))]
+
+
+def running_shells(ledger: "Ledger", turn: str) -> "list[str]":
+    """The commands of a turn that run, and are not in the background."""
+    query = _STEPS_OF + "s.kind = ? AND t.id = ? AND NOT s.background"
+    return [str(id) for (id,) in ledger.rows(query, (terms.SHELL, turn))]
+
+
+def find_step_like(ledger: "Ledger", turn: str, likeness: str) -> "str | None":
+    """The oldest step of a turn that runs and whose hook had this likeness."""
+    query = (
+        "SELECT s.id FROM steps s JOIN turns t ON t.number = s.turn JOIN events e"
+        " ON e.seq = s.opened WHERE s.closed IS NULL AND NOT s.background AND t.id = ?"
+        " AND e.request LIKE 'hook % ' || ? ORDER BY s.number LIMIT 1"
+    )
+    return next((str(id) for (id,) in ledger.rows(query, (turn, likeness))), None)
+
+
+def find_running_step(ledger: "Ledger", session: str, tool: str, summary: str) -> "str | None":
+    """The oldest step that runs with a tool to do this; if none does, the latest with the tool."""
+    query = (
+        "SELECT s.id, s.summary, s.status FROM steps s JOIN turns t ON t.number = s.turn"
+        " JOIN sessions z ON z.number = t.session WHERE s.closed IS NULL"
+        " AND s.background <> ? AND s.tool = ? AND z.id = ? ORDER BY s.number"
+    )
+    rows = ledger.rows(query, (DETACHED, tool, session))
+    alike = [row for row in rows if row[1] == summary] or rows[-1:]
+    return next((str(id) for id, _, status in alike if status == terms.RUNNING), None)
+
+
+class Beginning:
+    """How the newest turn of a session began; `at` is when it was recorded."""
+
+    __slots__ = ("at", "closed", "request", "started", "steps")
+
+    def __init__(
+        self, started: int, steps: int, closed: "int | None", at: int, request: "str | None"
+    ) -> None:
+        self.started = started
+        self.steps = steps
+        self.closed = closed
+        self.at = at
+        self.request = request or ""
+
+
+def newest_beginning(ledger: "Ledger", session: str) -> "Beginning | None":
+    """How the newest turn of a session began."""
+    query = (
+        "SELECT t.started, t.steps, t.closed, e.at, e.request FROM turns t"
+        " JOIN sessions z ON z.number = t.session JOIN events e ON e.seq = t.opened"
+        " WHERE z.id = ? ORDER BY t.number DESC LIMIT 1"
+    )
+    return next((Beginning(*row) for row in ledger.rows(query, (session,))), None)
+
+
+def conversation_of(ledger: "Ledger", opened: int) -> "tuple[str, str]":
+    """Where an agent keeps the conversation of a turn, and what it calls its prompt."""
+    for event in ledger.events("WHERE seq = ?", (opened,)):
+        known = (event.payload or {}).get("conversation")
+        if isinstance(known, dict):
+            return str(known.get("transcript") or ""), str(known.get("prompt") or "")
+    return "", ""

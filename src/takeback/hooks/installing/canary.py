@@ -11,27 +11,28 @@ import shutil
 import tempfile
 import time
 
+from takeback.agents import agent as kinds
+from takeback.agents.agent import Trial
 from takeback.errors import TakebackError
-from takeback.hooks.dialects import codex
 from takeback.hooks.installing import command
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from typing import Any
+
+    from takeback.agents.agent import Agent
 
 LONGEST = 60
 """Seconds that one event may take in a project of two files."""
-_STARTED_IN = "CLAUDE_PROJECT_DIR"
-"""Where Claude Code says that it was started; others do not, and may run inside it."""
 _CANNOT_BE_RUN = 126
 """What a shell ends with if it cannot become a program."""
 _PROMPT = "try Takeback out"
+_COMMAND = "echo changed > kept.txt; rm lost.txt; echo new > new.txt"
 _BEFORE = {"kept.txt": b"one\n", "lost.txt": b"two\n"}
 
 
-class Song:
-    """What came of it: how many events were heard, and how long each took, in milliseconds."""
+class TrialResult:
+    """How many events were handled, and how long each took, in milliseconds."""
 
     __slots__ = ("events", "milliseconds")
 
@@ -40,19 +41,21 @@ class Song:
         self.milliseconds = milliseconds
 
 
-def sing(agent: str, commands: "Mapping[str, str]", environment: "Mapping[str, str]") -> Song:
-    """Let an agent's events be heard and take back what it did; an error if that fails."""
+def try_hooks(
+    agent: "Agent", commands: "Mapping[str, str]", environment: "Mapping[str, str]"
+) -> TrialResult:
+    """Play an agent's events and take back what it did; an error if that fails."""
     place = tempfile.mkdtemp(prefix="takeback-canary-")
     try:
-        return _Canary(agent, commands, environment, place).sing()
+        return _Player(agent, commands, environment, place).play()
     finally:
         shutil.rmtree(place, ignore_errors=True)
 
 
-class _Canary:
+class _Player:
     def __init__(
         self,
-        agent: str,
+        agent: "Agent",
         commands: "Mapping[str, str]",
         environment: "Mapping[str, str]",
         place: str,
@@ -62,63 +65,44 @@ class _Canary:
         self._folder = os.path.join(place, "project")
         self._home = os.path.join(place, "store")
         # A helper would outlive the throw-away project.
-        own = {"TAKEBACK_HOME": self._home, "TAKEBACK_HELPER": "0", _STARTED_IN: self._folder}
+        own = {"TAKEBACK_HOME": self._home, "TAKEBACK_HELPER": "0"}
+        if agent.started_in:
+            own[agent.started_in] = self._folder
         self._environment = {**environment, **own}
-        if agent == codex.AGENT:
-            del self._environment[_STARTED_IN]
+        self._trial = Trial(self._folder, self._home, _PROMPT, _COMMAND)
         self._took: list[float] = []
 
-    def sing(self) -> Song:
+    def play(self) -> TrialResult:
         os.mkdir(self._folder)
         for name, data in _BEFORE.items():
             self._write(name, data)
-        self._tell("SessionStart", source="startup")
-        self._tell("UserPromptSubmit", prompt=_PROMPT)
-        shell = {
-            "tool_name": "Bash",
-            "tool_input": {"command": "echo changed > kept.txt; rm lost.txt; echo new > new.txt"},
-            "tool_use_id": "canary-1",
-        }
-        self._tell("PreToolUse", **shell)
+        self._send(kinds.SESSION_STARTS)
+        self._send(kinds.PROMPT)
+        self._send(kinds.BEFORE_TOOL)
         self._write("kept.txt", b"changed\n")
         os.unlink(os.path.join(self._folder, "lost.txt"))
         self._write("new.txt", b"new\n")
-        self._tell("PostToolUse", **shell, tool_response=self._response())
-        self._tell("Stop", stop_hook_active=False)
+        self._send(kinds.AFTER_TOOL)
+        self._send(kinds.STOPS)
         self._take_back()
-        self._tell("SessionEnd", reason="other")
-        return Song(len(self._took), 1000 * sorted(self._took)[len(self._took) // 2])
+        self._send(kinds.SESSION_ENDS)
+        return TrialResult(len(self._took), 1000 * sorted(self._took)[len(self._took) // 2])
 
     def _write(self, name: str, data: bytes) -> None:
         with open(os.path.join(self._folder, name), "wb") as file:
             file.write(data)
 
-    def _response(self) -> object:
-        is_codex = self._agent == codex.AGENT
-        return "" if is_codex else {"stdout": "", "stderr": "", "interrupted": False}
-
-    def _payload(self, event: str, more: "Mapping[str, Any]") -> bytes:
-        common: dict[str, Any] = {
-            "session_id": "canary",
-            "transcript_path": f"{self._home}/rollout-canary.jsonl",
-            "cwd": self._folder,
-            "hook_event_name": event,
-            "permission_mode": "default",
-        }
-        own = {"turn_id": "canary-turn", "model": "canary"}
-        if self._agent != codex.AGENT:
-            common["transcript_path"] = f"{self._home}/canary.jsonl"
-            own = {"prompt_id": "canary-turn"} if event != "SessionStart" else {}
-        return json.dumps({**common, **own, **more}).encode()
-
-    def _tell(self, event: str, **more: "Any") -> None:  # noqa: ANN401 -- JSON
+    def _send(self, kind: str) -> None:
         from subprocess import TimeoutExpired, run
 
+        event, payload = self._agent.event_of(kind), self._agent.trial(kind, self._trial)
+        if payload is None:
+            return
         began = time.monotonic()
         try:
             done = run(  # noqa: S603 -- the command line that is about to be installed
                 ["/bin/sh", "-c", self._commands[event]],
-                input=self._payload(event, more),
+                input=json.dumps(payload).encode(),
                 cwd=self._folder,
                 env=self._environment,
                 capture_output=True,

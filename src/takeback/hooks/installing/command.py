@@ -26,8 +26,8 @@ _GONE = (
 )
 
 
-def line(python: str, main: str, *, tells: bool = False) -> str:
-    """The command line.
+def line(python: str, main: str, *, tells: bool = False, started_in: str = "") -> str:
+    """The command line; `started_in` names the variable that has the agent's folder.
 
     If Takeback is gone, it ends well all the same: some hosts let no tool run after a hook that
     failed. One that `tells` says so.
@@ -36,6 +36,7 @@ def line(python: str, main: str, *, tells: bool = False) -> str:
         _require_writable(path)
     ask, python, main = (shlex.quote(path) for path in (client(main), python, main))
     is_there, heard = f"-x {python} -a -f {main}", f"{python} -I -S {main} hook"
+    heard += f' "${started_in}"' if started_in else ""
     otherwise = f"echo {shlex.quote(_GONE)}" if tells else "true"
     # Nothing that sh, bash, zsh and fish would read differently, and nothing that is a process.
     return (

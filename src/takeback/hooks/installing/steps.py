@@ -20,7 +20,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from takeback.hooks.installing.agents import Agent
+    from takeback.agents.agent import Agent
     from takeback.hooks.installing.settingsfile import SettingsFile
     from takeback.hooks.installing.settingstext import Group
 
@@ -28,9 +28,9 @@ USER, PROJECT = "user", "project"
 
 
 class Installation:
-    """What an install would write; `commands` are the command lines, by event."""
+    """What an install would write; `command` is the command line, `commands` by event."""
 
-    __slots__ = ("agent", "commands", "data", "file", "scope", "wanted")
+    __slots__ = ("agent", "command", "commands", "data", "file", "scope", "wanted")
 
     def __init__(
         self,
@@ -39,12 +39,14 @@ class Installation:
         file: "SettingsFile",
         data: bytes,
         wanted: "Mapping[str, Group]",
+        command: str,
     ) -> None:
         self.agent = agent
         self.scope = scope
         self.file = file
         self.data = data
         self.wanted = wanted
+        self.command = command
         self.commands: dict[str, str] = {
             event: group["hooks"][0]["command"] for event, group in wanted.items()
         }
@@ -94,14 +96,16 @@ def installation(
     """What has to be written so that an agent calls us: at all events, or at those given."""
     file = settingsfile.read(path)
     _require_understood(file)
-    wanted = agent.groups(line(python, main), line(python, main, tells=True), events)
+    usual = line(python, main, started_in=agent.started_in)
+    reporting = line(python, main, started_in=agent.started_in, tells=True)
+    wanted = agent.groups(usual, reporting, events)
     text = settingstext.put_in(file.text, wanted)
     if not settingstext.is_complete(text, wanted):
         raise TakebackError(f"`{file.shown}` was left as it is: the hooks do not fit into it")
     data = text.encode()
     if data != file.data:
         settingsfile.require_writable(file)
-    return Installation(agent, scope, file, data, wanted)
+    return Installation(agent, scope, file, data, wanted, usual)
 
 
 def install(made: Installation, home: bytes) -> "bytes | None":

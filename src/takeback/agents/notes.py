@@ -8,14 +8,17 @@ that could end the quotation.
 
 import time
 
+from takeback.agents import requests
 from takeback.model import terms
 from takeback.store import events, restores
 from takeback.store.events import NewEvent
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from takeback.project import Project
+    from collections.abc import Callable
+
     from takeback.store.ledger import Ledger
+    from takeback.store.lock import Held
     from takeback.store.restores import RestoreRow
 
 _MOST_ASKED = 50
@@ -64,9 +67,8 @@ class _Copy:
         self.restore = restore
 
 
-def pending(project: "Project", session: str) -> str:
-    """What a session has to be told, which is told with this; empty if nothing."""
-    ledger = project.ledger
+def pending(ledger: "Ledger", held: "Callable[[], Held]", session: str) -> str:
+    """What a session has to be told, recorded as told with this; empty if nothing."""
     found = _session(ledger, session)
     if found is None:
         return ""
@@ -74,22 +76,13 @@ def pending(project: "Project", session: str) -> str:
     waiting = _waiting(ledger, found, copy)
     if not waiting and not _begins_anew(ledger, found, copy):
         return ""
-    with project.held():
+    with held():
         waiting = [row for row in waiting if not _is_told(ledger, found, row.id)]
         is_new = _begins_anew(ledger, found, copy)
         ledger.record(*_facts(found, waiting, copy if is_new else None))
     if not waiting and not is_new:
         return ""
     return _text(ledger, found, waiting, copy, is_new=is_new)
-
-
-def copied_as(agent: str, own_id: str) -> str:
-    """The request of the event that tells where a conversation was copied from."""
-    return f"copied {agent} {own_id}"
-
-
-def _told(session: str, restore: str) -> str:
-    return f"told {session} {restore}"
 
 
 def _session(ledger: "Ledger", id: str) -> "_Session | None":
@@ -101,7 +94,7 @@ def _session(ledger: "Ledger", id: str) -> "_Session | None":
 def _copied(ledger: "Ledger", session: _Session) -> "_Copy | None":
     if not session.own_id:
         return None
-    known = ledger.requested(copied_as(session.agent, session.own_id))
+    known = ledger.requested(requests.copied(session.agent, session.own_id))
     if known is None or not known.payload:
         return None
     said = known.payload
@@ -114,7 +107,7 @@ def _begins_anew(ledger: "Ledger", session: _Session, copy: "_Copy | None") -> b
 
 
 def _is_told(ledger: "Ledger", session: _Session, restore: str) -> bool:
-    return ledger.requested(_told(session.id, restore)) is not None
+    return ledger.requested(requests.told(session.id, restore)) is not None
 
 
 def _facts(
@@ -130,7 +123,7 @@ def _facts(
             {"session": session.id, "restore": id if id != "copy" else ""},
             now,
             parents=(event,),
-            request=_told(session.id, id),
+            request=requests.told(session.id, id),
         )
         for id, event in about
     ]

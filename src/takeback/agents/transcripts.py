@@ -117,3 +117,9 @@ def seconds(line: "Line") -> "float | None":
         return datetime.fromisoformat(text(line, "timestamp")).timestamp()
     except (ValueError, OverflowError):
         return None
+
+
+def as_uuid(data: bytes) -> str:
+    """Sixteen bytes as ids are written."""
+    digits = data.hex()
+    return "-".join((digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]))

@@ -1,24 +1,24 @@
-"""Going on with a conversation from before some turn: a trimmed copy of it, under a new id.
+"""Continue a conversation from before some turn: a trimmed copy of it, under a new id.
 
-The agent's own file is only read. What cannot be trimmed is said, and nothing else fails for it.
+The agent's own file is only read. One that cannot be trimmed is reported, and nothing else fails.
 """
 
 import time
 
-from takeback.hooks import conversations, notes
-from takeback.hooks.conversations.trimmed import CannotTrimError
-from takeback.hooks.rewinds import conversation_of
+import takeback.agents as registry
+from takeback.agents import requests
+from takeback.agents.agent import CannotTrimError
 from takeback.model.safetext import shell_word
-from takeback.store import beside, events
+from takeback.store import beside, events, history
 from takeback.store.events import NewEvent
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
-    from takeback.hooks.conversations.trimmed import Trimmed
-    from takeback.project import Project
+    from takeback.agents.agent import Conversations, TrimmedConversation
     from takeback.store.ledger import Ledger
+    from takeback.store.lock import Held
 
 _TURN = (
     "SELECT t.number, t.id, t.opened, t.label, t.session, z.id, z.agent, z.own_id FROM turns t"
@@ -90,34 +90,42 @@ class _Turn:
 
 
 def before_turns(
-    project: "Project", turns: "Iterable[str]", *, restore: str = "", in_the_middle: bool = False
+    ledger: "Ledger",
+    held: "Callable[[], Held]",
+    turns: "Iterable[str]",
+    *,
+    restore: str = "",
+    in_the_middle: bool = False,
 ) -> "list[Resumed]":
     """Copies of the conversations that turns are of, each up to the first of them.
 
     Conversations whose later turns stay are left alone, unless `in_the_middle` says otherwise:
     the files of those turns are there, and a copy would know nothing of them.
     """
-    ledger = project.ledger
     rows = [row for turn in turns for row in ledger.rows(_TURN + "t.id = ?", (turn,))]
-    return _of_each(project, rows, restore, in_the_middle=in_the_middle)
+    return _of_each(ledger, held, rows, restore, in_the_middle=in_the_middle)
 
 
 def since_state(
-    project: "Project", checkpoint: str, goal: str, *, restore: str = ""
+    ledger: "Ledger", held: "Callable[[], Held]", checkpoint: str, goal: str, *, restore: str = ""
 ) -> "list[Resumed]":
     """Copies of all conversations that went on after a state, each as it was then."""
-    ledger = project.ledger
     number = next((row.number for row in ledger.with_prefix(checkpoint)), 1 << 62)
     side, _, id = goal.partition(" ")
     found = ledger.rows("SELECT number FROM turns WHERE id = ?", (id,)) if side == "after" else []
     last = found[0][0] if found else 0
     rows = ledger.rows(_TURN + _SINCE, (number, id if side == "after" else "", last))
-    kept = [row for row in rows if conversations.of(row[6]) is not None]
-    return _of_each(project, kept, restore, in_the_middle=True)
+    kept = [row for row in rows if _conversations_of(str(row[6])) is not None]
+    return _of_each(ledger, held, kept, restore, in_the_middle=True)
 
 
 def _of_each(
-    project: "Project", rows: "list[tuple[object, ...]]", restore: str, *, in_the_middle: bool
+    ledger: "Ledger",
+    held: "Callable[[], Held]",
+    rows: "list[tuple[object, ...]]",
+    restore: str,
+    *,
+    in_the_middle: bool,
 ) -> "list[Resumed]":
     first: dict[int, _Turn] = {}
     for row in rows:
@@ -125,29 +133,36 @@ def _of_each(
         known = first.get(turn.session)
         if known is None or turn.number < known.number:
             first[turn.session] = turn
-    return [
-        _resumed(project, turn, restore, in_the_middle=in_the_middle) for turn in first.values()
-    ]
+    made = []
+    for turn in first.values():
+        resumed, fact = _resumed(ledger, turn, restore, in_the_middle=in_the_middle)
+        made.append(resumed)
+        if fact is not None:
+            with held():
+                ledger.record(fact)
+    return made
 
 
-def _resumed(project: "Project", turn: _Turn, restore: str, *, in_the_middle: bool) -> Resumed:
+def _resumed(
+    ledger: "Ledger", turn: _Turn, restore: str, *, in_the_middle: bool
+) -> "tuple[Resumed, NewEvent | None]":
+    """A copy, and the event that records it."""
     made = Resumed(turn.session_id, turn.agent, turn.id, turn.label)
     try:
         if not in_the_middle:
-            _require_tail(project.ledger, turn)
-        trimmed = _trimmed(project.ledger, turn)
+            _require_tail(ledger, turn)
+        trimmed = _trimmed(ledger, turn)
         beside.write_new(trimmed.path, trimmed.lines)
     except CannotTrimError as problem:
         made.problem = str(problem)
-        return made
+        return made, None
     except OSError as problem:
         made.problem = f"the copy cannot be written: {problem.strerror or problem}"
-        return made
-    _record(project, turn, trimmed, restore)
+        return made, None
     made.own_id, made.transcript = trimmed.own_id, trimmed.path
     made.folder, made.remarks = trimmed.folder, trimmed.remarks
     made.command = " ".join(map(shell_word, trimmed.command))
-    return made
+    return made, _copied(turn, trimmed, restore)
 
 
 def _require_tail(ledger: "Ledger", turn: _Turn) -> None:
@@ -157,19 +172,24 @@ def _require_tail(ledger: "Ledger", turn: _Turn) -> None:
         raise CannotTrimError(f"{later}; the agent gets a note instead")
 
 
-def _trimmed(ledger: "Ledger", turn: _Turn) -> "Trimmed":
-    known = conversations.of(turn.agent)
+def _conversations_of(agent: str) -> "Conversations | None":
+    known = registry.find_agent(agent)
+    return known.conversations if known is not None else None
+
+
+def _trimmed(ledger: "Ledger", turn: _Turn) -> "TrimmedConversation":
+    known = _conversations_of(turn.agent)
     if known is None:
         raise CannotTrimError(f"nobody here knows how {turn.agent} keeps them")
-    path, prompt = conversation_of(ledger, turn.opened)
+    path, prompt = history.conversation_of(ledger, turn.opened)
     if not path.startswith("/") or not prompt:
         raise CannotTrimError("the agent did not tell where it keeps it")
     return known.trim(path, prompt)
 
 
-def _record(project: "Project", turn: _Turn, trimmed: "Trimmed", restore: str) -> None:
-    """So that the copy, when it goes on, is told what the original would be."""
-    said = {
+def _copied(turn: _Turn, trimmed: "TrimmedConversation", restore: str) -> NewEvent:
+    """Recorded, so that the copy is told what the original would be."""
+    facts = {
         "session": turn.session_id,
         "from": turn.own_id,
         "to": trimmed.own_id,
@@ -177,13 +197,10 @@ def _record(project: "Project", turn: _Turn, trimmed: "Trimmed", restore: str) -
         "turn": turn.id,
         "restore": restore,
     }
-    request = notes.copied_as(turn.agent, trimmed.own_id)
-    with project.held():
-        fact = NewEvent(
-            events.CONVERSATION_COPIED,
-            said,
-            time.time_ns(),
-            parents=(turn.opened,),
-            request=request,
-        )
-        project.ledger.record(fact)
+    return NewEvent(
+        events.CONVERSATION_COPIED,
+        facts,
+        time.time_ns(),
+        parents=(turn.opened,),
+        request=requests.copied(turn.agent, trimmed.own_id),
+    )

@@ -1,0 +1,387 @@
+"""What an agent is to Takeback: an `Agent`, the `HookEvent`s it sends, the `Answer`s it gets.
+
+A payload comes from outside. Whatever it holds, reading it gives a `HookEvent`: a field that is
+missing, or of another type than it should be, is empty.
+"""
+
+from takeback.model import terms, tools
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+    from typing import Any
+
+    from takeback.model.jsontext import Json
+
+    Payload = Mapping[str, object]
+    Version = tuple[int, int, int]
+
+# -- events ----------------------------------------------------------------------------------
+
+SESSION_STARTS = "session starts"
+PROMPT = "prompt"
+GOES_ON = "goes on"
+"""A prompt that no human wrote: a background task is done, and the agent is notified."""
+BEFORE_TOOL = "before tool"
+ASKS = "asks"
+"""A dialog asks the user whether a tool may run. No event reports the answer."""
+AFTER_TOOL = "after tool"
+BATCH_OVER = "batch over"
+"""All calls that the model made at once have returned, including those that were refused."""
+STOPS = "stops"
+FAILS = "fails"
+SUBAGENT_STOPS = "subagent stops"
+SESSION_ENDS = "session ends"
+OTHER = "other"
+"""An event that is not recorded."""
+
+_OF_TOOLS = (BEFORE_TOOL, ASKS, AFTER_TOOL)
+_READ_AT = (PROMPT, GOES_ON, AFTER_TOOL)
+_WRITTEN_AT = (PROMPT, BEFORE_TOOL, STOPS, FAILS)
+"""A prompt is often written after it was reported: a later event of its turn finds it."""
+
+_ON_ITS_WAY = 50_000_000
+"""Nanoseconds from the end of a tool to the start of the hook; the start of a shell takes more."""
+
+
+class HookEvent:
+    """One event of an agent.
+
+    `delivery` is our own id of it, by which it counts once. `turn` is the agent's id of the prompt
+    that all this is for, `call` that of the tool call. With `background`, what the tool started
+    goes on; `task` is what the agent calls it. `took` is for how long the tool ran, in
+    milliseconds, -1 if unknown; `received` is when the event came, in nanoseconds. `calls` are the
+    ids of a batch, `refused` those that the user refused. `folder` is where the agent was started,
+    `cwd` where it is now.
+    """
+
+    __slots__ = (
+        "agent",
+        "background",
+        "call",
+        "calls",
+        "cwd",
+        "delivery",
+        "failed",
+        "folder",
+        "given",
+        "kind",
+        "name",
+        "prompt",
+        "received",
+        "refused",
+        "session",
+        "source",
+        "subagent",
+        "task",
+        "took",
+        "tool",
+        "transcript",
+        "turn",
+    )
+
+    def __init__(self, agent: "Agent", name: str, kind: str = OTHER) -> None:
+        self.agent = agent
+        self.name = name
+        self.kind = kind
+        self.delivery = ""
+        self.session = ""
+        self.turn = ""
+        self.call = ""
+        self.calls: tuple[str, ...] = ()
+        self.refused: tuple[str, ...] = ()
+        self.cwd = ""
+        self.folder = ""
+        self.transcript = ""
+        self.prompt = ""
+        self.source = ""
+        self.tool = ""
+        self.given: Mapping[str, object] = {}
+        self.failed = False
+        self.background = False
+        self.task = ""
+        self.subagent = ""
+        self.took = -1
+        self.received = 0
+
+    @property
+    def tool_kind(self) -> str:
+        """What the tool may change."""
+        return self.agent.tools.get(self.tool) or tools.kind_of(self.tool)
+
+    def began(self) -> "int | None":
+        """When the tool began; None if unknown.
+
+        An edit tool that did not fail has just written what it names: that needs no clock.
+        """
+        if self.took < 0:
+            return None
+        if self.tool_kind == terms.EDIT and not self.failed:
+            return 0
+        return self.received - self.took * 1_000_000 - _ON_ITS_WAY
+
+    def interrupted_at(self) -> "float | None":
+        """When the turn before a prompt was interrupted, in seconds; None if it was not."""
+        files = self.agent.conversations
+        if files is None or not self.transcript:
+            return None
+        return files.interrupted_at(self.transcript, self.turn)
+
+    def was_at_work(self) -> bool:
+        """Whether a tool is known to have run when the turn before a prompt was interrupted."""
+        files = self.agent.conversations
+        return files is not None and files.was_at_work(self.transcript, self.turn)
+
+    def can_be_told(self) -> bool:
+        """Whether the agent reads the answer now."""
+        return self.kind in _READ_AT and not self.failed and not self.subagent
+
+    def tells_of_prompts(self) -> bool:
+        """Whether its prompt may be in the conversation by now; not every event of a turn does."""
+        if self.kind not in _WRITTEN_AT or self.subagent or not (self.transcript and self.turn):
+            return False
+        return self.kind != BEFORE_TOOL or self.tool_kind != terms.READ
+
+
+def text(payload: "Payload", *names: str) -> str:
+    """The first of some fields that is a text."""
+    for name in names:
+        value = payload.get(name)
+        if isinstance(value, str):
+            return value
+    return ""
+
+
+def fields(payload: "Payload", name: str) -> "Payload":
+    """A field that holds fields."""
+    value = payload.get(name)
+    return value if isinstance(value, dict) else {}
+
+
+# -- answers ---------------------------------------------------------------------------------
+
+ALLOW, ASK, DENY, HOLD = "allow", "ask", "deny", "hold"
+"""What an answer says about the event: no objection; the user decides; no; not before somebody
+decided elsewhere."""
+
+
+class Answer:
+    """A verdict on an event, its reason as a code, and words for the agent and for its user."""
+
+    __slots__ = ("reason", "to_agent", "to_user", "verdict")
+
+    def __init__(
+        self, verdict: str = ALLOW, reason: str = "", *, to_agent: str = "", to_user: str = ""
+    ) -> None:
+        self.verdict = verdict
+        self.reason = reason
+        self.to_agent = to_agent
+        self.to_user = to_user
+
+
+# -- conversations ---------------------------------------------------------------------------
+
+ABOVE, PASSED, BEGINNING, ELSEWHERE = "above", "passed", "beginning", "elsewhere"
+"""A prompt on the line that leads to the one asked about; one beside it; there is nothing above;
+the file continues a part of another one, of which no more can be read."""
+
+
+class CannotTrimError(Exception):
+    """Why a conversation cannot be trimmed, in words that go on after `because`."""
+
+
+class TrimmedConversation:
+    """A conversation up to some prompt: where its copy belongs, and the lines of it.
+
+    `own_id` is what the agent will call it, `folder` where the agent worked, and `command` what
+    continues it there. `remarks` name what was repaired on the way.
+    """
+
+    __slots__ = ("command", "folder", "lines", "own_id", "path", "remarks")
+
+    def __init__(
+        self,
+        own_id: str,
+        path: str,
+        lines: "Iterator[bytes]",
+        *,
+        folder: str,
+        command: "tuple[str, ...]",
+        remarks: "tuple[str, ...]" = (),
+    ) -> None:
+        self.own_id = own_id
+        self.path = path
+        self.lines = lines
+        self.folder = folder
+        self.command = command
+        self.remarks = remarks
+
+
+class Conversations:
+    """How an agent keeps its conversations: one file each, which is only read.
+
+    A conversation is a line of prompts. Going back inside the agent makes it a tree: the new
+    prompt stands where an old one stood, and the old ones are still in the file, beside the line.
+    """
+
+    def interrupted_at(self, path: str, prompt: str) -> "float | None":
+        """When the turn before a prompt was interrupted, in seconds; None if it was not."""
+        raise NotImplementedError
+
+    def interrupted_prompt(self, path: str) -> str:
+        """What the agent calls the turn that was interrupted last; empty if unknown."""
+        raise NotImplementedError
+
+    def was_at_work(self, path: str, prompt: str) -> bool:
+        """Whether the interruption is known to have come while a tool ran."""
+        raise NotImplementedError
+
+    def before(self, path: str, prompt: str) -> "Iterator[tuple[str, str]]":
+        """What stands before a prompt, the nearest first: `ABOVE` and so on, with the agent's id.
+
+        Nothing while the prompt is not written yet.
+        """
+        raise NotImplementedError
+
+    def trim(self, path: str, prompt: str) -> TrimmedConversation:
+        """The conversation up to a prompt, under a new id; `CannotTrimError` says why not."""
+        raise NotImplementedError
+
+
+# -- agents ----------------------------------------------------------------------------------
+
+# Time limits are those of a bad day: a hook that is cut off leaves its turn uncovered. Before the
+# first prompt, a project without a checkpoint is read whole.
+_FIRST_LOOK, _LOOK, _START = 300, 60, 10
+
+
+class Trial:
+    """What an agent does when its hooks are tried out: one prompt, one command."""
+
+    __slots__ = ("command", "folder", "home", "prompt")
+
+    def __init__(self, folder: str, home: str, prompt: str, command: str) -> None:
+        self.folder = folder
+        self.home = home
+        self.prompt = prompt
+        self.command = command
+
+
+_NONE: "Mapping[str, str]" = {}
+
+
+class Agent:
+    """One agent: how it is recognized, read, answered and installed. Each has a file of its own."""
+
+    name: str
+    """As the log and the command line call it."""
+    title: str
+    """As its vendor calls it."""
+
+    kinds: "Mapping[str, str]" = _NONE
+    """The events that we hook: the agent's name of each, and what kind it is."""
+    tools: "Mapping[str, str]" = _NONE
+    """What its own tools may change, where the usual names (`model/tools`) do not say it."""
+    conversations: "Conversations | None" = None
+
+    folder = ""
+    """Where its settings are, in the user's home or in a project; empty: it cannot be installed."""
+    file = ""
+    variable = ""
+    """Environment variable that names another folder for the user's settings."""
+    started_in = ""
+    """Environment variable of its hooks: the folder that it was started in."""
+    matcher = ""
+    """Which tools it shall report; all without one."""
+    end_limit = 10
+    """Seconds that the hook of the last event may take."""
+    install_note = ""
+    """What the user has to do after `install`."""
+
+    reports_background_ends = True
+    """Whether it reports the end of commands that went on in the background."""
+    rewinds_into_new_file = False
+    """Whether its conversation goes on in another file after the user went back."""
+
+    # -- hooks -----------------------------------------------------------------------------
+
+    def claims(self, payload: "Payload") -> bool:
+        """Whether a payload is from this agent."""
+        raise NotImplementedError
+
+    def read(self, payload: "Payload") -> HookEvent:
+        """The event that a payload reports."""
+        raise NotImplementedError
+
+    def answer(self, event: HookEvent, answer: Answer) -> "dict[str, Json]":
+        """An answer as the agent reads it from stdout."""
+        raise NotImplementedError
+
+    def can_deny(self, event: HookEvent) -> bool:
+        """Whether a denial stops what the event announces."""
+        del event
+        return False
+
+    def can_ask(self, event: HookEvent) -> bool:
+        """Whether the agent can let the user decide."""
+        del event
+        return False
+
+    def understood(self, event: HookEvent, verdict: str) -> str:
+        """The verdict that the agent understands here: a stricter one if it lacks that, or none."""
+        if verdict in (ASK, HOLD):
+            verdict = ASK if self.can_ask(event) else DENY
+        return ALLOW if verdict == DENY and not self.can_deny(event) else verdict
+
+    # -- settings --------------------------------------------------------------------------
+
+    def groups(
+        self, command: str, reporting: str, events: "Iterable[str] | None" = None
+    ) -> "dict[str, dict[str, Any]]":
+        """What has to be in the settings, by event; by default for all events.
+
+        `reporting` is the command line that also says if Takeback is gone: once for each prompt.
+        """
+        limits = {PROMPT: _FIRST_LOOK, SESSION_STARTS: _START, SESSION_ENDS: self.end_limit}
+        return {
+            event: {
+                **({"matcher": self.matcher} if self.matcher and kind in _OF_TOOLS else {}),
+                "hooks": [
+                    {
+                        "type": "command",
+                        "command": reporting if kind == PROMPT else command,
+                        "timeout": limits.get(kind, _LOOK),
+                    }
+                ],
+            }
+            for event, kind in self.kinds.items()
+            if events is None or event in events
+        }
+
+    def find_version(self, folder: bytes, search: "Iterable[str]") -> "Version | None":
+        """The version that is installed here; `folder` has the user's settings."""
+        del folder, search
+        return None
+
+    def known_events(self, version: "Version | None") -> "tuple[str, ...]":
+        """The events that the settings of a version may name."""
+        del version
+        return tuple(self.kinds)
+
+    def settings_problems(self, settings: str) -> "list[str]":
+        """What in its settings keeps it from running hooks, a sentence each."""
+        del settings
+        return []
+
+    def trust_problems(self, file: str, groups: "Mapping[str, Any]", folder: bytes) -> "list[str]":
+        """Why it does not run hooks that are in a settings file, a sentence each."""
+        del file, groups, folder
+        return []
+
+    def trial(self, kind: str, trial: Trial) -> "Payload | None":
+        """The payload of an event of some kind in a trial; None if it has no such event."""
+        raise NotImplementedError
+
+    def event_of(self, kind: str) -> str:
+        """The first event of some kind; empty if it has none."""
+        return next((name for name, each in self.kinds.items() if each == kind), "")

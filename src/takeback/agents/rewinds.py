@@ -1,0 +1,239 @@
+"""Going back and interrupting inside an agent, which no hook reports: its conversation shows it.
+
+After going back, a new prompt stands behind one that was not the newest. The files are still as the
+newest turn left them, so the user is told how to bring them along; nothing is brought back by
+itself.
+
+Until an interrupted turn is closed, its last command seems to run, and what the user does by hand
+would count as done by it. So whoever comes next closes it where it was interrupted: a command of
+the user, another agent, the end of the session. The next prompt of the session does so by itself.
+"""
+
+import time
+
+import takeback.agents as registry
+from takeback.agents import requests
+from takeback.agents.agent import BEFORE_TOOL, BEGINNING, ELSEWHERE, PASSED, PROMPT
+from takeback.store import events, history
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from takeback.agents.agent import HookEvent
+    from takeback.store.ledger import Ledger
+    from takeback.store.lock import Held
+
+_TURN = "SELECT number, id, opened, label, before, steps, session FROM turns WHERE "
+_RUNNING = (
+    "SELECT t.id, t.opened, t.started, z.agent, z.own_id FROM turns t"
+    " JOIN sessions z ON z.number = t.session"
+    " WHERE t.closed IS NULL AND z.id <> ? ORDER BY t.number"
+)
+_FIRST_STEPS = 3
+_SECOND = 1_000_000_000
+_LATEST = 1 << 33
+"""Seconds: a time that the log can hold in nanoseconds."""
+
+
+class _Turn:
+    """A turn of the session."""
+
+    __slots__ = ("before", "id", "label", "number", "opened", "session", "steps")
+
+    def __init__(
+        self,
+        number: int,
+        id: str,
+        opened: int,
+        label: str,
+        before: int,
+        steps: int,
+        session: int,
+    ) -> None:
+        self.number = number
+        self.id = id
+        self.opened = opened
+        self.label = label
+        self.before = before
+        self.steps = steps
+        self.session = session
+
+
+class Rewind:
+    """Where the user went back to: before which turn. `to` is empty if nobody can tell.
+
+    `moves_files` tells whether the files are not as they were then.
+    """
+
+    __slots__ = ("label", "moves_files", "to")
+
+    def __init__(self, to: str, label: str, *, moves_files: bool) -> None:
+        self.to = to
+        self.label = label
+        self.moves_files = moves_files
+
+
+def notice(
+    ledger: "Ledger", held: "Callable[[], Held]", session: str, event: "HookEvent"
+) -> "Rewind | None":
+    """Record that the user went back; None if nobody did, or it was recorded before.
+
+    At an event that `tells_of_prompts`.
+    """
+    look = _Look(ledger, event)
+    turn = look.turn_of(event.turn)
+    # The first steps are late enough, mostly: Claude Code writes its file in batches, and a quick
+    # model is quicker. So the end looks in any case; every step would cost more and more.
+    if turn is None or (event.kind == BEFORE_TOOL and turn.steps > _FIRST_STEPS):
+        return None
+    request = history.rewind_request(turn.id)
+    if ledger.requested(request) is not None:
+        return None
+    to = look.gone_back_to(turn)
+    if to is None:
+        return None
+    fact = events.NewEvent(
+        events.CONVERSATION_REWOUND,
+        {"session": session, "turn": turn.id, "to": to.id, "transcript": event.transcript},
+        time.time_ns(),
+        parents=(turn.opened,),
+        request=request,
+    )
+    with held():
+        if ledger.requested(request) is not None:
+            return None
+        ledger.record(fact)
+    return Rewind(to.id, to.label, moves_files=look.tree(to) != look.tree(turn))
+
+
+_UNKNOWN = _Turn(0, "", 0, "", 0, 0, 0)
+"""The user went back, and nobody can tell how far."""
+
+
+class _Look:
+    """What the log knows of the prompts of one conversation."""
+
+    def __init__(self, ledger: "Ledger", event: "HookEvent") -> None:
+        self._ledger = ledger
+        self._event = event
+
+    def turn_of(self, prompt: str) -> "_Turn | None":
+        """The turn of a prompt, by the agent's own id of it; also of one that no human wrote."""
+        for part in (requests.PROMPT, requests.GOES_ON):
+            known = self._ledger.requested(requests.part_of(self._event, prompt, part))
+            if known is not None and known.payload:
+                return self._one("id = ?", str(known.payload.get("turn")))
+        return None
+
+    def _one(self, where: str, *values: "int | str") -> "_Turn | None":
+        for row in self._ledger.rows(_TURN + where + " LIMIT 1", values):
+            return _Turn(*row)
+        return None
+
+    def gone_back_to(self, turn: _Turn) -> "_Turn | None":
+        """The oldest turn that a new one no longer follows on; None if it follows on the newest."""
+        within = "session = ? AND number < ? "
+        newest = self._one(within + "ORDER BY number DESC", turn.session, turn.number)
+        if newest is None:
+            return None
+        stays, passed, is_part = self._line(turn)
+        transcript = history.conversation_of(self._ledger, newest.opened)[0]
+        may_move = self._event.agent.rewinds_into_new_file
+        moved = may_move and transcript not in ("", self._event.transcript)
+        if stays is None:
+            # A file that cannot be read tells nothing; only one that names another does.
+            is_known = moved and is_part and self._event.kind != PROMPT
+            return _UNKNOWN if is_known else None
+        if stays >= newest.number or not (moved or passed > stays):
+            return None
+        after = within + "AND number > ? "
+        values = (turn.session, turn.number, stays)
+        live = after + "AND undone IS NULL AND covered IS NULL ORDER BY number"
+        return self._one(live, *values) or self._one(after + "ORDER BY number", *values)
+
+    def _line(self, turn: _Turn) -> "tuple[int | None, int, bool]":
+        """The turn that one follows on, None if nobody can tell yet; the newest beside its line;
+        whether the file says that it goes on from a part of another one.
+
+        A prompt that is not in the file was never part of the conversation: what waited until
+        the agent was done, for instance. So only what is seen there counts as left.
+        """
+        known = self._event.agent.conversations
+        stays, passed, is_part = None, 0, False
+        if known is None:
+            return stays, passed, is_part
+        for kind, prompt in known.before(self._event.transcript, self._event.turn):
+            if kind == BEGINNING:
+                stays = 0
+                continue
+            if kind == ELSEWHERE:
+                is_part = True
+                continue
+            found = self.turn_of(prompt)
+            if found is None or found.number >= turn.number:
+                continue
+            if kind != PASSED:
+                return found.number, passed, is_part
+            passed = max(passed, found.number)
+            if stays is not None:
+                break
+        return stays, passed, is_part
+
+    def tree(self, turn: _Turn) -> "bytes | None":
+        """The files as they were before a turn."""
+        row = self._ledger.checkpoint(turn.before)
+        return row.tree if row is not None else None
+
+
+# -- interruptions ---------------------------------------------------------------------------
+
+
+class Interruption:
+    """A turn that was interrupted: when, in nanoseconds, and whether a tool ran then."""
+
+    __slots__ = ("at", "turn", "was_at_work")
+
+    def __init__(self, turn: str, at: int, *, was_at_work: bool) -> None:
+        self.turn = turn
+        self.at = at
+        self.was_at_work = was_at_work
+
+
+def find_interruptions(ledger: "Ledger", but: str = "") -> "list[Interruption]":
+    """The turns that still run by the log and were interrupted, except in one session."""
+    running = ledger.rows(_RUNNING, (but,))
+    return [found for row in running if (found := _interruption(ledger, *row)) is not None]
+
+
+def nanoseconds(seconds: "float | None") -> "int | None":
+    """A time of an agent as the log has it; None if there is none, or it cannot be one."""
+    return int(seconds * _SECOND) if seconds is not None and 0 <= seconds < _LATEST else None
+
+
+def _interruption(
+    ledger: "Ledger", id: str, opened: int, started: int, agent: str, session: str
+) -> "Interruption | None":
+    known = registry.find_agent(agent)
+    files = known.conversations if known is not None else None
+    transcript, prompt = history.conversation_of(ledger, opened) if files else ("", "")
+    if files is None or not transcript:
+        return None
+    at = nanoseconds(files.interrupted_at(transcript, ""))
+    if at is None:
+        return None
+    # Before the agent writes down a prompt, its conversation ends with what came before.
+    of = files.interrupted_prompt(transcript) if prompt else ""
+    if of and of != prompt:
+        is_own = _resumed_with(ledger, agent, session, of) == id
+    else:
+        is_own = bool(of) or at > started
+    if not is_own:
+        return None
+    return Interruption(id, at, was_at_work=files.was_at_work(transcript, ""))
+
+
+def _resumed_with(ledger: "Ledger", agent: str, session: str, prompt: str) -> str:
+    """The turn that went on with a prompt which no human wrote; empty if none did."""
+    event = ledger.requested(requests.named(agent, session, prompt, requests.GOES_ON))
+    return str((event.payload or {}).get("turn", "")) if event is not None else ""
