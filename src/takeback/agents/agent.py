@@ -186,18 +186,30 @@ ABOVE, PASSED, BEGINNING, ELSEWHERE = "above", "passed", "beginning", "elsewhere
 the file continues a part of another one, of which no more can be read."""
 
 
+UNREADABLE, UNKNOWN_FORMAT, UNKNOWN_AGENT = "unreadable", "unknown-format", "unknown-agent"
+NO_TRANSCRIPT, NO_ID, PROMPT_MISSING = "no-transcript", "no-id", "prompt-missing"
+PART_MISSING, TOO_MANY_PARTS = "part-missing", "too-many-parts"
+BEGINS_HERE, LATER_TURNS_STAY, UNWRITABLE = "begins-here", "later-turns-stay", "unwritable"
+"""Why a conversation cannot be trimmed: its file, its prompt, the turns around it, the copy."""
+
+
 class CannotTrimError(Exception):
-    """Why a conversation cannot be trimmed, in words that go on after `because`."""
+    """A conversation cannot be trimmed: one of the reasons above, and a fact that belongs to it."""
+
+    def __init__(self, reason: str, fact: str = "") -> None:
+        super().__init__(reason, fact)
+        self.reason = reason
+        self.fact = fact
 
 
 class TrimmedConversation:
     """A conversation up to some prompt: where its copy belongs, and the lines of it.
 
     `own_id` is what the agent will call it, `folder` where the agent worked, and `command` what
-    continues it there. `remarks` name what was repaired on the way.
+    continues it there. `repaired` tells that lines were missing in the middle.
     """
 
-    __slots__ = ("command", "folder", "lines", "own_id", "path", "remarks")
+    __slots__ = ("command", "folder", "lines", "own_id", "path", "repaired")
 
     def __init__(
         self,
@@ -207,14 +219,14 @@ class TrimmedConversation:
         *,
         folder: str,
         command: "tuple[str, ...]",
-        remarks: "tuple[str, ...]" = (),
+        repaired: bool = False,
     ) -> None:
         self.own_id = own_id
         self.path = path
         self.lines = lines
         self.folder = folder
         self.command = command
-        self.remarks = remarks
+        self.repaired = repaired
 
 
 class Conversations:

@@ -18,8 +18,11 @@ from takeback.agents.agent import (
     ABOVE,
     ASK,
     BEGINNING,
+    BEGINS_HERE,
     DENY,
     PASSED,
+    PROMPT_MISSING,
+    UNREADABLE,
     Agent,
     CannotTrimError,
     Conversations,
@@ -357,18 +360,16 @@ class ClaudeCodeConversations(Conversations):
         try:
             tree = _Tree(path)
         except OSError as problem:
-            why = problem.strerror or str(problem)
-            raise CannotTrimError(f"its file cannot be read: {why}") from None
+            raise CannotTrimError(UNREADABLE, problem.strerror or str(problem)) from None
         kept, end = tree.kept_before(prompt)
         own_id = _uuid4()
-        mended = len(tree.relinked)
         return TrimmedConversation(
             own_id,
             os.path.join(os.path.dirname(path), f"{own_id}.jsonl"),
             _copied(path, tree, kept, end, own_id),
             folder=tree.folder,
             command=("claude", "--resume", own_id),
-            remarks=("lines were missing in the middle",) if mended else (),
+            repaired=bool(tree.relinked),
         )
 
 
@@ -501,7 +502,7 @@ class _Tree:
         first = self._first(prompt)
         chain = list(self._up(first))
         if not any(node.kind in ("user", "assistant") for node in chain):
-            raise CannotTrimError("the conversation begins with this turn")
+            raise CannotTrimError(BEGINS_HERE)
         end = chain[0].number
         kept = {node.number for node in chain} | self._beside(chain, first)
         self.relinked = {number: to for number, to in self.relinked.items() if number in kept}
@@ -510,7 +511,7 @@ class _Tree:
     def _first(self, prompt: str) -> _Node:
         found = [node for node in self.nodes if node.prompt == prompt and not node.aside]
         if not prompt or not found:
-            raise CannotTrimError("its prompt is not in the file any more")
+            raise CannotTrimError(PROMPT_MISSING)
         return next((node for node in found if node.begins), found[0])
 
     def _up(self, node: _Node) -> "Iterator[_Node]":

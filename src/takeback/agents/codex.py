@@ -16,8 +16,15 @@ from takeback.agents import claude_code, transcripts
 from takeback.agents.agent import (
     ABOVE,
     BEGINNING,
+    BEGINS_HERE,
     ELSEWHERE,
+    NO_ID,
+    PART_MISSING,
     PASSED,
+    PROMPT_MISSING,
+    TOO_MANY_PARTS,
+    UNKNOWN_FORMAT,
+    UNREADABLE,
     Agent,
     CannotTrimError,
     Conversations,
@@ -198,13 +205,12 @@ class CodexConversations(Conversations):
     def trim(self, path: str, prompt: str) -> TrimmedConversation:
         """The conversation up to a turn, under a new id, in the folder of today."""
         if not path.endswith(".jsonl"):
-            raise CannotTrimError("its file is in a format that nobody here knows")
+            raise CannotTrimError(UNKNOWN_FORMAT)
         try:
             files = _Files(path)
             last = files.before(prompt)
         except OSError as problem:
-            why = problem.strerror or str(problem)
-            raise CannotTrimError(f"its file cannot be read: {why}") from None
+            raise CannotTrimError(UNREADABLE, problem.strerror or str(problem)) from None
         new = _uuid7()
         return TrimmedConversation(
             new,
@@ -315,15 +321,15 @@ class _Files:
                 return
             before = _file_of(path, base[0])
             if not before:
-                raise CannotTrimError("it goes on from another file, which is not there any more")
+                raise CannotTrimError(PART_MISSING)
             self.files.insert(0, (before, base[1]))
-        raise CannotTrimError("it is in too many files")
+        raise CannotTrimError(TOO_MANY_PARTS)
 
     def _look(self, path: str) -> "Base | None":
         """What the first line of a file tells."""
         line = transcripts.read(next(transcripts.forwards(path), b""))
         if line is None or _kind(line) != _META:
-            raise CannotTrimError("its file does not tell which conversation it is")
+            raise CannotTrimError(NO_ID)
         told = inner(line, "payload")
         self.names |= dict.fromkeys(filter(None, (text(told, name) for name in _OWN)))
         self.folder = self.folder or text(told, "cwd")
@@ -344,10 +350,10 @@ class _Files:
             turn = _turn(line)
             if turn and turn == prompt:
                 if not has_turn:
-                    raise CannotTrimError("the conversation begins with this turn")
+                    raise CannotTrimError(BEGINS_HERE)
                 return number
             has_turn = has_turn or bool(turn)
-        raise CannotTrimError("its prompt is not in the file any more")
+        raise CannotTrimError(PROMPT_MISSING)
 
     def copied(self, last: int, new: str) -> "Iterator[bytes]":
         """So many lines, as they stand but for the name of the conversation.

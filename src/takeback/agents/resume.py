@@ -7,7 +7,14 @@ import time
 
 import takeback.agents as registry
 from takeback.agents import requests
-from takeback.agents.agent import CannotTrimError
+from takeback.agents.agent import (
+    LATER_TURNS_STAY,
+    NO_TRANSCRIPT,
+    UNKNOWN_AGENT,
+    UNWRITABLE,
+    CannotTrimError,
+)
+from takeback.model import terms
 from takeback.model.safetext import shell_word
 from takeback.store import beside, events, history
 from takeback.store.events import NewEvent
@@ -17,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from takeback.agents.agent import Conversations, TrimmedConversation
+    from takeback.model.plan import Plan
     from takeback.store.ledger import Ledger
     from takeback.store.lock import Held
 
@@ -32,7 +40,7 @@ _SINCE = "t.before >= ?1 AND t.id <> ?2 AND t.number > ?3 ORDER BY t.number"
 
 
 class Resumed:
-    """What became of one conversation: a copy to go on with, or a `problem` in words.
+    """What became of one conversation: a copy to go on with, or a `problem` with its `fact`.
 
     `turn` is the first one that is not in the copy, `own_id` what the agent calls the copy.
     """
@@ -40,11 +48,12 @@ class Resumed:
     __slots__ = (
         "agent",
         "command",
+        "fact",
         "folder",
         "label",
         "own_id",
         "problem",
-        "remarks",
+        "repaired",
         "session",
         "transcript",
         "turn",
@@ -60,7 +69,8 @@ class Resumed:
         self.folder = ""
         self.command = ""
         self.problem = ""
-        self.remarks: tuple[str, ...] = ()
+        self.fact = ""
+        self.repaired = False
 
 
 class _Turn:
@@ -87,6 +97,20 @@ class _Turn:
         self.session_id = session_id
         self.agent = agent
         self.own_id = own_id
+
+
+def resume(
+    ledger: "Ledger",
+    held: "Callable[[], Held]",
+    plan: "Plan",
+    *,
+    restore: str = "",
+    in_the_middle: bool = False,
+) -> "list[Resumed]":
+    """Copies of the conversations that go with a plan, each as it was before."""
+    if plan.verb == terms.ROLLBACK:
+        return since_state(ledger, held, plan.target, plan.goal, restore=restore)
+    return before_turns(ledger, held, plan.turns, restore=restore, in_the_middle=in_the_middle)
 
 
 def before_turns(
@@ -154,13 +178,13 @@ def _resumed(
         trimmed = _trimmed(ledger, turn)
         beside.write_new(trimmed.path, trimmed.lines)
     except CannotTrimError as problem:
-        made.problem = str(problem)
+        made.problem, made.fact = problem.reason, problem.fact
         return made, None
     except OSError as problem:
-        made.problem = f"the copy cannot be written: {problem.strerror or problem}"
+        made.problem, made.fact = UNWRITABLE, problem.strerror or str(problem)
         return made, None
     made.own_id, made.transcript = trimmed.own_id, trimmed.path
-    made.folder, made.remarks = trimmed.folder, trimmed.remarks
+    made.folder, made.repaired = trimmed.folder, trimmed.repaired
     made.command = " ".join(map(shell_word, trimmed.command))
     return made, _copied(turn, trimmed, restore)
 
@@ -168,8 +192,7 @@ def _resumed(
 def _require_tail(ledger: "Ledger", turn: _Turn) -> None:
     ((stays,),) = ledger.rows(_STAYS, (turn.session, turn.number))
     if stays:
-        later = "a later turn of it stays" if stays == 1 else f"{stays} later turns of it stay"
-        raise CannotTrimError(f"{later}; the agent gets a note instead")
+        raise CannotTrimError(LATER_TURNS_STAY, str(stays))
 
 
 def _conversations_of(agent: str) -> "Conversations | None":
@@ -180,10 +203,10 @@ def _conversations_of(agent: str) -> "Conversations | None":
 def _trimmed(ledger: "Ledger", turn: _Turn) -> "TrimmedConversation":
     known = _conversations_of(turn.agent)
     if known is None:
-        raise CannotTrimError(f"nobody here knows how {turn.agent} keeps them")
+        raise CannotTrimError(UNKNOWN_AGENT)
     path, prompt = history.conversation_of(ledger, turn.opened)
     if not path.startswith("/") or not prompt:
-        raise CannotTrimError("the agent did not tell where it keeps it")
+        raise CannotTrimError(NO_TRANSCRIPT)
     return known.trim(path, prompt)
 
 

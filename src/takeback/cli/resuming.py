@@ -2,13 +2,14 @@
 
 import os
 
+from takeback.agents import agent as reasons
 from takeback.cli import planjson
 from takeback.cli.arguments import Option
 from takeback.cli.render import safe_line
 from takeback.errors import TakebackError, UsageError
+from takeback.model.counting import count
 from takeback.model.plan import called
 from takeback.model.safetext import shell_word
-from takeback.model.terms import ROLLBACK
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,6 +25,19 @@ OPTIONS = (
     Option(("--resume",), "also make a copy of the conversation as it was then, to go on with"),
     Option(("--only",), "take back only the `files`, or only the `conversation`", "WHAT"),
 )
+_WHY = {
+    reasons.UNREADABLE: "its file cannot be read: {fact}",
+    reasons.UNKNOWN_FORMAT: "its file has an unknown format",
+    reasons.UNKNOWN_AGENT: "Takeback does not know where {agent} keeps its conversations",
+    reasons.NO_TRANSCRIPT: "{agent} did not report where it keeps it",
+    reasons.NO_ID: "its file does not say which conversation it is",
+    reasons.PROMPT_MISSING: "its prompt is no longer in the file",
+    reasons.PART_MISSING: "it continues another file, which is gone",
+    reasons.TOO_MANY_PARTS: "it is spread over too many files",
+    reasons.BEGINS_HERE: "the conversation begins with this turn",
+    reasons.LATER_TURNS_STAY: "{fact} of it would stay; the agent gets a note instead",
+    reasons.UNWRITABLE: "the copy cannot be written: {fact}",
+}
 
 
 class Conversation:
@@ -56,14 +70,10 @@ class Conversation:
         """Make the copies that go with a plan; None if nobody wants any."""
         if not self._is_wanted:
             return None
-        from takeback.agents import resume
+        from takeback.agents.resume import resume
 
         ledger, held = self._project.ledger, self._project.held
-        if plan.verb == ROLLBACK:
-            return resume.since_state(ledger, held, plan.target, plan.goal, restore=restore)
-        return resume.before_turns(
-            ledger, held, plan.turns, restore=restore, in_the_middle=self.is_all
-        )
+        return resume(ledger, held, plan, restore=restore, in_the_middle=self.is_all)
 
 
 def trim(conversation: Conversation, plan: "Plan", screen: "Screen") -> int:
@@ -92,11 +102,18 @@ def in_words(made: "list[Resumed] | None", screen: "Screen") -> "list[str]":
 def _sentence(made: "Resumed", label: str) -> str:
     before = f"before {called(label, is_turn=True)}"
     if made.problem:
-        said = f"the conversation of {made.agent} cannot go on from {before}: {made.problem}"
+        said = f"the conversation of {made.agent} cannot go on from {before}: {_why(made)}"
         return safe_line(said)
-    mended = f" ({'; '.join(made.remarks)})" if made.remarks else ""
-    said = f"goes on with the conversation as it was {before}{mended}"
+    repaired = " (lines were missing in the middle)" if made.repaired else ""
+    said = f"goes on with the conversation as it was {before}{repaired}"
     return f"`{_where(made.folder)}{safe_line(made.command)}` {safe_line(said)}"
+
+
+def _why(made: "Resumed") -> str:
+    fact = made.fact
+    if made.problem == reasons.LATER_TURNS_STAY:
+        fact = count(int(fact), "later turn")
+    return _WHY[made.problem].format(fact=fact, agent=made.agent)
 
 
 def _where(folder: str) -> str:
@@ -118,7 +135,8 @@ def as_json(made: "list[Resumed] | None") -> "list[Json]":
             "folder": each.folder or None,
             "command": each.command or None,
             "problem": each.problem or None,
-            "remarks": list(each.remarks),
+            "why": _why(each) if each.problem else None,
+            "repaired": each.repaired,
         }
         for each in made or ()
     ]

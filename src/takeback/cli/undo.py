@@ -28,9 +28,9 @@ COMMAND = Command(
         "taken back without a question; for anything else you see first what would be done, and\n"
         "can choose. A checkpoint keeps everything as it was.\n"
         "\n"
-        "With --resume a copy of the agent's conversation is made, up to the turn before (Claude\n"
-        "Code, Codex), and the command that goes on with it is shown; the original stays. Without\n"
-        "it, the agent is told at its next prompt what was taken back."
+        "With --resume a copy of the agent's conversation is made, up to the turn before, and the\n"
+        "command that goes on with it is shown; the original stays. Without it, the agent is told\n"
+        "at its next prompt what was taken back."
     ),
     operands=("[TURN…]", "[-- PATH…]"),
     options=(*OPTIONS, *DECIDING, SHARED, OF_SESSION, *resuming.OPTIONS),
