@@ -296,6 +296,25 @@ def test_recorded_payloads_are_understood(path: Path) -> None:
         assert call.subagent == payload["agent_id"]
 
 
+@pytest.mark.parametrize(
+    ("name", "output", "code"),
+    [
+        ("claude-code-2.1.325/PostToolUse.Bash.json", "", 0),
+        ("claude-code-2.1.325/PostToolUseFailure.Bash.json", "Exit code 3\nfailing", 3),
+        ("codex-0.166.0/PostToolUse.Bash.json", "", None),
+        ("codex-0.166.0/PostToolUse.apply_patch.json", "Exit code: 0\nWall time: 0 seconds", 0),
+    ],
+)
+def test_what_a_tool_said_is_read(name: str, output: str, code: int | None) -> None:
+    """Output, exit code and mode of recorded payloads; the model where it is in them."""
+    payload = json.loads((PAYLOADS / name).read_text())
+    event = agent_of(payload).read(payload)
+    assert event.output.startswith(output)
+    assert event.exit_code == code
+    assert event.permission_mode == "bypassPermissions"
+    assert event.model == ("gpt-5.5" if event.agent.name == "codex" else "")
+
+
 def test_unknown_agents_are_let_through(project: takeback.Project) -> None:
     """Whoever nobody knows is answered with nothing, and changes nothing."""
     before = project.ledger.last_event()

@@ -201,7 +201,7 @@ def test_the_commands_of_others_are_not_ours(command: str) -> None:
 
 def test_every_event_that_we_hear_is_installed() -> None:
     """The events of each agent are those that its dialect knows, with a time limit each."""
-    assert tuple(WANTED) == tuple(claude_code.KINDS)
+    assert tuple(WANTED) == tuple(claude_code.AGENT.kinds)
     codexs = codex.AGENT.groups("x", "y")
     assert tuple(codexs) == tuple(codex.KINDS)
     assert all(0 < group["hooks"][0]["timeout"] <= 300 for group in WANTED.values())

@@ -52,7 +52,7 @@ class HookEvent:
     goes on; `task` is what the agent calls it. `took` is for how long the tool ran, in
     milliseconds, -1 if unknown; `received` is when the event came, in nanoseconds. `calls` are the
     ids of a batch, `refused` those that the user refused. `folder` is where the agent was started,
-    `cwd` where it is now.
+    `cwd` where it is now. `output` is what the tool said, as text; `exit_code` is None if unknown.
     """
 
     __slots__ = (
@@ -62,11 +62,15 @@ class HookEvent:
         "calls",
         "cwd",
         "delivery",
+        "exit_code",
         "failed",
         "folder",
         "given",
         "kind",
+        "model",
         "name",
+        "output",
+        "permission_mode",
         "prompt",
         "received",
         "refused",
@@ -95,8 +99,12 @@ class HookEvent:
         self.transcript = ""
         self.prompt = ""
         self.source = ""
+        self.model = ""
+        self.permission_mode = ""
         self.tool = ""
         self.given: Mapping[str, object] = {}
+        self.output = ""
+        self.exit_code: int | None = None
         self.failed = False
         self.background = False
         self.task = ""
@@ -156,6 +164,13 @@ def fields(payload: "Payload", name: str) -> "Payload":
     """A field that holds fields."""
     value = payload.get(name)
     return value if isinstance(value, dict) else {}
+
+
+def number_after(mark: str, output: str) -> "int | None":
+    """The number that follows a mark in the first line of an output; None if none does."""
+    line = output[:64].partition("\n")[0]
+    number = line.removeprefix(mark)
+    return int(number) if number != line and number.isascii() and number.isdigit() else None
 
 
 # -- answers ---------------------------------------------------------------------------------

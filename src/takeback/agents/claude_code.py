@@ -16,43 +16,29 @@ from takeback.agents import agent as kinds
 from takeback.agents import transcripts
 from takeback.agents.agent import (
     ABOVE,
-    ASK,
     BEGINNING,
     BEGINS_HERE,
-    DENY,
     PASSED,
     PROMPT_MISSING,
     UNREADABLE,
-    Agent,
     CannotTrimError,
     Conversations,
     HookEvent,
     TrimmedConversation,
     fields,
+    number_after,
     text,
 )
+from takeback.agents.claude_format import KINDS, ClaudeFormat
+from takeback.model import terms
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from takeback.agents.agent import Answer, Payload, Trial, Version
+    from takeback.agents.agent import Payload, Trial, Version
     from takeback.agents.transcripts import Line
-    from takeback.model.jsontext import Json
 
-KINDS = {
-    "SessionStart": kinds.SESSION_STARTS,
-    "UserPromptSubmit": kinds.PROMPT,
-    "PreToolUse": kinds.BEFORE_TOOL,
-    "PermissionRequest": kinds.ASKS,
-    "PostToolUse": kinds.AFTER_TOOL,
-    "PostToolUseFailure": kinds.AFTER_TOOL,
-    "PostToolBatch": kinds.BATCH_OVER,
-    "Stop": kinds.STOPS,
-    "StopFailure": kinds.FAILS,
-    "SubagentStop": kinds.SUBAGENT_STOPS,
-    "SessionEnd": kinds.SESSION_ENDS,
-}
 READERS = (
     "Read", "Glob", "Grep", "LS", "NotebookRead", "LSP", "ToolSearch", "WebFetch", "WebSearch",
     "TodoRead", "TodoWrite", "AskUserQuestion", "ExitPlanMode", "BashOutput", "TaskOutput",
@@ -74,8 +60,7 @@ _LONGEST = 1 << 33
 _REFUSED = "The user doesn't want to proceed with this tool use."
 _NOTIFICATION = "<task-notification>"
 _NO_HUMAN = ("system", "loop_wakeup", "schedule_wakeup", "poll_event")
-_TAKES_CONTEXT = ("UserPromptSubmit", "SessionStart", "PreToolUse", "PostToolUse")
-_BLOCKS = ("UserPromptSubmit", "Stop", "SubagentStop")
+_EXIT_CODE = "Exit code "
 _INTERRUPTED = "[Request interrupted by user"
 _LONGEST_MARK = 100
 _OF_COMMAND = "<local-command-"
@@ -84,7 +69,7 @@ _OF_ONE_FILE = ("queue-operation", "last-prompt", "file-history-snapshot", "file
 """Kinds of lines that mean nothing in a copy: what waits, where it ended, backups of its own."""
 
 
-class ClaudeCode(Agent):
+class ClaudeCode(ClaudeFormat):
     """Known by the names of its events; unlike Codex it sends no `turn_id`."""
 
     name = "claude-code"
@@ -106,34 +91,18 @@ class ClaudeCode(Agent):
 
     def read(self, payload: "Payload") -> HookEvent:
         """One event."""
-        event = read_common(self, payload)
+        event = super().read(payload)
         event.turn = text(payload, "prompt_id")
         event.failed = event.name == "PostToolUseFailure"
         if event.kind == kinds.PROMPT:
             _read_prompt(event, payload)
         elif event.kind == kinds.AFTER_TOOL:
-            _read_response(event, fields(payload, "tool_response"))
+            _read_response(event, payload)
             took = payload.get("duration_ms")
             event.took = int(took) if isinstance(took, int | float) and 0 <= took < _LONGEST else -1
         elif event.kind == kinds.BATCH_OVER:
             _read_batch(event, payload.get("tool_calls"))
         return event
-
-    def can_deny(self, event: HookEvent) -> bool:
-        """Before something happens: a prompt, a tool, a stop."""
-        return event.name in (*_BLOCKS, "PreToolUse", "PermissionRequest")
-
-    def can_ask(self, event: HookEvent) -> bool:
-        """In its permission dialog."""
-        return event.name in ("PreToolUse", "PermissionRequest")
-
-    def answer(self, event: HookEvent, answer: "Answer") -> "dict[str, Json]":
-        """Context for the model where the event takes some, a verdict, and a line for the user.
-
-        To allow is to say nothing: an explicit `allow` would skip the user's own permission rules.
-        What is held is asked: `defer` stops the tool in print mode only.
-        """
-        return answer_as_claude(self, event, answer)
 
     # -- settings --------------------------------------------------------------------------
 
@@ -163,74 +132,10 @@ class ClaudeCode(Agent):
             return []
         return ["`disableAllHooks` is set in these settings: Claude Code runs no hook while it is"]
 
-    def trial(self, kind: str, trial: "Trial") -> "Payload | None":
+    def trial(self, kind: str, trial: "Trial") -> "dict[str, object]":
         """As recorded; the first event has no prompt yet."""
-        own = {"prompt_id": "trial-turn"} if kind != kinds.SESSION_STARTS else {}
-        response = {"stdout": "", "stderr": "", "interrupted": False}
-        return trial_as_claude(self, kind, trial, own, "trial.jsonl", response)
-
-
-def read_common(agent: Agent, payload: "Payload") -> HookEvent:
-    """What Claude Code's payloads and those modelled on them have in common."""
-    name = text(payload, "hook_event_name")
-    event = HookEvent(agent, name, agent.kinds.get(name, kinds.OTHER))
-    event.session = text(payload, "session_id")
-    event.cwd = text(payload, "cwd")
-    event.transcript = text(payload, "transcript_path")
-    event.prompt = text(payload, "prompt")
-    event.source = text(payload, "source", "reason")
-    event.tool = text(payload, "tool_name")
-    event.given = fields(payload, "tool_input")
-    event.call = text(payload, "tool_use_id")
-    event.subagent = text(payload, "agent_id")
-    return event
-
-
-def answer_as_claude(agent: Agent, event: HookEvent, answer: "Answer") -> "dict[str, Json]":
-    """An answer in the words of Claude Code, with a verdict that the agent understands."""
-    out: dict[str, Json] = {"systemMessage": answer.to_user} if answer.to_user else {}
-    own: dict[str, Json] = {}
-    # Neither a denial without a reason nor an empty one is accepted.
-    why = answer.to_agent or answer.to_user or answer.reason or "Takeback"
-    verdict = agent.understood(event, answer.verdict)
-    if verdict in (ASK, DENY) and event.name == "PreToolUse":
-        own = {"permissionDecision": verdict, "permissionDecisionReason": why}
-    elif verdict == DENY and event.name == "PermissionRequest":
-        own = {"decision": {"behavior": "deny", "message": why}}
-    elif verdict == DENY:
-        out |= {"decision": "block", "reason": why}
-    elif answer.to_agent and event.name in _TAKES_CONTEXT:
-        own = {"additionalContext": answer.to_agent}
-    return {**out, "hookSpecificOutput": {"hookEventName": event.name, **own}} if own else out
-
-
-def trial_as_claude(
-    agent: Agent,
-    kind: str,
-    trial: "Trial",
-    own: "dict[str, str]",
-    transcript: str,
-    response: object,
-) -> "Payload | None":
-    """The payload of an event in the words of Claude Code."""
-    shell = {"tool_name": "Bash", "tool_input": {"command": trial.command}, "tool_use_id": "trial"}
-    more: dict[str, dict[str, object]] = {
-        kinds.SESSION_STARTS: {"source": "startup"},
-        kinds.PROMPT: {"prompt": trial.prompt},
-        kinds.BEFORE_TOOL: {**shell},
-        kinds.AFTER_TOOL: {**shell, "tool_response": response},
-        kinds.STOPS: {"stop_hook_active": False},
-        kinds.SESSION_ENDS: {"reason": "other"},
-    }
-    return {
-        "session_id": "trial",
-        "transcript_path": f"{trial.home}/{transcript}",
-        "cwd": trial.folder,
-        "hook_event_name": agent.event_of(kind),
-        "permission_mode": "default",
-        **own,
-        **more[kind],
-    }
+        own = {"prompt_id": "trial"} if kind != kinds.SESSION_STARTS else {}
+        return {**super().trial(kind, trial), **own}
 
 
 def _read_prompt(event: HookEvent, payload: "Payload") -> None:
@@ -249,8 +154,14 @@ def _read_batch(event: HookEvent, made: object) -> None:
     event.refused = tuple(text(each, "tool_use_id") for each in no)
 
 
-def _read_response(event: HookEvent, response: "Payload") -> None:
-    """A shell or a sub-agent that goes on in the background."""
+def _read_response(event: HookEvent, payload: "Payload") -> None:
+    """What a tool said, and whether a shell or a sub-agent goes on in the background."""
+    response = fields(payload, "tool_response")
+    event.output = text(payload, "error", "tool_response") or "\n".join(
+        filter(None, (text(response, "stdout"), text(response, "stderr")))
+    )
+    if event.tool_kind == terms.SHELL:
+        event.exit_code = number_after(_EXIT_CODE, event.output) if event.failed else 0
     event.task = text(response, "backgroundTaskId", "agentId")
     event.background = "backgroundTaskId" in response or response.get("isAsync") is True
 

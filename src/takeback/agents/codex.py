@@ -12,7 +12,7 @@ id at the end of another file's name, and up to where that one counts. Older ver
 import os
 import time
 
-from takeback.agents import claude_code, transcripts
+from takeback.agents import claude_format, transcripts
 from takeback.agents.agent import (
     ABOVE,
     BEGINNING,
@@ -25,12 +25,13 @@ from takeback.agents.agent import (
     TOO_MANY_PARTS,
     UNKNOWN_FORMAT,
     UNREADABLE,
-    Agent,
     CannotTrimError,
     Conversations,
     TrimmedConversation,
+    number_after,
     text,
 )
+from takeback.agents.claude_format import ClaudeFormat
 from takeback.agents.transcripts import inner
 from takeback.model import jsontext
 
@@ -39,18 +40,18 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from typing import Any
 
-    from takeback.agents.agent import Answer, HookEvent, Payload, Trial
+    from takeback.agents.agent import HookEvent, Payload, Trial
     from takeback.agents.transcripts import Line
-    from takeback.model.jsontext import Json
 
     Base = tuple[str, int]
 
-KINDS = {name: claude_code.KINDS[name] for name in (
+KINDS = {name: claude_format.KINDS[name] for name in (
     "SessionStart", "UserPromptSubmit", "PreToolUse", "PermissionRequest", "PostToolUse", "Stop",
     "SubagentStop", "SessionEnd",
 )}  # fmt: skip
 _EVENTS = (*KINDS, "PreCompact", "PostCompact", "SubagentStart")
 _ROLLOUT = "/rollout-"
+_EXIT_CODE = "Exit code: "
 _BEGINS = ("task_started", "turn_started", "turn_context")
 _ENDS = ("task_complete", "turn_complete")
 _ABORTED = "turn_aborted"
@@ -64,7 +65,7 @@ _MOST_FILES = 100
 """How often one can go back in one conversation before nobody follows any more."""
 
 
-class Codex(Agent):
+class Codex(ClaudeFormat):
     """It runs no hook that the user did not trust, and knows each by the hash of its settings."""
 
     name = "codex"
@@ -95,21 +96,15 @@ class Codex(Agent):
 
     def read(self, payload: "Payload") -> "HookEvent":
         """One event."""
-        event = claude_code.read_common(self, payload)
+        event = super().read(payload)
         event.turn = text(payload, "turn_id")
+        event.output = text(payload, "tool_response")
+        event.exit_code = number_after(_EXIT_CODE, event.output)
         return event
-
-    def can_deny(self, event: "HookEvent") -> bool:
-        """As Claude Code."""
-        return claude_code.AGENT.can_deny(event)
 
     def can_ask(self, event: "HookEvent") -> bool:
         """Its own dialog can stay; it takes `ask` for an error, and runs the tool then."""
         return event.name == "PermissionRequest"
-
-    def answer(self, event: "HookEvent", answer: "Answer") -> "dict[str, Json]":
-        """As Claude Code."""
-        return claude_code.answer_as_claude(self, event, answer)
 
     # -- settings --------------------------------------------------------------------------
 
@@ -138,10 +133,11 @@ class Codex(Agent):
             return []
         return ["Codex does not seem to trust them yet, and leaves them out: open `/hooks` in it"]
 
-    def trial(self, kind: str, trial: "Trial") -> "Payload | None":
+    def trial(self, kind: str, trial: "Trial") -> "dict[str, object]":
         """As recorded."""
-        own = {"turn_id": "trial-turn", "model": "trial"}
-        return claude_code.trial_as_claude(self, kind, trial, own, "rollout-trial.jsonl", "")
+        own = {"turn_id": "trial", "model": "trial"}
+        rollout = f"{trial.home}/rollout-trial.jsonl"
+        return {**super().trial(kind, trial), **own, "transcript_path": rollout}
 
 
 def _trusted_hash(event: str, group: "Any") -> str:  # noqa: ANN401 -- JSON
