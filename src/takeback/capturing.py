@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from takeback.ports import Progress
     from takeback.recording import Recorder
     from takeback.store.home import Home, Root
-    from takeback.store.objects import Objects
+    from takeback.store.objects import ObjectStore
     from takeback.takingback import Restorer
 
 
@@ -68,7 +68,7 @@ class Capturing(Looking):
             self._glances.settle()
 
     @property
-    def objects(self) -> "Objects":
+    def objects(self) -> "ObjectStore":
         """What the project's packs hold; only with the lock held."""
         return self._store.objects
 

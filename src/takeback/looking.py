@@ -201,7 +201,7 @@ class Looking:
         ledger = self._store.ledger
         with FailingAs(TakebackError, _UNREADABLE):
             return Usage(
-                packs=len(set(ledger.packs().values())),
+                packs=len(ledger.packs()),
                 objects=self._store.packs_size(),
                 ledger=stores.size_of(ledger.path) + stores.size_of(ledger.path + b"-wal"),
                 index=stores.size_of(self._store.index_path),

@@ -41,18 +41,21 @@ class Progress(Protocol):
 class ObjectTaker(Protocol):
     """Who takes objects that are in memory."""
 
-    def add(self, kind: int, data: bytes, /) -> "tuple[bytes, int]":
-        """Take an object; return its id and the number of its pack."""
+    def add(self, kind: int, data: bytes, /) -> bytes:
+        """Take an object; return its id."""
 
 
 class ObjectWriter(ObjectTaker, Protocol):
     """Who takes the objects of a state: a pack, or one that only looks and keeps nothing."""
 
-    def add_hashed(self, oid: bytes, kind: int, data: bytes, /) -> int:
-        """Take an object whose id is known; return the number of its pack."""
+    def contains(self, oid: bytes, /) -> bool:
+        """Whether an object need not be given any more."""
 
-    def add_known(self, oid: bytes, kind: int, size: int, compressed: bytes, /) -> int:
-        """Take an object that was hashed and compressed; return the number of its pack."""
+    def add_hashed(self, oid: bytes, kind: int, data: bytes, /) -> None:
+        """Take an object whose id is known."""
 
-    def add_large(self, size: int, chunks: "Iterable[bytes]", /) -> "tuple[bytes, int]":
-        """Take a blob piece by piece; return its id and the number of its pack."""
+    def add_known(self, oid: bytes, kind: int, size: int, compressed: bytes, /) -> None:
+        """Take an object that was hashed and compressed."""
+
+    def add_large(self, size: int, chunks: "Iterable[bytes]", /) -> bytes:
+        """Take a blob piece by piece; return its id."""

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from takeback.store.history import SessionRow
     from takeback.store.ledger import Ledger
     from takeback.store.lock import Held
-    from takeback.store.objects import Objects
+    from takeback.store.objects import ObjectStore
 
     class Host(Protocol):
         """What recording needs of a project."""
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
             """The project's ledger."""
 
         @property
-        def objects(self) -> Objects:
+        def objects(self) -> ObjectStore:
             """What the project's packs hold."""
 
         def held(self) -> Held:

@@ -273,8 +273,7 @@ class Restorer(SafePoints):
         try:
             stored = {}
             for path, text in texts.items():
-                oid, number = writer.add(BLOB, text.content)
-                stored[path] = text.stored(oid, number)
+                stored[path] = text.stored(writer.add(BLOB, text.content))
             said: dict[str, Json] = {"packs": pack_facts(writer.finish())}
             self._ledger.record(NewEvent(events.TEXTS_MERGED, said, at))
         except BaseException:

@@ -15,7 +15,7 @@ SIDES = st.tuples(LINES, LINES, LINES)
 
 def entry(kind: int = REGULAR, mode: int = 0o644, size: int = 3, reason: int = 0) -> Entry:
     """An entry of some kind."""
-    return Entry(b"", kind | mode, reason, size, NO_HASH, 0, 0, NO_OBJECT)
+    return Entry(b"", kind | mode, reason, size, NO_HASH, 0, NO_OBJECT)
 
 
 def marked(sides: tuple[list[bytes], list[bytes], list[bytes]]) -> bytes:

@@ -10,7 +10,7 @@ from takeback.model.plan import Conflict, Plan, PlannedChange, Remark
 from takeback.model.tree import NO_HASH, NO_OBJECT, REGULAR, Entry
 
 KEYS = ["up", "down", "pgup", "pgdn", "home", "end", " ", "enter", "q", "tab", "?", "x", "M", "S"]
-FILE = Entry(b"", REGULAR | 0o644, 0, 1, NO_HASH, 0, 0, NO_OBJECT)
+FILE = Entry(b"", REGULAR | 0o644, 0, 1, NO_HASH, 0, NO_OBJECT)
 
 
 def text(path: bytes) -> Conflict:

@@ -16,7 +16,7 @@ from takeback.engine import compare
 from takeback.errors import UnknownReferenceError, UsageError
 from takeback.model import reasons
 from takeback.model.difference import Difference
-from takeback.store.objects import Objects
+from takeback.store.objects import ObjectStore
 
 VERBS = {"folder": "mkdir", "link": "link", "file": "create"}
 NAMES = st.sampled_from([b"a", b"b", b"d", b"d/a", b"d/e", b"d/e/f", b"a/x", b"\xff\n", b"d/\xe9"])
@@ -260,13 +260,13 @@ def test_equal_folders_are_not_read(
     (tree / "7" / "file").write_text("changed\n")
     project.checkpoint()
     read: list[bytes] = []
-    whole = Objects.manifest
+    whole = ObjectStore.manifest
 
-    def counted(self: Objects, oid: bytes, number: int, strong: bytes) -> object:
+    def counted(self: ObjectStore, oid: bytes, strong: bytes) -> object:
         read.append(oid)
-        return whole(self, oid, number, strong)
+        return whole(self, oid, strong)
 
-    monkeypatch.setattr(Objects, "manifest", counted)
+    monkeypatch.setattr(ObjectStore, "manifest", counted)
     assert found(project, "@~1", "@") == {b"7/file": "write"}
     assert len(read) == 4
 

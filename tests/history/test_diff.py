@@ -589,8 +589,8 @@ def test_a_screen_without_colour_gets_plain_lines(monkeypatch: pytest.MonkeyPatc
     """Long replaced blocks are not compared word by word."""
     monkeypatch.setattr(diff, "_WORDS_UP_TO", 10)
     monkeypatch.setattr(Screen, "style", lambda _self, text, *names: f"<{'+'.join(names)}>{text}")
-    entry = Entry(b"a", REGULAR | 0o644, 0, 9, b"1" * 32, 0, 0, NO_OBJECT)
-    other = Entry(b"a", REGULAR | 0o644, 0, 9, b"2" * 32, 0, 0, NO_OBJECT)
+    entry = Entry(b"a", REGULAR | 0o644, 0, 9, b"1" * 32, 0, NO_OBJECT)
+    other = Entry(b"a", REGULAR | 0o644, 0, 9, b"2" * 32, 0, NO_OBJECT)
     shown = unified.Shown(Difference(b"a", "write", entry, other), (b"a long line\n", b"a line\n"))
     said = list(diff._for_people(shown.diff(), Screen()))
     assert said[-2:] == ["<red>-a long line", "<green>+a line"]

@@ -50,7 +50,7 @@ TO_STORE = frozenset(
     takeback.engine.attribution takeback.engine.deltas takeback.engine.describe
     takeback.engine.reading takeback.engine.windows takeback.model.history
     takeback.store.content takeback.store.deflate takeback.store.gitobjects
-    takeback.store.packindex takeback.store.packwrite takeback.store.view
+    takeback.store.objects takeback.store.packindex takeback.store.packwrite takeback.store.view
     """.split()
 )
 """Needed only when there is something new to store."""

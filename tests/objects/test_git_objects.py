@@ -68,9 +68,9 @@ def git(tmp_path: Path) -> Git:
 
 def write_tree(git: Git, entries: list[tuple[int, bytes, bytes]]) -> bytes:
     """Put a tree with the given (mode, name in the tree, content) into the repository."""
-    writer = PackWriter(git.packs, first_number=1)
-    rows = [(mode, name, writer.add(BLOB, content)[0]) for mode, name, content in entries]
-    tree, _ = writer.add(TREE, gitobjects.encode_tree(rows))
+    writer = PackWriter(git.packs)
+    rows = [(mode, name, writer.add(BLOB, content)) for mode, name, content in entries]
+    tree = writer.add(TREE, gitobjects.encode_tree(rows))
     writer.finish()
     return tree
 
@@ -105,10 +105,10 @@ def test_tree_is_gits(git: Git) -> None:
 
 def test_commits_make_a_history(git: Git) -> None:
     """Git shows our commits as a history, and a strict check has nothing to say."""
-    writer = PackWriter(git.packs, first_number=1)
-    tree, _ = writer.add(TREE, b"")
-    first, _ = writer.add(COMMIT, gitobjects.encode_commit(tree, [], -5, b"one\0two"))
-    last, _ = writer.add(
+    writer = PackWriter(git.packs)
+    tree = writer.add(TREE, b"")
+    first = writer.add(COMMIT, gitobjects.encode_commit(tree, [], -5, b"one\0two"))
+    last = writer.add(
         COMMIT, gitobjects.encode_commit(tree, [first], 86400, "zwölf\n\nmore\n\n".encode())
     )
     writer.finish()
@@ -140,8 +140,8 @@ def test_git_accepts_every_nasty_name(git: Git, mode: int) -> None:
 
 def test_git_accepts_folders_with_nasty_names(git: Git) -> None:
     """The same names are good for folders."""
-    writer = PackWriter(git.packs, first_number=1)
-    empty, _ = writer.add(TREE, b"")
+    writer = PackWriter(git.packs)
+    empty = writer.add(TREE, b"")
     rows = [(gitobjects.MODE_TREE, gitobjects.escape_name(raw), empty) for raw in NASTY_NAMES]
     writer.add(TREE, gitobjects.encode_tree(rows))
     writer.finish()

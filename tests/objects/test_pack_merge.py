@@ -14,9 +14,9 @@ import pytest
 from takeback.errors import DamagedStoreError
 from takeback.store import fsops
 from takeback.store.gitobjects import BLOB, COMMIT, TREE, encode_commit, encode_tree, object_id
-from takeback.store.packmerge import Merged, Piece, merge
+from takeback.store.packmerge import Piece, merge
 from takeback.store.packread import PackFile
-from takeback.store.packwrite import PackWriter
+from takeback.store.packwrite import PackWriter, SealedPack
 from takeback.store.repacking import DEEPEST
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
@@ -70,23 +70,23 @@ class History:
         self.contents: dict[bytes, bytes] = {}
         self.pieces: list[Piece] = []
         for turn in range(packs):
-            writer = PackWriter(directory, first_number=turn + 1)
+            writer = PackWriter(directory)
             added = []
             for number, lines in enumerate(texts):
                 if turn == 0 or chance.random() < 0.5:
                     lines[chance.randrange(len(lines))] = b"changed %d\n" % chance.randrange(10**9)
                     data = b"".join(lines)
-                    oid, _ = writer.add(BLOB, data)
+                    oid = writer.add(BLOB, data)
                     self.contents[oid] = data
                     added.append((oid, b"file %d" % number))
             for pack in writer.finish():
                 self.pieces += [Piece(oid, pack.name, series) for oid, series in added]
 
 
-def assert_holds(directory: bytes, merged: Merged, contents: dict[bytes, bytes]) -> None:
+def assert_holds(directory: bytes, merged: list[SealedPack], contents: dict[bytes, bytes]) -> None:
     """The new packs are sound and hold exactly these objects."""
     found: set[bytes] = set()
-    for sealed in merged.packs:
+    for sealed in merged:
         with PackFile(os.path.join(directory, sealed.name)) as pack:
             assert pack.check() == []
             assert pack.index_problem() == ""
@@ -99,9 +99,9 @@ def assert_holds(directory: bytes, merged: Merged, contents: dict[bytes, bytes])
     assert found == set(contents)
 
 
-def remove_sources(directory: bytes, history: History, merged: Merged) -> None:
+def remove_sources(directory: bytes, history: History, merged: list[SealedPack]) -> None:
     """Remove what was merged."""
-    kept = {pack.name for pack in merged.packs}
+    kept = {pack.name for pack in merged}
     for name in {piece.source for piece in history.pieces} - kept:
         os.unlink(os.path.join(directory, name) + b".pack")
         os.unlink(os.path.join(directory, name) + b".idx")
@@ -110,13 +110,12 @@ def remove_sources(directory: bytes, history: History, merged: Merged) -> None:
 def test_everything_wanted_is_in_the_new_pack(packs: bytes, tmp_path: Path) -> None:
     """All pieces are read from the new pack, and git checks and reads it without the old ones."""
     history = History(packs)
-    merged = merge(packs, history.pieces, first_number=31)
-    assert [pack.number for pack in merged.packs] == [31]
-    assert merged.places == {piece.source: 31 for piece in history.pieces}
+    merged = merge(packs, history.pieces)
+    assert len(merged) == 1
     remove_sources(packs, history, merged)
     assert_holds(packs, merged, history.contents)
     run_git(tmp_path, "fsck", "--strict", "--no-dangling")
-    index = os.path.join(packs, merged.packs[0].name) + b".idx"
+    index = os.path.join(packs, merged[0].name) + b".idx"
     run_git(tmp_path, "verify-pack", "-v", os.fsdecode(index))
     told = run_git(tmp_path, "cat-file", "--batch-all-objects", "--batch-check")
     assert sorted(told.splitlines()) == sorted(
@@ -124,10 +123,10 @@ def test_everything_wanted_is_in_the_new_pack(packs: bytes, tmp_path: Path) -> N
     )
 
 
-def chain_lengths(repository: Path, directory: bytes, merged: Merged) -> dict[str, int]:
+def chain_lengths(repository: Path, directory: bytes, merged: list[SealedPack]) -> dict[str, int]:
     """How many deltas each object of the new packs rests on, as git sees it."""
     found: dict[str, int] = {}
-    for pack in merged.packs:
+    for pack in merged:
         index = os.fsdecode(os.path.join(directory, pack.name) + b".idx")
         for line in run_git(repository, "verify-pack", "-v", index).decode().splitlines():
             parts = line.split()
@@ -139,17 +138,17 @@ def chain_lengths(repository: Path, directory: bytes, merged: Merged) -> dict[st
 def test_versions_become_deltas(packs: bytes, tmp_path: Path) -> None:
     """All versions of a file but the first are deltas, and take a small part of the space."""
     history = History(packs)
-    merged = merge(packs, history.pieces, first_number=31)
+    merged = merge(packs, history.pieces)
     remove_sources(packs, history, merged)
     assert len(chain_lengths(tmp_path, packs, merged)) == len(history.pieces) - 6
     before = sum(len(zlib.compress(data, 1)) for data in history.contents.values())
-    assert merged.packs[0].size < before / 4
+    assert merged[0].size < before / 4
 
 
 def test_chains_end(packs: bytes, tmp_path: Path) -> None:
     """However many versions there are, none rests on more than a few deltas, and all are small."""
     history = History(packs, files=1, packs=200)
-    merged = merge(packs, history.pieces, first_number=201)
+    merged = merge(packs, history.pieces)
     remove_sources(packs, history, merged)
     lengths = chain_lengths(tmp_path, packs, merged)
     assert max(lengths.values()) == DEEPEST
@@ -160,25 +159,25 @@ def test_chains_end(packs: bytes, tmp_path: Path) -> None:
 def test_merging_goes_on_where_it_ended(packs: bytes, tmp_path: Path) -> None:
     """Merged packs and new ones, merged again and again, stay small and lose nothing."""
     history = History(packs, packs=60)
-    merged = merge(packs, history.pieces, first_number=100)
-    whole = merged.packs[0].size
-    for name in (merged.packs[0].name + b".pack", merged.packs[0].name + b".idx"):
+    merged = merge(packs, history.pieces)
+    whole = merged[0].size
+    for name in (merged[0].name + b".pack", merged[0].name + b".idx"):
         os.unlink(os.path.join(packs, name))
     sources = list(dict.fromkeys(piece.source for piece in history.pieces))
     done: list[Piece] = []
     for start in range(0, len(sources), 13):
         chosen = set(sources[start : start + 13])
         fresh = [piece for piece in history.pieces if piece.source in chosen]
-        merged = merge(packs, done + fresh, first_number=100 + start)
-        assert len(merged.packs) == 1
+        merged = merge(packs, done + fresh)
+        assert len(merged) == 1
         for name in {piece.source for piece in done + fresh}:
             os.unlink(os.path.join(packs, name) + b".pack")
             os.unlink(os.path.join(packs, name) + b".idx")
-        name = merged.packs[0].name
+        name = merged[0].name
         done = [Piece(piece.oid, name, piece.series) for piece in done + fresh]
     assert_holds(packs, merged, history.contents)
     run_git(tmp_path, "fsck", "--strict", "--no-dangling")
-    assert merged.packs[0].size < whole * 1.1
+    assert merged[0].size < whole * 1.1
     assert max(chain_lengths(tmp_path, packs, merged).values()) <= DEEPEST
 
 
@@ -186,37 +185,37 @@ def test_merging_goes_on_where_it_ended(packs: bytes, tmp_path: Path) -> None:
 def test_versions_can_be_left_behind(packs: bytes, tmp_path: Path, seed: int) -> None:
     """Whatever is left out of a merged pack, the rest is whole, and the rest only."""
     history = History(packs, files=3, packs=50)
-    first = merge(packs, history.pieces, first_number=100)
+    first = merge(packs, history.pieces)
     remove_sources(packs, history, first)
     chance = random.Random(seed)
     kept = [
-        Piece(piece.oid, first.packs[0].name, piece.series)
+        Piece(piece.oid, first[0].name, piece.series)
         for piece in history.pieces
         if chance.random() < 0.5
     ]
     if seed % 2:
         chance.shuffle(kept)
-    second = merge(packs, kept, first_number=101)
+    second = merge(packs, kept)
     for suffix in (b".pack", b".idx"):
-        os.unlink(os.path.join(packs, first.packs[0].name) + suffix)
+        os.unlink(os.path.join(packs, first[0].name) + suffix)
     assert_holds(packs, second, {piece.oid: history.contents[piece.oid] for piece in kept})
     run_git(tmp_path, "fsck", "--strict", "--no-dangling")
 
 
 def test_kinds_and_sizes_that_do_not_fit_are_left_alone(packs: bytes, tmp_path: Path) -> None:
     """Large blobs, links, trees and commits in one series, and empty ones, come through."""
-    writer = PackWriter(packs, first_number=1)
+    writer = PackWriter(packs)
     big = random.Random(1).randbytes(1 << 20)
     blobs = [b"", b"x", big, big + b"!", b"text\n" * 500_000, b"text\n" * 400_000, b"y" * 3000]
-    oids = [writer.add(BLOB, data)[0] for data in blobs]
+    oids = [writer.add(BLOB, data) for data in blobs]
     rows = [(0o100644, b"f%d" % number, oid) for number, oid in enumerate(oids)]
     trees = [encode_tree(rows[:count]) for count in range(1, 8)]
-    ids = [writer.add(TREE, data)[0] for data in trees]
+    ids = [writer.add(TREE, data) for data in trees]
     commits = [encode_commit(tree, [], 1_700_000_000, b"one") for tree in ids]
-    ids += [writer.add(COMMIT, data)[0] for data in commits]
+    ids += [writer.add(COMMIT, data) for data in commits]
     mixed = [oid for group in zip(oids, ids[:7], ids[7:], strict=True) for oid in group]
     pieces = [Piece(oid, pack.name, b"one") for pack in writer.finish() for oid in mixed]
-    (sealed,) = merge(packs, pieces, first_number=2).packs
+    (sealed,) = merge(packs, pieces)
     os.unlink(os.path.join(packs, pieces[0].source) + b".pack")
     os.unlink(os.path.join(packs, pieces[0].source) + b".idx")
     run_git(tmp_path, "fsck", "--strict", "--no-dangling")
@@ -226,40 +225,36 @@ def test_kinds_and_sizes_that_do_not_fit_are_left_alone(packs: bytes, tmp_path: 
             assert pack.read(oid)[1] == data
 
 
-def test_pieces_of_one_source_stay_together(packs: bytes) -> None:
-    """With a small limit there are several new packs, each source in the one that it is told."""
+def test_many_bytes_become_several_packs(packs: bytes) -> None:
+    """With a small limit there are several new packs, and each object is in one of them."""
     history = History(packs)
-    merged = merge(packs, history.pieces, first_number=31, limit=10_000)
-    assert [pack.number for pack in merged.packs] == list(range(31, 31 + len(merged.packs)))
-    assert len(merged.packs) > 2
-    names = {pack.number: pack.name for pack in merged.packs}
-    for piece in history.pieces:
-        with PackFile(os.path.join(packs, names[merged.places[piece.source]])) as pack:
-            assert pack.read(piece.oid) == (BLOB, history.contents[piece.oid])
+    merged = merge(packs, history.pieces, limit=10_000)
+    assert len(merged) > 2
+    assert_holds(packs, merged, history.contents)
 
 
 def test_what_is_not_wanted_is_left_behind(packs: bytes) -> None:
     """Only the pieces asked for are copied."""
     history = History(packs)
     pieces = history.pieces[::3]
-    merged = merge(packs, pieces, first_number=31)
+    merged = merge(packs, pieces)
     assert_holds(packs, merged, {piece.oid: history.contents[piece.oid] for piece in pieces})
 
 
 def test_nothing_to_merge_writes_nothing(packs: bytes) -> None:
     """Without pieces there is no pack."""
-    merged = merge(packs, [], first_number=1)
-    assert (merged.packs, merged.places) == ([], {})
+    merged = merge(packs, [])
+    assert merged == []
     assert os.listdir(packs) == []
 
 
 def test_merging_what_is_merged_gives_it_again(packs: bytes) -> None:
     """A merge of the merged pack alone and in the same order has the same name and stays whole."""
     history = History(packs)
-    first = merge(packs, history.pieces, first_number=31)
-    again = [Piece(piece.oid, first.packs[0].name, piece.series) for piece in history.pieces]
-    second = merge(packs, again, first_number=32)
-    assert second.packs[0].name == first.packs[0].name
+    first = merge(packs, history.pieces)
+    again = [Piece(piece.oid, first[0].name, piece.series) for piece in history.pieces]
+    second = merge(packs, again)
+    assert second[0].name == first[0].name
     assert_holds(packs, second, history.contents)
 
 
@@ -277,7 +272,7 @@ def test_damage_is_not_merged(packs: bytes) -> None:
     path.write_bytes(data)
     before = sorted(os.listdir(packs))
     with pytest.raises(DamagedStoreError):
-        merge(packs, history.pieces, first_number=31)
+        merge(packs, history.pieces)
     assert sorted(os.listdir(packs)) == before
 
 
@@ -290,7 +285,7 @@ def test_a_source_without_the_object_is_damage(packs: bytes) -> None:
         Piece(history.pieces[0].oid, b"pack-gone", b""),
     ):
         with pytest.raises(DamagedStoreError):
-            merge(packs, [piece], first_number=31)
+            merge(packs, [piece])
 
 
 def test_an_error_at_any_step_leaves_nothing(packs: bytes, hook: Listen) -> None:
@@ -299,8 +294,8 @@ def test_an_error_at_any_step_leaves_nothing(packs: bytes, hook: Listen) -> None
     before = sorted(os.listdir(packs))
     steps: list[str] = []
     hook(steps.append)
-    merged = merge(packs, history.pieces, first_number=31, limit=5_000)
-    assert len(merged.packs) > 1
+    merged = merge(packs, history.pieces, limit=5_000)
+    assert len(merged) > 1
     assert set(steps) == {"create", "write", "fsync", "rename"}
     for name in set(os.listdir(packs)) - set(before):
         os.unlink(os.path.join(packs, name))
@@ -313,7 +308,7 @@ def test_an_error_at_any_step_leaves_nothing(packs: bytes, hook: Listen) -> None
 
         hook(fail)
         with pytest.raises(OSError, match="no space"):
-            merge(packs, history.pieces, first_number=31, limit=5_000)
+            merge(packs, history.pieces, limit=5_000)
         assert sorted(os.listdir(packs)) == before
 
 
@@ -330,4 +325,4 @@ def test_a_name_means_a_whole_pack(packs: bytes, hook: Listen) -> None:
                     assert pack.check() == []
 
     hook(look)
-    merge(packs, history.pieces, first_number=31, limit=5_000)
+    merge(packs, history.pieces, limit=5_000)

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from takeback.errors import DamagedStoreError
 from takeback.store import deflate, fsops, gitobjects, packindex
-from takeback.store.gitobjects import BLOB, COMMIT, TREE
+from takeback.store.gitobjects import BLOB, COMMIT, TREE, object_id
 from takeback.store.packread import PackFile
 from takeback.store.packwrite import PackWriter, SizeMismatchError
 
@@ -77,7 +77,7 @@ def some_objects(count: int = 40, seed: int = 1) -> list[bytes]:
 
 def write_pack(directory: bytes, contents: list[bytes]) -> bytes:
     """Write blobs into one pack; return its path without suffix."""
-    writer = PackWriter(directory, first_number=1)
+    writer = PackWriter(directory)
     for content in contents:
         writer.add(BLOB, content)
     (pack,) = writer.finish()
@@ -103,15 +103,15 @@ def path_of(base: bytes, suffix: str) -> Path:
 
 def test_git_accepts_our_packs(packs: bytes, tmp_path: Path) -> None:
     """Git checks, verifies and reads every object of packs that we wrote."""
-    writer = PackWriter(packs, first_number=1, limit=50_000)
-    expected = {writer.add(BLOB, data)[0]: (b"blob", data) for data in some_objects()}
+    writer = PackWriter(packs, limit=50_000)
+    expected = {writer.add(BLOB, data): (b"blob", data) for data in some_objects()}
     large = b"large" * 100_000
-    expected[writer.add_large(len(large), iter([large[:7], large[7:]]))[0]] = (b"blob", large)
+    expected[writer.add_large(len(large), iter([large[:7], large[7:]]))] = (b"blob", large)
     rows = [(gitobjects.MODE_FILE, b"f%d" % n, oid) for n, oid in enumerate(expected)]
     tree = gitobjects.encode_tree(rows)
-    tree_id, _ = writer.add(TREE, tree)
+    tree_id = writer.add(TREE, tree)
     commit = gitobjects.encode_commit(tree_id, [], 1_700_000_000, b"a checkpoint")
-    expected[writer.add(COMMIT, commit)[0]] = (b"commit", commit)
+    expected[writer.add(COMMIT, commit)] = (b"commit", commit)
     expected[tree_id] = (b"tree", tree)
     sealed = writer.finish()
     assert len(sealed) > 2
@@ -141,45 +141,40 @@ def test_index_is_gits(packs: bytes, tmp_path: Path) -> None:
 
 def test_nothing_added_writes_nothing(packs: bytes) -> None:
     """A writer that got no object leaves no file."""
-    assert PackWriter(packs, first_number=1).finish() == []
+    assert PackWriter(packs).finish() == []
     assert os.listdir(packs) == []
 
 
 def test_an_object_is_stored_once(packs: bytes) -> None:
-    """The same object again, by whatever way it comes, has the same place and no second copy."""
-    writer = PackWriter(packs, first_number=7)
-    oid, number = writer.add(BLOB, b"twice")
-    assert writer.add(BLOB, b"twice") == (oid, number)
-    assert writer.add_known(oid, BLOB, 5, zlib.compress(b"twice")) == number
-    assert writer.add_large(5, [b"tw", b"ice"]) == (oid, number)
+    """The same object again, by whatever way it comes, has no second copy."""
+    writer = PackWriter(packs)
+    oid = writer.add(BLOB, b"twice")
+    assert writer.add(BLOB, b"twice") == oid
+    writer.add_known(oid, BLOB, 5, zlib.compress(b"twice"))
+    assert writer.add_large(5, [b"tw", b"ice"]) == oid
     assert writer.contains(oid)
     assert not writer.contains(bytes(20))
-    assert [(pack.number, pack.objects) for pack in writer.finish()] == [(7, 1)]
-    assert len(os.listdir(packs)) == 2
+    assert [pack.objects for pack in writer.finish()] == [1]
+    assert len(os.listdir(packs)) == 3
 
 
-def test_numbers_say_where_objects_are(packs: bytes) -> None:
-    """Every object is in the pack whose number its adding returned, also between large ones."""
-    writer = PackWriter(packs, first_number=3, limit=2_000)
-    places: dict[bytes, int] = {}
-    for turn in range(12):
-        data = random.Random(turn).randbytes(700)
-        places.update([writer.add(BLOB, data), writer.add_large(700, [data[::-1]])])
-    sealed = writer.finish()
-    assert [pack.number for pack in sealed] == list(range(3, 3 + len(sealed)))
-    for pack in sealed:
-        with PackFile(os.path.join(packs, pack.name)) as file:
-            assert set(file.objects()) == {
-                o for o, number in places.items() if number == pack.number
-            }
+def test_what_the_store_holds_is_not_written_again(packs: bytes) -> None:
+    """Neither a small object nor a large one, also if that is known only once it was read."""
+    held = {object_id(BLOB, b"small"), object_id(BLOB, b"large")}
+    writer = PackWriter(packs, held.__contains__)
+    assert writer.add(BLOB, b"small") == object_id(BLOB, b"small")
+    assert writer.add_large(5, [b"la", b"rge"]) == object_id(BLOB, b"large")
+    assert writer.is_empty()
+    assert writer.finish() == []
+    assert os.listdir(packs) == []
 
 
 def test_known_objects_are_taken_as_they_are(packs: bytes) -> None:
     """An object compressed elsewhere, at any level, is read back whole."""
-    writer = PackWriter(packs, first_number=1)
+    writer = PackWriter(packs)
     data = b"known " * 99
     oid = gitobjects.object_id(BLOB, data)
-    assert writer.add_known(oid, BLOB, len(data), zlib.compress(data, 9)) == 1
+    writer.add_known(oid, BLOB, len(data), zlib.compress(data, 9))
     (pack,) = writer.finish()
     assert PackFile(os.path.join(packs, pack.name)).read(oid) == (BLOB, data)
 
@@ -202,11 +197,11 @@ def test_a_torn_file_leaves_nothing(packs: bytes) -> None:
         yield b"x" * MEBIBYTE
         raise InterruptedError
 
-    writer = PackWriter(packs, first_number=1)
+    writer = PackWriter(packs)
     with pytest.raises(InterruptedError):
         writer.add_large(2 * MEBIBYTE, torn())
     assert os.listdir(packs) == []
-    assert writer.add(BLOB, b"after")[1] == 1
+    writer.add(BLOB, b"after")
     assert len(writer.finish()) == 1
 
 
@@ -214,7 +209,7 @@ def test_a_torn_file_leaves_nothing(packs: bytes) -> None:
 def test_a_wrong_size_is_an_error(packs: bytes, chunks: list[bytes]) -> None:
     """A large file that is shorter or longer than announced is not stored."""
     with pytest.raises(SizeMismatchError):
-        PackWriter(packs, first_number=1).add_large(8, chunks)
+        PackWriter(packs).add_large(8, chunks)
     assert os.listdir(packs) == []
 
 
@@ -224,7 +219,7 @@ def test_a_pack_from_a_crashed_run_is_replaced(packs: bytes) -> None:
     base = write_pack(packs, contents)
     path_of(base, ".pack").write_bytes(b"ruined")
     Path(os.fsdecode(packs), f"tmp-{os.getpid()}-0").write_bytes(b"litter")
-    writer = PackWriter(packs, first_number=2)
+    writer = PackWriter(packs)
     for content in contents:
         writer.add(BLOB, content)
     writer.finish()
@@ -234,10 +229,10 @@ def test_a_pack_from_a_crashed_run_is_replaced(packs: bytes) -> None:
 
 def test_abort_removes_everything(packs: bytes) -> None:
     """Aborting removes sealed packs as well as what is only buffered, and may be repeated."""
-    writer = PackWriter(packs, first_number=1, limit=1_000)
+    writer = PackWriter(packs, limit=1_000)
     for data in some_objects():
         writer.add(BLOB, data)
-    oid, _ = writer.add_large(4, [b"last"])
+    oid = writer.add_large(4, [b"last"])
     assert os.listdir(packs) != []
     writer.abort()
     writer.abort()
@@ -248,7 +243,7 @@ def test_abort_removes_everything(packs: bytes) -> None:
 
 def write_everything(packs: bytes) -> None:
     """Write two packs, a large blob among them; abort on any error."""
-    writer = PackWriter(packs, first_number=1, limit=20_000)
+    writer = PackWriter(packs, limit=20_000)
     try:
         for data in some_objects():
             writer.add(BLOB, data)
@@ -298,8 +293,8 @@ def test_a_name_means_a_whole_pack(packs: bytes, hook: Listen) -> None:
 
 def test_a_failed_seal_can_be_tried_again(packs: bytes, hook: Listen) -> None:
     """After a failure the writer has lost nothing: finishing later stores every object."""
-    writer = PackWriter(packs, first_number=1)
-    oids = [writer.add(BLOB, data)[0] for data in some_objects()]
+    writer = PackWriter(packs)
+    oids = [writer.add(BLOB, data) for data in some_objects()]
     for failing in ("write", "fsync", "rename"):
 
         def fail(step: str, failing: str = failing) -> None:
@@ -432,11 +427,11 @@ def test_packs_of_git_can_be_read(tmp_path: Path) -> None:
 
 def test_check_tells_of_every_object(packs: bytes) -> None:
     """The callback gets each id once, with its kind, and SHA-256 of the content for blobs."""
-    writer = PackWriter(packs, first_number=1)
-    tree, _ = writer.add(TREE, b"")
+    writer = PackWriter(packs)
+    tree = writer.add(TREE, b"")
     expected: dict[bytes, tuple[int, bytes | None]] = {tree: (TREE, None)}
     for data in some_objects():
-        expected[writer.add(BLOB, data)[0]] = (BLOB, hashlib.sha256(data).digest())
+        expected[writer.add(BLOB, data)] = (BLOB, hashlib.sha256(data).digest())
     (pack,) = writer.finish()
     heard: list[tuple[bytes, tuple[int, bytes | None]]] = []
     with PackFile(os.path.join(packs, pack.name)) as file:
@@ -448,8 +443,8 @@ def test_check_tells_of_every_object(packs: bytes) -> None:
 def test_large_objects_come_in_pieces(packs: bytes) -> None:
     """A stream has the announced size, pieces of at most 1 MiB, and the right bytes."""
     data = bytes(3 * MEBIBYTE) + random.Random(5).randbytes(2 * MEBIBYTE) + b"end"
-    writer = PackWriter(packs, first_number=1)
-    oid, _ = writer.add_large(len(data), [data])
+    writer = PackWriter(packs)
+    oid = writer.add_large(len(data), [data])
     (sealed,) = writer.finish()
     with PackFile(os.path.join(packs, sealed.name)) as pack:
         kind, size, pieces = pack.stream(oid)
@@ -728,8 +723,8 @@ def peak(): return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 folder, mebibytes = os.fsencode(sys.argv[1]), int(sys.argv[2])
 chunk = os.urandom(1 << 16) + bytes(15 << 16)
 def store(count):
-    writer = PackWriter(folder, first_number=1)
-    oid, _ = writer.add_large(count << 20, (chunk for _ in range(count)))
+    writer = PackWriter(folder)
+    oid = writer.add_large(count << 20, (chunk for _ in range(count)))
     (sealed,) = writer.finish()
     base = os.path.join(folder, sealed.name)
     with PackFile(base) as pack:

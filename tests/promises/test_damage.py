@@ -100,7 +100,7 @@ def _made_by_agent(project: Project) -> str:
 
 def _packs(home: Path) -> tuple[str, ...]:
     db = sqlite3.connect(next(home.glob("projects/*/ledger.db")))
-    names = [name for (name,) in db.execute("SELECT name FROM packs ORDER BY number")]
+    names = [name for (name,) in db.execute("SELECT name FROM packs ORDER BY event, name")]
     db.close()
     return tuple(names)
 

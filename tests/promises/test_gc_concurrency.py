@@ -18,7 +18,7 @@ from takeback.engine.ordering import Order
 from takeback.engine.reach import Reach
 from takeback.errors import BusyError, DecisionNeededError, NoLongerKeptError, TakebackError
 from takeback.project import Project
-from takeback.store.objects import Objects
+from takeback.store.ledger import Ledger
 
 ROUNDS = 200 if FULL else 30
 """How many turns each agent makes."""
@@ -184,8 +184,7 @@ def _without_a_look_at_what_came_since(patch: pytest.MonkeyPatch) -> None:
 
 
 def _without_asking_again_for_packs(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Objects, "_names_now", lambda _self: {})
-    patch.setattr(Objects, "_others", lambda *_: iter(()))
+    patch.setattr(Ledger, "packs_now", lambda _self: [])
 
 
 def test_content_that_was_garbage_is_copied_when_somebody_needs_it_again(
@@ -255,12 +254,11 @@ def _read_over_a_merge(tree: Path, home: Path) -> str:
             made.append(project.checkpoint())
         objects = project._store.reader()
         rows = [project.ledger.with_prefix(each.id)[0] for each in made[-3:]]
-        for row in rows:
-            objects._names[row.pack] = str(project.ledger.pack_name(row.pack))
+        objects.refresh()
         tidy(other, full=True)
         try:
             for row in rows:
-                objects.manifest(row.root, row.pack, row.tree)
+                objects.manifest(row.root, row.tree)
         except TakebackError as problem:
             return str(problem)
         finally:

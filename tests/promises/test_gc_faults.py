@@ -83,7 +83,7 @@ def _removes_before_the_commit(patch: pytest.MonkeyPatch) -> None:
     def eager(directory: bytes, pieces: object, **options: object) -> object:
         wanted = list(pieces)  # type: ignore[call-overload]
         made = merge(directory, wanted, **options)  # type: ignore[arg-type]
-        for name in {piece.source for piece in wanted} - {pack.name for pack in made.packs}:
+        for name in {piece.source for piece in wanted} - {pack.name for pack in made}:
             fsops.unlink(directory + b"/" + name + b".pack")
         return made
 

@@ -20,7 +20,7 @@ from takeback.model.difference import Difference
 from takeback.model.swap import Op
 from takeback.store import descent, fsops, journal, stage, states
 from takeback.store.lock import Lock
-from takeback.store.objects import Objects
+from takeback.store.objects import ObjectStore
 from takeback.store.restoring import Restoring
 from takeback.store.stage import Stage
 from takeback.takingback import Restorer
@@ -265,8 +265,8 @@ def _objects_are_not_verified(patch: pytest.MonkeyPatch) -> None:
         except Exception:
             return b"?"
 
-    content = Objects.content
-    patch.setattr(Objects, "content", unchecked)
+    content = ObjectStore.content
+    patch.setattr(ObjectStore, "content", unchecked)
 
 
 SABOTAGE = (

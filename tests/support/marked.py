@@ -18,6 +18,7 @@ from takeback.store import events, eventtext
 from takeback.store.events import NewEvent
 from takeback.store.packmerge import Piece, merge
 from takeback.store.packread import PackFile
+from takeback.store.packwrite import discard_pack
 from takeback.store.rows import pack_facts
 
 MARK = "mArK-7f3a91c2-Qx"
@@ -55,7 +56,7 @@ def plant(tree: Path, home: Path) -> dict[str, str]:
         (tree / "shared").write_text(f"content {MARK}\n")
         ids["end"] = project.checkpoint("end").id
         _events(project, gone)
-        ids["packs"] = " ".join(project.ledger.packs().values())
+        ids["packs"] = " ".join(project.ledger.packs())
         _merge_packs(project)
         (tree / "plain").write_text("three\n")
         ids["last"] = project.checkpoint(f"in the log of the database {MARK}").id
@@ -83,11 +84,11 @@ def _events(project: takeback.Project, gone: str) -> None:
         for kind in (events.SAVES_RESCUED, events.TEXTS_MERGED):
             writer = store.pack_writer()
             data = f"{kind} {MARK}\n".encode()
-            oid, number = writer.add_large(len(data), [data])
+            oid = writer.add_large(len(data), [data])
             save = [f"save-{MARK}", 0o100644, len(data), hashlib.sha256(data).hexdigest()]
             said: dict[str, object] = {"restore": "k" * 12, "packs": pack_facts(writer.finish())}
             if kind == events.SAVES_RESCUED:
-                said["saves"] = [[*save, oid.hex(), number]]
+                said["saves"] = [[*save, oid.hex()]]
             project.ledger.record(NewEvent(kind, said, now))  # type: ignore[arg-type]
         ((row,),) = project.ledger.rows("SELECT number FROM checkpoints WHERE id = ?", (gone,))
         trimmed = NewEvent(events.HISTORY_TRIMMED, {"checkpoints": [[row, row]]}, now)
@@ -102,18 +103,16 @@ def _merge_packs(project: takeback.Project) -> None:
     with project.held():
         packs = store.ledger.packs()
         pieces = []
-        for name in dict.fromkeys(packs.values()):
+        for name in packs:
             with PackFile(store.packs_dir + b"/" + name.encode()) as pack:
                 pieces += [Piece(oid, name.encode(), b"one") for oid in pack.objects()]
-        merged = merge(store.packs_dir, pieces, first_number=store.ledger.next_pack())
-        moved = [[number, merged.places[name.encode()]] for number, name in packs.items()]
-        said = {"packs": pack_facts(merged.packs), "moved": moved, "dropped": []}
-        fact = NewEvent(events.PACKS_MERGED, said, time.time_ns())
+        merged = merge(store.packs_dir, pieces)
+        said: dict[str, object] = {"packs": pack_facts(merged), "dropped": [*packs]}
+        fact = NewEvent(events.PACKS_MERGED, said, time.time_ns())  # type: ignore[arg-type]
         store.ledger.record(fact)
         store.objects.close()
-        for name in set(packs.values()):
-            for suffix in (b".pack", b".idx"):
-                os.unlink(store.packs_dir + b"/" + name.encode() + suffix)
+        for name in packs:
+            discard_pack(store.packs_dir + b"/" + name.encode())
 
 
 def _leftovers(tree: Path, store: Path) -> None:

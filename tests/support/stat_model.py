@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from takeback.store import layout
 from takeback.store.layout import CHANGED, ENTRY, GONE, RACY, RECORD, SAME
 
-Header = tuple[int, int, int, int, int, int, int, int, int, bytes, bytes, int, bytes, int]
-Fields = tuple[int, int, int, int, int, int, int, int, bytes, bytes]
+Header = tuple[int, int, int, int, int, int, int, int, int, bytes, bytes, bytes, int]
+Fields = tuple[int, int, int, int, int, int, int, bytes, bytes]
 Entry = tuple[bytes, os.stat_result, int]
 Report = tuple[int, int, tuple[int, ...], list[int]]
 
@@ -30,13 +30,13 @@ def header_of(st: os.stat_result, depth: int, flags: int = 0) -> Header:
     """The header of a directory, without lengths."""
     stamps = (_clamped(st.st_mtime_ns), _clamped(st.st_ctime_ns))
     named = (st.st_dev & (1 << 64) - 1, st.st_ino)
-    return (0, depth, 0, 0, flags, *stamps, *named, bytes(32), bytes(20), 0, bytes(20), st.st_mode)
+    return (0, depth, 0, 0, flags, *stamps, *named, bytes(32), bytes(20), bytes(20), st.st_mode)
 
 
 def entry_of(st: os.stat_result, flags: int = 0) -> Fields:
     """An entry of a directory, without the length of its name."""
     stamps = (_clamped(st.st_mtime_ns), _clamped(st.st_ctime_ns))
-    return (st.st_ino, st.st_size, *stamps, st.st_mode, flags, 0, 0, bytes(32), bytes(20))
+    return (st.st_ino, st.st_size, *stamps, st.st_mode, flags, 0, bytes(32), bytes(20))
 
 
 def pack_record(header: Header, name: bytes, entries: Iterable[tuple[Fields, bytes]]) -> bytes:

@@ -95,8 +95,7 @@ def test_it_is_captured_before_the_edit(desk: Desk) -> None:
         (row,) = another.ledger.rows("SELECT path, before, after FROM outside")
         assert row[0] == os.fsencode(file)
         assert row[2] is None
-        oid, number = json.loads(row[1])[4], json.loads(row[1])[6]
-        kind, data = another.objects.pack_with(bytes.fromhex(oid), number).read(bytes.fromhex(oid))
+        kind, data = another.objects.read(bytes.fromhex(json.loads(row[1])[4]))
     assert data == TEXT
     assert event.payload is not None
     assert event.payload["when"] == "before"

@@ -233,7 +233,7 @@ def test_neighbours_that_are_kept_do_not_need_each_other(years: Years) -> None:
     assert years.wrong() == []
     assert years.complaints() == []
     years.gc(days=1, turns=3, full=True)
-    assert years.git("fsck", "--strict", "--full") == ""
+    assert years.git("fsck", "--strict", "--full", "--no-dangling") == ""
 
 
 def test_only_what_is_there_can_be_kept(years: Years) -> None:
@@ -501,7 +501,7 @@ def test_git_finds_nothing_wrong_with_the_view(years: Years) -> None:
         assert years.complaints() == []
         assert years.git("gc", "--auto") == ""
         kept = [line for line in years.git("for-each-ref").splitlines() if "/kept/" in line]
-        assert len(kept) == 2 * len(years.project.kept())
+        assert len(kept) == len(years.project.kept())
         assert len(years.git("log", "--oneline").splitlines()) <= len(years.kept())
         assert years.git("rev-list", "--all", "--objects").count("\n") > 20
 
@@ -515,7 +515,7 @@ def test_the_view_is_mended_after_git_packed_its_refs(years: Years) -> None:
     years.project.release(years.turns[2].id)
     years.days(4)
     years.gc(days=1, turns=3, full=True)
-    assert years.git("fsck", "--strict", "--full") == ""
+    assert years.git("fsck", "--strict", "--full", "--no-dangling") == ""
     assert years.wrong() == []
 
 
@@ -627,8 +627,8 @@ def test_rescued_saves_are_kept_as_long_as_their_restore(years: Years) -> None:
     store = years.project._store
     with years.project.held():
         writer = store.pack_writer()
-        oid, number = writer.add(BLOB, data)
-        save = ["saved", 0o100644, len(data), hashlib.sha256(data).hexdigest(), oid.hex(), number]
+        oid = writer.add(BLOB, data)
+        save = ["saved", 0o100644, len(data), hashlib.sha256(data).hexdigest(), oid.hex()]
         packs = pack_facts(writer.finish())
         said = {"restore": report.id, "saves": [save], "packs": packs}
         store.ledger.record(NewEvent(events.SAVES_RESCUED, said, time.time_ns()))  # type: ignore[arg-type]
@@ -751,7 +751,7 @@ def test_it_runs_by_itself_behind_the_scenes(tree: Path, home: Path) -> None:
         "    for number in range(60):\n"
         "        with agent.turn('x'):\n"
         "            open('file', 'w').write(str(number))\n"
-        "print(len(set(project.ledger.packs().values())))\n"
+        "print(len(project.ledger.packs()))\n"
     )
     done = subprocess.run(
         [sys.executable, "-I", "-c", program],
@@ -765,7 +765,7 @@ def test_it_runs_by_itself_behind_the_scenes(tree: Path, home: Path) -> None:
     assert done.stderr == ""
     with takeback.open(tree, home=home) as project:
         end = time.monotonic() + 60
-        while len(set(project.ledger.packs().values())) > 20 and time.monotonic() < end:
+        while len(project.ledger.packs()) > 20 and time.monotonic() < end:
             pass
-        assert len(set(project.ledger.packs().values())) <= 20
+        assert len(project.ledger.packs()) <= 20
         assert project.verify().ok

@@ -357,7 +357,7 @@ def test_a_look_that_fails_is_taken_again(
     watched.begin()
     (watched.tree / "d/e/a").write_text("written before a failure")
     with monkeypatch.context() as broken:
-        broken.setattr(watched.project._store, "pack_writer", lambda: 1 / 0)
+        broken.setattr(watched.project._store, "pack_writer", lambda _: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             watched.look()
     watched.require_same()

@@ -34,9 +34,6 @@ if TYPE_CHECKING:
     from takeback.store.statcache import StatCache
     from takeback.store.store import Store
 
-_MANY = 64
-"""With more files than this to read, it pays to know which objects are stored already."""
-
 
 def take(store: "Store", cache: "StatCache", request: "Request") -> Checkpoint:
     """Make a checkpoint of the tree as it is, or name the newest one if it holds just that."""
@@ -65,7 +62,6 @@ class _Capture:
         self._previous = None if self._incremental else _previous(store, newest)
         self._clock = fsclock.read(store.clock_path, request.device)
         self._scan = self._new_scan()
-        self._known = request.finish.known if request.finish is not None else None
         self._pieces: Pieces | None = None
         if not self._incremental:
             cache.forget()
@@ -88,7 +84,7 @@ class _Capture:
         if root is None and self._newest is not None:
             return self._name_again(self._newest)
         assert root is not None, "a scan of everything always finds the root"
-        writer = self._store.pack_writer()
+        writer = self._store.pack_writer(self._holds)
         self._store.ledger.commit_sent = False
         try:
             return self._capture(root, writer)
@@ -136,13 +132,13 @@ class _Capture:
         for path, mode in self._request.modes.items():
             _set_mode(root, path, mode)
         stored = self._previous.stored() if self._previous else {}
-        manifests = describe(root, writer, self._clock, stored)
+        describe(root, writer, self._clock, stored)
         newest = self._newest
         sound = self._previous is None or not self._previous.damaged
         if newest is not None and newest.tree == root.strong and sound:
             self._remember_same(root, newest, writer)
             return self._name_again(newest)
-        row = self._commit(root, writer, manifests)
+        row = self._commit(root, writer)
         self._follow(root, row)
         return self._as_value(row, new=True)
 
@@ -151,37 +147,34 @@ class _Capture:
     def _read(self, writer: "PackWriter") -> None:
         from takeback.engine.reading import Reading
 
-        pending = self._scan.pending
-        if self._previous is not None:
-            self._known = self._previous.objects()
-        elif self._known is None and len(pending) > _MANY:
-            self._known = records.objects(self._cache.records)
+        # Restored files are stored already, and all are that a scan without a stat cache finds.
+        is_new = self._incremental and self._request.finish is None
         reading = Reading(
             self._scan,
             writer,
             self._clock,
-            self._number_of,
-            knows_some=bool(self._known),
+            knows_some=self._newest is not None and not is_new,
             alone=self._request.rehash,
         )
-        total = len(pending)
+        total = len(self._scan.pending)
         reading.run(lambda done: self._request.tell("reading", done, total))
 
-    def _number_of(self, oid: bytes) -> int:
-        number = self._known.get(oid, 0) if self._known is not None else 0
-        if not number or not self._request.rehash or self._previous is None:
-            return number
-        if self._store.objects.is_sound(oid, number):
-            return number
+    def _holds(self, oid: bytes) -> bool:
+        """Whether an object need not be stored again."""
+        objects, previous = self._store.objects, self._previous
+        if not objects.holds(oid):
+            return False
+        if previous is None or not (self._request.rehash or previous.damaged):
+            return True
+        if objects.is_sound(oid):
+            return True
         # The file is still there, so what was damaged is stored again.
-        self._previous.damaged = True
-        return 0
+        previous.damaged = True
+        return False
 
     # -- commit ----------------------------------------------------------------------------
 
-    def _commit(
-        self, root: "Folder", writer: "PackWriter", manifests: "list[bytes]"
-    ) -> CheckpointRow:
+    def _commit(self, root: "Folder", writer: "PackWriter") -> CheckpointRow:
         from takeback.store import view
 
         request, newest = self._request, self._newest
@@ -190,8 +183,6 @@ class _Capture:
         message = title.encode("utf-8", "replace").replace(b"\0", b" ")
         above = newest.view if newest else None
         commit = view.add_commit(writer, root.view, above, seconds, message)
-        keep_above = newest.keep if newest else None
-        keep = view.add_manifest_commit(writer, manifests, keep_above, seconds)
         entries, found = self._count_entries(root), self._deltas(root)
         row = CheckpointRow(
             number=0,
@@ -199,9 +190,7 @@ class _Capture:
             event=0,
             tree=root.strong,
             root=root.oid,
-            pack=root.number,
             view=commit,
-            keep=keep,
             created=request.at,
             label=request.label,
             entries=entries,

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from takeback.model.jsontext import Json
     from takeback.model.tree import Entry
     from takeback.store.ledger import Ledger
-    from takeback.store.objects import Objects
+    from takeback.store.objects import ObjectStore
     from takeback.store.rows import CheckpointRow
 
     Lines = tuple[int, int] | None
@@ -74,7 +74,7 @@ class Run:
         self.is_restored = False
 
 
-def of_turn(ledger: "Ledger", objects: "Objects", turn: int) -> "Json":
+def of_turn(ledger: "Ledger", objects: "ObjectStore", turn: int) -> "Json":
     """The changes as the end of a turn tells them: [path, verb, added, removed, how, origin?]."""
     folding = _Folding(ledger, Trees(objects), turn)
     told: dict[bytes, list[Any]] = {}

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from typing import Protocol, Self
 
     from takeback.store.ledger import Ledger
-    from takeback.store.objects import Objects
+    from takeback.store.objects import ObjectStore
     from takeback.store.rows import CheckpointRow
 
     class State(Protocol):
@@ -47,7 +47,7 @@ class Saved:
 
     __slots__ = ("_objects", "_reading", "_row")
 
-    def __init__(self, objects: "Objects", row: "CheckpointRow", ledger: "Ledger") -> None:
+    def __init__(self, objects: "ObjectStore", row: "CheckpointRow", ledger: "Ledger") -> None:
         self._objects = objects
         self._row = row
         self._reading = Reading(ledger, row)
@@ -55,13 +55,13 @@ class Saved:
     def root(self) -> Manifest:
         """The folder at the top."""
         with self._reading:
-            return self._objects.manifest(self._row.root, self._row.pack, self._row.tree)
+            return self._objects.manifest(self._row.root, self._row.tree)
 
     def manifest(self, path: bytes, entry: Entry) -> Manifest:
         """The captured folder `entry` at `path`."""
         del path
         with self._reading:
-            return self._objects.manifest(entry.oid, entry.number, entry.strong)
+            return self._objects.manifest(entry.oid, entry.strong)
 
     def content(self, path: bytes, entry: Entry) -> "bytes | None":
         """What a file that fits in memory holds, or a link's target."""

@@ -87,7 +87,7 @@ class InRecords:
         """The entries of the record at an offset."""
         assert isinstance(key, int)
         found = layout.unpack_record(self._known, key)[2]
-        return {name: (fields[4], fields[5] & ~layout.RACY, fields[8]) for fields, name in found}
+        return {name: (fields[4], fields[5] & ~layout.RACY, fields[7]) for fields, name in found}
 
     def below(self, key: "Key", name: bytes) -> "Key | None":
         """The record of a subfolder."""

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from takeback.store.folders import Folder
     from takeback.store.fsclock import FsClock
 
-    Stored = dict[bytes, tuple[bytes, int]]
+    Stored = dict[bytes, bytes]
 
 
 def everything(root: "Folder") -> "list[Folder]":
@@ -25,27 +25,21 @@ def everything(root: "Folder") -> "list[Folder]":
     return order
 
 
-def describe(
-    root: "Folder", writer: "ObjectWriter", clock: "FsClock", stored: "Stored"
-) -> "list[bytes]":
-    """Write the manifest and git tree of every folder that changed; return the manifests.
+def describe(root: "Folder", writer: "ObjectWriter", clock: "FsClock", stored: "Stored") -> None:
+    """Write the manifest and git tree of every folder that changed.
 
     `stored` tells which manifests are in the store already, by their strong hash.
     """
-    made: list[bytes] = []
     for folder in reversed(everything(root)):
         if folder.changed:
-            _describe_one(folder, writer, made, stored)
+            _describe_one(folder, writer, stored)
         if folder.touched:
             mark_racy(folder, folder.unsure or clock.is_racy(folder.mtime, folder.ctime))
         if folder.parent is not None:
             _tell_parent(folder, folder.parent)
-    return made
 
 
-def _describe_one(
-    folder: "Folder", writer: "ObjectWriter", made: "list[bytes]", stored: "Stored"
-) -> None:
+def _describe_one(folder: "Folder", writer: "ObjectWriter", stored: "Stored") -> None:
     nodes = folder.sorted_nodes()
     folder.flags &= ~records.TELLS
     if any(node.flags & (REASON | UNSTABLE) for node in nodes):
@@ -58,12 +52,11 @@ def _describe_one(
     git_tree = view.tree_of(folder)
     held = stored.get(strong)
     if held is not None:
-        folder.oid, folder.number = held
+        folder.oid = held
         folder.view = object_id(TREE, git_tree)
         return
-    folder.oid, folder.number = writer.add(BLOB, data)
-    folder.view, _ = writer.add(TREE, git_tree)
-    made.append(folder.oid)
+    folder.oid = writer.add(BLOB, data)
+    folder.view = writer.add(TREE, git_tree)
 
 
 def _tell_parent(folder: "Folder", parent: "Folder") -> None:
@@ -74,6 +67,6 @@ def _tell_parent(folder: "Folder", parent: "Folder") -> None:
     now = (folder.strong, folder.mode, flags, folder.view)
     if (node.strong, node.mode, node.flags) != now[:3] or node.view() != folder.view:
         node.strong, node.mode, node.flags = folder.strong, folder.mode, flags
-        node.oid, node.number, node.mtime = folder.oid, folder.number, folder.mtime
+        node.oid, node.mtime = folder.oid, folder.mtime
         node.set_view(folder.view)
         parent.changed = parent.touched = True

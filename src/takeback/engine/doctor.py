@@ -49,11 +49,10 @@ def store_format(store: "Store") -> Part:
 
 def packs(store: "Store") -> Part:
     """That each pack is there, begins as packs do, has its size and an index that fits."""
-    names = sorted(set(store.ledger.packs().values()))
+    names = sorted(store.ledger.packs())
     part = Part("packs", f"{count(len(names), 'pack')}, each with an index that fits")
     sizes = {
-        str(name): int(size)
-        for name, size in store.ledger.rows("SELECT name, bytes FROM packs WHERE bytes > 0")
+        str(name): int(size) for name, size in store.ledger.rows("SELECT name, bytes FROM packs")
     }
     for name in names:
         base = store.packs_dir + b"/" + name.encode()

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from takeback.model.values import Checkpoint
     from takeback.store.history import StepRow, TurnRow
     from takeback.store.ledger import Ledger
-    from takeback.store.objects import Objects
+    from takeback.store.objects import ObjectStore
 
 
 class Ending:
@@ -31,7 +31,7 @@ class Ending:
     def __init__(
         self,
         ledger: "Ledger",
-        objects: "Objects",
+        objects: "ObjectStore",
         *,
         ended: int,
         seen: "Checkpoint | None",

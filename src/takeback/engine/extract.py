@@ -28,7 +28,7 @@ def extract(
     try:
         done = 0
         with reading:
-            for path, manifest in objects.walk(row.root, row.pack, row.tree):
+            for path, manifest in objects.walk(row.root, row.tree):
                 way = tuple(path.split(b"/")) if path else ()
                 done += extraction.write_folder(way, manifest)
                 if progress is not None:

@@ -32,12 +32,6 @@ class Finish:
         self._targets = {op.path: op.after for op in row.ops}
 
     @property
-    def known(self) -> "dict[bytes, int]":
-        """The objects that are in the store already, and their packs."""
-        wanted = (entry for entry in self._targets.values() if entry is not None)
-        return {entry.oid: entry.number for entry in wanted if entry.kind != FOLDER}
-
-    @property
     def wanted(self) -> "set[bytes]":
         """What was brought back is captured, whatever the limits say by now: it can go again."""
         return {path for path, entry in self._targets.items() if entry is not None}

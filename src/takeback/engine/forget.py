@@ -24,8 +24,19 @@ from takeback.errors import (
     UnknownReferenceError,
 )
 from takeback.model.forget import Forgotten
-from takeback.store import events, failures, forgetting, fsops, journal, ledgercopy, packmerge, view
+from takeback.store import (
+    events,
+    failures,
+    forgetting,
+    fsops,
+    journal,
+    ledgercopy,
+    packmerge,
+    packwrite,
+    view,
+)
 from takeback.store.events import NewEvent
+from takeback.store.packwrite import PackWriter
 from takeback.store.rows import pack_facts
 from takeback.store.sqlite import DatabaseError
 
@@ -36,8 +47,7 @@ if TYPE_CHECKING:
     from takeback.model.forget import Touched, Wish
     from takeback.model.jsontext import Json
     from takeback.ports import Progress
-    from takeback.store.packmerge import Merged
-    from takeback.store.packwrite import PackWriter
+    from takeback.store.packwrite import SealedPack
     from takeback.store.store import Store
 
 _BILLION = 1e9
@@ -149,26 +159,21 @@ class Forgetting:
     def _rewrite(self, wish: "Wish", *, is_new: bool = True) -> "Touched":
         """Write what has to be written anew, and commit."""
         store = self._store
-        writer, merged = store.pack_writer(), packmerge.Merged([], {})
+        # What the old packs hold is no reason not to write it: they go.
+        writer = PackWriter(store.packs_dir)
+        merged: list[SealedPack] = []
         try:
             new = Rewriting(store, wish, writer, self._progress)
             new.run()
             touched = self._touched(wish, new) if is_new else new.touched()
             made = writer.finish()
-            number = made[-1].number + 1 if made else store.ledger.next_pack()
-            merged = packmerge.merge(
-                store.packs_dir, new.pieces(), first_number=number, progress=self._progress
-            )
+            merged = packmerge.merge(store.packs_dir, new.pieces(), progress=self._progress)
             before = forgetting.read(store)
             forgetting.write(store, wish, new.ids() | (before[1] if before else set()))
-            moved, dropped = new.places(merged)
             said: dict[str, Json] = {
                 "forgotten": wish.id,
                 "what": wish.kind,
-                "packs": pack_facts([*made, *merged.packs]),
-                "moved": moved,
-                "dropped": dropped,
-                "manifests": None,
+                "packs": pack_facts([*made, *merged]),
             }
             fact = NewEvent(events.FORGOTTEN, said, self._now)
             store.ledger.redact(fact, new.events(), wish.id)
@@ -183,11 +188,10 @@ class Forgetting:
         found = forgetting.under_way(self._store.ledger)
         return found is not None and found[1] != forgetting.BEGUN
 
-    def _remove_new(self, writer: "PackWriter", merged: "Merged") -> None:
+    def _remove_new(self, writer: PackWriter, merged: "list[SealedPack]") -> None:
         writer.abort()
-        for pack in merged.packs:
-            for suffix in (b".idx", b".pack"):
-                fsops.discard(self._store.packs_dir + b"/" + pack.name + suffix)
+        for pack in merged:
+            packwrite.discard_pack(self._store.packs_dir + b"/" + pack.name)
 
     def _give_up(self, wish: "Wish", problem: BaseException) -> None:
         """Nothing was changed: leave nothing behind. If even that fails, the next start goes on."""
@@ -225,7 +229,6 @@ class Forgetting:
         newest = store.ledger.newest()
         if newest is not None:
             view.write_ref(store.git_dir, view.BRANCH, newest.view)
-            view.write_ref(store.git_dir, view.MANIFESTS, newest.keep)
         for _ in store.mend_view():
             pass
         for name in _ABOUT_OLD_REFS:
@@ -247,8 +250,8 @@ class Forgetting:
         """Everything beside the packs of now: old packs, half-written ones, what git made."""
         folder, ledger = self._store.packs_dir, self._store.ledger
         ledger.refuse_newer()
-        known = {*ledger.packs().values(), *ledger.foreign_packs().values()}
-        ours = {name.encode() + suffix for name in known for suffix in (b".pack", b".idx")}
+        known = {*ledger.packs(), *ledger.foreign_packs()}
+        ours = {name.encode() + suffix for name in known for suffix in packwrite.SUFFIXES}
         return [folder + b"/" + name for name in sorted(os.listdir(folder)) if name not in ours]
 
     def _remove(self, path: bytes) -> None:

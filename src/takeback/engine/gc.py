@@ -3,8 +3,9 @@
     trim    with the lock, a moment: one event says which checkpoints let their files go
     mark    without it: what is needed, as of that moment
     merge   without it: new packs with what is needed of old ones, beside the old ones
-    commit  with the lock, a moment: what came since is marked, too; one event leads all numbers
-            to the new packs. If something is needed now that was not copied, it is merged again
+    commit  with the lock, a moment: what came since is marked, too; one event names the new packs
+            and drops the old ones. If something is needed now that was not copied, it is merged
+            again
     sweep   with the lock, a few files at a time: packs that nothing refers to go
 
 Who dies on the way leaves what was there and some packs that nothing refers to; the next run, or
@@ -20,12 +21,13 @@ from takeback.engine.ordering import GARBAGE, Order
 from takeback.engine.reach import ALWAYS, Catalog, Reach
 from takeback.errors import BusyError
 from takeback.model.care import Cleanup
-from takeback.store import events, fsops, journal, packmerge, view
+from takeback.store import events, journal, packmerge, packwrite
 from takeback.store.events import NewEvent
+from takeback.store.rows import pack_facts
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable
 
     from takeback.engine.retention import Rules, Trim
     from takeback.model.jsontext import Json
@@ -41,15 +43,11 @@ _RESERVE = 1 << 18
 _MOST_AT_ONCE = 200
 _INDEXED = 36
 """What an object takes in the index of its pack."""
-_LAST_MANIFESTS = (
-    "SELECT manifests FROM care WHERE manifests IS NOT NULL ORDER BY number DESC LIMIT 1"
-)
 _KEPT = "SELECT count(*) FROM checkpoints WHERE gone IS NULL"
 _TURNS_KEPT = "SELECT count(*) FROM turns WHERE before > ?"
 _HELD = (
     "SELECT c.id FROM kept k JOIN checkpoints c ON c.number = k.checkpoint ORDER BY c.number DESC"
 )
-_ANY_GONE = "SELECT 1 FROM checkpoints WHERE gone IS NOT NULL LIMIT 1"
 
 
 class Wish:
@@ -164,7 +162,7 @@ class _Run:
             done.warnings = (f"the history takes {done.after:,} bytes, more than `size_cap`",)
 
     def _size(self) -> "tuple[int, int]":
-        return self._store.packs_size(), len(set(self._ledger.packs().values()))
+        return self._store.packs_size(), len(self._ledger.packs())
 
     def _require_sound(self) -> None:
         """Nobody removes anything from a store that lost something."""
@@ -222,7 +220,6 @@ class _Run:
         wish, done = self._wish, self._done
         with _Marking(self._store) as reach:
             self._mark(reach)
-            to_list = None if wish.dry_run else self._manifests_to_list(reach)
             gone = self._gone_if(trim) if wish.dry_run else lambda _: False
             # Who wants it smaller wants all garbage to go.
             share = 1 << 62 if done.why == retention.TO_SIZE else GARBAGE
@@ -234,9 +231,9 @@ class _Run:
                 done.packs_after = done.packs_before - order.fewer
                 done.after = done.before - order.freed
                 return True
-            if not order.rewritten and not order.dead and to_list is None:
+            if not order.rewritten and not order.dead:
                 return True
-            return self._merge(reach, order, to_list)
+            return self._merge(reach, order)
 
     def _mark(self, reach: Reach) -> None:
         with self._ledger.snapshot() as ledger:
@@ -246,33 +243,11 @@ class _Run:
         """Of a dry run: whether a checkpoint would be gone."""
         return lambda number: any(first <= number <= last for first, last in trim.ranges)
 
-    def _manifests_to_list(self, reach: Reach) -> "set[bytes] | None":
-        """Manifests that the git view would lose with commits that go; None if all is said.
-
-        The commits of gone checkpoints listed some that others still need.
-        """
-        if not self._ledger.rows(_ANY_GONE):
-            return None
-        wanted = reach.unlisted()
-        for (last,) in self._ledger.rows(_LAST_MANIFESTS):
-            if reach.listing(last) != wanted:
-                return wanted
-            reach.commit(last, b"l", ALWAYS)
-            return None
-        return wanted or None
-
-    def _merge(self, reach: Reach, order: Order, to_list: "set[bytes] | None") -> bool:
+    def _merge(self, reach: Reach, order: Order) -> bool:
         made: list[SealedPack] = []
         reach.close()
         try:
-            merged = packmerge.merge(
-                self._store.packs_dir,
-                order.pieces(),
-                first_number=self._ledger.next_pack(),
-                progress=self._progress,
-            )
-            made += merged.packs
-            commit = self._add_list(to_list, made) if to_list is not None else None
+            made += packmerge.merge(self._store.packs_dir, order.pieces(), progress=self._progress)
             # Most of what came meanwhile is looked at before anybody has to wait.
             with self._ledger.snapshot() as ledger:
                 reach.follow(ledger)
@@ -285,41 +260,17 @@ class _Run:
             if order.covers(reach) and self._store.has_on_disk(made):
                 # Whether an error here means that it failed, only the ledger knows: nothing is
                 # removed then but by who asks it.
-                self._commit(order, merged.places, made, commit)
+                self._commit(order, made)
                 return True
         self._discard(made)
         return False
 
-    def _add_list(self, manifests: "Iterable[bytes]", made: "list[SealedPack]") -> bytes:
-        """A commit that keeps manifests reachable in the git view, in a pack of its own."""
-        writer = self._store.pack_writer()
-        try:
-            seconds = self._clock() // 1_000_000_000
-            commit = view.add_manifest_commit(writer, manifests, None, seconds)
-            made += writer.finish()
-        except BaseException:
-            writer.abort()
-            raise
-        return commit
-
-    def _commit(
-        self,
-        order: Order,
-        places: "dict[bytes, int]",
-        made: "list[SealedPack]",
-        commit: "bytes | None",
-    ) -> None:
-        """One event: from here on numbers lead to the new packs."""
-        # Others may have taken the numbers that were free when this began.
-        first = self._ledger.next_pack()
-        last = made if commit is None else made[:-1]
-        numbers = {pack.number: first + n for n, pack in enumerate(last)}
-        facts = [(p.name.decode(), p.size, p.objects) for p in made]
+    def _commit(self, order: Order, made: "list[SealedPack]") -> None:
+        """One event: from here on objects are looked for in the new packs."""
+        new = {pack.name for pack in made}
         said: dict[str, Json] = {
-            "packs": [[first + n, *fact] for n, fact in enumerate(facts)],
-            "moved": [[old, numbers[places[name]]] for old, name in order.moved()],
-            "dropped": list(order.dropped()),
-            "manifests": commit.hex() if commit is not None else None,
+            "packs": pack_facts(made),
+            "dropped": [name.decode() for name in order.dropped() if name not in new],
             "before": self._done.before,
             "merged": len(order.rewritten),
             "let_go": len(order.dead),
@@ -329,11 +280,10 @@ class _Run:
     def _discard(self, made: "list[SealedPack]") -> None:
         """Remove new packs that nothing refers to; one that was there before has their name."""
         self._ledger.abandon()
-        known = {name.encode() for name in self._ledger.packs().values()}
+        known = {name.encode() for name in self._ledger.packs()}
         for pack in made:
             if pack.name not in known:
-                fsops.discard(os.path.join(self._store.packs_dir, pack.name) + b".idx")
-                fsops.discard(os.path.join(self._store.packs_dir, pack.name) + b".pack")
+                packwrite.discard_pack(os.path.join(self._store.packs_dir, pack.name))
 
     # -- sweep -----------------------------------------------------------------------------
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from takeback.engine.compare import State
-    from takeback.store.objects import Objects
+    from takeback.store.objects import ObjectStore
 
 
 class Found:
@@ -134,7 +134,7 @@ def read_file(state: "State", ref: str, path: bytes, place: Place) -> "Iterator[
     return state.stream(found.path, entry)
 
 
-def content_of(objects: "Objects", entry: "Entry | None") -> "bytes | None":
+def content_of(objects: "ObjectStore", entry: "Entry | None") -> "bytes | None":
     """What a file holds, or where a link leads; None if nobody knows, or it is very large."""
     if entry is None or entry.kind == FOLDER:
         return b""

@@ -53,7 +53,7 @@ def _litter(store: "Store") -> "Iterator[str]":
 
 
 def _indexes(store: "Store") -> "Iterator[str]":
-    for name in sorted(set(store.ledger.packs().values())):
+    for name in sorted(store.ledger.packs()):
         with PackFile(store.packs_dir + b"/" + name.encode()) as pack:
             what = pack.index_problem()
             if not what:

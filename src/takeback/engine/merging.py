@@ -218,7 +218,6 @@ def _with_mode(entry: Entry, mode: int) -> Entry:
         entry.size,
         entry.strong,
         entry.mtime,
-        entry.number,
         entry.oid,
     )
 

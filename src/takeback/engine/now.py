@@ -34,36 +34,43 @@ if TYPE_CHECKING:
 
     from takeback.engine.request import Request
     from takeback.store.folders import Folder, Node
-    from takeback.store.objects import Objects
+    from takeback.store.objects import ObjectStore
     from takeback.store.rows import CheckpointRow
     from takeback.store.statcache import StatCache
     from takeback.store.store import Store
 
-_ON_DISK = 0xFFFFFFFF
-"""Stands for the number of a pack: the content is in no pack, only in the work tree."""
 _TRIES = 3
 _TOLD = REASON | UNSTABLE | INCOMPLETE_BELOW
 
 
 class _Nowhere:
-    """Takes objects as a pack would and keeps none of them."""
+    """Takes objects as a pack would, keeps none of them, and knows which it was given."""
 
-    def add(self, kind: int, data: bytes) -> "tuple[bytes, int]":
-        return object_id(kind, data), _ON_DISK
+    def __init__(self) -> None:
+        self.taken: set[bytes] = set()
+        """What is in the work tree, and may be in no pack."""
 
-    def add_hashed(self, oid: bytes, kind: int, data: bytes) -> int:
-        del oid, kind, data
-        return _ON_DISK
+    def contains(self, oid: bytes) -> bool:
+        self.taken.add(oid)
+        return True
 
-    def add_known(self, oid: bytes, kind: int, size: int, compressed: bytes) -> int:
-        del oid, kind, size, compressed
-        return _ON_DISK
+    def add(self, kind: int, data: bytes) -> bytes:
+        return object_id(kind, data)
 
-    def add_large(self, size: int, pieces: "Iterable[bytes]") -> "tuple[bytes, int]":
+    def add_hashed(self, oid: bytes, kind: int, data: bytes) -> None:
+        del kind, data
+        self.taken.add(oid)
+
+    def add_known(self, oid: bytes, kind: int, size: int, compressed: bytes) -> None:
+        del kind, size, compressed
+        self.taken.add(oid)
+
+    def add_large(self, size: int, pieces: "Iterable[bytes]") -> bytes:
         weak = sha1(object_head(BLOB, size))
         for piece in pieces:
             weak.update(piece)
-        return weak.digest(), _ON_DISK
+        self.taken.add(weak.digest())
+        return weak.digest()
 
 
 class Now:
@@ -74,9 +81,11 @@ class Now:
         self._ledger = store.ledger
         self._disk = Disk(request.root, request.at)
         self._folders: dict[bytes, Folder] = {}
+        self._nowhere = _Nowhere()
         try:
             self._newest, known = _newest(store, cache)
-            looked = _look(self._newest, cache if known else None, self._objects, request)
+            usable = cache if known else None
+            looked = _look(self._newest, usable, self._objects, request, self._nowhere)
             self._folders = {folder.path(): folder for folder in looked}
         except BaseException:
             self.close()
@@ -95,17 +104,17 @@ class Now:
         folder = self._folders.get(path)
         if folder is not None:
             return _as_manifest(folder)
-        return self._objects.manifest(entry.oid, entry.number, entry.strong)
+        return self._objects.manifest(entry.oid, entry.strong)
 
     def content(self, path: bytes, entry: Entry) -> "bytes | None":
         """What a file that fits in memory holds, or a link's target; None if gone by now."""
-        if entry.number != _ON_DISK:
+        if entry.oid not in self._nowhere.taken:
             return self._objects.content(entry)
         return self._disk.content(path)
 
     def stream(self, path: bytes, entry: Entry) -> "Iterator[bytes]":
         """What a file holds, piece by piece."""
-        if entry.number != _ON_DISK:
+        if entry.oid not in self._nowhere.taken:
             return self._objects.stream(entry)
         return self._disk.stream(path)
 
@@ -134,11 +143,12 @@ def _newest(store: "Store", cache: "StatCache") -> "tuple[CheckpointRow | None, 
 def _look(
     newest: "CheckpointRow | None",
     cache: "StatCache | None",
-    objects: "Objects",
+    objects: "ObjectStore",
     request: "Request",
+    nowhere: _Nowhere,
 ) -> "list[Folder]":
     """The folders in which something may have changed, described; none if nothing did."""
-    nowhere, clock = _Nowhere(), FsClock(request.at, COARSE)
+    clock = FsClock(request.at, COARSE)
     if cache is not None:
         scan = Scan(request.root, request.rules(_never), request.strangers, request.mounts)
         try:
@@ -170,16 +180,10 @@ def _describe(
 ) -> "list[Folder]":
     """Read what a scan found, without keeping it, and let the folders say what they hold."""
     total = len(scan.pending)
-    reading = Reading(scan, nowhere, clock, _on_disk, knows_some=True, alone=True)
+    reading = Reading(scan, nowhere, clock, knows_some=True, alone=True)
     reading.run(lambda done: request.tell("reading", done, total))
     describe(root, nowhere, clock, {})
     return everything(root)
-
-
-def _on_disk(oid: bytes) -> int:
-    """Let every object count as known, so that it is hashed and not asked for again."""
-    del oid
-    return _ON_DISK
 
 
 def _as_manifest(folder: "Folder") -> Manifest:
@@ -190,12 +194,10 @@ def _as_manifest(folder: "Folder") -> Manifest:
 def _as_entry(node: "Node") -> Entry:
     """A scanned entry as a manifest would record it."""
     if node.reason:
-        return Entry(node.name, node.mode & 0o170000, node.reason, 0, NO_HASH, 0, 0, node.oid)
+        return Entry(node.name, node.mode & 0o170000, node.reason, 0, NO_HASH, 0, node.oid)
     mode = node.mode & 0xFFFF
     size = 0 if mode & 0o170000 == FOLDER else node.size
-    return Entry(
-        node.name, mode, node.flags & _TOLD, size, node.strong, node.mtime, node.number, node.oid
-    )
+    return Entry(node.name, mode, node.flags & _TOLD, size, node.strong, node.mtime, node.oid)
 
 
 class Disk:

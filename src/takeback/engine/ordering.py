@@ -64,15 +64,9 @@ class Order:
             reach.marks[at][1] not in going for at in since
         )
 
-    def moved(self) -> "Iterable[tuple[int, bytes]]":
-        """Numbers that lead to another pack now, with the one that they led to."""
-        for number, place in sorted(self._catalog.numbers.items()):
-            if place in self.rewritten:
-                yield number, self._catalog.names[place]
-
-    def dropped(self) -> "Iterable[int]":
-        """Numbers under which nothing is needed any more."""
-        return (n for n, place in sorted(self._catalog.numbers.items()) if place in self.dead)
+    def dropped(self) -> "list[bytes]":
+        """The names of the packs that nobody needs once the new ones are there."""
+        return [self._catalog.names[place] for place in sorted(self.dead | self.rewritten)]
 
 
 def _chosen(live: "list[int]", sizes: "list[int]", share: int, *, full: bool) -> "set[int]":

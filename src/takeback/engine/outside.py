@@ -9,12 +9,11 @@ import hashlib
 import os
 import time
 
-from takeback.errors import DamagedStoreError
 from takeback.model.tree import FOLDER, KIND, LINK, REGULAR, UNSTABLE, Entry
 from takeback.store import descent, events, fsclock, outside
 from takeback.store.content import LARGE, Content, NotRegular, Patience, Torn
 from takeback.store.events import NewEvent
-from takeback.store.gitobjects import BLOB, object_id
+from takeback.store.gitobjects import BLOB, object_head, sha1
 from takeback.store.rows import pack_facts
 from takeback.store.scan import SHORTAGES, VERSION_CONTROL
 
@@ -130,7 +129,7 @@ class _Look:
     @property
     def has_news(self) -> bool:
         """Whether something was found that the store did not hold."""
-        return self._writer is not None
+        return self._writer is not None and not self._writer.is_empty()
 
     def event(self, said: "dict[str, Json]", files: "list[Json]") -> NewEvent:
         """What was seen, once the content is durable."""
@@ -201,7 +200,7 @@ class _Look:
             if content.stat.st_size > self._largest:
                 return Seen(path, reason="too large")
             is_large = content.stat.st_size > LARGE
-            entry = self._large(content, path) if is_large else self._small(content, path)
+            entry = self._large(content) if is_large else self._small(content)
         finally:
             content.close()
         return Seen(path, entry, moved=content.stat.st_ctime_ns)
@@ -212,52 +211,32 @@ class _Look:
                 self._clock = fsclock.read(self._store.clock_path, device)
         return self._clock
 
-    def _small(self, content: Content, path: bytes) -> Entry:
+    def _small(self, content: Content) -> Entry:
         data = content.whole(self._patience)
         strong = hashlib.sha256(data).digest()
-        known = self._held(path, strong)
-        if known is not None:
-            return _entry(content, len(data), strong, known.oid, known.number)
-        oid = object_id(BLOB, data)
         with _Ours():
-            number = self._pack().add_hashed(oid, BLOB, data)
-        return _entry(content, len(data), strong, oid, number)
+            oid = self._pack().add(BLOB, data)
+        return _entry(content, len(data), strong, oid)
 
-    def _large(self, content: Content, path: bytes) -> Entry:
+    def _large(self, content: Content) -> Entry:
         """Read it twice: hashing is the cheap part, and mostly the store has it already."""
         for _ in range(_TRIES):
             strong, again, size = hashlib.sha256(), hashlib.sha256(), content.size()
+            weak = sha1(object_head(BLOB, size))
             try:
                 for piece in content.chunks(size, last_try=False):
                     strong.update(piece)
-                known = self._held(path, strong.digest())
-                if known is not None:
-                    return _entry(content, size, known.strong, known.oid, known.number)
+                    weak.update(piece)
+                if self._pack().contains(weak.digest()):
+                    return _entry(content, size, strong.digest(), weak.digest())
                 pieces = content.chunks(size, last_try=False)
                 with _Ours():
-                    oid, number = self._pack().add_large(size, _hashed(pieces, again))
+                    oid = self._pack().add_large(size, _hashed(pieces, again))
             except Torn:
                 continue
             if again.digest() == strong.digest():
-                return _entry(content, size, strong.digest(), oid, number)
+                return _entry(content, size, strong.digest(), oid)
         raise Torn
-
-    def _held(self, path: bytes, strong: bytes) -> "Entry | None":
-        """An entry of this content that the store still holds.
-
-        It is looked for anew: packs that this process has open may be gone by now.
-        """
-        known = outside.stored(self._store.ledger, path, strong)
-        if known is None:
-            return None
-        objects = self._store.reader()
-        try:
-            objects.pack_with(known.oid, known.number)
-        except DamagedStoreError:
-            return None
-        finally:
-            objects.close()
-        return known
 
     def _pack(self) -> "PackWriter":
         if self._writer is None:
@@ -288,9 +267,9 @@ def _hashed(pieces: "Iterator[bytes | memoryview]", strong: "hashlib._Hash") -> 
         yield piece  # type: ignore[misc]
 
 
-def _entry(content: Content, size: int, strong: bytes, oid: bytes, number: int) -> Entry:
+def _entry(content: Content, size: int, strong: bytes, oid: bytes) -> Entry:
     found, flags = content.stat, UNSTABLE if content.unstable else 0
-    return Entry(b"", found.st_mode, flags, size, strong, found.st_mtime_ns, number, oid)
+    return Entry(b"", found.st_mode, flags, size, strong, found.st_mtime_ns, oid)
 
 
 def _is_below(path: bytes, folders: "Iterable[bytes]") -> bool:

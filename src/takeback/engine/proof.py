@@ -93,7 +93,7 @@ def prove(
         if found:
             raise _left(f"{found} is in the file `{os.fsdecode(path[len(store.path) + 1 :])}`")
     read += _in_events(store, search)
-    names = sorted(set(store.ledger.packs().values()))
+    names = sorted(store.ledger.packs())
     for done, name in enumerate(names):
         if progress is not None:
             progress("searching packs", done, len(names))

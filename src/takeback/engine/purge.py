@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from takeback.model.forget import Wish
     from takeback.model.tree import Manifest
     from takeback.ports import ObjectTaker
-    from takeback.store.objects import Objects
+    from takeback.store.objects import ObjectStore
     from takeback.store.rows import CheckpointRow
 
     Key = tuple[bytes | None, bytes]
@@ -39,18 +39,18 @@ _EVERYTHING = NAMELESS + b"everything)"
 class Folder:
     """What became of a folder, in all states in which it is the same."""
 
-    __slots__ = ("below", "entries", "is_incomplete", "number", "oid", "strong", "view")
+    __slots__ = ("below", "entries", "is_incomplete", "oid", "strong", "view")
 
     def __init__(
         self,
-        place: "tuple[bytes, int, bytes]",
+        place: "tuple[bytes, bytes]",
         view: bytes,
         below: "list[Folder]",
         entries: int,
         *,
         is_incomplete: bool,
     ) -> None:
-        self.oid, self.number, self.strong = place
+        self.oid, self.strong = place
         self.view = view
         self.below = below
         self.entries = entries
@@ -61,7 +61,11 @@ class Purge:
     """Goes through the trees of checkpoints; `marks` are the objects that they need then."""
 
     def __init__(
-        self, objects: "Objects", writer: "ObjectTaker", wish: "Wish", known: "Collection[bytes]"
+        self,
+        objects: "ObjectStore",
+        writer: "ObjectTaker",
+        wish: "Wish",
+        known: "Collection[bytes]",
     ) -> None:
         self._objects = objects
         self._writer = writer
@@ -84,7 +88,7 @@ class Purge:
 
     def tree(self, row: "CheckpointRow") -> Folder:
         """The tree of a checkpoint without what is forgotten."""
-        root = (b"", (row.root, row.pack, row.tree))
+        root = (b"", (row.root, row.tree))
         pending = [root]
         read: dict[Key, Manifest] = {}
         while pending:
@@ -97,7 +101,7 @@ class Purge:
             if manifest is None:
                 manifest = read[key] = self._objects.manifest(*place)
                 below = [
-                    (_join(path, entry.name), (entry.oid, entry.number, entry.strong))
+                    (_join(path, entry.name), (entry.oid, entry.strong))
                     for entry in manifest.folders()
                     if not self._takes(_join(path, entry.name), entry)
                 ]
@@ -116,16 +120,16 @@ class Purge:
 
     def nothing_known(self, row: "CheckpointRow") -> Folder:
         """A tree of which nobody knows anything, in the place of that of a checkpoint."""
-        old = self._objects.manifest(row.root, row.pack, row.tree)
-        for above, manifest in self._objects.walk(row.root, row.pack, row.tree):
+        old = self._objects.manifest(row.root, row.tree)
+        for above, manifest in self._objects.walk(row.root, row.tree):
             for inner in manifest.entries:
                 if not inner.reason and inner.kind != FOLDER:
                     self.take(_join(above, inner.name), inner)
-        unknown = purged(Entry(b"", 0, 0, 0, NO_HASH, 0, 0, NO_OBJECT), _EVERYTHING)
+        unknown = purged(Entry(b"", 0, 0, 0, NO_HASH, 0, NO_OBJECT), _EVERYTHING)
         strong, data = tree.encode(old.mode, [unknown])
-        place = (row.root, row.pack, strong)
+        place = (row.root, strong)
         if strong != row.tree:
-            place = (*self._writer.add(BLOB, data), strong)
+            place = (self._writer.add(BLOB, data), strong)
         view = self._view(b"", [unknown], [])
         self.marks |= {place[0], view}
         return Folder(place, view, [], 0, is_incomplete=True)
@@ -169,9 +173,7 @@ class Purge:
             return True
         return entry.kind != FOLDER and self.contains(entry)
 
-    def _remake(
-        self, path: bytes, manifest: "Manifest", place: "tuple[bytes, int, bytes]"
-    ) -> Folder:
+    def _remake(self, path: bytes, manifest: "Manifest", place: "tuple[bytes, bytes]") -> Folder:
         entries: list[Entry] = []
         below: list[Folder] = []
         count = 0
@@ -196,8 +198,7 @@ class Purge:
         if is_new:
             entries.sort(key=lambda entry: entry.name)
             strong, data = tree.encode(manifest.mode, entries)
-            oid, number = self._writer.add(BLOB, data)
-            place = (oid, number, strong)
+            place = (self._writer.add(BLOB, data), strong)
         view = self._view(path, entries, below)
         self.marks |= {place[0], view}
         self.series.setdefault(place[0], b"m" + path)
@@ -218,7 +219,7 @@ class Purge:
         return purged(entry, stand_in)
 
     def _take_below(self, path: bytes, entry: Entry) -> None:
-        for above, manifest in self._objects.walk(entry.oid, entry.number, entry.strong):
+        for above, manifest in self._objects.walk(entry.oid, entry.strong):
             for inner in manifest.entries:
                 if not inner.reason and inner.kind != FOLDER:
                     self.take(_join(_join(path, above), inner.name), inner)
@@ -247,20 +248,7 @@ class Purge:
 def _follow(entry: Entry, folder: Folder) -> Entry:
     """The entry of a folder in which something went."""
     flags = entry.flags | (INCOMPLETE_BELOW if folder.is_incomplete else 0)
-    place = (folder.strong, entry.mtime, folder.number, folder.oid)
-    return Entry(entry.name, entry.mode, flags, entry.size, *place)
-
-
-def fresh_manifests(root: Folder, seen: "set[bytes]") -> "list[bytes]":
-    """The manifests of a tree that no tree before had."""
-    found, stack = [], [root]
-    while stack:
-        folder = stack.pop()
-        if folder.oid not in seen:
-            seen.add(folder.oid)
-            found.append(folder.oid)
-            stack += folder.below
-    return found
+    return Entry(entry.name, entry.mode, flags, entry.size, folder.strong, entry.mtime, folder.oid)
 
 
 def holds_any(pieces: "Iterator[bytes]", texts: "Iterable[bytes]") -> bool:
@@ -278,9 +266,9 @@ def holds_any(pieces: "Iterator[bytes]", texts: "Iterable[bytes]") -> bool:
 class Sizing:
     """Takes objects only to say what their ids would be; for a preview."""
 
-    def add(self, kind: int, data: bytes, /) -> "tuple[bytes, int]":
+    def add(self, kind: int, data: bytes, /) -> bytes:
         """The id that an object would have."""
-        return object_id(kind, data), 0
+        return object_id(kind, data)
 
 
 def _join(path: bytes, name: bytes) -> bytes:

@@ -28,16 +28,13 @@ if TYPE_CHECKING:
     from takeback.ports import Progress
     from takeback.store.events import Event
     from takeback.store.ledger import Ledger
-    from takeback.store.objects import Objects
+    from takeback.store.objects import ObjectStore
     from takeback.store.rows import CheckpointRow
 
     Mark = tuple[int, int, int, int]
 
 ALWAYS = 1 << 62
 """The number of what is needed whatever the horizon is."""
-_NONE = -1
-_VISITED, _MANIFEST, _LISTED = 1, 2, 4
-_BOTH = _MANIFEST | _LISTED
 _TELL_EVERY = 64
 _OPEN_AT_ONCE = 16
 _SAVED = (events.OUTSIDE_SEEN, events.RESTORE_APPLIED, events.SAVES_RESCUED)
@@ -56,27 +53,19 @@ class Catalog:
     def __init__(self, directory: bytes) -> None:
         self._directory = directory
         self.names: list[bytes] = []
-        self.numbers: dict[int, int] = {}
-        """Which of the packs a number leads to."""
         self.bytes: list[int] = []
         """What the objects of each take, packed."""
         self.ids = Ids()
-        self.sizes = array("Q")
-        """What each object takes in the first pack that holds it."""
-        self._places = array("I")
-        self._more: dict[int, list[int]] = {}
-        """The first pack that holds an object, and the others, which most do not have."""
+        self.sizes, self.places = array("Q"), array("I")
+        """What each object takes in the newest pack that holds it, and which pack that is."""
 
     def follow(self, ledger: "Ledger") -> None:
         """Take in the packs that came since."""
-        known = {name: place for place, name in enumerate(self.names)}
-        for number, text in sorted(ledger.packs().items()):
-            name = text.encode()
+        known = set(self.names)
+        for name in map(str.encode, ledger.packs()):
             if name not in known:
-                known[name] = len(self.names)
                 self.names.append(name)
-                self.bytes.append(self._read(known[name]))
-            self.numbers[number] = known[name]
+                self.bytes.append(self._read(len(self.names) - 1))
 
     def open(self, place: int) -> PackFile:
         """One of the packs; it is the caller's to close."""
@@ -89,16 +78,12 @@ class Catalog:
                 total += size
                 number = self.ids.add(oid)
                 if number == len(self.sizes):
-                    self._places.append(place)
+                    self.places.append(place)
                     self.sizes.append(size)
                 else:
-                    self._more.setdefault(number, []).append(place)
+                    # The newest copy counts: an older one may be why it was stored again.
+                    self.places[number], self.sizes[number] = place, size
         return total
-
-    def places(self, number: int) -> "Iterator[int]":
-        """The packs that hold an object."""
-        yield self._places[number]
-        yield from self._more.get(number, ())
 
 
 class Marks:
@@ -133,17 +118,13 @@ class Marks:
 class Reach:
     """Everything that is needed, in `marks`."""
 
-    def __init__(self, catalog: Catalog, objects: "Objects") -> None:
+    def __init__(self, catalog: Catalog, objects: "ObjectStore") -> None:
         self.catalog = catalog
         self._objects = objects
         self._packs: dict[int, PackFile] = {}
         self.marks = Marks()
-        self._marked = array("i")
-        self._also: dict[int, set[int]] = {}
-        """From which pack each object is needed, and from which others, if it is from several."""
-        self._asked = array("I")
-        """By which number of a pack each object was asked for first."""
-        self._known = bytearray()
+        self._marked, self._visited = bytearray(), bytearray()
+        """Which objects are needed, and of which it is known what they need."""
         self._checkpoint = 0
         self._event = 0
         self.foreign: set[int] = set()
@@ -188,12 +169,9 @@ class Reach:
             self._checkpoint = number
         self._journal(ledger)
 
-    def _foreign(self, packs: "dict[int, str]") -> None:
-        """Note where packs are now that events of unknown kinds name."""
-        for number, name in packs.items():
-            places = {self.catalog.numbers.get(number, _NONE)}
-            places |= {n for n, known in enumerate(self.catalog.names) if known == name.encode()}
-            self.foreign |= places - {_NONE}
+    def _foreign(self, packs: "set[str]") -> None:
+        """Note the packs that events of unknown kinds name."""
+        self.foreign |= {n for n, name in enumerate(self.catalog.names) if name.decode() in packs}
 
     def _outside(self, ledger: "Ledger", floor: int) -> None:
         """What files outside held around turns and restores that are kept, and since then."""
@@ -232,54 +210,42 @@ class Reach:
     def checkpoint(self, row: "CheckpointRow") -> None:
         """The tree of a checkpoint, and what the git view shows of it."""
         self._folders(row)
-        self.commit(row.view, b"c", row.number)
-        self.commit(row.keep, b"k", row.number, known=_LISTED)
+        self._commit(row.view, row.number)
 
     def _folders(self, row: "CheckpointRow") -> None:
-        stack = [(b"", row.root, row.pack, row.tree)]
+        stack = [(b"", row.root, row.tree)]
         while stack:
-            path, oid, number, strong = stack.pop()
-            found = self._mark(oid, number, b"m" + path, row.number)
-            if self._known[found] & _VISITED:
+            path, oid, strong = stack.pop()
+            if not self._visit(self._mark(oid, b"m" + path, row.number)):
                 continue
-            self._known[found] |= _VISITED | _MANIFEST
-            for entry in self._objects.manifest(oid, number, strong).entries:
+            for entry in self._objects.manifest(oid, strong).entries:
                 if entry.reason:
                     continue
+                below = path + b"/" + entry.name if path else entry.name
                 if entry.kind == FOLDER:
-                    below = path + b"/" + entry.name if path else entry.name
-                    stack.append((below, entry.oid, entry.number, entry.strong))
+                    stack.append((below, entry.oid, entry.strong))
                 else:
-                    found = self._number(entry.oid)
-                    if self._marked[found] >= 0 and self._asked[found] == entry.number:
-                        continue
-                    below = path + b"/" + entry.name if path else entry.name
-                    self._mark(entry.oid, entry.number, b"f" + below, row.number)
+                    self._mark(entry.oid, b"f" + below, row.number)
 
-    def unlisted(self) -> "set[bytes]":
-        """The manifests that are needed and that no commit of a kept checkpoint lists."""
-        ids = self.catalog.ids
-        return {ids[n] for n, known in enumerate(self._known) if known & _BOTH == _MANIFEST}
-
-    def commit(self, oid: bytes, series: bytes, number: int, *, known: int = 0) -> None:
-        """A commit of the git view without its parents; `known` is noted of all that it lists."""
-        self._mark(oid, 0, series, number)
+    def _commit(self, oid: bytes, number: int) -> None:
+        """A commit of the git view without its parents."""
+        self._mark(oid, b"c", number)
         stack = [(b"", self._tree_of(oid))]
         while stack:
             path, oid = stack.pop()
-            found = self._mark(oid, 0, b"t" + series + path, number)
-            if self._known[found] & _VISITED:
+            if not self._visit(self._mark(oid, b"tc" + path, number)):
                 continue
-            self._known[found] |= _VISITED
             for mode, name, inner in _tree(self._read(oid)):
                 if mode == b"%o" % MODE_TREE:
                     stack.append((path + b"/" + name if path else name, inner))
                 else:
-                    self._known[self._mark(inner, 0, b"f" + name, number)] |= known
+                    self._mark(inner, b"f" + name, number)
 
-    def listing(self, commit: bytes) -> "set[bytes]":
-        """The manifests that a commit of the git view lists; nothing is marked by it."""
-        return {oid for _, _, oid in _tree(self._read(self._tree_of(commit)))}
+    def _visit(self, found: int) -> bool:
+        """Whether an object is met for the first time."""
+        is_new = not self._visited[found]
+        self._visited[found] = True
+        return is_new
 
     def _tree_of(self, commit: bytes) -> bytes:
         first = self._read(commit).partition(b"\n")[0]
@@ -287,25 +253,14 @@ class Reach:
 
     def _entry(self, entry: "Entry | None", series: bytes) -> None:
         if entry is not None:
-            self._mark(entry.oid, entry.number, series, ALWAYS)
+            self._mark(entry.oid, series, ALWAYS)
 
-    def _mark(self, oid: bytes, number: int, series: bytes, checkpoint: int) -> int:
-        """Note that an object is needed from the pack that a number leads to; 0 is any.
-
-        Return the number of the object.
-        """
+    def _mark(self, oid: bytes, series: bytes, checkpoint: int) -> int:
+        """Note that an object is needed; return its number."""
         found = self._number(oid)
-        first = self._marked[found]
-        if first >= 0 and not number:
-            return found
-        place = self._find(found, number)
-        if first < 0:
-            self._marked[found], self._asked[found] = place, number
-        elif place == first or place in self._also.setdefault(found, set()):
-            return found
-        else:
-            self._also[found].add(place)
-        self.marks.add(found, place, series, checkpoint)
+        if not self._marked[found]:
+            self._marked[found] = True
+            self.marks.add(found, self.catalog.places[found], series, checkpoint)
         return found
 
     def _number(self, oid: bytes) -> int:
@@ -318,22 +273,13 @@ class Reach:
             )
         if found >= len(self._marked):
             more = len(self.catalog.ids) - len(self._marked)
-            self._marked.extend(array("i", [_NONE]) * more)
-            self._asked.extend(array("I", [0]) * more)
-            self._known.extend(bytes(more))
+            self._marked.extend(bytes(more))
+            self._visited.extend(bytes(more))
         return found
-
-    def _find(self, found: int, number: int) -> int:
-        """The pack that a number leads to, if it holds an object, else another one that does."""
-        wanted, place = self.catalog.numbers.get(number, _NONE), _NONE
-        for place in self.catalog.places(found):
-            if place == wanted:
-                break
-        return place
 
     def _read(self, oid: bytes) -> bytes:
         """A commit or a tree, wherever it is."""
-        place = self._find(self._number(oid), 0)
+        place = self.catalog.places[self._number(oid)]
         pack = self._packs.get(place)
         if pack is None:
             if len(self._packs) >= _OPEN_AT_ONCE:

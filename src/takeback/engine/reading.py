@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     class Writer(Protocol):
         """Who takes the objects: a pack, or in a copy of this process, the one who sends them."""
 
-        def add_hashed(self, oid: bytes, kind: int, data: bytes) -> int:
-            """Take an object whose id is known; return the number of its pack."""
+        def add_hashed(self, oid: bytes, kind: int, data: bytes) -> None:
+            """Take an object whose id is known."""
 
 
 _TRIES = 3
@@ -62,7 +62,6 @@ class Reading:
         scan: "Scan",
         writer: "ObjectWriter",
         clock: "FsClock",
-        known: "Callable[[bytes], int]",
         *,
         knows_some: bool,
         alone: bool,
@@ -71,7 +70,6 @@ class Reading:
         self._writer: Writer = writer
         self._large = writer
         self._clock = clock
-        self._known = known
         self._knows_some = knows_some
         self._alone = alone
         self._patience = Patience()
@@ -232,11 +230,8 @@ class Reading:
         if oid == node.oid and strong == node.strong:
             return
         node.strong, node.oid = strong, oid
-        node.number = self._known(oid) or self._add(oid, data)
-
-    def _add(self, oid: bytes, data: bytes) -> int:
         try:
-            return self._writer.add_hashed(oid, BLOB, data)
+            self._writer.add_hashed(oid, BLOB, data)
         except OSError as problem:
             raise OurDiskError(problem) from problem
 
@@ -248,7 +243,7 @@ class Reading:
             strong = sha256()
             pieces = content.chunks(size, last_try=turn == _TRIES - 1)
             try:
-                oid, number = self._large.add_large(size, hashed(pieces, strong))
+                oid = self._large.add_large(size, hashed(pieces, strong))
             except TheirDiskError as problem:
                 raise problem.error from None
             except OSError as problem:
@@ -260,7 +255,7 @@ class Reading:
                 continue
             node.stamp(content.stat)
             node.size = size
-            node.strong, node.oid, node.number = strong.digest(), oid, number
+            node.strong, node.oid = strong.digest(), oid
             return
 
     def _is_stored(self, content: Content, node: "Node") -> bool:
@@ -274,11 +269,10 @@ class Reading:
         except Torn:
             return False
         oid = weak.digest()
-        number = node.number if oid == node.oid else self._known(oid)
-        if not number:
+        if oid != node.oid and not self._large.contains(oid):
             return False
         node.stamp(content.stat)
-        node.strong, node.oid, node.number = strong.digest(), oid, number
+        node.strong, node.oid = strong.digest(), oid
         return True
 
     @staticmethod

@@ -4,9 +4,9 @@ Nothing is written here. Ids, hashes and words of our own stay; names, prompts a
 what shall be forgotten, and entries of lists go where nothing sensible would be left.
 """
 
+from takeback.engine import rescue
 from takeback.model import terms
 from takeback.model.forget import GONE, SHORTEST_TEXT, TURN
-from takeback.model.tree import Entry
 from takeback.store import events
 from takeback.store.rows import entry_facts, entry_from
 
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 _OURS = frozenset(
     (
         "after", "authors", "before", "changes", "checkpoint", "checkpoints", "deltas", "dropped",
-        "entry", "events", "files", "holder", "inside", "keep", "kept", "kind", "looked",
-        "manifests", "moved", "outside", "owners", "packs", "parent", "paths", "rescued", "restore",
+        "entry", "events", "files", "holder", "inside", "kept", "kind", "looked",
+        "outside", "owners", "packs", "parent", "paths", "rescued", "restore",
         "root", "saves", "session", "status", "step", "target", "tree", "turn", "turns", "verb",
         "view", "when",
     )
@@ -184,9 +184,7 @@ class Redaction:
         said["saves"] = [row for row in said.get("saves", ()) if self._keeps_save(row)]
 
     def _keeps_save(self, row: "list[Any]") -> bool:
-        path, mode, size, strong, oid, number = row
-        hashes = bytes.fromhex(strong), bytes.fromhex(oid)
-        entry, at = Entry(b"", mode, 0, size, hashes[0], 0, number, hashes[1]), _bytes(path)
+        at, entry = rescue.as_entry(*row)
         is_named = self._wish.covers(at) or self._takes_outside(at)
         if is_named or self._purge.contains(entry):
             self._purge.take(at, entry)

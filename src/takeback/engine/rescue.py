@@ -70,14 +70,14 @@ def _keep(
         strong = hashlib.sha256()
         size = restoring.stage.size(name)
         try:
-            oid, number = writer.add_large(size, _hashed(restoring.stage.read(name), size, strong))
+            oid = writer.add_large(size, _hashed(restoring.stage.read(name), size, strong))
         except SizeMismatchError:
             continue
-        return mode, size, strong.hexdigest(), oid.hex(), number
+        return mode, size, strong.hexdigest(), oid.hex()
     # A link, or a file that somebody empties again and again.
     data = b"".join(restoring.stage.read(name))
-    oid, number = writer.add(BLOB, data)
-    return mode, len(data), hashlib.sha256(data).hexdigest(), oid.hex(), number
+    oid = writer.add(BLOB, data)
+    return mode, len(data), hashlib.sha256(data).hexdigest(), oid.hex()
 
 
 def _hashed(pieces: "Iterator[bytes]", size: int, strong: "hashlib._Hash") -> "Iterator[bytes]":
@@ -104,12 +104,10 @@ def saves(ledger: "Ledger", restore: str) -> "list[tuple[bytes, Entry]]":
     return found
 
 
-def as_entry(
-    path: str, mode: int, size: int, strong: str, oid: str, number: int
-) -> "tuple[bytes, Entry]":
+def as_entry(path: str, mode: int, size: int, strong: str, oid: str) -> "tuple[bytes, Entry]":
     """A save as its event tells it: its path, and an entry that can be read."""
     hashes = bytes.fromhex(strong), bytes.fromhex(oid)
-    entry = Entry(b"", mode, 0, size, hashes[0], 0, number, hashes[1])
+    entry = Entry(b"", mode, 0, size, hashes[0], 0, hashes[1])
     return path.encode("utf-8", "surrogateescape"), entry
 
 

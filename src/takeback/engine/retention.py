@@ -51,7 +51,7 @@ _ACROSS = (
     " WHERE d.checkpoint > ?1 AND t.before < ?1 UNION ALL"
     " SELECT min(before) FROM restores WHERE before < ?1 AND after > ?1"
 )
-_PACKS = "SELECT count(*) FROM packs WHERE bytes > 0 AND bytes < ?"
+_PACKS = "SELECT count(*) FROM packs WHERE bytes < ?"
 _LAST_CARE = "SELECT max(at) FROM care"
 MANY_PACKS = 50
 _SMALL = 4 << 20

@@ -4,7 +4,7 @@ With a writer of packs, what has to be made anew is written; with one that only 
 preview, and, once something was forgotten, the proof that nothing is left to do.
 """
 
-from takeback.engine.purge import Purge, fresh_manifests
+from takeback.engine.purge import Purge
 from takeback.engine.redaction import ForgottenTurn, Redaction
 from takeback.errors import DamagedStoreError, NewerStoreError
 from takeback.model.forget import GONE, TURN, Touched
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from takeback.engine.purge import Folder
     from takeback.model.forget import Wish
     from takeback.ports import ObjectTaker, Progress
-    from takeback.store.packmerge import Merged
     from takeback.store.rows import CheckpointRow
     from takeback.store.store import Store
 
@@ -86,7 +85,7 @@ class Rewriting:
 
     def _holdings(self) -> "dict[str, list[bytes]]":
         found = {}
-        for name in dict.fromkeys(self.packs.values()):
+        for name in self.packs:
             with PackFile(self._store.packs_dir + b"/" + name.encode()) as pack:
                 found[name] = list(pack.objects())
         return found
@@ -109,53 +108,42 @@ class Rewriting:
     def _let_go(self, row: "CheckpointRow") -> None:
         """A state whose files are gone leads nowhere; its hashes would still tell of them."""
         if row.tree != NO_HASH or row.root != NO_OBJECT:
-            self._old |= {row.tree, row.root, row.view, row.keep}
-            places = {"root": NO_OBJECT.hex(), "view": NO_OBJECT.hex(), "keep": NO_OBJECT.hex()}
-            self._new[row.id] = {"tree": NO_HASH.hex(), "pack": 0, **places}
+            self._old |= {row.tree, row.root, row.view}
+            none = NO_OBJECT.hex()
+            self._new[row.id] = {"tree": NO_HASH.hex(), "root": none, "view": none}
 
     def _keep(self, row: "CheckpointRow", above: "_Above") -> None:
         is_own = row.number in self._own
         folder = self.purge.nothing_known(row) if is_own else self.purge.tree(row)
-        manifests = fresh_manifests(folder, above.seen)
-        old = self._commit(row, row.view)
+        old = self._commit(row)
         label = self._label(row)
         message = old.message if label == row.label else label.encode("utf-8", "surrogateescape")
         message = self._redaction.words(_text(message)).encode("utf-8", "surrogateescape")
         same = folder.oid == row.root and folder.strong == row.tree
         self._changed += not same
         self._own_changed += is_own and not same
-        keep = self._commit(row, row.keep)
-        if same and message == old.message and above.is_kept(old, keep):
-            above.view, above.keep = row.view, row.keep
-            self._mark(row, keep)
+        if same and message == old.message and above.is_kept(old):
+            above.view = row.view
+            self.purge.marks.add(row.view)
+            self.purge.series[row.view] = b"c"
             return
         above.is_new = True
         seconds = row.created // _BILLION
         above.view = view.add_commit(
             self._writer, folder.view, above.view, seconds, message.rstrip(b"\n")
         )
-        above.keep = view.add_manifest_commit(self._writer, manifests, above.keep, seconds)
         self._follow(row, folder, above)
-
-    def _mark(self, row: "CheckpointRow", keep: "_Commit") -> None:
-        self.purge.marks |= {row.view, row.keep, keep.tree}
-        for commit in (row.view, row.keep):
-            self.purge.series[commit] = b"c"
-        self.purge.series[keep.tree] = b"k"
 
     def _follow(self, row: "CheckpointRow", folder: "Folder", above: "_Above") -> None:
         """What the event of a checkpoint says of its tree now."""
         assert above.view is not None, "it was just made"
-        assert above.keep is not None, "it was just made"
         new: Said = {
             "tree": folder.strong.hex(),
             "root": folder.oid.hex(),
-            "pack": folder.number if folder.oid != row.root else row.pack,
             "view": above.view.hex(),
-            "keep": above.keep.hex(),
             "entries": folder.entries if folder.oid != row.root else row.entries,
         }
-        old = {"tree": row.tree, "root": row.root, "view": row.view, "keep": row.keep}
+        old = {"tree": row.tree, "root": row.root, "view": row.view}
         if any(new[name] != old[name].hex() for name in old):
             self._new[row.id] = new
             self._old |= {id for name, id in old.items() if new[name] != id.hex()}
@@ -166,9 +154,9 @@ class Rewriting:
         (event,) = self._store.ledger.events("WHERE seq = ?", (row.event,))
         return str(self._redaction.of(event).get("label", ""))
 
-    def _commit(self, row: "CheckpointRow", oid: bytes) -> "_Commit":
+    def _commit(self, row: "CheckpointRow") -> "_Commit":
         try:
-            return _Commit(self._store.objects.pack_with(oid, row.pack).read(oid)[1])
+            return _Commit(self._store.objects.read(row.view)[1])
         except DamagedStoreError:
             # Only what it was called is lost, and that the log knows, too.
             title = row.label or f"checkpoint {row.id}"
@@ -207,7 +195,7 @@ class Rewriting:
 
     def events(self) -> "dict[int, Said]":
         """What events have to say from now on, by number; only those that change."""
-        live = set(self.packs.values()) - self._dead.keys()
+        live = set(self.packs) - self._dead.keys()
         changed = {}
         for event in self._store.ledger.events():
             said = self._redaction.of(event)
@@ -215,27 +203,12 @@ class Rewriting:
                 said.update(self._new.get(str(said.get("checkpoint")), {}))
             if said.get("packs"):
                 # The name of a pack is a hash of what was in it, also of one that was merged since.
-                said["packs"] = [
-                    [number, name, size, objects] if name in live else [number, "", 0, 0]
-                    for number, name, size, objects in said["packs"]
-                ]
-            if said.get("manifests") and bytes.fromhex(said["manifests"]) not in self.purge.marks:
-                said["manifests"] = None
+                said["packs"] = [pack for pack in said["packs"] if pack[0] in live]
+            if said.get("dropped"):
+                said["dropped"] = []
             if said != event.payload:
                 changed[event.seq] = said
         return changed
-
-    def places(self, merged: "Merged") -> "tuple[list[list[int]], list[int]]":
-        """Where the numbers of rewritten packs lead now, and those that lead nowhere any more."""
-        moved, dropped = [], []
-        for number, name in sorted(self.packs.items()):
-            if name in self._dead:
-                new = merged.places.get(name.encode())
-                if new is None:
-                    dropped.append(number)
-                else:
-                    moved.append([number, new])
-        return moved, dropped
 
     def touched(self) -> Touched:
         """What all of this touches."""
@@ -272,13 +245,11 @@ class _Above:
 
     def __init__(self) -> None:
         self.view: bytes | None = None
-        self.keep: bytes | None = None
-        self.seen: set[bytes] = set()
         self.is_new = False
 
-    def is_kept(self, view: "_Commit", keep: "_Commit") -> bool:
-        """Whether both commits of a checkpoint already stand on those before."""
-        return not self.is_new and view.stands_on(self.view) and keep.stands_on(self.keep)
+    def is_kept(self, view: "_Commit") -> bool:
+        """Whether the commit of a checkpoint already stands on the one before."""
+        return not self.is_new and view.stands_on(self.view)
 
 
 class _Commit:

@@ -35,7 +35,7 @@ def read_shared(
         return
     blocks, alone = deal(pending)
     deflate.expect(sum(node.size for _, node in pending))
-    copies = _start(reading, blocks, count)
+    copies = _start(reading, blocks, count, writer)
     done = 0
     try:
         for number, block in enumerate(blocks):
@@ -76,11 +76,13 @@ def deal(pending: "Pending") -> "tuple[list[Pending], list[Pending]]":
     return blocks, alone
 
 
-def _start(reading: "Reading", blocks: "list[Pending]", count: int) -> "list[Copy | None]":
+def _start(
+    reading: "Reading", blocks: "list[Pending]", count: int, writer: "ObjectWriter"
+) -> "list[Copy | None]":
     copies: list[Copy | None] = [None] * count
     try:
         for turn in range(count):
-            share = _Share(reading, blocks[turn::count])
+            share = _Share(reading, blocks[turn::count], writer)
             copies[turn] = Copy(share.rows, reading.root())
     except OSError:
         # No more processes to be had; what has no copy is read here.
@@ -97,9 +99,9 @@ def _accept(
         return
     before = (node.mode, node.strong, node.flags & UNSTABLE)
     (node.inode, node.size, node.mtime, node.ctime, node.mode, node.flags) = row[:6]
-    (node.number, node.strong, node.oid) = row[6:9]
-    if not node.number and not node.reason:
-        node.number = writer.add_known(node.oid, BLOB, node.size, row[9])
+    (node.strong, node.oid, packed) = row[6:]
+    if packed:
+        writer.add_known(node.oid, BLOB, node.size, packed)
     folder.touched = True
     if before != (node.mode, node.strong, node.flags & UNSTABLE) or node.reason:
         folder.changed = True
@@ -108,19 +110,19 @@ def _accept(
 class _Share:
     """In a copy: reads its blocks and compresses them, as a writer that only sends."""
 
-    def __init__(self, reading: "Reading", blocks: "list[Pending]") -> None:
+    def __init__(self, reading: "Reading", blocks: "list[Pending]", writer: "ObjectWriter") -> None:
         self._reading = reading
         self._blocks = blocks
+        self.contains = writer.contains
         self._sent: set[bytes] = set()
         self._packed = b""
 
-    def add_hashed(self, oid: bytes, kind: int, data: bytes) -> int:
-        """Compress an object, once; its number is the caller's business."""
+    def add_hashed(self, oid: bytes, kind: int, data: bytes) -> None:
+        """Compress an object, once, unless the store has it."""
         del kind
-        if oid not in self._sent:
+        if oid not in self._sent and not self.contains(oid):
             self._sent.add(oid)
             self._packed = deflate.compress(data)
-        return 0
 
     def rows(self) -> "Iterator[Rows]":
         """What each file turned out to be, block by block."""
@@ -135,4 +137,4 @@ class _Share:
             self._reading.changed.clear()
             return None
         stamps = (node.inode, node.size, node.mtime, node.ctime, node.mode, node.flags)
-        return *stamps, node.number, node.strong, node.oid, self._packed
+        return *stamps, node.strong, node.oid, self._packed

@@ -6,7 +6,7 @@ from takeback.model.tree import FOLDER, NO_HASH, NO_OBJECT, Entry, as_entry, nam
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from takeback.model.tree import Manifest
-    from takeback.store.objects import Objects
+    from takeback.store.objects import ObjectStore
     from takeback.store.rows import CheckpointRow
 
     Entries = dict[bytes, Entry]
@@ -21,7 +21,7 @@ _NOTHING: "Entries" = {}
 class Trees:
     """The trees of several checkpoints; what they share is read once."""
 
-    def __init__(self, objects: "Objects") -> None:
+    def __init__(self, objects: "ObjectStore") -> None:
         self.objects = objects
         self._manifests: dict[tuple[bytes, bytes], Manifest] = {}
         self._known: dict[tuple[bytes, bytes], Entries] = {}
@@ -48,49 +48,49 @@ class Trees:
     def _descend(self, row: "CheckpointRow", folder: bytes) -> "Entries":
         """What a folder held: nothing if it was none, something unknown if nobody knows."""
         _require_kept(row)
-        entries = self._entries(row.root, row.pack, row.tree)
+        entries = self._entries(row.root, row.tree)
         for name in folder.split(b"/") if folder else ():
             entry = entries.get(name) or entries.get(_UNLISTED)
             if entry is None:
                 return _NOTHING
             if entry.reason and entry.kind in (FOLDER, 0):
-                return {_EVERYTHING: Entry(b"", 0, entry.reason, 0, NO_HASH, 0, 0, NO_OBJECT)}
+                return {_EVERYTHING: Entry(b"", 0, entry.reason, 0, NO_HASH, 0, NO_OBJECT)}
             if entry.kind != FOLDER:
                 return _NOTHING
-            entries = self._entries(entry.oid, entry.number, entry.strong)
+            entries = self._entries(entry.oid, entry.strong)
         return entries
 
     def root(self, row: "CheckpointRow") -> "Manifest":
         """The folder at the top."""
         _require_kept(row)
-        return self._manifest(row.root, row.pack, row.tree)
+        return self._manifest(row.root, row.tree)
 
     def below(self, row: "CheckpointRow", path: bytes) -> "list[Entry]":
         """What a captured folder held."""
         entry = self.at(row, path)
         if entry is None or entry.kind != FOLDER or entry.reason:
             return []
-        return self._manifest(entry.oid, entry.number, entry.strong).entries
+        return self._manifest(entry.oid, entry.strong).entries
 
     def content(self, entry: "Entry") -> bytes:
         """The bytes of a file, or the target of a link."""
         return entry.content if isinstance(entry, Made) else self.objects.content(entry)
 
-    def _entries(self, oid: bytes, number: int, strong: bytes) -> "Entries":
+    def _entries(self, oid: bytes, strong: bytes) -> "Entries":
         known = self._known.get((oid, strong))
         if known is None:
-            manifest = self._manifest(oid, number, strong)
+            manifest = self._manifest(oid, strong)
             known = self._known[oid, strong] = {entry.name: entry for entry in manifest.entries}
             unknown = nameless(manifest.entries)
             if unknown is not None:
                 known[_UNLISTED] = unknown
         return known
 
-    def _manifest(self, oid: bytes, number: int, strong: bytes) -> "Manifest":
+    def _manifest(self, oid: bytes, strong: bytes) -> "Manifest":
         # By both: one strong hash may come with several times of its files.
         known = self._manifests.get((oid, strong))
         if known is None:
-            known = self._manifests[oid, strong] = self.objects.manifest(oid, number, strong)
+            known = self._manifests[oid, strong] = self.objects.manifest(oid, strong)
         return known
 
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from takeback.ports import Progress
     from takeback.store.ledger import Ledger
-    from takeback.store.objects import Objects
+    from takeback.store.objects import ObjectStore
 
     Owner = tuple[str, int]
     """Who, and the number of the session or 0."""
@@ -34,7 +34,7 @@ _OUTSIDE_OF = (
 
 def shares(
     ledger: "Ledger",
-    objects: "Objects",
+    objects: "ObjectStore",
     packs: bytes,
     by: str,
     progress: "Progress | None" = None,

@@ -25,11 +25,11 @@ if TYPE_CHECKING:
     from takeback.model.tree import Entry
     from takeback.ports import Progress
     from takeback.store.lock import Held
-    from takeback.store.objects import Objects
+    from takeback.store.objects import ObjectStore
     from takeback.store.rows import CheckpointRow
     from takeback.store.store import Store
 
-    Key = tuple[bytes, int, bytes]
+    Key = tuple[bytes, bytes]
 _HASHING = "hashing bytes"
 _PATIENCE = 600.0
 """How many seconds are waited for somebody who puts packs in order."""
@@ -65,7 +65,7 @@ class _Check:
         self.repaired: list[str] = []
         self.can_mend = True
         self._below: dict[Key, list[Key]] = {}
-        self._sound: list[tuple[int, bytes]] = []
+        self._sound: list[bytes] = []
 
     def run(self, held: "Callable[[], Held]") -> Verification:
         """Look at everything, with the lock only in the end."""
@@ -83,7 +83,7 @@ class _Check:
         return Verification(
             checkpoints=len(rows),
             gone=len(every) - len(rows),
-            packs=len(set(packs.values())),
+            packs=len(packs),
             objects=len(self.strong),
             bytes=store.packs_size(),
             damage=tuple(self.damage),
@@ -121,7 +121,7 @@ class _Check:
         if self._store.is_forgetting():
             self.note("something is being forgotten and is not done: `takeback forget --continue`")
 
-    def ledger(self) -> "tuple[list[CheckpointRow], dict[int, str]]":
+    def ledger(self) -> "tuple[list[CheckpointRow], list[str]]":
         """The ledger's pages, chain and tables, as of one moment; return its rows."""
         try:
             with self._store.ledger.snapshot() as ledger:
@@ -132,35 +132,31 @@ class _Check:
                 return list(ledger.checkpoints()), ledger.packs()
         except TakebackError as problem:
             self.note(str(problem))
-            return [], {}
+            return [], []
 
-    def packs(self, packs: "dict[int, str]") -> None:
-        """Every pack: each byte and each object. Many numbers may lead to one."""
-        # The highest number is a pack's own. Lower ones are of packs that it was made of, and of
-        # checkpoints that may have nothing to do with what is damaged in it.
-        names = {name: number for number, name in sorted(packs.items())}
-        waiting = list(reversed(names.items()))
-        total, done = sum(map(self._pack_size, names)), 0
+    def packs(self, packs: "list[str]") -> None:
+        """Every pack: each byte and each object."""
+        waiting, known = list(reversed(packs)), set(packs)
+        total, done = sum(map(self._pack_size, packs)), 0
         while waiting:
-            name, number = waiting.pop()
+            name = waiting.pop()
             reach = self._reached(done, total)
             done += self._pack_size(name)
             path = self._store.packs_dir + b"/" + name.encode()
             with PackFile(path) as pack:
                 if pack.is_gone():
-                    now = self._store.ledger.pack_name(number)
-                    if now != name:
+                    now = self._store.ledger.packs()
+                    if name not in now:
                         # It was merged into another meanwhile, or nobody needs it any more.
-                        if now is not None and now not in names:
-                            names[now] = number
-                            waiting.append((now, number))
+                        waiting += [other for other in now if other not in known]
+                        known.update(now)
                         continue
                 problems = pack.check(self._on_object, reach)
-            made_with = self._store.ledger.made_with(number) if problems else ()
+            made_with = self._store.ledger.made_with(name) if problems else ()
             for what in problems:
-                self.note(f"pack {number}: {what}", made_with)
+                self.note(what, made_with)
             if not problems:
-                self._sound.append((number, path))
+                self._sound.append(path)
 
     def _pack_size(self, name: str) -> int:
         return size_of(self._store.packs_dir + b"/" + name.encode() + b".pack")
@@ -178,14 +174,14 @@ class _Check:
 
     def settle(self) -> None:
         """With the lock held: mend what can be made again, compare what may have moved."""
-        for number, path in self._sound:
+        for path in self._sound:
             with PackFile(path) as pack:
                 what = "" if pack.is_gone() else pack.index_problem()
                 if what and not self.can_mend:
-                    self.note(f"pack {number}: {what}")
+                    self.note(what)
                 elif what:
                     pack.rewrite_index()
-                    self.repaired.append(f"pack {number}: {what}; made again")
+                    self.repaired.append(f"{what}; made again")
         try:
             self.repaired += self._store.mend_view() if self.can_mend else ()
             for what in (*self._store.check_view(), *self._store.check_anchor()):
@@ -200,17 +196,17 @@ class _Check:
 
     # -- trees -----------------------------------------------------------------------------
 
-    def trees(self, rows: "list[CheckpointRow]", objects: "Objects") -> None:
+    def trees(self, rows: "list[CheckpointRow]", objects: "ObjectStore") -> None:
         """Every manifest of every checkpoint, and that all it names is there and sound."""
         bad: dict[Key, list[str]] = {}
         for done, row in enumerate(rows):
             if self._progress is not None:
                 self._progress("following checkpoints", done, len(rows))
-            self._check_tree((row.root, row.pack, row.tree), objects, bad)
+            self._check_tree((row.root, row.tree), objects, bad)
         if bad:
             self._name_checkpoints(rows, bad)
 
-    def _check_tree(self, root: "Key", objects: "Objects", bad: "dict[Key, list[str]]") -> None:
+    def _check_tree(self, root: "Key", objects: "ObjectStore", bad: "dict[Key, list[str]]") -> None:
         stack = [root]
         while stack:
             key = stack.pop()
@@ -226,7 +222,7 @@ class _Check:
                 if entry.reason:
                     continue
                 if entry.kind == FOLDER:
-                    below.append((entry.oid, entry.number, entry.strong))
+                    below.append((entry.oid, entry.strong))
                 elif self.strong.get(entry.oid) != entry.strong:
                     bad.setdefault(key, []).append(self._missing(entry))
             stack += below
@@ -239,7 +235,7 @@ class _Check:
     def _name_checkpoints(self, rows: "list[CheckpointRow]", bad: "dict[Key, list[str]]") -> None:
         touched: dict[str, list[str]] = {}
         for row in rows:
-            for key in self._reachable((row.root, row.pack, row.tree)):
+            for key in self._reachable((row.root, row.tree)):
                 for what in bad.get(key, ()):
                     named = touched.setdefault(what, [])
                     if row.id not in named:
@@ -259,6 +255,5 @@ class _Check:
     def commits(self, rows: "list[CheckpointRow]") -> None:
         """That the git view holds the commits of every checkpoint."""
         for row in rows:
-            for commit in (row.view, row.keep):
-                if commit not in self.strong:
-                    self.note(f"the commit `{commit.hex()}` of the git view is missing", (row.id,))
+            if row.view not in self.strong:
+                self.note(f"the commit `{row.view.hex()}` of the git view is missing", (row.id,))

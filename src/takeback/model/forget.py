@@ -211,7 +211,7 @@ def purged(entry: Entry, name: bytes) -> Entry:
     from takeback.model.tree import KIND, NO_HASH, NO_OBJECT
 
     flags = reasons.FORGOTTEN
-    return Entry(name, entry.mode & KIND, flags, 0, NO_HASH, 0, 0, NO_OBJECT)
+    return Entry(name, entry.mode & KIND, flags, 0, NO_HASH, 0, NO_OBJECT)
 
 
 def _is_at_or_below(path: bytes, wanted: "tuple[bytes, ...]") -> bool:

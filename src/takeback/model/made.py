@@ -12,9 +12,9 @@ class Made(Entry):
 
     def __init__(self, content: bytes, mode: int) -> None:
         strong = sha256(content).digest()
-        super().__init__(b"", mode, 0, len(content), strong, 0, 0, NO_OBJECT)
+        super().__init__(b"", mode, 0, len(content), strong, 0, NO_OBJECT)
         self.content = content
 
-    def stored(self, oid: bytes, number: int) -> Entry:
+    def stored(self, oid: bytes) -> Entry:
         """The same, once its content is in a pack."""
-        return Entry(b"", self.mode, 0, self.size, self.strong, 0, number, oid)
+        return Entry(b"", self.mode, 0, self.size, self.strong, 0, oid)

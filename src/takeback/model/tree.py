@@ -2,13 +2,13 @@
 
 A manifest lists one folder: every name in raw bytes with kind and mode, size, strong hash,
 and for what was left out, the reason. Its *identity* is the SHA-256 of that list. Beside the
-identity it carries, per entry, what does not make a tree another tree: the modification time,
-the git object id, and the number of the pack in which the object was first stored.
+identity it carries, per entry, what does not make a tree another tree: the modification time and
+the git object id. Where an object lies is no part of it: the same tree is the same everywhere.
 
-    object   = "TBM1" + length of identity (u32) + identity + beside
+    object   = "TBM2" + length of identity (u32) + identity + beside
     identity = mode (u16) flags (u16) count (u32)
                + count x ( mode u16, flags u16, size u64, length of name u16, strong 32, name )
-    beside   = count x ( mtime_ns i64, pack number u32, object id 20 )
+    beside   = count x ( mtime_ns i64, object id 20 )
 
 Entries are in the order of their raw names. Everything is little-endian.
 """
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
         mode: int
         mtime: int
         name: bytes
-        number: int
         oid: bytes
         size: int
         strong: bytes
@@ -56,17 +55,17 @@ NO_OBJECT = bytes(20)
 NAMELESS = b"(forgotten "
 """How the name of an entry begins whose own name was forgotten, too."""
 
-_MAGIC = b"TBM1"
+_MAGIC = b"TBM2"
 _PREAMBLE = Struct("<4sI")
 _HEAD = Struct("<HHI")
 _ENTRY = Struct("<HHQH32s")
-_BESIDE = Struct("<qI20s")
+_BESIDE = Struct("<q20s")
 
 
 class Entry:
     """One name in a folder, as a manifest records it."""
 
-    __slots__ = ("flags", "mode", "mtime", "name", "number", "oid", "size", "strong")
+    __slots__ = ("flags", "mode", "mtime", "name", "oid", "size", "strong")
 
     def __init__(
         self,
@@ -76,7 +75,6 @@ class Entry:
         size: int,
         strong: bytes,
         mtime: int,
-        number: int,
         oid: bytes,
     ) -> None:
         self.name = name
@@ -85,7 +83,6 @@ class Entry:
         self.size = size
         self.strong = strong
         self.mtime = mtime
-        self.number = number
         self.oid = oid
 
     @property
@@ -130,19 +127,19 @@ def nameless(entries: "Iterable[Entry]") -> "Entry | None":
 
     for entry in entries:
         if entry.reason == FORGOTTEN and entry.name.startswith(NAMELESS):
-            return Entry(b"", 0, FORGOTTEN, 0, NO_HASH, 0, 0, NO_OBJECT)
+            return Entry(b"", 0, FORGOTTEN, 0, NO_HASH, 0, NO_OBJECT)
     return None
 
 
 def as_entry(root: Manifest) -> Entry:
     """The folder at the top as if it had an entry somewhere; its name and path are empty."""
-    return Entry(b"", FOLDER | root.mode, 0, 0, root.strong, 0, 0, NO_OBJECT)
+    return Entry(b"", FOLDER | root.mode, 0, 0, root.strong, 0, NO_OBJECT)
 
 
 def with_mode(entry: Entry, mode: int) -> Entry:
     """The same file with another mode."""
     e = entry
-    return Entry(e.name, mode, e.flags, e.size, e.strong, e.mtime, e.number, e.oid)
+    return Entry(e.name, mode, e.flags, e.size, e.strong, e.mtime, e.oid)
 
 
 def encode(mode: int, entries: "Sequence[Fields]") -> "tuple[bytes, bytes]":
@@ -158,7 +155,7 @@ def encode(mode: int, entries: "Sequence[Fields]") -> "tuple[bytes, bytes]":
             size = 0 if e.mode & KIND == FOLDER else e.size
             row = _ENTRY.pack(e.mode & 0xFFFF, flags, size, len(e.name), e.strong)
         identity += (row, e.name)
-        beside.append(_BESIDE.pack(e.mtime, e.number, e.oid))
+        beside.append(_BESIDE.pack(e.mtime, e.oid))
     said = b"".join(identity)
     preamble = _PREAMBLE.pack(_MAGIC, len(said))
     return sha256(said).digest(), b"".join((preamble, said, *beside))
@@ -189,9 +186,9 @@ def _decode(data: bytes) -> Manifest:
         at += name_length
         if not is_safe_name(name) or (entries and entries[-1].name >= name):
             raise ValueError("unsafe or unsorted name")
-        mtime, number, oid = _BESIDE.unpack_from(data, side)
+        mtime, oid = _BESIDE.unpack_from(data, side)
         side += _BESIDE.size
-        entries.append(Entry(name, entry_mode, flags, size, strong, mtime, number, oid))
+        entries.append(Entry(name, entry_mode, flags, size, strong, mtime, oid))
     if at != start + length:
         raise ValueError("wrong length of names")
     return Manifest(mode, entries, sha256(data[start : start + length]).digest())

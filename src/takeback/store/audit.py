@@ -15,6 +15,7 @@ _KEYS = {
     "change_rows": "turn, path",
     "coordinates": "cursor",
     "kept": "checkpoint",
+    "packs": "name",
 }
 
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 TRIM, MERGE, FORGET = "trim", "merge", "forget"
 
-_DETAILS = ("checkpoints", "packs", "moved", "dropped", "events", "manifests")
+_DETAILS = ("checkpoints", "packs", "dropped", "events")
 """What of an event follows elsewhere, or is of no use to a reader."""
 
 
@@ -46,45 +46,19 @@ def _history_trimmed(to: "Tables", event: "Event", said: "Mapping[str, Any]") ->
 
 
 def _packs_merged(to: "Tables", event: "Event", said: "Mapping[str, Any]") -> None:
-    """What packs held is in others now; their numbers lead there."""
-    follow_packs(to, said)
+    """What packs held is in others now."""
     _note(to, event, MERGE, said)
 
 
 def _forgotten(to: "Tables", event: "Event", said: "Mapping[str, Any]") -> None:
     """Something was forgotten. What is left of other events says so already."""
-    follow_packs(to, said)
     _note(to, event, FORGET, said)
 
 
-def follow_packs(to: "Tables", said: "Mapping[str, Any]") -> None:
-    """Let numbers lead to the packs that hold now what was stored under them.
-
-    `packs` are new; `moved` are [old number, new number]; `dropped` are numbers of packs of which
-    nobody needs anything any more.
-    """
-    added = set()
-    for number, name, size, objects in said.get("packs", ()):
-        fsops.sql(to.db, "INSERT INTO pack_rows VALUES (?, ?, ?, ?)", (number, name, size, objects))
-        added.add(number)
-    moved = [(old, new) for old, new in said.get("moved", ())]
-    if not added.issuperset(new for _, new in moved):
-        # All numbers of one pack move together: none may be left that leads to one that moved.
-        raise LookupError("packs were moved to one that is not new")
-    gone = [(number,) for number in said.get("dropped", ())] + [(old,) for old, _ in moved]
-    if gone:
-        # Rows that only got smaller would leave pages half empty; deleted ones do not.
-        fsops.sql_many(to.db, "DELETE FROM pack_rows WHERE number = ?", gone)
-    if moved:
-        fsops.sql_many(to.db, "INSERT INTO pack_rows VALUES (?, ?, 0, 0)", moved)
-
-
 def _note(to: "Tables", event: "Event", kind: str, said: "Mapping[str, Any]") -> None:
-    manifests = said.get("manifests")
-    commit = bytes.fromhex(manifests) if manifests else None
     told = jsontext.dumps({key: said[key] for key in said if key not in _DETAILS})
-    values = (to.next("care"), event.seq, event.at, kind, commit, told)
-    fsops.sql(to.db, "INSERT INTO care VALUES (?, ?, ?, ?, ?, ?)", values)
+    values = (to.next("care"), event.seq, event.at, kind, told)
+    fsops.sql(to.db, "INSERT INTO care VALUES (?, ?, ?, ?, ?)", values)
 
 
 FOLLOW = {

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from typing import NoReturn
 
-    Row = tuple[int, int, int, int, int, int, int, bytes, bytes, bytes]
+    Row = tuple[int, int, int, int, int, int, bytes, bytes, bytes]
     Rows = list[Row | None]
 
 _MOST_COPIES = 4

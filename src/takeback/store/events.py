@@ -82,7 +82,7 @@ KINDS = (
 """Every kind that this program knows; newer ones may write others."""
 
 NO_CHAIN = bytes(32)
-_MOST, _MOST_PACKS = 1 << 62, 1 << 31
+_MOST = 1 << 62
 _INSERT = "INSERT INTO events VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, NULL)"
 _UNKNOWN = f"WHERE seq > ? AND kind NOT IN ({', '.join('?' * len(KINDS))}) ORDER BY seq"
 _SELECT = "SELECT seq, kind, at, author, request, parents, payload FROM events "
@@ -218,17 +218,20 @@ def unknown(db: "Connection", since: int = 0) -> "Iterator[Event]":
     yield from read(db, _UNKNOWN, (since, *KINDS))
 
 
-def packs_in(payload: object) -> "list[tuple[int, str, int, int]]":
-    """The packs that an event of any kind names, as far as they are told as usual."""
+def packs_in(payload: object) -> "list[tuple[str, int, int]]":
+    """The packs that an event of any kind brings: name, bytes, objects, as far as told as usual.
+
+    It is part of every event's envelope, whatever its kind: a store that does not know the kind
+    keeps its packs.
+    """
     told = payload.get("packs") if isinstance(payload, dict) else None
-    rows = [row[:4] for row in told if isinstance(row, list)] if isinstance(told, list) else []
+    rows = [row[:3] for row in told if isinstance(row, list)] if isinstance(told, list) else []
     return [
-        (number, name, size, objects)
-        for number, name, size, objects in (row for row in rows if len(row) == 4)
+        (name, size, objects)
+        for name, size, objects in (row for row in rows if len(row) == 3)
         if isinstance(name, str)
         and name.startswith("pack-")
-        and all(type(n) is int and 0 <= n < _MOST for n in (number, size, objects))
-        and number < _MOST_PACKS
+        and all(type(n) is int and 0 <= n < _MOST for n in (size, objects))
     ]
 
 

@@ -24,7 +24,7 @@ _WORDS = {
     b'"omit",0],["","create",0],["","delete",0],["","rename",0],["","mode",0],["","link",0],["src/'
     b'{"step":"","turn":"","tool":"Edit","kind":"edit","summary":"","paths":[""],"looked":179'
     b'{"turn":"","session":"","label":"","whole":true,"checkpoint":"","looked":179,"git":null}'
-    b'{"checkpoint":"","label":"","tree":"","root":"","pack":,"view":"","keep":"","entries":,'
+    b'{"checkpoint":"","label":"","tree":"","root":"","view":"","entries":,'
     b'"changed":,"packs":[[,"pack-","session":null,"turn":"","step":null,"looked":179,"authors":'
     b'[["you","",null,null,null,[]],["step","edit","","","",[]],["step","turn","","",null,[]]],'
     b'"deltas":[["","write",0],["","write",0],["'

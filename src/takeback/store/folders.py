@@ -29,7 +29,6 @@ class Node:
         "mode",
         "mtime",
         "name",
-        "number",
         "oid",
         "size",
         "strong",
@@ -39,7 +38,6 @@ class Node:
         self.name = name
         self.inode = self.size = self.mtime = self.ctime = self.mode = 0
         self.flags = 0
-        self.number = 0
         self.strong = NO_HASH
         self.oid = NO_OBJECT
 
@@ -94,7 +92,6 @@ class Folder:
         "mtime",
         "name",
         "nodes",
-        "number",
         "offset",
         "oid",
         "parent",
@@ -118,7 +115,6 @@ class Folder:
         self.strong = NO_HASH
         self.oid = NO_OBJECT
         self.view = NO_OBJECT
-        self.number = 0
         self.touched = True
         self.changed = True
         self.unsure = False
@@ -181,11 +177,11 @@ def load(records: "bytes | bytearray", offset: int, parent: "Folder | None") -> 
     folder.touched = folder.changed = False
     folder.judged = True
     (_, _, _, _, folder.flags, folder.mtime, folder.ctime, folder.device, folder.inode) = header[:9]
-    (folder.strong, folder.oid, folder.number, folder.view, folder.mode) = header[9:]
+    (folder.strong, folder.oid, folder.view, folder.mode) = header[9:]
     for fields, entry_name in entries:
         node = Node(entry_name)
         (node.inode, node.size, node.mtime, node.ctime, node.mode, node.flags) = fields[:6]
-        (node.number, node.strong, node.oid) = fields[7:]
+        (node.strong, node.oid) = fields[7:]
         folder.nodes[entry_name] = node
         folder.before[entry_name] = (node.mode, node.flags & ~RACY, node.strong)
     return folder
@@ -196,7 +192,7 @@ def record(folder: Folder, depth: int) -> bytes:
     fixed, names = [], [folder.name]
     for n in folder.sorted_nodes():
         stamps = (n.inode, n.size, n.mtime, n.ctime, n.mode, n.flags)
-        fixed.append(ENTRY.pack(*stamps, len(n.name), n.number, n.strong, n.oid))
+        fixed.append(ENTRY.pack(*stamps, len(n.name), n.strong, n.oid))
         names.append(n.name)
     tail = b"\0".join(names) + b"\0"
     size = RECORD.size + len(fixed) * ENTRY.size + len(tail)
@@ -204,7 +200,7 @@ def record(folder: Folder, depth: int) -> bytes:
     head = RECORD.pack(
         size + padding, depth, len(folder.name), len(fixed), folder.flags,
         folder.mtime, folder.ctime, folder.device, folder.inode,
-        folder.strong, folder.oid, folder.number, folder.view, folder.mode,
+        folder.strong, folder.oid, folder.view, folder.mode,
     )  # fmt: skip
     return b"".join((head, *fixed, tail, bytes(padding)))
 

@@ -14,11 +14,11 @@ import struct
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    Header = tuple[int, int, int, int, int, int, int, int, int, bytes, bytes, int, bytes, int]
-    Entry = tuple[int, int, int, int, int, int, int, int, bytes, bytes]
+    Header = tuple[int, int, int, int, int, int, int, int, int, bytes, bytes, bytes, int]
+    Entry = tuple[int, int, int, int, int, int, int, bytes, bytes]
 
-RECORD = struct.Struct("<IHHIIqqQQ32s20sI20sI")
-ENTRY = struct.Struct("<QQqqIHHI32s20s")
+RECORD = struct.Struct("<IHHIIqqQQ32s20s4x20sI")
+ENTRY = struct.Struct("<QQqqIHH4x32s20s")
 
 RACY = 0x8000
 """Flag of a directory or entry whose stamps are too young to trust."""

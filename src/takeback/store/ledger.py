@@ -8,7 +8,6 @@ that a payload can be forgotten later without breaking the chain.
 from _thread import get_ident
 
 from takeback.errors import DamagedStoreError, UsageError
-from takeback.model import jsontext
 from takeback.store import events, fsops, projections, schema, sqlite
 from takeback.store.database import AsDamage, Connections, connect, require_file
 from takeback.store.events import CHECKPOINT_TAKEN, Event, NewEvent
@@ -41,7 +40,7 @@ if TYPE_CHECKING:
 
 _MOST_PASSED_OVER = 100
 _SELECT = (
-    "SELECT number, id, event, tree, root, pack, view, keep, created, label, entries, changed, gone"
+    "SELECT number, id, event, tree, root, view, created, label, entries, changed, gone"
     " FROM checkpoints "
 )
 
@@ -178,53 +177,31 @@ class Ledger:
         """How many checkpoints there are."""
         return self._number("SELECT count(*) FROM checkpoints")
 
-    def packs(self) -> "dict[int, str]":
-        """The name of each pack by its number."""
-        with AsDamage("read"):
-            rows = self._db.execute("SELECT number, name FROM packs").fetchall()
-        if not all(isinstance(number, int) and isinstance(name, str) for number, name in rows):
+    def packs(self) -> "list[str]":
+        """The names of all packs, the newest last."""
+        rows = self.rows("SELECT name FROM packs ORDER BY event, name")
+        if not all(isinstance(name, str) for (name,) in rows):
             raise DamagedStoreError("a row of the ledger holds values of the wrong kind")
-        return dict(rows)
+        return [name for (name,) in rows]
 
-    def pack_name(self, number: int) -> "str | None":
-        """The name of one pack."""
-        with AsDamage("read"):
-            row = self._db.execute("SELECT name FROM packs WHERE number = ?", (number,)).fetchone()
-        if row is not None and not isinstance(row[0], str):
-            raise DamagedStoreError("a row of the ledger holds values of the wrong kind")
-        return row[0] if row else None
-
-    def made_with(self, number: int) -> "tuple[str, ...]":
-        """The checkpoint that a pack was written for."""
-        with AsDamage("read"):
-            query = "SELECT payload FROM events WHERE kind = ?"
-            for (text,) in self._db.execute(query, (CHECKPOINT_TAKEN,)):
-                try:
-                    said = jsontext.loads(events.as_text(text))
-                    if any(pack[0] == number for pack in said["packs"]):
-                        return (str(said["checkpoint"]),)
-                except (TypeError, ValueError, KeyError, IndexError):
-                    # The event itself is damaged; that is said elsewhere.
-                    continue
-        return ()
-
-    def next_pack(self) -> int:
-        """The number that the next pack gets."""
-        number = self._number("SELECT coalesce(max(number), 0) + 1 FROM packs")
-        # Not max(event): that reads every row, before each checkpoint.
-        newest = self.rows("SELECT event FROM checkpoints ORDER BY number DESC LIMIT 1")
-        since = int(newest[0][0]) if newest else 0
+    def packs_now(self) -> "list[str]":
+        """The same at this moment, whichever moment this connection reads as of."""
+        live = Ledger(self.path, writable=False)
         try:
-            # Those before that checkpoint have lower numbers than its packs.
-            return max([number, *(n + 1 for n in self.foreign_packs(since))])
-        except DamagedStoreError:
-            return number
+            return live.packs()
+        finally:
+            live.close()
 
-    def foreign_packs(self, since: int = 0) -> "dict[int, str]":
+    def made_with(self, pack: str) -> "tuple[str, ...]":
+        """The checkpoint that a pack was written for."""
+        query = "SELECT c.id FROM packs p JOIN checkpoints c ON c.event = p.event WHERE p.name = ?"
+        return tuple(str(id) for (id,) in self.rows(query, (pack,)))
+
+    def foreign_packs(self, since: int = 0) -> "set[str]":
         """The packs that events of unknown kinds name, which only a newer program understands."""
         with AsDamage("read"):
             found = [events.packs_in(event.payload) for event in events.unknown(self._db, since)]
-        return {number: name for packs in found for number, name, _, _ in packs}
+        return {name for packs in found for name, _, _ in packs}
 
     def refuse_newer(self) -> None:
         """An error if a newer program changed the format since this was opened."""
@@ -240,7 +217,7 @@ class Ledger:
     def knows_commit(self, commit: bytes) -> bool:
         """Whether a commit of the git view belongs to a checkpoint."""
         with AsDamage("read"):
-            query = "SELECT 1 FROM checkpoints WHERE view = ?1 OR keep = ?1 LIMIT 1"
+            query = "SELECT 1 FROM checkpoints WHERE view = ? LIMIT 1"
             return self._db.execute(query, (commit,)).fetchone() is not None
 
     def rows(

@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 BEFORE, AFTER, NOW = "before", "after", "now"
 """When somebody looked: before a step, after it, or for a plan."""
 
-_MOST_KNOWN = 16
 _SELECT = "SELECT number, turn, step, path, before, after, reason FROM outside "
 _INSERT = "INSERT INTO outside VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
 _OF_TURNS = "WHERE turn IN (SELECT value FROM json_each(?)) ORDER BY number"
@@ -95,16 +94,6 @@ def since(ledger: "Ledger", path: bytes, number: int) -> "list[tuple[str, str]]"
         " WHERE o.path = ? AND o.number > ? AND o.changed ORDER BY o.number"
     )
     return [(str(label), str(agent)) for label, agent in ledger.rows(query, (path, number))]
-
-
-def stored(ledger: "Ledger", path: bytes, strong: bytes) -> "Entry | None":
-    """An entry of this content that the store holds already, of the same file."""
-    query = "SELECT before, after FROM outside WHERE path = ? ORDER BY number DESC LIMIT ?"
-    for row in ledger.rows(query, (path, _MOST_KNOWN)):
-        for entry in map(_entry, row):
-            if entry is not None and entry.strong == strong:
-                return entry
-    return None
 
 
 def is_known(ledger: "Ledger", path: bytes) -> bool:

@@ -4,6 +4,7 @@ An index is derived from its pack, so it is written without a sync, checked when
 and made again from the pack when it is missing or damaged.
 """
 
+import os
 import struct
 from itertools import accumulate
 
@@ -26,6 +27,7 @@ _MAGIC = b"\xfftOc\0\0\0\x02"
 _FANOUT = 256 * 4
 _NAMES = len(_MAGIC) + _FANOUT
 _LARGE = 1 << 31
+_OPEN = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
 
 
 def build(entries: "Iterable[Entry]", checksum: bytes) -> bytes:
@@ -68,6 +70,26 @@ def assemble(
 def largest_index(pack_size: int) -> int:
     """Return how big the index of a pack of this size can be at most."""
     return _NAMES + 2 * CHECKSUM + (pack_size // SMALLEST_ENTRY + 1) * 36
+
+
+def read(base: bytes) -> "PackIndex":
+    """The index file beside a pack; a DamagedStoreError if it is not of the pack of that name.
+
+    The pack itself is not opened, only looked at: it must be there, and large enough.
+    """
+    try:
+        largest = largest_index(os.lstat(base + b".pack").st_size)
+        fd = os.open(base + b".idx", _OPEN)
+        try:
+            data = os.read(fd, min(os.fstat(fd).st_size, largest))
+        finally:
+            os.close(fd)
+    except OSError as error:
+        raise DamagedStoreError(f"there is no usable index: {error.strerror}") from error
+    index = PackIndex(data)
+    if not base.endswith(index.checksum.hex().encode()):
+        raise DamagedStoreError("it is the index of another pack")
+    return index
 
 
 class PackIndex:
@@ -113,6 +135,10 @@ class PackIndex:
 
     def __len__(self) -> int:
         return self.count
+
+    def ids(self) -> "list[bytes]":
+        """The ids of all objects, in order."""
+        return [self._data[at : at + 20] for at in range(_NAMES, self._crcs, 20)]
 
     def _find_place(self, oid: bytes) -> "int | None":
         low, high = self._fanout[oid[0]], self._fanout[oid[0] + 1]

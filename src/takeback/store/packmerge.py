@@ -47,47 +47,31 @@ class Piece:
         self.series = series
 
 
-class Merged:
-    """What a merge made: the new packs, and for each source the number of the one it went to.
-
-    Who removes the sources must leave alone what has the name of a new pack: a source of which
-    everything was wanted as it stands is its own copy.
-    """
-
-    __slots__ = ("packs", "places")
-
-    def __init__(self, packs: "list[SealedPack]", places: "dict[bytes, int]") -> None:
-        self.packs = packs
-        self.places = places
-
-
 def merge(
     directory: bytes,
     pieces: "Iterable[Piece]",
     *,
-    first_number: int,
     progress: "Progress | None" = None,
     limit: int = LIMIT,
-) -> Merged:
+) -> "list[SealedPack]":
     """Write new packs that hold the pieces, each series in the order in which its pieces come.
 
-    All pieces of one source come to the same new pack. An error, such as damage in what should
-    be copied, leaves nothing behind.
+    All pieces of one source come to the same new pack. Who removes the sources must leave alone
+    what has the name of a new pack: a source of which everything was wanted as it stands is its
+    own copy. An error, such as damage in what should be copied, leaves nothing behind.
     """
     plan = _Plan(directory, pieces)
-    made = Merged([], {})
+    made: list[SealedPack] = []
     placed: list[bytes] = []
     try:
-        for number, group in enumerate(plan.groups(limit), first_number):
+        for group in plan.groups(limit):
             with Sources(directory, plan.sources) as sources:
-                made.packs.append(_write(directory, plan, group, sources, number, placed, progress))
-            made.places.update((plan.sources[source], number) for source in group)
-        if made.packs:
+                made.append(_write(directory, plan, group, sources, placed, progress))
+        if made:
             fsops.fsync_dir(directory)
     except BaseException:
         for base in placed:
-            fsops.discard(base + b".idx")
-            fsops.discard(base + b".pack")
+            packwrite.discard_pack(base)
         raise
     return made
 
@@ -233,7 +217,6 @@ def _write(
     plan: _Plan,
     group: "set[int]",
     sources: Sources,
-    number: int,
     placed: "list[bytes]",
     progress: "Progress | None",
 ) -> SealedPack:
@@ -262,7 +245,7 @@ def _write(
         fsops.discard(path)
         raise
     packwrite.write_index(base, target.entries.index(target.checksum))
-    return SealedPack(number, name, target.size, total)
+    return SealedPack(name, target.size, total)
 
 
 def _read_again(path: bytes, target: _Target) -> None:

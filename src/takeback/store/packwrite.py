@@ -14,7 +14,7 @@ from takeback.store.packindex import PACK_HEAD
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from takeback.store.packindex import Entry
 
@@ -22,8 +22,15 @@ if TYPE_CHECKING:
 
 _WRITE_AT_ONCE = 1 << 20
 _MOST_BUFFERED = 16 * 1024 * 1024
+SUFFIXES = (b".keep", b".idx", b".pack")
+"""The files of a pack, in the order in which they are removed."""
 _MAGIC = b"PACK\0\0\0\x02"
 _temporary_numbers = count()
+
+
+def _nothing(oid: bytes) -> bool:
+    del oid
+    return False
 
 
 class SizeMismatchError(ValueError):
@@ -31,83 +38,79 @@ class SizeMismatchError(ValueError):
 
 
 class SealedPack:
-    """A pack that is written: its number, name (without suffix), bytes and objects."""
+    """A pack that is written: its name (without suffix), bytes and objects."""
 
-    __slots__ = ("name", "number", "objects", "size")
+    __slots__ = ("name", "objects", "size")
 
-    def __init__(self, number: int, name: bytes, size: int, objects: int) -> None:
-        self.number = number
+    def __init__(self, name: bytes, size: int, objects: int) -> None:
         self.name = name
         self.size = size
         self.objects = objects
 
     def __repr__(self) -> str:
-        return f"SealedPack({self.number}, {self.name!r}, {self.size}, {self.objects})"
+        return f"SealedPack({self.name!r}, {self.size}, {self.objects})"
 
 
 class PackWriter:
     """Takes objects and puts them into one pack, or several when they are many or large.
 
-    Each pack has a number, counted up from `first_number` and fixed when the first object
-    goes into it, so that callers can note where an object is before its pack exists. After
-    an error the writer is as it was before the call: try again, or `abort`.
+    What `holds` says to be stored already is not stored again. After an error the writer is as
+    it was before the call: try again, or `abort`.
     """
 
-    __slots__ = ("_buffered", "_directory", "_entries", "_limit", "_next_number", "_number",
-                 "_numbers", "_parts", "_placed", "_sealed")  # fmt: skip
+    __slots__ = ("_buffered", "_directory", "_entries", "_holds", "_limit", "_parts", "_placed",
+                 "_sealed", "_taken")  # fmt: skip
 
-    def __init__(self, directory: bytes, *, first_number: int, limit: int = _MOST_BUFFERED) -> None:
+    def __init__(
+        self,
+        directory: bytes,
+        holds: "Callable[[bytes], bool]" = _nothing,
+        *,
+        limit: int = _MOST_BUFFERED,
+    ) -> None:
         self._directory = directory
+        self._holds = holds
         self._limit = limit
-        self._next_number = first_number
-        self._numbers: dict[bytes, int] = {}
+        self._taken: set[bytes] = set()
         self._placed: list[bytes] = []
         self._sealed: list[SealedPack] = []
-        self._number: int | None = None
         self._parts: list[bytes] = []
         self._entries: list[Entry] = []
         self._buffered = PACK_HEAD
 
     def is_empty(self) -> bool:
         """Whether this writer was given nothing."""
-        return not self._numbers
+        return not self._taken
 
     def contains(self, oid: bytes) -> bool:
-        """Whether this writer was given the object."""
-        return oid in self._numbers
+        """Whether this writer was given the object, or the store holds it already."""
+        return oid in self._taken or self._holds(oid)
 
-    def add(self, kind: int, data: "Data") -> tuple[bytes, int]:
-        """Take an object; return its id and the number of its pack."""
+    def add(self, kind: int, data: "Data") -> bytes:
+        """Take an object; return its id."""
         oid = object_id(kind, data)
-        return oid, self.add_hashed(oid, kind, data)
+        self.add_hashed(oid, kind, data)
+        return oid
 
-    def add_hashed(self, oid: bytes, kind: int, data: "Data") -> int:
-        """Take an object whose id is known; return the number of its pack."""
-        number = self._numbers.get(oid)
-        if number is None:
-            number = self.add_known(oid, kind, len(data), deflate.compress(data))
-        return number
+    def add_hashed(self, oid: bytes, kind: int, data: "Data") -> None:
+        """Take an object whose id is known."""
+        if not self.contains(oid):
+            self.add_known(oid, kind, len(data), deflate.compress(data))
 
-    def add_known(self, oid: bytes, kind: int, size: int, compressed: bytes) -> int:
-        """Take an object that was hashed and compressed elsewhere; return its pack's number."""
-        number = self._numbers.get(oid)
-        if number is not None:
-            return number
+    def add_known(self, oid: bytes, kind: int, size: int, compressed: bytes) -> None:
+        """Take an object that was hashed and compressed elsewhere."""
+        if oid in self._taken:
+            return
         if self._buffered > self._limit:
             self._seal()
-        number = self._number
-        if number is None:
-            number = self._number = self._next_number
-            self._next_number += 1
         part = entry_head(kind, size) + compressed
         self._entries.append((oid, crc32(part), self._buffered))
         self._parts.append(part)
         self._buffered += len(part)
-        self._numbers[oid] = number
-        return number
+        self._taken.add(oid)
 
-    def add_large(self, size: int, chunks: "Iterable[Data]") -> tuple[bytes, int]:
-        """Stream one blob of `size` bytes into a pack of its own; return its id and number.
+    def add_large(self, size: int, chunks: "Iterable[Data]") -> bytes:
+        """Stream one blob of `size` bytes into a pack of its own; return its id.
 
         An error out of `chunks` passes through and leaves nothing behind.
         """
@@ -116,30 +119,28 @@ class PackWriter:
             try:
                 stream = _BlobStream(fd, size)
                 oid = stream.write_all(chunks)
-                if oid not in self._numbers:
+                is_new = not self.contains(oid)
+                if is_new:
                     fsops.fsync(fd)
             finally:
                 os.close(fd)
-            number = self._numbers.get(oid)
-            if number is None:
-                number = self._next_number
-                self._place(path, number, stream.checksum, stream.length, [stream.entry])
-                self._next_number += 1
-                self._numbers[oid] = number
-                return oid, number
+            if is_new:
+                self._place(path, stream.checksum, stream.length, [stream.entry])
+                self._taken.add(oid)
+                return oid
         except BaseException:
             fsops.discard(path)
             raise
         fsops.discard(path)
-        return oid, number
+        return oid
 
     def finish(self) -> list[SealedPack]:
-        """Make everything durable; return the packs by number, none if nothing was added."""
+        """Make everything durable; return the packs, none if nothing was added."""
         if self._entries:
             self._seal()
         if self._sealed:
             fsops.fsync_dir(self._directory)
-        return sorted(self._sealed, key=lambda pack: pack.number)
+        return list(self._sealed)
 
     def abort(self) -> None:
         """Remove what this writer wrote, as far as that can be done.
@@ -148,21 +149,18 @@ class PackWriter:
         A pack that was there before, with the very same objects, stays.
         """
         for base in self._placed:
-            fsops.discard(base + b".idx")
-            fsops.discard(base + b".pack")
+            discard_pack(base)
         self._placed = []
         self._sealed = []
-        self._numbers = {}
+        self._taken = set()
         self._begin()
 
     def _begin(self) -> None:
-        self._number = None
         self._parts = []
         self._entries = []
         self._buffered = PACK_HEAD
 
     def _seal(self) -> None:
-        assert self._number is not None
         path, fd = create_temporary(self._directory)
         try:
             try:
@@ -171,7 +169,7 @@ class PackWriter:
             finally:
                 os.close(fd)
             size = self._buffered + len(checksum)
-            self._place(path, self._number, checksum, size, self._entries)
+            self._place(path, checksum, size, self._entries)
         except BaseException:
             fsops.discard(path)
             raise
@@ -194,9 +192,7 @@ class PackWriter:
         fsops.write(fd, joined + digest.digest())
         return digest.digest()
 
-    def _place(
-        self, path: bytes, number: int, checksum: bytes, size: int, entries: "list[Entry]"
-    ) -> None:
+    def _place(self, path: bytes, checksum: bytes, size: int, entries: "list[Entry]") -> None:
         """Give a synced pack its name and its index."""
         name = b"pack-" + checksum.hex().encode()
         base = os.path.join(self._directory, name)
@@ -204,7 +200,7 @@ class PackWriter:
             self._placed.append(base)
         fsops.rename(path, base + b".pack")
         write_index(base, packindex.build(entries, checksum))
-        self._sealed.append(SealedPack(number, name, size, len(entries)))
+        self._sealed.append(SealedPack(name, size, len(entries)))
 
 
 class _BlobStream:
@@ -263,6 +259,12 @@ def create_temporary(directory: bytes) -> tuple[bytes, int]:
             continue  # left by a crashed process that had our number
 
 
+def discard_pack(base: bytes) -> None:
+    """Remove a pack that nothing refers to, as far as that can be done."""
+    for suffix in SUFFIXES:
+        fsops.discard(base + suffix)
+
+
 def write_index(base: bytes, data: bytes) -> None:
     """Put an index beside its pack, unsynced; it replaces one that is there."""
     path, fd = create_temporary(os.path.dirname(base))
@@ -275,3 +277,10 @@ def write_index(base: bytes, data: bytes) -> None:
     except BaseException:
         fsops.discard(path)
         raise
+    keep(base)
+
+
+def keep(base: bytes) -> None:
+    """Tell git to leave a pack alone, whatever is reached from its refs. Not synced."""
+    if not os.path.lexists(base + b".keep"):
+        os.close(fsops.create(base + b".keep"))

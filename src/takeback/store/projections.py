@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     Said = Mapping[str, object]
     Apply = Callable[["Tables", Event, Said], None]
 
-_ROW = "INSERT INTO checkpoints VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+_ROW = "INSERT INTO checkpoints VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 _DELTA = "INSERT INTO delta_rows VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 _CHANGE = "INSERT INTO change_rows VALUES (?, ?, ?, ?, ?, ?, ?)"
 _TURN = (
@@ -52,9 +52,17 @@ def apply(to: Tables, event: "Event") -> None:
     handler = _APPLY.get(event.kind)
     if handler is not None and event.payload is not None:
         handler(to, event, event.payload)
-    elif event.kind not in events.KINDS:
-        for pack in events.packs_in(event.payload):
-            fsops.sql(to.db, "INSERT OR IGNORE INTO pack_rows VALUES (?, ?, ?, ?)", pack)
+    _follow_packs(to, event)
+
+
+def _follow_packs(to: Tables, event: "Event") -> None:
+    """Any event may bring `packs`, and name those that nobody needs since then as `dropped`."""
+    if event.kind in events.KINDS and event.payload and event.payload.get("dropped"):
+        gone = [(str(name),) for name in _list(event.payload["dropped"])]
+        fsops.sql_many(to.db, "DELETE FROM packs WHERE name = ?", gone)
+    for name, size, objects in events.packs_in(event.payload):
+        row = (name, event.seq, size, objects)
+        fsops.sql(to.db, "INSERT OR REPLACE INTO packs VALUES (?, ?, ?, ?)", row)
 
 
 def replay(source: "Connection", target: "Connection") -> None:
@@ -81,7 +89,6 @@ def follow_anew(db: "Connection") -> None:
 
 
 def _checkpoint_taken(to: Tables, event: "Event", said: "Said") -> None:
-    _add_packs(to, said)
     row = row_from(to.next("checkpoints"), event.seq, event.at, said)  # type: ignore[arg-type]
     fsops.sql(to.db, _ROW, row.values())
     place = _coordinate(to, event, said, row.number)
@@ -90,12 +97,6 @@ def _checkpoint_taken(to: Tables, event: "Event", said: "Said") -> None:
     if deltas:
         restores.go_on(to.db, _add_deltas(to, row.number, deltas, authors))
     _seen(to, place, event.at)
-
-
-def _add_packs(to: Tables, said: "Said") -> None:
-    # An older program may have given a number once more that an event of unknown kind names.
-    for pack in _list(said.get("packs")):
-        fsops.sql(to.db, "INSERT OR REPLACE INTO pack_rows VALUES (?, ?, ?, ?)", tuple(_list(pack)))  # type: ignore[arg-type]
 
 
 def _add_deltas(
@@ -370,7 +371,6 @@ def _restore_applied(to: Tables, event: "Event", said: "Said") -> None:
     told = jsontext.dumps([known for known in turns if known is not None])
     what = (turn, entry, target, told, *states, partial, *words, session)
     fsops.sql(to.db, _RESTORE, (*names, *what))
-    _add_packs(to, said)
     _observed(to, event, {"checkpoint": said.get("after"), "looked": said.get("looked", event.at)})
     restores.follow(to.db, number)
     if said.get("outside"):
@@ -379,16 +379,10 @@ def _restore_applied(to: Tables, event: "Event", said: "Said") -> None:
         outside.follow_restore(to.db, number, _list(said["outside"]))
 
 
-def _saves_rescued(to: Tables, event: "Event", said: "Said") -> None:
-    del event
-    _add_packs(to, said)
-
-
 def _outside_seen(to: Tables, event: "Event", said: "Said") -> None:
     from takeback.store import outside
 
     del event
-    _add_packs(to, said)
     restores.go_on(to.db, outside.follow_look(to, said))
 
 
@@ -424,8 +418,6 @@ _APPLY: "dict[str, Apply]" = {
     events.STEP_BEGAN: _step_began,
     events.STEP_ENDED: _step_ended,
     events.RESTORE_APPLIED: _restore_applied,
-    events.SAVES_RESCUED: _saves_rescued,
-    events.TEXTS_MERGED: _saves_rescued,
     events.OUTSIDE_SEEN: _outside_seen,
     events.CHECKPOINT_KEPT: _care,
     events.CHECKPOINT_RELEASED: _care,

@@ -6,7 +6,7 @@ a piece can be cut out or put in anywhere by copying bytes.
 
 from struct import Struct
 
-from takeback.model.tree import FOLDER, KIND, REASON, UNSTABLE
+from takeback.model.tree import REASON, UNSTABLE
 from takeback.store import folders, statloop
 from takeback.store.layout import ENTRY, RACY, RECORD, unpack_record
 
@@ -187,21 +187,6 @@ def tells(records: "Records", pieces: "Pieces") -> bool:
     heads = [(records, start) for start, _, _ in pieces]
     heads += [(fresh, 0) for _, _, fresh in pieces]
     return any(_HEAD_AND_FLAGS.unpack_from(head, at)[4] & TELLS for head, at in heads)
-
-
-def objects(records: "Records") -> "dict[bytes, int]":
-    """The pack number of every captured file's object."""
-    known: dict[bytes, int] = {}
-    view = memoryview(records)
-    for at, _, count in below(records, 0) if records else ():
-        start = at + RECORD.size
-        entries = ENTRY.iter_unpack(view[start : start + count * ENTRY.size])
-        known |= {
-            oid: number
-            for _, _, _, _, mode, flags, _, number, _, oid in entries
-            if not flags & REASON and mode & KIND != FOLDER
-        }
-    return known
 
 
 def edits(records: "Records", root: "Folder", removed: "Iterable[int]") -> "Pieces":

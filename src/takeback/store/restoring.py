@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
     from takeback.model.swap import Op, Owner, State
     from takeback.model.tree import Entry
-    from takeback.store.objects import Objects
+    from takeback.store.objects import ObjectStore
 
 _NOT_EMPTY = (errno.ENOTEMPTY, errno.EEXIST)
 _PATIENCE = 20
@@ -48,7 +48,9 @@ MOVED = "its folder is not what it was any more"
 class Restoring:
     """One restore in a folder, that of the project or `at`; at `kept` paths newer work stays."""
 
-    def __init__(self, root: int, objects: "Objects", stage: bytes, ops: "Iterable[Op]") -> None:
+    def __init__(
+        self, root: int, objects: "ObjectStore", stage: bytes, ops: "Iterable[Op]"
+    ) -> None:
         self.root = root
         self.at = b""
         self._descent = Descent(root)

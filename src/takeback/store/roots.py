@@ -16,7 +16,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from takeback.model.swap import Op, Owner
     from takeback.store.journal import Away, Journal
-    from takeback.store.objects import Objects
+    from takeback.store.objects import ObjectStore
 
 _OUT_OF_REACH = (*GONE, errno.EACCES, errno.EPERM, errno.ESTALE)
 _LOST = "its folder is not there any more, or nobody may open it: left as it is"
@@ -26,7 +26,7 @@ class Roots:
     """One restore in all its folders; `lost` are the files outside whose folder is out of reach."""
 
     def __init__(
-        self, root: int, objects: "Objects", row: "Journal", *, is_way_back: bool = False
+        self, root: int, objects: "ObjectStore", row: "Journal", *, is_way_back: bool = False
     ) -> None:
         self.each: list[Restoring] = []
         self.lost: dict[bytes, str] = {}
@@ -40,7 +40,9 @@ class Roots:
             self.close()
             raise
 
-    def _open(self, away: "Away", objects: "Objects", stage: bytes, *, is_way_back: bool) -> None:
+    def _open(
+        self, away: "Away", objects: "ObjectStore", stage: bytes, *, is_way_back: bool
+    ) -> None:
         try:
             fd = open_folder(away.folder)
         except OSError as problem:

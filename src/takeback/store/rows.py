@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from takeback.model.jsontext import Json
     from takeback.store.packwrite import SealedPack
 
-_TYPES = (int, str, int, bytes, bytes, int, bytes, bytes, int, str, int, int, int | None)
+_TYPES = (int, str, int, bytes, bytes, bytes, int, str, int, int, int | None)
 
 
 class CheckpointRow:
@@ -26,10 +26,8 @@ class CheckpointRow:
         "event",
         "gone",
         "id",
-        "keep",
         "label",
         "number",
-        "pack",
         "root",
         "tree",
         "view",
@@ -42,9 +40,7 @@ class CheckpointRow:
         event: int,
         tree: bytes,
         root: bytes,
-        pack: int,
         view: bytes,
-        keep: bytes,
         created: int,
         label: str,
         entries: int,
@@ -56,9 +52,7 @@ class CheckpointRow:
         self.event = event
         self.tree = tree
         self.root = root
-        self.pack = pack
         self.view = view
-        self.keep = keep
         self.created = created
         self.label = label
         self.entries = entries
@@ -74,8 +68,8 @@ class CheckpointRow:
 
     def values(self) -> "tuple[bytes | str | int | None, ...]":
         """What the row holds, in the order of the table's columns."""
-        place = (self.number, self.id, self.event, self.tree, self.root, self.pack)
-        shown = (self.view, self.keep, self.created, self.label)
+        place = (self.number, self.id, self.event, self.tree, self.root)
+        shown = (self.view, self.created, self.label)
         return *place, *shown, self.entries, self.changed, self.gone
 
 
@@ -88,9 +82,7 @@ def row_from(number: int, event: int, at: int, said: "Mapping[str, Json]") -> Ch
             event,
             bytes.fromhex(str(said["tree"])),
             bytes.fromhex(str(said["root"])),
-            said["pack"],
             bytes.fromhex(str(said["view"])),
-            bytes.fromhex(str(said["keep"])),
             at,
             said["label"],
             said["entries"],
@@ -107,17 +99,15 @@ def row_facts(row: CheckpointRow) -> "dict[str, Json]":
         "label": row.label,
         "tree": row.tree.hex(),
         "root": row.root.hex(),
-        "pack": row.pack,
         "view": row.view.hex(),
-        "keep": row.keep.hex(),
         "entries": row.entries,
         "changed": row.changed,
     }
 
 
 def pack_facts(packs: "Iterable[SealedPack]") -> "Json":
-    """What the event of a checkpoint says about its packs."""
-    return [[p.number, p.name.decode(), p.size, p.objects] for p in packs]
+    """What any event says about the packs that come with it: name, bytes, number of objects."""
+    return [[p.name.decode(), p.size, p.objects] for p in packs]
 
 
 def entry_facts(entry: "Entry | None") -> "Json":
@@ -125,14 +115,13 @@ def entry_facts(entry: "Entry | None") -> "Json":
     if entry is None:
         return None
     hashes = (entry.strong.hex(), entry.oid.hex())
-    return [entry.mode, entry.flags, entry.size, *hashes, entry.mtime, entry.number]
+    return [entry.mode, entry.flags, entry.size, *hashes, entry.mtime]
 
 
 def entry_from(facts: "list[int | str] | None") -> "Entry | None":
     """The entry that such facts speak of."""
     if facts is None:
         return None
-    mode, flags, size, strong, oid, mtime, number = facts
+    mode, flags, size, strong, oid, mtime = facts
     hashes = bytes.fromhex(str(strong)), bytes.fromhex(str(oid))
-    sizes = int(mtime), int(number)
-    return Entry(b"", int(mode), int(flags), int(size), hashes[0], *sizes, hashes[1])
+    return Entry(b"", int(mode), int(flags), int(size), hashes[0], int(mtime), hashes[1])

@@ -4,9 +4,8 @@
 alone (see `projections`) and are written in the same transaction. `journal` has a row while a
 restore is under way, `forgetting` while something is being forgotten.
 
-What many rows would repeat stands once: each path in `paths`, the name of a merged pack in its own
-row, to whose number the rows of those that it was merged from lead. Who reads asks the views
-`deltas`, `changes` and `packs`, which put it together. They look it up by subqueries, not by joins:
+What many rows would repeat stands once: each path in `paths`. Who reads asks the views `deltas` and
+`changes`, which put it together. They look it up by subqueries, not by joins:
 so only who asks for a path pays for it, and SQLite always begins with the rows, by their keys.
 """
 
@@ -37,16 +36,13 @@ FORGETTING = """
 CREATE TABLE forgetting (id TEXT PRIMARY KEY, phase TEXT NOT NULL, said TEXT NOT NULL);
 """
 PROJECTIONS = """
-CREATE TABLE pack_rows (
-    number INTEGER PRIMARY KEY, name NOT NULL, bytes INTEGER NOT NULL, objects INTEGER NOT NULL);
-CREATE INDEX packs_of_their_own ON pack_rows (bytes) WHERE bytes > 0;
-CREATE VIEW packs AS SELECT r.number, CASE typeof(r.name) WHEN 'integer'
-    THEN (SELECT m.name FROM pack_rows m WHERE m.number = r.name) ELSE r.name END AS name,
-    r.bytes, r.objects FROM pack_rows r;
+CREATE TABLE packs (
+    name TEXT PRIMARY KEY, event INTEGER NOT NULL, bytes INTEGER NOT NULL,
+    objects INTEGER NOT NULL);
 CREATE TABLE checkpoints (
     number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE,
     event INTEGER NOT NULL, tree BLOB NOT NULL, root BLOB NOT NULL,
-    pack INTEGER NOT NULL, view BLOB NOT NULL, keep BLOB NOT NULL,
+    view BLOB NOT NULL,
     created INTEGER NOT NULL, label TEXT NOT NULL,
     entries INTEGER NOT NULL, changed INTEGER NOT NULL, gone INTEGER);
 CREATE INDEX checkpoints_gone ON checkpoints (number) WHERE gone IS NOT NULL;
@@ -54,7 +50,7 @@ CREATE TABLE kept (
     checkpoint INTEGER PRIMARY KEY, event INTEGER NOT NULL, label TEXT NOT NULL);
 CREATE TABLE care (
     number INTEGER PRIMARY KEY, event INTEGER NOT NULL, at INTEGER NOT NULL, kind TEXT NOT NULL,
-    manifests BLOB, said TEXT NOT NULL);
+    said TEXT NOT NULL);
 CREATE TABLE coordinates (
     cursor INTEGER PRIMARY KEY, checkpoint INTEGER NOT NULL, looked INTEGER NOT NULL,
     session INTEGER, turn INTEGER, step INTEGER);
@@ -129,12 +125,12 @@ CREATE INDEX outside_waiting ON outside (step)
     WHERE before IS NOT NULL AND after IS NULL AND reason = '';
 """
 TABLES = (
-    "pack_rows", "checkpoints", "kept", "care", "coordinates", "sessions", "turns", "steps",
+    "packs", "checkpoints", "kept", "care", "coordinates", "sessions", "turns", "steps",
     "paths", "delta_rows", "change_rows", "restores", "outside",
 )  # fmt: skip
 """The projections, in the order in which they are made."""
 ALL = EVENTS + JOURNAL + FORGETTING + PROJECTIONS
-VIEWS = ("packs", "deltas", "changes")
+VIEWS = ("deltas", "changes")
 """What is read in the place of tables whose rows name things by number."""
 
 DETACHED, WITH_ITS_PARENT = 1, 2

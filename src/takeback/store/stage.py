@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from takeback.model.swap import Owner, State
     from takeback.model.tree import Entry
-    from takeback.store.objects import Objects
+    from takeback.store.objects import ObjectStore
 
 SYNC_EACH = 48
 """Up to so many files or folders are synced one by one; more of them with the whole disk.
@@ -43,7 +43,7 @@ _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 class Stage:
     """The folder of one restore, in the root of the work tree."""
 
-    def __init__(self, root: int, name: bytes, objects: "Objects") -> None:
+    def __init__(self, root: int, name: bytes, objects: "ObjectStore") -> None:
         self._root = root
         self._objects = objects
         self.name = name

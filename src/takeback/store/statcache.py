@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     Pieces = list[tuple[int, int, bytes]]
 
-_MAGIC = b"TBINDEX1"
+_MAGIC = b"TBINDEX2"
 _HEADER = Struct("<8sQQIII32s32sQ20x")
 _CLEAN, _BEING_WRITTEN = 0, 1
 _LARGEST = 1 << 30

@@ -24,10 +24,10 @@ from takeback.store.sqlite import DatabaseError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
     from contextlib import AbstractContextManager
 
-    from takeback.store.objects import Objects
+    from takeback.store.objects import ObjectStore
     from takeback.store.packwrite import PackWriter, SealedPack
     from takeback.store.rows import CheckpointRow
 
@@ -51,7 +51,7 @@ class Store:
         self.lock = Lock(path + b"/lock")
         self.upkeep = Lock(path + b"/upkeep")
         self.ledger = Ledger(path + b"/ledger.db")
-        self._objects: Objects | None = None
+        self._objects: ObjectStore | None = None
 
     def close(self) -> None:
         """Close the ledger and all packs, when no other thread is at work.
@@ -66,7 +66,7 @@ class Store:
             self.upkeep.back_to(0)
 
     @property
-    def objects(self) -> "Objects":
+    def objects(self) -> "ObjectStore":
         """What the packs hold. A checkpoint that finds nothing new never asks."""
         if self._objects is None:
             self._objects = self.reader()
@@ -97,17 +97,15 @@ class Store:
                 raise
         return held
 
-    def reader(self) -> "Objects":
+    def reader(self) -> "ObjectStore":
         """Objects of one's own, so that threads do not close each other's packs."""
-        from takeback.store.objects import Objects
+        from takeback.store.objects import ObjectStore
 
-        return Objects(self.packs_dir, self.ledger)
+        return ObjectStore(self.packs_dir, self.ledger)
 
-    def pack_writer(self) -> "PackWriter":
-        """A writer whose packs get the next free numbers."""
-        from takeback.store.packwrite import PackWriter
-
-        return PackWriter(self.packs_dir, first_number=self.ledger.next_pack())
+    def pack_writer(self, holds: "Callable[[bytes], bool] | None" = None) -> "PackWriter":
+        """A writer that leaves out what the store holds; with the lock held."""
+        return self.objects.writer(holds)
 
     def make_room(self) -> None:
         """Delete what can be made again, for a disk that is full. With the lock held."""
@@ -144,7 +142,6 @@ class Store:
         if shown is not None and not expected and self._is_lost(shown):
             view.keep_lost(self.git_dir, shown)
         view.write_ref(self.git_dir, view.BRANCH, row.view)
-        view.write_ref(self.git_dir, view.MANIFESTS, row.keep)
 
     def recover(self) -> None:
         """Clean up after a process that died: remove what was never committed."""
@@ -287,8 +284,7 @@ class Store:
 
         wanted = view.wanted_files(self.ledger)
         for name, content in self._unlike(wanted):
-            tells = name[1:] in (view.BRANCH, view.MANIFESTS)
-            shown = view.read_ref(self.git_dir, name[1:]) if tells else None
+            shown = view.read_ref(self.git_dir, view.BRANCH) if name[1:] == view.BRANCH else None
             if shown is None or not self._is_lost(shown):
                 how = "changed" if os.path.lexists(self.git_dir + name) else "missing"
                 self._write_view(name, content)
@@ -320,21 +316,23 @@ class Store:
     def stray_packs(self) -> "list[bytes]":
         """The packs on disk that no event names; none if an event cannot be read that may."""
         try:
-            foreign = self.ledger.foreign_packs().values()
+            foreign = self.ledger.foreign_packs()
         except DamagedStoreError:
             return []
-        known = {name.encode() for name in (*self.ledger.packs().values(), *foreign)}
+        known = {name.encode() for name in (*self.ledger.packs(), *foreign)}
         names = (n for n in os.listdir(self.packs_dir) if n.startswith(b"pack-"))
         return sorted({n.rsplit(b".", 1)[0] for n in names} - known)
 
     def _has_all_packs(self) -> bool:
         """Whether each pack that the ledger knows is there; one that is not may be in another."""
         there = set(os.listdir(self.packs_dir))
-        return all(n.encode() + b".pack" in there for n in self.ledger.packs().values())
+        return all(n.encode() + b".pack" in there for n in self.ledger.packs())
 
     def _strays(self) -> "Iterator[bytes]":
+        from takeback.store.packwrite import SUFFIXES
+
         for stray in self.stray_packs():
-            for name in (stray + b".idx", stray + b".pack"):
+            for name in (stray + suffix for suffix in SUFFIXES):
                 if os.path.lexists(self.packs_dir + b"/" + name):
                     yield name
 

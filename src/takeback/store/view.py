@@ -2,8 +2,8 @@
 
 Each new tree is a commit on a branch, so that `git --git-dir=… log`, `show`, `diff` and `fsck`
 work. It is never read by Takeback itself, except that a branch which is ahead of the ledger
-tells that the ledger lost its end. The manifests hang on a ref of their own, so that no git
-command considers them garbage; `preciousObjects` makes git refuse to remove anything at all.
+tells that the ledger lost its end. No tree of git's leads to the manifests: a `.keep` beside each
+pack tells git to leave it alone, and `preciousObjects` makes it refuse to remove anything at all.
 """
 
 import os
@@ -21,21 +21,17 @@ if TYPE_CHECKING:
     from takeback.store.ledger import Ledger
 
 BRANCH = b"refs/heads/checkpoints"
-MANIFESTS = b"refs/takeback/manifests"
 KEPT = b"refs/takeback/kept"
 """Below it, states that somebody keeps."""
-KEPT_MANIFESTS = b"refs/takeback/kept-manifests"
-"""Lists manifests that are needed while the commits that listed them are gone."""
 SHALLOW = b"shallow"
 """Tells git which commits have parents that are gone."""
 _LOST = b"/refs/takeback/lost"
 _OURS = (b"refs/takeback/", BRANCH)
-_PINS = "SELECT c.id, c.view, c.keep FROM kept k JOIN checkpoints c ON c.number = k.checkpoint"
+_PINS = "SELECT c.id, c.view FROM kept k JOIN checkpoints c ON c.number = k.checkpoint"
 _CUT = (
-    "SELECT c.view, c.keep FROM checkpoints p JOIN checkpoints c ON c.number = p.number + 1"
+    "SELECT c.view FROM checkpoints p JOIN checkpoints c ON c.number = p.number + 1"
     " WHERE p.gone IS NOT NULL AND c.gone IS NULL"
 )
-_LISTED = "SELECT manifests FROM care WHERE manifests IS NOT NULL ORDER BY number DESC LIMIT 1"
 
 _CONFIG = b"""[core]
 \trepositoryformatversion = 1
@@ -86,19 +82,7 @@ def add_commit(
     from takeback.store import gitobjects
 
     parents = [parent] if parent else []
-    return writer.add(gitobjects.COMMIT, gitobjects.encode_commit(tree, parents, at, message))[0]
-
-
-def add_manifest_commit(
-    writer: "ObjectTaker", manifests: "Iterable[bytes]", parent: "bytes | None", at: int
-) -> bytes:
-    """Put a commit into the pack that keeps new manifests reachable."""
-    from takeback.store import gitobjects
-
-    # Names say nothing here; short ones take half the space of ids in words.
-    entries = [(0o100644, b"%x" % at, oid) for at, oid in enumerate(sorted(set(manifests)))]
-    tree = writer.add(gitobjects.TREE, gitobjects.encode_tree(entries))[0]
-    return add_commit(writer, tree, parent, at, b"manifests\n")
+    return writer.add(gitobjects.COMMIT, gitobjects.encode_commit(tree, parents, at, message))
 
 
 def read_ref(git_dir: bytes, name: bytes) -> "bytes | None":
@@ -149,15 +133,11 @@ def wanted_files(ledger: "Ledger") -> "dict[bytes, bytes]":
     newest = ledger.newest()
     if newest is not None:
         wanted[b"/" + BRANCH] = _line(newest.view)
-        wanted[b"/" + MANIFESTS] = _line(newest.keep)
-    for id, commit, keep in ledger.rows(_PINS):
+    for id, commit in ledger.rows(_PINS):
         wanted[b"/%s/%s" % (KEPT, id.encode())] = _line(commit)
-        wanted[b"/%s/%s-manifests" % (KEPT, id.encode())] = _line(keep)
-    cut = {commit for row in ledger.rows(_CUT) for commit in row}
+    cut = {commit for (commit,) in ledger.rows(_CUT)}
     if cut:
         wanted[b"/" + SHALLOW] = b"".join(map(_line, sorted(cut)))
-    for (commit,) in ledger.rows(_LISTED):
-        wanted[b"/" + KEPT_MANIFESTS] = _line(commit)
     return wanted
 
 
@@ -168,7 +148,7 @@ def _line(commit: bytes) -> bytes:
 def remove_others(git_dir: bytes, wanted: "Iterable[bytes]") -> None:
     """Remove what speaks of states that nobody keeps any more, also where git put it together."""
     known = set(wanted)
-    there = [b"/" + SHALLOW, b"/" + KEPT_MANIFESTS]
+    there = [b"/" + SHALLOW]
     if os.path.isdir(git_dir + b"/" + KEPT):
         there += [b"/" + KEPT + b"/" + name for name in os.listdir(git_dir + b"/" + KEPT)]
     for name in there:

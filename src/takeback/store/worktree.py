@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from takeback.model.swap import Owner
     from takeback.model.tree import Entry, Manifest
-    from takeback.store.objects import Objects
+    from takeback.store.objects import ObjectStore
 
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
@@ -32,7 +32,7 @@ class Extraction:
     def __init__(
         self,
         root: int,
-        objects: "Objects",
+        objects: "ObjectStore",
         captured: "Callable[[], dict[bytes, Owner]]",
     ) -> None:
         self._descent = Descent(root)

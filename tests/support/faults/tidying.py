@@ -221,7 +221,7 @@ class Tidying:
             yield "the file outside is not as it was"
 
     def _litter(self, project: Project) -> Iterator[str]:
-        known = {f"{name}.{end}" for name in project.ledger.packs().values() for end in _ENDS}
+        known = {f"{name}.{end}" for name in project.ledger.packs() for end in _ENDS}
         there = set(os.listdir(os.fsdecode(project._store.packs_dir)))
         yield from (f"litter: {name}" for name in sorted(there - known))
         yield from (f"missing: {name}" for name in sorted(known - there))

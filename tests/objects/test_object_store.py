@@ -1,4 +1,4 @@
-"""Numbers of packs are aliases: what was merged is found, also by who knows its old name."""
+"""Where an object lies is not part of any identity: what was merged is found."""
 
 import os
 import subprocess
@@ -11,9 +11,11 @@ import pytest
 import takeback
 from takeback.store.events import PACKS_MERGED, NewEvent
 from takeback.store.ledger import Ledger
-from takeback.store.objects import Objects
+from takeback.store.objects import ObjectStore
 from takeback.store.packmerge import Piece, merge
 from takeback.store.packread import PackFile
+from takeback.store.packwrite import discard_pack
+from takeback.store.rows import pack_facts
 
 if TYPE_CHECKING:
     from takeback.model.jsontext import Json
@@ -46,26 +48,25 @@ def merge_all(store: Path, *, remove: bool = True) -> None:
     try:
         old = ledger.packs()
         pieces = []
-        for name in dict.fromkeys(old.values()):
+        for name in old:
             with PackFile(directory + b"/" + name.encode()) as pack:
                 pieces += [Piece(oid, name.encode(), b"one") for oid in pack.objects()]
-        merged = merge(directory, pieces, first_number=ledger.next_pack())
-        packs: list[Json] = [[p.number, p.name.decode(), p.size, p.objects] for p in merged.packs]
-        moved = [[number, merged.places[name.encode()]] for number, name in old.items()]
-        ledger.record(NewEvent(PACKS_MERGED, {"packs": packs, "moved": moved}, 1))
+        merged = merge(directory, pieces)
+        gone = set(old) - {pack.name.decode() for pack in merged}
+        said: dict[str, Json] = {"packs": pack_facts(merged), "dropped": [*gone]}
+        ledger.record(NewEvent(PACKS_MERGED, said, 1))
     finally:
         ledger.close()
     if remove:
-        for name in set(old.values()) - {pack.name.decode() for pack in merged.packs}:
-            for suffix in (".pack", ".idx"):
-                (store / "git/objects/pack" / (name + suffix)).unlink()
+        for name in gone:
+            discard_pack(directory + b"/" + name.encode())
 
 
-def read_everything(objects: Objects, ledger: Ledger) -> int:
+def read_everything(objects: ObjectStore, ledger: Ledger) -> int:
     """Read all states; return how many files there were."""
     found = 0
     for row in ledger.checkpoints():
-        for _, manifest in objects.walk(row.root, row.pack, row.tree):
+        for _, manifest in objects.walk(row.root, row.tree):
             for entry in manifest.entries:
                 if entry.kind == 0o100000:
                     assert objects.content(entry).startswith(b"state")
@@ -74,7 +75,7 @@ def read_everything(objects: Objects, ledger: Ledger) -> int:
 
 
 def test_all_is_found_after_a_merge(tree: Path) -> None:
-    """Old manifests name old numbers, and everything is read, verified and restored."""
+    """Everything that old manifests name is read, verified and restored."""
     merge_all(store_of(tree))
     with takeback.open(tree, home=tree.parent / "home") as project:
         done = project.verify()
@@ -89,12 +90,12 @@ def test_all_is_found_after_a_merge(tree: Path) -> None:
     assert (tree.parent / "oldest/folder/file.txt").read_text() == "state 0\n" * 50
 
 
-def test_one_file_is_opened_once_for_all_its_numbers(tree: Path) -> None:
+def test_one_file_is_opened_once(tree: Path) -> None:
     """After a merge, reading everything opens one pack."""
     store = store_of(tree)
     merge_all(store)
     ledger = Ledger(os.fsencode(store / "ledger.db"), writable=False)
-    objects = Objects(os.fsencode(store / "git/objects/pack"), ledger)
+    objects = ObjectStore(os.fsencode(store / "git/objects/pack"), ledger)
     before = len(os.listdir("/dev/fd"))
     assert read_everything(objects, ledger) == CHECKPOINTS
     assert len(os.listdir("/dev/fd")) == before + 1
@@ -107,7 +108,7 @@ def test_who_knows_the_old_names_finds_the_new(tree: Path, when: str) -> None:
     """A reader that asked for names before the merge, or reads as of before, misses nothing."""
     store = store_of(tree)
     ledger = Ledger(os.fsencode(store / "ledger.db"), writable=False)
-    objects = Objects(os.fsencode(store / "git/objects/pack"), ledger)
+    objects = ObjectStore(os.fsencode(store / "git/objects/pack"), ledger)
     if when == "while a pack is open":
         assert read_everything(objects, ledger) == CHECKPOINTS
     if when == "in a snapshot":
@@ -115,7 +116,7 @@ def test_who_knows_the_old_names_finds_the_new(tree: Path, when: str) -> None:
             assert len(still.packs()) == CHECKPOINTS
             merge_all(store)
             assert len(still.packs()) == CHECKPOINTS
-            reader = Objects(objects.directory, still)
+            reader = ObjectStore(objects._directory, still)
             assert read_everything(reader, still) == CHECKPOINTS
             reader.close()
     else:
@@ -173,3 +174,84 @@ def test_a_pack_that_is_really_gone_is_damage(tree: Path) -> None:
     next(iter((store / "git/objects/pack").glob("*.pack"))).unlink()
     with takeback.open(tree, home=tree.parent / "home") as project:
         assert project.verify().damage != ()
+
+
+# -- identity ----------------------------------------------------------------------------------
+
+
+def test_the_same_tree_has_the_same_id_everywhere(tmp_path: Path) -> None:
+    """In a store with another history, and before and after packs were merged."""
+    trees = []
+    for number, history in enumerate(([], ["one", "two", "three"])):
+        root = tmp_path / str(number) / "tree"
+        (root / "folder").mkdir(parents=True)
+        with takeback.open(root, home=tmp_path / str(number) / "home") as project:
+            for text in history:
+                (root / "folder" / "file.txt").write_text(text)
+                (root / f"{text}.txt").write_text(text)
+                project.checkpoint()
+                (root / f"{text}.txt").unlink()
+            (root / "folder" / "file.txt").write_text("the same\n")
+            for path in (root / "folder" / "file.txt", root / "folder", root):
+                path.chmod(0o755)
+                os.utime(path, ns=(7, 7))
+            made = project.checkpoint()
+            (row,) = project.ledger.with_prefix(made.id)
+            project.gc(full=True)
+            assert project.ledger.with_prefix(made.id)[0].root == row.root
+            trees.append((made.tree, row.root))
+    assert trees[0] == trees[1]
+
+
+def test_content_that_is_stored_is_not_stored_again(tree: Path) -> None:
+    """What comes back, under the same name or another, is found in whichever pack has it."""
+    with takeback.open(tree, home=tree.parent / "home") as project:
+        (tree / "folder" / "again.txt").write_text("state 2\n" * 50)
+        (tree / "folder" / "file.txt").write_text("state 0\n" * 50)
+        project.checkpoint()
+    objects: list[bytes] = []
+    for pack in (store_of(tree) / "git/objects/pack").glob("*.pack"):
+        with PackFile(os.fsencode(pack.with_suffix(""))) as file:
+            objects += file.objects()
+    assert len(objects) == len(set(objects))
+
+
+def test_a_checkpoint_does_not_rely_on_a_pack_that_is_gone(tree: Path) -> None:
+    """What only a lost pack held is stored again when a file still has it."""
+    packs = store_of(tree) / "git/objects/pack"
+    with takeback.open(tree, home=tree.parent / "home") as project:
+        before = set(packs.glob("*.pack"))
+        (tree / "folder" / "file.txt").write_text("lost\n")
+        project.checkpoint()
+        (lost,) = set(packs.glob("*.pack")) - before
+        lost.unlink()
+        (tree / "folder" / "other.txt").write_text("lost\n")
+        made = project.checkpoint()
+        project.extract(made.id, tree.parent / "out")
+    assert (tree.parent / "out/folder/other.txt").read_text() == "lost\n"
+
+
+def test_a_lost_index_costs_nothing_but_time(tree: Path) -> None:
+    """Without any index all states are read, and a checkpoint is taken."""
+    for index in (store_of(tree) / "git/objects/pack").glob("*.idx"):
+        index.unlink()
+    store = store_of(tree)
+    ledger = Ledger(os.fsencode(store / "ledger.db"), writable=False)
+    objects = ObjectStore(os.fsencode(store / "git/objects/pack"), ledger)
+    assert read_everything(objects, ledger) == CHECKPOINTS
+    objects.close()
+    ledger.close()
+    with takeback.open(tree, home=tree.parent / "home") as project:
+        (tree / "folder" / "file.txt").write_text("state 0\n" * 50)
+        assert project.checkpoint().new
+        assert project.verify().ok
+
+
+def test_git_leaves_every_pack_alone(tree: Path) -> None:
+    """A `.keep` is beside each pack, also after a merge, and none is left without its pack."""
+    with takeback.open(tree, home=tree.parent / "home") as project:
+        packs = store_of(tree) / "git/objects/pack"
+        for _ in range(2):
+            kept = {path.stem for path in packs.glob("*.keep")}
+            assert kept == {path.stem for path in packs.glob("*.pack")}
+            project.gc(full=True)
