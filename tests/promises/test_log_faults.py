@@ -13,7 +13,7 @@ import pytest
 
 from faults import injection, judge, syscalls
 from faults.acts import ACTS, DEAD_SESSION, INTERRUPTED_TURN, TURN_END, Act
-from faults.harness import Fault, Theatre, every_nth, parse
+from faults.harness import Fault, Theatre, every_nth, parse, with_syncs
 from faults.logbook import Logbook
 from faults.report import FULL, SECONDS, noted, stage
 from takeback.store import projections
@@ -27,8 +27,7 @@ MAKERS: dict[str, Callable[[Path], Theatre]] = {
 
 
 @pytest.mark.timeout(SECONDS)
-@pytest.mark.parametrize("sync", [True, False], ids=["sync", "nosync"])
-@pytest.mark.parametrize("name", MAKERS)
+@pytest.mark.parametrize(("name", "sync"), with_syncs(MAKERS, TURN_END.scenario.name))
 def test_recorded_once_or_not_at_all(name: str, sync: bool) -> None:
     """After a fault at any step each request has one event or none, and trying again completes."""
     wrong: list[str] = []
