@@ -8,6 +8,7 @@ import sys
 import time
 from pathlib import Path
 
+import program
 import takeback
 
 ID = re.compile(r"(?<![a-z0-9])[k-z]{4,12}(?![a-z0-9])")
@@ -27,14 +28,11 @@ def command(tree: Path, *words: str, **surroundings: str) -> Said:
     """Run `takeback` as a program, 80 columns wide unless told otherwise."""
     hidden = ("LC_ALL", "LC_CTYPE", "LANG", "NO_COLOR")
     known = {name: value for name, value in os.environ.items() if name not in hidden}
-    done = subprocess.run(
-        [sys.executable, "-m", "takeback", *words],
-        cwd=tree,
-        env={**known, "COLUMNS": "80", "PYTHONIOENCODING": "utf-8", "TZ": noon(), **surroundings},
-        capture_output=True,
-        check=False,
-    )
-    return Said(done)
+    env = {**known, "COLUMNS": "80", "PYTHONIOENCODING": "utf-8", "TZ": noon(), **surroundings}
+    if surroundings.keys() & {"PYTHONIOENCODING", *hidden[:3]}:  # Python reads these when it starts
+        started = [sys.executable, "-m", "takeback", *words]
+        return Said(subprocess.run(started, cwd=tree, env=env, capture_output=True, check=False))
+    return Said(program.run(words, tree, env))
 
 
 class Story:

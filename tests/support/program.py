@@ -1,0 +1,106 @@
+"""The command line as a process of its own, without the time that starting Python takes.
+
+A server imports the whole package once. Each command is a fork of it, with the folder, the
+environment and the streams that a new process would have. The test runner itself cannot be forked
+for that: SQLite does not work in a fork of a process that has a database open.
+"""
+
+import atexit
+import contextlib
+import gc
+import importlib
+import io
+import json
+import os
+import pkgutil
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import NoReturn
+
+import takeback
+
+_LONGEST = 1 << 20
+_busy = threading.Lock()
+
+
+def run(
+    words: Sequence[str], cwd: Path, env: Mapping[str, str]
+) -> "subprocess.CompletedProcess[bytes]":
+    """Run `takeback` with these words; what it printed, and how it ended."""
+    request = json.dumps([list(words), os.fspath(cwd), dict(env)]).encode()
+    assert len(request) < _LONGEST
+    with contextlib.ExitStack() as files:
+        streams = [os.memfd_create(name) for name in ("stdin", "stdout", "stderr")]
+        for stream in streams:
+            files.callback(os.close, stream)
+        with _busy:
+            line = _server(os.getpid())
+            socket.send_fds(line, [request], streams)
+            code = os.waitstatus_to_exitcode(int(line.recv(99)))
+        out, err = (os.pread(stream, os.fstat(stream).st_size, 0) for stream in streams[1:])
+    return subprocess.CompletedProcess(["takeback", *words], code, out, err)
+
+
+@cache
+def _server(pid: int) -> socket.socket:
+    """The server of a process, with the same user and mounts; it ends with that process."""
+    assert pid == os.getpid()
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    source = Path(takeback.__file__).parents[1]
+    start = f"import sys; sys.path[:0] = [{str(source)!r}, {os.path.dirname(__file__)!r}]; "
+    server = subprocess.Popen(
+        [sys.executable, "-I", "-c", f"{start}import program; program.serve({theirs.fileno()})"],
+        pass_fds=[theirs.fileno()],
+        stdin=subprocess.DEVNULL,
+    )
+    theirs.close()
+    atexit.register(server.wait)
+    atexit.register(ours.close)  # first
+    return ours
+
+
+def serve(number: int) -> None:
+    """Fork for each request, and tell how that ended, until nobody asks any more."""
+    for module in pkgutil.walk_packages(takeback.__path__, "takeback."):
+        if module.name != "takeback.__main__":
+            with contextlib.suppress(ImportError):  # of what is only there on other systems
+                importlib.import_module(module.name)
+    gc.freeze()
+    line = socket.socket(fileno=number)
+    while True:
+        request, streams, _, _ = socket.recv_fds(line, _LONGEST, 3)
+        if not request:
+            return
+        child = os.fork()
+        if child == 0:
+            words, cwd, env = json.loads(request)
+            _become(words, cwd, env, streams)
+        for stream in streams:
+            os.close(stream)
+        line.send(b"%d" % os.waitpid(child, 0)[1])
+
+
+def _become(words: list[str], cwd: str, env: dict[str, str], streams: list[int]) -> NoReturn:
+    """Turn this fork into the program."""
+    from takeback.cli import app
+
+    try:
+        for number, stream in enumerate(streams):
+            os.dup2(stream, number)
+        os.closerange(3, 64)
+        os.chdir(cwd)
+        os.environ.clear()
+        os.environ.update(env)
+        time.tzset()
+        sys.argv = ["takeback", *words]
+        sys.stdout = io.TextIOWrapper(io.FileIO(1, "w", closefd=False), "utf-8")
+        sys.stderr = io.TextIOWrapper(io.FileIO(2, "w", closefd=False), "utf-8")
+        app.entry()
+    finally:
+        os._exit(70)
