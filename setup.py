@@ -48,8 +48,8 @@ class Build(build_ext):
 
 
 statloop = Extension(
-    "takeback.store._statloop",
-    sources=["src/takeback/store/_statloop.c"],
+    "takeback.worktree._statloop",
+    sources=["src/takeback/worktree/_statloop.c"],
     define_macros=[("Py_LIMITED_API", f"0x{OLDEST:08X}")] if STABLE_ABI else [],
     py_limited_api=STABLE_ABI,
     optional=True,

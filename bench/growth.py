@@ -15,7 +15,7 @@ from collections import Counter
 from pathlib import Path
 
 import takeback
-from takeback.store import fsops
+from takeback.disk import operations
 
 MARK = "/takeback-growth-"
 EDITED = 10
@@ -26,7 +26,7 @@ def main() -> None:
     tree, home, count = Path(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3])
     files = sorted(path for path in tree.rglob("*") if path.is_file())[:EDITED]
     steps: Counter[str] = Counter()
-    fsops.hook = lambda step, _: steps.update([step])
+    operations.hook = lambda step, _: steps.update([step])
     with takeback.open(tree, home=home) as project:
         for number in range(1, count + 1):
             for path in files:

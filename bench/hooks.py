@@ -18,7 +18,7 @@ from report import machine, table
 from timing import Series
 from yardstick import Yardstick
 
-from takeback.hooks.installing.command import line
+from takeback.hooks.command import line
 
 HERE = Path(__file__).resolve().parent
 PAGE = HERE.parent / "docs/benchmarks-hooks.md"

@@ -11,7 +11,7 @@ import signal
 import sys
 
 import takeback
-from takeback.store import fsops
+from takeback.disk import operations
 
 INTO_PLACE = "exchange"
 
@@ -28,7 +28,7 @@ def main() -> int:
             os.kill(os.getpid(), signal.SIGKILL)
 
     with takeback.open(tree, home=home) as project:
-        fsops.hook = hook
+        operations.hook = hook
         project.undo()
     return 1
 

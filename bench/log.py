@@ -11,9 +11,9 @@ from timing import Series
 from trees import Tree
 
 import takeback
+from takeback.ledger.events import NewEvent
 from takeback.model import ids
 from takeback.project import Project
-from takeback.store.events import NewEvent
 
 FEW, MANY = 10, 10_000
 AT_ONCE = 500

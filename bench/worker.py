@@ -15,7 +15,7 @@ from pathlib import Path
 
 import takeback
 from takeback.session import Session, Turn
-from takeback.store import statloop
+from takeback.worktree import stat_loop
 
 HEADER_BYTES = 128
 
@@ -36,7 +36,7 @@ class Worker:
                 return self._project.checkpoint
             case "scan":
                 records = self._records()
-                return lambda: statloop.scan(records, self._root)
+                return lambda: stat_loop.scan(records, self._root)
             case "begin":
                 return self._begin
             case "end":
@@ -58,7 +58,7 @@ class Worker:
 def main() -> None:
     """Serve until the pipe is closed."""
     if sys.argv[3:] == ["twin"]:
-        statloop.scan_native = None
+        stat_loop.scan_native = None
     worker = Worker(*sys.argv[1:3])
     for line in sys.stdin:
         work = worker.ready(line.strip())

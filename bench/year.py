@@ -23,8 +23,8 @@ import trees
 from footprint import MAIN, ROOT, timed
 
 import takeback
+from takeback.disk import operations
 from takeback.session import Session
-from takeback.store import fsops
 
 KIB, MIB = 1 << 10, 1 << 20
 DAY = 86_400 * 10**9
@@ -41,8 +41,8 @@ sys.path.insert(0, sys.argv[4])
 shift = int(sys.argv[3]); real = time.time_ns
 time.time_ns = lambda: real() - shift
 import takeback
-from takeback.store import fsops
-fsops.sync = False
+from takeback.disk import operations
+operations.sync = False
 began = time.perf_counter()
 with takeback.open(sys.argv[1], home=sys.argv[2]) as project:
     done = project.gc()
@@ -290,14 +290,14 @@ def play(found: Found, world: World, clock: "_Clock", say: Callable[[str], None]
 
 def play_turn(world: World, session: Session) -> list[str]:
     """One turn of an agent; the files that it changed."""
-    fsops.sync = False
+    operations.sync = False
     try:
         label = world.text.label()
         with session.turn(label):
             names = world.turn()
         world.commit(label, names)
     finally:
-        fsops.sync = True
+        operations.sync = True
     return names
 
 

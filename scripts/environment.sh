@@ -3,7 +3,7 @@
 # the real one, because a shim such as pyenv's costs more than the whole command.
 
 # The environment is made anew when one of these is newer than its stamp.
-inputs='pyproject.toml setup.py scripts/make_environment.py src/takeback/store/_statloop.c
+inputs='pyproject.toml setup.py scripts/make_environment.py src/takeback/worktree/_statloop.c
 src/takeback/hooks/_ask.c scripts/console/takeback scripts/console/tb'
 
 up_to_date() {

@@ -20,7 +20,7 @@ import pytest
 
 from cases import Work
 from takeback import tending
-from takeback.store import fsops
+from takeback.disk import operations
 
 MEMORY = Path("/dev/shm")
 ROOM_NEEDED = 1 << 30
@@ -100,7 +100,7 @@ def tree(tmp_path: Path) -> Path:
 @pytest.fixture
 def work(tree: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Work]:
     """An empty tree in which an agent can work; nothing waits for the disk."""
-    monkeypatch.setattr(fsops, "sync", False)
+    monkeypatch.setattr(operations, "sync", False)
     ours = Work(tree, home)
     yield ours
     ours.close()

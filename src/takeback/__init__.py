@@ -24,7 +24,6 @@ if TYPE_CHECKING:
         UnsafeStoreError,
         UsageError,
     )
-    from takeback.model.care import Cleanup, KeptState
     from takeback.model.history import (
         Author,
         Change,
@@ -37,7 +36,15 @@ if TYPE_CHECKING:
         RecordedTurn,
     )
     from takeback.model.plan import Plan, PlannedChange, Remark, Report
-    from takeback.model.values import Checkpoint, LeftOut, Status, Usage, Verification
+    from takeback.model.results import (
+        Checkpoint,
+        Cleanup,
+        KeptState,
+        LeftOut,
+        Status,
+        Usage,
+        Verification,
+    )
     from takeback.project import Project
     from takeback.session import Session, Step, Turn
 
@@ -103,9 +110,8 @@ _TOLD = (
 )
 _GROUPS = {
     "history": _TOLD,
-    "care": ("Cleanup", "KeptState"),
     "plan": ("Plan", "PlannedChange", "Remark", "Report"),
-    "values": ("Checkpoint", "LeftOut", "Status", "Usage", "Verification"),
+    "results": ("Checkpoint", "Cleanup", "KeptState", "LeftOut", "Status", "Usage", "Verification"),
 }
 """The values by the module of `model` that has them."""
 

@@ -36,7 +36,7 @@ try:
     _is_hook = sys.argv[1:2] == ["hook"] and sys.argv[2:3] not in (["--help"], ["-h"])
     if __name__ == "__main__" and _is_hook and len(sys.argv) <= 3:
         # A hook answers, whatever the rest of the program is like, and never fails.
-        from takeback.hooks.entry import finish
+        from takeback.hooks.hook import finish
 
         finish(*sys.argv[2:])
 

@@ -3,33 +3,33 @@
 import os
 import time
 
-from takeback.engine import capture
-from takeback.engine.request import Place, Request
+from takeback.capture import checkpoint
+from takeback.capture.checkpoint import Place, Request
+from takeback.disk.failures import FailingAs
+from takeback.disk.lock import PATIENCE, Held
 from takeback.errors import CaptureError, TakebackError
 from takeback.looking import Looking
-from takeback.store.failures import FailingAs
-from takeback.store.lock import PATIENCE, Held
-from takeback.store.statcache import StatCache
+from takeback.worktree.stat_cache import StatCache
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from takeback.engine.deltas import Delta
-    from takeback.engine.finish import Finish
-    from takeback.engine.forget import Forgetting
-    from takeback.engine.glances import Glances
-    from takeback.engine.outside import Outside
-    from takeback.engine.request import Attribute
+    from takeback.capture.checkpoint import Attribute
+    from takeback.capture.deltas import Delta
+    from takeback.capture.outside import Outside
+    from takeback.disk.home import Home, Root
     from takeback.model.history import Author
-    from takeback.model.jsontext import Json
+    from takeback.model.json_text import Json
     from takeback.model.plan import Report
-    from takeback.model.values import Checkpoint
+    from takeback.model.results import Checkpoint
+    from takeback.objects.object_store import ObjectStore
     from takeback.ports import Progress
-    from takeback.recording import Recorder
-    from takeback.store.home import Home, Root
-    from takeback.store.objects import ObjectStore
-    from takeback.takingback import Restorer
+    from takeback.recorder import Recorder
+    from takeback.undo.apply import Finish
+    from takeback.undo.restorer import Restorer
+    from takeback.upkeep.forget import Forgetting
+    from takeback.worktree.watch import Glances
 
 
 _FORGOTTEN = "SELECT 1 FROM forgetting WHERE phase <> 'begun' LIMIT 1"
@@ -56,8 +56,7 @@ class Capturing(Looking):
 
     def watch_tree(self) -> None:
         """Watch the tree from now on, so that looks inside a turn need not look everywhere."""
-        from takeback.engine.glances import Glances
-        from takeback.store.watch import Watch
+        from takeback.worktree.watch import Glances, Watch
 
         if self._glances is None:
             self._glances = Glances(Watch(self.root))
@@ -127,7 +126,7 @@ class Capturing(Looking):
 
     def outside(self) -> "Outside":
         """What looks at files outside the project; only with the lock held."""
-        from takeback.engine.outside import Outside
+        from takeback.capture.outside import Outside
 
         return Outside(self._store, self._home.path, self._around.largest_file())
 
@@ -137,7 +136,7 @@ class Capturing(Looking):
 
     def recorder(self, safe_points: "str | None" = None) -> "Recorder":
         """What writes sessions, turns and steps into the log."""
-        from takeback.recording import Recorder
+        from takeback.recorder import Recorder
 
         return Recorder(
             self, safe_points or str(self._around.setting("recording", "safe_points", "step"))
@@ -145,8 +144,8 @@ class Capturing(Looking):
 
     def restorer(self, inside: bytes = b"") -> "Restorer":
         """What plans restores and carries them out; paths are counted from `inside`."""
-        from takeback.engine.lookup import Place as Folder
-        from takeback.takingback import Restorer
+        from takeback.history.lookup import Place as Folder
+        from takeback.undo.restorer import Restorer
 
         return Restorer(self, self._store, Folder(self.root, inside))
 
@@ -173,14 +172,14 @@ class Capturing(Looking):
 
     def mend(self) -> "list[str]":
         """Make again what can be made again without loss; what that was, in words."""
-        from takeback.engine import mending
         from takeback.errors import TakebackError
+        from takeback.upkeep import doctor
 
         with FailingAs(TakebackError, "nothing was repaired"), self.held():
-            told = [*self.recovered, *mending.mend(self._store)]
-            before = mending.stages(self.root)
+            told = [*self.recovered, *doctor.mend(self._store)]
+            before = doctor.stages(self.root)
             told += self.restorer().recover(died=True)
-            gone = sorted(before - mending.stages(self.root))
+            gone = sorted(before - doctor.stages(self.root))
             told += [f"`{os.fsdecode(name)}` was left of a restore; removed" for name in gone]
             return told + self._mend_cache()
 
@@ -237,19 +236,19 @@ class Capturing(Looking):
             glances=glances,
         )
         try:
-            return capture.take(self._store, self._stat_cache(asked), asked)
+            return checkpoint.take(self._store, self._stat_cache(asked), asked)
         finally:
             os.close(asked.root)
 
     def _attributor(self, closing: "Mapping[str, int]", finish: "Finish | None") -> "Attribute":
         def attribute(deltas: "list[Delta]", slack: int) -> "list[Author]":
             # Imported only when something changed.
-            from takeback.engine import windows
+            from takeback.capture import attribution
 
-            asked = windows.Asked(closing, time.time_ns(), slack, self._around.is_remote)
+            asked = attribution.Asked(closing, time.time_ns(), slack, self._around.is_remote)
             if finish is None:
-                return windows.authors(self.ledger, deltas, asked, self._glances)
-            found = windows.authors(self.ledger, deltas, asked)
+                return attribution.authors(self.ledger, deltas, asked, self._glances)
+            found = attribution.authors(self.ledger, deltas, asked)
             return [finish.author(delta, by) for delta, by in zip(deltas, found, strict=True)]
 
         return attribute
@@ -276,13 +275,13 @@ class Capturing(Looking):
 
     def _forgetter(self, progress: "Progress | None" = None) -> "Forgetting":
         """What forgets; only with the lock held."""
-        from takeback.engine import restore
-        from takeback.engine.forget import Forgetting
+        from takeback.undo import apply
+        from takeback.upkeep.forget import Forgetting
 
         def sweep() -> None:
             root = self.open_root()
             try:
-                restore.sweep(self._store, root)
+                apply.sweep(self._store, root)
             finally:
                 os.close(root)
 

@@ -4,19 +4,18 @@ import os
 import time
 
 from takeback.capturing import Capturing
+from takeback.disk.failures import FailingAs
+from takeback.disk.lock import Held
 from takeback.errors import TakebackError
-from takeback.store import events
-from takeback.store.events import NewEvent
-from takeback.store.failures import FailingAs
-from takeback.store.lock import Held
+from takeback.ledger import events
+from takeback.ledger.events import NewEvent
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from takeback.engine.retention import Rules
-    from takeback.model.care import Cleanup, KeptState
-    from takeback.model.values import Share
+    from takeback.history.retention import Rules
+    from takeback.ledger.rows import CheckpointRow
+    from takeback.model.results import Cleanup, KeptState, Share
     from takeback.ports import Progress
-    from takeback.store.rows import CheckpointRow
 
 _KEPT = (
     "SELECT c.id, c.created, k.label, e.at, c.entries FROM kept k"
@@ -38,7 +37,7 @@ class Caring(Capturing):
 
     def retention(self) -> "Rules":
         """How long files are kept, as the settings say."""
-        from takeback.engine import retention
+        from takeback.history import retention
 
         return retention.from_settings(lambda n, d: self._around.setting("retention", n, d))
 
@@ -48,8 +47,8 @@ class Caring(Capturing):
         The largest comes first. What is left of `Usage.objects` is in nobody's account: indexes,
         and what nothing needs any more.
         """
-        from takeback.engine import usage
         from takeback.errors import UsageError
+        from takeback.upkeep import usage
 
         if by not in (usage.SESSION, usage.AGENT, usage.PATH):
             raise UsageError(
@@ -79,7 +78,8 @@ class Caring(Capturing):
         work and the newest turns stay in any case. `full` writes all packs anew. With `dry_run`
         nothing changes, and what would go is told.
         """
-        from takeback.engine import gc, retention
+        from takeback.history import retention
+        from takeback.upkeep import gc
 
         with FailingAs(TakebackError, "nothing needed was removed"):
             rules, why = self.retention(), retention.AGE
@@ -111,7 +111,7 @@ class Caring(Capturing):
 
         Whatever goes wrong, nobody hears of it: the next time comes.
         """
-        from takeback.engine import retention
+        from takeback.history import retention
 
         try:
             with FailingAs(TakebackError, "it can be done later"):
@@ -135,10 +135,10 @@ class Caring(Capturing):
 
     def keep(self, ref: str, label: str = "") -> "KeptState":
         """Keep the state that a reference means, whatever its age."""
-        from takeback.engine import kept
+        from takeback.history import retention
 
         with FailingAs(TakebackError, "nothing was kept"), self.held():
-            row = kept.require(self.ledger, self._resolve(ref))
+            row = retention.require(self.ledger, self._resolve(ref))
             said: dict[str, str] = {"checkpoint": row.id, "label": _clean(label)}
             self._record_care(events.CHECKPOINT_KEPT, said)
             return self._kept_state(row)
@@ -159,7 +159,7 @@ class Caring(Capturing):
 
     def kept(self) -> "tuple[KeptState, ...]":
         """The states that somebody keeps, newest first."""
-        from takeback.model.care import KeptState
+        from takeback.model.results import KeptState
 
         with FailingAs(TakebackError, "the store could not be read"):
             return tuple(

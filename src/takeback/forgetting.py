@@ -4,15 +4,15 @@ import os
 import time
 
 from takeback.capturing import Capturing
+from takeback.disk.failures import FailingAs
 from takeback.errors import TakebackError, UnknownReferenceError, UsageError
-from takeback.store.failures import FailingAs
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from takeback.engine.lookup import Place
-    from takeback.model.forget import Forgotten, Wish
+    from takeback.history.lookup import Place
+    from takeback.model.forgotten import Forgotten, Wish
     from takeback.ports import Progress
 
     AnyPath = str | bytes | os.PathLike[str] | os.PathLike[bytes]
@@ -53,7 +53,7 @@ class WithForget(Capturing):
             wish = self._wish(tuple(map(os.fsencode, paths)), turn, content, text, names, inside)
             doing = self._forgetter(progress)
             if dry_run:
-                from takeback.model.forget import Forgotten
+                from takeback.model.forgotten import Forgotten
 
                 return Forgotten(wish, 0.0, doing.preview(wish), 0)
             try:
@@ -63,10 +63,10 @@ class WithForget(Capturing):
 
     def continue_forgetting(self, *, progress: "Progress | None" = None) -> bool:
         """Go on with a forget that was interrupted; False if there is none."""
-        from takeback.store import forgetting
+        from takeback.ledger import audit
 
         with FailingAs(TakebackError, "forgetting is not finished"):
-            began = forgetting.under_way(self.ledger) is not None
+            began = audit.under_way(self.ledger) is not None
             with self._store.tending(_PATIENCE), self.held():
                 self._forgetter(progress).go_on()
                 self._cache = None
@@ -91,8 +91,8 @@ class WithForget(Capturing):
         newest = self.ledger.newest()
         if newest is None:
             return False
-        from takeback.engine import lookup
-        from takeback.engine.compare import Saved
+        from takeback.history import lookup
+        from takeback.history.compare import Saved
 
         state = Saved(self._store.reader(), newest, self.ledger)
         try:
@@ -116,8 +116,8 @@ class WithForget(Capturing):
         names: bool,
         inside: bytes,
     ) -> "Wish":
-        from takeback.model import forget, ids
-        from takeback.model.forget import Wish
+        from takeback.model import forgotten, ids
+        from takeback.model.forgotten import Wish
 
         given = [bool(paths), bool(turn), content is not None, bool(text)]
         if sum(given) != 1:
@@ -128,26 +128,26 @@ class WithForget(Capturing):
         id = ids.from_entropy(os.urandom(8))
         if paths:
             within, beyond = self._sorted(paths, inside)
-            return Wish(forget.PATH, id, paths=within, outside=beyond, names=names)
+            return Wish(forgotten.PATH, id, paths=within, outside=beyond, names=names)
         if content is not None:
             return _of_content(id, content)
         if turn:
-            return Wish(forget.TURN, id, turn=self._turn_meant(turn))
+            return Wish(forgotten.TURN, id, turn=self._turn_meant(turn))
         raw = os.fsencode(text)
-        if len(raw) < forget.SHORTEST_TEXT:
+        if len(raw) < forgotten.SHORTEST_TEXT:
             raise UsageError(
-                f"a text of less than {forget.SHORTEST_TEXT} bytes would be found everywhere",
+                f"a text of less than {forgotten.SHORTEST_TEXT} bytes would be found everywhere",
                 hint="give more of it",
             )
-        return Wish(forget.TEXT, id, texts=(raw,), in_files=True)
+        return Wish(forgotten.TEXT, id, texts=(raw,), in_files=True)
 
     def _sorted(
         self, paths: "tuple[bytes, ...]", inside: bytes
     ) -> "tuple[list[bytes], list[bytes]]":
         """Paths in the project, counted from its root, and whole ones of files outside."""
-        from takeback.engine.lookup import Place
+        from takeback.disk import descent
+        from takeback.history.lookup import Place
         from takeback.model import tools
-        from takeback.store import descent
 
         place, within, beyond = Place(self.root, inside), [], []
         for path in paths:
@@ -173,9 +173,9 @@ class WithForget(Capturing):
         return candidates[0]
 
     def _turn_meant(self, ref: str) -> str:
-        from takeback.engine import references
-        from takeback.engine.naming import TURN
-        from takeback.model.terms import RUNNING
+        from takeback.history import references
+        from takeback.history.references import TURN
+        from takeback.model.words import RUNNING
 
         meant = references.find(self.ledger, ref, time.time())
         if meant.kind != TURN or meant.before:
@@ -193,13 +193,13 @@ def _of_content(id: str, content: bytes) -> "Wish":
     """Exactly these bytes; a short text also where somebody said it."""
     import hashlib
 
-    from takeback.model import forget
-    from takeback.model.forget import Wish
-    from takeback.store.gitobjects import BLOB, object_id
+    from takeback.model import forgotten
+    from takeback.model.forgotten import Wish
+    from takeback.objects.git_objects import BLOB, object_id
 
     said = content.strip()
-    is_text = forget.SHORTEST_TEXT * 2 <= len(said) <= forget.LONGEST_TEXT and 0 not in said
+    is_text = forgotten.SHORTEST_TEXT * 2 <= len(said) <= forgotten.LONGEST_TEXT and 0 not in said
     texts = (said,) if is_text and b"\n" not in said else ()
     objects = (object_id(BLOB, content),)
     contents = (hashlib.sha256(content).digest(),)
-    return Wish(forget.CONTENT, id, contents=contents, objects=objects, texts=texts)
+    return Wish(forgotten.CONTENT, id, contents=contents, objects=objects, texts=texts)

@@ -7,7 +7,7 @@ each is given one JSON object on its stdin. What a listener does wrong is told a
 import os
 import signal
 
-from takeback.model import jsontext
+from takeback.model import json_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -64,17 +64,17 @@ def _is_command(words: object) -> bool:
 
 def _message(report: "Report", root: bytes) -> bytes:
     """What a listener reads: which restore it was, and which paths changed."""
-    changed = [jsontext.path_fields(change.path) for change in report.plan.changes]
-    said: dict[str, jsontext.Json] = {
+    changed = [json_text.path_fields(change.path) for change in report.plan.changes]
+    said: dict[str, json_text.Json] = {
         "event": "restore",
         "verb": report.plan.verb,
         "restore": report.id,
-        "root": jsontext.path_fields(root),
+        "root": json_text.path_fields(root),
         "paths": changed,
         "before": report.before,
         "after": report.after,
     }
-    return f"{jsontext.dumps(said)}\n".encode()
+    return f"{json_text.dumps(said)}\n".encode()
 
 
 def _run(words: "list[str]", said: bytes, root: bytes, longest: float) -> str:

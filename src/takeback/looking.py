@@ -3,27 +3,27 @@
 import os
 import time
 
-from takeback.engine import capture
+from takeback import store as stores
+from takeback.capture import checkpoint
+from takeback.capture.project_rules import Surroundings
+from takeback.disk.failures import FailingAs
 from takeback.errors import NoLongerKeptError, TakebackError
-from takeback.store import store as stores
-from takeback.store.failures import FailingAs
-from takeback.store.statcache import StatCache
-from takeback.store.store import Store
-from takeback.surroundings import Surroundings
+from takeback.store import Store
+from takeback.worktree.stat_cache import StatCache
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from typing import Self
 
-    from takeback.engine.compare import Comparison, State
+    from takeback.disk.home import Home, Root
+    from takeback.history.compare import Comparison, State
+    from takeback.ledger.ledger import Ledger
+    from takeback.ledger.rows import CheckpointRow
     from takeback.model.history import Log, RecordedCheckpoint, RecordedSession, RecordedTurn
+    from takeback.model.results import Checkpoint, Status, Usage
     from takeback.model.tree import Entry
-    from takeback.model.values import Checkpoint, Status, Usage
     from takeback.ports import Progress
-    from takeback.store.home import Home, Root
-    from takeback.store.ledger import Ledger
-    from takeback.store.rows import CheckpointRow
 
 _UNREADABLE = "the store could not be read"
 _left_alone: "list[Store]" = []
@@ -95,7 +95,7 @@ class Looking:
         seconds since 1970; `all` lifts the limit. Without `changes` the turns have only their
         numbers of files and lines, which is all that a list of them needs.
         """
-        from takeback.engine.timeline import Timeline
+        from takeback.history.timeline import Timeline
 
         now = time.time()
         with FailingAs(TakebackError, _UNREADABLE), self.ledger.snapshot() as ledger:
@@ -108,8 +108,8 @@ class Looking:
 
     def turn(self, ref: str) -> "RecordedTurn":
         """What the log says of a turn: its changes, its steps, what it shares, git around it."""
-        from takeback.engine import references
-        from takeback.engine.timeline import Timeline
+        from takeback.history import references
+        from takeback.history.timeline import Timeline
 
         now = time.time()
         with FailingAs(TakebackError, _UNREADABLE), self.ledger.snapshot() as ledger:
@@ -122,23 +122,23 @@ class Looking:
 
     def sessions(self, limit: int = 20, *, all: bool = False) -> "tuple[RecordedSession, ...]":
         """The sessions of the project, the one that was seen last first."""
-        from takeback.engine.timeline import Timeline
+        from takeback.history.timeline import Timeline
 
         with FailingAs(TakebackError, _UNREADABLE), self.ledger.snapshot() as ledger:
             return Timeline(ledger, time.time()).sessions(None if all else max(limit, 0))
 
     def shortened(self, names: "Iterable[str]") -> "dict[str, str]":
         """For each id the shortest beginning, of at least four letters, that means nothing else."""
-        from takeback.engine import naming
+        from takeback.history import references
 
         with FailingAs(TakebackError, _UNREADABLE), self.ledger.snapshot() as ledger:
-            return naming.shortened(ledger, names)
+            return references.shortened(ledger, names)
 
     def recorded(self, ref: str) -> "RecordedTurn | RecordedCheckpoint":
         """The turn that a reference means, or else the checkpoint."""
-        from takeback.engine import references
-        from takeback.engine.naming import STEP, TURN
-        from takeback.engine.timeline import Timeline
+        from takeback.history import references
+        from takeback.history.references import STEP, TURN
+        from takeback.history.timeline import Timeline
 
         now = time.time()
         with FailingAs(TakebackError, _UNREADABLE), self.ledger.snapshot() as ledger:
@@ -149,15 +149,15 @@ class Looking:
             return self._recorded(ledger, references.state_of(ledger, meant, now))
 
     def _recorded(self, ledger: "Ledger", row: "CheckpointRow") -> "RecordedCheckpoint":
-        from takeback.engine import details
-        from takeback.engine.request import Place
-        from takeback.engine.timeline import Timeline
+        from takeback.capture.checkpoint import Place
+        from takeback.history import timeline
+        from takeback.history.timeline import Timeline
         from takeback.model.history import RecordedCheckpoint
 
-        place = Place(*details.place(ledger, row))
-        value = capture.as_value(row, new=False, told=self._told(row), place=place)
+        place = Place(*timeline.place(ledger, row))
+        value = checkpoint.as_value(row, new=False, told=self._told(row), place=place)
         restore = Timeline(ledger, time.time()).restore(row.number)
-        changes = details.of_checkpoint(ledger, row)
+        changes = timeline.of_checkpoint(ledger, row)
         return RecordedCheckpoint(value, changes, restore, kept=row.gone is None)
 
     def examine(self) -> "tuple[tuple[str, ...], int]":
@@ -172,12 +172,12 @@ class Looking:
 
     def status(self) -> "Status":
         """Where we are: the newest checkpoint and what is not covered."""
-        from takeback.model.values import Status
+        from takeback.model.results import Status
 
         with FailingAs(TakebackError, _UNREADABLE):
             row = self._store.ledger.newest()
             told = self._told(row) if row else []
-            newest = capture.as_value(row, new=False, told=told) if row else None
+            newest = checkpoint.as_value(row, new=False, told=told) if row else None
             return Status(
                 project=self.id,
                 root=self.root,
@@ -192,11 +192,11 @@ class Looking:
         """All checkpoints, newest first."""
         with FailingAs(TakebackError, _UNREADABLE):
             for row in self._store.ledger.checkpoints():
-                yield capture.as_value(row, new=False)
+                yield checkpoint.as_value(row, new=False)
 
     def usage(self) -> "Usage":
         """What the history takes on disk."""
-        from takeback.model.values import Usage
+        from takeback.model.results import Usage
 
         ledger = self._store.ledger
         with FailingAs(TakebackError, _UNREADABLE):
@@ -230,9 +230,9 @@ class Looking:
 
         `paths` are counted from the folder `inside` of the project, or else from its root.
         """
-        from takeback.engine import kept
-        from takeback.engine.compare import Comparison
-        from takeback.engine.lookup import Place, choose
+        from takeback.history import retention
+        from takeback.history.compare import Comparison
+        from takeback.history.lookup import Place, choose
 
         named = tuple(paths)
 
@@ -249,7 +249,7 @@ class Looking:
                 raise
 
         with FailingAs(TakebackError, "nothing was compared"):
-            return kept.again(self.ledger, compare)
+            return retention.again(self.ledger, compare)
 
     def read(self, ref: "str | None", path: bytes, *, inside: bytes = b"") -> "Iterator[bytes]":
         """What a file held in a state, piece by piece; None is now.
@@ -258,12 +258,12 @@ class Looking:
         """
         from itertools import chain
 
-        from takeback.engine import kept
+        from takeback.history import retention
 
         def begin() -> "Iterator[bytes]":
             return chain([next(pieces := self._pieces(ref, path, inside), b"")], pieces)
 
-        return kept.again(self.ledger, begin)
+        return retention.again(self.ledger, begin)
 
     def rescued(self, restore: str, path: bytes, *, inside: bytes = b"") -> "Iterator[bytes]":
         """What somebody saved while a restore ran, and is in the store only, piece by piece.
@@ -271,9 +271,9 @@ class Looking:
         `restore` is the id of the restore, or the beginning of it. An error about the path comes
         at once.
         """
-        from takeback.engine import rescue
-        from takeback.engine.lookup import Place
-        from takeback.store import descent
+        from takeback.disk import descent
+        from takeback.history.lookup import Place
+        from takeback.undo import rescue
 
         with FailingAs(TakebackError, _UNREADABLE):
             whole = descent.whole(self.root, inside, path)
@@ -288,7 +288,7 @@ class Looking:
 
     def contents(self, *entries: "Entry | None") -> "tuple[bytes | None, ...]":
         """What entries of a plan hold: files and links; None if that is unknown or very large."""
-        from takeback.engine.lookup import content_of
+        from takeback.history.lookup import content_of
 
         with FailingAs(TakebackError, _UNREADABLE):
             objects = self._store.reader()
@@ -305,7 +305,7 @@ class Looking:
             objects.close()
 
     def _pieces(self, ref: "str | None", path: bytes, inside: bytes) -> "Iterator[bytes]":
-        from takeback.engine.lookup import Place, read_file
+        from takeback.history.lookup import Place, read_file
 
         with FailingAs(TakebackError, "nothing could be read"):
             state = self._state(ref, None)
@@ -317,12 +317,12 @@ class Looking:
     def _state(self, ref: "str | None", progress: "Progress | None") -> "State":
         """A checkpoint's tree or, with no reference, the work tree as it is."""
         if ref is not None:
-            from takeback.engine import kept
-            from takeback.engine.compare import Saved
+            from takeback.history import retention
+            from takeback.history.compare import Saved
 
-            row = kept.require(self.ledger, self._resolve(ref))
+            row = retention.require(self.ledger, self._resolve(ref))
             return Saved(self._store.reader(), row, self.ledger)
-        from takeback.engine.now import Now
+        from takeback.history.worktree_state import Now
 
         request = self._around.request(time.time_ns(), progress=progress)
         cache = StatCache(self._store.index_path, self._around.mark(request))
@@ -330,7 +330,7 @@ class Looking:
 
     def _resolve(self, ref: str) -> "CheckpointRow":
         """The checkpoint that a reference means."""
-        from takeback.engine import references
+        from takeback.history import references
 
         with self.ledger.snapshot() as ledger:
             return references.state(ledger, ref, time.time())
@@ -353,7 +353,7 @@ class Looking:
         return self._opened
 
     def _told(self, row: "CheckpointRow") -> "list[tuple[bytes, int]]":
-        from takeback.engine.previous import told
+        from takeback.capture.manifests import told
 
         if row.gone is not None:
             return []
@@ -371,10 +371,10 @@ def _number(ledger: "Ledger", query: str) -> int:
 def _moment(since: "str | float | None", now: float) -> "float | None":
     if since is None or not isinstance(since, str):
         return since
-    from takeback.engine import moments
     from takeback.errors import UsageError
+    from takeback.history import times
 
-    found = moments.parse(since, now)
+    found = times.parse(since, now)
     if found is None:
         raise UsageError(
             f"`{since}` is no time", hint="`10m`, `2h`, `3d`, `14:05`, `yesterday 15:00` are"

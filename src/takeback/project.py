@@ -3,29 +3,28 @@
 import os
 import time
 
-from takeback import opening
+from takeback import location
+from takeback.capture import checkpoint as capture
+from takeback.capture.checkpoint import Place
 from takeback.caring import Caring
-from takeback.engine import capture
-from takeback.engine.request import Place
+from takeback.disk.failures import FailingAs
 from takeback.errors import CaptureError, DamagedStoreError, TakebackError, UsageError
 from takeback.forgetting import WithForget
-from takeback.model.terms import REDO, ROLLBACK, UNDO
-from takeback.store import identity
-from takeback.store.events import CHECKPOINT_NAMED, CHECKPOINT_TAKEN
-from takeback.store.failures import FailingAs
+from takeback.ledger.events import CHECKPOINT_NAMED, CHECKPOINT_TAKEN
+from takeback.model.words import REDO, ROLLBACK, UNDO
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
     from typing import Any, Protocol, Self, TypedDict, Unpack
 
-    from takeback.engine.planning import Planner
+    from takeback.ledger.events import Event
     from takeback.model.plan import Plan, Report
-    from takeback.model.values import Checkpoint, Verification
+    from takeback.model.results import Checkpoint, Verification
     from takeback.ports import Progress
-    from takeback.recording import Recorder
+    from takeback.recorder import Recorder
     from takeback.session import Notes, Session
-    from takeback.store.events import Event
+    from takeback.undo.planner import Planner
 
     Make = Callable[[Planner], Plan]
     AnyPath = str | bytes | os.PathLike[str] | os.PathLike[bytes]
@@ -59,7 +58,7 @@ class Project(WithForget, Caring):
     def open(cls, path: bytes, *, home: bytes, user_home: bytes = b"") -> "Self":
         """The project that `path` is in, made on first use."""
         with FailingAs(TakebackError, "the project could not be opened"):
-            project = cls(*opening.open(path, home=home, user_home=user_home))
+            project = cls(*location.open(path, home=home, user_home=user_home))
         project.recover_early()
         return project
 
@@ -67,7 +66,7 @@ class Project(WithForget, Caring):
     def find(cls, path: bytes, *, home: bytes) -> "Self | None":
         """The project that `path` is in, or None; makes nothing."""
         with FailingAs(TakebackError, "the project could not be opened"):
-            found = opening.find(path, home=home)
+            found = location.find(path, home=home)
             if found is None:
                 return None
             project = cls(*found)
@@ -80,7 +79,7 @@ class Project(WithForget, Caring):
     ) -> "Self":
         """Let the history of a known project go on in this folder, or begin a new one here."""
         with FailingAs(TakebackError, "nothing was decided"):
-            return cls(*opening.relocate(path, home=home, user_home=user_home, join=join))
+            return cls(*location.relocate(path, home=home, user_home=user_home, join=join))
 
     # -- verbs -----------------------------------------------------------------------------
 
@@ -170,13 +169,13 @@ class Project(WithForget, Caring):
 
         `told` hears what could not be as it was: programs that are not setuid for another owner.
         """
-        from takeback.engine import kept
-        from takeback.engine.extract import extract
+        from takeback.history import retention
+        from takeback.history.lookup import extract
 
         with FailingAs(TakebackError, "nothing was extracted"):
             target = os.path.abspath(os.fsencode(directory))
-            identity.refuse_inside_store(target, self._home)
-            return kept.again(
+            location.refuse_inside_store(target, self._home)
+            return retention.again(
                 self.ledger,
                 lambda: extract(self._store, self._resolve(ref), target, progress, told),
             )
@@ -340,7 +339,7 @@ class Project(WithForget, Caring):
 
         `set_aside` lets work go on after a restore was interrupted that cannot be taken back.
         """
-        from takeback.engine.verify import verify
+        from takeback.upkeep.verify import verify
 
         with FailingAs(TakebackError, "the store could not be verified"):
             mend = self.restorer().set_aside if set_aside else None

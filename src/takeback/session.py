@@ -1,7 +1,7 @@
 """Session, Turn and Step: what a harness holds while its agent works."""
 
 from takeback.errors import UsageError
-from takeback.model.terms import DONE, FAILED, INTERRUPTED
+from takeback.model.words import DONE, FAILED, INTERRUPTED
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -11,8 +11,8 @@ if TYPE_CHECKING:
 
     from takeback.model.history import RecordedTurn
     from takeback.model.plan import Report
-    from takeback.model.values import Checkpoint
-    from takeback.recording import Recorder
+    from takeback.model.results import Checkpoint
+    from takeback.recorder import Recorder
 
     AnyPath = str | bytes | os.PathLike[str] | os.PathLike[bytes]
 

@@ -7,13 +7,14 @@ from pathlib import Path
 import pytest
 
 import takeback
-from takeback.store import events, fsops
+from takeback.disk import operations
+from takeback.ledger import events
 from talks import Claude, CodexTalk
 
 
 @pytest.fixture(autouse=True)
 def _nothing_waits_for_the_disk(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fsops, "sync", False)
+    monkeypatch.setattr(operations, "sync", False)
 
 
 def missing(path: Path) -> None:

@@ -11,12 +11,13 @@ import pytest
 
 import takeback
 from agents import MAIN, Agent, Codex, heard
-from takeback.store import events, fsops
+from takeback.disk import operations
+from takeback.ledger import events
 
 
 @pytest.fixture(autouse=True)
 def _nothing_waits_for_the_disk(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fsops, "sync", False)
+    monkeypatch.setattr(operations, "sync", False)
 
 
 @pytest.fixture
@@ -259,7 +260,7 @@ def test_trouble_with_a_note_costs_no_coverage(
 ) -> None:
     """If the note cannot be made, the turn is recorded all the same and nobody is alarmed."""
     from takeback.agents import notes
-    from takeback.hooks import troubles
+    from takeback.hooks import hook
 
     def fail(*_: object) -> str:
         raise ValueError("no")
@@ -269,7 +270,5 @@ def test_trouble_with_a_note_costs_no_coverage(
     claude.stop()
     with takeback.open(tree) as project:
         assert project.log(1).turns[0].label == "go on"
-    assert (
-        troubles.read(os.fsencode(os.environ["TAKEBACK_HOME"]))[-1]["problem"] == "ValueError('no')"
-    )
+    assert hook.read(os.fsencode(os.environ["TAKEBACK_HOME"]))[-1]["problem"] == "ValueError('no')"
     assert heard({}) == {}

@@ -19,7 +19,8 @@ from takeback.agents.agent import CannotTrimError
 from takeback.agents.claude_code import ClaudeCodeConversations
 from takeback.agents.codex import CodexConversations
 from takeback.cli.app import main
-from takeback.store import events, fsops
+from takeback.disk import operations
+from takeback.ledger import events
 from talks import Claude, CodexTalk, Rollout, Transcript, lines_of
 
 PAYLOADS = Path(__file__).parents[1] / "support/payloads"
@@ -32,7 +33,7 @@ Run = Callable[..., tuple[int, str, str]]
 
 @pytest.fixture(autouse=True)
 def _nothing_waits_for_the_disk(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fsops, "sync", False)
+    monkeypatch.setattr(operations, "sync", False)
 
 
 @pytest.fixture
@@ -485,7 +486,7 @@ def test_a_full_disk_leaves_nothing(
         if is_copying and step == broken:
             raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(fsops, "hook", fail)
+    monkeypatch.setattr(operations, "hook", fail)
     code, _, notes = run("undo", "--resume")
     assert code == 0
     assert "the copy cannot be written: No space left on device" in notes

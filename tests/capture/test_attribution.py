@@ -3,8 +3,8 @@
 Times are milliseconds after the last look, which began at 0; older stamps tell nothing.
 """
 
-from takeback.engine.attribution import Interval, Window, attribute
-from takeback.engine.deltas import Delta
+from takeback.capture.attribution import Interval, Window, attribute
+from takeback.capture.deltas import Delta
 
 MS = 1_000_000
 LOOK = 1_000_000 * MS

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import takeback
-from takeback.store import content
+from takeback.worktree import content
 
 
 @pytest.mark.parametrize("mode", ["WAL", "DELETE"])

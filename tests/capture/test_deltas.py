@@ -19,8 +19,9 @@ from hypothesis import strategies as st
 import oracle
 import takeback
 from hostile.ground import new_ground
+from takeback.disk import operations
 from takeback.session import Turn
-from takeback.store import fsops, statloop
+from takeback.worktree import stat_loop
 from tests.promises.test_random_trees import Edit, creations, edits
 
 MANY = int(os.environ.get("TAKEBACK_TEST_EXAMPLES", "0"))
@@ -41,9 +42,9 @@ def test_deltas_are_what_copies_differ_in(
 ) -> None:
     """With and without stat cache the deltas are what a plain comparison of the two trees finds."""
     with pytest.MonkeyPatch.context() as patch, new_ground() as ground:
-        patch.setattr(fsops, "sync", False)
+        patch.setattr(operations, "sync", False)
         if not native:
-            patch.setattr(statloop, "scan_native", None)
+            patch.setattr(stat_loop, "scan_native", None)
         with _checking(ground.root, Path(os.fsdecode(ground.base))) as check:
             for script in (first, *rounds):
                 for edit in script:
@@ -151,7 +152,7 @@ def test_a_turn_counts_the_lines_that_git_counts(
 ) -> None:
     """Path by path a turn changed what git finds between copies from before and after its parts."""
     with pytest.MonkeyPatch.context() as patch, new_ground() as ground:
-        patch.setattr(fsops, "sync", False)
+        patch.setattr(operations, "sync", False)
         base, tree = Path(os.fsdecode(ground.base)), Path(os.fsdecode(ground.root))
         _write(tree, dict(first))
         states, authors = [_files(tree)], []

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import takeback
-from takeback.store import content
+from takeback.worktree import content
 
 
 def _extracted(project: takeback.Project, beside: Path, ref: str = "@") -> Path:

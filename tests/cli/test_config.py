@@ -10,10 +10,10 @@ import pytest
 
 import takeback
 from takeback.cli import app
-from takeback.engine import settings
+from takeback.disk import operations
+from takeback.disk.settings import with_value
 from takeback.errors import UsageError
-from takeback.store import fsops
-from takeback.store.settings import with_value
+from takeback.upkeep import settings
 
 FILE = """\
 # my settings
@@ -36,7 +36,7 @@ x = 1
 def project(tree: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A project, and the folder of its store."""
     monkeypatch.chdir(tree)
-    monkeypatch.setattr(fsops, "sync", False)
+    monkeypatch.setattr(operations, "sync", False)
     (tree / "a").write_text("a\n")
     with takeback.open(tree, home=home) as made:
         made.checkpoint()

@@ -3,8 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from takeback.cli import clashes
-from takeback.model import reasons
+from takeback.cli import conflict_text
+from takeback.model import words
 from takeback.model.plan import Conflict
 from takeback.model.tree import FOLDER, LINK, NO_HASH, NO_OBJECT, REGULAR, Entry
 
@@ -26,7 +26,7 @@ def marked(sides: tuple[list[bytes], list[bytes], list[bytes]]) -> bytes:
 
 def told(conflict: Conflict, verb: str = "undo", most_places: int = 0, most: int = 0) -> list[str]:
     """What is told of a conflict, without styles."""
-    found = clashes.told(
+    found = conflict_text.told(
         conflict, verb, lambda _: "there", most_places=most_places, most_lines=most
     )
     return [text for _, text in found]
@@ -44,7 +44,7 @@ def test_places_are_found_between_markers(
 ) -> None:
     """Each place has its three sides, and the line where it begins in the file as it is now."""
     text = b"".join(b"".join(before) + marked(sides) for before, sides in parts) + b"".join(tail)
-    found = clashes.places(text)
+    found = conflict_text.places(text)
     assert [(p.ours, p.base, p.theirs) for p in found] == [sides for _, sides in parts]
     now: list[bytes] = []
     for place, (before, sides) in zip(found, parts, strict=True):
@@ -99,7 +99,7 @@ def test_other_conflicts_are_told_in_words() -> None:
         "the turn left | folder, mode 0700",
         "now it is     | file, 3 bytes, mode 0644",
     ]
-    unknown = Conflict(b"big", "", base=entry(), ours=entry(reason=reasons.TOO_LARGE))
+    unknown = Conflict(b"big", "", base=entry(), ours=entry(reason=words.TOO_LARGE))
     assert told(unknown)[1] == "now it is     | not covered (too large)"
     assert told(Conflict(b"way", "in the way")) == []
 
@@ -114,12 +114,12 @@ def test_secrets_are_masked() -> None:
     """Neither the preview nor the JSON shows values of `.env`, nor anything of a key."""
     text = marked(([b"KEY=mine\n"], [b"KEY=turn\n"], [b"KEY=old\n"]))
     conflict = in_text(text, b".env")
-    said = "\n".join(told(conflict)) + str(clashes.as_json(conflict)["marked"])
+    said = "\n".join(told(conflict)) + str(conflict_text.as_json(conflict)["marked"])
     assert said.count("KEY=••••") == 6
     assert not any(secret in said for secret in ("mine", "turn\n", "old"))
     key = in_text(text, b"id_rsa")
     assert told(key) == ["a secret file; nothing of it is shown"]
-    assert clashes.as_json(key)["marked"] is None
+    assert conflict_text.as_json(key)["marked"] is None
 
 
 def test_json_of_the_sides() -> None:
@@ -127,7 +127,7 @@ def test_json_of_the_sides() -> None:
     text = marked(([b"1\n"], [b"2\n"], [b"\xff\n"]))
     conflict = in_text(text)
     conflict.base = None
-    said = clashes.as_json(conflict)
+    said = conflict_text.as_json(conflict)
     assert said["base"] is None
     assert said["ours"] == {"kind": "file", "size": 3, "mode": "0644"}
     assert said["marked"] == text.decode("utf-8", "replace")

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from takeback.cli import picker
 from takeback.cli.picker import APPLY, LIST, QUIT, TEXT, Model
-from takeback.cli.screenful import first_key, wrapped
+from takeback.cli.terminal import first_key, wrapped
 from takeback.model.plan import Conflict, Plan, PlannedChange, Remark
 from takeback.model.tree import NO_HASH, NO_OBJECT, REGULAR, Entry
 
@@ -291,7 +291,7 @@ def test_half_a_key_waits() -> None:
 )
 def test_long_lines_are_broken_and_not_cut(line: str, columns: int) -> None:
     """Together the pieces are the line, and each fits."""
-    from takeback.cli.layout import columns as wide
+    from takeback.cli.screen import columns as wide
 
     pieces = wrapped([("red", line)], columns)
     assert "".join(piece for _, piece in pieces) == line

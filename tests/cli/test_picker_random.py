@@ -8,13 +8,12 @@ from hypothesis import strategies as st
 
 from oracle import Picture, differences
 from shop import Shop
-from takeback.cli.contents import Contents
 from takeback.cli.picker import Model
-from takeback.cli.picking import Picking
-from takeback.cli.render import Screen
-from takeback.cli.restoring import Wanted
-from takeback.model.terms import DECISIONS
+from takeback.cli.picker_view import Picking
+from takeback.cli.restore_flow import Contents, Wanted
+from takeback.cli.screen import Screen
 from takeback.model.tree import REGULAR
+from takeback.model.words import DECISIONS
 
 KEYS = ["down", "up", "end", " ", "m", "t", "b", "s", "M", "T", "tab"]
 KEPT = ("mine", "skip", "leave", "keep")

@@ -430,10 +430,10 @@ def test_a_window_may_be_closed(shop: Shop, terminal: Start) -> None:
 
 
 BROKEN = """
-from takeback.cli import picking
+from takeback.cli import picker_view
 def fail(*_):
     raise RuntimeError("a bug")
-picking.Picking._rows = fail
+picker_view.Picking._rows = fail
 from takeback.cli.app import main
 raise SystemExit(main(["undo", "Add payment validation"]))
 """

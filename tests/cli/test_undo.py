@@ -16,7 +16,7 @@ import pytest
 from history import command
 from oracle import differences
 from shop import LABEL, Shop
-from takeback.cli.render import Screen
+from takeback.cli.screen import Screen
 from terminal import Terminal
 
 pytestmark = pytest.mark.usefixtures("signals_as_in_a_terminal")
@@ -914,7 +914,7 @@ def test_listeners_of_the_settings_are_told(shop: Shop, home: Path, tmp_path: Pa
 
 DYING = """
 import os, signal
-from takeback.store import journal
+from takeback.ledger import journal
 write = journal.write
 def die(*given):
     write(*given)

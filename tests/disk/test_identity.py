@@ -9,8 +9,8 @@ import pytest
 
 import takeback
 from hostile.stage import in_child as in_own_world
-from takeback.housekeeping import Housekeeping
 from takeback.project import Project
+from takeback.upkeep.stores import Housekeeping
 
 CAN_MOUNT = os.geteuid() == 0
 NOW = 10**18 * 2

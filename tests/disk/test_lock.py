@@ -12,8 +12,8 @@ import pytest
 
 import takeback
 from takeback.cli import app
+from takeback.disk.lock import PATIENCE, Held, Lock
 from takeback.errors import BusyError
-from takeback.store.lock import PATIENCE, Held, Lock
 
 MAIN = Path(app.__file__).parent.parent / "__main__.py"
 

@@ -11,8 +11,8 @@ import pytest
 import takeback
 from history import command
 from hostile.stage import in_child
+from takeback.disk import operations
 from takeback.project import Project
-from takeback.store import fsops
 
 CAN_MOUNT = os.geteuid() == 0 and shutil.which("mkfs.ext4") is not None
 OTHER_DEVICE = "999999"
@@ -22,7 +22,7 @@ NAMES = ("a.py", "b.py", "c.py")
 @pytest.fixture(autouse=True)
 def _without_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing here is about what a loss of power does to a file, so nothing waits for the disk."""
-    monkeypatch.setattr(fsops, "sync", False)
+    monkeypatch.setattr(operations, "sync", False)
 
 
 def _fill(folder: Path, *names: str) -> None:
@@ -404,12 +404,12 @@ def test_a_store_whose_removal_was_interrupted(tree: Path, home: Path) -> None:
         if not doomed.exists():
             raise KeyboardInterrupt
 
-    fsops.hook = die_when_all_is_deleted
+    operations.hook = die_when_all_is_deleted
     try:
         with pytest.raises(KeyboardInterrupt):
             takeback.open(tree, home=home)
     finally:
-        fsops.hook = None
+        operations.hook = None
     assert not doomed.exists()
     with takeback.open(tree, home=home) as project:
         assert (project.id != id, project.checkpoint().new) == (True, True)

@@ -20,7 +20,7 @@ from agents import hook
 from hostile.stage import in_child as in_own_world
 from oracle import picture
 from takeback.cli import app
-from takeback.store import fsops
+from takeback.disk import operations
 from terminal import Terminal
 
 needs_mounts = pytest.mark.skipif(
@@ -301,7 +301,7 @@ def test_a_store_that_was_removed_by_hand_is_no_traceback(
     tree: Path, home: Path, gone: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Every command says what is missing, or begins anew; none takes it for a bug of its own."""
-    monkeypatch.setattr(fsops, "sync", False)
+    monkeypatch.setattr(operations, "sync", False)
     monkeypatch.chdir(tree)
     monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(tree.with_name("claude")))
     (tree / "a.txt").write_text("a\n")

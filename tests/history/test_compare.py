@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 
 import oracle
 from takeback import Project
-from takeback.engine import compare
 from takeback.errors import UnknownReferenceError, UsageError
-from takeback.model import reasons
+from takeback.history import compare
+from takeback.model import words
 from takeback.model.difference import Difference
-from takeback.store.objects import ObjectStore
+from takeback.objects.object_store import ObjectStore
 
 VERBS = {"folder": "mkdir", "link": "link", "file": "create"}
 NAMES = st.sampled_from([b"a", b"b", b"d", b"d/a", b"d/e", b"d/e/f", b"a/x", b"\xff\n", b"d/\xe9"])
@@ -309,8 +309,8 @@ def test_what_was_left_out_is_neither_made_nor_deleted(
     with project.compare("@") as comparison:
         told = {d.path: (d.verb, d.reason) for d in comparison.differences}
     assert told == {
-        b"folder/inner": ("omit", reasons.SPECIAL),
-        b"grown": ("omit", reasons.TOO_LARGE),
+        b"folder/inner": ("omit", words.SPECIAL),
+        b"grown": ("omit", words.TOO_LARGE),
     }
     with project.compare(None, "@") as comparison:
         assert {d.path: d.verb for d in comparison.differences} == dict.fromkeys(told, "omit")

@@ -15,9 +15,10 @@ from hypothesis import strategies as st
 
 import oracle
 from takeback import Project
-from takeback.cli import app, diff
-from takeback.cli.render import Screen, safe_content
-from takeback.engine import unified
+from takeback.cli import app
+from takeback.cli.commands import diff
+from takeback.cli.screen import Screen, safe_content
+from takeback.history import unified
 from takeback.model import secrets
 from takeback.model.difference import Difference
 from takeback.model.tree import NO_OBJECT, REGULAR, Entry

@@ -14,11 +14,12 @@ import pytest
 import takeback
 from history import Said, Story, command
 from takeback import UsageError
-from takeback.cli import app, layout, timeline
-from takeback.engine import details, naming
-from takeback.engine import timeline as reading
-from takeback.engine.timeline import Timeline
-from tests.house.test_imports import PYTHONS_OWN, imported
+from takeback.cli import app, screen, turn_text
+from takeback.history import references
+from takeback.history import timeline as details
+from takeback.history import timeline as reading
+from takeback.history.timeline import Timeline
+from tests.house.test_imports import imported
 
 MAIN = Path(takeback.__file__).parent / "__main__.py"
 
@@ -172,20 +173,20 @@ def test_no_prompt_breaks_the_screen(
         assert len(lines) > len(HOSTILE)
         assert [line for line in lines if not line.isprintable()] == []
         if room >= 40:
-            assert max(map(layout.columns, lines)) <= room
+            assert max(map(screen.columns, lines)) <= room
 
 
 def test_labels_are_cut_by_columns() -> None:
     """Wide characters count twice, marks on others not at all, and no half is left."""
-    assert layout.columns("日本") == 4
-    assert layout.columns("e\u0301") == 1
-    assert layout.cut("日本語", 5) == "日本…"
-    assert layout.cut("日本語", 4) == "日…"
-    assert layout.cut("日本語", 6) == "日本語"
-    assert layout.cut("abcdef", 5, "...") == "ab..."
-    assert layout.cut("abcdef", 0) == ""
-    assert layout.pad("日本", 6) == "日本  "
-    assert timeline.title("\n  first \t line \nsecond") == "first line"
+    assert screen.columns("日本") == 4
+    assert screen.columns("e\u0301") == 1
+    assert screen.cut("日本語", 5) == "日本…"
+    assert screen.cut("日本語", 4) == "日…"
+    assert screen.cut("日本語", 6) == "日本語"
+    assert screen.cut("abcdef", 5, "...") == "ab..."
+    assert screen.cut("abcdef", 0) == ""
+    assert screen.pad("日本", 6) == "日本  "
+    assert turn_text.title("\n  first \t line \nsecond") == "first line"
 
 
 # -- what is shown -----------------------------------------------------------------------------
@@ -468,7 +469,7 @@ QUERIES = {
     "steps": details.STEPS,
     "of a checkpoint": details.OF_CHECKPOINT,
     "place": details.PLACE,
-    "neighbour": naming.NEIGHBOURS[0].format(table="steps"),
+    "neighbour": references.NEIGHBOURS[0].format(table="steps"),
 }
 
 
@@ -501,12 +502,12 @@ def test_a_cold_log_is_quick(story: Story, home: Path) -> None:
     assert min(took) <= 0.15
 
 
-HEAVY = ("json", "re", "typing", "datetime", "argparse", "difflib", "hashlib", "dataclasses")
+HEAVY = ("json", "re", "typing", "datetime", "argparse", "difflib", "dataclasses")
 OURS = frozenset(
     """
-    takeback.cli.log takeback.cli.layout takeback.cli.timeline takeback.cli.turns
-    takeback.cli.projects takeback.engine.details takeback.engine.moments takeback.engine.naming
-    takeback.engine.references takeback.engine.timeline takeback.model.history
+    takeback.cli.commands.log takeback.cli.open_project takeback.cli.screen
+    takeback.cli.turn_text takeback.history.references takeback.history.timeline
+    takeback.history.times takeback.model.history
     """.split()
 )
 
@@ -517,7 +518,11 @@ def test_the_log_imports_little(story: Story, home: Path) -> None:
     found = imported([str(MAIN), "-C", str(story.tree), "log"], home) - base
     assert found & set(HEAVY) == set()
     assert {name for name in found if name.startswith("takeback.")} >= OURS
-    others = {"takeback.recording", "takeback.session", "takeback.engine.deltas"}
-    others |= {"takeback.engine.compare", "takeback.store.packread", "takeback.store.gitobjects"}
+    others = {"takeback.session", "takeback.capture.deltas"}
+    others |= {
+        "takeback.history.compare",
+        "takeback.objects.pack_read",
+        "takeback.objects.git_objects",
+    }
     assert found & others == set()
-    assert {name for name in found if "." not in name} - PYTHONS_OWN <= {"takeback", "unicodedata"}
+    assert {name for name in found if "." not in name} <= {"takeback", "unicodedata"}

@@ -11,7 +11,7 @@ import pytest
 
 import takeback
 from takeback import Project, UnknownReferenceError
-from takeback.engine import moments, naming, references
+from takeback.history import references, times
 
 BERLIN = "CET-1CEST,M3.5.0,M10.5.0/3"
 NOON = 1_794_740_400.0
@@ -81,7 +81,7 @@ TIMES = [
 @pytest.mark.parametrize(("text", "expected"), TIMES, ids=lambda value: str(value)[:30])
 def test_times_are_read_as_people_write_them(text: str, expected: float | None) -> None:
     """A span counts back from now, a time of day is the last one, a zone is obeyed."""
-    assert moments.parse(text, NOON) == expected
+    assert times.parse(text, NOON) == expected
 
 
 class Play:
@@ -185,7 +185,7 @@ def test_the_beginning_of_an_id_is_enough(play: Play) -> None:
     """Whatever is shown as short id means just what the whole id means."""
     for name in ("c1", "t1", "t3", "step"):
         id = play.ids[name]
-        short = naming.shortened(play.project.ledger, [id])[id]
+        short = references.shortened(play.project.ledger, [id])[id]
         assert id.startswith(short)
         assert 4 <= len(short) <= 12
         assert play.state(short) == play.state(id)
@@ -303,7 +303,7 @@ def test_an_ambiguous_beginning_lists_what_each_is(play: Play) -> None:
     assert "`zzzzzzzzzzzm` step Bash, " in hint
     assert "`zzzzzzzzzzzn` session of claude, " in hint
     assert play.state("zzzzzzzzzzzk") == play.ids["c4"]
-    short = naming.shortened(play.project.ledger, ["zzzzzzzzzzzk"])
+    short = references.shortened(play.project.ledger, ["zzzzzzzzzzzk"])
     assert short == {"zzzzzzzzzzzk": "zzzzzzzzzzzk"}
 
 

@@ -9,7 +9,7 @@ import pytest
 from cases import Work
 from takeback.cli import app
 from takeback.errors import UsageError
-from takeback.model.values import Share
+from takeback.model.results import Share
 
 
 @pytest.fixture

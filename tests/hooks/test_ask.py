@@ -23,8 +23,7 @@ from hypothesis import strategies as st
 import takeback
 from agents import MAIN
 from askers import DEADLINE, NOWHERE, Listener, built, python_client, request, run
-from takeback.hooks import line
-from takeback.hooks.installing import command
+from takeback.hooks import command, helper
 
 ANSWER = b'{"systemMessage": "heard"}'
 LARGEST = 64 << 20
@@ -151,7 +150,7 @@ def test_both_clients_say_the_same(
             assert (done.returncode, done.stdout, done.stderr) == (0, ANSWER, b"")
         first, second = listener.heard
         assert (first[0], first[1][:4], first[2]) == (second[0], second[1][:4], second[2])
-        assert first[0] == line.MAGIC + line.stamp() + b"\n"
+        assert first[0] == helper.MAGIC + helper.program_stamp() + b"\n"
         assert first[1][2:4] == (b"".join(map(os.fsencode, row.folder)), os.fsencode(cwd))
         ids = {words[4] for _, words, _ in listener.heard}
         assert [len(id) for id in ids] == [32, 32]  # each event has another
@@ -173,7 +172,7 @@ def test_a_path_that_no_socket_has_is_left_to_python(
     ask: Path, place: Path, surroundings: dict[str, str], instead: str
 ) -> None:
     """The longest path that is asked is the same for both, and it is asked."""
-    longest = line.LONGEST_PATH - len(line.NAME) - len(str(place)) - 1
+    longest = helper.LONGEST_PATH - len(helper.NAME) - len(str(place)) - 1
     for length, native in ((longest, True), (longest + 1, False)):
         home = place / ("h" * length)
         home.mkdir()
@@ -321,10 +320,10 @@ def test_patience_has_an_end(
 def test_patience_is_the_same() -> None:
     """The limits in C are those in Python."""
     source = (MAIN.parent / "hooks" / "_ask.c").read_text()
-    assert f"PATIENCE_MS {1000 * line.PATIENCE:.0f} " in source
-    assert f"LONGEST_PATH = {line.LONGEST_PATH} " in source
-    assert f"LARGEST = 1 << {line._MOST.bit_length() - 1} " in source
-    assert line._MOST == 1 << 26
+    assert f"PATIENCE_MS {1000 * helper.PATIENCE:.0f} " in source
+    assert f"LONGEST_PATH = {helper.LONGEST_PATH} " in source
+    assert f"LARGEST = 1 << {helper._MOST.bit_length() - 1} " in source
+    assert helper._MOST == 1 << 26
 
 
 def no_socket(_path: str) -> None:
@@ -535,7 +534,7 @@ def test_the_installed_line_uses_what_is_there(
 ) -> None:
     """One line: the client in C if it was built, else Python, at any path."""
     package = place / """it's a "pa ck" $HOME""" / "takeback"
-    for name in ("hooks", "agents", "store", "engine"):
+    for name in ("hooks", "agents", "capture", "ledger", "undo"):
         (package / name).mkdir(parents=True)
     (package / "__main__.py").touch()
     (package / "version.py").touch()

@@ -16,7 +16,7 @@ import pytest
 from agents import MAIN
 from askers import Listener, run
 from takeback.agents import claude_code
-from takeback.hooks.installing import canary, command
+from takeback.hooks import command, trial
 
 ROOT = Path(__file__).resolve().parents[2]
 NAME = "takeback/hooks/ask"
@@ -103,7 +103,7 @@ def sing(main: str) -> None:
     commands = {
         event: group["hooks"][0]["command"] for event, group in agent.groups(*lines).items()
     }
-    canary.try_hooks(agent, commands, dict(os.environ))
+    trial.try_hooks(agent, commands, dict(os.environ))
 
 
 def test_a_checkout_builds_it_in_place(sources: Path, tmp_path: Path) -> None:

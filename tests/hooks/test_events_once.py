@@ -18,8 +18,9 @@ import pytest
 from agents import MAIN, Agent, heard, hook, surroundings
 from askers import built
 from residents import NEEDS_PROC, helpers, until
-from takeback.hooks import hearing, line
-from takeback.store import fsops
+from takeback.disk import operations
+from takeback.hooks import helper
+from takeback.hooks import hook as hearing
 
 Event = dict[str, Any]
 START = {"hook_event_name": "SessionStart", "source": "resume"}
@@ -97,7 +98,7 @@ def names(tree: Path) -> set[str]:
 @pytest.fixture
 def project(tree: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A small project."""
-    monkeypatch.setattr(fsops, "sync", False)  # nothing waits for the disk
+    monkeypatch.setattr(operations, "sync", False)  # nothing waits for the disk
     assert home.is_dir()
     (tree / "a").write_text("a\n")
     return tree
@@ -153,7 +154,7 @@ class Slept:
         """It goes on, and does what it can."""
         self._signal(signal.SIGCONT)
         said = json.dumps({"session_id": "S0", "hook_event_name": "Notification"}).encode()
-        until(lambda: line.ask(os.fsencode(self._home), surroundings(), said) is not None, "it")
+        until(lambda: helper.ask(os.fsencode(self._home), surroundings(), said) is not None, "it")
         time.sleep(0.3)  # until it is done with what was asked before
 
     def ends(self) -> None:

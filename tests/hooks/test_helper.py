@@ -14,7 +14,8 @@ import pytest
 import takeback
 from agents import Agent, hook, surroundings
 from residents import NEEDS_PROC, PATIENCE, helpers, until
-from takeback.hooks import hearing, line, resident
+from takeback.hooks import helper
+from takeback.hooks import hook as hearing
 
 pytestmark = NEEDS_PROC
 
@@ -49,7 +50,7 @@ def begun(tree: Path, home: Path) -> int:
 def is_answered(home: Path, tree: Path) -> bool:
     """Whether a helper answers."""
     said = payload(tree, hook_event_name="Notification")
-    return line.ask(os.fsencode(home), surroundings(), said) is not None
+    return helper.ask(os.fsencode(home), surroundings(), said) is not None
 
 
 def test_the_first_hook_leaves_a_helper_behind(
@@ -61,7 +62,7 @@ def test_the_first_hook_leaves_a_helper_behind(
     assert is_answered(home, tree)
     for event in ("UserPromptSubmit", "Stop"):
         said = payload(tree, hook_event_name=event, prompt="go")
-        assert line.ask(os.fsencode(home), surroundings(), said) == b""
+        assert helper.ask(os.fsencode(home), surroundings(), said) == b""
     (turn,) = project.log().turns
     assert (turn.label, turn.status) == ("go", "done")
     hook(payload(tree, hook_event_name="SessionStart"), TAKEBACK_HELPER="1")
@@ -95,7 +96,7 @@ def test_another_program_is_not_asked(
     """After an upgrade the old helper gives no answer to the new program."""
     assert project.id
     begun(tree, home)
-    monkeypatch.setattr(line, "stamp", lambda: b"another program")
+    monkeypatch.setattr(helper, "stamp", lambda: b"another program")
     assert not is_answered(home, tree)
 
 
@@ -121,7 +122,7 @@ def test_whoever_says_something_else_gets_no_answer(
 def test_it_ends_when_nobody_asks(project: takeback.Project, tree: Path, home: Path) -> None:
     """A helper without work goes by itself, and takes its socket along."""
     assert project.id
-    assert resident.leave_behind(os.fsencode(home), hearing.HookListener(), idle=0.2)
+    assert helper.leave_behind(os.fsencode(home), hearing.HookListener(), idle=0.2)
     until(lambda: (home / "helper.sock").exists() or not helpers(home), "its start")
     until(lambda: not helpers(home) and not (home / "helper.sock").exists(), "its end")
     assert not is_answered(home, tree)

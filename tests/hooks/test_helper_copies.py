@@ -12,7 +12,7 @@ import pytest
 
 import takeback
 from residents import NEEDS_PROC, PATIENCE, Place, copies_of, files_of, heard, helpers, until
-from takeback.hooks import copies
+from takeback.hooks import helper as copies
 
 pytestmark = NEEDS_PROC
 

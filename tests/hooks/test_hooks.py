@@ -12,7 +12,7 @@ from agents import Agent, Codex, heard, hook
 from takeback.agents import agent as kinds
 from takeback.agents import agent_of
 from takeback.errors import DecisionNeededError
-from takeback.hooks import troubles
+from takeback.hooks import hook as troubles
 from takeback.model.history import RecordedTurn
 
 PAYLOADS = Path(__file__).parents[1] / "support/payloads"

@@ -20,17 +20,12 @@ import takeback
 from takeback.agents import claude_code, codex, installable
 from takeback.agents.agent import Agent
 from takeback.cli import app
+from takeback.disk import operations
 from takeback.errors import RefusedError, TakebackError
-from takeback.hooks import health, troubles
-from takeback.hooks.installing import (
-    canary,
-    command,
-    receipts,
-    settingsfile,
-    settingstext,
-    steps,
-)
-from takeback.store import fsops
+from takeback.hooks import command, health, settings_file, settings_text, trial
+from takeback.hooks import hook as troubles
+from takeback.hooks import install as receipts
+from takeback.hooks import install as steps
 
 PACKAGE = Path(takeback.__file__).parent
 MAIN = str(PACKAGE / "__main__.py")
@@ -59,7 +54,7 @@ class Said:
 def place(tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The folder of an agent's settings, which its variables name; the tree is no project."""
     assert home.is_dir()
-    monkeypatch.setattr(fsops, "sync", False)
+    monkeypatch.setattr(operations, "sync", False)
     (tmp_path / "elsewhere").mkdir()
     monkeypatch.chdir(tmp_path / "elsewhere")
     folder = tmp_path / "config"
@@ -85,7 +80,7 @@ def run(place: Path, capsys: pytest.CaptureFixture[str]) -> Run:
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """The canary is tried by tests of its own; here it would only take its time."""
-    monkeypatch.setattr(canary, "try_hooks", lambda *_: canary.TrialResult(6, 1.0))
+    monkeypatch.setattr(trial, "try_hooks", lambda *_: trial.TrialResult(6, 1.0))
 
 
 def contents(folder: Path) -> dict[str, tuple[int, bytes]]:
@@ -166,7 +161,7 @@ def test_a_link_stays_a_link(place: Path, home: Path, tmp_path: Path) -> None:
     install(path, home)
     assert path.is_symlink()
     assert not real.is_symlink()
-    assert settingstext.ours(real.read_text())
+    assert settings_text.ours(real.read_text())
     assert sorted(contents(place)) == ["settings.json", BACKUP]
     uninstall(path, home)
     assert path.is_symlink()
@@ -193,7 +188,7 @@ def test_a_file_with_two_names_keeps_both(place: Path, home: Path) -> None:
     os.link(path, place / "other")
     install(path, home)
     assert path.stat().st_ino == (place / "other").stat().st_ino
-    assert settingstext.ours((place / "other").read_text())
+    assert settings_text.ours((place / "other").read_text())
     uninstall(path, home)
     assert (place / "other").read_text() == path.read_text() == "{}"
 
@@ -331,10 +326,10 @@ def stops() -> Iterator[Callable[[int, Callable[[], None]], None]]:
             if left[0] == 0:
                 stop()
 
-        fsops.hook = hook
+        operations.hook = hook
 
     yield at
-    fsops.hook = None
+    operations.hook = None
 
 
 @pytest.mark.parametrize("data", [None, b'{"model": "x"}\n'], ids=["no file", "a file"])
@@ -356,12 +351,12 @@ def test_an_install_that_fails_changes_nothing(
         try:
             install(path, home)
         except TakebackError:
-            fsops.hook = None
+            operations.hook = None
             assert contents(place) == before
             assert place.exists() == (data is not None)
         else:
             break
-    fsops.hook = None
+    operations.hook = None
     assert number > 8
     uninstall(path, home)
     assert contents(place) == before
@@ -404,11 +399,11 @@ def test_a_crash_can_be_cleaned_up(
 # -- the command line --------------------------------------------------------------------------
 
 
-def sung(python: str, main: str, agent: Agent = claude_code.AGENT) -> canary.TrialResult:
+def sung(python: str, main: str, agent: Agent = claude_code.AGENT) -> trial.TrialResult:
     """Try out a command line that may be installed."""
     groups = agent.groups(command.line(python, main), command.line(python, main, tells=True))
     commands = {event: group["hooks"][0]["command"] for event, group in groups.items()}
-    return canary.try_hooks(agent, commands, dict(os.environ))
+    return trial.try_hooks(agent, commands, dict(os.environ))
 
 
 @pytest.mark.parametrize("agent", installable().values(), ids=installable())
@@ -599,7 +594,7 @@ def test_what_does_not_work_is_not_installed(
     broken = place.parent / "takeback" / "__main__.py"
     broken.parent.mkdir()
     broken.write_text("import sys; sys.exit('no such module: sqlite')")
-    monkeypatch.setattr("takeback.cli.install._MAIN", str(broken))
+    monkeypatch.setattr("takeback.cli.commands.install._MAIN", str(broken))
     said = run("install", "claude-code")
     assert said.code == 1
     assert "no such module: sqlite" in said.err
@@ -740,7 +735,7 @@ def test_the_plugin_finds_takeback(way: str, tmp_path: Path) -> None:
         "HOME": str(tmp_path),
         "CLAUDE_PLUGIN_ROOT": str(plugin),
     }
-    assert canary.try_hooks(claude_code.AGENT, commands, surroundings).events == 6
+    assert trial.try_hooks(claude_code.AGENT, commands, surroundings).events == 6
 
 
 def test_the_plugin_is_in_the_package() -> None:
@@ -820,12 +815,12 @@ def test_a_line_of_before_works_on(place: Path, home: Path) -> None:
         assert "Claude Code calls Takeback at 11 events, not heard" in said
         if again:
             install(path, home)
-            assert settingstext.ours(path.read_text())[0].command == command.line(
+            assert settings_text.ours(path.read_text())[0].command == command.line(
                 sys.executable, MAIN, started_in="CLAUDE_PROJECT_DIR"
             )
             assert json.dumps(old) not in path.read_text()
         uninstall(path, home)
-        assert settingstext.ours(path.read_text() if path.exists() else "") == []
+        assert settings_text.ours(path.read_text() if path.exists() else "") == []
 
 
 def test_what_is_wrong_is_found(place: Path, home: Path) -> None:
@@ -941,8 +936,8 @@ def test_a_settings_file_is_read_with_care(tmp_path: Path) -> None:
     """One that is far too large is refused, and so is a pipe, without waiting for it."""
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(RefusedError, match="is not a file"):
-        settingsfile.read(os.fsencode(tmp_path / "pipe"))
+        settings_file.read(os.fsencode(tmp_path / "pipe"))
     with (tmp_path / "large").open("wb") as file:
         file.truncate(17 << 20)
     with pytest.raises(RefusedError, match="too large"):
-        settingsfile.read(os.fsencode(tmp_path / "large"))
+        settings_file.read(os.fsencode(tmp_path / "large"))

@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from takeback.agents import codex
-from takeback.hooks.installing import jsonspans, settingstext
-from takeback.hooks.installing.command import line
+from takeback.hooks import settings_text
+from takeback.hooks.command import line
 
 PYTHON, MAIN = "/opt/tools/bin/python3", "/opt/tools/lib/takeback/__main__.py"
 WANTED = codex.AGENT.groups(line(PYTHON, MAIN), line(PYTHON, MAIN, tells=True))
@@ -58,7 +58,7 @@ def spread(value: object, draw: st.DrawFn) -> str:
 
 def is_tight(text: str) -> bool:
     """Whether nothing empty in it that we would fill has blanks inside."""
-    root = jsonspans.parse(text)
+    root = settings_text.parse(text)
     assert root is not None
     hooks = root.get("hooks")
     asked = [root, *([hooks, *hooks.items] if hooks is not None else [])]
@@ -69,16 +69,16 @@ def is_tight(text: str) -> bool:
 @given(texts())
 def test_any_document_survives(before: str) -> None:
     """What is put in is all there, changes nothing else, and is taken out to the byte."""
-    after = settingstext.put_in(before, WANTED)
-    assert settingstext.is_complete(after, WANTED)
-    assert settingstext.put_in(after, WANTED) == after
+    after = settings_text.put_in(before, WANTED)
+    assert settings_text.is_complete(after, WANTED)
+    assert settings_text.put_in(after, WANTED) == after
     said, told = (json.loads(text.removeprefix("\ufeff")) for text in (before, after))
     hooks = told.pop("hooks")
     assert [hooks[event].pop() for event in WANTED] == list(WANTED.values())
     was = said.pop("hooks", {})
     assert {e: g for e, g in hooks.items() if g} == {e: g for e, g in was.items() if g}
     assert told == said
-    out = settingstext.take_out(after, before)
+    out = settings_text.take_out(after, before)
     assert json.loads(out.removeprefix("\ufeff")) == json.loads(before.removeprefix("\ufeff"))
     if is_tight(before):
         assert out == before
@@ -98,9 +98,9 @@ def test_damaged_texts_are_read_as_python_reads_them(text: str, data: st.DataObj
     except ValueError:
         is_json = not plain.strip(" \t\r\n")
     try:
-        jsonspans.parse(damaged)
+        settings_text.parse(damaged)
         is_read = True
-    except jsonspans.NotJsonError:
+    except settings_text.NotJsonError:
         is_read = False
     assert is_read == is_json
 

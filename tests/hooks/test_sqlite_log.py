@@ -9,7 +9,7 @@ import pytest
 
 import takeback
 from agents import hook
-from takeback.store import database
+from takeback.ledger import database
 
 
 @pytest.fixture

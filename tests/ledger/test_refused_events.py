@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 import takeback
-from takeback.store import schema
+from takeback.ledger import schema
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,8 @@ import json
 import sys
 from contextlib import closing
 
-from takeback.store import restores, schema, sqlite
+from takeback.disk import sqlite
+from takeback.ledger import schema, undo_stack
 
 
 def history(db: sqlite.Connection, count: int) -> None:
@@ -48,7 +49,7 @@ def work_of_an_undo(count: int) -> tuple[int, int]:
         before = sys.gettrace()
         sys.settrace(count_lines)  # type: ignore[arg-type]
         try:
-            restores.follow(db, count + 1)
+            undo_stack.follow(db, count + 1)
         finally:
             sys.settrace(before)
         db.set_progress_handler(None, 0)

@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from takeback.errors import DamagedStoreError, NewerStoreError, OldStoreError
-from takeback.hooks import line
+from takeback.hooks import helper
+from takeback.ledger import events, schema
+from takeback.ledger.events import NewEvent
 from takeback.project import Project
-from takeback.store import events, schema
-from takeback.store.events import NewEvent
 
 ROOT = Path(__file__).parents[2]
 UNRELEASED = 0x544B4231
@@ -380,8 +380,8 @@ def test_an_older_program_can_tell_the_format(original: Original) -> None:
 
 def test_no_event_goes_to_an_older_helper() -> None:
     """A helper of format 5 listens at another socket, and breaks off at another first line."""
-    assert line.NAME != b"/hooks.sock"
-    assert not line.MAGIC.startswith((b"takeback-hook-1 ", b"takeback-hook-2 "))
+    assert helper.NAME != b"/hooks.sock"
+    assert not helper.MAGIC.startswith((b"takeback-hook-1 ", b"takeback-hook-2 "))
 
 
 _GIT = ("git", "-C", str(ROOT))
@@ -401,7 +401,7 @@ def _program_of(old: int, folder: Path) -> Path:
 
 def _newest_of(old: int) -> str | None:
     """The newest commit whose program writes a format, found by what it holds."""
-    schema_file = "src/takeback/store/schema.py"
+    schema_file = "src/takeback/ledger/schema.py"
     log = [*_GIT, "log", "--format=%H", "--", schema_file]
     known = subprocess.run(log, capture_output=True, text=True, check=False).stdout.split()
     for commit in known:

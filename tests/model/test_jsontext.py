@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from takeback.model import jsontext
+from takeback.model import json_text
 
 TEXTS = st.text(st.characters(exclude_categories=()))
 VALUES = st.recursive(
@@ -24,7 +24,7 @@ VALUES = st.recursive(
 
 def _without_c() -> ModuleType:
     """Load `jsontext` as an interpreter does whose `json` has no C functions."""
-    spec = importlib.util.find_spec("takeback.model.jsontext")
+    spec = importlib.util.find_spec("takeback.model.json_text")
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
@@ -38,19 +38,19 @@ WITHOUT_C = _without_c()
 
 
 @given(VALUES)
-def test_without_c_functions_the_text_is_the_same(value: "jsontext.Json") -> None:
+def test_without_c_functions_the_text_is_the_same(value: "json_text.Json") -> None:
     """Where `_json` is missing, `json` writes the same bytes and reads the same values."""
     text = WITHOUT_C.dumps(value)
-    assert text == jsontext.dumps(value)
+    assert text == json_text.dumps(value)
     assert WITHOUT_C.loads(text) == value
     assert WITHOUT_C.dumps({"a": range(2)}) == '{"a":[0,1]}'
 
 
 @given(VALUES)
-def test_what_was_written_is_read(value: "jsontext.Json") -> None:
+def test_what_was_written_is_read(value: "json_text.Json") -> None:
     """A value comes back as it was, lone surrogates too, and the `json` module agrees."""
-    text = jsontext.dumps(value)
-    said = jsontext.loads(text)
+    text = json_text.dumps(value)
+    said = json_text.loads(text)
     assert said == value == json.loads(text)
 
 
@@ -61,14 +61,14 @@ def test_rubbish_is_refused_as_ever(text: str) -> None:
         expected = json.loads(text)
     except ValueError:
         with pytest.raises(ValueError, match=r"."):
-            jsontext.loads(text)
+            json_text.loads(text)
         return
     if text.strip(" \n\r\t") == text:
-        assert json.dumps(jsontext.loads(text)) == json.dumps(expected)
+        assert json.dumps(json_text.loads(text)) == json.dumps(expected)
 
 
 def test_what_stands_behind_a_value_is_refused() -> None:
     """A line holds one value and nothing else."""
     for text in ("[] []", "1 ", "{}x"):
         with pytest.raises(ValueError, match="behind"):
-            jsontext.loads(text)
+            json_text.loads(text)

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from takeback.model import tools
-from takeback.model.terms import AGENT, EDIT, KINDS, OTHER, READ, SHELL
+from takeback.model.words import AGENT, EDIT, KINDS, OTHER, READ, SHELL
 
 PAYLOADS = Path(__file__).parents[1] / "support/payloads"
 

@@ -6,8 +6,8 @@ import tracemalloc
 from hypothesis import given
 from hypothesis import strategies as st
 
-from takeback.store import packindex
-from takeback.store.compact import Entries, Ids
+from takeback.objects import pack_index
+from takeback.objects.pack_index import Entries, Ids
 
 MANY = 20_000
 _IDS = st.binary(min_size=20, max_size=20)
@@ -47,7 +47,7 @@ def test_entries_make_the_index_that_tuples_make(found: dict[bytes, tuple[int, i
     for row in rows:
         entries.append(row)
     assert (len(entries), list(entries)) == (len(rows), rows)
-    assert entries.index(b"c" * 20) == packindex.build(rows, b"c" * 20)
+    assert entries.index(b"c" * 20) == pack_index.build(rows, b"c" * 20)
 
 
 def test_they_take_little_memory() -> None:

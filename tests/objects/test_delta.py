@@ -14,11 +14,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from takeback.errors import DamagedStoreError
-from takeback.store import delta, packindex
-from takeback.store.delta import BadDeltaError
-from takeback.store.gitobjects import BLOB, entry_head, object_id, sha1
-from takeback.store.packentry import DELTA, encode_distance, parse_distance
-from takeback.store.packread import PackFile
+from takeback.objects import delta, pack_index
+from takeback.objects.delta import BadDeltaError
+from takeback.objects.git_objects import BLOB, entry_head, object_id, sha1
+from takeback.objects.pack_entry import DELTA, encode_distance, parse_distance
+from takeback.objects.pack_read import PackFile
 
 MOST = 1 << 20
 needs_git = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
@@ -158,7 +158,7 @@ def write_raw(directory: Path, entries: list[bytes], oids: list[bytes]) -> bytes
     for entry, oid in zip(entries, oids, strict=True):
         rows.append((oid, zlib.crc32(entry), offset))
         offset += len(entry)
-    base.with_suffix(".idx").write_bytes(packindex.build(rows, checksum))
+    base.with_suffix(".idx").write_bytes(pack_index.build(rows, checksum))
     return os.fsencode(base)
 
 

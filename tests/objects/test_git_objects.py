@@ -9,9 +9,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from takeback.store import gitobjects
-from takeback.store.gitobjects import BLOB, COMMIT, TREE
-from takeback.store.packwrite import PackWriter
+from takeback.objects import git_objects
+from takeback.objects.git_objects import BLOB, COMMIT, TREE
+from takeback.objects.pack_write import PackWriter
 
 NASTY_NAMES = [
     *(b".", b"..", b".git", b".GIT", b".Git", b".git ", b".git.", b".git...", b".git::$INDEX"),
@@ -70,7 +70,7 @@ def write_tree(git: Git, entries: list[tuple[int, bytes, bytes]]) -> bytes:
     """Put a tree with the given (mode, name in the tree, content) into the repository."""
     writer = PackWriter(git.packs)
     rows = [(mode, name, writer.add(BLOB, content)) for mode, name, content in entries]
-    tree = writer.add(TREE, gitobjects.encode_tree(rows))
+    tree = writer.add(TREE, git_objects.encode_tree(rows))
     writer.finish()
     return tree
 
@@ -79,8 +79,8 @@ def test_ids_are_gits(git: Git) -> None:
     """An id is the one that git computes."""
     for data in (b"", b"hello\n", bytes(range(256)) * 40):
         theirs = git.run("hash-object", "-t", "blob", "--stdin", data=data).strip()
-        assert gitobjects.object_id(BLOB, data).hex().encode() == theirs
-    assert gitobjects.object_id(TREE, b"").hex() == "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
+        assert git_objects.object_id(BLOB, data).hex().encode() == theirs
+    assert git_objects.object_id(TREE, b"").hex() == "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
 
 
 def test_tree_is_gits(git: Git) -> None:
@@ -88,28 +88,28 @@ def test_tree_is_gits(git: Git) -> None:
     blob = git.run("hash-object", "-w", "--stdin", data=b"x").strip()
     folder = git.run("mktree", data=b"100644 blob " + blob + b"\tz\n").strip()
     names = [b"a", b"a.c", b"a-b", b"a0", b"B"]
-    rows = [(gitobjects.MODE_FILE, name, bytes.fromhex(blob.decode())) for name in names]
+    rows = [(git_objects.MODE_FILE, name, bytes.fromhex(blob.decode())) for name in names]
     rows += [
-        (gitobjects.MODE_TREE, name, bytes.fromhex(folder.decode()))
+        (git_objects.MODE_TREE, name, bytes.fromhex(folder.decode()))
         for name in (b"aa", b"a+", b"b")
     ]
-    rows.append((gitobjects.MODE_TREE, b"a.", bytes.fromhex(folder.decode())))
+    rows.append((git_objects.MODE_TREE, b"a.", bytes.fromhex(folder.decode())))
     listing = b"".join(
         b"%06o %s %s\t%s\n"
-        % (mode, b"tree" if mode == gitobjects.MODE_TREE else b"blob", oid.hex().encode(), name)
+        % (mode, b"tree" if mode == git_objects.MODE_TREE else b"blob", oid.hex().encode(), name)
         for mode, name, oid in rows
     )
     theirs = git.run("mktree", data=listing).strip()
-    assert gitobjects.object_id(TREE, gitobjects.encode_tree(rows)).hex().encode() == theirs
+    assert git_objects.object_id(TREE, git_objects.encode_tree(rows)).hex().encode() == theirs
 
 
 def test_commits_make_a_history(git: Git) -> None:
     """Git shows our commits as a history, and a strict check has nothing to say."""
     writer = PackWriter(git.packs)
     tree = writer.add(TREE, b"")
-    first = writer.add(COMMIT, gitobjects.encode_commit(tree, [], -5, b"one\0two"))
+    first = writer.add(COMMIT, git_objects.encode_commit(tree, [], -5, b"one\0two"))
     last = writer.add(
-        COMMIT, gitobjects.encode_commit(tree, [first], 86400, "zwölf\n\nmore\n\n".encode())
+        COMMIT, git_objects.encode_commit(tree, [first], 86400, "zwölf\n\nmore\n\n".encode())
     )
     writer.finish()
     git.run("update-ref", "refs/heads/main", last.hex())
@@ -125,13 +125,13 @@ def test_commit_refuses_names_that_break_its_lines() -> None:
     """A name that would end its line or its field is refused."""
     for name in (b"a\nb", b"a<b", b"a>b", b"a\0b"):
         with pytest.raises(ValueError, match="cannot hold"):
-            gitobjects.encode_commit(bytes(20), [], 0, b"", name=name)
+            git_objects.encode_commit(bytes(20), [], 0, b"", name=name)
 
 
-@pytest.mark.parametrize("mode", [gitobjects.MODE_FILE, gitobjects.MODE_LINK])
+@pytest.mark.parametrize("mode", [git_objects.MODE_FILE, git_objects.MODE_LINK])
 def test_git_accepts_every_nasty_name(git: Git, mode: int) -> None:
     """No name, escaped, makes a strict check object, as a file or as a link with any content."""
-    names = [gitobjects.escape_name(raw) for raw in NASTY_NAMES]
+    names = [git_objects.escape_name(raw) for raw in NASTY_NAMES]
     tree = write_tree(git, [(mode, name, HOSTILE_MODULES) for name in names])
     assert git.complaints() == b""
     listed = git.run("ls-tree", "-z", "--name-only", tree.hex()).split(b"\0")[:-1]
@@ -142,8 +142,8 @@ def test_git_accepts_folders_with_nasty_names(git: Git) -> None:
     """The same names are good for folders."""
     writer = PackWriter(git.packs)
     empty = writer.add(TREE, b"")
-    rows = [(gitobjects.MODE_TREE, gitobjects.escape_name(raw), empty) for raw in NASTY_NAMES]
-    writer.add(TREE, gitobjects.encode_tree(rows))
+    rows = [(git_objects.MODE_TREE, git_objects.escape_name(raw), empty) for raw in NASTY_NAMES]
+    writer.add(TREE, git_objects.encode_tree(rows))
     writer.finish()
     assert git.complaints() == b""
 
@@ -153,14 +153,14 @@ def test_git_accepts_folders_with_nasty_names(git: Git) -> None:
 )
 def test_git_objects_without_escaping(git: Git, name: bytes) -> None:
     """Names that we escape are ones that git really objects to (so the tests above can fail)."""
-    write_tree(git, [(gitobjects.MODE_LINK, name, HOSTILE_MODULES)])
+    write_tree(git, [(git_objects.MODE_LINK, name, HOSTILE_MODULES)])
     assert git.complaints() != b""
 
 
 @given(st.binary(min_size=1, max_size=255))
 def test_escaping_has_an_inverse(raw: bytes) -> None:
     """Unescaping gives back any name, and the escaped form is one that a tree can hold."""
-    name = gitobjects.escape_name(raw)
+    name = git_objects.escape_name(raw)
     assert unquote_to_bytes(name) == raw
     assert b"/" not in name
     assert b"\0" not in name
@@ -170,13 +170,13 @@ def test_escaping_has_an_inverse(raw: bytes) -> None:
 def test_usual_names_stay_as_they_are() -> None:
     """Names without anything odd are the same in the view."""
     for raw in (b"main.py", b".env", b"github", b"README.md~", "grün".encode(), b"~$doc", b"m~"):
-        assert gitobjects.escape_name(raw) == raw
+        assert git_objects.escape_name(raw) == raw
 
 
 def test_an_empty_name_cannot_be_escaped() -> None:
     """There is no entry without a name."""
     with pytest.raises(ValueError, match="has a name"):
-        gitobjects.escape_name(b"")
+        git_objects.escape_name(b"")
 
 
 ODD_BYTES = st.sampled_from(
@@ -212,21 +212,21 @@ def test_git_accepts_any_escaped_name(
 ) -> None:
     """A strict check accepts trees with whatever names, made near to git's own on purpose."""
     git = Git(tmp_path_factory.mktemp("names") / "view.git")
-    names = [gitobjects.escape_name(raw) for raw in raws]
-    write_tree(git, [(gitobjects.MODE_LINK, name, HOSTILE_MODULES) for name in names])
+    names = [git_objects.escape_name(raw) for raw in raws]
+    write_tree(git, [(git_objects.MODE_LINK, name, HOSTILE_MODULES) for name in names])
     assert git.complaints() == b""
 
 
 @given(st.sampled_from([COMMIT, TREE, BLOB]), st.integers(0, 2**63 - 1))
 def test_entry_heads_have_an_inverse(kind: int, size: int) -> None:
     """The head of a pack entry gives back kind and size, whatever follows it."""
-    head = gitobjects.entry_head(kind, size)
-    assert len(head) <= gitobjects.LONGEST_ENTRY_HEAD
-    assert gitobjects.parse_entry_head(head + b"\xffmore") == (kind, size, len(head))
+    head = git_objects.entry_head(kind, size)
+    assert len(head) <= git_objects.LONGEST_ENTRY_HEAD
+    assert git_objects.parse_entry_head(head + b"\xffmore") == (kind, size, len(head))
 
 
 @pytest.mark.parametrize("head", [b"", b"\xb0", b"\xb0\x80", b"\xbf" + b"\xff" * 20])
 def test_broken_entry_heads_are_refused(head: bytes) -> None:
     """A head that breaks off, or goes on for ever, is an error."""
     with pytest.raises(ValueError, match="head of a pack entry"):
-        gitobjects.parse_entry_head(head)
+        git_objects.parse_entry_head(head)

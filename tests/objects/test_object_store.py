@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING
 import pytest
 
 import takeback
-from takeback.store.events import PACKS_MERGED, NewEvent
-from takeback.store.ledger import Ledger
-from takeback.store.objects import ObjectStore
-from takeback.store.packmerge import Piece, merge
-from takeback.store.packread import PackFile
-from takeback.store.packwrite import discard_pack
-from takeback.store.rows import pack_facts
+from takeback.ledger.events import PACKS_MERGED, NewEvent
+from takeback.ledger.ledger import Ledger
+from takeback.ledger.rows import pack_facts
+from takeback.objects.object_store import ObjectStore
+from takeback.objects.pack_merge import Piece, merge
+from takeback.objects.pack_read import PackFile
+from takeback.objects.pack_write import discard_pack
 
 if TYPE_CHECKING:
-    from takeback.model.jsontext import Json
+    from takeback.model.json_text import Json
 
 CHECKPOINTS = 6
 

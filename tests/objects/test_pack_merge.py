@@ -11,13 +11,13 @@ from pathlib import Path
 
 import pytest
 
+from takeback.disk import operations
 from takeback.errors import DamagedStoreError
-from takeback.store import fsops
-from takeback.store.gitobjects import BLOB, COMMIT, TREE, encode_commit, encode_tree, object_id
-from takeback.store.packmerge import Piece, merge
-from takeback.store.packread import PackFile
-from takeback.store.packwrite import PackWriter, SealedPack
-from takeback.store.repacking import DEEPEST
+from takeback.objects.git_objects import BLOB, COMMIT, TREE, encode_commit, encode_tree, object_id
+from takeback.objects.pack_merge import Piece, merge
+from takeback.objects.pack_read import PackFile
+from takeback.objects.pack_write import PackWriter, SealedPack
+from takeback.objects.repack import DEEPEST
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
 
@@ -36,10 +36,10 @@ def hook() -> Iterator[Listen]:
     """A function that has every step to disk announced to another, until the test ends."""
 
     def listen(listener: Callable[[str], int | None]) -> None:
-        fsops.hook = lambda step, _args: listener(step)
+        operations.hook = lambda step, _args: listener(step)
 
     yield listen
-    fsops.hook = None
+    operations.hook = None
 
 
 def run_git(repository: Path, *args: str) -> bytes:

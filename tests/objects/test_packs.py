@@ -16,11 +16,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from takeback.disk import operations
 from takeback.errors import DamagedStoreError
-from takeback.store import deflate, fsops, gitobjects, packindex
-from takeback.store.gitobjects import BLOB, COMMIT, TREE, object_id
-from takeback.store.packread import PackFile
-from takeback.store.packwrite import PackWriter, SizeMismatchError
+from takeback.objects import deflate, git_objects, pack_index
+from takeback.objects.git_objects import BLOB, COMMIT, TREE, object_id
+from takeback.objects.pack_read import PackFile
+from takeback.objects.pack_write import PackWriter, SizeMismatchError
 
 MEBIBYTE = 1 << 20
 
@@ -39,10 +40,10 @@ def hook() -> Iterator[Listen]:
     """A function that has every step to disk announced to another, until the test ends."""
 
     def listen(listener: Callable[[str], int | None]) -> None:
-        fsops.hook = lambda step, _args: listener(step)
+        operations.hook = lambda step, _args: listener(step)
 
     yield listen
-    fsops.hook = None
+    operations.hook = None
 
 
 def run_git(repository: Path, *args: str, data: bytes = b"") -> bytes:
@@ -107,10 +108,10 @@ def test_git_accepts_our_packs(packs: bytes, tmp_path: Path) -> None:
     expected = {writer.add(BLOB, data): (b"blob", data) for data in some_objects()}
     large = b"large" * 100_000
     expected[writer.add_large(len(large), iter([large[:7], large[7:]]))] = (b"blob", large)
-    rows = [(gitobjects.MODE_FILE, b"f%d" % n, oid) for n, oid in enumerate(expected)]
-    tree = gitobjects.encode_tree(rows)
+    rows = [(git_objects.MODE_FILE, b"f%d" % n, oid) for n, oid in enumerate(expected)]
+    tree = git_objects.encode_tree(rows)
     tree_id = writer.add(TREE, tree)
-    commit = gitobjects.encode_commit(tree_id, [], 1_700_000_000, b"a checkpoint")
+    commit = git_objects.encode_commit(tree_id, [], 1_700_000_000, b"a checkpoint")
     expected[writer.add(COMMIT, commit)] = (b"commit", commit)
     expected[tree_id] = (b"tree", tree)
     sealed = writer.finish()
@@ -173,7 +174,7 @@ def test_known_objects_are_taken_as_they_are(packs: bytes) -> None:
     """An object compressed elsewhere, at any level, is read back whole."""
     writer = PackWriter(packs)
     data = b"known " * 99
-    oid = gitobjects.object_id(BLOB, data)
+    oid = git_objects.object_id(BLOB, data)
     writer.add_known(oid, BLOB, len(data), zlib.compress(data, 9))
     (pack,) = writer.finish()
     assert PackFile(os.path.join(packs, pack.name)).read(oid) == (BLOB, data)
@@ -331,7 +332,7 @@ def test_short_writes_do_no_harm(packs: bytes, hook: Listen) -> None:
 def test_index_gives_back_what_went_in(objects: dict[bytes, tuple[int, int]]) -> None:
     """An index finds every object, at offsets beyond 4 GiB too, and no other."""
     entries = [(oid, crc, offset) for oid, (crc, offset) in objects.items()]
-    index = packindex.PackIndex(packindex.build(entries, b"c" * 20))
+    index = pack_index.PackIndex(pack_index.build(entries, b"c" * 20))
     assert list(index) == sorted(entries)
     assert len(index) == len(entries)
     assert index.checksum == b"c" * 20
@@ -350,24 +351,24 @@ def resealed(data: bytearray) -> bytes:
 def test_an_index_that_contradicts_itself_is_refused() -> None:
     """Wrong magic, version, order or length is found even where the checksum is right."""
     entries = [(bytes([n]) * 20, n, 12 + n) for n in range(5)]
-    good = packindex.build(entries, b"c" * 20)
+    good = pack_index.build(entries, b"c" * 20)
     for place, value in ((0, 0), (7, 3), (8 + 4 * 100, 1), (8 + 4 * 255 + 3, 4), (8 + 4 * 255, 1)):
         bad = bytearray(good)
         bad[place] = value
         with pytest.raises(DamagedStoreError):
-            packindex.PackIndex(resealed(bad))
+            pack_index.PackIndex(resealed(bad))
     padded = resealed(bytearray(good + bytes(14)))
     for wrong in (b"", good[:-1], good[:1000], good + b"x", padded):
         with pytest.raises(DamagedStoreError):
-            packindex.PackIndex(wrong)
+            pack_index.PackIndex(wrong)
 
 
 def test_an_offset_outside_the_table_is_damage() -> None:
     """An entry that points at a large offset which is not there raises instead of guessing."""
-    bad = bytearray(packindex.build([(b"o" * 20, 1, 12)], b"c" * 20))
+    bad = bytearray(pack_index.build([(b"o" * 20, 1, 12)], b"c" * 20))
     bad[-44] = 0x80
     with pytest.raises(DamagedStoreError, match="outside"):
-        packindex.PackIndex(resealed(bad)).find(b"o" * 20)
+        pack_index.PackIndex(resealed(bad)).find(b"o" * 20)
 
 
 @pytest.mark.parametrize("damage", ["missing", "empty", "torn", "another's", "a folder", "a pipe"])
@@ -391,7 +392,7 @@ def test_a_bad_index_is_made_again_in_memory(packs: bytes, damage: str) -> None:
     before = sorted(os.listdir(packs))
     with PackFile(base) as pack:
         for content in contents:
-            assert pack.read(gitobjects.object_id(BLOB, content)) == (BLOB, content)
+            assert pack.read(git_objects.object_id(BLOB, content)) == (BLOB, content)
         assert pack.index_problem() != ""
         assert sorted(os.listdir(packs)) == before
         if damage == "a folder":
@@ -406,7 +407,7 @@ def test_an_absurdly_large_index_is_not_read(packs: bytes) -> None:
     """An index too big for its pack is left alone, however big it says it is."""
     base = write_pack(packs, [b"small"])
     os.truncate(base + b".idx", 1 << 40)
-    assert PackFile(base).read(gitobjects.object_id(BLOB, b"small")) == (BLOB, b"small")
+    assert PackFile(base).read(git_objects.object_id(BLOB, b"small")) == (BLOB, b"small")
 
 
 # ── Reading ──────────────────────────────────────────────────────────────────────────────────
@@ -491,7 +492,7 @@ def damaged_copy(data: bytes, chance: random.Random) -> bytes:
 @pytest.mark.parametrize("with_index", [True, False])
 def test_no_damage_to_a_pack_goes_unnoticed(packs: bytes, with_index: bool) -> None:
     """After 400 damages of chance, `check` finds each, and no reading gives wrong bytes."""
-    contents = {gitobjects.object_id(BLOB, data): data for data in some_objects(24)}
+    contents = {git_objects.object_id(BLOB, data): data for data in some_objects(24)}
     base = write_pack(packs, list(contents.values()))
     path = path_of(base, ".pack")
     good = path.read_bytes()
@@ -528,13 +529,13 @@ def test_no_single_bit_goes_unnoticed(packs: bytes, with_index: bool) -> None:
             with PackFile(base) as pack:
                 assert pack.check() != []
                 for content in contents:
-                    oid = gitobjects.object_id(BLOB, content)
+                    oid = git_objects.object_id(BLOB, content)
                     assert read_or_damage(pack, oid) in (content, None)
 
 
 def test_no_damage_to_an_index_matters(packs: bytes) -> None:
     """After 200 damages of chance to the index, every object is still read and the pack sound."""
-    contents = {gitobjects.object_id(BLOB, data): data for data in some_objects(24)}
+    contents = {git_objects.object_id(BLOB, data): data for data in some_objects(24)}
     base = write_pack(packs, list(contents.values()))
     path = path_of(base, ".idx")
     good = path.read_bytes()
@@ -552,7 +553,7 @@ def test_damage_in_one_object_spares_the_others(packs: bytes) -> None:
     """With its index a damaged pack gives every other object, and names the damaged one."""
     contents = some_objects()
     base = write_pack(packs, contents)
-    victim = gitobjects.object_id(BLOB, contents[9])
+    victim = git_objects.object_id(BLOB, contents[9])
     path = path_of(base, ".pack")
     data = bytearray(path.read_bytes())
     with PackFile(base) as pack:
@@ -563,7 +564,7 @@ def test_damage_in_one_object_spares_the_others(packs: bytes) -> None:
     with PackFile(base) as pack:
         heard, problems = sound_objects(pack)
         assert victim.hex() in problems[0]
-        assert heard == {gitobjects.object_id(BLOB, content) for content in contents} - {victim}
+        assert heard == {git_objects.object_id(BLOB, content) for content in contents} - {victim}
         assert all(read_or_damage(pack, oid) is not None for oid in heard)
         with pytest.raises(DamagedStoreError, match=victim.hex()):
             pack.read(victim)
@@ -573,11 +574,11 @@ def test_damage_in_one_object_spares_the_others(packs: bytes) -> None:
 
 def test_a_stream_of_wrong_bytes_raises_at_its_end(packs: bytes) -> None:
     """Content that inflates well but is not what the id says is never taken for good."""
-    wrong = gitobjects.entry_head(BLOB, 5) + zlib.compress(b"wrong")
+    wrong = git_objects.entry_head(BLOB, 5) + zlib.compress(b"wrong")
     base = raw_pack(packs, wrong)
-    right = gitobjects.object_id(BLOB, b"right")
+    right = git_objects.object_id(BLOB, b"right")
     checksum = path_of(base, ".pack").read_bytes()[-20:]
-    path_of(base, ".idx").write_bytes(packindex.build([(right, zlib.crc32(wrong), 12)], checksum))
+    path_of(base, ".idx").write_bytes(pack_index.build([(right, zlib.crc32(wrong), 12)], checksum))
     with PackFile(base) as pack:
         _, _, pieces = pack.stream(right)
         assert next(pieces) == b"wrong"
@@ -587,13 +588,13 @@ def test_a_stream_of_wrong_bytes_raises_at_its_end(packs: bytes) -> None:
 
 
 IMPOSSIBLE = {
-    "absurd size": gitobjects.entry_head(BLOB, 2**60) + zlib.compress(b"x"),
-    "bomb": gitobjects.entry_head(BLOB, 10) + zlib.compress(bytes(64 * MEBIBYTE)),
-    "too short": gitobjects.entry_head(BLOB, 9) + zlib.compress(b"12345678"),
-    "delta": gitobjects.entry_head(6, 9) + b"\x01" + zlib.compress(b"12345678"),
-    "reference delta": gitobjects.entry_head(7, 9) + bytes(20) + zlib.compress(b"12345678"),
-    "unknown kind": gitobjects.entry_head(5, 8) + zlib.compress(b"12345678"),
-    "no stream": gitobjects.entry_head(BLOB, 8) + b"garbage!",
+    "absurd size": git_objects.entry_head(BLOB, 2**60) + zlib.compress(b"x"),
+    "bomb": git_objects.entry_head(BLOB, 10) + zlib.compress(bytes(64 * MEBIBYTE)),
+    "too short": git_objects.entry_head(BLOB, 9) + zlib.compress(b"12345678"),
+    "delta": git_objects.entry_head(6, 9) + b"\x01" + zlib.compress(b"12345678"),
+    "reference delta": git_objects.entry_head(7, 9) + bytes(20) + zlib.compress(b"12345678"),
+    "unknown kind": git_objects.entry_head(5, 8) + zlib.compress(b"12345678"),
+    "no stream": git_objects.entry_head(BLOB, 8) + b"garbage!",
     "endless head": b"\xff" * 30,
 }
 
@@ -603,10 +604,10 @@ IMPOSSIBLE = {
 def test_impossible_objects_are_damage(packs: bytes, what: str, with_index: bool) -> None:
     """Absurd sizes, bombs and deltas in a pack with a right checksum are named as damage."""
     base = raw_pack(packs, IMPOSSIBLE[what])
-    oid = gitobjects.object_id(BLOB, what.encode())
+    oid = git_objects.object_id(BLOB, what.encode())
     if with_index:
         checksum = path_of(base, ".pack").read_bytes()[-20:]
-        path_of(base, ".idx").write_bytes(packindex.build([(oid, 0, 12)], checksum))
+        path_of(base, ".idx").write_bytes(pack_index.build([(oid, 0, 12)], checksum))
     with PackFile(base) as pack:
         with pytest.raises(DamagedStoreError, match=oid.hex()) as caught:
             pack.read(oid)
@@ -618,7 +619,7 @@ def test_impossible_objects_are_damage(packs: bytes, what: str, with_index: bool
 @pytest.mark.parametrize("count", [0, 2])
 def test_a_wrong_count_is_found(packs: bytes, count: int) -> None:
     """A pack that holds more or fewer objects than its head says is damaged."""
-    base = raw_pack(packs, gitobjects.entry_head(BLOB, 1) + zlib.compress(b"x"), count=count)
+    base = raw_pack(packs, git_objects.entry_head(BLOB, 1) + zlib.compress(b"x"), count=count)
     assert "instead of" in PackFile(base).check()[0]
 
 
@@ -639,7 +640,7 @@ def test_what_is_no_pack_is_damage(packs: bytes, what: str) -> None:
     pack = PackFile(base)
     for ask in (pack.find, pack.read, pack.stream):
         with pytest.raises(DamagedStoreError, match="pack-"):
-            ask(gitobjects.object_id(BLOB, b"x"))
+            ask(git_objects.object_id(BLOB, b"x"))
     with pytest.raises(DamagedStoreError):
         list(pack.objects())
     with pytest.raises(DamagedStoreError):
@@ -651,7 +652,7 @@ def test_what_is_no_pack_is_damage(packs: bytes, what: str) -> None:
 def test_a_closed_pack_opens_again(packs: bytes) -> None:
     """Closing frees the descriptor and is not the end."""
     pack = PackFile(write_pack(packs, [b"x"]))
-    oid = gitobjects.object_id(BLOB, b"x")
+    oid = git_objects.object_id(BLOB, b"x")
     before = len(os.listdir("/dev/fd"))
     for _ in range(3):
         assert pack.read(oid) == (BLOB, b"x")
@@ -695,7 +696,7 @@ def test_fast_compressor_is_imported_only_when_it_pays() -> None:
     """A process that compresses little never imports ISA-L; one that compresses much does."""
     pytest.importorskip("isal")
     code = (
-        "import sys, os; from takeback.store import deflate\n"
+        "import sys, os; from takeback.objects import deflate\n"
         "def known(): return 'isal' in sys.modules\n"
         "deflate.compress(os.urandom(200_000)); before = known()\n"
         "deflate.compress(os.urandom(100_000)); print(before, known())"
@@ -706,7 +707,7 @@ def test_fast_compressor_is_imported_only_when_it_pays() -> None:
 def test_without_the_fast_compressor_zlib_does_the_work() -> None:
     """Where ISA-L cannot be imported, everything still compresses."""
     code = (
-        "import sys, zlib; sys.modules['isal'] = None; from takeback.store import deflate\n"
+        "import sys, zlib; sys.modules['isal'] = None; from takeback.objects import deflate\n"
         "data = bytes(range(256)) * 4000\n"
         "assert all(zlib.decompress(deflate.compress(data)) == data for _ in range(3))\n"
         "c = deflate.compressor(len(data))\n"
@@ -717,8 +718,8 @@ def test_without_the_fast_compressor_zlib_does_the_work() -> None:
 
 MEMORY_CODE = """
 import os, resource, sys
-from takeback.store.packwrite import PackWriter
-from takeback.store.packread import PackFile
+from takeback.objects.pack_write import PackWriter
+from takeback.objects.pack_read import PackFile
 def peak(): return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 folder, mebibytes = os.fsencode(sys.argv[1]), int(sys.argv[2])
 chunk = os.urandom(1 << 16) + bytes(15 << 16)

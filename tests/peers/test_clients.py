@@ -8,7 +8,7 @@ import pytest
 import history
 import takeback
 from cases import Work, paths_of
-from takeback.store import fsops
+from takeback.disk import operations
 
 # -- Roo Code ------------------------------------------------------------------------------
 
@@ -166,10 +166,10 @@ def test_qwen_history_is_not_truncated_when_files_failed(
         if step in ("exchange", "move"):
             raise OSError(errno.EIO, os.strerror(errno.EIO))
 
-    monkeypatch.setattr(fsops, "hook", broken)
+    monkeypatch.setattr(operations, "hook", broken)
     with pytest.raises(takeback.TakebackError):
         work.undo()
-    monkeypatch.setattr(fsops, "hook", None)
+    monkeypatch.setattr(operations, "hook", None)
     assert work.text("a.txt") == "2\n"
     assert work.project.plan_undo().entry == turn.id
     work.undo()

@@ -9,7 +9,7 @@ import pytest
 import history
 import takeback
 from cases import Work, paths_of
-from takeback.store import fsops
+from takeback.disk import operations
 
 # -- Gemini CLI ----------------------------------------------------------------------------
 
@@ -64,10 +64,10 @@ def test_gemini_handles_snapshot_failure_by_using_current_commit_hash(
         if step in ("write", "create"):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr(fsops, "hook", full)
+    monkeypatch.setattr(operations, "hook", full)
     with pytest.raises(takeback.TakebackError):
         work.undo()
-    monkeypatch.setattr(fsops, "hook", None)
+    monkeypatch.setattr(operations, "hook", None)
     assert work.picture() == before
     work.undo()
     assert work.text("a.txt") == "1\n"

@@ -9,7 +9,7 @@ import pytest
 
 import takeback
 from cases import Work, paths_of
-from takeback.store import fsops
+from takeback.disk import operations
 
 # -- linked work trees ---------------------------------------------------------------------
 
@@ -238,14 +238,14 @@ def test_kilo_keeps_everything_unchanged_when_a_checkpoint_cannot_be_fully_resto
         if len(done) == 2:
             raise OSError(errno.EACCES, os.strerror(errno.EACCES))
 
-    monkeypatch.setattr(fsops, "hook", refuse_the_second)
+    monkeypatch.setattr(operations, "hook", refuse_the_second)
 
     def again() -> None:
         work.rollback(ref) if verb == "rollback" else getattr(work, verb)()
 
     with pytest.raises(takeback.TakebackError):
         again()
-    monkeypatch.setattr(fsops, "hook", None)
+    monkeypatch.setattr(operations, "hook", None)
     assert len(done) > 1, "the first file was put in its place before"
     assert work.picture() == before
     again()

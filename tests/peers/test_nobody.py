@@ -9,7 +9,7 @@ import pytest
 import takeback
 from cases import Work, paths_of
 from faults.children import Tell, in_child
-from takeback.store import fsops
+from takeback.disk import operations
 
 # -- what nobody tests ---------------------------------------------------------------------
 
@@ -26,7 +26,7 @@ def test_nobody_restore_killed_ends_before_or_after(work: Work) -> None:
 
         def play(_tell: Tell, dies_at: int = step) -> None:
             left = iter(range(dies_at))
-            fsops.hook = lambda _step, _given: _die() if next(left, None) is None else None
+            operations.hook = lambda _step, _given: _die() if next(left, None) is None else None
             takeback.open(work.tree, home=work.home).rollback(ref)
 
         in_child(play)

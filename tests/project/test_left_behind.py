@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 import takeback
+from takeback.ledger.events import NewEvent
 from takeback.project import Project
-from takeback.store.events import NewEvent
 
 if TYPE_CHECKING:
-    from takeback.model.jsontext import Json
+    from takeback.model.json_text import Json
 
 DAY = 24 * 3600
 

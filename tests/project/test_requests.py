@@ -10,10 +10,10 @@ import pytest
 import takeback
 from faults.children import Tell, in_child
 from faults.injection import Strike
+from takeback.disk import operations
 from takeback.errors import UsageError
+from takeback.ledger.events import NewEvent
 from takeback.project import Project
-from takeback.store import fsops
-from takeback.store.events import NewEvent
 
 Verb = Callable[[Project, "Ids"], object]
 
@@ -141,7 +141,7 @@ def test_a_crash_before_the_event_is_retried(verb: Verb, tree: Path, home: Path)
                 Strike("kill", 1, tell, lambda _: None)(step, args)
 
         project = _opened(tree, home)
-        fsops.hook = hook
+        operations.hook = hook
         tell({"made": str(verb(project, ids))})
 
     killed = in_child(play)

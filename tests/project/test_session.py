@@ -14,11 +14,11 @@ import pytest
 
 import takeback
 from faults.children import Child, Tell, in_child
+from takeback.disk import processes
+from takeback.disk.lock import Lock
 from takeback.errors import CaptureError, TakebackError, UnknownReferenceError
 from takeback.project import Project
 from takeback.session import Session, Step, Turn
-from takeback.store import processes
-from takeback.store.lock import Lock
 
 THREADS, EACH = 8, 20
 

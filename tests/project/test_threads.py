@@ -14,7 +14,7 @@ import pytest
 import oracle
 import takeback
 from takeback import Project, TakebackError
-from takeback.store import fsops
+from takeback.disk import operations
 
 SECONDS = 60
 """How long a test waits for a thread before it fails."""
@@ -24,7 +24,7 @@ PAUSE = 0.2
 
 @pytest.fixture(autouse=True)
 def _without_waiting_for_the_disk(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fsops, "sync", False)
+    monkeypatch.setattr(operations, "sync", False)
 
 
 class Threads:
@@ -206,7 +206,7 @@ def test_verify_takes_no_running_restore_for_a_stuck_one(
         store = home / "projects" / project.id
         with (store / "upkeep").open("wb") as upkeep, threads() as started:
             fcntl.flock(upkeep, fcntl.LOCK_EX)
-            monkeypatch.setattr(fsops, "hook", hook)
+            monkeypatch.setattr(operations, "hook", hook)
             started.start(lambda: found.extend(map(str, project.verify(progress=hashing).problems)))
             assert waiting.wait(SECONDS)
             started.start(restore)
@@ -261,7 +261,7 @@ def test_a_fork_during_a_write_fails_at_once_and_says_why(
     tree: Path, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """SQLite in the copy takes the other thread for one of its own: it must not wait for it."""
-    committing, run_sql = Gate(), fsops.sql
+    committing, run_sql = Gate(), operations.sql
 
     def sql(
         db: sqlite3.Connection, statement: str, values: Sequence[bytes | str | int | None] = ()
@@ -272,7 +272,7 @@ def test_a_fork_during_a_write_fails_at_once_and_says_why(
 
     with takeback.open(tree, home=home) as project:
         history(tree, project, 1)
-        monkeypatch.setattr(fsops, "sql", sql)
+        monkeypatch.setattr(operations, "sql", sql)
         with threads() as started:
             (tree / "file").write_text("of the thread\n")
             started.start(project.checkpoint)

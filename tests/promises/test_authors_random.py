@@ -18,7 +18,8 @@ import oracle
 from hostile.ground import new_ground
 from play import APART, Agent, Hands, Play, Tool
 from schedules import Span, Truth, Window, now
-from takeback.store import audit, fsops
+from takeback.disk import operations
+from takeback.ledger import audit
 
 EXAMPLES = int(os.environ.get("TAKEBACK_TEST_EXAMPLES", "0")) or 25
 PATHS = ("p", "q", "d/r", "d/s", "d/e/t", "new/u")
@@ -401,7 +402,7 @@ actions = st.one_of(
 def test_no_history_has_a_wrong_author(looks: tuple[str, str], history: list[Action]) -> None:
     """After each look every path has an author that can be right; afterwards the log is sound."""
     with pytest.MonkeyPatch.context() as patch, new_ground() as ground:
-        patch.setattr(fsops, "sync", False)
+        patch.setattr(operations, "sync", False)
         home = Path(os.fsdecode(ground.base)) / "home"
         play = Play(Path(os.fsdecode(ground.root)), home)
         schedule = Schedule(play, looks)

@@ -15,8 +15,8 @@ import pytest
 from faults.children import Child, Tell
 from faults.judge import fsck
 from faults.report import FULL, SECONDS, noted, stage
+from takeback.disk.lock import PATIENCE
 from takeback.project import Project
-from takeback.store.lock import PATIENCE
 
 WORKERS = 4
 EACH = 100 if FULL else 25

@@ -22,9 +22,9 @@ from faults.children import Child, Tell, in_child
 from faults.injection import Recorder, die
 from faults.report import FULL, SECONDS, noted, stage
 from moments import VERBS, Moments, restore, watched_by
+from takeback.disk import operations
 from takeback.errors import TakebackError
 from takeback.project import Project
-from takeback.store import fsops
 
 INNER = "d/inner"
 SHARE = 48
@@ -460,7 +460,7 @@ def _deaths(place: Stage) -> list[int]:
     place.prepare("undo")
     recorder = Recorder()
     with place.open() as project, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(fsops, "hook", recorder)
+        patch.setattr(operations, "hook", recorder)
         project.undo()
     steps = enumerate(recorder.steps, 1)
     (written,) = [at for at, (_, args) in steps if "INTO journal" in str(args)]
@@ -496,7 +496,7 @@ def swap_in_recovery(place: Stage, name: str, death: int, at: int) -> list[str] 
 def _undo_and_die(place: Stage, death: int) -> None:
     moments = Moments(death, die)
     with place.open() as project:
-        fsops.hook = moments.step
+        operations.hook = moments.step
         project.undo()
 
 

@@ -14,10 +14,10 @@ import oracle
 from faults.children import Child, Tell
 from faults.judge import fsck
 from faults.report import FULL, SECONDS, noted, stage
+from takeback.disk.lock import PATIENCE
+from takeback.ledger.events import Event
 from takeback.project import Project
 from takeback.session import Session
-from takeback.store.events import Event
-from takeback.store.lock import PATIENCE
 
 WORKERS = 8
 EACH = 500 if FULL else 40

@@ -28,12 +28,12 @@ from faults.scenarios import (
     Scenario,
 )
 from hostile.stage import in_child as in_own_world
+from takeback.disk import operations
+from takeback.ledger.ledger import Ledger
+from takeback.ledger.rows import CheckpointRow
+from takeback.objects.pack_write import PackWriter
 from takeback.project import Project
-from takeback.store import fsops
-from takeback.store.ledger import Ledger
-from takeback.store.packwrite import PackWriter
-from takeback.store.rows import CheckpointRow
-from takeback.store.store import Store
+from takeback.store import Store
 
 NAMED = {scenario.name: scenario for scenario in SCENARIOS}
 FEW, MANY = 3, 16
@@ -133,7 +133,7 @@ def test_all_is_synced_before_the_commit(tmp_path: Path) -> None:
     books = Volatile()
 
     def play(tell: Tell) -> None:
-        fsops.hook = books
+        operations.hook = books
         with Project.open(os.fsencode(tree), home=os.fsencode(home)) as project:
             project.checkpoint()
         needed = [path for path in books.at_commit[-1] if _is_needed(path, home)]
@@ -195,15 +195,15 @@ def _never_cleans_up(patch: pytest.MonkeyPatch) -> None:
 
 
 def _commits_before_the_pack_is_there(patch: pytest.MonkeyPatch) -> None:
-    finish, rename = PackWriter.finish, fsops.rename
+    finish, rename = PackWriter.finish, operations.rename
     waiting: list[tuple[bytes, bytes]] = []
 
     def early(writer: PackWriter) -> object:
-        patch.setattr(fsops, "rename", lambda *names: waiting.append(names))
+        patch.setattr(operations, "rename", lambda *names: waiting.append(names))
         try:
             return finish(writer)
         finally:
-            patch.setattr(fsops, "rename", rename)
+            patch.setattr(operations, "rename", rename)
 
     def late(store: Store, row: CheckpointRow, before: CheckpointRow | None) -> None:
         for names in waiting:

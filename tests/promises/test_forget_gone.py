@@ -19,9 +19,11 @@ from faults import folders
 from faults.children import in_child
 from faults.injection import Strike
 from marked import MARK, STAGE, plant, search
-from takeback.engine import forget, proof
-from takeback.store import forgetting, fsops
-from takeback.store.ledger import Ledger
+from takeback.disk import operations
+from takeback.ledger import audit
+from takeback.ledger.ledger import Ledger
+from takeback.upkeep import forget
+from takeback.upkeep import search as proof
 
 FULL = os.environ.get("FAULTS") == "full"
 SHARE = 4
@@ -66,7 +68,7 @@ class Ground:
 def ground(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ground]:
     """The planted history; nothing waits for the disk."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(fsops, "sync", False)
+        patch.setattr(operations, "sync", False)
         yield Ground(tmp_path_factory.mktemp("marked"))
 
 
@@ -147,7 +149,7 @@ def _nothing(*_args: object, **_options: object) -> None:
 LEFT_OUT: dict[str, tuple[object, str, object]] = {
     "old packs and caches stay": (forget.Forgetting, "_clean", forget.Forgetting.publish),
     "the ledger is not written anew": (Ledger, "shrink", lambda _ledger: ""),
-    "the note stays": (forgetting, "end", _nothing),
+    "the note stays": (audit, "end", _nothing),
 }
 
 
@@ -188,14 +190,14 @@ def _play(ground: Ground, kind: str, at: int) -> Callable[[Callable[..., None]],
     def play(tell: Callable[..., None]) -> None:
         with ground.open() as project:
             strike = Strike(kind, at, tell, lambda _step: None)
-            fsops.hook = strike
+            operations.hook = strike
             try:
                 project.forget(text=MARK)
                 tell({"done": True})
             except (takeback.TakebackError, KeyboardInterrupt) as problem:
                 tell({"failed": repr(problem)})
             finally:
-                fsops.hook = None
+                operations.hook = None
                 tell({"steps": strike.steps})
 
     return play
@@ -246,7 +248,7 @@ def test_killed_and_killed_again(ground: Ground) -> None:
 
 def _open_again(ground: Ground, at: int) -> Callable[[Callable[..., None]], None]:
     def play(tell: Callable[..., None]) -> None:
-        fsops.hook = Strike("kill", at, tell, lambda _step: None)
+        operations.hook = Strike("kill", at, tell, lambda _step: None)
         with ground.open() as project:
             tell({"recovered": list(project.recovered)})
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import takeback
-from takeback.store import fsops
+from takeback.disk import operations
 
 NAMES = ("a", "b", "d/x", "d/y", "d/e/z", "g/h")
 FOLDERS = ("d", "d/e", "g")
@@ -133,7 +133,7 @@ def test_states_hold_all_that_was_not_forgotten(
     seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whatever is forgotten in whatever order, between gc runs and restores: the rest stays."""
-    monkeypatch.setattr(fsops, "sync", False)
+    monkeypatch.setattr(operations, "sync", False)
     history = History(seed, tmp_path)
     for number in range(history.chance.randint(4, 9)):
         history.go_on(number)

@@ -14,11 +14,11 @@ from faults.children import Child, Tell
 from faults.judge import fsck
 from faults.report import FULL, SECONDS, noted, stage
 from faults.tidying import tidy
-from takeback.engine.ordering import Order
-from takeback.engine.reach import Reach
 from takeback.errors import BusyError, DecisionNeededError, NoLongerKeptError, TakebackError
+from takeback.ledger.ledger import Ledger
+from takeback.objects.pack_merge import Order
 from takeback.project import Project
-from takeback.store.ledger import Ledger
+from takeback.upkeep.reachable import Reach
 
 ROUNDS = 200 if FULL else 30
 """How many turns each agent makes."""

@@ -14,10 +14,11 @@ from faults import judge
 from faults.harness import every_nth, parse
 from faults.report import FULL, SECONDS, noted, stage
 from faults.tidying import NAME, Tidying
-from takeback.engine.ordering import Order
-from takeback.engine.reach import Reach
-from takeback.store import fsops, packmerge
-from takeback.store.store import Store
+from takeback.disk import operations
+from takeback.objects import pack_merge
+from takeback.objects.pack_merge import Order
+from takeback.store import Store
+from takeback.upkeep.reachable import Reach
 
 KINDS = ("kill", "ENOSPC", "EIO", "EACCES", "torn", "half", "interrupt", "full", "broken")
 FEW = {"kill": 10, "ENOSPC": 5, "EIO": 4}
@@ -78,16 +79,16 @@ def test_replay(tmp_path: Path) -> None:
 
 def _removes_before_the_commit(patch: pytest.MonkeyPatch) -> None:
     """Old packs go as soon as the new ones are written."""
-    merge = packmerge.merge
+    merge = pack_merge.merge
 
     def eager(directory: bytes, pieces: object, **options: object) -> object:
         wanted = list(pieces)  # type: ignore[call-overload]
         made = merge(directory, wanted, **options)  # type: ignore[arg-type]
         for name in {piece.source for piece in wanted} - {pack.name for pack in made}:
-            fsops.unlink(directory + b"/" + name + b".pack")
+            operations.unlink(directory + b"/" + name + b".pack")
         return made
 
-    patch.setattr(packmerge, "merge", eager)
+    patch.setattr(pack_merge, "merge", eager)
 
 
 def _forgets_files_outside(patch: pytest.MonkeyPatch) -> None:
@@ -101,7 +102,7 @@ def _never_sweeps(patch: pytest.MonkeyPatch) -> None:
 def _drops_what_it_should_copy(patch: pytest.MonkeyPatch) -> None:
     pieces = Order.pieces
 
-    def fewer(order: Order) -> list[packmerge.Piece]:
+    def fewer(order: Order) -> list[pack_merge.Piece]:
         wanted = list(pieces(order))
         sources = [piece.source for piece in wanted]
         return [p for p in wanted if not (p.series == b"flog" and sources.count(p.source) > 1)]

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 import takeback
 from faults.report import FULL, stage
-from takeback.engine import retention
+from takeback.disk import operations
 from takeback.errors import NoLongerKeptError, TakebackError
-from takeback.store import fsops
+from takeback.history import retention
 from years import Years
 
 NAMES = ("a", "b", "d/c", "d/e/f")
@@ -165,7 +165,7 @@ def history(folder: Path) -> Iterator[History]:
     (folder / "tree").mkdir()
     (folder / "home").mkdir(mode=0o700)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(fsops, "sync", False)
+        patch.setattr(operations, "sync", False)
         made = History(folder / "tree", folder / "home", patch)
         made.put("a", TEXTS[1])
         yield made

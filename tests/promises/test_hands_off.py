@@ -16,8 +16,8 @@ from faults import canaries
 from faults.canaries import Traps, git_environment, python
 from faults.report import stage
 from hostile.stage import in_child
+from takeback.disk import operations
 from takeback.errors import TakebackError, UnsafeRootError, UnsafeStoreError
-from takeback.store import fsops
 
 MAIN = str(Path(takeback.__file__).parent / "__main__.py")
 CHECKPOINTS = 200
@@ -165,7 +165,7 @@ def _work_with_umask(folder: Path, umask: int) -> None:
     def look(_step: str, _args: tuple[object, ...]) -> None:
         seen.update(_open_to_others(home))
 
-    fsops.hook = look
+    operations.hook = look
     with takeback.open(tree, home=home) as project:
         project.checkpoint()
         (tree / "file").write_text("2")
@@ -173,7 +173,7 @@ def _work_with_umask(folder: Path, umask: int) -> None:
         look("", ())
         project.verify()
     look("", ())
-    fsops.hook = None
+    operations.hook = None
     assert seen == set()
     # And still usable by ourselves, whatever bits the umask took away.
     with takeback.open(tree, home=home) as project:

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import oracle
 import takeback
 from agents import surroundings
-from takeback.hooks import hearing
+from takeback.hooks import hook
 
 EXAMPLES = int(os.environ.get("TAKEBACK_TEST_EXAMPLES", "0")) or 150
 pytestmark = pytest.mark.timeout(600 if EXAMPLES < 1000 else 0)
@@ -82,7 +82,7 @@ def test_any_payload_is_answered(
     said = mutated(payload, changes)
     text = json.dumps(said).replace('"/project', f'"{tree}').encode()
     data = text if cut is None else text[: int(len(text) * cut)]
-    answer = hearing.hear(surroundings(), data)
+    answer = hook.hear(surroundings(), data)
     assert not answer or isinstance(json.loads(answer), dict)
     assert oracle.picture(tree) == before
     assert project.ledger.last_event() >= events

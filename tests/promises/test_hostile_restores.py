@@ -17,9 +17,9 @@ from faults.children import Tell, in_child
 from faults.injection import die
 from faults.report import FULL, SECONDS
 from moments import Moments, restore, watched_by
+from takeback.disk import operations
 from takeback.errors import NothingToTakeBackError, TakebackError
 from takeback.project import Project
-from takeback.store import fsops
 
 # -- never more readable than it was -----------------------------------------------------------
 
@@ -111,7 +111,7 @@ def test_nothing_is_ever_more_readable_than_it_was(tree: Path, home: Path) -> No
         with project.session("agent") as session, session.turn("everything"):
             change_everything(tree)
         new = oracle.picture(tree)
-        patch.setattr(fsops, "hook", look)
+        patch.setattr(operations, "hook", look)
         for verb, expected in (("undo", old), ("redo", new), ("rollback", old)):
             restore(project, verb, target.id)
             assert oracle.differences(expected, oracle.picture(tree)) == []
@@ -140,7 +140,7 @@ def test_nothing_is_more_readable_during_recovery(tree: Path, home: Path) -> Non
         assert list(exposed(tree)) == []
         seen: list[str] = []
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(fsops, "hook", partial(_note_exposed, tree, seen))
+            patch.setattr(operations, "hook", partial(_note_exposed, tree, seen))
             # It may have died when everything was done but cleaning up.
             again = contextlib.suppress(NothingToTakeBackError)
             with takeback.open(tree, home=home) as project, again:
@@ -157,9 +157,9 @@ def _note_exposed(tree: Path, seen: list[str], step: str, _args: tuple[object, .
 
 def _undo(tree: Path, home: Path, moments: Moments, tell: Tell) -> None:
     with takeback.open(tree, home=home) as project:
-        fsops.hook = moments.step
+        operations.hook = moments.step
         project.undo()
-        fsops.hook = None
+        operations.hook = None
         tell({"done": True})
 
 
@@ -247,7 +247,7 @@ def _interrupted(tree: Path, home: Path) -> str:
 
     def play(_tell: Tell) -> None:
         with takeback.open(tree, home=home) as project:
-            fsops.hook = _Killer()
+            operations.hook = _Killer()
             project.undo()
 
     in_child(play)

@@ -25,10 +25,11 @@ from hostile.moving import Adversary, Moving, build, stir
 from hostile.ours import REFUSED, WORKS, Ours
 from hostile.stage import bounded, in_child
 from hostile.tree import PLAIN
-from takeback.engine.unified import Shown
+from takeback.disk import clock, operations
 from takeback.errors import TakebackError
-from takeback.model.values import Checkpoint
-from takeback.store import content, fsclock, fsops, scan
+from takeback.history.unified import Shown
+from takeback.model.results import Checkpoint
+from takeback.worktree import content, scan
 
 SECONDS = 5
 SLOW_SECONDS = 120
@@ -41,7 +42,7 @@ AS_ROOT = os.geteuid() == 0
 @pytest.fixture
 def ground(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[Ground]:
     """A tree to build, a world outside it and a home for the store; no waiting for the disk."""
-    monkeypatch.setattr(fsops, "sync", False)
+    monkeypatch.setattr(operations, "sync", False)
     # A worker of xdist has a folder of its own inside one that a plain user cannot enter.
     is_worker = "PYTEST_XDIST_WORKER" in os.environ
     where = None if is_worker else request.config.option.basetemp
@@ -137,7 +138,7 @@ def test_never_torn(
     """What changes while it is looked at is captured in a state it really had, or is flagged."""
     build(ground, large=moving.large)
     if moving.large:
-        monkeypatch.setattr(fsclock, "RECENT", NOTHING_IS_RECENT)
+        monkeypatch.setattr(clock, "RECENT", NOTHING_IS_RECENT)
     with bounded(SECONDS), _open(ground) as project:
         if warm:
             project.checkpoint("before the moves")

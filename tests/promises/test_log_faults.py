@@ -16,10 +16,10 @@ from faults.acts import ACTS, DEAD_SESSION, INTERRUPTED_TURN, TURN_END, Act
 from faults.harness import Fault, Theatre, every_nth, parse, with_syncs
 from faults.logbook import Logbook
 from faults.report import FULL, SECONDS, noted, stage
-from takeback.store import projections
-from takeback.store.events import Event
-from takeback.store.ledger import Ledger
-from takeback.store.tables import Tables
+from takeback.ledger import projections
+from takeback.ledger.events import Event
+from takeback.ledger.ledger import Ledger
+from takeback.ledger.tables import Tables
 
 MAKERS: dict[str, Callable[[Path], Theatre]] = {
     **{act.scenario.name: partial(Logbook, act) for act in ACTS},

@@ -20,8 +20,8 @@ from hypothesis import strategies as st
 import takeback
 from hostile.ground import new_ground
 from merge_model import Edit, Files, Model, Unclear
+from takeback.disk import operations
 from takeback.session import Session, Turn
-from takeback.store import fsops
 
 EXAMPLES = int(os.environ.get("TAKEBACK_TEST_EXAMPLES", "0")) or 60
 pytestmark = pytest.mark.timeout(600 if EXAMPLES < 1000 else 0)
@@ -77,7 +77,7 @@ class Shop:
 
     def __init__(self, cleanup: ExitStack) -> None:
         patch = cleanup.enter_context(pytest.MonkeyPatch.context())
-        patch.setattr(fsops, "sync", False)
+        patch.setattr(operations, "sync", False)
         ground = cleanup.enter_context(new_ground())
         self.root = Path(os.fsdecode(ground.root))
         self.model = Model()

@@ -13,9 +13,9 @@ from faults.harness import impatient, open_project, settle
 from faults.injection import Recorder, Strike
 from faults.report import FULL, SECONDS, noted, stage
 from oracle import Picture
+from takeback.disk import operations
 from takeback.errors import TakebackError
-from takeback.model.staging import is_stage
-from takeback.store import fsops
+from takeback.model.ids import is_stage
 
 KINDS = ("kill", "ENOSPC", "EIO", "EACCES", "interrupt")
 SHARE = {"kill": 12, "ENOSPC": 6, "EIO": 6, "EACCES": 6, "interrupt": 6}
@@ -99,7 +99,7 @@ class World:
 
     def _undo(self, tell: Tell, hook: "Strike | Recorder | None") -> None:
         impatient()
-        fsops.hook = hook
+        operations.hook = hook
         try:
             with open_project(self.tree, self.home) as project:
                 tell({"acked": project.undo(yes=True, request=REQUEST).id})
@@ -108,7 +108,7 @@ class World:
         except OSError as problem:
             tell({"broken": repr(problem)})
         finally:
-            fsops.hook = None
+            operations.hook = None
 
     # -- a fault -----------------------------------------------------------------------------
 
@@ -124,7 +124,7 @@ class World:
         in_child(lambda tell: self._undo(tell, _strike("kill", first, tell)))
 
         def recover(tell: Tell) -> None:
-            fsops.hook = _strike("kill", step, tell)
+            operations.hook = _strike("kill", step, tell)
             open_project(self.tree, self.home).close()
 
         ended = in_child(recover)

@@ -18,7 +18,8 @@ from hypothesis import strategies as st
 import oracle
 import takeback
 from hostile.ground import new_ground
-from takeback.store import fsops, statloop
+from takeback.disk import operations
+from takeback.worktree import stat_loop
 
 _KEPT_OPEN = 0 if os.geteuid() == 0 else 0o700
 _VERSION_CONTROL = (b".git", b".jj", b".hg", b".svn")
@@ -262,12 +263,12 @@ def test_every_checkpoint_comes_back(
     later: list[Round],
 ) -> None:
     """Checkpoints with random edits between them all give back the tree of their moment."""
-    if native and statloop.scan_native is None:
+    if native and stat_loop.scan_native is None:
         pytest.skip("the extension is not built here")
     with pytest.MonkeyPatch.context() as patch, new_ground() as ground:
-        patch.setattr(fsops, "sync", False)
+        patch.setattr(operations, "sync", False)
         if not native:
-            patch.setattr(statloop, "scan_native", None)
+            patch.setattr(stat_loop, "scan_native", None)
         _play(ground.root, Path(os.fsdecode(ground.base)), first, later)
 
 

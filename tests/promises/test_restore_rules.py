@@ -25,6 +25,7 @@ from faults.scenarios import write
 from hostile.ground import PLAIN_USER
 from hostile.stage import in_child as in_own_world
 from moments import Moments
+from takeback.disk import operations
 from takeback.errors import (
     BusyError,
     ConflictError,
@@ -32,8 +33,7 @@ from takeback.errors import (
     StalePlanError,
     TakebackError,
 )
-from takeback.model.staging import is_stage
-from takeback.store import fsops
+from takeback.model.ids import is_stage
 
 
 class World:
@@ -112,11 +112,11 @@ class DieInWriting:
 @contextmanager
 def hooked(hook: Callable[[str, tuple[object, ...]], None]) -> Iterator[None]:
     """Let somebody act before each step."""
-    fsops.hook = hook
+    operations.hook = hook
     try:
         yield
     finally:
-        fsops.hook = None
+        operations.hook = None
 
 
 # -- journal and recovery --------------------------------------------------------------------
@@ -530,7 +530,9 @@ def _lost_what_was_displaced(tree: Path, home: Path) -> None:
     """Undo, die after the first exchange, and let somebody remove our folder."""
 
     def undo(_tell: Tell) -> None:
-        fsops.hook = Once(lambda: setattr(fsops, "hook", Moments(1, die).step), "exchange")
+        operations.hook = Once(
+            lambda: setattr(operations, "hook", Moments(1, die).step), "exchange"
+        )
         open_project(tree, home).undo()
 
     in_child(undo)
@@ -545,7 +547,7 @@ def test_what_recovery_wrote_is_nobodys_save(tmp_path: Path) -> None:
     _lost_what_was_displaced(world.tree, world.home)
 
     def recover(_tell: Tell) -> None:
-        fsops.hook = DieInWriting()
+        operations.hook = DieInWriting()
         open_project(world.tree, world.home).checkpoint()
 
     in_child(recover)

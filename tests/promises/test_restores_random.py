@@ -25,8 +25,9 @@ import takeback
 from faults.children import Tell, in_child
 from hostile.ground import new_ground
 from takeback import errors
+from takeback.disk import operations
+from takeback.ledger import audit, schema
 from takeback.session import Turn
-from takeback.store import audit, fsops, schema
 from tree_edits import CONTENTS, PARTS, PATHS, Edit, perform
 from undo_model import Act, Model, Outlook, Refused, Tree, copy_of, differing
 
@@ -167,7 +168,7 @@ class Restores(RuleBasedStateMachine):
         super().__init__()
         self.cleanup = ExitStack()
         patch = self.cleanup.enter_context(pytest.MonkeyPatch.context())
-        patch.setattr(fsops, "sync", False)
+        patch.setattr(operations, "sync", False)
         ground = self.cleanup.enter_context(new_ground())
         self.root, self.home = ground.root, os.fsdecode(ground.home)
         self.base = Path(os.fsdecode(ground.base))
@@ -462,10 +463,10 @@ class Restores(RuleBasedStateMachine):
         """What came of it in another process; None if it was killed."""
 
         def play(tell: Tell) -> None:
-            fsops.hook = dying_at(dies_at)
+            operations.hook = dying_at(dies_at)
             with self._opened() as project:
                 outcome, changed = told(lambda: wish.fulfil(project))
-                fsops.hook = None
+                operations.hook = None
                 tell({"outcome": outcome, "changed": [path.hex() for path in changed]})
 
         ended = in_child(play)
@@ -480,7 +481,7 @@ class Restores(RuleBasedStateMachine):
         """Let the next process find what a killed one left; tell whether the restore was done."""
 
         def play(_tell: Tell) -> None:
-            fsops.hook = dying_at(dies_at)
+            operations.hook = dying_at(dies_at)
             self._opened().checkpoint()
 
         if dies_at >= 0:

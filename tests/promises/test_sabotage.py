@@ -12,23 +12,25 @@ from typing import TYPE_CHECKING, NamedTuple
 import pytest
 
 from takeback.capturing import Capturing
-from takeback.engine import rescue, restore
-from takeback.engine.plans import Draft
-from takeback.engine.wishes import Wish
+from takeback.disk import descent, operations
+from takeback.disk.lock import Lock
 from takeback.errors import TakebackError
+from takeback.ledger import journal
 from takeback.model.difference import Difference
-from takeback.model.swap import Op
-from takeback.store import descent, fsops, journal, stage, states
-from takeback.store.lock import Lock
-from takeback.store.objects import ObjectStore
-from takeback.store.restoring import Restoring
-from takeback.store.stage import Stage
-from takeback.takingback import Restorer
+from takeback.model.entries import Op
+from takeback.objects.object_store import ObjectStore
+from takeback.undo import apply as restore
+from takeback.undo import rescue
+from takeback.undo.draft import Draft, Wish
+from takeback.undo.restorer import Restorer
+from takeback.worktree import stage
+from takeback.worktree.stage import Stage
+from takeback.worktree.swap import Restoring
 from tests.promises import test_restore_rules as rules
 
 if TYPE_CHECKING:
-    from takeback.engine.wishes import FolderAt
     from takeback.model.tree import Entry
+    from takeback.undo.draft import FolderAt
 
 Break = Callable[[pytest.MonkeyPatch], None]
 
@@ -106,27 +108,27 @@ def _displaced_is_not_hashed(patch: pytest.MonkeyPatch) -> None:
 
 def _rename_over(patch: pytest.MonkeyPatch) -> None:
     def over(source_dir: int, source: bytes, target_dir: int, target: bytes) -> None:
-        fsops._announce("exchange", source, target)
+        operations._announce("exchange", source, target)
         os.rename(source, target, src_dir_fd=source_dir, dst_dir_fd=target_dir)
 
-    patch.setattr(fsops, "exchange", over)
+    patch.setattr(operations, "exchange", over)
 
 
 def _unlink_for_quarantine(patch: pytest.MonkeyPatch) -> None:
-    move = fsops.move
+    move = operations.move
 
     def unlink(source_dir: int, source: bytes, target_dir: int, target: bytes) -> None:
         if target.startswith(b"q"):
-            fsops._announce("move", source, target)
+            operations._announce("move", source, target)
             os.unlink(source, dir_fd=source_dir)
         else:
             move(source_dir, source, target_dir, target)
 
-    patch.setattr(fsops, "move", unlink)
+    patch.setattr(operations, "move", unlink)
 
 
 def _stamps_are_believed(patch: pytest.MonkeyPatch) -> None:
-    make, hash_of = Op.__init__, states._hash_of
+    make, hash_of = Op.__init__, stage._hash_of
     known: dict[tuple[int, int], bytes] = {}
 
     def remember(self: Op, path: bytes, before: "object", after: "object") -> None:
@@ -139,7 +141,7 @@ def _stamps_are_believed(patch: pytest.MonkeyPatch) -> None:
         return known.get((found.st_size, found.st_mtime_ns)) or hash_of(dir_fd, name, mode)
 
     patch.setattr(Op, "__init__", remember)
-    patch.setattr(states, "_hash_of", believe)
+    patch.setattr(stage, "_hash_of", believe)
 
 
 def _late_writers_are_forgotten(patch: pytest.MonkeyPatch) -> None:
@@ -160,8 +162,8 @@ def _unknown_is_absent(patch: pytest.MonkeyPatch) -> None:
 
 def _folders_are_renamed(patch: pytest.MonkeyPatch) -> None:
     def move_away(self: Restoring, op: Op, _other: object) -> None:
-        fsops._announce("rmdir", op.name)
-        fsops.move(self._parent(op), op.name, self.stage.fd, b"folder")
+        operations._announce("rmdir", op.name)
+        operations.move(self._parent(op), op.name, self.stage.fd, b"folder")
 
     patch.setattr(Restoring, "_remove_folder", move_away)
 
@@ -173,7 +175,7 @@ def _overwrite_in_place(patch: pytest.MonkeyPatch) -> None:
     def overwrite(self: Restoring, op: Op, name: bytes, _seen: set[bytes]) -> None:
         file = os.open(op.name, os.O_WRONLY | os.O_TRUNC, dir_fd=self._parent(op))
         for piece in self.stage.read(name):
-            fsops.write(file, piece)
+            operations.write(file, piece)
         os.close(file)
 
     patch.setattr(Restoring, "_exchange", overwrite)
@@ -194,7 +196,7 @@ def _shut_folders_stay_shut(patch: pytest.MonkeyPatch) -> None:
 
 
 def _no_lock(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(fsops, "lock", lambda _fd: True)
+    patch.setattr(operations, "lock", lambda _fd: True)
 
 
 def _base_is_not_checked(patch: pytest.MonkeyPatch) -> None:
@@ -211,7 +213,7 @@ def _base_is_not_checked(patch: pytest.MonkeyPatch) -> None:
 
 def _links_are_followed_at_the_end(patch: pytest.MonkeyPatch) -> None:
     def follow(self: Restoring, op: Op, wanted: "Entry") -> None:
-        fsops._announce("chmod_file", op.name, wanted.mode)
+        operations._announce("chmod_file", op.name, wanted.mode)
         os.chmod(op.name, wanted.mode & 0o7777, dir_fd=self._parent(op))
 
     patch.setattr(Restoring, "_set_mode", follow)
@@ -222,12 +224,12 @@ def _links_are_followed_on_the_way(patch: pytest.MonkeyPatch) -> None:
 
 
 def _staged_for_all_to_read(patch: pytest.MonkeyPatch) -> None:
-    create = fsops.create
+    create = operations.create
 
     def open_to_all(path: bytes, *, dir_fd: int | None = None, mode: int = 0o644) -> int:
         return create(path, dir_fd=dir_fd, mode=mode | 0o044)
 
-    patch.setattr(fsops, "create", open_to_all)
+    patch.setattr(operations, "create", open_to_all)
 
 
 def _journal_is_believed(patch: pytest.MonkeyPatch) -> None:
@@ -242,7 +244,7 @@ def _staged_without_sync(patch: pytest.MonkeyPatch) -> None:
 
 
 def _disk_is_not_synced(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(fsops, "syncfs", lambda _fd: None)
+    patch.setattr(operations, "syncfs", lambda _fd: None)
 
 
 def _modes_are_not_synced(patch: pytest.MonkeyPatch) -> None:

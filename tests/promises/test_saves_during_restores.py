@@ -25,9 +25,9 @@ from faults.harness import settle
 from faults.report import FULL, SECONDS, noted, stage
 from moments import VERBS, Moments, restore, watched_by
 from savers import AT_ONCE, HOW, Editor, Kept, Save
+from takeback.disk import operations
 from takeback.errors import TakebackError
 from takeback.project import Project
-from takeback.store import fsops
 
 SHARE = 30
 """Of so many moments, one is tried in `./check` for each way to save."""
@@ -390,7 +390,7 @@ def _burst(theatre: Theatre, rival: Rival, verb: str, chance: random.Random) -> 
         began = time.monotonic()
         named: set[str] = set()
         with contextlib.suppress(TakebackError), pytest.MonkeyPatch.context() as patch:
-            patch.setattr(fsops, "hook", start)
+            patch.setattr(operations, "hook", start)
             report = restore(project, verb, target.id)
             named = {os.fsdecode(told.path) for told in (*report.kept, *report.rescued)}
         ended = time.monotonic()

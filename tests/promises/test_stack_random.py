@@ -10,7 +10,8 @@ from random import Random
 
 import pytest
 
-from takeback.store import restores, schema, sqlite
+from takeback.disk import sqlite
+from takeback.ledger import schema, undo_stack
 from undo_model import REDO, ROLLBACK, TURN, UNDO, Act, Model, Refused, Tree
 
 ACTS = (TURN, "work", "work", "end", *(UNDO, REDO) * 3, ROLLBACK, ROLLBACK)
@@ -53,7 +54,7 @@ class Stack:
         for turn in self.model.running:
             state, number = len(self.model.states), self.numbers[turn]
             self._insert("delta_rows", checkpoint=state, place=number, path=1, turn=number)
-            restores.go_on(self.db, [number])
+            undo_stack.go_on(self.db, [number])
 
     def _restore(self, kind: str) -> None:
         try:
@@ -80,7 +81,7 @@ class Stack:
             partial=act.is_partial,
             turns=json.dumps([self.numbers[taken]] if taken and is_about_turn else []),
         )
-        restores.follow(self.db, number)
+        undo_stack.follow(self.db, number)
 
     def _act(self, kind: str, scope: list[bytes]) -> Act:
         """What is done, of all that the model allows; here no tree is in the way of anything."""

@@ -16,11 +16,12 @@ from faults.children import Ended, Tell, in_child
 from faults.harness import impatient, open_project
 from faults.injection import Strike
 from faults.report import FULL, SECONDS, noted, stage
+from takeback.disk import home as removal
+from takeback.disk import operations
+from takeback.disk.home import Home
 from takeback.errors import ProjectIdentityError, TakebackError
-from takeback.housekeeping import Housekeeping
 from takeback.project import Project
-from takeback.store import fsops, removal
-from takeback.store.home import Home
+from takeback.upkeep.stores import Housekeeping
 
 KINDS = ("kill", "ENOSPC", "EIO", "torn", "half", "interrupt")
 NOW = 10**18 * 2
@@ -67,7 +68,7 @@ class Scene:
         recorder = injection.Recorder()
 
         def play(tell: Tell) -> None:
-            fsops.hook = recorder
+            operations.hook = recorder
             self.act()
             tell({"steps": len(recorder.steps)})
 
@@ -82,7 +83,7 @@ class Scene:
 
     def _attempt(self, tell: Tell, kind: str, step: int) -> None:
         impatient()
-        fsops.hook = Strike(kind, step, tell, lambda _: None)
+        operations.hook = Strike(kind, step, tell, lambda _: None)
         try:
             self.act()
             tell({"acked": True})

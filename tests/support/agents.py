@@ -9,7 +9,7 @@ from typing import Any
 
 import takeback
 from takeback import environment
-from takeback.hooks import hearing
+from takeback.hooks import hook as hearing
 
 MAIN = Path(takeback.__file__).with_name("__main__.py")
 

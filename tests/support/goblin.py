@@ -5,12 +5,12 @@
 
 from takeback.agents import agent as kinds
 from takeback.agents.agent import DENY, Agent, HookEvent, fields, text
-from takeback.model import terms
+from takeback.model import words
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from takeback.agents.agent import Answer, Payload, Trial
-    from takeback.model.jsontext import Json
+    from takeback.model.json_text import Json
 
 
 class Goblin(Agent):
@@ -24,7 +24,7 @@ class Goblin(Agent):
         "drop": kinds.AFTER_TOOL,
         "nap": kinds.STOPS,
     }
-    tools = {"dig": terms.SHELL, "scratch": terms.EDIT}  # noqa: RUF012 -- never changed
+    tools = {"dig": words.SHELL, "scratch": words.EDIT}  # noqa: RUF012 -- never changed
     folder = ".goblin"
     file = "goblin.json"
     variable = "GOBLIN_HOME"

@@ -14,12 +14,12 @@ import zlib
 from pathlib import Path
 
 import takeback
-from takeback.store import events, eventtext
-from takeback.store.events import NewEvent
-from takeback.store.packmerge import Piece, merge
-from takeback.store.packread import PackFile
-from takeback.store.packwrite import discard_pack
-from takeback.store.rows import pack_facts
+from takeback.ledger import events
+from takeback.ledger.events import NewEvent
+from takeback.ledger.rows import pack_facts
+from takeback.objects.pack_merge import Piece, merge
+from takeback.objects.pack_read import PackFile
+from takeback.objects.pack_write import discard_pack
 
 MARK = "mArK-7f3a91c2-Qx"
 STAGE = ".takeback-stage-" + "k" * 12
@@ -127,7 +127,7 @@ def _leftovers(tree: Path, store: Path) -> None:
     db.execute("PRAGMA secure_delete = OFF")
     db.execute("CREATE TABLE litter (said TEXT)")
     db.executemany("INSERT INTO litter VALUES (?)", [(f"free page {MARK} " * 100,)] * 20)
-    deflated = eventtext.pack(f'{{"turn":"","label":"deflated {MARK}"}}')
+    deflated = events.pack(f'{{"turn":"","label":"deflated {MARK}"}}')
     db.executemany("INSERT INTO litter VALUES (?)", [(deflated,)] * 200)
     db.execute("DROP TABLE litter")
     db.close()
@@ -230,14 +230,14 @@ def _in_litter(path: Path) -> list[str]:
     """Whatever inflates in a file of the database, as an event does, wherever it begins."""
     data, found = path.read_bytes(), []
     for at, byte in enumerate(data):
-        if byte in eventtext._WORDS:
+        if byte in events._WORDS:
             found += _in(f"deflated in {path.name}", _deflated(data[at : at + 4096]))
     return found
 
 
 def _deflated(value: bytes) -> bytes:
     """What a value holds if it is deflated, with the words that events share; else nothing."""
-    words = eventtext._WORDS.get(value[0]) if value else None
+    words = events._WORDS.get(value[0]) if value else None
     said, stream = b"", zlib.decompressobj(-15, words or b"")
     for byte in value[1:] if words else b"":
         try:

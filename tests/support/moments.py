@@ -10,10 +10,11 @@ from collections.abc import Callable, Iterator
 import pytest
 
 import takeback
-from takeback.model.swap import State
+from takeback.disk import operations
+from takeback.model.entries import State
 from takeback.project import Project
-from takeback.store import fsops, restoring, stage
-from takeback.store.states import look_at
+from takeback.worktree import stage, swap
+from takeback.worktree.stage import look_at
 
 VERBS = ("undo", "redo", "rollback")
 
@@ -59,7 +60,7 @@ class Moments:
 def watched_by(moments: Moments) -> Iterator[None]:
     """Let every step and look of a restore pass by."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(fsops, "hook", moments.step)
-        patch.setattr(restoring, "look_at", moments.look)
+        patch.setattr(operations, "hook", moments.step)
+        patch.setattr(swap, "look_at", moments.look)
         patch.setattr(stage, "look_at", moments.look)
         yield

@@ -9,7 +9,7 @@ import ast
 from collections.abc import Iterator
 from typing import NamedTuple
 
-DOOR = "takeback.store.fsops"
+DOOR = "takeback.disk.operations"
 
 OS_FUNCTIONS = frozenset(
     """

@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import Self
 
 import takeback
+from takeback.ledger import schema
 from takeback.session import Session, Step, Turn
-from takeback.store import schema
 
 OLD = 1_000_000_000
 """A Sunday in September 2001."""

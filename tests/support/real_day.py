@@ -13,8 +13,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import takeback
+from takeback.disk import processes
 from takeback.session import Session, Turn
-from takeback.store import processes
 
 MORNING = 1_793_606_400_000_000_000
 """2026-11-02 08:00 UTC, in nanoseconds."""

@@ -15,7 +15,7 @@ import pytest
 import takeback
 from agents import MAIN, hook
 from takeback import environment
-from takeback.hooks import line
+from takeback.hooks import helper
 
 PATIENCE = 20.0
 NEEDS_PROC = pytest.mark.skipif(
@@ -38,7 +38,7 @@ class Place:
         folder = os.fsencode(self.tree)
         own_id = os.urandom(16).hex().encode()
         words = (os.fsencode(self.home), environment.user_home(), folder, folder, own_id)
-        return line.ask(words[0], words, payload)
+        return helper.ask(words[0], words, payload)
 
     def is_heard(self) -> bool:
         """Whether there is a helper that answers."""

@@ -11,8 +11,8 @@ from collections.abc import Iterable
 
 from hypothesis import strategies as st
 
-from takeback.store import layout
-from takeback.store.layout import CHANGED, ENTRY, GONE, RACY, RECORD, SAME
+from takeback.worktree import folders
+from takeback.worktree.folders import CHANGED, ENTRY, GONE, RACY, RECORD, SAME
 
 Header = tuple[int, int, int, int, int, int, int, int, int, bytes, bytes, bytes, int]
 Fields = tuple[int, int, int, int, int, int, int, bytes, bytes]
@@ -22,7 +22,12 @@ Report = tuple[int, int, tuple[int, ...], list[int]]
 REASON_SIZE = 3
 
 # Names decide the flags, so that a drawn tree has all kinds of them.
-FLAGS = {b"git": layout.REASON_VCS, b"mnt": layout.REASON_MOUNT, b"big": REASON_SIZE, b"hot": RACY}
+FLAGS = {
+    b"git": folders.REASON_VCS,
+    b"mnt": folders.REASON_MOUNT,
+    b"big": REASON_SIZE,
+    b"hot": RACY,
+}
 NAMES = [b"a", b"b", b"c", b"\xff\n", b"x" * 255, *FLAGS]
 
 
@@ -84,7 +89,7 @@ def record_tree(root: bytes) -> tuple[bytes, list[Known]]:
         records.append(pack_record(head, name, entries))
         known.append(directory)
         for entry, real, flag in directory.entries:
-            if stat.S_ISDIR(real.st_mode) and not flag & layout.REASON:
+            if stat.S_ISDIR(real.st_mode) and not flag & folders.REASON_FIELD:
                 todo.append((os.path.join(path, entry), entry, (*ancestors, offset)))
         offset += len(records[-1])
     return b"".join(records), known
@@ -111,9 +116,9 @@ def find_lstat(path: bytes) -> os.stat_result | None:
 def is_changed_entry(directory: Known, entry: Entry) -> bool:
     """Say by path whether the loop has to report an entry."""
     name, then, flag = entry
-    if flag & layout.REASON in (layout.REASON_VCS, layout.REASON_MOUNT):
+    if flag & folders.REASON_FIELD in (folders.REASON_VCS, folders.REASON_MOUNT):
         return False
-    if stat.S_ISDIR(then.st_mode) and not flag & layout.REASON:
+    if stat.S_ISDIR(then.st_mode) and not flag & folders.REASON_FIELD:
         return False
     now = find_lstat(os.path.join(directory.path, name))
     return bool(flag & RACY) or now is None or key(now) != key(then)

@@ -14,10 +14,10 @@ import oracle
 import takeback
 from cases import Work
 from hostile.ground import git_environment
-from takeback.engine import gc
-from takeback.engine.retention import Rules
-from takeback.model.care import Cleanup
+from takeback.history.retention import Rules
+from takeback.model.results import Cleanup
 from takeback.session import Turn
+from takeback.upkeep import gc
 
 DAY = 86_400 * 10**9
 

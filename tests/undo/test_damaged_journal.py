@@ -11,8 +11,9 @@ import pytest
 from cases import Work
 from faults.children import Tell, in_child
 from faults.injection import die
+from takeback.disk import operations
 from takeback.errors import DamagedStoreError
-from takeback.store import events, fsops
+from takeback.ledger import events
 
 DAMAGES = {
     "cut short": ("said", b'{"verb": "un'),
@@ -38,7 +39,7 @@ def _interrupt(work: Work) -> None:
             if step == "exchange" and b"b" in args:
                 die()
 
-        fsops.hook = kill
+        operations.hook = kill
         work.project.undo()
 
     in_child(play)
@@ -99,9 +100,9 @@ def test_setting_aside_may_be_killed_anywhere(work: Work) -> None:
                 die()
 
         project = work.project
-        fsops.hook = strike
+        operations.hook = strike
         project.verify(set_aside=True)
-        fsops.hook = None
+        operations.hook = None
 
     for number in count(0):
         if in_child(partial(play, number)).status == 0:
@@ -122,11 +123,11 @@ def test_what_cannot_be_taken_back_yet_is_damage_to_verify(work: Work) -> None:
         if step == "exchange":
             raise OSError(5, os.strerror(5))
 
-    fsops.hook = refuse
+    operations.hook = refuse
     try:
         found = work.project.verify()
     finally:
-        fsops.hook = None
+        operations.hook = None
     assert "could not be taken back yet" in found.damage[0].what
     assert found.objects > 0
     assert work.project.verify().ok

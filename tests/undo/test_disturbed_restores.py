@@ -10,10 +10,10 @@ import history
 import takeback
 from faults.harness import settle
 from moments import Moments, watched_by
+from takeback.disk import operations
 from takeback.errors import ConflictError
-from takeback.model.swap import State
+from takeback.model.entries import State
 from takeback.project import Project
-from takeback.store import fsops
 from tests.promises.test_restore_rules import hooked
 
 
@@ -177,14 +177,14 @@ def test_what_was_kept_does_not_count_as_restored(tree: Path, project: Project) 
     def save(step: str, _args: tuple[object, ...]) -> None:
         done.append(step)
         if done.count("exchange") == 2:
-            fsops.hook = None
+            operations.hook = None
             (tree / "a").write_text("mine\n")
 
-    fsops.hook = save
+    operations.hook = save
     try:
         report = project.undo()
     finally:
-        fsops.hook = None
+        operations.hook = None
     assert (tree / "a").read_text() == "mine\n"
     assert (tree / "b").read_text() == "old b\n"
     assert [remark.path for remark in report.kept] == [b"a"]

@@ -3,9 +3,7 @@
 import pytest
 
 from cases import Work
-from takeback.errors import (
-    DecisionNeededError,
-)
+from takeback.errors import DecisionNeededError
 
 
 def test_the_command_for_commits_below_others_works_with_merges(work: Work) -> None:

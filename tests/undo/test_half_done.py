@@ -16,8 +16,8 @@ from faults.children import Tell, in_child
 from faults.injection import die
 from hostile.stage import in_child as in_own_world
 from moments import Moments
+from takeback.disk import operations
 from takeback.errors import TakebackError, UnfinishedError
-from takeback.store import fsops
 
 
 def _turn(tree: Path, home: Path, *names: str) -> None:
@@ -39,11 +39,11 @@ def _undo_and_die(tree: Path, home: Path) -> None:
     def strike(step: str, _args: tuple[object, ...]) -> None:
         steps.append(step)
         if steps.count("exchange") == 2:
-            fsops.hook = Moments(1, die).step
+            operations.hook = Moments(1, die).step
 
     def undo(_tell: Tell) -> None:
         with takeback.open(tree, home=home) as project:
-            fsops.hook = strike
+            operations.hook = strike
             project.undo()
 
     in_child(undo)
@@ -83,12 +83,12 @@ def test_what_cannot_be_brought_back_is_named(tree: Path, home: Path) -> None:
     """A failing undo whose first folder was moved away does not say that nothing changed."""
     _turn(tree, home, "a/one", "b/two")
     with takeback.open(tree, home=home) as project:
-        fsops.hook = _MovesAndFails(tree)
+        operations.hook = _MovesAndFails(tree)
         try:
             with pytest.raises(UnfinishedError) as told:
                 project.undo()
         finally:
-            fsops.hook = None
+            operations.hook = None
     assert "`a/one`" in str(told.value)
     assert "nothing was changed" not in str(told.value)
     assert told.value.exit_code not in (0, 1)
@@ -102,21 +102,21 @@ def test_a_full_disk_at_the_last_look_is_told_as_what_it_is(tree: Path, home: Pa
 
     def fail(step: str, _args: tuple[object, ...]) -> None:
         if step == "exchange":
-            fsops.hook = late
+            operations.hook = late
 
     def late(step: str, args: tuple[object, ...]) -> None:
         if step == "create" and str(home) in os.fsdecode(args[0]):  # type: ignore[arg-type]
-            fsops.hook = None
+            operations.hook = None
             os.rename(tree / "a", tree.parent / "moved")
             raise OSError(28, "No space left on device", args[0])
 
     with takeback.open(tree, home=home) as project:
-        fsops.hook = fail
+        operations.hook = fail
         try:
             with pytest.raises(UnfinishedError, match="No space left on device") as told:
                 project.undo()
         finally:
-            fsops.hook = None
+            operations.hook = None
     assert "`a/one`" in str(told.value)
     assert "nothing was changed" not in str(told.value)
     assert "Errno" not in str(told.value)
@@ -139,12 +139,12 @@ def test_a_new_file_in_a_folder_that_was_moved_is_named(tree: Path, home: Path) 
                 os.rename(tree / "a", tree.parent / "moved")
                 raise OSError(5, "Input/output error")
 
-        fsops.hook = fail
+        operations.hook = fail
         try:
             with pytest.raises(UnfinishedError, match="`a/one`"):
                 project.undo()
         finally:
-            fsops.hook = None
+            operations.hook = None
     assert (tree.parent / "moved/one").exists()
 
 
@@ -160,12 +160,12 @@ def test_an_error_that_was_taken_back_whole_changes_nothing(tree: Path, home: Pa
                 if len(count) == 2:
                     raise OSError(5, "Input/output error")
 
-        fsops.hook = fail
+        operations.hook = fail
         try:
             with pytest.raises(TakebackError, match="nothing was changed") as told:
                 project.undo()
         finally:
-            fsops.hook = None
+            operations.hook = None
     assert told.value.exit_code == 1
     assert (tree / "a/one").read_text() == (tree / "b/two").read_text() == "new\n"
 

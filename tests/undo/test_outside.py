@@ -18,6 +18,7 @@ from faults.report import stage
 from hostile.ground import PLAIN_USER
 from hostile.stage import in_child as in_own_world
 from takeback.cli import picker
+from takeback.disk import operations
 from takeback.errors import (
     BlockedError,
     ConflictError,
@@ -25,9 +26,8 @@ from takeback.errors import (
     NothingToTakeBackError,
     StalePlanError,
 )
-from takeback.model.staging import is_stage
+from takeback.model.ids import is_stage
 from takeback.project import Project
-from takeback.store import fsops
 
 TEXT = b"".join(b"line %d\n" % number for number in range(12))
 
@@ -462,13 +462,13 @@ def test_no_swap_of_the_folder_leads_elsewhere(desk: Desk, step: str) -> None:
             done.append(name)
             _swap(desk)
 
-    fsops.hook = hook
+    operations.hook = hook
     try:
         desk.project.undo(yes=True)
     except takeback.TakebackError:
         pass
     finally:
-        fsops.hook = None
+        operations.hook = None
     assert done
     assert os.listdir(desk.tree.parent / "victim") == ["rc"]
     assert (desk.tree.parent / "victim/rc").read_bytes() == b"new\n"
@@ -520,11 +520,11 @@ def test_a_save_in_between_wins(desk: Desk) -> None:
             (desk.away / "other").write_bytes(b"saved\n")
             os.rename(desk.away / "other", file)
 
-    fsops.hook = hook
+    operations.hook = hook
     try:
         report = desk.project.undo(yes=True)
     finally:
-        fsops.hook = None
+        operations.hook = None
     assert file.read_bytes() == b"saved\n"
     assert [each.path for each in report.kept] == [os.fsencode(file)]
     assert litter(desk.away) == []

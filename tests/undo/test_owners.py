@@ -13,8 +13,8 @@ from faults.injection import die
 from faults.report import stage
 from hostile.stage import in_child as in_own_world
 from moments import Moments
+from takeback.disk import operations
 from takeback.project import Project
-from takeback.store import fsops
 
 USER = 65534
 Owned = tuple[int, int, int]
@@ -141,7 +141,7 @@ def test_a_state_that_knows_no_owner_gives_no_setuid(
     os.chown(tree / "old", USER, USER)
     (tree / "old").chmod(0o4755)
     with monkeypatch.context() as patch:
-        patch.setattr("takeback.engine.owners.facts", lambda *_: [])
+        patch.setattr("takeback.capture.deltas.owner_facts", lambda *_: [])
         project.checkpoint()
     with _turn(project):
         (tree / "old").unlink()
@@ -178,9 +178,9 @@ def _undo_and_die(tree: Path, home: Path) -> None:
             def strike(step: str, _args: tuple[object, ...]) -> None:
                 count.append(step)
                 if count.count("exchange") == 3:
-                    fsops.hook = Moments(1, die).step
+                    operations.hook = Moments(1, die).step
 
-            fsops.hook = strike
+            operations.hook = strike
             project.undo()
 
     in_child(undo)

@@ -6,10 +6,7 @@ import pytest
 
 import takeback
 from cases import Work, paths_of
-from takeback.errors import (
-    TakebackError,
-    UsageError,
-)
+from takeback.errors import TakebackError, UsageError
 
 
 def test_redo_and_rollback_tell_how_a_change_is_known(work: Work) -> None:

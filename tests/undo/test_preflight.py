@@ -13,10 +13,8 @@ from cases import Work
 from faults.report import stage
 from hostile.ground import PLAIN_USER
 from hostile.stage import in_child as in_own_world
-from takeback.errors import (
-    BlockedError,
-)
-from takeback.store import fsops
+from takeback.disk import operations
+from takeback.errors import BlockedError
 
 
 @contextmanager
@@ -40,12 +38,12 @@ def test_what_nobody_may_change_is_seen_before(work: Work, name: str, mark: str)
         work.write(d__a="1", b="1")
     steps: list[str] = []
     with _marked(work.tree / name, mark):
-        fsops.hook = lambda step, _: steps.append(step)
+        operations.hook = lambda step, _: steps.append(step)
         try:
             with pytest.raises(BlockedError, match=f"`{name}`") as told:
                 work.undo()
         finally:
-            fsops.hook = None
+            operations.hook = None
         assert "chattr -ia" in told.value.hint
         assert "mkdir" not in steps, "something was staged"
         if name != ".":
@@ -56,11 +54,11 @@ def test_what_nobody_may_change_is_seen_before(work: Work, name: str, mark: str)
 @contextmanager
 def hooked(hook: Callable[[str, tuple[object, ...]], None]) -> Iterator[None]:
     """Let somebody act before each step."""
-    before, fsops.hook = fsops.hook, hook
+    before, operations.hook = operations.hook, hook
     try:
         yield
     finally:
-        fsops.hook = before
+        operations.hook = before
 
 
 def as_plain_user(play: Callable[[Work], None], prepare: Callable[[Path], None]) -> None:

@@ -12,9 +12,9 @@ import takeback
 from faults.children import Tell, in_child
 from faults.injection import die
 from moments import Moments
+from takeback.disk import operations
 from takeback.errors import UnknownReferenceError
 from takeback.project import Project
-from takeback.store import fsops
 
 
 @pytest.fixture
@@ -57,7 +57,7 @@ def test_an_endless_writer_stops_nobody(tree: Path, project: Project) -> None:
         seen.add(step)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(fsops, "hook", write)
+        patch.setattr(operations, "hook", write)
         report = project.undo()
     written = os.pread(fd, 1 << 20, 0)
     os.close(fd)
@@ -92,10 +92,10 @@ def _undo_and_die(tree: Path, home: Path, _tell: Tell) -> None:
         if step == "exchange":
             (tree / "aside").write_text("in between\n")
             os.rename(tree / "aside", tree / "log")
-            fsops.hook = Moments(1, die).step
+            operations.hook = Moments(1, die).step
 
     with takeback.open(tree, home=home) as project:
-        fsops.hook = strike
+        operations.hook = strike
         project.undo()
 
 
@@ -154,5 +154,5 @@ def _undo_half(tree: Path, home: Path) -> None:
             die()
 
     with takeback.open(tree, home=home) as project:
-        fsops.hook = strike
+        operations.hook = strike
         project.undo()

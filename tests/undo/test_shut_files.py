@@ -10,9 +10,9 @@ import takeback
 from faults.report import stage
 from hostile.ground import PLAIN_USER
 from hostile.stage import in_child
+from takeback.disk import operations
 from takeback.errors import ConflictError, TakebackError
 from takeback.project import Project
-from takeback.store import fsops
 
 
 @pytest.fixture(name="play")
@@ -149,10 +149,10 @@ def test_an_error_leaves_it_shut(play: Play) -> None:
 
         def fail(step: str, _args: tuple[object, ...]) -> None:
             if step == "exchange":
-                fsops.hook = None
+                operations.hook = None
                 raise OSError(5, "Input/output error")
 
-        fsops.hook = fail
+        operations.hook = fail
         with pytest.raises(TakebackError, match="nothing was changed"):
             project.undo()
         assert [_mode(tree / name) for name in ("a", "sub")] == [0, 0]

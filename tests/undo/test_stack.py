@@ -6,8 +6,8 @@ from contextlib import contextmanager
 import pytest
 
 from cases import Work
+from takeback.disk import operations
 from takeback.errors import NothingToTakeBackError
-from takeback.store import fsops
 
 
 def live(work: Work) -> list[str]:
@@ -88,14 +88,14 @@ def written_during_a_restore(work: Work) -> Iterator[None]:
 
     def hook(step: str, _args: tuple[object, ...]) -> None:
         if step == "exchange":
-            fsops.hook = None
+            operations.hook = None
             work.write(b="during")
 
-    fsops.hook = hook
+    operations.hook = hook
     try:
         yield
     finally:
-        fsops.hook = None
+        operations.hook = None
 
 
 @pytest.mark.parametrize("verb", ["undo", "rollback"])

@@ -12,21 +12,18 @@ from cases import Work, paths_of
 from faults.report import stage
 from hostile.ground import PLAIN_USER
 from hostile.stage import in_child as in_own_world
-from takeback.errors import (
-    ConflictError,
-    TakebackError,
-)
-from takeback.store import fsops, renames
+from takeback.disk import operations, syscalls
+from takeback.errors import ConflictError, TakebackError
 
 
 @contextmanager
 def hooked(hook: Callable[[str, tuple[object, ...]], None]) -> Iterator[None]:
     """Let somebody act before each step."""
-    before, fsops.hook = fsops.hook, hook
+    before, operations.hook = operations.hook, hook
     try:
         yield
     finally:
-        fsops.hook = before
+        operations.hook = before
 
 
 def as_plain_user(play: Callable[[Work], None], prepare: Callable[[Path], None]) -> None:
@@ -119,7 +116,7 @@ def _no_exchange(monkeypatch: pytest.MonkeyPatch) -> None:
     def cannot(_from: int, _name: bytes, _to: int, name: bytes) -> None:
         raise OSError(errno.EINVAL, os.strerror(errno.EINVAL), name)
 
-    monkeypatch.setattr(renames, "exchange", cannot)
+    monkeypatch.setattr(syscalls, "exchange", cannot)
 
 
 @pytest.mark.usefixtures("_no_exchange")
@@ -157,7 +154,7 @@ def test_our_folder_that_could_not_be_opened_goes(
         raise problem
 
     with monkeypatch.context() as patch:
-        patch.setattr(fsops, "mkdir", failing)
+        patch.setattr(operations, "mkdir", failing)
         with pytest.raises((KeyboardInterrupt, TakebackError)):
             work.undo()
     work.checkpoint()

@@ -14,9 +14,9 @@ import oracle
 import takeback
 from faults.children import Tell, in_child
 from takeback.cli import app
-from takeback.doctoring import Doctor
-from takeback.store import fsops
-from takeback.store.lock import Lock
+from takeback.disk import operations
+from takeback.disk.lock import Lock
+from takeback.doctor import Doctor
 
 
 class Ward:
@@ -60,7 +60,7 @@ class Ward:
 def ward(tree: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> Ward:
     """A patient in good health."""
     monkeypatch.chdir(tree)
-    monkeypatch.setattr(fsops, "sync", False)
+    monkeypatch.setattr(operations, "sync", False)
     (tree / "a").write_text("1\n")
     return Ward(tree, home)
 

@@ -13,7 +13,7 @@ import oracle
 import takeback
 from cases import Work
 from history import command
-from takeback.model.forget import as_texts
+from takeback.model.forgotten import as_texts
 from terminal import Terminal
 
 SECRET = "KEY=sekrit-4711\n"

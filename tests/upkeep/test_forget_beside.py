@@ -10,11 +10,11 @@ import pytest
 
 import takeback
 from cases import Work
-from takeback.engine import proof
 from takeback.errors import UnfinishedError
-from takeback.store import events
-from takeback.store.events import NewEvent
-from takeback.store.rows import pack_facts
+from takeback.ledger import events
+from takeback.ledger.events import NewEvent
+from takeback.ledger.rows import pack_facts
+from takeback.upkeep import search
 
 SECRET = "KEY=sekrit-4711\n"
 
@@ -103,7 +103,7 @@ def test_what_was_captured_again_before_it_was_done_goes_too(
 
     refs = states(work, 2)
     with monkeypatch.context() as patch:
-        patch.setattr(proof, "prove", found)
+        patch.setattr(search, "prove", found)
         with pytest.raises(UnfinishedError):
             work.project.forget(["s"])
         work.put("dir/plain", "later\n")

@@ -13,7 +13,7 @@ import pytest
 import oracle
 import takeback
 from takeback import tending
-from takeback.engine import retention
+from takeback.disk import operations
 from takeback.errors import (
     BusyError,
     DamagedStoreError,
@@ -22,17 +22,18 @@ from takeback.errors import (
     UnknownReferenceError,
     UsageError,
 )
-from takeback.store import events, fsops
-from takeback.store.events import NewEvent
-from takeback.store.gitobjects import BLOB
-from takeback.store.rows import pack_facts
+from takeback.history import retention
+from takeback.ledger import events
+from takeback.ledger.events import NewEvent
+from takeback.ledger.rows import pack_facts
+from takeback.objects.git_objects import BLOB
 from years import Years
 
 
 @pytest.fixture
 def years(tree: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Years]:
     """A tree with a few files, and time."""
-    monkeypatch.setattr(fsops, "sync", False)
+    monkeypatch.setattr(operations, "sync", False)
     made = Years(tree, home, monkeypatch)
     made.put("readme", "a project\n")
     made.put("deep/er/still", "unchanged\n")

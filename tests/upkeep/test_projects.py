@@ -12,9 +12,9 @@ import pytest
 
 import takeback
 from takeback.cli import app
+from takeback.disk import operations
 from takeback.errors import BusyError, DecisionNeededError, UnknownReferenceError
-from takeback.housekeeping import Housekeeping
-from takeback.store import fsops
+from takeback.upkeep.stores import Housekeeping
 from terminal import Terminal
 
 NOW = 10**18 * 2
@@ -23,7 +23,7 @@ Said = dict[str, object]
 
 @pytest.fixture(autouse=True)
 def _fast(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fsops, "sync", False)
+    monkeypatch.setattr(operations, "sync", False)
 
 
 @pytest.fixture

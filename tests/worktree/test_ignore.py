@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from takeback.store import ignore
-from takeback.store.ignore import IgnoreRules
+from takeback.worktree import ignore
+from takeback.worktree.ignore import IgnoreRules
 
 FOLDERS = [
     b"a", b"b", b"ab", b"abc", b"a/b", b"a/b/c", b"a/x/b", b"a/x/y/b", b"x/a", b"x/y/a", b"build",
@@ -265,7 +265,7 @@ def test_a_huge_or_strange_file_is_not_read(tmp_path: Path) -> None:
 
 def test_nothing_is_imported_until_asked() -> None:
     """The module `re` is loaded by the first pattern, not before."""
-    code = "import sys, takeback.store.ignore; print({'re'} & set(sys.modules))"
+    code = "import sys, takeback.worktree.ignore; print({'re'} & set(sys.modules))"
     path = os.path.dirname(os.path.dirname(os.path.dirname(ignore.__file__)))
     command = [sys.executable, "-S", "-c", code]
     done = subprocess.run(command, env={"PYTHONPATH": path}, check=True, capture_output=True)

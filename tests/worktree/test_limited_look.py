@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 import takeback
 from stat_model import change, changes, expected_reports, make, record_tree, trees
-from takeback.store import fsops
-from takeback.store.records import reports
+from takeback.disk import operations
+from takeback.worktree.stat_cache import reports
 
 
 @settings(deadline=None, max_examples=120)
@@ -58,9 +58,9 @@ def test_what_somebody_changes_elsewhere_is_not_of_the_restore(
             if step == "exchange":
                 (tree / "there/file").write_text("by a person")
 
-        monkeypatch.setattr(fsops, "hook", save)
+        monkeypatch.setattr(operations, "hook", save)
         report = project.undo()
-        monkeypatch.setattr(fsops, "hook", None)
+        monkeypatch.setattr(operations, "hook", None)
         after = project.checkpoint()
         assert after.new
         query = "SELECT path, who FROM deltas d JOIN checkpoints c ON c.number = d.checkpoint"

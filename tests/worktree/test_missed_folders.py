@@ -14,7 +14,8 @@ import takeback
 from hostile.ground import PLAIN_USER, give_away, new_ground
 from hostile.stage import in_child
 from oracle import differences, picture
-from takeback.store import content, fsops, scan
+from takeback.disk import operations
+from takeback.worktree import content, scan
 
 AS_ROOT = os.geteuid() == 0
 LAST = "0"
@@ -26,7 +27,7 @@ FIRST = "0"
 @pytest.fixture(autouse=True)
 def _without_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing here is about a loss of power, so nothing waits for the disk."""
-    monkeypatch.setattr(fsops, "sync", False)
+    monkeypatch.setattr(operations, "sync", False)
 
 
 def _plant(tree: Path) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import takeback
-from takeback.store import statloop
+from takeback.worktree import stat_loop
 
 
 @pytest.mark.parametrize("native", [True, False], ids=["native", "twin"])
@@ -17,7 +17,7 @@ def test_no_edit_is_missed(
 ) -> None:
     """300 edits of the same size, most with the time stamp put back, right after a checkpoint."""
     if not native:
-        monkeypatch.setattr(statloop, "scan_native", None)
+        monkeypatch.setattr(stat_loop, "scan_native", None)
     chance = random.Random(7)
     files = [tree / f"f{number}" for number in range(20)]
     for file in files:

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 import takeback
-from takeback.store import fsops, records
-from takeback.store.statcache import StatCache
+from takeback.disk import operations
+from takeback.worktree import stat_cache
+from takeback.worktree.stat_cache import StatCache
 
 
 def grow(tree: Path) -> None:
@@ -69,7 +70,7 @@ def test_what_is_written_is_what_is_known(
     assert is_valid
     assert project._cache is not None
     assert found.records == project._cache.records
-    assert found.entries == project._cache.entries == records.count_entries(found.records)
+    assert found.entries == project._cache.entries == stat_cache.count_entries(found.records)
     assert os.stat(project._store.index_path).st_ino == inode, "it was not changed in place"
     assert not project.checkpoint().new
     project.close()
@@ -93,11 +94,11 @@ def test_a_disk_that_is_full_costs_time_only(
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     def patched(self: StatCache, *given: object) -> None:
-        fsops.hook = strike
+        operations.hook = strike
         try:
             patch(self, *given)  # type: ignore[arg-type]
         finally:
-            fsops.hook = None
+            operations.hook = None
 
     monkeypatch.setattr(StatCache, "patch", patched)
     reached = 0

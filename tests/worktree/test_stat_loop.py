@@ -25,8 +25,8 @@ from stat_model import (
     remove,
     trees,
 )
-from takeback.store import layout, statloop
-from takeback.store.layout import CHANGED, DENIED, GONE, SAME
+from takeback.worktree import folders, stat_loop
+from takeback.worktree.folders import CHANGED, DENIED, GONE, SAME
 
 Loop = Callable[[bytes, int], bytes]
 Opened = tuple[bytes, int]
@@ -38,11 +38,11 @@ NOBODY = 65534
 
 def need_native() -> Callable[[bytes, int, int, int], bytes]:
     """Give the loop in C, or skip the test and say why."""
-    if statloop.scan_native is None:
+    if stat_loop.scan_native is None:
         pytest.skip(
-            "the C extension takeback.store._statloop is not built: only its twin is tested"
+            "the C extension takeback.worktree._statloop is not built: only its twin is tested"
         )
-    return statloop.scan_native
+    return stat_loop.scan_native
 
 
 def whole(records: bytes, root_fd: int) -> bytes:
@@ -54,14 +54,14 @@ def whole(records: bytes, root_fd: int) -> bytes:
 def loop(request: pytest.FixtureRequest) -> Loop:
     """Each of the two loops."""
     if request.param == "twin":
-        return statloop.scan_python
+        return stat_loop.scan_python
     need_native()
     return whole
 
 
 def loops() -> list[Loop]:
     """The loops that are there; the twin always is."""
-    return [statloop.scan_python, *([whole] if statloop.scan_native is not None else [])]
+    return [stat_loop.scan_python, *([whole] if stat_loop.scan_native is not None else [])]
 
 
 def outcome(loop: Loop, records: bytes, root_fd: int) -> bytes | str:
@@ -110,11 +110,11 @@ def test_both_loops_report_what_the_model_does(
         root_fd = os.open(root, os.O_RDONLY)
         try:
             raws = {loop(records, root_fd) for loop in loops()}
-            threaded = statloop.scan(records, root_fd, threads=3)
+            threaded = stat_loop.scan(records, root_fd, threads=3)
         finally:
             os.close(root_fd)
         expected = expected_reports(known)
-        assert [statloop.reports(raw) for raw in raws] == [expected]
+        assert [stat_loop.reports(raw) for raw in raws] == [expected]
         assert threaded == expected
 
 
@@ -163,10 +163,10 @@ def test_damaged_records_are_an_error_or_a_report_and_the_same_for_both(sample: 
     for _ in range(3000):
         data = damaged(records, dice)
         results = [outcome(loop, data, root_fd) for loop in loops()]
-        if statloop.scan_native is not None:
+        if stat_loop.scan_native is not None:
             part, parts = dice.choice(((0, 2), (1, 2), (4, 7)))
             with contextlib.suppress(ValueError):
-                statloop.scan_native(data, root_fd, part, parts)
+                stat_loop.scan_native(data, root_fd, part, parts)
         assert results[0] == results[-1]
         refused += isinstance(results[0], str)
     assert 500 < refused < 3000
@@ -178,7 +178,7 @@ def test_every_truncation_inside_a_record_is_refused(sample: Opened, loop: Loop)
     ends: set[int] = set()
     offset = 0
     while offset < len(records):
-        offset += layout.RECORD.unpack_from(records, offset)[0]
+        offset += folders.RECORD.unpack_from(records, offset)[0]
         ends.add(offset)
     for length in range(len(records) + 1):
         refused = isinstance(outcome(loop, records[:length], root_fd), str)
@@ -245,7 +245,7 @@ def test_threads_raise_what_one_loop_would(sample: Opened) -> None:
     records, root_fd = sample
     for length in (len(records) - 8, 200, 0):
         with pytest.raises(ValueError, match="no directory record"):
-            statloop.scan(records[:length], root_fd, threads=2)
+            stat_loop.scan(records[:length], root_fd, threads=2)
 
 
 # ---- what the loop must not do ----
@@ -262,7 +262,7 @@ def test_a_directory_swapped_for_a_link_is_gone(tmp_path: Path, loop: Loop) -> N
     root_fd = os.open(root, os.O_RDONLY)
     raw = loop(records, root_fd)
     os.close(root_fd)
-    assert statloop.reports(raw) == [
+    assert stat_loop.reports(raw) == [
         (0, CHANGED, (), []),
         (known[1].offset, GONE, (0,), []),
     ]
@@ -271,11 +271,11 @@ def test_a_directory_swapped_for_a_link_is_gone(tmp_path: Path, loop: Loop) -> N
 def test_another_device_is_gone(sample: Opened, loop: Loop) -> None:
     """A directory on another device than recorded is lost with everything below it."""
     records, root_fd = sample
-    head, name, entries = layout.unpack_record(records, 0)
+    head, name, entries = folders.unpack_record(records, 0)
     other = (*head[:7], head[7] + 1, *head[8:])
     moved = pack_record(other, name, entries) + records[head[0] :]
-    assert statloop.reports(loop(moved, root_fd)) == [(0, GONE, (), [])]
-    assert statloop.scan(moved, root_fd, threads=3) == [(0, GONE, (), [])]
+    assert stat_loop.reports(loop(moved, root_fd)) == [(0, GONE, (), [])]
+    assert stat_loop.scan(moved, root_fd, threads=3) == [(0, GONE, (), [])]
 
 
 def test_what_may_not_be_entered_is_denied(tmp_path: Path, loop: Loop) -> None:
@@ -294,7 +294,7 @@ def test_what_may_not_be_entered_is_denied(tmp_path: Path, loop: Loop) -> None:
             os.setuid(NOBODY)
         return loop(records, root_fd)
 
-    found = {report[0]: report for report in statloop.reports(in_child(work))}
+    found = {report[0]: report for report in stat_loop.reports(in_child(work))}
     os.close(root_fd)
     os.chmod(locked, 0o700)
     by_name = {os.path.basename(each.path): each for each in known}
@@ -370,22 +370,22 @@ def test_a_deep_chain_is_scanned(chain: Opened, loop: Loop) -> None:
         fd = reopened(fd, b"down")
     os.utime(b"file", ns=(1, 1), dir_fd=fd)
     os.close(fd)
-    (report,) = statloop.reports(loop(records, root_fd))
+    (report,) = stat_loop.reports(loop(records, root_fd))
     offset, status, ancestors, entries = report
     assert (status, len(ancestors), entries) == (SAME, DEEP - 1, [3])
-    assert layout.unpack_record(records, offset)[0][1] == DEEP - 1
+    assert folders.unpack_record(records, offset)[0][1] == DEEP - 1
 
 
 def test_a_lost_deep_chain_is_reported_once(chain: Opened) -> None:
     """Threads that begin far below a lost directory report that one, not all that was in it."""
     records, root_fd = chain
     real = os.stat(root_fd)
-    head, _, entries = layout.unpack_record(records, 0)
+    head, _, entries = folders.unpack_record(records, 0)
     top = pack_record(header_of(real, 0), b"", entries)
     renamed = pack_record(header_of(real, 1), b"gone", [])
     following = records[head[0] :].replace(b"down\0", b"nope\0")
-    found = statloop.scan(top + renamed + following, root_fd, threads=4)
-    assert found == statloop.reports(statloop.scan_python(top + renamed + following, root_fd))
+    found = stat_loop.scan(top + renamed + following, root_fd, threads=4)
+    assert found == stat_loop.reports(stat_loop.scan_python(top + renamed + following, root_fd))
     assert [report[1] for report in found] == [GONE, GONE]
     native = need_native()
     for part in range(4):
@@ -398,18 +398,18 @@ def test_no_more_directories_are_open_at_once_than_promised(chain: Opened, loop:
 
     def work() -> tuple[bytes, bool]:
         # Whatever the tests before this one left open.
-        room = max(map(int, os.listdir("/dev/fd"))) + 1 + statloop.MAX_OPEN
+        room = max(map(int, os.listdir("/dev/fd"))) + 1 + stat_loop.MAX_OPEN
         resource.setrlimit(resource.RLIMIT_NOFILE, (room, room))
         held = []
         try:
             while True:
                 held.append(os.dup(root_fd))
         except OSError:
-            for fd in held[-statloop.MAX_OPEN :]:
+            for fd in held[-stat_loop.MAX_OPEN :]:
                 os.close(fd)
         raw = loop(records, root_fd)
-        return raw, [os.dup(root_fd) for _ in range(statloop.MAX_OPEN)] == held[
-            -statloop.MAX_OPEN :
+        return raw, [os.dup(root_fd) for _ in range(stat_loop.MAX_OPEN)] == held[
+            -stat_loop.MAX_OPEN :
         ]
 
     assert in_child(work) == (b"", True)
@@ -428,7 +428,7 @@ def test_coming_back_up_does_not_walk_down_each_time(
         return real_open(path, flags, dir_fd=dir_fd)
 
     monkeypatch.setattr(os, "open", counting_open)
-    assert statloop.scan_python(records, root_fd) == b""
+    assert stat_loop.scan_python(records, root_fd) == b""
     assert 3 * DEEP <= len(opened) < 10 * 3 * DEEP
 
 
@@ -437,12 +437,12 @@ def test_coming_back_up_does_not_walk_down_each_time(
 
 def test_shares_that_saw_different_trees_are_not_joined() -> None:
     """When one thread lost a directory that another still saw, the scan is done again."""
-    below: statloop.Report = (100, GONE, (0,), [])
-    later: statloop.Report = (900, CHANGED, (0,), [])
-    assert statloop._joined([[below], [below, later]], 1000) == [below, later]
-    assert statloop._joined([[(0, GONE, (), [])], [below, later]], 1000) is not None
-    assert statloop._joined([[], [below, later]], 1000) is None
-    assert statloop._joined([[(100, CHANGED, (0,), [])], [below]], 1000) is None
+    below: stat_loop.Report = (100, GONE, (0,), [])
+    later: stat_loop.Report = (900, CHANGED, (0,), [])
+    assert stat_loop._joined([[below], [below, later]], 1000) == [below, later]
+    assert stat_loop._joined([[(0, GONE, (), [])], [below, later]], 1000) is not None
+    assert stat_loop._joined([[], [below, later]], 1000) is None
+    assert stat_loop._joined([[(100, CHANGED, (0,), [])], [below]], 1000) is None
 
 
 def test_stamps_beyond_the_field_are_always_looked_at(tmp_path: Path, loop: Loop) -> None:
@@ -457,4 +457,4 @@ def test_stamps_beyond_the_field_are_always_looked_at(tmp_path: Path, loop: Loop
     root_fd = os.open(root, os.O_RDONLY)
     raw = loop(records, root_fd)
     os.close(root_fd)
-    assert statloop.reports(raw) == [(0, SAME, (), [0])]
+    assert stat_loop.reports(raw) == [(0, SAME, (), [0])]

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from takeback.store import gitindex
-from takeback.store.usergit import Head, Repository, find_repository, top_of_repository
+from takeback.worktree import git_index
+from takeback.worktree.user_git import Head, Repository, find_repository, top_of_repository
 
 Shape = Callable[[Path], Path]
 
@@ -245,7 +245,7 @@ def test_agrees_with_git_and_leaves_no_trace(shape: Shape, tmp_path: Path) -> No
 
     repository = found(where)
     assert repository.head() == head
-    assert repository.read_index() == gitindex.Index(listed, complete=True)
+    assert repository.read_index() == git_index.Index(listed, complete=True)
     assert repository.tracked_files() == listed
     if index.exists():
         size = 32 if shape.__name__.startswith("sha256") else 20
@@ -264,7 +264,7 @@ def test_a_sparse_index_is_known_to_be_incomplete(tmp_path: Path) -> None:
     shown = git(where, "ls-files", "--sparse", "-z").split(b"\0")
     assert any(name.endswith(b"/") for name in shown)
     files = frozenset(name for name in shown if name and not name.endswith(b"/"))
-    assert found(where).read_index() == gitindex.Index(files, complete=False)
+    assert found(where).read_index() == git_index.Index(files, complete=False)
 
 
 def test_an_index_without_its_hash_is_read(tmp_path: Path) -> None:
@@ -281,7 +281,7 @@ def test_a_missing_shared_half_is_unknown(tmp_path: Path) -> None:
     where = split(tmp_path / "work")
     for half in (where / ".git").glob("sharedindex.*"):
         half.unlink()
-    assert found(where).read_index() == gitindex.UNKNOWN
+    assert found(where).read_index() == git_index.UNKNOWN
 
 
 def test_reftable_is_unknown(tmp_path: Path) -> None:
@@ -354,7 +354,7 @@ def test_links_are_not_followed(tmp_path: Path) -> None:
         (where / ".git" / name).rename(tmp_path / name)
         (where / ".git" / name).symlink_to(tmp_path / name)
     assert found(where).head() == Head(b"main", None)
-    assert found(where).read_index() == gitindex.UNKNOWN
+    assert found(where).read_index() == git_index.UNKNOWN
     assert found(where).index_checksum() is None
 
 
@@ -369,7 +369,7 @@ def test_loops_end(tmp_path: Path) -> None:
         (where / ".git" / name).unlink()
         (where / ".git" / name).symlink_to(name)
     assert found(where).head() == Head(None, None)
-    assert found(where).read_index() == gitindex.UNKNOWN
+    assert found(where).read_index() == git_index.UNKNOWN
 
 
 @pytest.mark.parametrize("name", ["HEAD", "index", "commondir", "packed-refs", "refs/heads/main"])
@@ -407,7 +407,7 @@ def test_a_huge_index_is_not_read(tmp_path: Path) -> None:
         index.write_bytes(start)
         os.truncate(index, 10 << 30)
         started = time.perf_counter()
-        assert found(where).read_index() == gitindex.UNKNOWN
+        assert found(where).read_index() == git_index.UNKNOWN
         found(where).index_checksum()
         assert time.perf_counter() - started < 1
 
@@ -420,7 +420,7 @@ def test_few_bytes_cannot_make_huge_names(tmp_path: Path) -> None:
     body = b"DIRC\0\0\0\4" + count.to_bytes(4) + entry + b"n" * 4095 + b"\0"
     body += (bytes(60) + b"\x0f\xff\1" + b"n\0") * (count - 1)
     (where / ".git/index").write_bytes(body + hashlib.sha1(body).digest())
-    assert found(where).read_index() == gitindex.UNKNOWN
+    assert found(where).read_index() == git_index.UNKNOWN
 
 
 @pytest.mark.parametrize("shape", [plain, version_4, split, sha256])
@@ -443,7 +443,7 @@ def test_damage_never_crashes_and_never_lies(shape: Shape, tmp_path: Path) -> No
         if choose.random() < 0.2:
             bad += choose.randbytes(choose.randint(1, 60))
         index.write_bytes(bad)
-        assert bad == good or repository.read_index() == gitindex.UNKNOWN, number
+        assert bad == good or repository.read_index() == git_index.UNKNOWN, number
         repository.index_checksum()
         body = bytes(bad[:-hash_size])
         index.write_bytes(body + digest(body).digest())

@@ -14,11 +14,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from takeback.engine import glances as engine
-from takeback.engine.request import Place
-from takeback.model.values import Checkpoint
+from takeback.capture.checkpoint import Place
+from takeback.disk import mounts
+from takeback.model.results import Checkpoint
 from takeback.project import Project
-from takeback.store import inotify, mounts, watch
+from takeback.worktree import watch
+from takeback.worktree import watch as engine
 
 pytestmark = pytest.mark.skipif(
     sys.platform != "linux", reason="the kernel tells what happens in folders on Linux only"
@@ -318,7 +319,7 @@ def test_no_more_watches_are_to_be_had(watched: Watched, monkeypatch: pytest.Mon
     def refuse(*_: object) -> int:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr(inotify.Inotify, "add", refuse)
+    monkeypatch.setattr(watch.Inotify, "add", refuse)
     for _ in range(3):
         watched.look()
         watched.require_same()

@@ -4,14 +4,14 @@ A payload comes from outside. Whatever it holds, reading it gives a `HookEvent`:
 missing, or of another type than it should be, is empty.
 """
 
-from takeback.model import terms, tools
+from takeback.model import tools, words
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
     from typing import Any
 
-    from takeback.model.jsontext import Json
+    from takeback.model.json_text import Json
 
     Payload = Mapping[str, object]
     Version = tuple[int, int, int]
@@ -124,7 +124,7 @@ class HookEvent:
         """
         if self.took < 0:
             return None
-        if self.tool_kind == terms.EDIT and not self.failed:
+        if self.tool_kind == words.EDIT and not self.failed:
             return 0
         return self.received - self.took * 1_000_000 - _ON_ITS_WAY
 
@@ -148,7 +148,7 @@ class HookEvent:
         """Whether its prompt may be in the conversation by now; not every event of a turn does."""
         if self.kind not in _WRITTEN_AT or self.subagent or not (self.transcript and self.turn):
             return False
-        return self.kind != BEFORE_TOOL or self.tool_kind != terms.READ
+        return self.kind != BEFORE_TOOL or self.tool_kind != words.READ
 
 
 def text(payload: "Payload", *names: str) -> str:

@@ -30,7 +30,7 @@ from takeback.agents.agent import (
     text,
 )
 from takeback.agents.claude_format import KINDS, ClaudeFormat
-from takeback.model import terms
+from takeback.model import words
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -160,7 +160,7 @@ def _read_response(event: HookEvent, payload: "Payload") -> None:
     event.output = text(payload, "error", "tool_response") or "\n".join(
         filter(None, (text(response, "stdout"), text(response, "stderr")))
     )
-    if event.tool_kind == terms.SHELL:
+    if event.tool_kind == words.SHELL:
         event.exit_code = number_after(_EXIT_CODE, event.output) if event.failed else 0
     event.task = text(response, "backgroundTaskId", "agentId")
     event.background = "backgroundTaskId" in response or response.get("isAsync") is True
@@ -484,11 +484,11 @@ def _is_of_all(line: "Line", dropped: "set[str]") -> bool:
 def _renamed(raw: bytes, line: "Line", own_id: str, parent: "str | None") -> bytes:
     """A line with another id of its conversation, and with another parent if it needs one."""
     if parent is not None:
-        from takeback.model import jsontext
+        from takeback.model import json_text
 
         line["parentUuid"] = parent or None
         line.pop("logicalParentUuid", None)
-        raw = jsontext.dumps(line).encode()
+        raw = json_text.dumps(line).encode()
     return transcripts.renamed(raw.strip(), ("sessionId",), text(line, "sessionId"), own_id)
 
 

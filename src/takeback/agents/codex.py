@@ -33,7 +33,7 @@ from takeback.agents.agent import (
 )
 from takeback.agents.claude_format import ClaudeFormat
 from takeback.agents.transcripts import inner
-from takeback.model import jsontext
+from takeback.model import json_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -361,7 +361,7 @@ class _Files:
                 return
             copied = raw.strip()
             if len(self.files) > 1 and "ordinal" in line:
-                copied = jsontext.dumps({**line, "ordinal": number}).encode()
+                copied = json_text.dumps({**line, "ordinal": number}).encode()
             for old in self.names:
                 copied = transcripts.renamed(copied, _OWN, old, new)
             yield copied

@@ -9,17 +9,17 @@ that could end the quotation.
 import time
 
 from takeback.agents import requests
-from takeback.model import terms
-from takeback.store import events, restores
-from takeback.store.events import NewEvent
+from takeback.ledger import events, undo_stack
+from takeback.ledger.events import NewEvent
+from takeback.model import words as terms
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from takeback.store.ledger import Ledger
-    from takeback.store.lock import Held
-    from takeback.store.restores import RestoreRow
+    from takeback.disk.lock import Held
+    from takeback.ledger.ledger import Ledger
+    from takeback.ledger.undo_stack import RestoreRow
 
 _MOST_ASKED = 50
 _MOST_TOLD = 4
@@ -150,7 +150,7 @@ def _waiting(ledger: "Ledger", session: _Session, copy: "_Copy | None") -> "list
 def _since(ledger: "Ledger", session: _Session, to: _Session, last: int) -> "list[RestoreRow]":
     """What concerns a session since it began, and was not told to one: itself, or its copy."""
     where = f"WHERE event > ? AND event < ? ORDER BY number DESC LIMIT {_MOST_ASKED}"
-    rows = restores.some(ledger, where, (session.opened, last))
+    rows = undo_stack.some(ledger, where, (session.opened, last))
     untold = (row for row in rows if not _is_told(ledger, to, row.id))
     return [row for row in untold if _concerns(ledger, session, row)]
 
@@ -275,7 +275,7 @@ def _label(ledger: "Ledger", turn: int) -> str:
 def _clean(words: "str | bytes", longest: int) -> str:
     """Other people's words: on one line, without secrets, cut, and unable to end a quotation."""
     from takeback.model.masking import without_secrets
-    from takeback.model.safetext import safe
+    from takeback.model.safe_text import safe
 
     if isinstance(words, str):
         words = " ".join(without_secrets(words[:4000]).split())

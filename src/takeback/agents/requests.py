@@ -9,7 +9,7 @@ not wait for it. So each event has an id of ours, too.
 import hashlib
 
 from takeback.agents import agent as kinds
-from takeback.model import jsontext
+from takeback.model import json_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def likeness(event: "HookEvent") -> str:
         parts = (event.tool, sorted(event.given.items()))
     else:
         return ""
-    return _hash(jsontext.dumps(parts).encode())[:_OF_LIKENESS]
+    return _hash(json_text.dumps(parts).encode())[:_OF_LIKENESS]
 
 
 def clean(id: str) -> str:

@@ -14,19 +14,20 @@ from takeback.agents.agent import (
     UNWRITABLE,
     CannotTrimError,
 )
-from takeback.model import terms
-from takeback.model.safetext import shell_word
-from takeback.store import beside, events, history
-from takeback.store.events import NewEvent
+from takeback.ledger import events, sessions
+from takeback.ledger.events import NewEvent
+from takeback.model import words
+from takeback.model.safe_text import shell_word
+from takeback.worktree import export
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from takeback.agents.agent import Conversations, TrimmedConversation
+    from takeback.disk.lock import Held
+    from takeback.ledger.ledger import Ledger
     from takeback.model.plan import Plan
-    from takeback.store.ledger import Ledger
-    from takeback.store.lock import Held
 
 _TURN = (
     "SELECT t.number, t.id, t.opened, t.label, t.session, z.id, z.agent, z.own_id FROM turns t"
@@ -108,7 +109,7 @@ def resume(
     in_the_middle: bool = False,
 ) -> "list[Resumed]":
     """Copies of the conversations that go with a plan, each as it was before."""
-    if plan.verb == terms.ROLLBACK:
+    if plan.verb == words.ROLLBACK:
         return since_state(ledger, held, plan.target, plan.goal, restore=restore)
     return before_turns(ledger, held, plan.turns, restore=restore, in_the_middle=in_the_middle)
 
@@ -176,7 +177,7 @@ def _resumed(
         if not in_the_middle:
             _require_tail(ledger, turn)
         trimmed = _trimmed(ledger, turn)
-        beside.write_new(trimmed.path, trimmed.lines)
+        export.write_new(trimmed.path, trimmed.lines)
     except CannotTrimError as problem:
         made.problem, made.fact = problem.reason, problem.fact
         return made, None
@@ -204,7 +205,7 @@ def _trimmed(ledger: "Ledger", turn: _Turn) -> "TrimmedConversation":
     known = _conversations_of(turn.agent)
     if known is None:
         raise CannotTrimError(UNKNOWN_AGENT)
-    path, prompt = history.conversation_of(ledger, turn.opened)
+    path, prompt = sessions.conversation_of(ledger, turn.opened)
     if not path.startswith("/") or not prompt:
         raise CannotTrimError(NO_TRANSCRIPT)
     return known.trim(path, prompt)

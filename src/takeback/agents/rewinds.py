@@ -14,15 +14,15 @@ import time
 import takeback.agents as registry
 from takeback.agents import requests
 from takeback.agents.agent import BEFORE_TOOL, BEGINNING, ELSEWHERE, PASSED, PROMPT
-from takeback.store import events, history
+from takeback.ledger import events, sessions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from takeback.agents.agent import HookEvent
-    from takeback.store.ledger import Ledger
-    from takeback.store.lock import Held
+    from takeback.disk.lock import Held
+    from takeback.ledger.ledger import Ledger
 
 _TURN = "SELECT number, id, opened, label, before, steps, session FROM turns WHERE "
 _RUNNING = (
@@ -87,7 +87,7 @@ def notice(
     # model is quicker. So the end looks in any case; every step would cost more and more.
     if turn is None or (event.kind == BEFORE_TOOL and turn.steps > _FIRST_STEPS):
         return None
-    request = history.rewind_request(turn.id)
+    request = sessions.rewind_request(turn.id)
     if ledger.requested(request) is not None:
         return None
     to = look.gone_back_to(turn)
@@ -138,7 +138,7 @@ class _Look:
         if newest is None:
             return None
         stays, passed, is_part = self._line(turn)
-        transcript = history.conversation_of(self._ledger, newest.opened)[0]
+        transcript = sessions.conversation_of(self._ledger, newest.opened)[0]
         may_move = self._event.agent.rewinds_into_new_file
         moved = may_move and transcript not in ("", self._event.transcript)
         if stays is None:
@@ -216,7 +216,7 @@ def _interruption(
 ) -> "Interruption | None":
     known = registry.find_agent(agent)
     files = known.conversations if known is not None else None
-    transcript, prompt = history.conversation_of(ledger, opened) if files else ("", "")
+    transcript, prompt = sessions.conversation_of(ledger, opened) if files else ("", "")
     if files is None or not transcript:
         return None
     at = nanoseconds(files.interrupted_at(transcript, ""))

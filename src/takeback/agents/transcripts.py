@@ -6,7 +6,7 @@ its end, and only as far back as it must; what is no JSON object there is passed
 
 import os
 
-from takeback.model import jsontext
+from takeback.model import json_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ def forwards(path: str, end: "int | None" = None) -> "Iterator[bytes]":
 def read(line: bytes) -> "Line | None":
     """What a line says; None if it is torn or no JSON object."""
     try:
-        said = jsontext.loads(line.decode("utf-8", "replace").strip())
+        said = json_text.loads(line.decode("utf-8", "replace").strip())
     except (ValueError, TypeError, RecursionError):
         return None
     return said if isinstance(said, dict) else None

@@ -1,24 +1,100 @@
-"""The command line: find the command, run it, turn errors into exit codes. Nothing else."""
+"""The command line: find the command, run it, turn errors into exit codes. Nothing else.
+
+Errors that nobody expected: one sentence, and the details in a file.
+"""
 
 import os
 import sys
+import time
 
-from takeback.cli import arguments
-from takeback.cli.render import Screen
-from takeback.errors import TakebackError, UsageError
+from takeback.cli import parser
+from takeback.cli.screen import Screen
+from takeback.errors import InternalError, TakebackError, UsageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import NoReturn, Protocol
 
-    from takeback.cli.arguments import Arguments, Command
+    from takeback.cli.parser import Arguments, Command
+    from takeback.cli.screen import Screen
 
     class Module(Protocol):
         """What the module of a command has."""
 
         COMMAND: Command
         run: Callable[[Arguments, Screen], int]
+
+
+_DEBUG = "TAKEBACK_DEBUG"
+
+
+def tell(problem: Exception, screen: "Screen") -> int:
+    """Show what went wrong; the exit code. With `TAKEBACK_DEBUG=1`, the traceback, too."""
+    if os.environ.get(_DEBUG, "0") != "0":
+        screen.note(_details(problem))
+    from takeback.disk import sqlite
+
+    told: TakebackError
+    if isinstance(problem, OSError):
+        told = _of_the_system(problem)
+    elif isinstance(problem, sqlite.OperationalError):
+        told = TakebackError(f"the ledger said: {problem}", hint="`takeback doctor` tells more")
+    else:
+        told = _bug(problem)
+    screen.error(told)
+    return told.exit_code
+
+
+def _of_the_system(problem: OSError) -> TakebackError:
+    """The disk or the system refused; that is no bug."""
+    from takeback.disk import failures
+
+    where = f" (`{failures.named(problem.filename)}`)" if problem.filename else ""
+    what = problem.strerror or str(problem)
+    hint = failures.hint(problem) or f"`{_DEBUG}=1` before the command shows where it failed"
+    return TakebackError(f"the system refused: {what}{where}", hint=hint)
+
+
+def _bug(problem: Exception) -> InternalError:
+    what = f"{type(problem).__name__}: {problem}".rstrip(": ")
+    place = _written(_details(problem))
+    details = f"with the details in `{place}`" if place else f"with what `{_DEBUG}=1` shows"
+    return InternalError(
+        f"this is a bug in Takeback; your files are safe ({what})",
+        hint=f"report it {details}, and look through them for secrets first",
+    )
+
+
+def _details(problem: Exception) -> str:
+    import platform
+    import traceback
+
+    from takeback.version import VERSION
+
+    where = f"takeback {VERSION}, Python {platform.python_version()}, {platform.platform()}"
+    return "\n".join((where, "".join(traceback.format_exception(problem)))).rstrip()
+
+
+def _written(text: str) -> str:
+    """The file that the details are in; empty if there is no room for one.
+
+    It is never made in the current folder, as `tempfile` would do in the end.
+    """
+    from takeback.disk import operations
+
+    for folder in filter(os.path.isabs, (os.environ.get("TMPDIR", ""), "/tmp", "/var/tmp")):  # noqa: S108
+        path = f"{folder}/takeback-{int(time.time())}-{os.getpid()}.txt"
+        try:
+            fd = operations.create(os.fsencode(path))
+            try:
+                operations.write(fd, text.encode("utf-8", "backslashreplace") + b"\n")
+            finally:
+                os.close(fd)
+        except OSError:
+            continue
+        return path
+    return ""
 
 
 COMMANDS = (
@@ -47,15 +123,13 @@ COMMANDS = (
     "demo",
 )
 """The commands, each with a module of its name or one below; bare `takeback` is `status`."""
-_MODULES = {"projects": "stores"}
-
 _INTERRUPTED = 130
 
 
 def main(argv: "list[str] | None" = None) -> int:
     """Run one command; return its exit code."""
     words = sys.argv[1:] if argv is None else argv
-    screen = Screen(json="--json" in arguments.own(words))
+    screen = Screen(json="--json" in parser.own(words))
     try:
         return _run(words, screen)
     except TakebackError as problem:
@@ -68,9 +142,7 @@ def main(argv: "list[str] | None" = None) -> int:
         # Whoever read our output has gone.
         return 0
     except Exception as problem:  # noqa: BLE001 -- nobody shall have to read a traceback
-        from takeback.cli import crash
-
-        return crash.tell(problem, screen)
+        return tell(problem, screen)
 
 
 def entry() -> "NoReturn":
@@ -103,8 +175,8 @@ def _fill_gaps() -> None:
 
 
 def _run(words: "list[str]", screen: Screen) -> int:
-    name, rest = arguments.split(words)
-    ours = arguments.own(rest)
+    name, rest = parser.split(words)
+    ours = parser.own(rest)
     if not name and "--version" in ours:
         from takeback.version import VERSION
 
@@ -113,16 +185,14 @@ def _run(words: "list[str]", screen: Screen) -> int:
     if name == "help" or (not name and ("-h" in ours or "--help" in ours)):
         return _help(rest, screen)
     module = load(name or "status")
-    is_wrapper = arguments.is_wrapper(module.COMMAND)
+    is_wrapper = parser.is_wrapper(module.COMMAND)
     if is_wrapper and "-h" not in ours and "--help" not in ours:
         screen.step_aside()
-    given = arguments.parse(module.COMMAND, rest)
+    given = parser.parse(module.COMMAND, rest)
     screen.json = given.has("json")
     screen.show_secrets = given.has("show-secrets")
     if given.has("help"):
-        from takeback.cli import manual
-
-        manual.show(module.COMMAND, screen)
+        parser.show(module.COMMAND, screen)
         return 0
     code = module.run(given, screen)
     screen.finish()
@@ -133,8 +203,7 @@ def load(name: str) -> "Module":
     """The module of a command, imported only when it is called."""
     if name != "status" and name not in COMMANDS:
         raise UsageError(f"there is no command `{name}`", hint=_suggestion(name))
-    name = _MODULES.get(name, name)
-    module: Module = getattr(__import__(f"takeback.cli.{name}").cli, name)
+    module: Module = getattr(__import__(f"takeback.cli.commands.{name}").cli.commands, name)
     return module
 
 
@@ -153,13 +222,13 @@ def folder(given: "Arguments") -> bytes:
 
 
 def _help(rest: "list[str]", screen: Screen) -> int:
-    from takeback.cli import manual
+    from takeback.cli import parser
 
     topics = [word for word in rest if not word.startswith("-")]
     if topics:
-        manual.show(load(topics[0]).COMMAND, screen)
+        parser.show(load(topics[0]).COMMAND, screen)
     else:
-        manual.overview([load(name).COMMAND for name in ("status", *COMMANDS)], screen)
+        parser.overview([load(name).COMMAND for name in ("status", *COMMANDS)], screen)
     return 0
 
 

@@ -6,9 +6,9 @@ that what one sees is what would be done.
 
 from typing import NamedTuple
 
-from takeback.cli import layout, timeline
+from takeback.cli import screen, turn_text
 from takeback.model.plan import Conflict, Dependent, Plan, PlannedChange
-from takeback.model.terms import KEEP_MINE, MARKERS, ROLLBACK, SKIP, TAKE_BACK
+from takeback.model.words import KEEP_MINE, MARKERS, ROLLBACK, SKIP, TAKE_BACK
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -140,7 +140,7 @@ def _said(change: "PlannedChange", of: "Callable[[PlannedChange], str]") -> str:
 
 def _builds_on(later: "Dependent") -> str:
     paths = ", ".join(path.decode("utf-8", "surrogateescape") for path in later.paths)
-    title = layout.cut(timeline.title(later.title), _LONGEST_TITLE)
+    title = screen.cut(turn_text.title(later.title), _LONGEST_TITLE)
     return f'"{title}" of {later.agent} builds on this and stays; `+` takes it along: {paths}'
 
 

@@ -185,7 +185,7 @@ static bool put_view(Text *head)
 static bool put_head(Text *head, const char *program)
 {
     static const char *const looked_at[] = {"", "/version.py", "/hooks", "/agents",
-                                            "/store", "/engine"};
+                                            "/capture", "/ledger", "/undo"};
     static const char ending[] = "/takeback/__main__.py";
     const size_t of_ending = sizeof ending - 1, of_name = strlen("/__main__.py");
     size_t length = strlen(program);

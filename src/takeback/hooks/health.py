@@ -7,16 +7,9 @@ import os
 
 from takeback import agents
 from takeback.errors import TakebackError
-from takeback.hooks import troubles
-from takeback.hooks.installing import (
-    canary,
-    command,
-    receipts,
-    settingsfile,
-    settingstext,
-)
-from takeback.hooks.installing.steps import PROJECT, settings_path
-from takeback.model.findings import WARNING, Finding, Part
+from takeback.hooks import command, hook, install, settings_file, settings_text, trial
+from takeback.hooks.install import PROJECT, settings_path
+from takeback.model.results import WARNING, Finding, Part
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,7 +17,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from takeback.agents.agent import Agent, Version
-    from takeback.model.jsontext import Json
+    from takeback.model.json_text import Json
     from takeback.project import Project
 
     Place = tuple[Agent, str, bytes]
@@ -71,7 +64,7 @@ def places(
         for name, folder in folders.items()
         if folder
     }
-    for receipt in receipts.read(home).values():
+    for receipt in install.read(home).values():
         if receipt.agent in known:
             found.setdefault(os.fsencode(receipt.file), (known[receipt.agent], receipt.scope))
     for agent in known.values() if project is not None else ():
@@ -144,7 +137,7 @@ def examine(
     """All of it."""
     hooked = look(places(home, folders, project), folders, surroundings)
     times = heard(project) if project is not None else {}
-    return part(hooked, times, troubles.read(home), now)
+    return part(hooked, times, hook.read(home), now)
 
 
 # -- one settings file -------------------------------------------------------------------------
@@ -154,8 +147,8 @@ def _read(agent: "Agent", scope: str, path: bytes) -> "Hooked | None":
     """The hooks in a file; None if there are none."""
     hooked = Hooked(agent, scope, os.fsdecode(path))
     try:
-        text = settingsfile.read(path).text
-        ours = settingstext.ours(text)
+        text = settings_file.read(path).text
+        ours = settings_text.ours(text)
     except TakebackError as problem:
         hooked.problem = str(problem)
         return hooked
@@ -193,7 +186,7 @@ def _unknown(hooked: Hooked, wanted: "Sequence[str]", version: "Version | None")
 
 def _tried(hooked: Hooked, surroundings: "Mapping[str, str]") -> str:
     try:
-        canary.try_hooks(hooked.agent, hooked.commands, surroundings)
+        trial.try_hooks(hooked.agent, hooked.commands, surroundings)
     except TakebackError as problem:
         return str(problem)
     return ""

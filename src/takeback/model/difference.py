@@ -1,8 +1,8 @@
 """One difference between two states of a tree."""
 
-from takeback.model.terms import CREATE, DELETE, LINK, MKDIR, MODE, OMIT, RENAME, RMDIR, WRITE
 from takeback.model.tree import FOLDER, REGULAR
 from takeback.model.tree import LINK as LINK_KIND
+from takeback.model.words import CREATE, DELETE, LINK, MKDIR, MODE, OMIT, RENAME, RMDIR, WRITE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

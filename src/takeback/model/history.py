@@ -2,7 +2,7 @@
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from takeback.model.values import Checkpoint, LeftOut, OutsideFile
+    from takeback.model.results import Checkpoint, LeftOut, OutsideFile
 
 
 class Author:

@@ -1,4 +1,7 @@
-"""Ids: letters k to z, so that none is ever mistaken for a git hash."""
+"""Ids: letters k to z, so that none is ever mistaken for a git hash.
+
+The name of our folder in a work tree while a restore runs. Scans pass it over.
+"""
 
 ALPHABET = "zyxwvutsrqponmlk"
 LENGTH = 12
@@ -14,3 +17,17 @@ def from_entropy(entropy: bytes) -> str:
 def is_prefix(text: str) -> bool:
     """Whether `text` could be an id or the beginning of one."""
     return 0 < len(text) <= LENGTH and all(letter in ALPHABET for letter in text)
+
+
+PREFIX = b".takeback-stage-"
+
+
+def name_of(id: str) -> bytes:
+    """The name of the folder of one restore."""
+    return PREFIX + id.encode()
+
+
+def is_stage(name: bytes) -> bool:
+    """Whether a name in the root is that of a folder of ours."""
+    id = name[len(PREFIX) :].decode("ascii", "replace")
+    return name.startswith(PREFIX) and len(id) == LENGTH and is_prefix(id)

@@ -1,6 +1,6 @@
 """A plan: what a restore would do, as a value one can look at first; and the report of one."""
 
-from takeback.model.terms import ROLLBACK
+from takeback.model.words import ROLLBACK
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

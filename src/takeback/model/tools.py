@@ -10,7 +10,7 @@ What a call was given comes from outside. Nothing here raises, whatever it holds
 works longer than the size of the input explains.
 """
 
-from takeback.model.terms import AGENT, EDIT, OTHER, READ, SHELL
+from takeback.model.words import AGENT, EDIT, OTHER, READ, SHELL
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

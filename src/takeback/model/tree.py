@@ -11,6 +11,8 @@ the git object id. Where an object lies is no part of it: the same tree is the s
     beside   = count x ( mtime_ns i64, object id 20 )
 
 Entries are in the order of their raw names. Everything is little-endian.
+
+An entry whose content no checkpoint holds yet: what came of a merge.
 """
 
 from hashlib import sha256
@@ -123,7 +125,7 @@ def nameless(entries: "Iterable[Entry]") -> "Entry | None":
 
     Nobody knows any more which; so whatever is not listed may have been there.
     """
-    from takeback.model.reasons import FORGOTTEN
+    from takeback.model.words import FORGOTTEN
 
     for entry in entries:
         if entry.reason == FORGOTTEN and entry.name.startswith(NAMELESS):
@@ -197,3 +199,18 @@ def _decode(data: bytes) -> Manifest:
 def is_safe_name(name: bytes) -> bool:
     """Whether `name` can be one component of a path and nothing else."""
     return bool(name) and name not in (b".", b"..") and b"/" not in name and 0 not in name
+
+
+class Made(Entry):
+    """A file as it shall be; its `content` is stored before anything is touched."""
+
+    __slots__ = ("content",)
+
+    def __init__(self, content: bytes, mode: int) -> None:
+        strong = sha256(content).digest()
+        super().__init__(b"", mode, 0, len(content), strong, 0, NO_OBJECT)
+        self.content = content
+
+    def stored(self, oid: bytes) -> Entry:
+        """The same, once its content is in a pack."""
+        return Entry(b"", self.mode, 0, self.size, self.strong, 0, oid)

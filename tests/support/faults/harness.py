@@ -18,10 +18,10 @@ from faults.judge import Before, Court, judge
 from faults.report import FULL
 from faults.scenarios import Scenario
 from takeback.capturing import Capturing
+from takeback.disk import operations
+from takeback.disk.lock import Held
 from takeback.errors import TakebackError
 from takeback.project import Project
-from takeback.store import fsops
-from takeback.store.lock import Held
 
 _SETTLED = 30_000_000
 _IMPATIENT = 3.0
@@ -116,7 +116,7 @@ class Theatre:
         recorder = injection.Recorder()
 
         def play(tell: Tell) -> None:
-            fsops.hook = recorder
+            operations.hook = recorder
             with open_project(self.tree, self.home) as project:
                 for _ in self.act(project, "counted"):
                     pass
@@ -171,15 +171,15 @@ class Theatre:
     def _attempt(self, tell: Tell, fault: Fault, gate: "Gate | None" = None) -> None:
         """Make a checkpoint with a fault in it; half of the errors are followed by a retry."""
         moment = gate.pass_through if gate else _no_moment
-        fsops.sync = fault.sync
-        strike = fsops.hook = Strike(fault.kind, fault.step, tell, moment)
+        operations.sync = fault.sync
+        strike = operations.hook = Strike(fault.kind, fault.step, tell, moment)
         impatient()
         project = _try_checkpoint(tell, self, None)
         if fault.kind == "full":
             _try_checkpoint(tell, self, project)
             _try_verify(tell, project)
         tell({"steps": strike.steps})
-        fsops.hook = None
+        operations.hook = None
         if (fault.step + fault.sync) % 2:
             _try_checkpoint(tell, self, project, after=True)
 
@@ -206,7 +206,7 @@ class Theatre:
                 tell({"waiting": True})
 
         gate.leave()
-        fsops.hook = hook
+        operations.hook = hook
         _try_checkpoint(tell, self, None)
 
     # -- the stage -------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from faults.scenarios import write
 from oracle import Picture
 from takeback.model.plan import Report
-from takeback.model.terms import REDO, ROLLBACK, UNDO
+from takeback.model.words import REDO, ROLLBACK, UNDO
 from takeback.project import Project
 
 Make = Callable[[Path], None]

@@ -19,9 +19,9 @@ from faults.restores import RESTORES, Make, Restore, Verb
 from faults.rewound import REQUEST, Plain, RestoreCourt, places
 from faults.scenarios import SMALL
 from oracle import Picture
+from takeback.disk import operations
 from takeback.errors import TakebackError
 from takeback.project import Project
-from takeback.store import fsops
 
 # What the product imports only when it is needed, each child would import again.
 for _module in pkgutil.walk_packages(takeback.__path__, "takeback."):
@@ -146,7 +146,7 @@ class Rewinding(Theatre):
         return self.judged(attempts, "kill")
 
     def _recover(self, tell: Tell, kind: str, step: int) -> None:
-        fsops.hook = Strike(kind, step, tell, lambda _step: None)
+        operations.hook = Strike(kind, step, tell, lambda _step: None)
         try:
             open_project(self.tree, self.home).close()
         except (TakebackError, KeyboardInterrupt) as problem:

@@ -13,7 +13,7 @@ import oracle
 from faults.children import Ended, Tell, in_child
 from oracle import Picture
 from takeback.errors import TakebackError
-from takeback.model.staging import PREFIX
+from takeback.model.ids import PREFIX
 from takeback.project import Project
 
 T = TypeVar("T")

@@ -12,13 +12,13 @@ from faults.children import Ended, Tell, in_child
 from faults.harness import Fault, impatient, open_project
 from faults.injection import Strike
 from faults.judge import verified
-from takeback.engine import gc
-from takeback.engine.retention import Rules
+from takeback.disk import operations
 from takeback.errors import TakebackError
-from takeback.model.care import Cleanup
+from takeback.history.retention import Rules
+from takeback.model.results import Cleanup
 from takeback.project import Project
 from takeback.session import Turn
-from takeback.store import fsops
+from takeback.upkeep import gc
 
 TURNS = 12
 KEPT = 4
@@ -110,7 +110,7 @@ class Tidying:
 
             def play(tell: Tell) -> None:
                 with open_project(self.tree, self.home) as project:
-                    fsops.hook = recorder
+                    operations.hook = recorder
                     tidy(project)
                 tell({"steps": [step for step, _ in recorder.steps]})
 
@@ -140,14 +140,14 @@ class Tidying:
 
     def _attempt(self, tell: Tell, fault: Fault) -> None:
         impatient()
-        fsops.sync = fault.sync
+        operations.sync = fault.sync
         with open_project(self.tree, self.home) as project:
-            fsops.hook = Strike(fault.kind, fault.step, tell, lambda _: None)
+            operations.hook = Strike(fault.kind, fault.step, tell, lambda _: None)
             try:
                 tidy(project)
             except (Exception, KeyboardInterrupt) as problem:
                 tell({"refused": f"{type(problem).__name__}: {problem}"})
-            fsops.hook = None
+            operations.hook = None
             if fault.kind not in injection.LASTING and fault.step % 2:
                 # The same process goes on.
                 project.checkpoint()

@@ -1,0 +1,1 @@
+"""A checkpoint, and whose change it is."""

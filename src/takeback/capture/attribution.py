@@ -1,0 +1,417 @@
+"""Whose change is whose. Pure: windows and stamps in, authors out.
+
+    last observation                     now
+          ├──────── the interval ─────────┤
+          │     ┌── a step's window ──┐   │      open at some moment of the interval
+          │   ──┴──── p changed ──────┴── │      p's time lies in the window: the step's
+
+1. The windows in question are those open at any moment since the last observation. Which they
+   are follows from the order of events, never from a clock.
+2. Where the stamps of a path tell when it was changed, a window that had closed by then or had
+   not opened yet is out of the question.
+3. A step that names the path goes first: edit tools own what they name, and nothing else.
+4. Else a window that claims anything: a shell, a tool nobody told us about, a turn that reports
+   no steps. None of them: *you*. Several sessions: *shared*.
+5. Where nobody knows whether the step had begun by then, it is *perhaps* the step's.
+
+Which windows are in question for what changed since the last look at the tree.
+"""
+
+from takeback.disk import processes
+from takeback.model import json_text, words
+from takeback.model.history import Author
+from takeback.model.words import (
+    BY_SHELL,
+    BY_TURN,
+    DELETE,
+    EDIT,
+    MKDIR,
+    MODE,
+    NAMED,
+    OTHER,
+    PERHAPS,
+    RMDIR,
+    SHARED,
+    SHELL,
+    STEP,
+    YOU,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from takeback.capture.deltas import Delta
+    from takeback.ledger.ledger import Ledger
+    from takeback.model.history import Author
+    from takeback.worktree.watch import Glances
+
+    Span = tuple[int | None, int | None]
+
+    Closing = Mapping[str, int]
+
+
+TURN = "turn"
+"""The kind of the window that a turn without steps is."""
+_CLAIMS_ANYTHING = (SHELL, OTHER, TURN)
+_MAY_WRITE = (EDIT, *_CLAIMS_ANYTHING)
+_NOBODY = Author(YOU)
+_TICKS = 20_000_000
+"""How far the stamps of a file system with fine ones lag behind the clock."""
+
+
+class Window:
+    """The time in which a step, or a turn that reports no steps, may change files.
+
+    `names` are the paths that it names. `started` is 0 if it was open before the interval, `ended`
+    None while it is open. It `waits` as long as nobody knows whether it has begun.
+    """
+
+    __slots__ = ("ended", "kind", "names", "opened", "session", "started", "step", "turn", "waits")
+
+    def __init__(
+        self,
+        *,
+        session: str,
+        turn: str,
+        step: str = "",
+        kind: str = TURN,
+        names: "frozenset[bytes]" = frozenset(),
+        opened: int,
+        started: int,
+        ended: "int | None" = None,
+        waits: bool = False,
+    ) -> None:
+        self.session = session
+        self.turn = turn
+        self.step = step
+        self.kind = kind
+        self.names = names
+        self.opened = opened
+        self.started = started
+        self.ended = ended
+        self.waits = waits
+
+    def is_named(self, path: bytes, verb: str) -> bool:
+        """Whether it names the path, or a folder that the path is in.
+
+        Who names a file that is to be in a new folder has named the folder, too.
+        """
+        if not self.names:
+            return False
+        if path in self.names or b"" in self.names:
+            return True
+        if verb == MKDIR and any(name.startswith(path + b"/") for name in self.names):
+            return True
+        end = path.rfind(b"/")
+        while end > 0:
+            if path[:end] in self.names:
+                return True
+            end = path.rfind(b"/", 0, end)
+        return False
+
+
+class Interval:
+    """The time since the last observation, and how far stamps in it can be believed.
+
+    `slack` is how coarse the stamps are; None if they cannot be believed at all.
+    """
+
+    __slots__ = ("now", "since", "slack")
+
+    def __init__(self, since: int, now: int, slack: "int | None") -> None:
+        self.since = since
+        self.now = now
+        self.slack = slack
+
+    def is_after(self, window: Window) -> bool:
+        """Whether a window was over before: at an interrupt mark, or given up long ago.
+
+        The order of events does not tell that. Of a clock that was set back nothing follows.
+        """
+        return window.ended is not None and window.ended < self.since <= self.now
+
+    def span(self, delta: "Delta") -> "Span":
+        """Between which moments something was changed, each None if the stamps do not tell."""
+        if delta.time is None:
+            return None, self._believed(delta.latest)
+        mtime, ctime = delta.time
+        if delta.verb == MODE and mtime == ctime:
+            # A folder, stamped by what was put into it since.
+            return None, self._believed(ctime)
+        moment = self._believed(ctime)
+        # The time of the last write counts, unless it is not about this change: anybody can
+        # set it to anything, and what is moved keeps it. Only the kernel sets the other.
+        is_older = mtime < self.since <= ctime
+        if delta.verb != MODE and not _is_moved(delta) and mtime <= ctime and not is_older:
+            written = self._believed(mtime)
+            moment = written if written is not None else moment
+        return moment, moment
+
+    def _believed(self, stamp: "int | None") -> "int | None":
+        """A stamp, if it can tell when something was changed since the last observation.
+
+        One that is older was carried here, as with a folder that was moved over another.
+        """
+        if stamp is None or self.slack is None:
+            return None
+        return stamp if self.since <= stamp <= self.now + self.slack else None
+
+
+def attribute(
+    deltas: "Sequence[Delta]", windows: "Sequence[Window]", interval: Interval
+) -> "list[Author]":
+    """The author of each delta, in their order."""
+    windows = [window for window in windows if not interval.is_after(window)]
+    if not windows:
+        return [_NOBODY] * len(deltas)
+    spans = _spans(deltas, interval)
+    slack = interval.slack or 0
+    return [_author(delta, windows, spans[delta.path], slack) for delta in deltas]
+
+
+def _spans(deltas: "Sequence[Delta]", interval: Interval) -> "dict[bytes, Span]":
+    """For each path, sorted as the deltas are, between which moments it was changed."""
+    spans = {delta.path: interval.span(delta) for delta in deltas}
+    _let_folders_be_first(deltas, spans, interval.since)
+    _let_contents_be_later(deltas, spans, interval.since)
+    for delta in deltas:
+        if delta.origin is not None and delta.origin in spans:
+            # What was moved went from there when it came here.
+            spans[delta.origin] = spans[delta.path]
+    _let_folders_go_last(deltas, spans)
+    return spans
+
+
+def _let_folders_be_first(
+    deltas: "Sequence[Delta]", spans: "dict[bytes, Span]", since: int
+) -> None:
+    """A folder is stamped by what is put into it: it was made before the first of that."""
+    earliest: dict[bytes, int] = {}
+    for delta in reversed(deltas):
+        moment = spans[delta.path][0]
+        if delta.verb == MKDIR and not _is_moved(delta):
+            known = [m for m in (moment, earliest.get(delta.path)) if m is not None]
+            moment = min(known, default=None)
+            spans[delta.path] = (moment, moment)
+        # What is older than the last look was not put here then, but moved here with its folder.
+        if moment is not None and moment >= since:
+            folder = _above(delta.path)
+            earliest[folder] = min(moment, earliest.get(folder, moment))
+
+
+def _let_contents_be_later(
+    deltas: "Sequence[Delta]", spans: "dict[bytes, Span]", since: int
+) -> None:
+    """What was moved here with its folder keeps its stamps: it came when the folder did."""
+    new = {delta.path for delta in deltas if delta.verb == MKDIR}
+    for delta in deltas:
+        folder = _above(delta.path)
+        if folder in new and delta.time is not None:
+            moment = spans[delta.path][0]
+            if moment is None or moment < since or delta.origin is not None:
+                moment = _latest(moment, spans[folder][0])
+                spans[delta.path] = (moment, moment)
+
+
+def _let_folders_go_last(deltas: "Sequence[Delta]", spans: "dict[bytes, Span]") -> None:
+    """A folder that is gone went after what was in it."""
+    gone = {delta.path for delta in deltas if delta.verb == RMDIR}
+    for delta in reversed(deltas):
+        folder = _above(delta.path)
+        if folder in gone:
+            first, last = spans[folder]
+            spans[folder] = (_latest(first, spans[delta.path][0]), last)
+
+
+def _is_moved(delta: "Delta") -> bool:
+    """Whether it looks as if it had been moved here: a file, or a folder that was not just made.
+
+    A new folder is stamped by what is put into it; only when it is moved (or its permissions are
+    changed) is its entry younger than its contents.
+    """
+    if delta.verb != MKDIR or delta.time is None:
+        return delta.origin is not None
+    return delta.time[1] - delta.time[0] > _TICKS
+
+
+def _above(path: bytes) -> bytes:
+    return path.rpartition(b"/")[0]
+
+
+def _latest(one: "int | None", other: "int | None") -> "int | None":
+    return max((moment for moment in (one, other) if moment is not None), default=None)
+
+
+def _possible(windows: "Sequence[Window]", span: "Span", slack: int) -> "list[Window]":
+    """The windows that were open at some moment between first and last, where these are known."""
+    first, last = span
+    # Stamps lag behind the clock and never run ahead of it, so the end of a window needs slack
+    # only where they are coarse.
+    late = slack if slack > _TICKS else 0
+    return [
+        window
+        for window in windows
+        if (last is None or window.waits or window.started - slack <= last)
+        and (first is None or window.ended is None or first <= window.ended + late)
+    ]
+
+
+def _author(delta: "Delta", windows: "Sequence[Window]", span: "Span", slack: int) -> Author:
+    path, verb = delta.path, delta.verb
+    windows = _possible(windows, span, slack)
+    # Of what is gone there is no stamp, and taking it back brings back a file: nothing is lost.
+    is_dated = span[0] is not None or verb in (DELETE, RMDIR)
+    naming = [w for w in windows if w.kind in _MAY_WRITE and w.is_named(path, verb)]
+    if naming:
+        return _of_sessions(naming, NAMED, is_dated=is_dated)
+    claiming = [w for w in windows if w.kind in _CLAIMS_ANYTHING]
+    return _of_sessions(claiming, BY_SHELL, is_dated=is_dated)
+
+
+def _of_sessions(windows: "list[Window]", how: str, *, is_dated: bool) -> Author:
+    sessions = _distinct(w.session for w in windows)
+    if not sessions:
+        return _NOBODY
+    if len(sessions) > 1:
+        return Author(SHARED, sessions=sessions)
+    sure = [w for w in windows if not w.waits and (is_dated or not w.started)]
+    latest = max(sure or windows, key=lambda window: window.opened)
+    how = PERHAPS if not sure else BY_TURN if latest.kind == TURN else how
+    return Author(STEP, session=latest.session, turn=latest.turn, step=latest.step, how=how)
+
+
+def _distinct(names: "Iterable[str]") -> "tuple[str, ...]":
+    return tuple(sorted(set(names)))
+
+
+_STEPS = (
+    "SELECT s.id, t.id, z.id, s.kind, s.paths, s.opened, s.started, s.ended, z.seen, z.holder,"
+    " s.background, s.status"
+    " FROM steps s JOIN turns t ON t.number = s.turn JOIN sessions z ON z.number = t.session"
+    " WHERE s.closed "
+)
+_TURNS = (
+    "SELECT '', t.id, z.id, 'turn', '[]', t.opened, t.started, t.ended, z.seen, z.holder, 0, ''"
+    " FROM turns t JOIN sessions z ON z.number = t.session"
+    " WHERE t.whole AND t.steps = 0 AND t.closed "
+)
+
+
+class Asked:
+    """What the authors of a look are asked with.
+
+    `closing` are the steps, turns and sessions that end with this look, and when. `now` is read
+    after it: a file that changed meanwhile is younger than its beginning. `slack` is how coarse
+    the stamps of files are, and `is_remote` tells whether another machine makes them.
+    """
+
+    __slots__ = ("closing", "is_remote", "now", "slack")
+
+    def __init__(
+        self, closing: "Closing", now: int, slack: int, is_remote: "Callable[[], bool]"
+    ) -> None:
+        self.closing = closing
+        self.now = now
+        self.slack = slack
+        self.is_remote = is_remote
+
+
+def authors(
+    ledger: "Ledger", deltas: "list[Delta]", asked: Asked, glances: "Glances | None" = None
+) -> "list[Author]":
+    """The authors of what changed since the last look.
+
+    What glances overlooked happened at any time since everything was looked at.
+    """
+    found = _authors_since(last_look(ledger), ledger, deltas, asked)
+    late = [delta for delta in deltas if glances is not None and glances.overlooked(delta.path)]
+    if glances is None or not late:
+        return found
+    by = _authors_since(glances.whole, ledger, late, asked)
+    known = dict(zip((delta.path for delta in late), by, strict=True))
+    return [known.get(delta.path, own) for delta, own in zip(deltas, found, strict=True)]
+
+
+def _authors_since(
+    since: "tuple[int, int]", ledger: "Ledger", deltas: "list[Delta]", asked: Asked
+) -> "list[Author]":
+    cursor, looked = since
+    windows = in_question(ledger, cursor, asked.now, asked.closing)
+    # The stamps of another machine cannot be compared with our clock.
+    believed = None if not windows or asked.is_remote() else asked.slack
+    return attribute(deltas, windows, Interval(looked, asked.now, believed))
+
+
+def last_look(ledger: "Ledger") -> "tuple[int, int]":
+    """The event that last named what the tree was, and when that look began."""
+    query = "SELECT cursor, looked FROM coordinates ORDER BY cursor DESC LIMIT 1"
+    for cursor, looked in ledger.rows(query):
+        return int(cursor), int(looked)
+    return 0, 0
+
+
+def in_question(ledger: "Ledger", since: int, now: int, closing: "Closing") -> "list[Window]":
+    """The windows that were open at any moment after the event `since`."""
+    found = []
+    for query in (_STEPS, _TURNS):
+        found += ledger.rows(query + "IS NULL")
+        found += ledger.rows(query + "> ?", (since,))
+    outer = _with_sessions_inside(ledger) if len(found) else frozenset()
+    # What was refused never ran.
+    found = [row for row in found if row[1] not in outer and row[-1] != words.REFUSED]
+    return [_window(row, since, now, closing) for row in found]
+
+
+def _with_sessions_inside(ledger: "Ledger") -> "frozenset[str]":
+    """The running turns inside of which another session works and tells its own steps.
+
+    `takeback run -- AGENT` is a turn around an agent that may have hooks: what the agent tells
+    of itself is better than what can be told from outside. Once it has ended, what the command
+    still does is the outer turn's again.
+    """
+    query = (
+        "SELECT t.id FROM turns t JOIN sessions z ON z.inside = t.number"
+        " WHERE t.closed IS NULL AND z.turns > 0 AND z.ended IS NULL"
+    )
+    return frozenset(str(id) for (id,) in ledger.rows(query))
+
+
+def _window(
+    row: "tuple[str | int | None, ...]", since: int, now: int, closing: "Closing"
+) -> Window:
+    step, turn, session, kind, paths, opened, started, ended, seen, holder, background, status = row
+    # Nobody told the end of what was killed, so what is found now may have been done after it.
+    is_killed = ended is None and bool(holder) and processes.is_alive(str(holder)) is False
+    if ended is None:
+        # What runs in the background outlives its turn.
+        enders = (step, session) if background else (step, turn, session)
+        ends = (closing.get(str(name)) for name in enders)
+        ended = next((end for end in ends if end is not None), None)
+    if ended is None:
+        ended = _given_up(int(str(seen)), str(holder), now)
+    return Window(
+        session=str(session),
+        turn=str(turn),
+        step=str(step),
+        kind=str(kind),
+        names=_names(str(paths)),
+        opened=int(str(opened)),
+        # Order says that it was open all the time; its clock may have been another one.
+        started=int(str(started)) if int(str(opened)) > since else 0,
+        ended=ended if isinstance(ended, int) else None,
+        waits=status == words.WAITING or is_killed,
+    )
+
+
+def _given_up(seen: int, holder: str, now: int) -> "int | None":
+    """When a window closed that nobody closed; None as long as it may be open."""
+    limit = seen + words.LONGEST_SILENCE
+    return None if now <= limit or processes.is_alive(holder) else limit
+
+
+def _names(paths: str) -> "frozenset[bytes]":
+    if paths == "[]":
+        return frozenset()
+    said = json_text.loads(paths)
+    return frozenset(str(path).encode("utf-8", "surrogateescape") for path in said)

@@ -1,0 +1,334 @@
+"""What lies around a project's tree: settings, mounts, other projects, the user's git.
+
+What is left out: the limits, their defaults, and the rules that apply them.
+
+Limits bind discovery. What was captured once stays captured, and what git tracks is never
+left out. `docs/limits.md` gives the reason for each default.
+"""
+
+import os
+
+from takeback.capture.checkpoint import Place, Request
+from takeback.disk import mounts
+from takeback.disk.settings import settings_in
+from takeback.errors import CaptureError, UsageError
+from takeback.model import ids, words
+from takeback.worktree import stat_cache
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from takeback.capture.checkpoint import Attribute
+    from takeback.disk.home import Home, Root
+    from takeback.model.json_text import Json
+    from takeback.ports import Progress, Rules
+    from takeback.undo.apply import Finish
+    from takeback.worktree.ignore import IgnoreRules
+    from takeback.worktree.watch import Glances
+
+
+ENTRIES = 200
+BYTES = 10 * 1024 * 1024
+FILE = 16 * 1024 * 1024
+REBUILDABLE = frozenset(
+    (
+        b".cache", b".eggs", b".gradle", b".mypy_cache", b".next", b".nox", b".nuxt",
+        b".parcel-cache", b".pytest_cache", b".ruff_cache", b".svelte-kit", b".terraform",
+        b".tox", b".turbo", b".venv", b".yarn", b"DerivedData", b"Pods", b"__pycache__",
+        b"bower_components", b"build", b"dist", b"node_modules", b"obj", b"target", b"venv",
+    )
+)  # fmt: skip
+
+
+class Limits:
+    """The limits of one project; `Limits()` has the defaults."""
+
+    __slots__ = ("bytes", "entries", "file", "rebuildable")
+
+    def __init__(
+        self,
+        entries: int = ENTRIES,
+        bytes: int = BYTES,
+        file: int = FILE,
+        rebuildable: "frozenset[bytes]" = REBUILDABLE,
+    ) -> None:
+        self.entries = entries
+        self.bytes = bytes
+        self.file = file
+        self.rebuildable = rebuildable
+
+    def fingerprint(self) -> bytes:
+        """Changes when any limit does, so that a stat cache made under others is not used."""
+        names = b"/".join(sorted(self.rebuildable))
+        return b"%d %d %d %s" % (self.entries, self.bytes, self.file, names)
+
+
+class LimitRules:
+    """The limits applied to one tree. Git's index and ignore files are read when first needed."""
+
+    def __init__(
+        self,
+        limits: Limits,
+        *,
+        was_captured: "Callable[[bytes], bool]",
+        tracked: "Callable[[], frozenset[bytes]]",
+        ignored: "Callable[[], IgnoreRules]",
+    ) -> None:
+        self.entry_limit = limits.entries
+        self.byte_limit = limits.bytes
+        self.file_limit = limits.file
+        self._names = limits.rebuildable
+        self._was_captured = was_captured
+        self._read_tracked = tracked
+        self._tracked: frozenset[bytes] | None = None
+        self._tracked_folders: set[bytes] = set()
+        self._make_ignored = ignored
+        self._ignored: IgnoreRules | None = None
+
+    def is_rebuildable(self, name: bytes) -> bool:
+        """Whether a folder of this name can be made again."""
+        return name in self._names
+
+    def keeps(self, path: bytes) -> bool:
+        """Whether something is captured in any case: it was before, or somebody wants it."""
+        return self._was_captured(path)
+
+    def leaves_out_folder(self, path: bytes) -> int:
+        """The reason to leave out a folder that is over a limit, or 0."""
+        if self._was_captured(path):
+            return 0
+        if path.rsplit(b"/", 1)[-1] in self._names:
+            reason = words.REBUILDABLE
+        elif self._is_ignored(path):
+            reason = words.IGNORED
+        else:
+            return 0
+        return 0 if self._holds_tracked(path) else reason
+
+    def leaves_out_file(self, path: bytes) -> int:
+        """The reason to leave out a file that is over the limit, or 0."""
+        if self._was_captured(path) or path in self._tracked_files():
+            return 0
+        return words.TOO_LARGE
+
+    def _is_ignored(self, path: bytes) -> bool:
+        if self._ignored is None:
+            self._ignored = self._make_ignored()
+        return self._ignored.ignores_folder(path)
+
+    def _tracked_files(self) -> "frozenset[bytes]":
+        if self._tracked is None:
+            self._tracked = self._read_tracked()
+            for path in self._tracked:
+                folder = os.path.dirname(path)
+                while folder and folder not in self._tracked_folders:
+                    self._tracked_folders.add(folder)
+                    folder = os.path.dirname(folder)
+        return self._tracked
+
+    def _holds_tracked(self, path: bytes) -> bool:
+        self._tracked_files()
+        return path in self._tracked_folders
+
+
+def from_settings(*layers: "Mapping[str, object]") -> Limits:
+    """Limits from the tables `limits` of config files, later ones first."""
+    limits = Limits()
+    for layer in reversed(layers):
+        for key, value in layer.items():
+            if key == "rebuildable":
+                limits.rebuildable = frozenset(_names(value))
+            elif key in ("entries", "bytes", "file"):
+                setattr(limits, key, _positive(key, value))
+            # What is no limit does nothing, and `takeback config` says so: a slip of a finger
+            # must not end the protection.
+    return limits
+
+
+def _positive(key: str, value: object) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+        raise UsageError(f"the limit `{key}` must be a whole number, not {value!r}")
+    return value
+
+
+def _names(value: object) -> "list[bytes]":
+    if not isinstance(value, list) or not all(isinstance(name, str) for name in value):
+        raise UsageError(f"the limit `rebuildable` must be a list of names, not {value!r}")
+    return [os.fsencode(name) for name in value]
+
+
+_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+class Surroundings:
+    """What a look at the tree of one project has to know besides the tree."""
+
+    def __init__(self, root: "Root", home: "Home") -> None:
+        self._root = root
+        self._home = home
+        self._limits: Limits | None = None
+        self._changed: int | None = None
+        """When something came into the folder or left it, as of the last look."""
+
+    def request(
+        self,
+        at: int,
+        *,
+        label: str = "",
+        attribute: "Attribute | None" = None,
+        place: "Place | None" = None,
+        silent: bool = False,
+        request: "str | None" = None,
+        rehash: bool = False,
+        progress: "Progress | None" = None,
+        wanted: "frozenset[bytes]" = frozenset(),
+        again: "frozenset[bytes]" = frozenset(),
+        modes: "Mapping[bytes, int] | None" = None,
+        finish: "Finish | None" = None,
+        glances: "Glances | None" = None,
+    ) -> Request:
+        """Everything for one look at the tree; the root is open and is the caller's to close."""
+        root = self.open_root()
+        try:
+            return Request(
+                root=root,
+                device=os.fstat(root).st_dev,
+                rules=self._rules,
+                mounts=mounts.below(self._root.path),
+                strangers=self._strangers(),
+                at=at,
+                id=ids.from_entropy(os.urandom(8)),
+                label=label,
+                attribute=attribute,
+                place=place or Place(),
+                silent=silent,
+                request=request,
+                rehash=rehash,
+                progress=progress,
+                wanted=wanted,
+                again=again,
+                modes=modes,
+                finish=finish,
+                glances=glances,
+            )
+        except BaseException:
+            os.close(root)
+            raise
+
+    def open_root(self) -> int:
+        """The project's folder, open; it is the caller's to close."""
+        fd = os.open(self._root.path, _DIRECTORY)
+        if not self._is_ours(os.fstat(fd)):
+            os.close(fd)
+            where = os.fsdecode(self._root.path)
+            raise CaptureError(
+                f"`{where}` is not the folder it was when the project was opened",
+                hint="open it again, which finds out whether it was moved or replaced",
+            )
+        return fd
+
+    def _is_ours(self, found: os.stat_result) -> bool:
+        if not self._root.is_folder(found):
+            return False
+        if self._changed != found.st_ctime_ns:
+            from takeback import location
+
+            if location.is_remade(self._home, self._root, found):
+                return False
+            self._changed = found.st_ctime_ns
+        return True
+
+    def _strangers(self) -> "dict[tuple[int, int], int]":
+        """Folders inside this project that are not its own, by device and inode."""
+        inside = self._root.path + b"/"
+        found = {}
+        for root in self._home.roots():
+            # A disk that is mounted again may have another number.
+            stamp = _stamp(root.path)[:2] if root.path.startswith(inside) else ()
+            if len(stamp) == 2 and stamp[1] == root.inode:
+                found[stamp[0], stamp[1]] = words.ANOTHER_PROJECT
+        home = os.stat(self._home.path)
+        found[home.st_dev, home.st_ino] = words.STORE
+        return found
+
+    def mark(self, request: Request) -> bytes:
+        """What a stat cache must have been written for to be believed."""
+        root = (self._root.device, self._root.inode)
+        places = [*(request.mounts or ()), *(b"%d %d" % known for known in request.strangers)]
+        return stat_cache.identity(self._root.id, root, places, self._read_limits().fingerprint())
+
+    def _read_limits(self) -> Limits:
+        """The limits of what is captured: the project's own, else the user's, else ours."""
+        if self._limits is None:
+            self._limits = from_settings(*(settings_in(path, "limits") for path in self._files()))
+        return self._limits
+
+    def largest_file(self) -> int:
+        """How large a file may be that is captured the first time, in bytes."""
+        return self._read_limits().file
+
+    def setting(self, table: str, name: str, default: object) -> object:
+        """One setting: the project's own, else the user's, else the default."""
+        for path in self._files():
+            found = settings_in(path, table)
+            if name in found:
+                return found[name]
+        return default
+
+    def standing(self) -> "tuple[object, ...]":
+        """What opening the project depends on: while this is the same, it need not be done again.
+
+        The folder and the ledger may be replaced; all else that is read once may also change.
+        """
+        ledger = self._home.store_path(self._root.id) + b"/ledger.db"
+        replaced = [_stamp(path)[:2] for path in (self._root.path, ledger)]
+        return (*replaced, *map(_stamp, (self._home.path + b"/registry", *self._files())))
+
+    def _files(self) -> "tuple[bytes, bytes]":
+        own = self._home.store_path(self._root.id)
+        return own + b"/config.toml", self._home.path + b"/config.toml"
+
+    def _rules(self, was_captured: "Callable[[bytes], bool]") -> "Rules":
+        """What decides what is left out."""
+        return LimitRules(
+            self._read_limits(),
+            was_captured=was_captured,
+            tracked=self._tracked_files,
+            ignored=self._ignore_rules,
+        )
+
+    def is_remote(self) -> bool:
+        """Whether another machine stamps the files."""
+        return mounts.network_file_system(self._root.path) is not None
+
+    def git_state(self) -> "Json":
+        """What the user's git looks like: branch, HEAD, checksum of the index; None without one."""
+        from takeback.worktree import user_git
+
+        repository = user_git.find_repository(self._root.path)
+        if repository is None:
+            return None
+        head = repository.head()
+        branch = None if head.branch is None else head.branch.decode("utf-8", "surrogateescape")
+        return [branch, head.commit, repository.index_checksum()]
+
+    def _ignore_rules(self) -> "IgnoreRules":
+        from takeback.worktree.ignore import IgnoreRules
+
+        return IgnoreRules(self._root.path)
+
+    def _tracked_files(self) -> "frozenset[bytes]":
+        from takeback.worktree import user_git
+
+        repository = user_git.find_repository(self._root.path)
+        return repository.tracked_files() if repository is not None else frozenset()
+
+
+def _stamp(path: bytes) -> "tuple[int, ...]":
+    """Which file is at a path, and in which state; nothing if there is none."""
+    try:
+        found = os.lstat(path)
+    except OSError:
+        return ()
+    return (found.st_dev, found.st_ino, found.st_mtime_ns, found.st_size)

@@ -1,0 +1,255 @@
+"""Safe points: one look at the tree under the lock, then the events that say what it was for.
+
+What changed is attributed while the windows are still open, and the caller goes on only when
+both are committed.
+
+What is recorded when turns and steps end: how, when, and what they changed in the end.
+
+Their last changes are in the ledger by then. A step may outlive its turn; then what the turn
+changed is told again with the step's end.
+"""
+
+import time
+
+from takeback.disk import processes
+from takeback.ledger import events
+from takeback.ledger import sessions as rows
+from takeback.ledger.events import NewEvent
+from takeback.model import words
+from takeback.model.words import INTERRUPTED
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+    from typing import Protocol
+
+    from takeback.capture.checkpoint import Place
+    from takeback.capture.outside import Outside
+    from takeback.disk.lock import Held
+    from takeback.ledger.ledger import Ledger
+    from takeback.ledger.sessions import SessionRow, StepRow, TurnRow
+    from takeback.model.json_text import Json
+    from takeback.model.results import Checkpoint
+    from takeback.objects.object_store import ObjectStore
+    from takeback.undo.apply import Finish
+
+    class Host(Protocol):
+        """What recording needs of a project."""
+
+        @property
+        def root(self) -> bytes:
+            """The folder of the project."""
+
+        @property
+        def ledger(self) -> Ledger:
+            """The project's ledger."""
+
+        @property
+        def objects(self) -> ObjectStore:
+            """What the project's packs hold."""
+
+        def held(self) -> Held:
+            """The project's lock."""
+
+        def look(
+            self,
+            place: Place,
+            closing: "Mapping[str, int]",
+            at: int,
+            *,
+            rehash: bool = False,
+            wanted: frozenset[bytes] = frozenset(),
+            again: frozenset[bytes] = frozenset(),
+            modes: "Mapping[bytes, int] | None" = None,
+            finish: Finish | None = None,
+            whole: bool = True,
+        ) -> Checkpoint:
+            """Look at the tree, and make a checkpoint if it changed."""
+
+        def open_root(self) -> int:
+            """The project's folder, open."""
+
+        def git_state(self) -> "Json":
+            """What the user's git looks like."""
+
+        def outside(self) -> Outside:
+            """What looks at files outside the project."""
+
+        def tend_later(self) -> bool:
+            """Put the store in order behind the scenes, if it is time for that."""
+
+
+class Ending:
+    """One end of several things: when it was, and the look at the tree that came with it, if any.
+
+    `at` is when that look began, `now` when its end is recorded.
+    """
+
+    __slots__ = ("at", "ended", "ledger", "now", "objects", "seen")
+
+    def __init__(
+        self,
+        ledger: "Ledger",
+        objects: "ObjectStore",
+        *,
+        ended: int,
+        seen: "Checkpoint | None",
+        at: int,
+        now: int,
+    ) -> None:
+        self.now = now
+        self.ledger = ledger
+        self.objects = objects
+        self.ended = ended
+        self.seen = seen
+        self.at = at
+
+    def of_turns(
+        self, turns: "Iterable[TurnRow]", status: str, git: "Json", request: "str | None" = None
+    ) -> "list[NewEvent]":
+        """The ends of turns."""
+        facts = []
+        for row in turns:
+            said: dict[str, Json] = {"turn": row.id, "status": status, "git": git}
+            said["changes"] = self._changes(row.number)
+            facts.append(self._event(events.TURN_ENDED, said, row.opened, request))
+        return facts
+
+    def of_steps(
+        self,
+        steps: "Iterable[StepRow]",
+        status: str = INTERRUPTED,
+        request: "str | None" = None,
+    ) -> "list[NewEvent]":
+        """The ends of steps: as interrupted, if their own end never came."""
+        facts = []
+        for row in steps:
+            said: dict[str, Json] = {"step": row.id, "status": status}
+            if self.seen is not None and rows.is_over(self.ledger, row.turn):
+                said["changes"] = self._changes(row.turn)
+            facts.append(self._event(events.STEP_ENDED, said, row.opened, request))
+        return facts
+
+    def _changes(self, turn: int) -> "Json":
+        from takeback.capture import changes  # most steps end while their turn goes on
+
+        return changes.of_turn(self.ledger, self.objects, turn)
+
+    def _event(
+        self, kind: str, said: "dict[str, Json]", opened: int, request: "str | None"
+    ) -> NewEvent:
+        said["ended"] = self.ended
+        parents: tuple[int, ...] = (opened,)
+        if self.seen is not None:
+            said |= {"checkpoint": self.seen.id, "looked": self.at}
+            parents = (opened, self.seen.cursor)
+        return NewEvent(kind, said, self.now, parents=parents, request=request)
+
+
+_FORGOTTEN = 24 * words.LONGEST_SILENCE
+_MOST_BURIED = 5
+"""After how long a session that nobody holds is given up, and how many are at one look."""
+_ANY_WAITING = (
+    "SELECT 1 FROM outside WHERE before IS NOT NULL AND after IS NULL AND reason = '' LIMIT 1"
+)
+"""Whether any step that has not ended yet named a file outside."""
+
+
+class SafePoints:
+    """Looks at the tree of one project, and closes what somebody left open."""
+
+    def __init__(self, host: "Host") -> None:
+        self._host = host
+
+    @property
+    def _ledger(self) -> "Ledger":
+        return self._host.ledger
+
+    def _look(
+        self, place: "Place", closing: "Mapping[str, int]", at: int, *, whole: bool = True
+    ) -> "Checkpoint":
+        """Look at the tree; sessions whose process died without a word are closed with it."""
+        dead = self.dead_sessions(at)
+        ends = {row.id: ended for row, ended in dead}
+        seen = self._host.look(place, {**ends, **closing}, at, whole=whole or bool(dead))
+        self.bury(dead, seen, at)
+        return seen
+
+    def dead_sessions(self, at: int) -> "list[tuple[SessionRow, int]]":
+        """Sessions that nobody will end, each with the time at which it is taken to have ended.
+
+        Their process is gone; or nobody can tell, and nothing was heard of them for a day. Hooks
+        end no session whose agent was killed, and each would cost every later look a little.
+        """
+        gone = rows.silent_sessions(self._ledger, at - _FORGOTTEN, _MOST_BURIED)
+        for row in rows.held_sessions(self._ledger):
+            is_alive = processes.is_alive(row.holder)
+            if is_alive is False or (is_alive is None and row.seen < at - _FORGOTTEN):
+                gone.append(row)
+        return [(row, min(at, row.seen + words.LONGEST_SILENCE)) for row in gone]
+
+    def bury(self, dead: "list[tuple[SessionRow, int]]", seen: "Checkpoint", at: int) -> None:
+        """Close what dead sessions left open, as interrupted."""
+        facts = []
+        for row, ended in dead:
+            facts += self._all_ended(row, ended, seen, at)
+            said: dict[str, Json] = {"session": row.id, "ended": ended}
+            over = NewEvent(events.SESSION_ENDED, said, time.time_ns(), parents=(row.opened,))
+            facts.append(over)
+        if facts:
+            self._conclude(facts, at, sessions=[(row.number, ended) for row, ended in dead])
+
+    def _conclude(
+        self,
+        facts: "Sequence[NewEvent]",
+        at: int,
+        ended: int = 0,
+        *,
+        turns: "Sequence[int]" = (),
+        steps: "Sequence[int]" = (),
+        sessions: "Sequence[tuple[int, int]]" = (),
+    ) -> None:
+        """Record ends, and before them how steps that end left the files outside that they named.
+
+        Turns and steps come with when they `ended`, sessions with a time each.
+        """
+        waiting = []
+        if self._ledger.rows(_ANY_WAITING):
+            from takeback.ledger import outside
+
+            found = outside.waiting(self._ledger, turns=turns, steps=steps)
+            waiting = [(row, ended) for row in found]
+            for number, when in sessions:
+                found = outside.waiting(self._ledger, session=number)
+                waiting += [(row, when) for row in found]
+        if waiting:
+            self._host.outside().end(waiting, at, facts)
+        else:
+            self._ledger.record(*facts)
+
+    def _record(
+        self, kind: str, said: "dict[str, Json]", parents: "tuple[int, ...]", request: "str | None"
+    ) -> None:
+        now = time.time_ns()
+        self._ledger.record(NewEvent(kind, said, now, parents=parents, request=request))
+
+    def _ending(self, ended: int, seen: "Checkpoint | None", at: int) -> "Ending":
+        # Imported only when something ends.
+
+        objects, now = self._host.objects, time.time_ns()
+        return Ending(self._ledger, objects, ended=ended, seen=seen, at=at, now=now)
+
+    def _all_ended(
+        self, session: "SessionRow", ended: int, seen: "Checkpoint", at: int
+    ) -> "list[NewEvent]":
+        """What is recorded of all that a session leaves open when it ends."""
+        ending = self._ending(ended, seen, at)
+        running = rows.running_turns(self._ledger, session.number)
+        late = rows.late_steps(self._ledger, session.number, background=True)
+        turns = ending.of_turns(running, words.INTERRUPTED, self._host.git_state())
+        return turns + ending.of_steps(late)
+
+
+def facts_of(seen: "Checkpoint", at: int) -> "dict[str, Json]":
+    """What an event says of the look that it was recorded with."""
+    return {"checkpoint": seen.id, "looked": at}

@@ -1,0 +1,86 @@
+"""`takeback checkpoint`: make a checkpoint of the tree as it is now."""
+
+from takeback.cli.app import folder
+from takeback.cli.open_project import opened
+from takeback.cli.parser import SHOW_SECRETS, Command, Option
+from takeback.cli.screen import safe_line, timestamp
+from takeback.model.json_text import path_fields
+from takeback.model.safe_text import safe
+from takeback.model.words import count
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from takeback.cli.parser import Arguments
+    from takeback.cli.screen import Screen
+    from takeback.model.json_text import Json
+    from takeback.model.results import Checkpoint
+
+COMMAND = Command(
+    "checkpoint",
+    "make a checkpoint of the project as it is now",
+    text=(
+        "Captures every file, link and folder: tracked, untracked and ignored. If nothing changed\n"
+        "since the newest checkpoint, that one is named again. What is not covered is listed."
+    ),
+    options=(
+        Option(("-m", "--label"), "what to call it", "LABEL"),
+        Option(("--rehash",), "read every file again instead of trusting its time stamps"),
+        SHOW_SECRETS,
+    ),
+    examples=(
+        ("takeback checkpoint", "before you let an agent work"),
+        ('takeback checkpoint -m "tests are green"', "with a label"),
+    ),
+)
+
+
+def run(given: "Arguments", screen: "Screen") -> int:
+    """Make it and show it."""
+    with opened(folder(given), screen) as project:
+        made = project.checkpoint(
+            given.get("label"), rehash=given.has("rehash"), progress=screen.progress
+        )
+    if screen.json:
+        screen.data(as_json(made, screen.words))
+    else:
+        show(made, screen)
+    return 0
+
+
+def as_json(made: "Checkpoint", words: "Callable[[str], str]") -> "dict[str, Json]":
+    """A checkpoint as documented in docs/json.md."""
+    return {
+        "id": made.id,
+        "tree": made.tree,
+        "cursor": made.cursor,
+        "session": made.session,
+        "turn": made.turn,
+        "step": made.step,
+        "created": timestamp(made.created),
+        "label": words(made.label),
+        "entries": made.entries,
+        "changed": made.changed,
+        "new": made.new,
+        "left_out": [{**path_fields(x.path), "reason": x.reason} for x in made.left_out],
+        "unstable": [path_fields(path) for path in made.unstable],
+    }
+
+
+def show(made: "Checkpoint", screen: "Screen") -> None:
+    """A checkpoint in words."""
+    name = screen.style(made.id, "bold")
+    entries = count(made.entries, "entry", "entries")
+    if made.new:
+        label = f'  "{safe_line(screen.words(made.label))}"' if made.label else ""
+        screen.say(f"Checkpoint {name}  {entries}, {made.changed:,} changed{label}")
+    else:
+        screen.say(f"Nothing changed since checkpoint {name}  {entries}")
+    for path in made.unstable:
+        screen.note(f"did not hold still while it was read: {safe(path)}")
+    others = [x for x in made.left_out if x.reason != "version control"]
+    if others:
+        total = count(len(others), "path")
+        screen.note(f"{total} not covered; `takeback` lists what and why")
+    screen.note(f"`takeback rollback {made.id[:6]}` brings everything back to it")

@@ -1,0 +1,172 @@
+"""`takeback config`: every setting with its value and where that comes from; set one."""
+
+import os
+
+from takeback import environment
+from takeback.cli.app import folder
+from takeback.cli.parser import Command, Option
+from takeback.cli.screen import safe_line
+from takeback.errors import UsageError
+from takeback.model.json_text import path_fields
+from takeback.model.results import DEFAULT, ENVIRONMENT, PROJECT, USER, Configured
+from takeback.upkeep.settings import Settings
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from takeback.cli.parser import Arguments
+    from takeback.cli.screen import Screen
+    from takeback.model.json_text import Json
+    from takeback.model.results import Misfit
+
+COMMAND = Command(
+    "config",
+    "every setting: its value, where that comes from, what it does; set one",
+    text=(
+        "Settings are in `config.toml`: the user's in the folder of all stores, and the project's\n"
+        "in its store, which goes before. Never in the work tree: an agent that can edit files\n"
+        "must not be able to switch off its own recording. Setting one keeps comments and order.\n"
+        "What is in a file and is no setting is told, and does nothing."
+    ),
+    operands=("[NAME]", "[VALUE]"),
+    options=(
+        Option(("--user",), "set it for all projects, not only this one"),
+        Option(("--unset",), "take it out of the file, so that the default counts again"),
+    ),
+    examples=(
+        ("takeback config", "all of them"),
+        ("takeback config retention.days", "one of them"),
+        ("takeback config retention.days 90", "keep more, in this project"),
+        ("takeback config secrets.names '*.vault,keys.txt' --user", "everywhere"),
+        ("takeback config retention.days --unset", "as it was made"),
+    ),
+)
+
+_HOME = "the folder of all stores; set by TAKEBACK_HOME"
+_LONGEST = 32
+
+
+def run(given: "Arguments", screen: "Screen") -> int:
+    """Show, set or unset."""
+    settings = Settings.at(folder(given), home=environment.default_home())
+    name, value = (*given.operands, "", "")[:2]
+    if given.has("unset") and (not name or value):
+        raise UsageError("`--unset` needs the name of one setting, and no value")
+    if given.has("user") and not (value or given.has("unset")):
+        raise UsageError("`--user` is for setting something", hint="takeback config NAME VALUE")
+    if value or given.has("unset"):
+        return _change(given, settings, name, value, screen)
+    found = [_home()] if name == "home" else [settings.one(name)] if name else settings.all()
+    if not name:
+        found.insert(0, _home())
+    misfits = [each for each in settings.misfits() if not name or each.name == name]
+    if screen.json:
+        screen.data(_json(found, misfits, settings))
+    elif name:
+        _show_one(found[0], screen)
+        _complain(misfits, screen)
+    else:
+        _show_all(found, screen)
+        _complain(misfits, screen)
+        screen.note("`takeback config NAME VALUE` sets one")
+    return 0
+
+
+def _change(given: "Arguments", settings: Settings, name: str, value: str, screen: "Screen") -> int:
+    if name == "home":
+        raise UsageError("the folder of all stores is no setting", hint="set TAKEBACK_HOME instead")
+    before, user = settings.one(name), given.has("user")
+    origin = USER if user else PROJECT
+    after = settings.set(name, value, user=user) if value else settings.unset(name, user=user)
+    if screen.json:
+        screen.data(_json([after], [], settings))
+        return 0
+    where = safe_line(os.fsdecode(settings.files[origin]))
+    screen.say(f"{name} = {_shown(after)}  ({after.origin})  in {where}")
+    if after.origin == PROJECT and user:
+        screen.note("the project's own setting goes before what you set for all")
+    flag = " --user" if user else ""
+    if before.origin == origin:
+        from takeback.model.safe_text import shell_word
+
+        screen.note(f"`takeback config {name} {shell_word(_typed(before))}{flag}` sets it back")
+    elif value:
+        screen.note(f"`takeback config {name} --unset{flag}` takes it back")
+    return 0
+
+
+def _home() -> Configured:
+    path, usual = environment.default_home(), environment.default_home(usual=True)
+    origin = DEFAULT if path == usual else ENVIRONMENT
+    return Configured("home", os.fsdecode(path), origin, os.fsdecode(usual), _HOME)
+
+
+def _json(
+    found: "list[Configured]", misfits: "list[Misfit]", settings: Settings
+) -> "dict[str, Json]":
+    project = settings.files.get(PROJECT)
+    return {
+        "settings": [
+            {
+                "name": each.name,
+                "value": _plain(each.value),
+                "origin": each.origin,
+                "default": _plain(each.default),
+                "text": each.text,
+            }
+            for each in found
+        ],
+        "problems": [
+            {"name": each.name or None, "origin": each.origin, "problem": each.problem,
+             "hint": each.hint}
+            for each in misfits
+        ],
+        "user_file": path_fields(settings.files[USER]),
+        "project_file": path_fields(project) if project is not None else None,
+    }  # fmt: skip
+
+
+def _plain(value: object) -> "Json":
+    """A value as JSON: what TOML reads is what JSON writes."""
+    if isinstance(value, list):
+        return [_plain(each) for each in value]
+    return value if isinstance(value, bool | int | str) else str(value)
+
+
+def _show_all(found: "list[Configured]", screen: "Screen") -> None:
+    names = max(len(each.name) for each in found)
+    values = min(max(len(_brief(each)) for each in found), _LONGEST)
+    for each in found:
+        value = f"{_brief(each):<{values}}"
+        style = "" if each.origin == DEFAULT else "bold"
+        value = screen.style(value, style) if style else value
+        screen.say(f"{each.name:<{names}}  {value}  {each.origin:<11}  {each.text}")
+
+
+def _show_one(each: Configured, screen: "Screen") -> None:
+    screen.say(f"{each.name} = {_shown(each)}")
+    default = Configured(each.name, each.default, DEFAULT, each.default, each.text)
+    screen.table(
+        (("from", each.origin), ("default", _shown(default)), ("does", each.text)), indent="  "
+    )
+
+
+def _complain(misfits: "list[Misfit]", screen: "Screen") -> None:
+    for each in misfits:
+        where = safe_line(os.fsdecode(each.path))
+        screen.note(f"! {safe_line(each.problem)} ({where}); {safe_line(each.hint)}")
+
+
+def _shown(each: Configured) -> str:
+    import json
+
+    return safe_line(json.dumps(each.value, ensure_ascii=False))
+
+
+def _typed(each: Configured) -> str:
+    """A value as one would give it on the command line."""
+    return each.value if isinstance(each.value, str) else _shown(each)
+
+
+def _brief(each: Configured) -> str:
+    text = _shown(each)
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"

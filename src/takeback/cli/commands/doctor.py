@@ -1,0 +1,133 @@
+"""`takeback doctor`: examine everything, explain it, repair what can be repaired without loss."""
+
+import contextlib
+import os
+import time
+
+from takeback import environment
+from takeback.cli.app import folder
+from takeback.cli.open_project import existing
+from takeback.cli.parser import Command, Option
+from takeback.cli.screen import safe_line
+from takeback.doctor import Doctor
+from takeback.errors import TakebackError
+from takeback.model.results import ERROR, NOTE, WARNING
+from takeback.model.words import count
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from takeback.cli.parser import Arguments
+    from takeback.cli.screen import Screen
+    from takeback.model.json_text import Json
+    from takeback.model.results import Examined, Part
+
+COMMAND = Command(
+    "doctor",
+    "examine the store and all around it, explain, and repair what can be without loss",
+    text=(
+        "Looks at permissions, the registry, settings, disk space, the ledger and its tables, the\n"
+        "packs and their indexes, the git view, the stat cache, leftovers, unfinished restores,\n"
+        "clocks, agents' hooks. Each thing that is wrong is told with what to do. Every byte of\n"
+        "every object is checked by `takeback verify`. The exit code is 4 if something is broken.\n"
+        "\n"
+        "--repair makes again what follows from something else (indexes, the git view, tables,\n"
+        "the registry), closes files that others can reach, removes what was never finished, and\n"
+        "says what it did. Nothing is lost by it. If the events of the log themselves are not as\n"
+        "they were written, nothing is made from them."
+    ),
+    options=(
+        Option(("--repair",), "put right what can be, without any loss"),
+        Option(("--rebuild",), "make all tables again from the events, whatever they say"),
+    ),
+    examples=(
+        ("takeback doctor", "is everything well?"),
+        ("takeback doctor --repair", "make it so, as far as that can be done"),
+    ),
+)
+
+_DAMAGED = 4
+_STYLES = {ERROR: "red", WARNING: "yellow", NOTE: "dim"}
+
+
+def run(given: "Arguments", screen: "Screen") -> int:
+    """Repair and rebuild if asked to, and examine."""
+    if given.has("rebuild"):
+        with existing(folder(given), screen) as project:
+            project.rebuild()
+    examiner = Doctor(folder(given), home=environment.default_home())
+    found = examiner.examine(time.time(), repair=given.has("repair"))
+    found.parts.append(_hooks(given))
+    if screen.json:
+        screen.data(_json(found, rebuilt=given.has("rebuild")))
+    else:
+        _show(found, screen)
+    return 0 if found.ok else _DAMAGED
+
+
+def _hooks(given: "Arguments") -> "Part":
+    """Whether agents call us. What is wrong with the project itself was told before."""
+    from takeback.cli.commands.install import folders
+    from takeback.hooks import health
+    from takeback.project import Project
+
+    home = environment.default_home()
+    try:
+        project = Project.find(folder(given), home=home)
+    except TakebackError:
+        project = None
+    with project or contextlib.nullcontext():
+        return health.examine(
+            home, folders(), time.time(), project=project, surroundings=dict(os.environ)
+        )
+
+
+def _json(found: "Examined", *, rebuilt: bool) -> "dict[str, Json]":
+    return {
+        "ok": found.ok,
+        "rebuilt": rebuilt,
+        "repaired": list(found.repaired),
+        "events": found.events,
+        "problems": list(found.problems),
+        "parts": [{"name": part.name, "ok": not part.findings} for part in found.parts],
+        "findings": [
+            {
+                "part": part.name,
+                "severity": finding.severity,
+                "what": finding.what,
+                "advice": finding.advice or None,
+                "repairable": finding.can_be_repaired,
+            }
+            for part in found.parts
+            for finding in part.findings
+        ],
+    }
+
+
+def _show(found: "Examined", screen: "Screen") -> None:
+    for what in found.repaired:
+        screen.say(f"repaired: {safe_line(what)}")
+    for part in found.parts:
+        _show_part(part, screen)
+    findings = [finding for part in found.parts for finding in part.findings]
+    if not findings:
+        screen.say(f"{screen.style('All is well', 'green', 'bold')}.")
+        screen.note("`takeback verify` hashes every object, too")
+        return
+    broken = sum(finding.severity == ERROR for finding in findings)
+    said = f"{count(len(findings), 'finding')}, {broken} of them broken" if broken else ""
+    screen.say(said or f"{count(len(findings), 'finding')}, nothing is broken.")
+    if any(finding.can_be_repaired for finding in findings):
+        screen.note("`takeback doctor --repair` puts right what can be without loss")
+
+
+def _show_part(part: "Part", screen: "Screen") -> None:
+    name = f"{part.name:<11}"
+    if not part.findings:
+        screen.say(f"{name}  {screen.style('ok', 'green')}  {safe_line(part.said)}".rstrip())
+        return
+    for finding in part.findings:
+        mark = screen.style(finding.severity, _STYLES[finding.severity])
+        screen.say(f"{name}  {mark}  {safe_line(finding.what)}")
+        if finding.advice:
+            screen.say(f"{'':<11}      {safe_line(finding.advice)}")
+        name = " " * 11

@@ -1,0 +1,48 @@
+"""`takeback extract`: write a checkpoint's tree into a folder of its own."""
+
+import os
+
+from takeback.cli.app import folder
+from takeback.cli.open_project import existing
+from takeback.cli.parser import Command
+from takeback.cli.screen import safe_line
+from takeback.model.json_text import path_fields
+from takeback.model.words import count
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from takeback.cli.parser import Arguments
+    from takeback.cli.screen import Screen
+
+COMMAND = Command(
+    "extract",
+    "write a checkpoint's tree into a new or empty folder",
+    text=(
+        "REF is `@` (the newest checkpoint), `@~N` (N turns back), an id or its beginning, `ID-`\n"
+        "(before that), a time (`10m`, `14:05`) or words of a prompt.\n"
+        "DIR must not exist yet or be empty; nothing is ever written over."
+    ),
+    operands=("REF", "DIR"),
+    examples=(
+        ("takeback extract @ /tmp/look", "the newest checkpoint"),
+        ("takeback extract xozqkk ../before", "a certain one"),
+    ),
+)
+
+
+def run(given: "Arguments", screen: "Screen") -> int:
+    """Extract and say what was written."""
+    ref, directory = given.operands
+    with existing(folder(given), screen) as project:
+        target = os.path.abspath(directory)
+        notes: list[str] = []
+        written = project.extract(ref, target, progress=screen.progress, told=notes.append)
+    for text in notes:
+        screen.note(f"note: {safe_line(text)}")
+    if screen.json:
+        screen.data({"target": path_fields(os.fsencode(target)), "ref": ref, "entries": written})
+    else:
+        entries = count(written, "entry", "entries")
+        screen.say(f"Wrote {entries} of {ref} to {safe_line(target)}")
+        screen.note(f"`rm -r {safe_line(target)}` takes it away again")
+    return 0

@@ -1,0 +1,271 @@
+"""`takeback forget`: take something out of the history for good."""
+
+import os
+import sys
+
+from takeback.cli.app import folder
+from takeback.cli.open_project import existing, inside
+from takeback.cli.parser import Command, Option
+from takeback.cli.screen import safe_line, size
+from takeback.errors import DecisionNeededError, UsageError
+from takeback.model.forgotten import CONTENT, OUT_OF_REACH, PATH, TURN
+from takeback.model.json_text import path_fields
+from takeback.model.words import count
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import TypedDict
+
+    from takeback.cli.parser import Arguments
+    from takeback.cli.screen import Screen
+    from takeback.model.forgotten import Forgotten, Touched
+    from takeback.model.json_text import Json
+    from takeback.project import Project
+
+    class Meant(TypedDict, total=False):
+        """What is to be forgotten."""
+
+        paths: list[bytes]
+        turn: str
+        content: bytes
+        text: str
+        names: bool
+        inside: bytes
+
+
+COMMAND = Command(
+    "forget",
+    "take something out of the history for good; this cannot be taken back",
+    text=(
+        "A PATH (a folder with all below it) goes from every checkpoint; that it was there, and\n"
+        "which turn touched it, stays known, unless --names is given. --content takes exactly\n"
+        "these bytes, under whatever name. --text asks for a text, or reads it from stdin, never\n"
+        "from the command line, which other users of the machine can see: every file that holds\n"
+        "it is forgotten whole, and it goes from prompts, labels, steps and names. Of a TURN the\n"
+        "words go, with the states that only it has; it can be taken back no more.\n"
+        "\n"
+        "Packs are rewritten, the ledger too, and in the end everything is searched, unpacked and\n"
+        "byte by byte; only then is it done. The files in the work tree stay as they are: what is\n"
+        "still there, the next checkpoint captures again. A restore never removes or overwrites\n"
+        "anything because it was forgotten. It shows first what would go, and asks.\n"
+        "\n"
+        "Out of reach are backups, copies made with `extract`, snapshots of the file system, git\n"
+        "remotes that were pushed to, and what the disk itself still holds of removed files."
+    ),
+    operands=("[PATH…|TURN]", "[-- PATH…]"),
+    options=(
+        Option(("--names",), "with PATH: forget also what it was called"),
+        Option(("--content",), "every file that holds just these bytes; `-` for stdin", "FILE"),
+        Option(("--text",), "every file and every word that holds a text, which is asked for"),
+        Option(("--turn",), "a turn, if a word could also be a path", "TURN"),
+        Option(("-n", "--dry-run"), "show what would be forgotten, and do nothing"),
+        Option(("-y", "--yes"), "do not ask"),
+        Option(("--continue",), "go on with one that was interrupted"),
+    ),
+    examples=(
+        ("takeback forget .env", "what it held goes from all checkpoints"),
+        ("takeback forget --names customers/", "a folder, with all names in it"),
+        ("takeback forget --text", "a token that went everywhere; you are asked for it"),
+        ("takeback forget --content key.pem", "this file, whatever it was called"),
+        ("takeback forget mvkr", "what was asked for in a turn"),
+        ("takeback forget .env --dry-run", "only show what would go"),
+    ),
+)
+
+_MOST_SHOWN = 10
+_ONLY_FILES = (
+    "prompts and commands stay as they were: `takeback forget --text` takes a text from them"
+)
+
+
+def run(given: "Arguments", screen: "Screen") -> int:
+    """Show, ask, forget, and say what is out of reach."""
+    with existing(folder(given), screen) as project:
+        if given.has("continue"):
+            return _continue(project, screen)
+        meant = _meant(given, project)
+        would = project.forget(**meant, dry_run=True, progress=screen.progress)
+        assert would.touched is not None, "a preview always knows"
+        if given.has("dry-run"):
+            return _show(would, screen, is_trial=True)
+        if not given.has("yes"):
+            refused = _ask(would, screen)
+            if refused:
+                return refused
+        done = project.forget(**meant, progress=screen.progress)
+        return _show(done, screen, left=_still_there(project, done))
+
+
+def _continue(project: "Project", screen: "Screen") -> int:
+    is_one = project.continue_forgetting(progress=screen.progress)
+    if screen.json:
+        screen.data({"continued": is_one, "done": True})
+    elif is_one:
+        screen.say("Forgotten; everything was searched, and nothing is left of it")
+        screen.note(OUT_OF_REACH)
+    else:
+        screen.say("Nothing is being forgotten")
+    return 0
+
+
+# -- what is meant -----------------------------------------------------------------------------
+
+
+def _meant(given: "Arguments", project: "Project") -> "Meant":
+    here = inside(project, folder(given))
+    ways = [name for name in ("content", "text", "turn") if given.has(name)]
+    words = [os.fsencode(word) for word in (*given.operands, *given.rest)]
+    if len(ways) + bool(words) != 1:
+        raise UsageError(
+            "`forget` needs one of PATH, TURN, --content FILE and --text",
+            hint="see `takeback forget --help`",
+        )
+    if given.has("names") and not words:
+        raise UsageError("`--names` is for paths", hint="`--text` takes names with it")
+    if given.has("content"):
+        return {"content": _content(given.get("content"), folder(given))}
+    if given.has("text"):
+        return {"text": _text()}
+    if given.has("turn"):
+        return {"turn": given.get("turn")}
+    named = map(os.fsencode, given.operands)
+    unknown = [word for word in named if not project.is_path(word, here)]
+    if not unknown:
+        return {"paths": words, "names": given.has("names"), "inside": here}
+    if len(words) > 1 or given.has("names"):
+        raise UsageError(
+            f"`{os.fsdecode(unknown[0])}` is no path that is known here",
+            hint="`takeback forget -- PATH…` takes it for one; turns are forgotten one by one",
+        )
+    return {"turn": os.fsdecode(unknown[0])}
+
+
+def _content(name: str, here: bytes) -> bytes:
+    if name == "-":
+        return sys.stdin.buffer.read()
+    try:
+        with open(os.path.join(here, os.fsencode(name)), "rb") as file:
+            return file.read()
+    except OSError as problem:
+        raise UsageError(
+            f"`{name}` cannot be read: {problem.strerror}", hint="`--content -` reads stdin"
+        ) from None
+
+
+def _text() -> str:
+    """The text, from stdin or from somebody who types it without seeing it."""
+    if sys.stdin.isatty():
+        import getpass
+
+        typed = getpass.getpass("Text to forget (it is not shown): ")
+    else:
+        typed = os.fsdecode(sys.stdin.buffer.read())
+    if not typed.strip("\r\n"):
+        raise UsageError("there is no text", hint="printf %s TEXT | takeback forget --text --yes")
+    return typed.strip("\r\n")
+
+
+# -- what is said ------------------------------------------------------------------------------
+
+
+def _ask(would: "Forgotten", screen: "Screen") -> int:
+    """0 if somebody agreed, else the exit code."""
+    if screen.can_ask:
+        _say(would, screen, "Would forget")
+        if screen.ask("Forget this for good? It cannot be taken back."):
+            return 0
+        screen.note("nothing was forgotten")
+        return DecisionNeededError.exit_code
+    problem = DecisionNeededError(
+        "nothing was forgotten: this cannot be taken back, and nobody is there to ask",
+        hint="the same with --yes does it; --dry-run shows what would go",
+    )
+    if not screen.json:
+        _say(would, screen, "Would forget")
+    screen.error(problem, {"would": _facts(would, done=False)})
+    return problem.exit_code
+
+
+def _show(
+    found: "Forgotten",
+    screen: "Screen",
+    *,
+    is_trial: bool = False,
+    left: "list[bytes] | None" = None,
+) -> int:
+    if screen.json:
+        screen.data(_facts(found, done=not is_trial))
+        return 0
+    _say(found, screen, "Would forget" if is_trial else "Forgot")
+    if is_trial:
+        screen.note("nothing was forgotten yet; once it is, it cannot be taken back")
+        return 0
+    rest = "nothing else" if found.touched and found.touched.elsewhere else "nothing"
+    screen.say(f"Searched {size(found.scanned)}, unpacked and byte by byte: {rest} is left of it")
+    for path in (left or [])[:_MOST_SHOWN]:
+        shown = safe_line(os.fsdecode(path))
+        screen.note(f"{shown} is still in the work tree: the next checkpoint captures it again")
+    if found.kind == PATH:
+        screen.note(_ONLY_FILES)
+    screen.note(OUT_OF_REACH)
+    return 0
+
+
+def _say(found: "Forgotten", screen: "Screen", verb: str) -> None:
+    touched = found.touched
+    assert touched is not None, "only what somebody else began is not known"
+    screen.say(f"{verb} {_in_words(found.kind, touched)}")
+    for path in touched.paths[:_MOST_SHOWN]:
+        screen.say(f"  {safe_line(os.fsdecode(path))}")
+    if len(touched.paths) > _MOST_SHOWN:
+        screen.say(f"  and {count(len(touched.paths) - _MOST_SHOWN, 'more', 'more')}")
+    for path, other in touched.elsewhere[:_MOST_SHOWN]:
+        names = safe_line(os.fsdecode(path)), safe_line(os.fsdecode(other))
+        screen.say(f"! what {names[0]} held stays, because {names[1]} holds it, too")
+    if touched.elsewhere:
+        screen.say("  `takeback forget --content FILE` takes a content under all its names")
+
+
+def _in_words(kind: str, touched: "Touched") -> str:
+    what = {
+        PATH: count(len(touched.paths), "path"),
+        CONTENT: "this content",
+        TURN: "the words of this turn",
+    }.get(kind, "this text")
+    where = [
+        (touched.versions, f"{count(touched.versions, 'version')} of {size(touched.bytes)}"),
+        (touched.checkpoints, f"in {count(touched.checkpoints, 'checkpoint')}"),
+        (touched.gone, f"{count(touched.gone, 'checkpoint')} as a whole"),
+        (touched.events, f"in {count(touched.events, 'entry', 'entries')} of the log"),
+        (touched.turns, f"touches {count(touched.turns, 'turn')}"),
+    ]
+    return ", ".join([what, *(said for number, said in where if number)])
+
+
+def _facts(found: "Forgotten", *, done: bool) -> "dict[str, Json]":
+    touched = found.touched
+    assert touched is not None, "only what somebody else began is not known"
+    return {
+        "done": done,
+        "forgotten": found.id if done else None,
+        "what": found.kind,
+        "paths": [path_fields(path) for path in touched.paths],
+        "versions": touched.versions,
+        "bytes": touched.bytes,
+        "checkpoints": touched.checkpoints,
+        "checkpoints_gone": touched.gone,
+        "events": touched.events,
+        "turns": touched.turns,
+        "elsewhere": [
+            {"forgotten": path_fields(path), "stays": path_fields(other)}
+            for path, other in touched.elsewhere
+        ],
+        "searched": found.scanned,
+        "out_of_reach": OUT_OF_REACH,
+    }
+
+
+def _still_there(project: "Project", done: "Forgotten") -> "list[bytes]":
+    """The paths that were forgotten and are still in the work tree."""
+    paths = done.touched.paths if done.touched is not None else []
+    return [path for path in paths if os.path.lexists(os.path.join(project.root, path))]

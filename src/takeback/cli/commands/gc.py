@@ -1,0 +1,123 @@
+"""`takeback gc`: let old files go, and put the store in order."""
+
+import time
+
+from takeback.cli.app import folder
+from takeback.cli.open_project import existing
+from takeback.cli.parser import Command, Option
+from takeback.cli.screen import ago, size, timestamp
+from takeback.model.words import count
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from takeback.cli.parser import Arguments
+    from takeback.cli.screen import Screen
+    from takeback.model.results import Cleanup
+
+COMMAND = Command(
+    "gc",
+    "let old files go and put the store in order; runs by itself when a session ends",
+    text=(
+        "Files are kept for 30 days, and those of the newest 200 turns in any case; what you keep\n"
+        "with `takeback keep`, and what still runs, stays whatever its age. Older turns stay in\n"
+        "the log, which says that their files are no longer kept. Others may go on working."
+    ),
+    options=(
+        Option(("--dry-run",), "say what would go, and change nothing"),
+        Option(("--max-age",), "let go what is older than this (such as 30d or 2w)", "AGE"),
+        Option(("--to-size",), "let the oldest go until the history fits into this", "SIZE"),
+        Option(("--full",), "write everything anew, as small as it gets; takes longer"),
+    ),
+    examples=(
+        ("takeback gc --dry-run", "what would go"),
+        ("takeback gc", "let it go"),
+        ('takeback gc --to-size "2 GB"', "when the disk is full"),
+    ),
+)
+
+_WHY = {"size": "to make the history smaller", "asked": "as you asked"}
+
+
+def run(given: "Arguments", screen: "Screen") -> int:
+    """Put in order and tell."""
+    with existing(folder(given), screen) as project:
+        done = project.gc(
+            max_age=given.get("max-age") or None,
+            to_size=given.get("to-size") or None,
+            full=given.has("full"),
+            dry_run=given.has("dry-run"),
+            progress=screen.progress,
+        )
+    if screen.json:
+        _json(done, screen)
+    else:
+        _show(done, screen)
+    return 0
+
+
+def _json(done: "Cleanup", screen: "Screen") -> None:
+    screen.data(
+        {
+            "dry_run": done.dry_run,
+            "why": done.why,
+            "days": done.days,
+            "checkpoints": done.checkpoints,
+            "turns": done.turns,
+            "kept": done.kept,
+            "turns_kept": done.turns_kept,
+            "oldest": None if done.oldest is None else timestamp(done.oldest),
+            "pins": list(done.held),
+            "bytes_before": done.before,
+            "bytes_after": done.after,
+            "packs_before": done.packs_before,
+            "packs_after": done.packs_after,
+            "warnings": list(done.warnings),
+        }
+    )
+
+
+def _show(done: "Cleanup", screen: "Screen") -> None:
+    would = "would go" if done.dry_run else "went"
+    if done.checkpoints:
+        lost = f"the files of {count(done.checkpoints, 'checkpoint')}"
+        lost += f", {count(done.turns, 'turn')} with them" if done.turns else ""
+        screen.say(f"{_cap(would)}   {lost}  ({_why(done)})")
+    else:
+        screen.say(f"Nothing {would}: nothing is old enough" if done.days else _forever(would))
+    kept = f"{count(done.turns_kept, 'turn')}, {count(done.kept, 'checkpoint')}"
+    since = f"; all since {_since(done.oldest)}" if done.oldest is not None else ""
+    screen.say(f"Kept   {kept}{since}")
+    if done.held:
+        screen.say(
+            f"Pinned {count(len(done.held), 'state')}: {', '.join(x[:8] for x in done.held)}"
+        )
+    now = f"{size(done.after)} in {count(done.packs_after, 'pack')}"
+    was = f"{size(done.before)} in {count(done.packs_before, 'pack')}"
+    screen.say(f"Size   {was}, {'about' if done.dry_run else 'now'} {now}")
+    for warning in done.warnings:
+        screen.note(f"note: {warning}; `takeback gc --to-size SIZE` lets the oldest go")
+    if done.dry_run:
+        screen.note("nothing was changed; `takeback keep REF` keeps a state whatever its age")
+    elif done.checkpoints:
+        screen.note(
+            "`takeback log --all` still tells what was done; there is no way back for files"
+        )
+
+
+def _cap(text: str) -> str:
+    return text[0].upper() + text[1:]
+
+
+def _forever(would: str) -> str:
+    return f"Nothing {would}: everything is kept for ever"
+
+
+def _why(done: "Cleanup") -> str:
+    if done.why in _WHY:
+        return _WHY[done.why]
+    return f"older than {done.days:g} days" if done.days else "no longer kept by anybody"
+
+
+def _since(oldest: float) -> str:
+    day = time.strftime("%Y-%m-%d", time.localtime(oldest))
+    return f"{day}, {ago(oldest, time.time())}"

@@ -1,0 +1,29 @@
+"""`takeback hook`: what agents call; see `takeback.hooks`."""
+
+from takeback.cli.parser import Command
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from takeback.cli.parser import Arguments
+    from takeback.cli.screen import Screen
+
+COMMAND = Command(
+    "hook",
+    "hear one event of an agent; agents call this, not you",
+    text=(
+        "Reads one event as JSON from stdin, records it, and answers in the agent's own words.\n"
+        "Which agent and which event it is, the event itself tells. FOLDER is where the agent was\n"
+        "started, if it says so. It always ends with 0: an\n"
+        "agent is never stopped because of Takeback. `takeback install AGENT` sets it up."
+    ),
+    operands=("[FOLDER]",),
+    examples=(("takeback install claude-code", "let Claude Code call it"),),
+)
+
+
+def run(given: "Arguments", screen: "Screen") -> int:
+    """Hear one event."""
+    from takeback.hooks import hook
+
+    del screen
+    return hook.main(*given.operands)

@@ -1,0 +1,284 @@
+"""`takeback install AGENT`: let an agent call Takeback at each prompt and around each tool.
+
+What `install` and `uninstall` have in common: which agent, and which of its settings.
+"""
+
+import os
+import sys
+
+from takeback import environment, location
+from takeback.agents import installable
+from takeback.cli.app import folder
+from takeback.cli.open_project import find, opened
+from takeback.cli.parser import Command, Option
+from takeback.cli.screen import safe_line
+from takeback.errors import TakebackError, UsageError
+from takeback.hooks import install
+from takeback.model.words import count
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from takeback.agents.agent import Agent
+    from takeback.cli.parser import Arguments
+    from takeback.cli.screen import Screen
+    from takeback.hooks.install import Installation
+    from takeback.hooks.settings_file import SettingsFile
+    from takeback.hooks.trial import TrialResult
+    from takeback.model.json_text import Json
+
+
+OPERAND = "AGENT"
+OPTIONS = (
+    Option(("--user",), "in your own settings, for all projects (the default)"),
+    Option(("--project",), "in the settings of this project only"),
+    Option(("--dry-run",), "show what would be written, and write nothing"),
+)
+
+
+def chosen(given: "Arguments") -> "tuple[Agent, str]":
+    """The agent and the scope that were asked for."""
+    name, known = given.operands[0], installable()
+    if name not in known:
+        raise UsageError(
+            f"`{name}` is not an agent that Takeback can be installed for",
+            hint=f"known are: {', '.join(known)}; `takeback run -- COMMAND…` works for any",
+        )
+    if given.has("user") and given.has("project"):
+        raise UsageError("either --user or --project, not both", hint="--user is the default")
+    return known[name], install.PROJECT if given.has("project") else install.USER
+
+
+def path_of(agent: "Agent", scope: str, given: "Arguments") -> bytes:
+    """The settings file that is meant."""
+    if scope == install.PROJECT:
+        root = location.root_of(
+            folder(given), home=environment.default_home(), user_home=environment.user_home()
+        )
+        return install.settings_path(agent, os.path.join(root, agent.folder.encode()))
+    place = folders()[agent.name]
+    if not place:
+        raise UsageError(
+            f"there is no home folder, so it is not known where {agent.title} has its settings",
+            hint=f"name the folder: {agent.variable}=DIR takeback install {agent.name}",
+        )
+    return install.settings_path(agent, place)
+
+
+def folders() -> "dict[str, bytes]":
+    """Where each agent has the user's own settings; empty where that is not known."""
+    return {
+        agent.name: environment.settings_folder(agent.variable, agent.folder)
+        for agent in installable().values()
+    }
+
+
+def known_events(agent: "Agent") -> "tuple[str, ...]":
+    """The events that the agent which is installed here knows."""
+    version = agent.find_version(folders()[agent.name], os.get_exec_path())
+    return agent.known_events(version)
+
+
+def opposite(verb: str, agent: "Agent", scope: str) -> str:
+    """The command that takes back what a command did."""
+    return f"takeback {verb} {agent.name}{' --project' if scope == install.PROJECT else ''}"
+
+
+def show_diff(file: "SettingsFile", data: "bytes | None", screen: "Screen") -> None:
+    """What would change in a file, as a unified diff."""
+    for line in diff(file, data):
+        name = {"+": "green", "-": "red", "@": "cyan"}.get(line[:1], "")
+        shown = safe_line(line)
+        screen.say(screen.style(shown, name) if name else shown)
+
+
+def diff(file: "SettingsFile", data: "bytes | None") -> "list[str]":
+    """The lines of a unified diff; line ends are not shown, and one that is missing is told."""
+    import difflib
+
+    old, new = file.text, (data or b"").decode()
+    before = "/dev/null" if file.data is None else file.shown
+    after = "/dev/null" if data is None else file.shown
+    made = difflib.unified_diff(
+        old.splitlines(keepends=True), new.splitlines(keepends=True), before, after
+    )
+    lines = []
+    for line in made:
+        lines.append(line.rstrip("\r\n"))
+        if not line.endswith(("\n", "\r")):
+            lines.append("\\ No newline at end of file")
+    return lines
+
+
+_PLACES = ", and in ".join(
+    f"{agent.variable} or ~/{agent.folder}" for agent in installable().values()
+)
+COMMAND = Command(
+    "install",
+    "let an agent call Takeback, so that each of its prompts can be taken back",
+    text=(
+        f"AGENT is {' or '.join(installable())}.\n"
+        "Its settings get one hook for each event that matters;\n"
+        "everything else in them stays as it is, to the byte, and a copy is kept beside them.\n"
+        "Before anything is written, the hooks are tried out in a throw-away project: a prompt, a\n"
+        "change, its undo. In a project, the first checkpoint is made, so that the first prompt\n"
+        "does not wait for it.\n"
+        f"Settings are looked for in {_PLACES}."
+    ),
+    operands=(OPERAND,),
+    options=OPTIONS,
+    examples=(
+        ("takeback install claude-code", "for all your projects"),
+        ("takeback install codex --dry-run", "what would be written?"),
+        ("takeback install claude-code --project", "for this project only"),
+    ),
+)
+
+_MAIN = os.path.join(
+    os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))), "__main__.py"
+)
+_PLUGINS = os.path.join(os.path.dirname(_MAIN), "plugin")
+
+
+def run(given: "Arguments", screen: "Screen") -> int:
+    """Try it out, write it, make the first checkpoint, and tell."""
+    from takeback.hooks import install
+    from takeback.hooks import trial as canary
+
+    agent, scope = chosen(given)
+    python, main = _program()
+    path = path_of(agent, scope, given)
+    events = known_events(agent)
+    made = install.installation(agent, scope, path, python=python, main=main, events=events)
+    if given.has("dry-run"):
+        return _show(made, screen)
+    screen.progress("trying the hooks out", 0, 0)
+    trial = canary.try_hooks(agent, made.commands, dict(os.environ))
+    backup = install.install(made, environment.default_home())
+    checkpoint = _first_checkpoint(given, screen, is_meant=scope == install.PROJECT)
+    if screen.json:
+        screen.data(_as_json(made, backup=backup, trial=trial, checkpoint=checkpoint))
+    else:
+        _tell(made, screen, backup=backup, trial=trial, checkpoint=checkpoint)
+    return 0
+
+
+def _program() -> "tuple[str, str]":
+    """The interpreter and the file that agents shall run."""
+    from takeback.hooks import command
+
+    if not sys.executable:
+        raise TakebackError("Python does not say where it is, so no agent can be told")
+    main = command.lasting(_MAIN)
+    return command.python_for(sys.executable, main), main
+
+
+def _first_checkpoint(given: "Arguments", screen: "Screen", *, is_meant: bool) -> "str | None":
+    """Make it if this is a project, or is to be one; a failure is told and harms nothing."""
+    here = folder(given)
+    try:
+        if not is_meant:
+            known = find(here, screen)
+            if known is not None:
+                known.close()
+            elif not _is_in_repository(here):
+                return None
+        with opened(here, screen) as project:
+            return project.checkpoint(progress=screen.progress).id
+    except TakebackError as problem:
+        screen.note(f"no first checkpoint was made here: {safe_line(str(problem))}")
+        return None
+
+
+def _is_in_repository(path: bytes) -> bool:
+    from takeback.worktree import user_git
+
+    top = user_git.top_of_repository(os.path.realpath(path))
+    return top not in {None, b"/", os.path.realpath(environment.user_home())}
+
+
+def _show(made: "Installation", screen: "Screen") -> int:
+    """What would be written."""
+    if screen.json:
+        screen.data(_as_json(made, is_trial=True))
+    elif made.changes:
+        show_diff(made.file, made.data, screen)
+        screen.note("nothing was written; the same without --dry-run writes it")
+    else:
+        screen.say(f"{made.agent.title} calls Takeback already; nothing would be written.")
+    return 0
+
+
+def _as_json(
+    made: "Installation",
+    *,
+    is_trial: bool = False,
+    backup: "bytes | None" = None,
+    trial: "TrialResult | None" = None,
+    checkpoint: "str | None" = None,
+) -> "dict[str, Json]":
+    plugin = os.path.join(_PLUGINS, made.agent.name)
+    times = {"events": trial.events, "milliseconds": trial.milliseconds} if trial else None
+    return {
+        "agent": made.agent.name,
+        "scope": made.scope,
+        "file": made.file.shown,
+        "changed": made.changes and not is_trial,
+        "events": list(made.commands),
+        "command": made.command,
+        "backup": os.fsdecode(backup) if backup is not None else None,
+        "diff": diff(made.file, made.data),
+        "canary": times,
+        "checkpoint": checkpoint,
+        "plugin": plugin if os.path.isdir(plugin) else None,
+        "inverse": opposite("uninstall", made.agent, made.scope),
+    }
+
+
+def _tell(
+    made: "Installation",
+    screen: "Screen",
+    *,
+    backup: "bytes | None",
+    trial: "TrialResult",
+    checkpoint: "str | None",
+) -> None:
+    """What was done, what is left to do, and how to take it back."""
+    from takeback.hooks.command import paths
+
+    title, events = made.agent.title, count(len(made.commands), "event")
+    how = "now" if made.changes else "already"
+    screen.say(f"{screen.style(title, 'bold')} {how} calls Takeback, at {events}.")
+    rows = [("settings", safe_line(made.file.shown))]
+    if backup is not None:
+        rows.append(("backup", safe_line(os.fsdecode(backup))))
+    rows.append(("events", ", ".join(made.commands)))
+    python, main = paths(made.command)
+    rows.append(("command", safe_line(f"{python} -I -S {main} hook")))
+    times = f"{count(trial.events, 'event')}, {trial.milliseconds:.0f} ms each"
+    rows.append(("tried out", f"prompt, change, diff, undo in a throw-away project: {times}"))
+    if checkpoint is not None:
+        rows.append(("checkpoint", checkpoint))
+    screen.table(rows)
+    for line in _remarks(made):
+        screen.note(line)
+    screen.note(f"`{opposite('uninstall', made.agent, made.scope)}` takes exactly this out")
+
+
+def _remarks(made: "Installation") -> "list[str]":
+    from takeback.hooks import install
+
+    lines = [f"sessions that are open already hear of it when {made.agent.title} starts again"]
+    if made.agent.install_note:
+        lines.append(made.agent.install_note)
+    if made.scope == install.PROJECT:
+        lines.append(
+            "these settings name paths of this machine; for others who get the file they do nothing"
+        )
+    left_out = [event for event in made.agent.kinds if event not in made.commands]
+    if left_out:
+        lines.append(
+            f"your {made.agent.title} is too old for {', '.join(left_out)}, and they are left out;"
+            "\nall can be taken back without them. Upgrade it and install again to have them"
+        )
+    lines += made.agent.settings_problems(made.file.text)
+    return lines

@@ -1,0 +1,104 @@
+"""`takeback keep`: keep a state whatever its age."""
+
+import time
+
+from takeback.cli.app import folder
+from takeback.cli.open_project import existing
+from takeback.cli.parser import SHOW_SECRETS, Command, Option
+from takeback.cli.screen import ago, safe_line, timestamp
+from takeback.errors import UsageError
+from takeback.model.words import count
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from takeback.cli.parser import Arguments
+    from takeback.cli.screen import Screen
+    from takeback.model.json_text import Json
+    from takeback.model.results import KeptState
+
+COMMAND = Command(
+    "keep",
+    "keep a state whatever its age, list what is kept, or release it",
+    text=(
+        "`takeback gc` lets files go when they are old. A state that you keep stays: you can go\n"
+        "back to it, compare with it and extract it as long as you keep it."
+    ),
+    operands=("[REF]",),
+    options=(
+        Option(("-m", "--label"), "what to call it", "LABEL"),
+        Option(("--release",), "let it be like any other again"),
+        SHOW_SECRETS,
+    ),
+    examples=(
+        ('takeback keep @ -m "release 1.0"', "the state of now"),
+        ("takeback keep", "what is kept"),
+        ("takeback keep --release kxvwzyts", "let it go when it is old"),
+    ),
+)
+
+
+def run(given: "Arguments", screen: "Screen") -> int:
+    """Keep, release or list."""
+    ref = given.operands[0] if given.operands else ""
+    with existing(folder(given), screen) as project:
+        if not ref:
+            if given.has("release") or given.get("label"):
+                raise UsageError("which state?", hint="`takeback keep` lists what is kept")
+            _list(project.kept(), screen)
+            return 0
+        release = given.has("release")
+        found = project.release(ref) if release else project.keep(ref, given.get("label"))
+        every = project.kept()
+    if screen.json:
+        _data(every, screen, None if release else found, found if release else None)
+        return 0
+    label = f'  "{safe_line(screen.words(found.label))}"' if found.label else ""
+    name = screen.style(found.checkpoint, "bold")
+    if release:
+        screen.say(f"Released {name}{label}: its files go when they are old")
+        screen.note(f"`takeback keep {found.checkpoint[:8]}` keeps it again")
+    else:
+        screen.say(f"Kept {name}{label}  {count(found.entries, 'entry', 'entries')}")
+        screen.note(f"`takeback keep --release {found.checkpoint[:8]}` releases it")
+    return 0
+
+
+def _list(found: "tuple[KeptState, ...]", screen: "Screen") -> None:
+    if screen.json:
+        _data(found, screen)
+        return
+    if not found:
+        screen.say("Nothing is kept beyond its age.")
+        screen.note("`takeback keep REF -m LABEL` keeps a state")
+        return
+    now = time.time()
+    for each in found:
+        label = f'  "{safe_line(screen.words(each.label))}"' if each.label else ""
+        name = screen.style(each.checkpoint[:8], "bold")
+        screen.say(f"{name}  {ago(each.created, now)}{label}")
+    screen.note("`takeback rollback REF` goes back to one, `takeback keep --release REF` releases")
+
+
+def _data(
+    every: "tuple[KeptState, ...]",
+    screen: "Screen",
+    kept: "KeptState | None" = None,
+    released: "KeptState | None" = None,
+) -> None:
+    screen.data(
+        {
+            "kept": _json(kept, screen) if kept is not None else None,
+            "released": _json(released, screen) if released is not None else None,
+            "states": [_json(each, screen) for each in every],
+        }
+    )
+
+
+def _json(state: "KeptState", screen: "Screen") -> "dict[str, Json]":
+    return {
+        "checkpoint": state.checkpoint,
+        "created": timestamp(state.created),
+        "label": screen.words(state.label),
+        "since": timestamp(state.at),
+        "entries": state.entries,
+    }

@@ -1,0 +1,51 @@
+"""`takeback redo`: put back what an undo took back."""
+
+from takeback.cli.app import folder
+from takeback.cli.open_project import existing
+from takeback.cli.parser import Command, Option
+from takeback.cli.restore_flow import DECIDING, OPTIONS, SESSION, Restoring
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from takeback.cli.parser import Arguments
+    from takeback.cli.screen import Screen
+
+TAKE_BACK = Option(("--take-back",), "where there is a conflict, put the turn's version back")
+COMMAND = Command(
+    "redo",
+    "put back what was taken back last",
+    text=(
+        "Without TURN what `takeback undo` took back last; once more puts back the one before.\n"
+        "After a new turn there is no last one any more; a TURN by its id can be put back at any\n"
+        "time. What you or others changed since is merged with it; where both changed the same\n"
+        "place there is a conflict, and nothing is done until you decide."
+    ),
+    operands=("[TURN]", "[-- PATH…]"),
+    options=(*OPTIONS, DECIDING[0], TAKE_BACK, *DECIDING[2:], SESSION),
+    examples=(
+        ("takeback redo", "changed your mind about the last undo"),
+        ("takeback redo mvkr", "put back a certain turn"),
+        ("takeback redo mvkr --keep-mine", "in a conflict, your version stays"),
+    ),
+)
+
+
+def run(given: "Arguments", screen: "Screen") -> int:
+    """Put it back."""
+    with existing(folder(given), screen) as project:
+        this = Restoring("redo", given, screen, project)
+        return this.run(
+            lambda wanted: project.plan_redo(
+                this.ref,
+                session=this.session,
+                paths=wanted.paths,
+                decide=wanted.decide,
+                inside=wanted.inside,
+            ),
+            lambda: project.redo(
+                decide=this.decide,
+                because=this.because,
+                keep_mtime=this.keep_mtime,
+                yes=this.agreed,
+            ),
+        )

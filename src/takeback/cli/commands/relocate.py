@@ -1,0 +1,54 @@
+"""`takeback relocate`: say which history belongs to this folder."""
+
+import os
+
+from takeback import environment
+from takeback.cli.app import folder
+from takeback.cli.open_project import heard
+from takeback.cli.parser import Command, Option
+from takeback.cli.screen import safe_line
+from takeback.errors import UsageError
+from takeback.project import Project
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from takeback.cli.parser import Arguments
+    from takeback.cli.screen import Screen
+
+COMMAND = Command(
+    "relocate",
+    "say which history belongs to this folder, when Takeback cannot tell",
+    text=(
+        "A folder that was moved finds its history by itself. One that was copied, restored from\n"
+        "a backup or made anew might be the same project or another one: you decide."
+    ),
+    options=(
+        Option(("--join",), "go on with the history of project ID in this folder", "ID"),
+        Option(("--new",), "begin a new history; the old one stays"),
+    ),
+    examples=(
+        ("takeback relocate --join kxvwzyts", "it is the same project"),
+        ("takeback relocate --new", "it is another one"),
+    ),
+)
+
+
+def run(given: "Arguments", screen: "Screen") -> int:
+    """Join or begin anew."""
+    if given.has("join") == given.has("new"):
+        raise UsageError(
+            "`relocate` needs either --join ID or --new", hint="see `takeback relocate --help`"
+        )
+    project = Project.relocate(
+        folder(given),
+        home=environment.default_home(),
+        user_home=environment.user_home(),
+        join=given.get("join") if given.has("join") else None,
+    )
+    with heard(project, screen):
+        if screen.json:
+            screen.data({"project": project.id})
+        else:
+            where = safe_line(os.fsdecode(project.root))
+            screen.say(f"{where} is project {project.id} now")
+    return 0

@@ -1,0 +1,46 @@
+"""`takeback rollback`: bring the whole project back to a state, exactly."""
+
+from takeback.cli import restore_flow
+from takeback.cli.app import folder
+from takeback.cli.open_project import existing
+from takeback.cli.parser import Command
+from takeback.cli.restore_flow import OPTIONS, SESSION, Restoring
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from takeback.cli.parser import Arguments
+    from takeback.cli.screen import Screen
+
+COMMAND = Command(
+    "rollback",
+    "bring everything back to a state, exactly",
+    text=(
+        "What changed since goes, whoever changed it, also your own edits; a checkpoint keeps\n"
+        "them, and `takeback undo` brings them back. You see first what would be done.\n"
+        "REF is the id of a turn, step or checkpoint or its beginning (a turn means the state it\n"
+        "left), `ID-` (before it), `@~N` (N turns back), a time (`10m`, `14:05`) or words of a\n"
+        "prompt. With PATH only these files and folders go back. Commits stay as they are.\n"
+        "With --resume, conversations go back too: as copies, each with the command that goes on\n"
+        "with it."
+    ),
+    operands=("REF", "[-- PATH…]"),
+    options=(*OPTIONS, SESSION, *restore_flow.RESUME_OPTIONS),
+    examples=(
+        ("takeback rollback mvkr-", "to before a turn"),
+        ("takeback rollback 10m", "to ten minutes ago"),
+        ("takeback rollback mvkr- -- src/pay.py", "only one file"),
+        ("takeback rollback @~3 --dry-run", "only show what that would do"),
+        ("takeback rollback mvkr- --resume", "and go on from the conversation as it was then"),
+    ),
+)
+
+
+def run(given: "Arguments", screen: "Screen") -> int:
+    """Roll back."""
+    with existing(folder(given), screen) as project:
+        this = Restoring("rollback", given, screen, project)
+        return this.run(
+            lambda wanted: project.plan_rollback(
+                given.operands[0], session=this.session, paths=wanted.paths, inside=wanted.inside
+            )
+        )

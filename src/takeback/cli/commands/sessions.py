@@ -1,0 +1,110 @@
+"""`takeback sessions`: the conversations of agents in a project."""
+
+import time
+
+from takeback.cli import screen as layout
+from takeback.cli import turn_text
+from takeback.cli.app import folder
+from takeback.cli.open_project import existing
+from takeback.cli.parser import SHOW_SECRETS, Command, Option
+from takeback.cli.screen import safe_content, timestamp
+from takeback.model.words import count
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from takeback.cli.parser import Arguments
+    from takeback.cli.screen import Screen
+    from takeback.model.history import RecordedSession
+    from takeback.model.json_text import Json
+    from takeback.model.masking import Masker
+
+_USUAL = 20
+_AGENT = 12
+_TITLE = 16
+"""With fewer columns left for its title, a session gets a second line."""
+
+COMMAND = Command(
+    "sessions",
+    "the conversations of agents in this project",
+    text=(
+        "One line per session, the one that was seen last first: its id, the agent, its title or\n"
+        "what was last asked for, how many turns, when it was seen, and whether it still runs."
+    ),
+    options=(Option(("--all",), f"all of them, not only {_USUAL}"), SHOW_SECRETS),
+    examples=(
+        ("takeback sessions", "who worked here"),
+        ("takeback log --session mvkr", "what one of them did"),
+    ),
+)
+
+
+def run(given: "Arguments", screen: "Screen") -> int:
+    """List them; makes nothing."""
+    with existing(folder(given), screen) as project:
+        found = project.sessions(_USUAL + 1, all=given.has("all"))
+    shown = found if given.has("all") else found[:_USUAL]
+    if screen.json:
+        screen.data({"sessions": [as_json(session, screen.masker) for session in shown]})
+        return 0
+    _show(shown, screen, time.time())
+    if len(found) > len(shown):
+        screen.note("`takeback sessions --all` shows more")
+    elif shown:
+        screen.note(f"`takeback log --session {shown[0].id[:8]}` shows what one of them did")
+    return 0
+
+
+def as_json(session: "RecordedSession", masker: "Masker") -> "dict[str, Json]":
+    """A session as documented in docs/json.md."""
+    return {
+        "id": session.id,
+        "agent": session.agent,
+        "own_id": session.own_id,
+        "title": masker.words(session.title),
+        "label": masker.words(session.label),
+        "account": session.author,
+        "started": timestamp(session.started),
+        "seen": timestamp(session.seen),
+        "ended": timestamp(session.ended) if session.ended is not None else None,
+        "turns": session.turns,
+        "status": status(session),
+    }
+
+
+def status(session: "RecordedSession") -> str:
+    """Whether it goes on: one whose process went away without a word was interrupted."""
+    if session.running:
+        return "running"
+    return "interrupted" if session.ended is None else "ended"
+
+
+def _show(found: "tuple[RecordedSession, ...]", screen: "Screen", now: float) -> None:
+    if not found:
+        screen.say("No sessions yet.")
+        screen.note("`takeback run -- COMMAND` makes one of a command")
+        return
+    marks, room = layout.marks(screen), layout.width(screen)
+    rows = [
+        (
+            session.id[:8],
+            layout.cut(safe_content(session.agent.encode()), _AGENT, marks.cut),
+            turn_text.title(session.title or session.label, screen.masker),
+            count(session.turns, "turn"),
+            turn_text.age(session.seen, now),
+            status(session),
+        )
+        for session in found
+    ]
+    widths = [max(layout.columns(row[at]) for row in rows) for at in range(6)]
+    others = sum(widths) - widths[2]
+    title = min(widths[2], room - others - 10)
+    for id, agent, called, turns, seen, state in rows:
+        left = f"{screen.style(id, 'bold')}  {layout.pad(agent, widths[1])}"
+        right = f"{turns:>{widths[3]}}  {seen:>{widths[4]}}  {state}"
+        if title < min(widths[2], _TITLE):
+            screen.say(f"{left}  {right}")
+            screen.say(f"          {layout.cut(called, room - 10, marks.cut)}".rstrip())
+        else:
+            screen.say(
+                f"{left}  {layout.pad(layout.cut(called, title, marks.cut), title)}  {right}"
+            )

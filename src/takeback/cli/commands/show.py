@@ -1,0 +1,196 @@
+"""`takeback show`: one turn in full, a checkpoint, or a file as it was."""
+
+import os
+import time
+
+from takeback.cli import turn_text
+from takeback.cli.app import folder
+from takeback.cli.commands.checkpoint import as_json
+from takeback.cli.open_project import existing, inside
+from takeback.cli.parser import SHOW_SECRETS, Command, Option
+from takeback.cli.screen import safe_content
+from takeback.errors import DecisionNeededError
+from takeback.model.history import RecordedTurn
+from takeback.model.json_text import path_fields
+from takeback.model.secrets import PLAIN, WHOLE
+from takeback.model.words import count
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from takeback.cli.parser import Arguments
+    from takeback.cli.screen import Screen
+    from takeback.model.history import Author, Change, GitState, RecordedCheckpoint, RecordedStep
+    from takeback.model.json_text import Json
+    from takeback.model.masking import Masker
+
+COMMAND = Command(
+    "show",
+    "one turn in full, a checkpoint, or a file as it was",
+    text=(
+        "REF is the id of a turn, step or checkpoint or its beginning, `@` (now), `@~N` (N turns\n"
+        "back), `ID-` (before that), a time (`10m`, `14:05`, `yesterday 15:00`) or words of a\n"
+        "prompt. With PATH the file is printed as it was then, byte for byte, and nothing else;\n"
+        "on a terminal, what could act on it is shown as an escape, and secrets are masked. A\n"
+        "file that is known for holding secrets, such as `.env`, goes to nobody but a terminal\n"
+        "without --show-secrets. With --rescued, REF is the id of a restore, and the file is what\n"
+        "somebody saved while it ran."
+    ),
+    operands=("REF", "[PATH]"),
+    options=(
+        Option(("--rescued",), "a save that came in between a restore", "PATH"),
+        SHOW_SECRETS,
+    ),
+    examples=(
+        ("takeback show mvkr", "what a turn did, step by step"),
+        ('takeback show "payment validation"', "the same, by its prompt"),
+        ("takeback show mvkr- src/pay.py", "a file as it was before the turn"),
+        ("takeback show 10m src/pay.py > then.py", "as it was ten minutes ago"),
+    ),
+)
+
+
+def run(given: "Arguments", screen: "Screen") -> int:
+    """Show what was asked for; makes nothing."""
+    ref, *paths = given.operands
+    with existing(folder(given), screen) as project:
+        if given.has("rescued"):
+            path = os.fsencode(given.get("rescued"))
+            _file(path, project.rescued(ref, path, inside=inside(project, folder(given))), screen)
+            return 0
+        if paths:
+            path = os.fsencode(paths[0])
+            pieces = project.read(ref, path, inside=inside(project, folder(given)))
+            _file(path, pieces, screen)
+            return 0
+        found = project.recorded(ref)
+    if screen.json:
+        screen.data(_json(found, screen.masker))
+    elif isinstance(found, RecordedTurn):
+        turn_text.turn(found, screen, time.time())
+    else:
+        turn_text.checkpoint(found, screen, time.time())
+    return 0
+
+
+def _file(path: bytes, pieces: "Iterator[bytes]", screen: "Screen") -> None:
+    how = screen.masker.how_secret(path)
+    if screen.json:
+        screen.data({"turn": None, "checkpoint": None, "file": _file_json(path, pieces, how)})
+    elif screen.is_terminal:
+        _show_file(path, pieces, how, screen)
+    elif how != PLAIN:
+        # With its secrets masked it would be another file, and somebody may be about to keep it.
+        raise DecisionNeededError(
+            f"`{os.fsdecode(path)}` is known for holding secrets, so it was not printed",
+            hint="`--show-secrets` prints it byte for byte",
+        )
+    else:
+        for piece in pieces:
+            screen.raw(piece)
+
+
+def _file_json(path: bytes, pieces: "Iterator[bytes]", how: str) -> "dict[str, Json]":
+    content = None
+    if how == PLAIN:
+        from binascii import b2a_base64
+
+        content = b2a_base64(b"".join(pieces), newline=False).decode()
+    return {**path_fields(path), "content_b64": content, "masked": how != PLAIN}
+
+
+def _show_file(path: bytes, pieces: "Iterator[bytes]", how: str, screen: "Screen") -> None:
+    """The lines of a file for somebody at a terminal, without secrets."""
+    if how == WHOLE:
+        screen.note("a secret file; nothing of it is shown; `--show-secrets` shows it")
+        return
+    if screen.masker.is_open:
+        for line in _lines(pieces):
+            screen.say(safe_content(line))
+        return
+    lines = list(_lines(pieces))
+    mask = screen.masker.lines(path, lines)
+    for number, line in enumerate(lines):
+        screen.say(safe_content(mask.line(number) if mask is not None else line))
+    if mask is not None and mask.count:
+        screen.note(f"{count(mask.count, 'secret')} masked; `--show-secrets` shows them")
+
+
+def _lines(pieces: "Iterator[bytes]") -> "Iterator[bytes]":
+    """The lines of a text that comes in pieces, without their ends."""
+    left = b""
+    for piece in pieces:
+        *whole, left = (left + piece).split(b"\n")
+        yield from whole
+    if left:
+        yield left
+
+
+def _json(found: "RecordedTurn | RecordedCheckpoint", masker: "Masker") -> "dict[str, Json]":
+    if isinstance(found, RecordedTurn):
+        return {"turn": _turn(found, masker), "checkpoint": None, "file": None}
+    made: dict[str, Json] = {
+        **as_json(found.checkpoint, masker.words),
+        "kept": found.kept,
+        "changes": [
+            {**turn_text.change_json(change), "author": _author(change.author)}
+            for change in found.changes
+        ],
+        "restore": turn_text.restore_json(found.restore, masker) if found.restore else None,
+    }
+    return {"turn": None, "checkpoint": made, "file": None}
+
+
+def _turn(turn: RecordedTurn, masker: "Masker") -> "dict[str, Json]":
+    return {
+        **turn_text.as_json(turn, masker),
+        "account": turn.account,
+        "went_back": turn.went_back,
+        "git_before": _git(turn.git_before),
+        "git_after": _git(turn.git_after),
+        "steps": [_step(step, masker) for step in turn.steps],
+    }
+
+
+def _step(step: "RecordedStep", masker: "Masker") -> "dict[str, Json]":
+    return {
+        "id": step.id,
+        "parent": step.parent or None,
+        "tool": step.tool,
+        "kind": step.kind,
+        "summary": masker.words(step.summary),
+        "status": step.status,
+        "background": step.background,
+        "started": turn_text.when(step.started),
+        "ended": turn_text.when(step.ended),
+        "names": [path_fields(path) for path in step.paths],
+        "changes": [_brief(change) for change in step.changes],
+    }
+
+
+def _brief(change: "Change") -> "dict[str, Json]":
+    """A change of a step; lines are counted for the whole turn only."""
+    origin = path_fields(change.origin) if change.origin is not None else None
+    return {
+        **path_fields(change.path),
+        "verb": change.verb,
+        "how": change.author.how or None,
+        "origin": origin,
+    }
+
+
+def _author(author: "Author") -> "dict[str, Json]":
+    return {
+        "who": author.who,
+        "session": author.session or None,
+        "turn": author.turn or None,
+        "step": author.step or None,
+        "sessions": list(author.sessions),
+    }
+
+
+def _git(state: "GitState | None") -> "Json":
+    if state is None:
+        return None
+    return {"branch": state.branch, "head": state.head, "index": state.index}

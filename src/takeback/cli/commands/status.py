@@ -1,0 +1,138 @@
+"""Bare `takeback`: where am I, what is kept, what is not covered."""
+
+import os
+import time
+
+from takeback.cli import turn_text
+from takeback.cli.app import folder
+from takeback.cli.commands.checkpoint import as_json
+from takeback.cli.open_project import find
+from takeback.cli.parser import SHOW_SECRETS, Command
+from takeback.cli.screen import ago, safe_line, size
+from takeback.errors import UsageError
+from takeback.model import words
+from takeback.model.json_text import path_fields
+from takeback.model.safe_text import safe
+from takeback.model.words import count
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from takeback.cli.parser import Arguments
+    from takeback.cli.screen import Screen
+    from takeback.model.history import Log
+    from takeback.model.results import LeftOut, Status
+    from takeback.project import Project
+
+COMMAND = Command(
+    "",
+    "where you are: the project, its last turns, what is not covered",
+    options=(SHOW_SECRETS,),
+    examples=(("takeback", "at a glance"), ("takeback --json", "for programs")),
+)
+
+_SHOWN = 20
+_TURNS = 5
+_WHY = {word: words.EXPLAINED[code] for code, word in words.WORDS.items()}
+
+
+def run(given: "Arguments", screen: "Screen") -> int:
+    """Show the status; makes nothing."""
+    path = folder(given)
+    project = find(path, screen)
+    if project is None:
+        return _no_project(path, screen)
+    with project:
+        status = project.status()
+        if screen.json:
+            _json(status, screen)
+        else:
+            _show(project, status, screen)
+    return 0
+
+
+def _no_project(path: bytes, screen: "Screen") -> int:
+    if screen.json:
+        screen.data({"project": None})
+    else:
+        where = safe_line(os.fsdecode(os.path.realpath(path)))
+        screen.say(f"No checkpoints of {where} yet.")
+        screen.note("`takeback checkpoint` makes the first one")
+    return 0
+
+
+def _json(status: "Status", screen: "Screen") -> None:
+    screen.data(
+        {
+            "project": status.project,
+            "root": path_fields(status.root),
+            "store": path_fields(status.store),
+            "checkpoints": status.checkpoints,
+            "newest": as_json(status.newest, screen.words) if status.newest else None,
+            "entries": status.entries,
+            "left_out": [{**path_fields(x.path), "reason": x.reason} for x in status.left_out],
+        }
+    )
+
+
+def _show(project: "Project", status: "Status", screen: "Screen") -> None:
+    newest = status.newest
+    rows = [("Project", f"{safe_line(os.fsdecode(status.root))}  ({status.project})")]
+    if newest is not None:
+        label = f'  "{safe_line(screen.masker.words(newest.label))}"' if newest.label else ""
+        when = ago(newest.created, time.time())
+        name = screen.style(newest.id, "bold")
+        rows.append(
+            ("Newest", f"{name}  {when}  {count(newest.entries, 'entry', 'entries')}{label}")
+        )
+    made = count(status.checkpoints, "checkpoint")
+    used = project.usage()
+    rows.append(("History", f"{made}, {size(used.total)} in {_text(status.store)}"))
+    screen.table(rows, indent="")
+    try:
+        cap = project.retention().size_cap
+    except UsageError as problem:
+        # Whoever asks where he is gets an answer, whatever the settings say.
+        screen.note(f"note: {problem}")
+        cap = 0
+    if cap and used.objects > cap:
+        told = f"the history is larger than {size(cap)} (`size_cap`)"
+        screen.note(f"{told}; `takeback gc --to-size SIZE` lets the oldest files go")
+    log = project.log(_TURNS, changes=False)
+    _show_turns(project, log, screen)
+    _show_left_out(status.left_out, screen)
+    if any(turn.files for turn in log.turns):
+        screen.note("`takeback undo` takes back the last turn that changed something")
+    elif log.undone:
+        screen.note("`takeback log --all` shows what was taken back")
+    elif newest is not None:
+        screen.note(f"`takeback rollback {newest.id[:6]}` brings everything back to the newest")
+    else:
+        screen.note("`takeback checkpoint` makes the first checkpoint")
+
+
+def _show_turns(project: "Project", log: "Log", screen: "Screen") -> None:
+    if log.turns:
+        more = "; `takeback log` shows more" if log.more else ""
+        screen.say(f"Last turns{more}")
+        named = [turn.id for turn in log.turns] + [restore.id for restore in log.restores]
+        short = project.shortened(named)
+        turn_text.show_turns(log, short, screen, time.time())
+
+
+def _show_left_out(left_out: "tuple[LeftOut, ...]", screen: "Screen") -> None:
+    if not left_out:
+        screen.say("Covered   everything in it")
+        return
+    screen.say("Not covered (never changed by a restore either)")
+    shown = sorted(left_out, key=lambda x: (x.reason == "version control", x.reason, x.path))
+    screen.table((safe(x.path), _reason(x.reason)) for x in shown[:_SHOWN])
+    if len(shown) > _SHOWN:
+        screen.say(f"  … and {len(shown) - _SHOWN:,} more; `takeback --json` lists all")
+
+
+def _reason(word: str) -> str:
+    return f"{word}: {_WHY[word]}" if word in _WHY else word
+
+
+def _text(path: bytes) -> str:
+    return safe_line(os.fsdecode(path))

@@ -1,0 +1,75 @@
+"""`takeback undo`: take back what a turn did, and keep what everybody else did."""
+
+from takeback.cli import restore_flow
+from takeback.cli.app import folder
+from takeback.cli.open_project import existing
+from takeback.cli.parser import Command, Option
+from takeback.cli.restore_flow import DECIDING, OPTIONS, Restoring
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from takeback.cli.parser import Arguments
+    from takeback.cli.screen import Screen
+
+SHARED = Option(("--shared",), "take along what may be another session's")
+OF_SESSION = Option(("--session",), "all of this session, or the TURN in it", "SESSION")
+COMMAND = Command(
+    "undo",
+    "take back what a turn did; what others did stays",
+    text=(
+        "Without TURN the newest turn that changed something, or the newest rollback; once more\n"
+        "takes back the one before, and `takeback redo` puts the last one back. TURN is the id of\n"
+        "a turn or its beginning, `@~N`, a time or words of its prompt; the turns after it stay.\n"
+        "With --session and no TURN, everything that the session did.\n"
+        "\n"
+        "What you or others changed since in the same files is merged with it. Where both changed\n"
+        "the same place there is a conflict: it is shown first, and nothing is done until you\n"
+        "decide, by an option for all of them or on a terminal one by one. The newest turn is\n"
+        "taken back without a question; for anything else you see first what would be done, and\n"
+        "can choose. A checkpoint keeps everything as it was.\n"
+        "\n"
+        "With --resume a copy of the agent's conversation is made, up to the turn before, and the\n"
+        "command that goes on with it is shown; the original stays. Without it, the agent is told\n"
+        "at its next prompt what was taken back."
+    ),
+    operands=("[TURN…]", "[-- PATH…]"),
+    options=(*OPTIONS, *DECIDING, SHARED, OF_SESSION, *restore_flow.RESUME_OPTIONS),
+    examples=(
+        ("takeback undo", "take back the last turn"),
+        ("takeback undo --dry-run", "only show what that would do"),
+        ('takeback undo "payment validation"', "a certain turn; later ones stay"),
+        ("takeback undo mvkr -- src/pay.py", "only this file of it"),
+        ("takeback undo mvkr zosp", "two turns together"),
+        ("takeback undo --session kqzv", "all that one session did"),
+        ("takeback undo mvkr --keep-mine", "in a conflict, your version stays"),
+        ('takeback undo --because "tests fail"', "so that the log and the agent know why"),
+        ("takeback undo --resume", "and go on from the conversation before"),
+    ),
+)
+
+
+def run(given: "Arguments", screen: "Screen") -> int:
+    """Take it back."""
+    with existing(folder(given), screen) as project:
+        this = Restoring("undo", given, screen, project)
+        shared = given.has("shared")
+        refs = given.operands
+        whole = this.session if this.session is not None and not refs else ""
+        return this.run(
+            lambda wanted: project.plan_undo(
+                wanted.turns or refs,
+                session=None if wanted.turns else this.session,
+                whole_session="" if wanted.turns else whole,
+                paths=wanted.paths,
+                decide=wanted.decide,
+                shared=shared,
+                inside=wanted.inside,
+            ),
+            lambda: project.undo(
+                decide=this.decide,
+                shared=shared,
+                because=this.because,
+                keep_mtime=this.keep_mtime,
+                yes=this.agreed,
+            ),
+        )

@@ -1,0 +1,86 @@
+"""`takeback uninstall AGENT`: take out of an agent's settings what `install` put in."""
+
+import os
+
+from takeback import environment
+from takeback.cli.commands import install
+from takeback.cli.parser import Command
+from takeback.cli.screen import safe_line
+from takeback.model.words import count
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from takeback.agents.agent import Agent
+    from takeback.cli.parser import Arguments
+    from takeback.cli.screen import Screen
+    from takeback.hooks.install import Removal
+    from takeback.model.json_text import Json
+
+COMMAND = Command(
+    "uninstall",
+    "take out of an agent's settings what `install` put in",
+    text=(
+        "Settings that nobody changed since become what they were, to the byte. If they were\n"
+        "changed, only what is ours goes. Checkpoints and the log stay, and what was recorded can\n"
+        "still be taken back."
+    ),
+    operands=(install.OPERAND,),
+    options=install.OPTIONS,
+    examples=(
+        ("takeback uninstall claude-code", "out of your own settings"),
+        ("takeback uninstall codex --project", "out of those of this project"),
+    ),
+)
+
+
+def run(given: "Arguments", screen: "Screen") -> int:
+    """Take it out, and tell."""
+    from takeback.hooks import install as steps
+
+    agent, scope = install.chosen(given)
+    home = environment.default_home()
+    made = steps.removal(install.path_of(agent, scope, given), home)
+    is_trial = given.has("dry-run")
+    if not is_trial:
+        steps.uninstall(made, home)
+    if screen.json:
+        screen.data(_as_json(agent, scope, made, is_trial=is_trial))
+    elif not made.changes:
+        screen.say(f"Takeback is not in {safe_line(made.file.shown)}; nothing to take out.")
+    elif is_trial:
+        install.show_diff(made.file, made.data, screen)
+        screen.note("nothing was written; the same without --dry-run writes it")
+    else:
+        _tell(agent, scope, made, screen)
+    return 0
+
+
+def _as_json(agent: "Agent", scope: str, made: "Removal", *, is_trial: bool) -> "dict[str, Json]":
+    has_backup = made.backup and os.path.exists(made.backup)
+    return {
+        "agent": agent.name,
+        "scope": scope,
+        "file": made.file.shown,
+        "changed": made.changes and not is_trial,
+        "events": list(dict.fromkeys(made.events)),
+        "as_before": made.is_exact,
+        "backup": os.fsdecode(made.backup) if has_backup else None,
+        "diff": install.diff(made.file, made.data) if made.changes else [],
+        "inverse": install.opposite("install", agent, scope),
+    }
+
+
+def _tell(agent: "Agent", scope: str, made: "Removal", screen: "Screen") -> None:
+    shown = safe_line(made.file.shown)
+    screen.say(f"{screen.style(agent.title, 'bold')} does not call Takeback any more.")
+    if made.data is None:
+        screen.say(f"  {shown} was made for it, and is removed")
+    elif made.is_exact:
+        screen.say(f"  {shown} is as it was before")
+    else:
+        hooks = count(len(made.events), "hook")
+        screen.say(f"  {hooks} taken out of {shown}; the rest is as you left it")
+        if made.backup:
+            screen.note(f"what it was before the install is kept: {os.fsdecode(made.backup)}")
+    screen.note("sessions that are open already may call it until they end")
+    screen.note(f"`{install.opposite('install', agent, scope)}` puts it in again")

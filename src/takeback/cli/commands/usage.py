@@ -1,0 +1,141 @@
+"""`takeback usage`: what a project's history takes on disk, and who or what added it."""
+
+from takeback.cli import screen as layout
+from takeback.cli import turn_text
+from takeback.cli.app import folder
+from takeback.cli.open_project import existing
+from takeback.cli.parser import SHOW_SECRETS, Command, Option
+from takeback.cli.screen import safe_line, size
+from takeback.model.words import count
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from takeback.cli.parser import Arguments
+    from takeback.cli.screen import Screen
+    from takeback.history.retention import Rules
+    from takeback.model.json_text import Json
+    from takeback.model.results import Share, Usage
+
+COMMAND = Command(
+    "usage",
+    "what the history takes on disk, by session, agent or path",
+    text=(
+        "An object counts for the first checkpoint that needs it, and there for whoever changed\n"
+        "the path: a session, `you`, or `shared` between sessions. By path it counts for the\n"
+        "folder at the top. `other` is what packs need besides their objects, and what nothing\n"
+        "needs any more. The parts add up to what the packs take on disk."
+    ),
+    options=(
+        Option(("--by",), "`session`, `agent` or `path`: who or what added it", "WHAT"),
+        SHOW_SECRETS,
+    ),
+    examples=(
+        ("takeback usage", "of this project"),
+        ("takeback usage --by agent", "which agent needs how much"),
+        ("takeback usage --by path", "which folders do"),
+    ),
+)
+
+_MOST = 30
+
+
+def run(given: "Arguments", screen: "Screen") -> int:
+    """Add it up and show it."""
+    by = given.get("by")
+    with existing(folder(given), screen) as project:
+        shares = project.usage_by(by, progress=screen.progress) if by else ()
+        used, rules = project.usage(), project.retention()
+    if screen.json:
+        screen.data(_json(used, rules, by, shares, screen))
+    else:
+        _show(used, rules, screen)
+        if by:
+            _show_shares(used, by, shares, screen)
+        else:
+            screen.note("`takeback usage --by session` tells who added it")
+    return 0
+
+
+def _json(
+    used: "Usage", rules: "Rules", by: str, shares: "tuple[Share, ...]", screen: "Screen"
+) -> "dict[str, Json]":
+    return {
+        "total": used.total,
+        "objects": used.objects,
+        "ledger": used.ledger,
+        "index": used.index,
+        "packs": used.packs,
+        "checkpoints": used.checkpoints,
+        "gone": used.gone,
+        "pinned": used.pinned,
+        "retention": {
+            "days": None if rules.days is None else int(rules.days),
+            "turns": rules.turns,
+            "size_cap": rules.size_cap,
+            "size_cap_trims": rules.size_cap_trims,
+        },
+        "by": by or None,
+        "shares": [
+            {
+                "name": share.name,
+                "bytes": share.bytes,
+                "objects": share.objects,
+                "agent": share.agent or None,
+                "title": screen.words(share.title) or None,
+            }
+            for share in shares
+        ],
+        "other": _other(used, shares) if by else None,
+    }
+
+
+def _other(used: "Usage", shares: "tuple[Share, ...]") -> int:
+    return used.objects - sum(share.bytes for share in shares)
+
+
+def _show(used: "Usage", rules: "Rules", screen: "Screen") -> None:
+    screen.say(f"{size(used.total)} for {count(used.checkpoints, 'checkpoint')}")
+    age = "whatever their age" if rules.days is None else f"of {rules.days:g} days"
+    rows = [
+        ("objects", f"{size(used.objects)} in {count(used.packs, 'pack')}"),
+        ("ledger", size(used.ledger)),
+        ("stat cache", f"{size(used.index)} (disposable)"),
+        ("kept", f"files {age}, of the newest {rules.turns:,} turns in any case"),
+    ]
+    if used.gone:
+        rows.append(("gone", f"{count(used.gone, 'checkpoint')} let their files go"))
+    if used.pinned:
+        rows.append(("pinned", f"{count(used.pinned, 'state')}, whatever the age"))
+    if rules.size_cap:
+        does = "the oldest files go above it" if rules.size_cap_trims else "above it you are told"
+        rows.append(("size cap", f"{size(rules.size_cap)}, {does}"))
+    screen.table(rows)
+    if rules.size_cap and used.total > rules.size_cap:
+        screen.note("above the size cap: `takeback gc --to-size SIZE` lets the oldest files go")
+
+
+def _show_shares(used: "Usage", by: str, shares: "tuple[Share, ...]", screen: "Screen") -> None:
+    screen.say(screen.style(f"By {by}", "bold"))
+    marks = layout.marks(screen)
+    listed = [(_name(share, by), share.bytes, _about(share, screen)) for share in shares[:_MOST]]
+    rest = sum(share.bytes for share in shares[_MOST:])
+    if rest:
+        listed.append((f"{len(shares) - _MOST:,} more", rest, ""))
+    listed.append(("other", _other(used, shares), "indexes, and what nothing needs any more"))
+    wide = min(max(layout.columns(name) for name, _, _ in listed), 40)
+    for name, bytes, about in listed:
+        part = 100 * bytes / used.objects if used.objects else 0
+        line = f"  {layout.pad(layout.cut(name, wide, marks.cut), wide)}  {size(bytes):>11}"
+        screen.say(layout.cut(f"{line}  {part:4.1f} %  {about}".rstrip(), 120, marks.cut))
+
+
+def _name(share: "Share", by: str) -> str:
+    is_session = by == "session" and share.agent
+    return share.name[:8] if is_session else safe_line(share.name)
+
+
+def _about(share: "Share", screen: "Screen") -> str:
+    if not share.agent:
+        return ""
+    called = turn_text.title(share.title, screen.masker) if share.title else ""
+    return f"{safe_line(share.agent)}  {called}".rstrip()

@@ -1,0 +1,77 @@
+"""`takeback verify`: check that every byte in the store is what was written."""
+
+from takeback.cli.app import folder
+from takeback.cli.open_project import existing
+from takeback.cli.parser import Command, Option
+from takeback.cli.screen import safe_line, size
+from takeback.model.words import count
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from takeback.cli.parser import Arguments
+    from takeback.cli.screen import Screen
+    from takeback.model.results import Verification
+
+COMMAND = Command(
+    "verify",
+    "check that every byte in the store is what was written",
+    text=(
+        "Hashes every object again, follows every checkpoint down to its files, and checks the\n"
+        "chain of events. Damage is named with the checkpoints it touches; then the exit code\n"
+        "is 4. Undamaged checkpoints can still be extracted."
+    ),
+    options=(
+        Option(
+            ("--set-aside",),
+            "if an interrupted restore cannot be taken back: keep its journal in the log, go on",
+        ),
+    ),
+    examples=(
+        ("takeback verify", "after a disk gave trouble"),
+        ("takeback verify --set-aside", "let undo work again; nothing is removed"),
+    ),
+)
+
+_DAMAGED = 4
+
+
+def run(given: "Arguments", screen: "Screen") -> int:
+    """Verify and report."""
+    with existing(folder(given), screen) as project:
+        found = project.verify(progress=screen.progress, set_aside=given.has("set-aside"))
+    if screen.json:
+        screen.data(
+            {
+                "ok": found.ok,
+                "checkpoints": found.checkpoints,
+                "no_longer_kept": found.gone,
+                "packs": found.packs,
+                "objects": found.objects,
+                "bytes": found.bytes,
+                "damage": [
+                    {"what": d.what, "checkpoints": list(d.checkpoints)} for d in found.damage
+                ],
+                "repaired": list(found.repaired),
+            }
+        )
+    else:
+        _show(found, screen)
+    return 0 if found.ok else _DAMAGED
+
+
+def _show(found: "Verification", screen: "Screen") -> None:
+    for what in found.repaired:
+        screen.say(f"repaired: {safe_line(what)}")
+    looked = f"{count(found.checkpoints, 'checkpoint')}, {count(found.objects, 'object')}"
+    looked += f" in {count(found.packs, 'pack')} ({size(found.bytes)})"
+    if found.gone:
+        looked += f"; the files of {count(found.gone, 'older checkpoint')} are no longer kept"
+    if found.ok:
+        screen.say(f"{screen.style('Sound', 'green', 'bold')}: {looked}")
+        return
+    for damage in found.damage:
+        screen.say(f"{screen.style('damaged', 'red', 'bold')}: {safe_line(damage.what)}")
+        if damage.checkpoints:
+            screen.say(f"  touches {', '.join(damage.checkpoints)}")
+    screen.say(f"{count(len(found.damage), 'problem')} in {looked}")
+    screen.note("checkpoints that are not named are whole: `takeback extract REF DIR` proves it")

@@ -1,0 +1,180 @@
+"""A conflict in words: the places where its three sides clash, or what each side is.
+
+The sides come from text with markers as diff3 writes them: ours, base, theirs.
+"""
+
+from takeback.cli.screen import safe_content, size
+from takeback.model import lines, secrets
+from takeback.model import words as reasons
+from takeback.model.masking import CLOSED
+from takeback.model.tree import FOLDER, LINK, REGULAR
+from takeback.model.words import REDO, count
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from takeback.model.json_text import Json
+    from takeback.model.masking import Masker
+    from takeback.model.plan import Conflict
+    from takeback.model.tree import Entry
+
+    Styled = tuple[str, str]
+    """A style, which may be none, and a line in it."""
+    Target = Callable[[Entry], str]
+
+KINDS = {FOLDER: "folder", REGULAR: "file", LINK: "link"}
+_LABELS = ("the turn left", "now it is", "undo wants")
+_LABELS_OF_REDO = ("the undo left", "now it is", "redo wants")
+_STYLES = ("dim", "yellow", "green")
+_NOTHING = "(nothing)"
+
+
+class Place:
+    """One place where the sides clash; `line` is where it begins in the file as it is now."""
+
+    __slots__ = ("base", "line", "ours", "theirs")
+
+    def __init__(self, line: int) -> None:
+        self.line = line
+        self.ours: list[bytes] = []
+        self.base: list[bytes] = []
+        self.theirs: list[bytes] = []
+
+
+def places(marked: bytes, path: bytes = b"", masker: "Masker" = CLOSED) -> "list[Place]":
+    """The places between markers, without secrets."""
+    text = lines.split(marked)
+    mask = masker.lines(path, text)
+    found: list[Place] = []
+    side: list[bytes] | None = None
+    at = 1
+    for number, line in enumerate(text):
+        is_new, into = _next_side(line, found[-1] if found else None, side)
+        if is_new:
+            found.append(Place(at))
+            side = found[-1].ours
+        elif into is not side:
+            side = into
+        elif side is None:
+            at += 1
+        else:
+            side.append(mask.line(number) if mask is not None else line)
+            at += side is found[-1].ours
+    return found
+
+
+def _next_side(
+    line: bytes, place: "Place | None", side: "list[bytes] | None"
+) -> "tuple[bool, list[bytes] | None]":
+    """Whether a place begins with a line, and else which side goes on after it."""
+    if side is None or place is None:
+        return line.startswith(b"<<<<<<< "), side
+    if side is place.ours and line.startswith(b"||||||| "):
+        return False, place.base
+    if side is place.base and line.rstrip(b"\r\n") == b"=======":
+        return False, place.theirs
+    if side is place.theirs and line.startswith(b">>>>>>> "):
+        return False, None
+    return False, side
+
+
+def told(
+    conflict: "Conflict",
+    verb: str,
+    target: "Target",
+    masker: "Masker" = CLOSED,
+    *,
+    most_places: int = 0,
+    most_lines: int = 0,
+) -> "Iterator[Styled]":
+    """The three sides of a conflict, a line each or more; 0 means all of them."""
+    labels = _LABELS_OF_REDO if verb == REDO else _LABELS
+    if conflict.marked is None:
+        yield from _in_words(conflict, labels, target)
+        return
+    if masker.how_secret(conflict.path) == secrets.WHOLE:
+        yield "dim", "a secret file; nothing of it is shown"
+        return
+    found = places(conflict.marked, conflict.path, masker)
+    shown = found[:most_places] if most_places else found
+    for place in shown:
+        yield "", f"line {place.line:,}"
+        for label, style, side in zip(
+            labels, _STYLES, (place.base, place.ours, place.theirs), strict=True
+        ):
+            for text in _side(label, side, most_lines):
+                yield style, text
+    if len(found) > len(shown):
+        yield "", f"and {count(len(found) - len(shown), 'more place', 'more places')}"
+
+
+def _side(label: str, side: "Sequence[bytes]", most: int) -> "Iterator[str]":
+    shown = side[:most] if most and len(side) > most + 1 else side
+    words = [safe_content(line.rstrip(b"\r\n")).expandtabs() for line in shown] or [_NOTHING]
+    if len(side) > len(shown):
+        words.append(f"(and {len(side) - len(shown):,} more lines)")
+    width = len(_LABELS[0])
+    for number, text in enumerate(words):
+        yield f"{label if not number else '':<{width}} | {text}".rstrip()
+
+
+def _in_words(
+    conflict: "Conflict", labels: "tuple[str, str, str]", target: "Target"
+) -> "Iterator[Styled]":
+    sides = (conflict.base, conflict.ours, conflict.theirs)
+    if not any(sides):
+        return  # what is in the way is said by the reason
+    modes = {each.mode & 0o7777 for each in sides if each is not None and each.kind != LINK}
+    width = len(_LABELS[0])
+    for label, style, side in zip(labels, _STYLES, sides, strict=True):
+        yield style, f"{label:<{width}} | {_described(side, target, with_mode=len(modes) > 1)}"
+
+
+def _described(entry: "Entry | None", target: "Target", *, with_mode: bool) -> str:
+    if entry is None:
+        return _NOTHING
+    if entry.reason:
+        return f"not covered ({reasons.word(entry.reason)})"
+    said = KINDS.get(entry.kind, "something else")
+    if entry.kind == LINK:
+        return f"{said} to {target(entry)}"
+    if entry.kind == REGULAR:
+        said += f", {size(entry.size)}"
+    return f"{said}, mode {entry.mode & 0o7777:04o}" if with_mode else said
+
+
+# -- JSON --------------------------------------------------------------------------------------
+
+
+def as_json(conflict: "Conflict", masker: "Masker" = CLOSED) -> "dict[str, Json]":
+    """The sides of a conflict, as documented in docs/json.md."""
+    return {
+        "base": _entry(conflict.base),
+        "ours": _entry(conflict.ours),
+        "theirs": _entry(conflict.theirs),
+        "marked": _marked(conflict, masker),
+    }
+
+
+def _entry(entry: "Entry | None") -> "dict[str, Json] | None":
+    if entry is None:
+        return None
+    kind = KINDS.get(entry.kind, "other")
+    return {"kind": kind, "size": entry.size, "mode": f"{entry.mode & 0o7777:04o}"}
+
+
+def _marked(conflict: "Conflict", masker: "Masker") -> "str | None":
+    """The text with markers as it may be shown."""
+    if conflict.marked is None or masker.how_secret(conflict.path) == secrets.WHOLE:
+        return None
+    text = lines.split(conflict.marked)
+    mask = masker.lines(conflict.path, text)
+    if mask is not None:
+        text = [line if _is_marker(line) else mask.line(n) for n, line in enumerate(text)]
+    return b"".join(text).decode("utf-8", "replace")
+
+
+def _is_marker(line: bytes) -> bool:
+    marks = (b"<<<<<<< ", b"||||||| ", b">>>>>>> ")
+    return line.startswith(marks) or line.rstrip(b"\r\n") == b"======="

@@ -1,0 +1,287 @@
+"""The interactive preview of a plan: look, choose, decide, apply; by keys, colour or not."""
+
+import os
+import signal
+
+from takeback.cli import conflict_text, picker
+from takeback.cli import screen as layout
+from takeback.cli import terminal as screenful
+from takeback.cli.plan_text import STYLES, Page, amount
+from takeback.cli.restore_flow import Wanted
+from takeback.cli.screen import safe_line
+from takeback.errors import TakebackError
+from takeback.model.safe_text import safe
+from takeback.model.words import count
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Protocol
+
+    from takeback.cli.conflict_text import Styled
+    from takeback.cli.picker import Item, Model
+    from takeback.cli.restore_flow import Contents, Make
+    from takeback.cli.screen import Screen
+    from takeback.model.plan import Plan
+
+    class Keyboard(Protocol):
+        """What shows a screen, and where keys come from."""
+
+        def draw(self, lines: Sequence[Styled]) -> None:
+            """Show these lines."""
+
+        def key(self) -> str:
+            """Wait for a key."""
+
+
+_MARGIN = 3
+"""Lines that are not of the list: the title, what would be done, the keys."""
+_VERB = 8
+_FEWEST = 20
+"""Columns in which a remark is worth to be begun."""
+_HELP = """\
+[x] is done when you press `a`, [ ] is
+left as it is. [?] is a conflict that
+somebody has to decide. [-] cannot be
+done, and says why.
+
+up, down, j, k  move; also PgUp, PgDn,
+                Home, End
+enter, d        show what would change
+space           on or off; a folder
+                with all below it
+tab             the next conflict
++               take later turns along
+                that build on this
+a, y            apply what is chosen
+q, Esc, Ctrl-C  quit, change nothing
+
+In a conflict somebody changed what the
+turn had changed, in the same place:
+m  mine: keep the file as it is now
+t  back: as undo, or redo, wants it;
+   what was changed since goes, too
+b  both: write both versions into the
+   file, with markers, to be edited
+s  skip: leave it alone for now
+M, T, B, S decide all that are left.
+"""
+
+
+class Picking:
+    """One interactive preview."""
+
+    def __init__(
+        self, screen: "Screen", contents: "Contents", make: "Make", wanted: Wanted
+    ) -> None:
+        self._screen = screen
+        self._contents = contents
+        self._make = make
+        self._wanted = wanted
+        self._marks = layout.marks(screen)
+        self.shown: Model | None = None
+        """What is on the screen."""
+        self._open: tuple[tuple[str, int, int], list[Styled]] | None = None
+
+    def run(self, plan: "Plan") -> "Plan | None":
+        """Let somebody choose; the plan to be applied, or None if nothing shall be done."""
+        try:
+            with screenful.Screenful(self._screen) as terminal:
+                return self.choose(plan, terminal)
+        except screenful.EndedError as ended:
+            signal.signal(ended.number, signal.SIG_DFL)
+            os.kill(os.getpid(), ended.number)
+            return None
+
+    def choose(self, plan: "Plan", terminal: "Keyboard") -> "Plan | None":
+        """The same, by the keys of a terminal that is ready."""
+        whose, decide = self._page(plan).whose, self._wanted.decide
+        undecided = picker.begin(plan, whose)
+        decided = picker.begin(plan, whose, decide if isinstance(decide, str) else "")
+        model = self._planned(undecided, decided)
+        while not model.outcome:
+            columns, rows = self._screen.size
+            text = self._text(model, columns)
+            self.shown = model = picker.resized(model, rows - _MARGIN, len(text))
+            terminal.draw(self._lines(model, text, columns, rows))
+            key = terminal.key()
+            if key != screenful.RESIZED:
+                model = self._planned(model, picker.press(model, key))
+        return model.plan if model.outcome == picker.APPLY else None
+
+    # -- plans -------------------------------------------------------------------------------
+
+    def _planned(self, old: "Model", new: "Model") -> "Model":
+        """With the plan of what was chosen; as it was before, if that cannot be planned."""
+        if new.choice == old.choice:
+            return new
+        paths = picker.chosen(new)
+        try:
+            if paths == []:
+                plan = _nothing_of(new.plan)
+            else:
+                plan = self._make(self._wanted_for(new, paths))
+        except TakebackError as problem:
+            return old._replace(message=str(problem))
+        return picker.renewed(new, plan, self._page(plan).whose)
+
+    def _wanted_for(self, model: "Model", paths: "list[bytes] | None") -> Wanted:
+        decide = model.choice.decisions
+        if paths is None:
+            return Wanted(self._wanted.paths, self._wanted.inside, decide, model.choice.turns)
+        return Wanted([path or b"." for path in paths], b"", decide, model.choice.turns)
+
+    def _page(self, plan: "Plan") -> Page:
+        return Page(plan, self._screen, self._contents)
+
+    # -- what is on the screen ---------------------------------------------------------------
+
+    def _lines(
+        self, model: "Model", text: "list[Styled]", columns: int, rows: int
+    ) -> "list[Styled]":
+        if model.view == picker.LIST:
+            shown = self._rows(model, columns)
+        else:
+            shown = text[model.scroll : model.scroll + model.page]
+        shown += [("", "")] * (rows - _MARGIN - len(shown))
+        return [
+            ("bold", self._title(model)),
+            *shown,
+            self._status(model),
+            self._keys(model, columns),
+        ]
+
+    def _title(self, model: "Model") -> str:
+        here = model.here
+        if model.view == picker.HELP:
+            return "Keys"
+        if model.view == picker.TEXT and here is not None:
+            return safe(here.path or b".") if here.path is not None else "Note"
+        doing = self._page(model.plan).doing()
+        return doing[0].upper() + doing[1:]
+
+    def _status(self, model: "Model") -> "Styled":
+        if model.message:
+            return "bold", f"! {safe_line(self._screen.masker.words(model.message))}"
+        if model.view != picker.LIST:
+            last = min(model.scroll + model.page, model.length)
+            return "dim", f"lines {min(model.scroll + 1, last)} to {last} of {model.length:,}"
+        waiting = len(model.undecided)
+        parts = [f"{count(waiting, 'conflict')} to decide"] if waiting else []
+        parts.append(f"would {amount(model.plan, done=False)}")
+        if len(model.items) > model.page:
+            parts.append(f"row {model.cursor + 1:,} of {len(model.items):,}")
+        said = "; ".join(parts)
+        return "dim", said[0].upper() + said[1:]
+
+    def _keys(self, model: "Model", columns: int) -> "Styled":
+        """The keys that matter here, as many as there is room for, and the one that tells all."""
+        if model.view != picker.LIST:
+            keys = ["up/down scroll", "space next page", "q back"]
+        else:
+            here = model.here
+            more = ["+ later turns"] if model.plan.dependents else []
+            keys = ["a apply", "space on/off", "d diff", *more, "q quit", "? help"]
+            if here is not None and here.mark == "?" and here.conflict is not None:
+                named = {"m": "m mine", "t": "t back", "b": "b both", "s": "s skip"}
+                able = [k for k in named if picker.can(model.plan, here.conflict, picker.KEYS[k])]
+                keys = [*(named[key] for key in able), *keys]
+        last = keys.pop()
+        while keys and len("  ".join((*keys, last))) > columns:
+            keys.pop()
+        return "reverse", layout.pad("  ".join((*keys, last)), columns)
+
+    def _rows(self, model: "Model", columns: int) -> "list[Styled]":
+        shown = model.items[model.top : model.top + model.page]
+        counts = [self._counted(item) for item in shown]
+        wide = max(map(len, counts), default=0)
+        room = columns - _VERB - 8
+        most = max(room - wide - 2, 12) if columns < 60 else room * 3 // 5
+        names = [self._name(item, most) for item in shown]
+        width = max((layout.columns(name) for name in names), default=0)
+        found = []
+        for number, item in enumerate(shown, start=model.top):
+            at = number - model.top
+            mark = f"[{item.mark}]" if item.mark else "   "
+            cursor = ">" if number == model.cursor else " "
+            head = f"{cursor} {mark} {item.verb:<{_VERB}} "
+            if item.path is None:
+                text = head + safe_line(self._screen.masker.words(item.said))
+            else:
+                parts = [layout.pad(names[at], width), counts[at].ljust(wide)]
+                # A few letters of a sentence tell nothing; Enter shows all of it.
+                if room - width - wide >= _FEWEST:
+                    parts.append(safe_line(self._screen.masker.words(item.said)))
+                text = (head + "  ".join(filter(None, parts))).rstrip()
+            found.append((self._style(item, is_here=number == model.cursor), text))
+        return found
+
+    def _style(self, item: "Item", *, is_here: bool) -> str:
+        if item.path is None:
+            colour = "yellow" if item.verb == "!" else "dim"
+        else:
+            colour = STYLES.get(item.verb, "") if item.mark in ("x", "?") else "dim"
+        return f"{colour} {'reverse' if is_here else ''}".strip()
+
+    def _counted(self, item: "Item") -> str:
+        is_done = item.mark == "x" and item.change is not None
+        return self._contents.lines(item.change, self._marks) if is_done and item.change else ""
+
+    def _name(self, item: "Item", most: int) -> str:
+        """A path, of which the end is what tells it from others."""
+        if item.path is None:
+            return ""
+        name = safe(item.path or b".")
+        if layout.columns(name) <= most:
+            return name
+        left = most - len(self._marks.cut)
+        while layout.columns(name) > left:
+            name = name[1:]
+        return self._marks.cut + name
+
+    # -- one path ----------------------------------------------------------------------------
+
+    def _text(self, model: "Model", columns: int) -> "list[Styled]":
+        """What is shown of a path, or the help; read once, as long as it stays on the screen."""
+        if model.view == picker.LIST:
+            self._open = None
+            return []
+        key = (model.view, model.cursor, columns)
+        if self._open is None or self._open[0] != key:
+            told = self._told(model) if model.view == picker.TEXT else _help()
+            self._open = (key, screenful.wrapped(told, columns))
+        return self._open[1]
+
+    def _told(self, model: "Model") -> "list[Styled]":
+        item = model.here
+        if item is None:
+            return []
+        said = (
+            [("", safe_line(self._screen.masker.words(item.said))), ("", "")] if item.said else []
+        )
+        if item.conflict is not None:
+            said += [
+                *conflict_text.told(
+                    item.conflict, model.plan.verb, self._contents.target, self._screen.masker
+                ),
+                ("", ""),
+            ]
+        if item.change is None:
+            return said
+        try:
+            return said + self._contents.diff(item.change)
+        except TakebackError as problem:
+            return [*said, ("", safe_line(self._screen.masker.words(str(problem))))]
+
+
+def _help() -> "list[Styled]":
+    return [("", line) for line in _HELP.splitlines()]
+
+
+def _nothing_of(plan: "Plan") -> "Plan":
+    """The same, with nothing chosen."""
+    from copy import copy
+
+    nothing = copy(plan)
+    nothing.changes, nothing.conflicts = (), ()
+    return nothing

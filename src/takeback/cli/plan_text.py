@@ -1,0 +1,461 @@
+"""A plan before it is applied and the report after it, in the same words.
+
+A plan and the report of one as JSON, as documented in docs/json.md.
+"""
+
+from takeback.cli import screen as layout
+from takeback.cli import turn_text
+from takeback.cli.screen import safe_line
+from takeback.model.json_text import path_fields
+from takeback.model.plan import WITH_MARKERS
+from takeback.model.safe_text import safe
+from takeback.model.tree import FOLDER
+from takeback.model.words import (
+    BY_SHELL,
+    CREATE,
+    DELETE,
+    MERGE,
+    MKDIR,
+    PERHAPS,
+    REDO,
+    RMDIR,
+    ROLLBACK,
+    UNDO,
+    YOU,
+    count,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from takeback.cli.restore_flow import Contents
+    from takeback.cli.screen import Screen
+    from takeback.model.json_text import Json
+    from takeback.model.masking import Masker
+    from takeback.model.plan import Conflict, Dependent, Plan, PlannedChange, Remark, Report
+
+
+def of_plan(
+    plan: "Plan", masker: "Masker", conversations: "list[Json] | None" = None
+) -> "dict[str, Json]":
+    """A plan as documented in docs/json.md."""
+    return _json(plan, None, masker, conversations)
+
+
+def of_report(
+    made: "Report", masker: "Masker", conversations: "list[Json] | None" = None
+) -> "dict[str, Json]":
+    """A report as documented in docs/json.md: the plan, and what became of it."""
+    return _json(made.plan, made, masker, conversations)
+
+
+def _json(
+    plan: "Plan",
+    made: "Report | None",
+    masker: "Masker",
+    conversations: "list[Json] | None",
+) -> "dict[str, Json]":
+    words = masker.words
+    return {
+        "verb": plan.verb,
+        "target": plan.target or None,
+        "base": plan.base,
+        "entry": plan.entry or None,
+        "turns": list(plan.turns),
+        "title": words(plan.title),
+        "session": plan.session or None,
+        "agent": plan.agent or None,
+        "newest": plan.is_newest,
+        "changes": [_change(change, masker) for change in plan.changes],
+        "conflicts": [_conflict(each, masker) for each in plan.conflicts],
+        "kept": _remarks((*plan.kept, *(made.kept if made else ())), masker),
+        "skipped": _remarks(plan.skipped, masker),
+        "shared": _remarks(plan.shared, masker),
+        "rescued": _remarks(made.rescued if made else (), masker),
+        "doubts": [words(text) for text in plan.doubts],
+        "stays": [words(text) for text in plan.stays],
+        "covers": list(plan.covers),
+        "passed_over": plan.passed_over,
+        "effects": [],
+        "dependents": [_dependent(each, masker) for each in plan.dependents],
+        "done": made is not None and bool(made.id),
+        "id": (made.id or None) if made else None,
+        "before": (made.before or None) if made else None,
+        "after": (made.after or None) if made else None,
+        "because": (words(made.because) or None) if made else None,
+        "problems": [words(text) for text in made.problems] if made else [],
+        "undo": (made.undo or None) if made else None,
+        "conversations": conversations or [],
+    }
+
+
+def _change(change: "PlannedChange", masker: "Masker") -> "dict[str, Json]":
+    return {
+        **path_fields(change.path),
+        "verb": change.verb,
+        "whose": [masker.words(name) for name in change.whose],
+        "how": change.how or None,
+        "along": masker.words(change.along) or None,
+        "merged": masker.words(change.merged) or None,
+        "outside": change.outside,
+    }
+
+
+def _dependent(dependent: "Dependent", masker: "Masker") -> "dict[str, Json]":
+    return {
+        "id": dependent.id,
+        "title": masker.words(dependent.title),
+        "agent": dependent.agent or None,
+        "paths": [path_fields(path) for path in dependent.paths],
+    }
+
+
+def _conflict(conflict: "Conflict", masker: "Masker") -> "dict[str, Json]":
+    from takeback.cli import conflict_text
+
+    said = {**path_fields(conflict.path), "reason": masker.words(conflict.reason)}
+    return said | conflict_text.as_json(conflict, masker)
+
+
+def _remarks(remarks: "Iterable[Remark]", masker: "Masker") -> "list[Json]":
+    return [{**path_fields(each.path), "reason": masker.words(each.reason)} for each in remarks]
+
+
+_MOST_PREVIEWED = 200
+_MOST_REPORTED = 20
+_MOST_YOURS = 5
+_MOST_NAMED = 2
+_MOST_TURNS = 4
+_MOST_DETAILED = 8
+"""Conflicts whose three sides are shown; of the others only the reason is."""
+_MOST_PLACES = 3
+_MOST_LINES = 4
+_LONGEST_TITLE = 60
+_WIDEST_PATH = 60
+_CONFLICT = "conflict"
+_YOURS = "yours"
+_DOING = {UNDO: "take back", REDO: "put back", ROLLBACK: "roll back to"}
+_DONE = {UNDO: "Took back", REDO: "Put back", ROLLBACK: "Rolled back to"}
+_HOW = {BY_SHELL: "by shell", PERHAPS: "perhaps yours"}
+_REVERSES = {UNDO: "puts it back", REDO: "takes it back again", ROLLBACK: "takes this back"}
+STYLES = {CREATE: "green", MKDIR: "green", DELETE: "red", RMDIR: "red", _CONFLICT: "red"}
+STYLES |= {MERGE: "cyan"}
+
+
+def preview(plan: "Plan", screen: "Screen", contents: "Contents") -> None:
+    """What a plan would do: what is in the way first, then path by path, then what stays."""
+    page = Page(plan, screen, contents)
+    screen.say(page.would())
+    page.whence()
+    page.changes(_MOST_PREVIEWED)
+    page.what_stays(plan.kept)
+    page.doubts()
+    if plan.dependents:
+        screen.say(screen.style("Later turns build on it, and stay", "bold"))
+        for line in page.dependents():
+            screen.say(f"  {line}")
+    for text in (*plan.stays, *page.notes()):
+        screen.say(safe_line(screen.masker.words(text)))
+
+
+def report(
+    made: "Report",
+    screen: "Screen",
+    contents: "Contents",
+    *,
+    was_previewed: bool,
+    besides: "Iterable[str]" = (),
+) -> None:
+    """What was done, and what `besides`; what a preview has shown already is not said again."""
+    page = Page(made.plan, screen, contents)
+    if not made.id:
+        screen.say(f"Nothing to do: {page.already()}")
+        for text in besides:
+            screen.note(text)
+        return
+    kept = (*made.plan.kept, *made.kept)
+    screen.say(page.did(kept))
+    if was_previewed:
+        page.part("Kept, because somebody saved it meanwhile", made.kept)
+    else:
+        page.changes(_MOST_REPORTED)
+        page.what_stays([each for part in _parted(kept) if not _is_short(part) for each in part])
+    page.part("Saved while this ran", made.rescued)
+    if not was_previewed:
+        page.doubts()
+        for text in (*made.plan.stays, *page.notes()):
+            screen.note(safe_line(screen.masker.words(text)))
+    for text in page.marked():
+        screen.note(text)
+    for problem in made.problems:
+        screen.note(f"note: {safe_line(screen.masker.words(problem))}")
+    for text in besides:
+        screen.note(text)
+    if made.undo:
+        screen.note(f"`{safe_line(made.undo)}` {_REVERSES[made.plan.verb]}")
+
+
+class Page:
+    """A plan on a screen."""
+
+    def __init__(self, plan: "Plan", screen: "Screen", contents: "Contents") -> None:
+        self.plan = plan
+        self.screen = screen
+        self.contents = contents
+        self.marks = layout.marks(screen)
+
+    def _words(self, text: str) -> str:
+        return self.screen.masker.words(text)
+
+    # -- the first line ----------------------------------------------------------------------
+
+    def would(self) -> str:
+        """In one sentence what would be done, and to how much."""
+        plan = self.plan
+        doing = f"Would {self.doing()}"
+        if plan.conflicts:
+            return f"{doing}, but {in_conflict(plan)}"
+        covered = f"; goes back over {count(len(plan.covers), 'turn')}" if plan.covers else ""
+        return f"{doing}: {amount(plan, done=False)}{covered}"
+
+    def doing(self) -> str:
+        """What this is about: `take back "Tidy up" of claude-code`."""
+        return f"{_DOING[self.plan.verb]} {self._titled()}"
+
+    def did(self, kept: "Sequence[Remark]") -> str:
+        """In one sentence what was done, to how much, and what stays."""
+        parts = [
+            amount(self.plan, done=True),
+            *(_kept(part, self._words) for part in _parted(kept) if part),
+        ]
+        parts += [_first_words(self._words(text)) for text in self.plan.stays]
+        return f"{_DONE[self.plan.verb]} {self._titled()}: {'; '.join(parts)}"
+
+    def whence(self) -> None:
+        """Which turns these are, and whose."""
+        plan = self.plan
+        if not plan.session and not plan.turns:
+            return
+        named = [id[:8] for id in plan.turns[:_MOST_TURNS]] or [plan.entry[:8]]
+        more = len(plan.turns) - len(named)
+        named += [f"{more:,} more"] if more > 0 else []
+        of = f" of session {plan.session[:8]}" if plan.session else ""
+        line = f"turn{'s' if len(named) > 1 else ''} {' and '.join(named)}{of}"
+        self.screen.say(self.screen.style(f"  {line}", "dim"))
+
+    def already(self) -> str:
+        """What to say of a plan that changes nothing."""
+        if self.plan.verb == UNDO and not self.plan.entry:
+            called = safe_line(self._words(self.plan.title))
+            return f"{called} changed nothing, or all of it is taken back"
+        what = "that" if self.plan.paths else "everything"
+        if self.plan.verb == REDO:
+            return f"{what} is as {self._title()} left it"
+        if self.plan.verb != ROLLBACK:
+            return f"{what} is as it was before {self._title()}"
+        at = "" if self.plan.title.startswith(("before ", "after ")) else "at "
+        return f"{what} is as it was {at}{self._title()}"
+
+    def _titled(self) -> str:
+        agent = self.plan.agent
+        of = f" of {safe_line(agent)}" if agent and agent != "run" else ""
+        return f"{self._title()}{of}"
+
+    def _title(self) -> str:
+        """What is taken back or gone back to, as one calls it."""
+        called = layout.cut(
+            turn_text.title(self.plan.title, self.screen.masker), _LONGEST_TITLE, self.marks.cut
+        )
+        if self.plan.verb == ROLLBACK:
+            return called
+        more = len(self.plan.turns) - 1
+        others = f" and {count(more, 'more turn', 'more turns')}" if more > 0 else ""
+        return f'"{called}"{others}' if self.plan.turn else f"the rollback to {called}"
+
+    # -- path by path ------------------------------------------------------------------------
+
+    def changes(self, most: int) -> None:
+        """The conflicts, and then the changes, a line each."""
+        rows = [(_CONFLICT, c.path or b".", c.reason) for c in self.plan.conflicts]
+        inner = [c for c in self.plan.changes if not c.outside]
+        rows += [(c.verb, c.path or b".", self._of(c)) for c in inner[:most]]
+        detailed = min(len(self.plan.conflicts), _MOST_DETAILED)
+        self._rows(rows, most, len(self.plan.conflicts) + len(inner), detailed)
+        outer = [c for c in self.plan.changes if c.outside]
+        if outer:
+            self.screen.say(self.screen.style("Outside the project", "bold"))
+            rows = [(c.verb, c.path, self._of(c)) for c in outer[:most]]
+            self._rows(rows, most, len(outer))
+
+    def _rows(
+        self, rows: "list[tuple[str, bytes, str]]", most: int, total: int, detailed: int = 0
+    ) -> None:
+        shown = [
+            (verb, safe(path), safe_line(self._words(said))) for verb, path, said in rows[:most]
+        ]
+        widest = min(max((layout.columns(path) for _, path, _ in shown), default=0), _WIDEST_PATH)
+        verbs = max([6, *(len(verb) for verb, _, _ in shown)])
+        for number, (verb, path, said) in enumerate(shown):
+            word = verb.ljust(verbs)
+            style = STYLES.get(verb)
+            word = self.screen.style(word, style) if style else word
+            self.screen.say(f"  {word}  {layout.pad(path, widest)}  {said}".rstrip())
+            if number < detailed:
+                self._sides(self.plan.conflicts[number], " " * (verbs + 4))
+        if total > most:
+            self.screen.say(f"  and {total - most:,} more")
+
+    def _sides(self, conflict: "Conflict", indent: str) -> None:
+        from takeback.cli import conflict_text
+
+        for style, text in conflict_text.told(
+            conflict,
+            self.plan.verb,
+            self.contents.target,
+            self.screen.masker,
+            most_places=_MOST_PLACES,
+            most_lines=_MOST_LINES,
+        ):
+            self.screen.say(indent + (self.screen.style(text, style) if style else text))
+
+    def _of(self, change: "PlannedChange") -> str:
+        """What is said of a change; of a merge also what it does to the file."""
+        lines = self.contents.lines(change, self.marks) if change.merged else ""
+        return f"{self.whose(change)}  {lines}".rstrip()
+
+    def whose(self, change: "PlannedChange") -> str:
+        """Whose change it is, where that is not said by the first line."""
+        if change.along or change.merged:
+            return "; ".join(filter(None, (change.along, change.merged)))
+        if self.plan.verb != ROLLBACK:
+            return _HOW.get(change.how, "")
+        names = [name for name in change.whose if name]
+        if not names:
+            return ""
+        by = f"by {' and '.join(names)}"
+        return f"{by}, {_HOW[change.how]}" if change.how in _HOW and names != [YOU] else by
+
+    # -- what stays --------------------------------------------------------------------------
+
+    def what_stays(self, kept: "Sequence[Remark]") -> None:
+        """What is not touched, and why; what is plainly yours last, and not all of it."""
+        others, yours = _parted(kept)
+        self.part("Kept", [*others, *yours[:_MOST_YOURS]])
+        if len(yours) > _MOST_YOURS:
+            self.screen.say(f"  and {len(yours) - _MOST_YOURS:,} more of yours")
+        self.part("May be another session's, so it stays", self.plan.shared)
+        self.part("Not touched", self.plan.skipped)
+
+    def dependents(self) -> "list[str]":
+        """The later turns that build on what is taken back, a line each."""
+        found = []
+        for each in self.plan.dependents:
+            called = layout.cut(
+                turn_text.title(each.title, self.screen.masker), _LONGEST_TITLE, self.marks.cut
+            )
+            paths = [safe(path) for path in each.paths[:_MOST_NAMED]]
+            more = len(each.paths) - len(paths)
+            paths += [f"{more:,} more"] if more else []
+            of = f" of {safe_line(each.agent)}" if each.agent else ""
+            found.append(f'{each.id[:8]}  "{called}"{of}: {", ".join(paths)}')
+        return found
+
+    def part(self, head: str, remarks: "Iterable[Remark]") -> None:
+        """Paths with a reason each, below a heading."""
+        listed = list(remarks)
+        if not listed:
+            return
+        self.screen.say(self.screen.style(head, "bold"))
+        first = listed[:_MOST_REPORTED]
+        shown = [(safe(each.path or b"."), safe_line(self._words(each.reason))) for each in first]
+        self.screen.table(shown)
+        if len(listed) > _MOST_REPORTED:
+            self.screen.say(f"  and {len(listed) - _MOST_REPORTED:,} more")
+
+    def doubts(self) -> None:
+        """What one should think about before one says yes."""
+        said = [safe_line(self._words(text)) for text in self.plan.doubts]
+        yours = sum(YOU in change.whose for change in self.plan.changes)
+        if self.plan.verb == ROLLBACK and yours:
+            them = "it" if yours == 1 else "them"
+            said.append(f"{count(yours, 'change')} of your own; the checkpoint before keeps {them}")
+        for text in said:
+            self.screen.say(self.screen.style(f"! {text}", "yellow"))
+
+    def notes(self) -> "list[str]":
+        """What else there is to know."""
+        passed = self.plan.passed_over
+        turns = "1 newer turn" if passed == 1 else f"{passed:,} newer turns"
+        return [f"passed over {turns} that changed nothing"] if passed else []
+
+    def marked(self) -> "list[str]":
+        """What is left to be done where both versions were written."""
+        found = [safe(c.path) for c in self.plan.changes if c.merged == WITH_MARKERS]
+        if not found:
+            return []
+        named = f"`{found[0]}`" if len(found) == 1 else count(len(found), "file")
+        return [f"both versions are in {named}: look for `<<<<<<<`, and edit"]
+
+
+def in_conflict(plan: "Plan") -> str:
+    """How many paths somebody has to decide about, or which one and why."""
+    if len(plan.conflicts) > 1:
+        return f"{len(plan.conflicts):,} paths are in conflict"
+    return "1 path is in conflict"
+
+
+def amount(plan: "Plan", *, done: bool) -> str:
+    """How much a plan does: `restored 3 files, removed 1`."""
+    merged = [change for change in plan.changes if change.verb == MERGE]
+    made = [change for change in plan.changes if change.after and change.verb != MERGE]
+    gone = [change for change in plan.changes if change.after is None]
+    word = "change" if plan.verb == REDO else "restore"
+    has_folders = any(map(_is_folder, plan.changes))
+    parts: list[str] = []
+    for verb, changes in ((word, made), ("merge", merged), ("remove", gone)):
+        if changes:
+            things = f"{len(changes):,}" if parts and not has_folders else _things(changes)
+            parts.append(f"{verb}{'d' if done else ''} {things}")
+    return ", ".join(parts) or ("changed nothing" if done else "change nothing")
+
+
+def _things(changes: "list[PlannedChange]") -> str:
+    folders = sum(map(_is_folder, changes))
+    files = len(changes) - folders
+    parts = [count(files, "file")] if files else []
+    parts += [count(folders, "folder")] if folders else []
+    return " and ".join(parts)
+
+
+def _is_folder(change: "PlannedChange") -> bool:
+    entry = change.after or change.before
+    return entry is not None and entry.kind == FOLDER
+
+
+def _parted(kept: "Iterable[Remark]") -> "tuple[list[Remark], list[Remark]]":
+    """What stays for a reason of its own, and what is plainly yours."""
+    listed = list(kept)
+    others = [each for each in listed if each.reason != _YOURS]
+    return others, [each for each in listed if each.reason == _YOURS]
+
+
+def _is_short(kept: "list[Remark]") -> bool:
+    """Whether all of it can be said in a few words."""
+    return len(kept) <= _MOST_NAMED and len({each.reason for each in kept}) <= 1
+
+
+def _kept(remarks: "list[Remark]", words: "Callable[[str], str]") -> str:
+    """What stays, in a few words."""
+    if _is_short(remarks):
+        names = " and ".join(safe(each.path or b".") for each in remarks)
+        return f"kept {names} ({safe_line(words(remarks[0].reason))})"
+    of = " of yours" if remarks[0].reason == _YOURS else ""
+    return f"kept {count(len(remarks), 'path')}{of}"
+
+
+def _first_words(text: str) -> str:
+    """What stays, without how to get rid of it."""
+    for end in (":", ";", " ("):
+        text = text.partition(end)[0]
+    return safe_line(text)

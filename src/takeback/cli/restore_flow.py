@@ -1,0 +1,595 @@
+"""What `undo`, `redo` and `rollback` have in common: options, the preview, the question.
+
+What the files of a plan hold, as far as somebody wants to see it: counts of lines, diffs.
+
+`--resume` and `--only`: the conversation that goes with what is taken back.
+"""
+
+import os
+
+from takeback.agents import agent as reasons
+from takeback.cli import plan_text
+from takeback.cli.app import folder
+from takeback.cli.open_project import inside
+from takeback.cli.parser import SHOW_SECRETS, Option
+from takeback.cli.screen import Marks, safe_line
+from takeback.errors import (
+    ConflictError,
+    DecisionNeededError,
+    TakebackError,
+    UnknownReferenceError,
+    UsageError,
+)
+from takeback.model.masking import CLOSED
+from takeback.model.plan import called
+from takeback.model.safe_text import safe, shell_word
+from takeback.model.tree import FOLDER
+from takeback.model.words import (
+    DECISIONS,
+    KEEP_MINE,
+    MARKERS,
+    REDO,
+    ROLLBACK,
+    SKIP,
+    TAKE_BACK,
+    UNDO,
+    count,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from takeback.agents.resume import Resumed
+    from takeback.cli.conflict_text import Styled
+    from takeback.cli.parser import Arguments
+    from takeback.cli.screen import Screen
+    from takeback.model.json_text import Json
+    from takeback.model.masking import Masker
+    from takeback.model.plan import Conflict, Plan, PlannedChange, Report
+    from takeback.model.tree import Entry
+    from takeback.project import Project
+
+    Counted = tuple[int, int] | None
+
+    Make = Callable[["Wanted"], Plan]
+
+
+_MOST_LINES = 20_000
+"""Lines of a diff that somebody may scroll through."""
+
+
+class Contents:
+    """Reads what a plan is about, when it is asked for, and counts lines only once."""
+
+    def __init__(self, project: "Project", masker: "Masker" = CLOSED) -> None:
+        self._project = project
+        self.masker = masker
+        self._counted: dict[tuple[bytes, bytes, bytes], Counted] = {}
+
+    def lines(self, change: "PlannedChange", marks: Marks) -> str:
+        """How many lines come and go at a path, or nothing if there are none to count."""
+        counted = self._count(change)
+        return f"+{counted[0]:,} {marks.minus}{counted[1]:,}" if counted is not None else ""
+
+    def _count(self, change: "PlannedChange") -> "Counted":
+        before, after = change.before, change.after
+        if any(each is not None and each.kind == FOLDER for each in (before, after)):
+            return None
+        strong = [each.strong if each is not None else b"" for each in (before, after)]
+        if strong[0] == strong[1]:
+            return None
+        key = (change.path, strong[0], strong[1])
+        if key not in self._counted:
+            self._counted[key] = self._counted_lines(before, after)
+        return self._counted[key]
+
+    def _counted_lines(self, before: "Entry | None", after: "Entry | None") -> "Counted":
+        from takeback.disk import libgit2
+
+        try:
+            old, new = self._project.contents(before, after)
+            return libgit2.count(old, new) if old is not None and new is not None else None
+        except TakebackError:
+            return None  # a number is missing then; what is done does not depend on it
+
+    def target(self, entry: "Entry") -> str:
+        """Where a link leads."""
+        (found,) = self._project.contents(entry)
+        return safe(found or b"", 60)
+
+    def diff(self, change: "PlannedChange") -> "list[Styled]":
+        """What would change in a file, without secrets."""
+        from itertools import islice
+
+        from takeback.cli.screen import safe_content
+        from takeback.history.unified import HEAD, HUNK, NEW, NOTE, OLD, Shown
+        from takeback.model.difference import judge
+
+        found = judge(change.path, change.before, change.after)
+        if found is None:
+            return [("", "nothing changes there")]
+        old, new = self._project.contents(change.before, change.after)
+        styles = {HEAD: "bold", HUNK: "cyan", OLD: "red", NEW: "green", NOTE: "dim"}
+        plain = (HEAD, HUNK, NOTE)
+        told = [
+            (
+                styles.get(kind, ""),
+                ("" if kind in plain else kind) + safe_content(line.rstrip(b"\r\n")).expandtabs(),
+            )
+            for kind, line in islice(Shown(found, (old, new), self.masker).diff(), _MOST_LINES)
+        ]
+        if len(told) == _MOST_LINES:
+            told.append(("dim", f"(only the first {_MOST_LINES:,} lines are shown)"))
+        return told
+
+
+FILES, CONVERSATION, MEMORY = "files", "conversation", "memory"
+RESUME_OPTIONS = (
+    Option(("--resume",), "also make a copy of the conversation as it was then, to go on with"),
+    Option(("--only",), "take back only the `files`, or only the `conversation`", "WHAT"),
+)
+_WHY = {
+    reasons.UNREADABLE: "its file cannot be read: {fact}",
+    reasons.UNKNOWN_FORMAT: "its file has an unknown format",
+    reasons.UNKNOWN_AGENT: "Takeback does not know where {agent} keeps its conversations",
+    reasons.NO_TRANSCRIPT: "{agent} did not report where it keeps it",
+    reasons.NO_ID: "its file does not say which conversation it is",
+    reasons.PROMPT_MISSING: "its prompt is no longer in the file",
+    reasons.PART_MISSING: "it continues another file, which is gone",
+    reasons.TOO_MANY_PARTS: "it is spread over too many files",
+    reasons.BEGINS_HERE: "the conversation begins with this turn",
+    reasons.LATER_TURNS_STAY: "{fact} of it would stay; the agent gets a note instead",
+    reasons.UNWRITABLE: "the copy cannot be written: {fact}",
+}
+
+
+class Conversation:
+    """What the command line says about conversations, and what is made of them."""
+
+    def __init__(self, given: "Arguments", project: "Project") -> None:
+        only = given.get("only")
+        if only == MEMORY:
+            raise UsageError("there is no memory yet that could be taken back")
+        if given.has("only") and only not in (FILES, CONVERSATION):
+            raise UsageError(
+                f"`--only` takes `{FILES}` or `{CONVERSATION}`, not `{only}`",
+                hint="`--resume` takes back both",
+            )
+        self.is_all = only == CONVERSATION
+        self._is_wanted = given.has("resume") or self.is_all
+        if self._is_wanted and only == FILES:
+            raise UsageError(
+                f"`--resume` and `--only {FILES}` exclude each other",
+                hint="without both, the conversation stays as it is",
+            )
+        if self._is_wanted and given.rest:
+            raise UsageError(
+                "a conversation goes back as a whole, not for some paths",
+                hint="leave out the paths, or `--resume` and `--only`",
+            )
+        self._project = project
+
+    def copies(self, plan: "Plan", restore: str = "") -> "list[Resumed] | None":
+        """Make the copies that go with a plan; None if nobody wants any."""
+        if not self._is_wanted:
+            return None
+        from takeback.agents.resume import resume
+
+        ledger, held = self._project.ledger, self._project.held
+        return resume(ledger, held, plan, restore=restore, in_the_middle=self.is_all)
+
+
+def trim(conversation: Conversation, plan: "Plan", screen: "Screen") -> int:
+    """Only the conversation: a copy of it, and the files stay as they are."""
+    made = conversation.copies(plan)
+    said = in_words(made, screen)
+    if not made or all(each.problem for each in made):
+        raise TakebackError(f"nothing was changed: {said[0]}")
+    if screen.json:
+        screen.data(plan_text.of_plan(plan, screen.masker, as_json(made)))
+        return 0
+    screen.say("The conversation was copied as it was then; the files stay as they are.")
+    for text in said:
+        screen.note(text)
+    return 0
+
+
+def in_words(made: "list[Resumed] | None", screen: "Screen") -> "list[str]":
+    """What became of the conversations, a sentence each."""
+    if made is None:
+        return []
+    found = [_sentence(each, screen.masker.words(each.label)) for each in made]
+    return found or ["no conversation goes with that"]
+
+
+def _sentence(made: "Resumed", label: str) -> str:
+    before = f"before {called(label, is_turn=True)}"
+    if made.problem:
+        said = f"the conversation of {made.agent} cannot go on from {before}: {_why(made)}"
+        return safe_line(said)
+    repaired = " (lines were missing in the middle)" if made.repaired else ""
+    said = f"goes on with the conversation as it was {before}{repaired}"
+    return f"`{_where(made.folder)}{safe_line(made.command)}` {safe_line(said)}"
+
+
+def _why(made: "Resumed") -> str:
+    fact = made.fact
+    if made.problem == reasons.LATER_TURNS_STAY:
+        fact = count(int(fact), "later turn")
+    return _WHY[made.problem].format(fact=fact, agent=made.agent)
+
+
+def _where(folder: str) -> str:
+    """How to get to where the agent worked; nothing if one is there."""
+    if not folder or os.path.realpath(folder) == os.path.realpath("."):
+        return ""
+    return f"cd {safe_line(shell_word(folder))} && "
+
+
+def as_json(made: "list[Resumed] | None") -> "list[Json]":
+    """As documented in docs/json.md."""
+    return [
+        {
+            "session": each.session,
+            "agent": each.agent,
+            "turn": each.turn,
+            "id": each.own_id or None,
+            "transcript": each.transcript or None,
+            "folder": each.folder or None,
+            "command": each.command or None,
+            "problem": each.problem or None,
+            "why": _why(each) if each.problem else None,
+            "repaired": each.repaired,
+        }
+        for each in made or ()
+    ]
+
+
+SESSION = Option(("--session",), "look only among the turns of this session", "SESSION")
+OPTIONS = (
+    Option(("-n", "--dry-run"), "show what would be done, and do nothing"),
+    Option(("-y", "--yes"), "go ahead with what the preview shows, without a question"),
+    Option(("--because",), "why; the log keeps it", "TEXT"),
+    Option(("--keep-mtime",), "give files the modification times that they had, too"),
+    SHOW_SECRETS,
+)
+DECIDING = (
+    Option(("--keep-mine",), "where there is a conflict, keep the file as it is now"),
+    Option(("--take-back",), "where there is a conflict, take back both changes"),
+    Option(("--markers",), "where there is a conflict, write both versions, with markers"),
+    Option(("--skip-conflicts",), "where there is a conflict, leave the file; do the rest"),
+)
+
+_INTERRUPTED = 130
+_MOST_NAMED = 4
+_NOT_NEWEST = {
+    UNDO: "this is not the newest turn",
+    REDO: "this is not what was taken back last",
+}
+_DOES = {UNDO: "taken back", REDO: "put back", ROLLBACK: "changed"}
+
+
+class Wanted:
+    """What a plan is to be made of: some paths or all, and what was decided.
+
+    `turns` are those that somebody chose instead of what the command line names.
+    """
+
+    __slots__ = ("decide", "inside", "paths", "turns")
+
+    def __init__(
+        self,
+        paths: "list[bytes]",
+        inside: bytes,
+        decide: "str | Mapping[bytes, str]" = "",
+        turns: "tuple[str, ...]" = (),
+    ) -> None:
+        self.paths = paths
+        self.inside = inside
+        self.decide = decide
+        self.turns = turns
+
+
+class Restoring:
+    """One command, from the plan to the report."""
+
+    def __init__(self, name: str, given: "Arguments", screen: "Screen", project: "Project") -> None:
+        self._name = name
+        self._given = given
+        self._screen = screen
+        self._project = project
+        self._is_trial = given.has("dry-run")
+        self.agreed = given.has("yes")
+        self.because = given.get("because")
+        self.keep_mtime = given.has("keep-mtime")
+        self.decide = _decision(given)
+        self.ref = given.operands[0] if given.operands else None
+        self.session = given.get("session") or None
+        self.paths = [os.fsencode(path) for path in given.rest]
+        self.inside = inside(project, folder(given))
+        self._restored = project.restored()
+        self._contents = Contents(project, screen.masker)
+        self._conversation = Conversation(given, project)
+
+    def run(self, make: "Make", at_once: "Callable[[], Report] | None" = None) -> int:
+        """Show, ask where somebody has to decide, do it, report; return the exit code.
+
+        `at_once` does what is meant when nothing is named, unless somebody has to decide.
+        """
+        try:
+            if self._conversation.is_all and not self._is_trial:
+                plan = make(self._wanted(self.decide))
+                return trim(self._conversation, plan, self._screen)
+            is_bare = self.ref is None and self.session is None and not self.paths
+            if at_once is not None and is_bare and not self._is_trial:
+                made = _unless_undecided(at_once)
+                if made is not None:
+                    return self._report(made)
+            return self._carry_out(make)
+        except UnknownReferenceError as problem:
+            if not self.paths and self._name != ROLLBACK:
+                self._suggest_paths(problem)
+            raise
+        except KeyboardInterrupt as problem:
+            return self._interrupted(getattr(problem, "__notes__", []))
+
+    def _suggest_paths(self, problem: UnknownReferenceError) -> None:
+        """Paths in the place of turns: `--` was forgotten."""
+        here, words = folder(self._given), self._given.operands
+        paths = [w for w in words if os.path.lexists(os.path.join(here, os.fsencode(w)))]
+        if paths:
+            turns = [shell_word(word) for word in words if word not in paths]
+            call = self._call(self._name, *turns, paths=[shell_word(path) for path in paths])
+            is_for = "is for paths" if len(paths) > 1 else "is for a path"
+            problem.hint = f"`{call}` {is_for}; {problem.hint}"
+
+    def _carry_out(self, make: "Make") -> int:
+        plan = make(self._wanted(self.decide))
+        if self._is_trial:
+            return self._dry_run(plan)
+        needs_somebody = plan.conflicts or _needs_consent(plan)
+        if needs_somebody and not self.agreed and self._screen.can_pick:
+            return self._pick(make, plan)
+        if plan.conflicts:
+            return self._refuse(plan, self._conflict(plan))
+        if self.agreed or not needs_somebody:
+            return self._apply(plan)
+        if not self._screen.can_ask:
+            return self._refuse(plan, self._unasked(plan))
+        self._preview(plan)
+        return self._ask() or self._apply(plan, was_asked=True, was_previewed=True)
+
+    def _wanted(self, decide: str) -> Wanted:
+        return Wanted(self.paths, self.inside, decide)
+
+    def _pick(self, make: "Make", plan: "Plan") -> int:
+        """Let somebody look, choose and decide on the screen."""
+        from takeback.cli.picker_view import Picking
+
+        # Each conflict is shown with what the command line decided, so that one can see it.
+        if self.decide:
+            plan = make(self._wanted(""))
+        picking = Picking(self._screen, self._contents, make, self._wanted(self.decide))
+        try:
+            chosen = picking.run(plan)
+        except KeyboardInterrupt:
+            self._screen.note("nothing was changed")
+            return _INTERRUPTED
+        if chosen is None:
+            self._screen.note("nothing was changed")
+            return DecisionNeededError.exit_code
+        return self._apply(chosen, was_asked=True)
+
+    # -- what comes of it --------------------------------------------------------------------
+
+    def _dry_run(self, plan: "Plan") -> int:
+        if plan.conflicts and not self._screen.json:
+            return self._refuse(plan, self._conflict(plan))
+        if self._screen.json:
+            self._screen.data(plan_text.of_plan(plan, self._screen.masker))
+            return ConflictError.exit_code if plan.conflicts else 0
+        self._preview(plan)
+        self._screen.note(f"nothing was changed; `{self._again()}` does it")
+        return 0
+
+    def _preview(self, plan: "Plan") -> None:
+        plan_text.preview(plan, self._screen, self._contents)
+        if plan.dependents:
+            turns = [id[:8] for id in (*plan.turns, *(each.id for each in plan.dependents))]
+            which = "it" if len(plan.dependents) == 1 else "them"
+            named = [shell_word(word) for word in self._given.rest]
+            call = self._call(self._name, *turns, paths=named)
+            self._screen.say(f"`{call}` takes {which} back, too")
+
+    def _ask(self) -> int:
+        """Ask whether to go on: 0 if so, else the exit code."""
+        question = "Put this back?" if self._name == REDO else "Take this back?"
+        try:
+            if self._screen.ask(question):
+                return 0
+        except KeyboardInterrupt:
+            self._screen.note("\nnothing was changed")
+            return _INTERRUPTED
+        self._screen.note("nothing was changed")
+        return DecisionNeededError.exit_code
+
+    def _apply(self, plan: "Plan", *, was_asked: bool = False, was_previewed: bool = False) -> int:
+        made = self._project.apply(
+            plan,
+            because=self.because,
+            keep_mtime=self.keep_mtime,
+            yes=self.agreed or was_asked,
+        )
+        return self._report(made, was_previewed=was_previewed)
+
+    def _interrupted(self, notes: "list[str]") -> int:
+        """Somebody pressed Ctrl-C: it is done, or it is as if it had never begun."""
+        try:
+            with self._project.held():
+                pass  # who takes the lock next mends what is left, and that may as well be we
+        except TakebackError as problem:
+            self._screen.error(problem)
+        for text in notes:
+            self._screen.note(f"note: {safe_line(text)}")
+        if self._project.restored() > self._restored:
+            self._screen.note("interrupted when it was done; `takeback log` shows where you are")
+        elif not notes:
+            self._screen.note("interrupted; everything is as it was before")
+        return _INTERRUPTED
+
+    def _report(self, made: "Report", *, was_previewed: bool = False) -> int:
+        resumed = self._conversation.copies(made.plan, made.id)
+        if self._screen.json:
+            told = as_json(resumed)
+            self._screen.data(plan_text.of_report(made, self._screen.masker, told))
+        else:
+            plan_text.report(
+                made,
+                self._screen,
+                self._contents,
+                was_previewed=was_previewed,
+                besides=in_words(resumed, self._screen),
+            )
+        return 0
+
+    def _refuse(self, plan: "Plan", problem: "TakebackError") -> int:
+        """Show the plan, and why it is not carried out."""
+        if not self._screen.json:
+            self._preview(plan)
+        self._screen.error(problem, {"plan": plan_text.of_plan(plan, self._screen.masker)})
+        return problem.exit_code
+
+    # -- why not -----------------------------------------------------------------------------
+
+    def _unasked(self, plan: "Plan") -> DecisionNeededError:
+        if plan.doubts:
+            why = plan.doubts[0]
+        elif plan.verb == ROLLBACK:
+            why = "a rollback needs your consent"
+        else:
+            why = _NOT_NEWEST[plan.verb]
+        return DecisionNeededError(
+            f"nothing was changed: {why}; nobody is there to ask",
+            hint=f"`{self._again('--yes')}` goes ahead with what the preview shows",
+        )
+
+    def _conflict(self, plan: "Plan") -> ConflictError:
+        hints = self._left_alone(plan) if plan.verb == ROLLBACK else self._decisions(plan)
+        inside = [each.path for each in plan.conflicts if not each.path.startswith(b"/")]
+        here = self._named(inside)
+        turn = plan.turn[:8] if inside else ""
+        if plan.verb == UNDO and turn:
+            hints.append(f"`{self._call('diff', turn, '@', paths=here)}` shows what changed since")
+        why = f"; `--{self.decide}` cannot decide that" if self.decide else ""
+        return ConflictError(
+            f"nothing was {_DOES[plan.verb]}: {plan_text.in_conflict(plan)}{why}",
+            hint="\n      ".join(hints),
+            conflicts=tuple((each.path, each.reason) for each in plan.conflicts),
+        )
+
+    def _left_alone(self, plan: "Plan") -> "list[str]":
+        """How to go on without the paths that are in conflict."""
+        others = [c.path for c in plan.changes if not c.outside and not _is_folder(c)]
+        which = "them" if len(plan.conflicts) > 1 else "it"
+        call = self._again(paths=self._named(others))
+        return [f"`{call}` leaves {which} alone"] if others else []
+
+    def _decisions(self, plan: "Plan") -> "list[str]":
+        """How each decision is made on the command line."""
+        several = len(plan.conflicts) > 1
+        it, file = ("them", "the files") if several else ("it", "the file")
+        rest = f"; the rest is {_DOES[plan.verb]}" if plan.changes else ""
+        both = "takes back both changes, the turn's and those since"
+        if plan.verb == REDO:
+            both = "puts the turn's version back over that"
+        said = {
+            KEEP_MINE: f"keeps {file} as now{rest}",
+            TAKE_BACK: both,
+            MARKERS: f"writes both versions into {file}, with markers",
+            SKIP: f"skips {it}{rest}",
+        }
+        return [
+            f"`{self._again(f'--{decision}')}` {does}"
+            for decision, does in said.items()
+            if can_decide(plan.conflicts, decision)
+        ]
+
+    def _named(self, paths: "list[bytes]") -> "list[str]":
+        """How one would name these paths on the command line; vaguely, if they are many."""
+        if len(paths) > _MOST_NAMED or not all(map(_can_be_typed, paths)):
+            return ["PATH…"]
+        return [self._words(path) for path in paths]
+
+    def _words(self, path: bytes) -> str:
+        """A path as one would type it here."""
+        here = os.path.relpath(b"/" + path, b"/" + self.inside)
+        return shell_word(os.fsdecode(here))
+
+    def _again(self, *flags: str, paths: "list[str] | None" = None) -> str:
+        """The same command once more, as one would type it, with something added."""
+        given = self._given
+        options = [
+            f"--{name} {shell_word(given.get(name))}"
+            for name in ("session", "because")
+            if given.has(name)
+        ]
+        switches = ["keep-mtime", "shared", "resume"]
+        if not any(flag.removeprefix("--") in DECISIONS for flag in flags):
+            switches += DECISIONS
+        kept = [f"--{name}" for name in switches if given.has(name)]
+        named = [shell_word(word) for word in given.rest] if paths is None else paths
+        words = [*map(shell_word, given.operands), *options, *kept, *flags]
+        return self._call(self._name, *words, paths=named)
+
+    def _call(self, *words: str, paths: "list[str]") -> str:
+        """A command on the same project, as one would type it."""
+        place = [f"-C {shell_word(self._given.get('C'))}"] if self._given.has("C") else []
+        return " ".join(["takeback", *place, *words, *(["--", *paths] if paths else [])])
+
+
+def can_decide(conflicts: "tuple[Conflict, ...]", decision: str) -> bool:
+    """Whether each of these conflicts can be decided in this way."""
+    if decision == MARKERS:
+        return all(each.marked is not None for each in conflicts)
+    if decision == TAKE_BACK:
+        return all(each.base or each.ours or each.theirs for each in conflicts)
+    return decision in DECISIONS
+
+
+def _decision(given: "Arguments") -> str:
+    """What was decided on the command line for all conflicts; empty if nothing was."""
+    found = [name for name in DECISIONS if given.has(name)]
+    if len(found) > 1:
+        raise UsageError(
+            f"`--{found[0]}` and `--{found[1]}` exclude each other",
+            hint="one of them decides all conflicts; on a terminal, the preview asks for each",
+        )
+    return found[0] if found else ""
+
+
+def _unless_undecided(do: "Callable[[], Report]") -> "Report | None":
+    """Do it, unless somebody has to decide something first: the plan shows what."""
+    try:
+        return do()
+    except DecisionNeededError:
+        return None
+
+
+def _needs_consent(plan: "Plan") -> bool:
+    """Whether somebody has to see a plan without conflicts before it is applied."""
+    if plan.doubts:
+        return True
+    return bool(plan.changes) and (plan.verb == ROLLBACK or not plan.is_newest)
+
+
+def _is_folder(change: "PlannedChange") -> bool:
+    entry = change.after or change.before
+    return entry is not None and entry.kind == FOLDER
+
+
+def _can_be_typed(path: bytes) -> bool:
+    try:
+        return path.decode().isprintable()
+    except UnicodeDecodeError:
+        return False

@@ -1,0 +1,395 @@
+"""The only place that prints. Data goes to stdout, everything else to stderr.
+
+How text is fitted to a screen: columns, not characters, and marks that every screen can show.
+"""
+
+import os
+import sys
+import time
+
+from takeback.errors import TakebackError
+from takeback.model import json_text
+from takeback.model.safe_text import safe
+from takeback.model.words import count
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from typing import TextIO
+
+    from takeback.model.json_text import Json
+    from takeback.model.masking import Masker
+
+
+_NARROWEST = 20
+_WIDEST = 500
+
+
+class Marks:
+    """The signs that we use; plain ones where the others cannot be shown."""
+
+    __slots__ = ("_plain", "arrow", "back", "cut", "line", "minus")
+
+    def __init__(self, *, plain: bool) -> None:
+        self._plain = plain
+        self.minus = "-" if plain else "\N{MINUS SIGN}"
+        self.arrow = "->" if plain else "→"
+        self.back = "<" if plain else "↶"
+        self.cut = "..." if plain else "…"
+        self.line = "--" if plain else "──"
+
+    def of(self, status: str) -> str:
+        """The sign of how something ended, or that it has not."""
+        signs = {"done": "○o", "failed": "✗x", "interrupted": "!!", "running": "▶>"}
+        return signs.get(status, "??")[self._plain]
+
+
+def marks(screen: "Screen") -> Marks:
+    """The signs for a screen: plain ones if its encoding or its locale knows only ASCII."""
+    return Marks(plain=not screen.can_show("○✗▶→…─↶\N{MINUS SIGN}") or _is_posix())
+
+
+def _is_posix() -> bool:
+    """Whether the user insists on the POSIX locale; Python writes UTF-8 there all the same."""
+    return os.environ.get("LC_ALL") in ("C", "POSIX")
+
+
+def width(screen: "Screen") -> int:
+    """How many columns may be used: COLUMNS if it is set, else what the terminal has."""
+    told = os.environ.get("COLUMNS", "")
+    found = int(told) if told.isascii() and told.isdigit() and len(told) < 5 else screen.width
+    return min(max(found, _NARROWEST), _WIDEST)
+
+
+def columns(text: str) -> int:
+    """How many columns a text takes: two for wide characters, none for marks on others."""
+    if text.isascii():
+        return len(text)
+    return sum(map(_columns_of, text))
+
+
+def cut(text: str, room: int, mark: str = "…") -> str:
+    """A text that takes at most so many columns; a mark says that something is missing."""
+    if len(text) * 2 <= room or columns(text) <= room:
+        return text
+    left = room - len(mark)
+    kept = []
+    for char in text:
+        left -= _columns_of(char)
+        if left < 0:
+            break
+        kept.append(char)
+    return ("".join(kept).rstrip() + mark)[: max(room, 0)]
+
+
+def pad(text: str, room: int) -> str:
+    """A text with blanks behind it, so that it takes at least so many columns."""
+    return text + " " * (room - columns(text))
+
+
+def _columns_of(char: str) -> int:
+    if char.isascii():
+        return 1
+    from unicodedata import category, east_asian_width
+
+    if category(char) in ("Mn", "Me"):
+        return 0
+    return 2 if east_asian_width(char) in ("W", "F") else 1
+
+
+_STYLES = {"bold": "1", "dim": "2", "reverse": "7"}
+_STYLES |= {"red": "31", "green": "32", "yellow": "33", "cyan": "36"}
+_SMALLEST = (40, 10)
+_FIRST_SHOWN_AFTER = 0.4
+_SHOWN_EVERY = 0.1
+
+
+class Screen:
+    """Where a command shows what it has to say: as text or, if asked, as one JSON object."""
+
+    def __init__(self, *, json: bool = False) -> None:
+        self.json = json
+        self.show_secrets = False
+        self.secret_names: Callable[[], Iterable[str]] = tuple
+        self._colour = _wants_colour(sys.stdout)
+        self._colour_error = _wants_colour(sys.stderr)
+        self._progress = _Progress() if _is_terminal(sys.stderr) and not json else None
+        self._is_aside = False
+        self._told: Callable[[], Sequence[str]] | None = None
+        self._heard = 0
+
+    @property
+    def masker(self) -> "Masker":
+        """What says what may be shown; loaded when there are words to show."""
+        from takeback.model.masking import Masker
+
+        return Masker(is_open=self.show_secrets, names=self.secret_names)
+
+    def words(self, text: str) -> str:
+        """A label, or whatever else somebody wrote, as it may be shown."""
+        return self.masker.words(text) if text else ""
+
+    def listen(self, told: "Callable[[], Sequence[str]]") -> None:
+        """Note whatever this has to tell, each sentence once, before anything else is printed."""
+        self._told, self._heard = told, 0
+
+    def finish(self) -> None:
+        """There is nothing more to print."""
+        self._make_way()
+
+    def step_aside(self) -> None:
+        """Leave stdout to somebody else: from now on results go to stderr, too."""
+        self._is_aside = True
+        self._colour = self._colour_error
+
+    def say(self, line: str = "") -> None:
+        """Print a line of the result."""
+        self._make_way()
+        _put(self._results, line + "\n")
+
+    def note(self, line: str) -> None:
+        """Print a line that is not part of the result."""
+        self._make_way()
+        _put(sys.stderr, line + "\n")
+
+    def raw(self, data: bytes) -> None:
+        """Print bytes of the result just as they are; not meant for a terminal."""
+        self._make_way()
+        if sys.stdout is not None:  # the caller may have closed it
+            sys.stdout.flush()
+            sys.stdout.buffer.write(data)
+            sys.stdout.buffer.flush()
+
+    @property
+    def is_terminal(self) -> bool:
+        """Whether a person looks at the result, so that nothing in it may act on a terminal."""
+        return _is_terminal(sys.stdout)
+
+    @property
+    def can_ask(self) -> bool:
+        """Whether somebody sees what is shown and can answer."""
+        streams = (sys.stdin, sys.stdout, sys.stderr)
+        return not self.json and all(_is_terminal(stream) for stream in streams)
+
+    @property
+    def can_pick(self) -> bool:
+        """Whether somebody can be shown a screen full of things to choose from."""
+        if self.json or not (_is_terminal(sys.stdin) and _is_terminal(sys.stdout)):
+            return False
+        size = self.size
+        is_large_enough = size[0] >= _SMALLEST[0] and size[1] >= _SMALLEST[1]
+        return is_large_enough and os.environ.get("TERM", "dumb") not in ("", "dumb")
+
+    @property
+    def size(self) -> "tuple[int, int]":
+        """Columns and rows of the terminal; (0, 0) if there is none."""
+        try:
+            found = os.get_terminal_size(sys.stdout.fileno())
+        except (OSError, ValueError, AttributeError):
+            return 0, 0
+        return found.columns, found.lines
+
+    def paint(self, text: str) -> None:
+        """Print what draws on the whole terminal; notes wait until that is over."""
+        _put(sys.stdout, text)
+
+    def ask(self, question: str) -> bool:
+        """Ask, and wait for the answer; anything but a clear yes is a no."""
+        self._make_way()
+        _put(sys.stderr, f"{self._mark(question, 'bold')} [y/N] ")
+        try:
+            answer = sys.stdin.readline()
+        except (OSError, UnicodeDecodeError):
+            return False
+        if not answer.endswith("\n"):
+            _put(sys.stderr, "\n")
+        return answer.strip().lower() in ("y", "yes")
+
+    @property
+    def width(self) -> int:
+        """How many columns there are."""
+        try:
+            return os.get_terminal_size(sys.stdout.fileno()).columns or 80
+        except (OSError, ValueError, AttributeError):
+            return 80
+
+    def can_show(self, text: str) -> bool:
+        """Whether the encoding of the results has all characters of a text."""
+        try:
+            text.encode(getattr(self._results, "encoding", None) or "ascii")
+        except UnicodeEncodeError:
+            return False
+        return True
+
+    def data(self, value: "Mapping[str, Json]") -> None:
+        """Print the result as JSON."""
+        self._make_way()
+        _put(self._results, json_text.dumps(value) + "\n")
+
+    def style(self, text: str, *names: str) -> str:
+        """`text` in a style, where that can be seen."""
+        return _styled(text, names) if self._colour else text
+
+    def table(self, rows: "Iterable[tuple[str, str]]", indent: str = "  ") -> None:
+        """Print two columns."""
+        listed = list(rows)
+        width = min(max((len(left) for left, _ in listed), default=0), 40)
+        for left, right in listed:
+            self.say(f"{indent}{left:<{width}}  {right}".rstrip())
+
+    def error(self, problem: "TakebackError", more: "Mapping[str, Json] | None" = None) -> None:
+        """Show what went wrong and what to do next; `more` is for programs only."""
+        self._make_way()
+        if self.json:
+            said: dict[str, Json] = {
+                "error": type(problem).__name__,
+                "message": _as_unicode(self.masker.words(str(problem))),
+                "hint": _as_unicode(self.masker.words(problem.hint)),
+                "exit_code": problem.exit_code,
+            }
+            try:
+                self.data({**said, **(more or {})})
+                return
+            except BrokenPipeError:
+                return  # whoever read our output has gone; the exit code still tells
+            except TakebackError:
+                pass  # it is told to people, then
+        mark = self._mark("error:", "red", "bold")
+        _put(sys.stderr, f"{mark} {safe_line(self.masker.words(str(problem)))}\n")
+        if problem.hint:
+            hint = self.masker.words(problem.hint)
+            lines = "\n".join(safe_line(line) for line in hint.split("\n"))
+            _put(sys.stderr, f"\n{self._mark('hint:', 'cyan')} {lines}\n")
+
+    def progress(self, doing: str, done: int, total: int) -> None:
+        """Show how far long work has come, on a terminal, once it turns out to be long."""
+        if self._progress is not None:
+            self._progress.show(doing, done, total)
+
+    @property
+    def _results(self) -> "TextIO | None":
+        return sys.stderr if self._is_aside else sys.stdout
+
+    def _make_way(self) -> None:
+        """Remove the line of progress, and tell what has to be told first."""
+        if self._progress is not None:
+            self._progress.clear()
+        if self._told is not None:
+            news = self._told()[self._heard :]
+            self._heard += len(news)
+            for sentence in news:
+                _put(sys.stderr, f"{self._mark('note:', 'yellow')} {safe_line(sentence)}\n")
+
+    def _mark(self, word: str, *names: str) -> str:
+        """What begins a line on stderr."""
+        return _styled(word, names) if self._colour_error else word
+
+
+class _Progress:
+    """One line on stderr that is written over and over, and removed at the end."""
+
+    def __init__(self) -> None:
+        self._next = time.monotonic() + _FIRST_SHOWN_AFTER
+        self._shown = False
+
+    def show(self, doing: str, done: int, total: int) -> None:
+        now = time.monotonic()
+        if now < self._next:
+            return
+        self._next = now + _SHOWN_EVERY
+        self._shown = True
+        line = f"{doing}…"
+        if total:
+            filled = 24 * done // total
+            is_size = doing.endswith(" bytes")
+            numbers = (size(done), size(total)) if is_size else (f"{done:,}", f"{total:,}")
+            bar = f"{'━' * filled}{'╌' * (24 - filled)} {numbers[0]} of {numbers[1]}"
+            line = f"{doing.removesuffix(' bytes')} {bar}"
+        _put(sys.stderr, f"\r\x1b[K{line}")
+
+    def clear(self) -> None:
+        if self._shown:
+            _put(sys.stderr, "\r\x1b[K")
+            self._shown = False
+
+
+def safe_line(text: str) -> str:
+    """A sentence of ours that may quote untrusted names; what could act on a terminal cannot."""
+    return text if text.isascii() and text.isprintable() else safe(text).replace("\\\\", "\\")
+
+
+def safe_content(line: bytes) -> str:
+    """A line of a file; what could act on a terminal is escaped, backslashes and tabs stay."""
+    text = line.decode("utf-8", "surrogateescape")
+    if text.isprintable():
+        return text
+    parts = (part.split("\\") for part in text.split("\t"))
+    return "\t".join("\\".join(map(safe, part)) for part in parts)
+
+
+def size(number: int) -> str:
+    """Bytes for people."""
+    value, units = float(number), ["bytes", "kB", "MB", "GB", "TB"]
+    while value >= 1000 and len(units) > 1:
+        value /= 1000
+        units.pop(0)
+    return f"{number} bytes" if units[0] == "bytes" else f"{value:.1f} {units[0]}"
+
+
+def ago(then: float, now: float) -> str:
+    """How long ago something was."""
+    seconds = max(0, int(now - then))
+    for length, name in ((86400, "day"), (3600, "hour"), (60, "minute")):
+        if seconds >= length:
+            return count(seconds // length, name) + " ago"
+    return "just now" if seconds < 5 else f"{seconds} seconds ago"
+
+
+def timestamp(seconds: float) -> str:
+    """A time for JSON: UTC, to the millisecond."""
+    whole = int(seconds)
+    text = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(whole))
+    return f"{text}.{int((seconds - whole) * 1000):03d}Z"
+
+
+def _as_unicode(text: str) -> str:
+    """Text that every JSON parser accepts, whatever bytes the command line held."""
+    return text.encode("utf-8", "backslashreplace").decode()
+
+
+def _styled(text: str, names: "Iterable[str]") -> str:
+    codes = ";".join(_STYLES[name] for name in names if name)
+    return f"\x1b[{codes}m{text}\x1b[0m" if codes else text
+
+
+def _is_terminal(stream: "TextIO | None") -> bool:
+    """Whether a person reads it; there is no stream at all where the caller closed it."""
+    return stream is not None and stream.isatty()
+
+
+def _wants_colour(stream: "TextIO | None") -> bool:
+    return (
+        _is_terminal(stream) and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+    )
+
+
+def _put(stream: "TextIO | None", text: str) -> None:
+    if stream is None:
+        return
+    # The encoding of the terminal may lack a character; that must never fail a command.
+    try:
+        try:
+            stream.write(text)
+        except UnicodeEncodeError:
+            encoding = stream.encoding or "ascii"
+            stream.write(text.encode(encoding, "backslashreplace").decode(encoding))
+        stream.flush()
+    except OSError as problem:
+        if stream is sys.stderr:
+            return  # there is nowhere left to say so
+        if isinstance(problem, BrokenPipeError):
+            raise
+        raise TakebackError(
+            f"the answer could not be written: {problem.strerror}",
+            hint="what was asked for may be done all the same; `takeback` shows where you are",
+        ) from None

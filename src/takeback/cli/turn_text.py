@@ -1,0 +1,583 @@
+"""A turn or a checkpoint in full, as text.
+
+Turns as lines of a list, newest first.
+
+A recorded turn, in words and as JSON.
+"""
+
+import time
+
+from takeback.cli import screen as layout
+from takeback.cli.screen import Marks, ago, columns, pad, safe_content, safe_line, timestamp
+from takeback.model import words
+from takeback.model.json_text import path_fields
+from takeback.model.masking import CLOSED
+from takeback.model.safe_text import safe
+from takeback.model.words import (
+    BY_SHELL,
+    BY_TURN,
+    DONE,
+    FAILED,
+    INTERRUPTED,
+    OMIT,
+    PERHAPS,
+    REDO,
+    ROLLBACK,
+    RUNNING,
+    SHARED,
+    STEP,
+    count,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+    from takeback.cli.screen import Marks, Screen
+    from takeback.model.history import (
+        Author,
+        Change,
+        GitState,
+        Log,
+        RecordedCheckpoint,
+        RecordedRestore,
+        RecordedStep,
+        RecordedTurn,
+    )
+    from takeback.model.json_text import Json
+    from takeback.model.masking import Masker
+    from takeback.model.results import LeftOut, OutsideFile
+
+    Short = Mapping[str, str]
+
+    Told = Callable[[Change], str]
+
+
+_AGENT = 12
+_LABEL = 24
+"""With fewer columns left for what a turn is called, it gets a line of its own."""
+_STYLES = {FAILED: "red", INTERRUPTED: "yellow", RUNNING: "green"}
+
+
+def show(log: "Log", short: "Short", screen: "Screen", now: float) -> None:
+    """Print where one is, and then the turns; `short` has what is shown of each id."""
+    marks, room = layout.marks(screen), layout.width(screen)
+    said = layout.cut(f"@  now  {_here(log, now)}", room, marks.cut)
+    screen.say(screen.style(said[:6], "bold") + said[6:])
+    show_turns(log, short, screen, now)
+
+
+def show_turns(log: "Log", short: "Short", screen: "Screen", now: float) -> None:
+    """Print the turns, a line or two for each."""
+    marks, room = layout.marks(screen), layout.width(screen)
+    rows = [_Row(turn, short[turn.id], screen, now) for turn in log.turns]
+    sizes = _Sizes(rows, room)
+    day = time.localtime(now)[:3]
+    restores = list(log.restores)
+    for row in rows:
+        while restores and restores[0].at >= row.turn.started:
+            screen.say(_restore(restores.pop(0), short, sizes, screen, now))
+        if row.day != day:
+            day = row.day
+            screen.say(screen.style(f"{marks.line} {_day(row.turn.started, now)}", "dim"))
+        for line in row.lines(sizes, screen):
+            screen.say(line)
+    for restore in restores:
+        screen.say(_restore(restore, short, sizes, screen, now))
+
+
+def _restore(
+    restore: "RecordedRestore", short: "Short", sizes: "_Sizes", screen: "Screen", now: float
+) -> str:
+    """An undo, a redo or a rollback on one line."""
+    marks, room = layout.marks(screen), layout.width(screen)
+    is_today = time.localtime(restore.at)[:3] == time.localtime(now)[:3]
+    clock = time.strftime("%H:%M", time.localtime(restore.at))
+    when = age(restore.at, now) if is_today else clock
+    of = "of" if restore.turn else "of the rollback to"
+    called = title(restore.title, screen.masker)
+    said = f"{restore.verb} {'to' if restore.verb == ROLLBACK else of} {called}"
+    said += " (some paths)" if restore.partial else ""
+    said += " (undone)" if restore.undone and restore.verb != REDO else ""
+    head = f"{layout.pad(short[restore.id], sizes.short)}  {when:>{sizes.when}}"
+    line = f"{marks.back}  {head}  {said}"
+    return screen.style(layout.cut(line, room, marks.cut), "dim" if restore.undone else "")
+
+
+def title(label: str, masker: "Masker" = CLOSED) -> str:
+    """What a turn is called on one line: the first one that says anything."""
+    shown = masker.words(label).splitlines()
+    first = next((line for line in shown if line.strip()), "(no prompt)")
+    return safe_content(" ".join(first.split()).encode("utf-8", "surrogateescape"))
+
+
+def age(then: float, now: float) -> str:
+    """How long ago something was, in a few letters."""
+    seconds = max(0, int(now - then))
+    for length, name in ((86400, "d"), (3600, "h"), (60, "min")):
+        if seconds >= length:
+            return f"{seconds // length} {name}"
+    return f"{seconds} s"
+
+
+def amount(turn: "RecordedTurn", marks: "Marks") -> "tuple[str, str]":
+    """How many lines a turn changed, and how many files."""
+    if not turn.files:
+        return "", "no changes yet" if turn.status == RUNNING else "no changes"
+    files = count(turn.files, "file")
+    if turn.uncounted == turn.files:
+        return "", files
+    return f"+{turn.added:,} {marks.minus}{turn.removed:,}", files
+
+
+def remarks(turn: "RecordedTurn") -> "list[str]":
+    """What else is to be said about a turn, in a few words each."""
+    said = []
+    if not turn.kept and turn.files:
+        said.append("files no longer kept")
+    if turn.went_back is not None:
+        before = f" to before {turn.went_back[:6]}" if turn.went_back else ""
+        said.append(f"after going back{before}")
+    if turn.shared:
+        said.append(f"{len(turn.shared):,} shared")
+    if turn.left_out:
+        said.append(f"{len(turn.left_out):,} not covered")
+    changed = sum(1 for file in turn.outside if file.verb)
+    if changed:
+        said.append(f"{changed:,} outside")
+    return said
+
+
+def _here(log: "Log", now: float) -> str:
+    if log.made is None:
+        return "no checkpoint yet"
+    if log.yours:
+        return f"{count(log.yours, 'path')} changed by you since the last turn"
+    return f"checkpoint {log.here[:6]}, {age(log.made, now)} old"
+
+
+def _day(then: float, now: float) -> str:
+    day = time.localtime(then)
+    if time.localtime(now - 86400)[:3] == day[:3]:
+        return "yesterday"
+    return time.strftime("%Y-%m-%d", day)
+
+
+class _Row:
+    """One turn, and what its line is made of."""
+
+    def __init__(self, turn: "RecordedTurn", short: str, screen: "Screen", now: float) -> None:
+        self.turn = turn
+        self.short = short
+        self.marks = marks = layout.marks(screen)
+        self.title = title(turn.label, screen.masker)
+        when = time.localtime(turn.started)
+        self.day = when[:3]
+        today = self.day == time.localtime(now)[:3]
+        self.when = age(turn.started, now) if today else time.strftime("%H:%M", when)
+        self.agent = layout.cut(safe_content(turn.agent.encode()), _AGENT, marks.cut)
+        self.lines_changed, self.files = amount(turn, marks)
+        self.numbers = f"{self.lines_changed}  {self.files}".strip()
+        status = "undone" if turn.undone else turn.status
+        self.status = "" if status == DONE else f" ({status})"
+
+    def lines(self, sizes: "_Sizes", screen: "Screen") -> "Iterator[str]":
+        """The turn on one line, or two where there is not much room."""
+        turn = self.turn
+        is_dim = bool(turn.undone) or (not turn.files and turn.status != RUNNING)
+        style = _STYLES.get(turn.status, "dim" if is_dim else "")
+        mark = self.marks.of(turn.status)
+        head = screen.style(mark, style) if style else mark
+        head += f"  {screen.style(layout.pad(self.short, sizes.short), 'bold')}"
+        agent = layout.cut(self.agent, sizes.agent, self.marks.cut)
+        head += f"  {self.when:>{sizes.when}}  {layout.pad(agent, sizes.agent)}"
+        label = layout.cut(self.title, sizes.label - len(self.status), self.marks.cut)
+        said = label + self.status
+        if sizes.is_narrow:
+            yield f"{head}  {self.numbers}"
+            yield screen.style(f"   {said}", "dim") if is_dim else f"   {said}"
+        else:
+            numbers = f"{self.lines_changed:>{sizes.lines}}  {self.files}"
+            rest = f"{layout.pad(said, sizes.label)}  {numbers}"
+            yield f"{head}  {screen.style(rest, 'dim') if is_dim else rest}".rstrip()
+        extra = ", ".join(remarks(turn))
+        if extra:
+            yield screen.style(" " * (3 if sizes.is_narrow else sizes.left) + extra, "yellow")
+
+
+class _Sizes:
+    """How many columns each part of a line gets."""
+
+    __slots__ = ("agent", "is_narrow", "label", "left", "lines", "short", "when")
+
+    def __init__(self, rows: "list[_Row]", room: int) -> None:
+        self.short = max((len(row.short) for row in rows), default=0)
+        self.when = max((len(row.when) for row in rows), default=0)
+        self.agent = max((layout.columns(row.agent) for row in rows), default=0)
+        self.lines = max((len(row.lines_changed) for row in rows), default=0)
+        files = max((len(row.files) for row in rows), default=0)
+        self.left = 3 + self.short + 2 + self.when + 2 + self.agent + 2
+        right = 2 + self.lines + 2 + files
+        self.is_narrow = room - self.left - right < _LABEL
+        if self.is_narrow:
+            longest = max((len(row.numbers) for row in rows), default=0)
+            self.agent = max(0, min(self.agent, room - (self.left - self.agent) - longest))
+        label = room - self.left - right
+        wanted = (layout.columns(row.title) + len(row.status) for row in rows)
+        self.label = room - 3 if self.is_narrow else min(label, max(wanted, default=0))
+
+
+_WIDEST_PATH = 60
+
+
+def headline(turn: "RecordedTurn", masker: "Masker" = CLOSED) -> str:
+    """A turn on one line: what it is called and how much it changed."""
+    if not turn.files:
+        amount = "nothing changed"
+    else:
+        amount = (
+            f"{count(turn.files, 'file')}  {_lines(turn.added, turn.removed, Marks(plain=False))}"
+        )
+        if turn.uncounted:
+            amount += f"  {turn.uncounted:,} without lines"
+    if turn.ended is not None:
+        amount += f"  ({max(turn.ended - turn.started, 0):.1f} s)"
+    return f'turn {turn.id[:6]}  "{safe_line(masker.words(turn.label))}"  {amount}'
+
+
+def change_lines(
+    changes: "Iterable[Change]",
+    most: int,
+    told: "Told | None" = None,
+    marks: "Marks | None" = None,
+) -> "Iterator[str]":
+    """A line for each change, and one that counts those not shown; `told` adds a remark."""
+    listed = list(changes)
+    marks = marks or Marks(plain=False)
+    rows = [(change, named(change, marks)) for change in listed[:most]]
+    width = min(max((columns(name) for _, name in rows), default=0), _WIDEST_PATH)
+    counts = [_lines(change.added, change.removed, marks) for change, _ in rows]
+    wide = max(map(len, counts), default=0)
+    for (change, name), counted in zip(rows, counts, strict=True):
+        remark = told(change) if told is not None else ""
+        parts = [change.verb.ljust(6), pad(name, width)]
+        parts += [counted.ljust(wide)] if wide else []
+        yield f"  {'  '.join([*parts, remark])}".rstrip()
+    if len(listed) > most:
+        yield f"  and {len(listed) - most:,} more"
+
+
+def as_json(turn: "RecordedTurn", masker: "Masker" = CLOSED) -> "dict[str, Json]":
+    """A turn as documented in docs/json.md."""
+    return {
+        "id": turn.id,
+        "session": turn.session,
+        "agent": turn.agent,
+        "label": masker.words(turn.label),
+        "status": turn.status,
+        "undone": turn.undone or None,
+        "kept": turn.kept,
+        "started": when(turn.started),
+        "ended": when(turn.ended),
+        "before": turn.before or None,
+        "after": turn.after or None,
+        "files": turn.files,
+        "added": turn.added,
+        "removed": turn.removed,
+        "uncounted": turn.uncounted,
+        "changes": [change_json(change) for change in turn.changes],
+        "shared": [change_json(change) for change in turn.shared],
+        "left_out": [{**path_fields(x.path), "reason": x.reason} for x in turn.left_out],
+        "outside": [outside_json(file) for file in turn.outside],
+        "authors": _authors((*turn.changes, *turn.shared)),
+        "check": None,
+        "effects": [],
+    }
+
+
+def restore_json(restore: "RecordedRestore", masker: "Masker" = CLOSED) -> "dict[str, Json]":
+    """A restore in the log as documented in docs/json.md."""
+    return {
+        "id": restore.id,
+        "verb": restore.verb,
+        "title": masker.words(restore.title),
+        "at": when(restore.at),
+        "turn": restore.turn or None,
+        "before": restore.before,
+        "after": restore.after,
+        "partial": restore.partial,
+        "because": masker.words(restore.because) or None,
+        "undone": restore.undone or None,
+    }
+
+
+def _authors(changes: "Iterable[Change]") -> "list[Json]":
+    """Whose the changes are and how that is known, each with the number of paths."""
+    paths: dict[tuple[str, str], int] = {}
+    for change in changes:
+        key = (change.author.who, change.author.how)
+        paths[key] = paths.get(key, 0) + 1
+    return [{"who": who, "how": how or None, "paths": n} for (who, how), n in paths.items()]
+
+
+def change_json(change: "Change") -> "dict[str, Json]":
+    """A change as documented in docs/json.md."""
+    return {
+        **path_fields(change.path),
+        "verb": change.verb,
+        "added": change.added,
+        "removed": change.removed,
+        "how": change.author.how or None,
+        "origin": path_fields(change.origin) if change.origin is not None else None,
+    }
+
+
+def outside_json(file: "OutsideFile") -> "dict[str, Json]":
+    """A file outside the project as documented in docs/json.md."""
+    return {**path_fields(file.path), "verb": file.verb or None, "reason": file.reason or None}
+
+
+def when(seconds: "float | None") -> "str | None":
+    """A time for JSON; null if there is none yet."""
+    return None if seconds is None else timestamp(seconds)
+
+
+def named(change: "Change", marks: "Marks") -> str:
+    """The path of a change, and before it the one that a renamed file had."""
+    name = safe(change.path or b".")
+    return f"{safe(change.origin)} {marks.arrow} {name}" if change.origin is not None else name
+
+
+def _lines(added: "int | None", removed: "int | None", marks: "Marks") -> str:
+    return "" if added is None or removed is None else f"+{added:,} {marks.minus}{removed:,}"
+
+
+_MOST = 200
+_MOST_OF_STEP = 12
+_DEEPEST = 6
+"""Steps further down are not indented any more."""
+_HOW = {BY_SHELL: "by shell", BY_TURN: "", PERHAPS: "perhaps yours"}
+_WHY = {word: words.EXPLAINED[code] for code, word in words.WORDS.items()}
+
+
+def turn(found: "RecordedTurn", screen: "Screen", now: float) -> None:
+    """A turn: what was asked for, when and by whom, its steps, what it changed."""
+    page = _Page(screen)
+    screen.say(f"Turn {screen.style(found.id, 'bold')}")
+    # Masked as a whole: a private key has many lines.
+    for line in screen.masker.words(found.label).splitlines() or [""]:
+        screen.say(f"  {_safe(line)}".rstrip())
+    page.facts(
+        (
+            "Session",
+            f"{found.session}  {page.text(found.agent)}  {page.text(found.account)}".rstrip(),
+        ),
+        ("When", _when(found, now)),
+        ("Status", f"{page.marks.of(found.status)} {found.status}"),
+        ("Asked", _went_back(found.went_back)),
+        ("Before", found.before),
+        ("After", found.after or "still running"),
+        ("Git", _git(found.git_before, found.git_after, page)),
+        ("Files", "" if found.kept else "no longer kept"),
+    )
+    _steps(found.steps, page)
+    lines, files = amount(found, page.marks)
+    page.changes(f"Changes  {files}  {lines}".rstrip(), found.changes, _how)
+    page.changes("Shared: of this session or another", found.shared, _shared_with)
+    page.outside(found.outside)
+    page.left_out("Not covered: appeared here and cannot be taken back", found.left_out)
+    if not found.kept:
+        screen.note("its files are no longer kept; `takeback log` shows all turns")
+    elif (found.changes or any(file.verb for file in found.outside)) and found.after:
+        screen.note(f"`takeback diff {found.id[:8]}- {found.id[:8]}` shows the lines")
+        screen.note(f"`takeback show {found.id[:8]}- PATH` prints a file as it was before")
+        back, it = ("redo", "puts it back") if found.undone else ("undo", "takes it back")
+        screen.note(f"`takeback {back} {found.id[:8]}` {it}")
+    else:
+        screen.note("`takeback log` shows all turns")
+
+
+def checkpoint(found: "RecordedCheckpoint", screen: "Screen", now: float) -> None:
+    """A checkpoint: when it was made and for what, and who changed what since the one before."""
+    page, made = _Page(screen), found.checkpoint
+    screen.say(f"Checkpoint {screen.style(made.id, 'bold')}")
+    belongs = (("session", made.session), ("turn", made.turn), ("step", made.step))
+    page.facts(
+        ("Label", page.text(made.label)),
+        ("When", f"{_clock(made.created)}, {ago(made.created, now)}"),
+        ("Entries", f"{made.entries:,}"),
+        ("Of", "  ".join(f"{kind} {id}" for kind, id in belongs if id)),
+        ("After", _restored(found.restore, page)),
+        ("Because", page.text(found.restore.because) if found.restore else ""),
+        ("Files", "" if found.kept else "no longer kept"),
+    )
+    changed = [change for change in found.changes if change.verb != OMIT]
+    page.changes(f"Changes  {count(len(changed), 'path')}", changed, _by)
+    page.left_out("Not covered", made.left_out)
+    if found.kept:
+        screen.note(f"`takeback show {made.id[:8]} PATH` prints a file as it was then")
+    if made.turn:
+        screen.note(f"`takeback show {made.turn[:8]}` shows the turn")
+
+
+def _went_back(to: "str | None") -> str:
+    """How somebody went back inside the agent to ask for a turn."""
+    if to is None:
+        return ""
+    return f"after going back, to before turn {to[:8]}" if to else "after going back"
+
+
+def _restored(restore: "RecordedRestore | None", page: "_Page") -> str:
+    """What made a checkpoint that a restore made."""
+    if restore is None:
+        return ""
+    some = " of some paths" if restore.partial else ""
+    return f"{restore.verb} {restore.id[:8]}{some}: {page.text(restore.title)}"
+
+
+class _Page:
+    """The parts that pages have in common."""
+
+    def __init__(self, screen: "Screen") -> None:
+        self.screen = screen
+        self.marks = layout.marks(screen)
+        self.room = layout.width(screen)
+
+    def text(self, text: str) -> str:
+        """Words as they may be shown."""
+        return _safe(self.screen.masker.words(text))
+
+    def say(self, line: str) -> None:
+        """A line that fits."""
+        self.screen.say(layout.cut(line, self.room, self.marks.cut).rstrip())
+
+    def facts(self, *rows: "tuple[str, str]") -> None:
+        """Names and values; what has no value is not said."""
+        for name, value in rows:
+            if value:
+                self.screen.say(f"{name:<9}{value}")
+
+    def head(self, text: str) -> None:
+        """The heading of a part."""
+        self.screen.say(self.screen.style(text, "bold"))
+
+    def changes(self, head: str, changes: "Sequence[Change]", told: "Told") -> None:
+        """What changed, a line for each path."""
+        if changes:
+            self.head(head)
+            for line in change_lines(changes, _MOST, told, self.marks):
+                self.screen.say(line)
+
+    def outside(self, files: "Sequence[OutsideFile]") -> None:
+        """Files outside the project: what was done to them, or why they are not covered."""
+        if files:
+            self.head("Outside the project")
+            shown = files[:_MOST]
+            rows = [(f"{x.verb or '?':<6}  {safe(x.path)}", _uncovered(x.reason)) for x in shown]
+            self.screen.table(rows)
+            if len(files) > _MOST:
+                self.screen.say(f"  and {len(files) - _MOST:,} more")
+
+    def left_out(self, head: str, paths: "Sequence[LeftOut]") -> None:
+        """What is listed without content, and why."""
+        if not paths:
+            return
+        self.head(head)
+        rows = [(safe(x.path or b"."), _reason(x.reason)) for x in paths[:_MOST]]
+        self.screen.table(rows)
+        if len(paths) > _MOST:
+            self.screen.say(f"  and {len(paths) - _MOST:,} more")
+
+
+def _steps(steps: "Iterable[RecordedStep]", page: _Page) -> None:
+    depths: dict[str, int] = {}
+    for step in steps:
+        if not depths:
+            page.head("Steps")
+        depth = depths[step.id] = depths[step.parent] + 1 if step.parent in depths else 1
+        indent = "  " * min(depth, _DEEPEST)
+        what = f"{page.marks.of(step.status)} {page.text(step.tool)}"
+        took = "" if step.ended is None else f"  {_took(step.started, step.ended)}"
+        kind = "" if step.kind == "other" else f" ({step.kind})"
+        notes = "".join(f"  {note}" for note in _notes(step))
+        room = page.room - layout.columns(indent + what + kind + took + notes) - 2
+        summary = (
+            f"  {layout.cut(page.text(step.summary), room, page.marks.cut)}" if room > 8 else ""
+        )
+        page.screen.say(f"{indent}{what}{kind}{summary}{took}{notes}".rstrip())
+        for change in step.changes[:_MOST_OF_STEP]:
+            page.say(f"{indent}    {change.verb:<6} {named(change, page.marks)}")
+        if len(step.changes) > _MOST_OF_STEP:
+            page.say(f"{indent}    and {len(step.changes) - _MOST_OF_STEP:,} more")
+
+
+def _notes(step: "RecordedStep") -> "list[str]":
+    notes = ["in the background"] if step.background else []
+    return notes if step.status == "done" else [*notes, step.status]
+
+
+def _how(change: "Change") -> str:
+    return _HOW.get(change.author.how, change.author.how)
+
+
+def _shared_with(change: "Change") -> str:
+    return " ".join(id[:8] for id in change.author.sessions)
+
+
+def _by(change: "Change") -> str:
+    return author(change.author)
+
+
+def author(who: "Author") -> str:
+    """Who changed something, in words."""
+    if who.who == STEP:
+        by = f"turn {who.turn[:8]}"
+        how = _HOW.get(who.how, who.how)
+        return f"{by}, {how}" if how else by
+    if who.who == SHARED:
+        return f"shared by {' '.join(id[:8] for id in who.sessions)}"
+    return who.who
+
+
+def _when(found: "RecordedTurn", now: float) -> str:
+    begun = f"{_clock(found.started)}, {ago(found.started, now)}"
+    if found.ended is None:
+        return begun
+    return f"{begun}, took {_took(found.started, found.ended)}"
+
+
+def _clock(seconds: float) -> str:
+    return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(seconds))
+
+
+def _took(started: float, ended: float) -> str:
+    seconds = max(ended - started, 0)
+    if seconds < 60:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(int(seconds), 60)
+    return f"{minutes} min {rest} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
+
+
+def _git(before: "GitState | None", after: "GitState | None", page: "_Page") -> str:
+    """Branch and commit around a turn; two of each where they changed."""
+    states = [state for state in (before, after) if state is not None]
+    if not states:
+        return ""
+    branches = list(dict.fromkeys(state.branch or "no branch" for state in states))
+    heads = list(dict.fromkeys((state.head or "no commit")[:10] for state in states))
+    on = f" {page.marks.arrow} ".join(page.text(branch) for branch in branches)
+    at = f" {page.marks.arrow} ".join(heads)
+    new = "  (new commits)" if len(heads) > 1 and len(branches) == 1 else ""
+    return f"{on}  {at}{new}"
+
+
+def _reason(word: str) -> str:
+    return f"{word}: {_WHY[word]}" if word in _WHY else word
+
+
+def _uncovered(reason: str) -> str:
+    return f"not covered: {reason}" if reason else ""
+
+
+def _safe(text: str) -> str:
+    return safe_content(text.encode("utf-8", "surrogateescape")).replace("\t", "    ")

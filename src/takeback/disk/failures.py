@@ -1,0 +1,91 @@
+"""Turn what the system and SQLite complain about into errors of ours."""
+
+import errno
+import os
+
+from takeback.disk import sqlite
+from takeback.errors import DamagedStoreError
+from takeback.model.ids import is_stage
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from takeback.errors import TakebackError
+
+
+_REPLACED = "something else took its place: look at it, move it away, and try again"
+_HINTS = {
+    errno.ENXIO: _REPLACED,
+    errno.EISDIR: _REPLACED,
+    errno.ELOOP: _REPLACED,
+    errno.ENOTDIR: _REPLACED,
+    errno.EACCES: "see to its permissions, and try again",
+    errno.EPERM: "see to its owner and its attributes (`lsattr`), and try again",
+    errno.EROFS: "that disk is read-only; make it writable, and try again",
+    errno.ENOSPC: "delete some files on that disk, and try again",
+    errno.EDQUOT: "delete some files on that disk, and try again",
+}
+
+
+_NO_WRITES = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
+
+
+def is_no_writes(problem: OSError) -> bool:
+    """Whether the disk takes no writes; reading goes on."""
+    return problem.errno in _NO_WRITES
+
+
+def hint(problem: OSError) -> str:
+    """What to do about an error of the system."""
+    return _HINTS.get(problem.errno or 0, "")
+
+
+def named(path: "str | bytes") -> str:
+    """A path as users know it: without names that only exist while something is written."""
+    parts = os.fsdecode(path).split("/")
+    ours = (at for at, part in enumerate(parts) if _is_ours(part))
+    shown = "/".join(parts[: next(ours, len(parts))])
+    folder, _, name = shown.rpartition("/")
+    if name.startswith("tmp-"):
+        return folder
+    return shown.rsplit(".", 2)[0] if name.endswith(".tmp") else shown
+
+
+def _is_ours(name: str) -> bool:
+    """Whether only we make such folders, while we write; a store may be in `.takeback-home`."""
+    is_extracted = name.startswith(".takeback-") and name.endswith(".tmp")
+    return is_extracted or is_stage(name.encode("utf-8", "surrogateescape"))
+
+
+class FailingAs:
+    """Turns the system's errors into ours, with what they mean for the user."""
+
+    __slots__ = ("_kind", "_meaning")
+
+    def __init__(self, kind: "type[TakebackError]", meaning: str) -> None:
+        self._kind = kind
+        self._meaning = meaning
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, problem: object, trace: object) -> None:
+        if isinstance(problem, OSError):
+            # Of a rename, the second is the name that a user knows.
+            path = problem.filename2 or problem.filename
+            where = f" (`{named(path)}`)" if path else ""
+            raise self._kind(
+                f"{self._meaning}: {problem.strerror}{where}", hint=hint(problem)
+            ) from problem
+        if isinstance(problem, ValueError) and "null" in str(problem):
+            raise self._kind(f"{self._meaning}: a path cannot hold a NUL byte") from problem
+        if isinstance(problem, sqlite.OperationalError):
+            advice = _HINTS[errno.ENOSPC] if "full" in str(problem) else ""
+            where = "".join(f" (`{note}`)" for note in getattr(problem, "__notes__", ())[:1])
+            raise self._kind(
+                f"{self._meaning}: the ledger said: {problem}{where}", hint=advice
+            ) from problem
+        if isinstance(problem, sqlite.DatabaseError):
+            raise DamagedStoreError(
+                f"{self._meaning}: the ledger is damaged: {problem}",
+                hint="run `takeback verify` to see what is damaged",
+            ) from problem

@@ -1,0 +1,213 @@
+"""Examines everything about a project and the folder of all stores, and repairs what it can.
+
+It never stops at the first thing that is wrong: a store that cannot be opened is a finding, too.
+"""
+
+import os
+
+from takeback import location
+from takeback.capture.project_rules import Surroundings
+from takeback.disk.home import Home
+from takeback.errors import BusyError, DamagedStoreError, NewerStoreError, TakebackError
+from takeback.model import results
+from takeback.model.results import ERROR, NOTE, WARNING, Examined, Finding, Part
+from takeback.model.words import count
+from takeback.project import Project
+from takeback.store import Store
+from takeback.upkeep import doctor, stores
+from takeback.upkeep.settings import Settings
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from takeback.disk.home import Root
+
+
+class Doctor:
+    """Examines what there is for a folder."""
+
+    def __init__(self, path: bytes, *, home: bytes) -> None:
+        self._path = path
+        self._home = Home(home)
+
+    def examine(self, now: float, *, repair: bool = False) -> Examined:
+        """Look at everything; with `repair`, put right what can be without loss first."""
+        found = Examined()
+        if not os.path.lexists(self._home.path):
+            nothing = f"nothing was ever stored in `{os.fsdecode(self._home.path)}`"
+            found.parts = [Part("place", nothing)]
+            return found
+        if repair:
+            found.repaired += doctor.close(self._home, None)
+        root, problem = self._root()
+        id = root.id if root is not None else None
+        if repair:
+            found.repaired += self._repair(root)
+        found.parts += [
+            doctor.place(self._home),
+            doctor.permissions(self._home, id),
+            *doctor.guarded("registry", self._registry()),
+            *doctor.guarded("others", self._others(id, now)),
+            doctor.space(self._home),
+            self._settings(id),
+            self._folder(root, problem),
+        ]
+        if root is not None:
+            found.parts += self._store(root, found, now)
+        return found
+
+    def _root(self) -> "tuple[Root | None, TakebackError | None]":
+        try:
+            found = location.find(self._path, home=self._home.path)
+        except TakebackError as problem:
+            return None, problem
+        return (found[0] if found is not None else None), None
+
+    # -- parts -----------------------------------------------------------------------------
+
+    def _registry(self) -> "Iterator[Part]":
+        yield doctor.registry(self._home)
+
+    def _others(self, id: "str | None", now: float) -> "Iterator[Part]":
+        """The stores of other projects, as they look from outside."""
+        others = [each for each in stores.stores(self._home, int(now * 1e9)) if each.id != id]
+        said = f"{count(len(others), 'other store')} can be opened" if others else "there are none"
+        part = Part("others", said)
+        for each in others:
+            if each.health != results.SOUND:
+                root = os.fsdecode(each.root) if each.root is not None else "?"
+                what = f"the store `{each.id}` of `{root}` is {each.health}: {each.problem}"
+                advice = "run `takeback doctor` there; `takeback projects` lists all"
+                severity = WARNING
+                if each.health == results.OLDER:
+                    severity, advice = NOTE, f"`takeback projects --remove {each.id}` deletes it"
+                part.findings.append(Finding(severity, what, advice))
+        yield part
+
+    def _settings(self, id: "str | None") -> Part:
+        part = Part("settings", "nothing in them that is not understood")
+        for misfit in Settings(self._home.path, id).misfits():
+            severity = ERROR if misfit.is_refused else WARNING
+            what = f"{misfit.problem} (in `{os.fsdecode(misfit.path)}`)"
+            part.findings.append(Finding(severity, what, misfit.hint))
+        return part
+
+    def _folder(self, root: "Root | None", problem: "TakebackError | None") -> Part:
+        if problem is not None:
+            return Part("project", "", [Finding(ERROR, str(problem), problem.hint)])
+        if root is None:
+            return Part("project", "you are in none; `takeback checkpoint` makes this folder one")
+        part = Part("project", os.fsdecode(root.path))
+        state = stores.state_of(root)
+        if state != "here":
+            part.findings.append(Finding(WARNING, f"its folder is {state}"))
+        if Surroundings(root, self._home).is_remote():
+            what = "its files are on a network disk: whoever writes there is seen late"
+            part.findings.append(Finding(NOTE, what, "checkpoints look twice; nothing is lost"))
+        return part
+
+    def _store(self, root: "Root", found: Examined, now: float) -> "Iterator[Part]":
+        try:
+            store = Store(self._home.store_path(root.id), root.id)
+        except (TakebackError, OSError) as problem:
+            yield Part("store", "", [_not_opened(problem)])
+            return
+        try:
+            found.problems, found.events = _examined(store)
+            around = Surroundings(root, self._home)
+            yield from doctor.guarded("store", iter([doctor.store_format(store)]))
+            yield doctor.ledger(found.problems, found.events)
+            yield from doctor.guarded("packs", (doctor.packs(s) for s in (store,)))
+            yield from doctor.guarded("git view", (doctor.git_view(s) for s in (store,)))
+            yield from doctor.guarded("stat cache", _stat_cache(store, around, now))
+            yield from doctor.guarded("leftovers", _leftovers(store, around))
+            yield from doctor.guarded("restores", (doctor.unfinished(s) for s in (store,)))
+            yield from doctor.guarded("clock", (doctor.clock(s, now) for s in (store,)))
+        finally:
+            store.close()
+
+    # -- repairing -------------------------------------------------------------------------
+
+    def _repair(self, root: "Root | None") -> "Iterator[str]":
+        yield from self._repair_registry()
+        if root is None:
+            return
+        yield from doctor.close(self._home, root.id)
+        try:
+            with Project(root, self._home) as project:
+                yield from project.mend()
+        except (TakebackError, OSError):
+            return  # what is wrong is told by the examination that follows
+
+    def _repair_registry(self) -> "Iterator[str]":
+        try:
+            if doctor.registry(self._home).findings:
+                with location.held_home(self._home):
+                    self._home.clean_up()
+                    self._home.write_registry()
+                yield "the registry was made again from the stores"
+        except (TakebackError, OSError):
+            return
+
+
+def _examined(store: Store) -> "tuple[tuple[str, ...], int]":
+    """What is wrong with the log, in words, and how many events it has."""
+    try:
+        lost = tuple(store.check_anchor())
+        with store.ledger.snapshot() as log:
+            return (*log.check(), *lost), log.last_event()
+    except (TakebackError, OSError) as problem:
+        return (str(problem),), 0
+
+
+def _not_opened(problem: Exception) -> Finding:
+    advice = getattr(problem, "hint", "")
+    if isinstance(problem, NewerStoreError):
+        advice = "update Takeback; until then `takeback run` works without cover"
+    elif isinstance(problem, DamagedStoreError):
+        advice = "copy the store; what git can read is in its folder `git`; `takeback relocate "
+        advice += "--new` begins a new history, and the old one stays"
+    return Finding(ERROR, f"the store cannot be opened: {problem}", advice)
+
+
+def _stat_cache(store: Store, around: Surroundings, now: float) -> "Iterator[Part]":
+    mark = None
+    try:
+        request = around.request(int(now * 1e9))
+        try:
+            mark = around.mark(request)
+        finally:
+            os.close(request.root)
+    except (TakebackError, OSError):
+        pass  # the folder is not there; that is told elsewhere
+    yield doctor.stat_cache(store, mark)
+
+
+def _leftovers(store: Store, around: Surroundings) -> "Iterator[Part]":
+    try:
+        root = around.open_root()
+    except (TakebackError, OSError):
+        root = None
+    try:
+        yield doctor.leftovers(store, root, is_held=_is_held(store))
+    finally:
+        if root is not None:
+            os.close(root)
+
+
+def _is_held(store: Store) -> bool:
+    """Whether somebody is at work; that the last one died stays as it is said in the lock."""
+    for lock in (store.lock, store.upkeep):
+        if lock is store.upkeep and not os.path.lexists(lock.path):
+            continue
+        try:
+            died = lock.acquire(0)
+        except BusyError:
+            return True
+        except OSError:
+            return False  # the disk takes no writes, so nobody is at work
+        if died:
+            lock.leave_unclean()
+        lock.release()
+    return False

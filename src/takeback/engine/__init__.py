@@ -1,1 +1,0 @@
-"""Decide: what a checkpoint holds, what comes back, what is left out."""

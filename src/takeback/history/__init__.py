@@ -1,0 +1,1 @@
+"""Reads the log and the states it leads to."""

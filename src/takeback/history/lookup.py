@@ -1,0 +1,186 @@
+"""Find a path in a state of the tree, as people name it, and read what it held there.
+
+Write a checkpoint's tree into a folder of its own.
+"""
+
+import os
+
+from takeback.capture import deltas
+from takeback.errors import UnknownReferenceError, UsageError
+from takeback.history.retention import Reading
+from takeback.model import words
+from takeback.model.difference import LARGEST
+from takeback.model.tree import FOLDER, LINK, Entry, Made, as_entry, nameless
+from takeback.worktree.export import Extraction, Target
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from takeback.history.compare import State
+    from takeback.ledger.rows import CheckpointRow
+    from takeback.objects.object_store import ObjectStore
+    from takeback.ports import Progress
+    from takeback.store import Store
+
+
+class Found:
+    """An entry and its path; of something below a left-out folder, that folder's."""
+
+    __slots__ = ("entry", "path")
+
+    def __init__(self, path: bytes, entry: Entry) -> None:
+        self.path = path
+        self.entry = entry
+
+
+class Place:
+    """Where a path may be meant from: the project's root, and a folder inside of it."""
+
+    __slots__ = ("inside", "root")
+
+    def __init__(self, root: bytes, inside: bytes = b"") -> None:
+        self.root = root
+        self.inside = inside
+
+    def candidates(self, path: bytes) -> "list[bytes]":
+        """What a path can mean, counted from the root; the most likely first."""
+        if path.startswith(b"/"):
+            below = _below(self.root, os.path.normpath(path))
+            found = [] if below is None else [below]
+        else:
+            from_here = os.path.normpath(b"/" + self.inside + b"/" + path)
+            found = [from_here.strip(b"/"), os.path.normpath(b"/" + path).strip(b"/")]
+            if _climbs_out(self.inside, path):
+                del found[0]
+            if _climbs_out(b"", path):
+                found.pop()
+        if not found:
+            raise UsageError(
+                f"`{os.fsdecode(path)}` is outside of the project",
+                hint=f"paths are those below `{os.fsdecode(self.root)}`",
+            )
+        return list(dict.fromkeys(found))
+
+
+def _below(root: bytes, path: bytes) -> "bytes | None":
+    if path == root:
+        return b""
+    return path[len(root) + 1 :] if path.startswith(root.rstrip(b"/") + b"/") else None
+
+
+def _climbs_out(inside: bytes, path: bytes) -> bool:
+    """Whether a relative path leads out of the tree by `..`."""
+    depth = len(inside.split(b"/")) if inside else 0
+    for name in path.split(b"/"):
+        depth += -1 if name == b".." else name not in (b"", b".")
+        if depth < 0:
+            return True
+    return False
+
+
+def find(state: "State", path: bytes) -> "Found | None":
+    """The entry at a path, or the left-out one above it; None if the state has neither."""
+    manifest = state.root()
+    found = Found(b"", as_entry(manifest))
+    for name in path.split(b"/") if path else ():
+        if found.entry.reason:
+            return found
+        if found.entry.kind != FOLDER:
+            return None
+        if found.path:
+            manifest = state.manifest(found.path, found.entry)
+        entry = manifest.find(name) or nameless(manifest.entries)
+        if entry is None:
+            return None
+        found = Found(found.path + b"/" + name if found.path else name, entry)
+    return found
+
+
+def choose(
+    states: "Sequence[State]", paths: "Iterable[bytes]", place: Place
+) -> "tuple[bytes, ...]":
+    """The paths that were meant, counted from the root; an error if no state has one of them."""
+    chosen = []
+    for path in paths:
+        meant = [p for p in place.candidates(path) if any(find(s, p) for s in states)]
+        if not meant:
+            raise UnknownReferenceError(
+                f"`{os.fsdecode(path)}` is in none of the states that are looked at",
+                hint="give a path from the current folder or from the project's root; "
+                "`takeback diff --stat` lists what differs",
+            )
+        chosen.append(meant[0])
+    return tuple(chosen)
+
+
+def read_file(state: "State", ref: str, path: bytes, place: Place) -> "Iterator[bytes]":
+    """What a file held, or where a link led, piece by piece; each byte checked by the end."""
+    candidates = place.candidates(path)
+    found = next(filter(None, (find(state, candidate) for candidate in candidates)), None)
+    name = os.fsdecode(path)
+    if found is None:
+        raise UnknownReferenceError(
+            f"`{name}` is not in `{ref}`",
+            hint=f"`takeback diff {ref} --stat` shows what differs between then and now",
+        )
+    entry = found.entry
+    if entry.reason:
+        raise UnknownReferenceError(
+            f"`{os.fsdecode(found.path)}` was left out of `{ref}` ({words.word(entry.reason)})",
+            hint=f"{words.EXPLAINED.get(entry.reason, 'nobody knows why')}; "
+            "so there is nothing to show",
+        )
+    if entry.kind == FOLDER:
+        raise UsageError(
+            f"`{name}` is a folder in `{ref}`",
+            hint=f"`takeback extract {ref} DIR` writes everything; name a file in it to read that",
+        )
+    if entry.kind == LINK:
+        target = state.content(found.path, entry)
+        return iter(() if target is None else (target,))
+    return state.stream(found.path, entry)
+
+
+def content_of(objects: "ObjectStore", entry: "Entry | None") -> "bytes | None":
+    """What a file holds, or where a link leads; None if nobody knows, or it is very large."""
+    if entry is None or entry.kind == FOLDER:
+        return b""
+    if isinstance(entry, Made):
+        return entry.content
+    return None if entry.reason or entry.size > LARGEST else objects.content(entry)
+
+
+def extract(
+    store: "Store",
+    row: "CheckpointRow",
+    directory: bytes,
+    progress: "Progress | None" = None,
+    told: "Callable[[str], None] | None" = None,
+) -> int:
+    """Write the tree of a checkpoint into a new or empty folder; return how many entries."""
+    reading = Reading(store.ledger, row)
+    target = Target(directory)
+    objects = store.reader()
+    extraction = Extraction(target.begin(), objects, lambda: deltas.captured(store.ledger))
+    try:
+        done = 0
+        with reading:
+            for path, manifest in objects.walk(row.root, row.tree):
+                way = tuple(path.split(b"/")) if path else ()
+                done += extraction.write_folder(way, manifest)
+                if progress is not None:
+                    progress("writing", done, row.entries)
+        extraction.close_folders()
+        extraction.close()
+        target.finish()
+    except BaseException:
+        extraction.close()
+        target.abandon()
+        raise
+    finally:
+        objects.close()
+    if told is not None:
+        for path in extraction.dropped:
+            told(deltas.dropped(path))
+    return done

@@ -1,0 +1,380 @@
+"""Handle one event of a hook: record it, and answer.
+
+    payload ──► Agent ──► HookEvent ──► HookRecorder ──► the project's log
+                              │
+    output  ◄── Agent ◄── Answer: a verdict, and words for the agent and its user
+
+A failure here is ours, not the agent's: it is logged (`troubles`), the user is told once in each
+conversation that the turn is not covered, and the agent goes on.
+
+What went wrong in hooks: a short log that `takeback doctor` shows, and whom it was told.
+
+An agent must never be stopped by us, so nothing here raises. The log is bounded: when it is full,
+its older half goes.
+
+`takeback hook`: one event from stdin, one answer to stdout, and always exit 0.
+
+A warm process hears the event if there is one (`line`); else this one does, and leaves one behind
+for the next event (`resident`).
+"""
+
+import gc
+import os
+import sys
+import time
+
+import takeback.agents as registry
+from takeback import environment
+from takeback.agents import agent as kinds
+from takeback.agents.agent import Answer
+from takeback.disk import home, operations
+from takeback.hooks import helper
+from takeback.hooks.helper import ProjectCache
+from takeback.model import json_text
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from typing import NoReturn
+
+    from takeback.agents.agent import HookEvent
+    from takeback.agents.rewinds import Rewind
+    from takeback.model.json_text import Json
+    from takeback.project import Project
+
+
+_NAME = b"/hooks.log"
+_MOST = 64 * 1024
+_LONGEST = 2000
+
+
+def note(folder: bytes, at: int, agent: str, event: str, session: str, problem: str) -> bool:
+    """Add a line; whether this conversation hears of it for the first time."""
+    from takeback.model import json_text
+
+    line: dict[str, Json] = {
+        "at": at // 1_000_000_000,
+        "agent": agent[:100],
+        "event": event[:100],
+        "session": session[:200],
+        "problem": problem[:_LONGEST],
+    }
+    try:
+        known = read(folder)
+        is_new = not any(each.get("session") == line["session"] for each in known)
+        added = json_text.dumps(line).encode() + b"\n"
+        _append(folder + _NAME, added)
+    except Exception:  # noqa: BLE001 -- there is nobody left to tell
+        return True
+    return is_new
+
+
+def read(folder: bytes) -> "list[dict[str, Json]]":
+    """What went wrong, the oldest first; lines that cannot be read are passed over."""
+    from takeback.model import json_text
+
+    found = []
+    for line in home.read_small(folder + _NAME).splitlines():
+        try:
+            told = json_text.loads(line.decode())
+        except (ValueError, TypeError, RecursionError):
+            continue
+        if isinstance(told, dict):
+            found.append(told)
+    return found
+
+
+def _append(path: bytes, line: bytes) -> None:
+    kept = home.read_small(path)
+    if len(kept) + len(line) > _MOST:
+        kept = kept[len(kept) // 2 :].partition(b"\n")[2]
+        home.replace_file(path, kept, line, durable=False)
+        return
+    fd = operations.open_or_create(path)
+    try:
+        operations.write_at(fd, line, os.fstat(fd).st_size)
+    finally:
+        os.close(fd)
+
+
+NOT_COVERED, REWOUND, RESTORED = "not covered", "rewound", "restored"
+"""Reasons of answers."""
+_LONGEST_ANSWER = 60
+
+
+class HookContext:
+    """Where a hook was called: the store's home, the user's, the agent's folder, the current one.
+
+    The helper handles events for others, so these come with the event, and so does its id.
+    """
+
+    __slots__ = ("cwd", "delivery", "folder", "home", "user_home")
+
+    def __init__(
+        self, home: bytes, user_home: bytes, folder: bytes, cwd: bytes, delivery: bytes = b""
+    ) -> None:
+        self.home = home
+        self.user_home = user_home
+        self.folder = folder
+        self.cwd = cwd
+        self.delivery = delivery
+
+
+class HookListener:
+    """Handles one event after the other. The project of the last one stays open for the next.
+
+    A listener of many events also watches the tree of the project.
+    """
+
+    __slots__ = ("_projects",)
+
+    def __init__(self, *, watches: bool = False) -> None:
+        self._projects = ProjectCache(watches=watches)
+
+    def hear(self, words: "tuple[bytes, ...]", data: bytes, sender: int = 0) -> bytes:
+        """The answer to a payload, as the agent reads it; `sender` is the process that sent it."""
+        received = time.time_ns()
+        context = HookContext(*words)
+        payload = parse(data)
+        agent = registry.agent_of(payload)
+        event = agent.read(payload)
+        event.folder = os.fsdecode(context.folder)
+        event.received = _sent(sender, received) if event.took >= 0 else received
+        event.delivery = os.fsdecode(context.delivery) or os.urandom(16).hex()
+        output = agent.answer(event, handle(event, context, self._projects))
+        self._projects.rest()
+        return json_text.dumps(output).encode() + b"\n" if output else b""
+
+    def settle(self) -> None:
+        """Do what the next event is faster with, once this one was answered."""
+        self._projects.settle()
+
+    def close(self) -> None:
+        """Close what is open."""
+        self._projects.close()
+
+
+def _sent(sender: int, received: int) -> int:
+    """When an event was sent: the agent starts a process for it, which may take a while."""
+    from takeback.disk import processes
+
+    is_hook = sender and b"hook" in processes.words(sender)[-2:]
+    return (processes.born(sender) if is_hook else 0) or received
+
+
+def hear(words: "tuple[bytes, ...]", data: bytes, sender: int = 0) -> bytes:
+    """The answer to one payload, with nothing left open."""
+    listener = HookListener()
+    try:
+        return listener.hear(words, data, sender)
+    finally:
+        listener.close()
+
+
+def parse(data: bytes) -> "Mapping[str, object]":
+    """A payload, whatever was sent: what is no JSON object is an empty one."""
+    text = data.decode("utf-8", "replace").strip()
+    try:
+        payload = json_text.loads(text)
+    except (ValueError, TypeError, RecursionError):
+        payload = _leniently(text)
+    return payload if isinstance(payload, dict) else {}
+
+
+def _leniently(text: str) -> object:
+    """Some hosts send control characters within strings."""
+    import json
+
+    try:
+        return json.loads(text, strict=False)
+    except (ValueError, RecursionError):
+        return {}
+
+
+def handle(event: "HookEvent", context: HookContext, projects: ProjectCache) -> Answer:
+    """Record an event; the answer to it."""
+    if event.kind == kinds.OTHER or not event.session:
+        return Answer()
+    try:
+        return _recorded(event, context, projects)
+    except Exception as problem:  # noqa: BLE001 -- whatever it is, it is not the agent's
+        return _not_covered(event, context, problem)
+
+
+def _recorded(event: "HookEvent", context: HookContext, projects: ProjectCache) -> Answer:
+    from takeback.errors import BusyError
+
+    where = os.path.join(context.cwd, os.fsencode(event.folder or event.cwd or "."))
+    project, is_fresh = projects.project(where, context.home, context.user_home)
+    try:
+        return _written(project, event, context)
+    except Exception as problem:
+        projects.close()
+        if is_fresh or isinstance(problem, BusyError):
+            raise
+    # A project that was open for a while may be outdated in a way that only shows by now. What of
+    # the event is in the log already counts once.
+    project, _ = projects.project(where, context.home, context.user_home)
+    return _written(project, event, context)
+
+
+def _written(project: "Project", event: "HookEvent", context: HookContext) -> Answer:
+    from takeback.hooks.hook_recorder import HookRecorder
+
+    session = HookRecorder(project).record(event)
+    return _answer(project, session, event, context) if session else Answer()
+
+
+def _answer(project: "Project", session: str, event: "HookEvent", context: HookContext) -> Answer:
+    """What the log has to say about the event. The turn is covered, also if this fails."""
+    try:
+        to_agent = to_user = ""
+        if event.can_be_told():
+            from takeback.agents import notes
+
+            to_agent = notes.pending(project.ledger, project.held, session)
+        if event.tells_of_prompts():
+            from takeback.agents import rewinds
+
+            to_user = _rewind_text(rewinds.notice(project.ledger, project.held, session, event))
+        reason = RESTORED if to_agent else REWOUND if to_user else ""
+        return Answer(reason=reason, to_agent=to_agent, to_user=to_user)
+    except Exception as problem:  # noqa: BLE001 -- whatever it is, it is not the agent's
+        _log(event, context, problem)
+        return Answer()
+
+
+def _rewind_text(rewind: "Rewind | None") -> str:
+    """What the user can do about the files; nothing if they are as they were."""
+    if rewind is None:
+        return ""
+    if not rewind.to:
+        return (
+            "Takeback: you went back in the conversation; the files did not go with it."
+            " `takeback log` shows where they can go back to."
+        )
+    if not rewind.moves_files:
+        return ""
+    from takeback.model.masking import without_secrets
+    from takeback.model.safe_text import safe
+
+    label = safe(" ".join(without_secrets(rewind.label[:4000]).split()), _LONGEST_ANSWER)
+    return (
+        f'Takeback: you went back to before "{label}"; the files are not as they'
+        f" were then. `takeback rollback {rewind.to[:8]}-` brings them back."
+    )
+
+
+def _log(event: "HookEvent", context: HookContext, problem: Exception) -> "tuple[str, bool]":
+    """What went wrong, in words, and whether that is new to this conversation."""
+    from takeback.errors import TakebackError
+
+    what = str(problem) if isinstance(problem, TakebackError) else repr(problem)
+    now = time.time_ns()
+    agent, name = event.agent.name, event.name
+    return what, note(context.home, now, agent, name, event.session, what)
+
+
+def _not_covered(event: "HookEvent", context: HookContext, problem: Exception) -> Answer:
+    what, is_new = _log(event, context, problem)
+    if not is_new:
+        return Answer(reason=NOT_COVERED)
+    text = f"Takeback does not cover this turn: {what} (`takeback doctor` tells more)"
+    return Answer(reason=NOT_COVERED, to_user=text)
+
+
+_LARGEST = 64 << 20
+"""Bytes of a payload that are held: a tool's whole output may be in it."""
+_AT_ONCE = 1 << 20
+
+
+def main(folder: str = "", *, ends: bool = False) -> int:
+    """Handle one event of an agent that was started in a folder, and with `ends`, end.
+
+    The exit code is 0, whatever happens.
+    """
+    try:
+        _hear_one(os.fsencode(folder), ends=ends)
+    except BaseException:  # noqa: BLE001 -- also an interrupt: the agent must not notice
+        return 0
+    return 0
+
+
+def _hear_one(folder: bytes, *, ends: bool) -> None:
+    home = environment.default_home()
+    words = (home, environment.user_home(), folder, os.getcwdb(), environment.event_id())
+    data = _read(0, home)
+    wants_helper = environment.wants_helper()
+    helped = helper.ask(home, words, data) if wants_helper else None
+    # The helper is forked from this process, so no file may be open.
+    _say(helped if helped is not None else _alone(words, data, ends=ends and not wants_helper))
+    if helped is None and wants_helper:
+        _leave_helper(home)
+
+
+def finish(folder: str = "") -> "NoReturn":
+    """Handle one event as the whole program; taking the interpreter apart only costs time."""
+    gc.disable()  # nothing here lives long enough to be worth a search for cycles
+    os._exit(main(folder, ends=True))
+
+
+def _alone(words: "tuple[bytes, ...]", data: bytes, *, ends: bool) -> bytes:
+
+    if ends:
+        _leave_databases()
+    return hear(words, data, os.getpid())
+
+
+def _leave_databases() -> None:
+    """Let the end of this process close them."""
+    try:
+        from takeback.ledger import database
+    except ImportError:
+        return  # whoever hears the event tells what is wrong
+    database.ends = True
+
+
+def _say(answer: bytes) -> None:
+    if answer:
+        sys.stdout.buffer.write(answer)
+        sys.stdout.flush()
+
+
+def _leave_helper(home: bytes) -> None:
+    from takeback.hooks import helper
+
+    if os.path.isdir(home):
+        gc.enable()
+        helper.leave_behind(home, HookListener(watches=True))
+
+
+def _read(fd: int, home: bytes) -> bytes:
+    pieces: list[bytes] = []
+    size = 0
+    while size <= _LARGEST:
+        piece = os.read(fd, _AT_ONCE)
+        if not piece:
+            return b"".join(pieces)
+        pieces.append(piece)
+        size += len(piece)
+    return _shortened(fd, pieces, home)
+
+
+def _shortened(fd: int, pieces: "list[bytes]", home: bytes) -> bytes:
+    """What a payload says that is larger; if it cannot be made smaller, `doctor` tells of it."""
+    from takeback.hooks import oversize
+
+    def all_pieces() -> "Iterator[bytes]":
+        for number, piece in enumerate(pieces):
+            pieces[number] = b""
+            yield piece
+        while piece := os.read(fd, _AT_ONCE):
+            yield piece
+
+    found = oversize.shortened(all_pieces())
+    if not found:
+        import time
+
+        what = "an event is too large to be read, and was not recorded"
+        note(home, time.time_ns(), "unknown", "", "", what)
+    return found

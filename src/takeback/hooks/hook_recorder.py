@@ -1,0 +1,285 @@
+"""Record the events of hooks: sessions, turns and steps, with a safe point at each.
+
+What one hook began and another ends is found by requests (`agents/requests`), so an event that
+several hosts deliver, or one host twice, counts once. The last fact of an event in the log has the
+id of its delivery for a request, unless it has one of the agent's ids; an event that left no such
+fact leaves a mark.
+"""
+
+import os
+import time
+
+from takeback.agents import agent as kinds
+from takeback.agents import requests, rewinds
+from takeback.disk.failures import FailingAs
+from takeback.errors import TakebackError
+from takeback.ledger import sessions
+from takeback.model import tools, words
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from takeback.agents.agent import HookEvent
+    from takeback.ledger.sessions import Beginning
+    from takeback.project import Project
+
+_MOMENT = 5_000_000_000
+"""Nanoseconds within which the same prompt, without an id, is the same event sent twice."""
+_SAFELY = FailingAs(TakebackError, "it could not be recorded")
+_BEGINS = (kinds.SESSION_STARTS, kinds.PROMPT, kinds.GOES_ON, kinds.BEFORE_TOOL)
+"""What a session that ended goes on with; all else only matters if something is still open."""
+_LEAVES_NO_MARK = (kinds.BEFORE_TOOL, kinds.BATCH_OVER)
+"""Events that have the agent's ids, or a fact of their own: a second delivery changes nothing."""
+PROMPT_NOT_SEEN = "(the prompt was not seen)"
+
+
+class HookRecorder:
+    """Writes one event into the log of a project."""
+
+    def __init__(self, project: "Project") -> None:
+        self._ledger = project.ledger
+        self._recorder = project.recorder()
+
+    def record(self, event: "HookEvent") -> "str | None":
+        """Record an event; the id of its session, None if it means nothing, or was recorded."""
+        record = _RECORD.get(event.kind)
+        if record is None or not event.session:
+            return None
+        with _SAFELY, self._recorder.together():
+            if self._is_known(event):
+                return None
+            session = self._session_of(event)
+            # At its end, also its own turn may have been interrupted.
+            is_end = event.kind == kinds.SESSION_ENDS
+            self._recorder.end_interrupted(but="" if is_end else session)
+            record(self, session, event)
+            self._mark(session, event)
+        return session
+
+    def _is_known(self, event: "HookEvent") -> bool:
+        """Whether this very event, or what the agent calls the same, is in the log."""
+        ids = {
+            kinds.PROMPT: (event.turn, requests.PROMPT),
+            kinds.BEFORE_TOOL: (event.call, requests.BEFORE),
+        }
+        id, part = ids.get(event.kind, ("", ""))
+        if id and self._ledger.requested(requests.part_of(event, id, part)) is not None:
+            return True
+        return self._ledger.requested(requests.delivery(event)) is not None
+
+    def _mark(self, session: str, event: "HookEvent") -> None:
+        request = requests.delivery(event)
+        if event.kind not in _LEAVES_NO_MARK and self._ledger.requested(request) is None:
+            self._recorder.mark_handled(session, event.name, request)
+
+    def _session_of(self, event: "HookEvent") -> str:
+        agent, own_id = event.agent.name, requests.clean(event.session)
+        reads = event.kind == kinds.BEFORE_TOOL and event.tool_kind == words.READ
+        if reads or event.kind not in _BEGINS:
+            known = sessions.find_session(self._ledger, agent, own_id)
+            if known is not None:
+                return known.id
+        return self._recorder.start_session(agent, own_id, "", held=False)
+
+    # -- turns -----------------------------------------------------------------------------
+
+    def _session_starts(self, session: str, event: "HookEvent") -> None:
+        """The session is known now; its first prompt makes the first checkpoint."""
+
+    def _prompt(self, session: str, event: "HookEvent") -> None:
+        newest = sessions.newest_beginning(self._ledger, session)
+        if newest is not None and not event.turn and _is_the_same(event, newest):
+            return
+        interrupted = rewinds.nanoseconds(event.interrupted_at())
+        if newest is not None and not event.turn and (interrupted or 0) < newest.started:
+            interrupted = None  # of an earlier turn: not every record says where turns begin
+        if not event.agent.reports_background_ends:
+            for step in sessions.background_shells(self._ledger, session):
+                self._recorder.end_step(step, words.DONE)
+        self._refuse_waiting(session, event)
+        self._recorder.start_turn(
+            session,
+            event.prompt,
+            whole=False,
+            interrupted=interrupted,
+            conversation={"transcript": event.transcript, "prompt": event.turn},
+            request=_request(event, event.turn, requests.PROMPT),
+        )
+
+    def _goes_on(self, session: str, event: "HookEvent") -> None:
+        """What ran in the background is done; what the agent does now belongs to its turn."""
+        self._end(self._step_of(event) or self._task_of(event), words.DONE)
+        request = _request(event, event.turn, requests.GOES_ON)
+        if self._recorder.resume_turn(session, request=request) is None:
+            self._begin_unseen(session, requests.delivery(event))
+
+    def _begin_unseen(self, session: str, request: "str | None" = None) -> str:
+        return self._recorder.start_turn(session, PROMPT_NOT_SEEN, whole=False, request=request)
+
+    def _stops(self, session: str, event: "HookEvent") -> None:
+        turn = self._turn_of(session, event)
+        if turn is None:
+            return
+        if event.agent.reports_background_ends:
+            # What began would have reported its end.
+            self._recorder.refuse_waiting(turn=turn)
+        else:
+            # What they do until the next prompt is theirs.
+            for step in sessions.running_shells(self._ledger, turn):
+                self._recorder.detach_step(step)
+        status = words.DONE if event.kind == kinds.STOPS else words.FAILED
+        self._recorder.end_turn(turn, status, request=requests.delivery(event))
+
+    def _session_ends(self, session: str, event: "HookEvent") -> None:
+        if self._is_outdated(session, event):
+            return
+        self._refuse_waiting(session, event)
+        self._recorder.end_session(session, request=requests.delivery(event))
+
+    def _is_outdated(self, session: str, event: "HookEvent") -> bool:
+        """Whether a later prompt is known: the hook was late, and the session goes on by now."""
+        own = requests.part_of(event, event.turn, requests.PROMPT)
+        if not event.turn or self._ledger.requested(own) is None:
+            return False
+        newest = sessions.newest_beginning(self._ledger, session)
+        return newest is not None and newest.request.endswith(" prompt") and newest.request != own
+
+    def _refuse_waiting(self, session: str, event: "HookEvent") -> None:
+        if not event.was_at_work():
+            self._recorder.refuse_waiting(session=session)
+
+    def _turn_of(self, session: str, event: "HookEvent") -> "str | None":
+        """The turn of the prompt that all this is for, else the newest one of the session."""
+        request = requests.part_of(event, event.turn, requests.PROMPT)
+        known = self._ledger.requested(request) if event.turn else None
+        if known is not None and known.payload:
+            return str(known.payload["turn"])
+        number = sessions.get_session(self._ledger, session).number
+        newest = sessions.newest_turn(self._ledger, number)
+        return newest.id if newest is not None else None
+
+    # -- steps -----------------------------------------------------------------------------
+
+    def _before_tool(self, session: str, event: "HookEvent") -> None:
+        if event.tool_kind != words.READ:
+            self._begin(session, event)
+
+    def _begin(self, session: str, event: "HookEvent", *, missed: bool = False) -> str:
+        kind, paths = tools.claim_of(event.tool, event.given, event.tool_kind)
+        return self._recorder.start_step(
+            self._turn_of(session, event) or self._begin_unseen(session),
+            event.tool,
+            event.given,
+            kind=kind,
+            paths=paths,
+            cwd=os.fsencode(event.cwd) if event.cwd else None,
+            parent=self._task_of(event) if event.subagent else None,
+            missed=missed,
+            began=event.began() if missed else None,
+            request=_request(event, event.call, requests.BEFORE),
+        )
+
+    def _asks(self, session: str, event: "HookEvent") -> None:
+        """Only what the tool is to do says which call a dialog is about.
+
+        Another hook may have changed that; then it is the latest call.
+        """
+        summary = tools.summary_of(event.tool, event.given)
+        tool = tools.one_line(event.tool)
+        step = sessions.find_running_step(self._ledger, session, tool, summary)
+        if step is not None:
+            self._recorder.ask_step(step)
+
+    def _after_tool(self, session: str, event: "HookEvent") -> None:
+        step = self._step_of(event) if event.call else self._step_like(session, event)
+        step = step or self._missed(session, event)
+        began = event.began()
+        if step is not None and began is not None:
+            self._recorder.begin_step(step, began)
+        if step is not None and event.background:
+            # Under this name it is found when the agent reports that it is done.
+            self._recorder.detach_step(step, request=_request(event, event.task, requests.TASK))
+        else:
+            status = words.FAILED if event.failed else words.DONE
+            self._end(step, status, requests.delivery(event))
+
+    def _step_like(self, session: str, event: "HookEvent") -> "str | None":
+        """The oldest call that runs with the same tool and input: it was reported without an id."""
+        turn = self._turn_of(session, event)
+        if turn is None:
+            return None
+        return sessions.find_step_like(self._ledger, turn, requests.likeness(event))
+
+    def _missed(self, session: str, event: "HookEvent") -> "str | None":
+        """A call whose first event was lost, because another process had the lock for too long.
+
+        Without a turn the agent was never heard of, and nothing is known of what was there.
+        """
+        if not event.call or event.tool_kind == words.READ:
+            return None
+        if self._turn_of(session, event) is None:
+            return None
+        return self._begin(session, event, missed=True)
+
+    def _batch_over(self, session: str, event: "HookEvent") -> None:
+        """Calls that were refused report no end of their own."""
+        del session
+        for id in event.calls:
+            step = self._begun(requests.part_of(event, id, requests.BEFORE))
+            if step is None:
+                continue
+            if id in event.refused:
+                self._recorder.refuse_step(step)
+            if not sessions.get_step(self._ledger, step).background:
+                self._end(step, words.FAILED)
+
+    def _subagent_stops(self, session: str, event: "HookEvent") -> None:
+        del session
+        task = self._task_of(event)
+        if task is not None:
+            self._recorder.refuse_waiting(inside=task)
+        self._end(task, words.DONE, requests.delivery(event))
+
+    def _end(self, step: "str | None", status: str, request: "str | None" = None) -> None:
+        if step is not None and sessions.get_step(self._ledger, step).closed is None:
+            self._recorder.end_step(step, status, request=request)
+
+    def _step_of(self, event: "HookEvent") -> "str | None":
+        if not event.call:
+            return None
+        return self._begun(requests.part_of(event, event.call, requests.BEFORE))
+
+    def _task_of(self, event: "HookEvent") -> "str | None":
+        """The step that started a sub-agent, or a shell in the background."""
+        task = event.subagent or event.task
+        return self._begun(requests.part_of(event, task, requests.TASK)) if task else None
+
+    def _begun(self, request: str) -> "str | None":
+        known = self._ledger.requested(request)
+        return str(known.payload["step"]) if known is not None and known.payload else None
+
+
+def _request(event: "HookEvent", id: str, part: str) -> str:
+    return requests.part_of(event, id, part) if id else requests.delivery(event)
+
+
+def _is_the_same(event: "HookEvent", newest: "Beginning") -> bool:
+    """Whether a prompt without an id was sent twice: as the newest turn, which did nothing yet."""
+    request = newest.request
+    is_like = request.startswith("hook ") and request.endswith(" " + requests.likeness(event))
+    is_new = abs(time.time_ns() - newest.at) < _MOMENT
+    return is_like and is_new and not newest.steps and newest.closed is None
+
+
+_RECORD = {
+    kinds.SESSION_STARTS: HookRecorder._session_starts,
+    kinds.PROMPT: HookRecorder._prompt,
+    kinds.GOES_ON: HookRecorder._goes_on,
+    kinds.BEFORE_TOOL: HookRecorder._before_tool,
+    kinds.ASKS: HookRecorder._asks,
+    kinds.AFTER_TOOL: HookRecorder._after_tool,
+    kinds.BATCH_OVER: HookRecorder._batch_over,
+    kinds.STOPS: HookRecorder._stops,
+    kinds.FAILS: HookRecorder._stops,
+    kinds.SUBAGENT_STOPS: HookRecorder._subagent_stops,
+    kinds.SESSION_ENDS: HookRecorder._session_ends,
+}

@@ -1,0 +1,239 @@
+"""Check the ledger: its pages, its chain, and that its tables say what its events say.
+
+A forget under way: a row in the ledger says how far it is, a file of the store what it is about.
+
+    begun       nothing was changed yet; it starts over
+    committed   the history speaks of it no more; what is left of it in files has to go
+    proved      everything was searched, and nothing was found; the file goes, then the row
+
+What shall be forgotten is never in the ledger itself: so its pages, its log and its free space can
+be searched for it in the end.
+
+Take words out of the ledger for good: out of events, tables, log and free space.
+
+An event keeps its number, its kind, its time and its link. It gets a new salt and says something
+else; the commitment to that stands in the event `Forgotten`, so that nobody can change it later.
+"""
+
+import os
+
+from takeback.disk import operations, sqlite
+from takeback.disk.home import read_small, replace_file
+from takeback.errors import DamagedStoreError
+from takeback.ledger import events, projections, schema
+from takeback.ledger.events import NewEvent
+from takeback.model import forgotten, json_text
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from takeback.disk.sqlite import Connection
+    from takeback.ledger.ledger import Ledger
+    from takeback.model.forgotten import Wish
+    from takeback.model.json_text import Json
+    from takeback.store import Store
+
+
+_MOST_TOLD = 20
+_KEYS = {
+    "delta_rows": "checkpoint, place",
+    "change_rows": "turn, path",
+    "coordinates": "cursor",
+    "kept": "checkpoint",
+    "packs": "name",
+}
+
+
+def check(db: "Connection") -> "Iterator[str]":
+    """What is wrong, in words."""
+    try:
+        yield from _check_pages(db)
+        yield from check_chain(db)
+        yield from differences(db)
+    except (sqlite.DatabaseError, DamagedStoreError) as problem:
+        yield f"the ledger cannot be read: {problem}"
+    except (TypeError, ValueError, KeyError, AttributeError) as problem:
+        yield f"the ledger holds values of the wrong kind: {problem!r}"
+
+
+def _check_pages(db: "Connection") -> "Iterator[str]":
+    for (said,) in db.execute("PRAGMA integrity_check(20)"):
+        if said != "ok":
+            yield f"the ledger is damaged: {said}"
+
+
+def refuse_broken_chain(db: "Connection") -> None:
+    """An error if the log is not as it was written: nothing should be made to follow it."""
+    try:
+        problem = next(check_chain(db), "")
+    except (TypeError, ValueError, AttributeError) as trouble:
+        problem = f"the ledger holds values of the wrong kind: {trouble!r}"
+    if problem:
+        raise DamagedStoreError(
+            problem, hint="the tables may tell better than the log does by now, so they stay"
+        )
+
+
+def check_chain(db: "Connection") -> "Iterator[str]":
+    """Whether each event is there, as it was written, and follows from the one before."""
+    expected, chain = 1, events.NO_CHAIN
+    redacted = events.redactions(db)
+    for seq, kind, at, salt, commitment, link, text, by, *envelope in db.execute(
+        "SELECT seq, kind, at, salt, commitment, chain, payload, redacted, author, request,"
+        " parents FROM events ORDER BY seq"
+    ):
+        if seq != expected:
+            yield f"event {expected} of the ledger is missing"
+        written = commitment if by is None else redacted.get((by, seq))
+        if text is None or not _says(salt, text, written):
+            yield f"event {seq} of the ledger was changed after it was written"
+        said = events.envelope_of(*envelope)
+        if events.chain_over(chain, seq, kind, at, said, commitment) != link:
+            yield f"event {seq} of the ledger does not follow from the one before"
+        expected, chain = seq + 1, link
+
+
+def _says(salt: bytes, payload: object, written: "bytes | None") -> bool:
+    """Whether an event says what was committed to."""
+    try:
+        return events.commit_to(salt, events.as_text(payload)) == written
+    except ValueError:
+        return False
+
+
+def differences(db: "Connection") -> "Iterator[str]":
+    """Where the tables are not what the events say, found by making them again in memory."""
+    again = sqlite.connect(":memory:", isolation_level=None)
+    try:
+        schema.make(again, schema.ALL)
+        yield from _misshapen(db, again)
+        projections.replay(db, again)
+        for table in schema.TABLES:
+            yield from _compare(db, again, table)
+    finally:
+        again.close()
+
+
+def _misshapen(db: "Connection", again: "Connection") -> "Iterator[str]":
+    """What is made otherwise than it should be: also words that nobody asks for can be damaged."""
+    found = _statements(db)
+    for name, statement in _statements(again).items():
+        if found.get(name) != statement:
+            yield f"the statement of the table, index or view `{name}` is not as it was made"
+
+
+def _statements(db: "Connection") -> "dict[str, bytes]":
+    """By which statement each table, index and view is made. Damaged words may be no text."""
+    query = "SELECT CAST(name AS BLOB), CAST(sql AS BLOB) FROM sqlite_master WHERE sql IS NOT NULL"
+    return {name.decode(errors="replace"): sql for name, sql in db.execute(query)}
+
+
+def _compare(db: "Connection", again: "Connection", table: str) -> "Iterator[str]":
+    query = f"SELECT * FROM {table} ORDER BY {_KEYS.get(table, 'number')}"  # noqa: S608
+    found = {repr(row): row for row in db.execute(query)}
+    expected = {repr(row): row for row in again.execute(query)}
+    for text in sorted(found.keys() ^ expected.keys())[:_MOST_TOLD]:
+        row = found.get(text) or expected[text]
+        how = "is not what" if text in found else "is missing, which"
+        yield f"the row `{row[0]} {row[1]}` of the table `{table}` {how} the events say"
+
+
+BEGUN, COMMITTED, PROVED = "begun", "committed", "proved"
+FILE = b"forgetting"
+_LARGEST = 1 << 26
+
+
+def under_way(ledger: "Ledger") -> "tuple[str, str] | None":
+    """The id and the phase of a forget that was begun and is not done."""
+    for id, phase in ledger.rows("SELECT id, phase FROM forgetting LIMIT 1"):
+        return str(id), str(phase)
+    return None
+
+
+def begin(store: "Store", wish: "Wish") -> None:
+    """From here on whoever takes the lock goes on with it."""
+    write(store, wish, ())
+    with store.ledger.transaction() as db:
+        values = (wish.id, BEGUN, "{}")
+        operations.sql(db, "INSERT OR REPLACE INTO forgetting VALUES (?, ?, ?)", values)
+
+
+def write(store: "Store", wish: "Wish", ids: "Iterable[bytes]") -> None:
+    """Note what is to be forgotten, and the ids that must not be found in the end."""
+    said: dict[str, Json] = {"wish": wish.facts(), "ids": [id.hex() for id in ids]}
+    replace_file(store.path + b"/" + FILE, json_text.dumps(said).encode(), durable=True)
+
+
+def read(store: "Store") -> "tuple[Wish, set[bytes]] | None":
+    """What was noted; None if there is nothing."""
+    text = read_small(store.path + b"/" + FILE, limit=_LARGEST)
+    if not text:
+        return None
+    said = json_text.loads(text.decode())
+    return forgotten.from_facts(said["wish"]), set(map(bytes.fromhex, said["ids"]))
+
+
+def advance(db: "Connection", id: str, phase: str) -> None:
+    """Note how far it is; in the transaction of whoever calls."""
+    operations.sql(db, "UPDATE forgetting SET phase = ? WHERE id = ?", (phase, id))
+
+
+def end(store: "Store", id: str) -> None:
+    """It is done, or was given up before anything was changed."""
+    path = store.path + b"/" + FILE
+    if os.path.lexists(path):
+        operations.unlink(path)
+        operations.fsync_dir(store.path)
+    with store.ledger.transaction() as db:
+        operations.sql(db, "DELETE FROM forgetting WHERE id = ?", (id,))
+
+
+_CHANGE = "UPDATE events SET salt = ?, payload = ?, redacted = ? WHERE seq = ?"
+
+
+def redact(
+    db: "Connection",
+    fact: NewEvent,
+    said: "Mapping[int, Mapping[str, Json]]",
+    author: str,
+    id: str,
+) -> "tuple[int, bytes]":
+    """Let events say something else, and all tables follow; in the caller's transaction.
+
+    Number and link of the event that tells so.
+    """
+    texts = {seq: (os.urandom(16), json_text.dumps(said[seq])) for seq in sorted(said)}
+    listed: list[Json] = [[seq, events.commit_to(*pair).hex()] for seq, pair in texts.items()]
+    fact.payload = {**fact.payload, "events": listed}
+    number, link = events.append(db, fact, author)
+    rows = [(salt, events.pack(text), number, seq) for seq, (salt, text) in texts.items()]
+    if rows:
+        operations.sql_many(db, _CHANGE, rows)
+    projections.follow_anew(db)
+    advance(db, id, COMMITTED)
+    return number, link
+
+
+def shrink(db: "Connection", path: bytes) -> str:
+    """Write the file anew, without free pages, and empty its log. Who reads meanwhile is named."""
+    # What SQLite puts aside meanwhile must not reach any disk.
+    operations.sql(db, "PRAGMA temp_store = MEMORY")
+    operations.sql(db, "VACUUM")
+    busy = operations.sql(db, "PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
+    return _readers(path) if busy else ""
+
+
+def _readers(path: bytes) -> str:
+    """The processes that have the ledger open, as far as the system tells."""
+    found = []
+    for pid in os.listdir("/proc") if os.path.isdir("/proc") else ():
+        if not pid.isdigit() or int(pid) == os.getpid():
+            continue
+        try:
+            links = [os.readlink(f"/proc/{pid}/fd/{fd}") for fd in os.listdir(f"/proc/{pid}/fd")]
+        except OSError:
+            continue
+        if os.path.realpath(os.fsdecode(path)) in links:
+            found.append(pid)
+    return "process " + ", ".join(found) if found else "another process"

@@ -1,0 +1,308 @@
+"""The file that the ledger is in: opened safely, and its complaints put into our words.
+
+A copy of the ledger in memory, for reading it where SQLite cannot open the file.
+
+SQLite must write to read a database with a log: it makes a file of shared memory beside it. On a
+disk that is full, has no inodes left or is read-only, that fails, but the history can be read all
+the same. The log is applied as SQLite does it: whole transactions, up to the first frame whose
+salt or checksum is wrong.
+"""
+
+import os
+import stat
+from _thread import _local
+from array import array
+
+from takeback.disk import operations, sqlite
+from takeback.errors import DamagedStoreError, UnsafeStoreError, UsageError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from takeback.disk.sqlite import Connection
+
+
+ends = False
+"""Whether this process ends at once when its databases are closed."""
+_SHORT_LOG = 1 << 19
+"""Bytes of SQLite's log that may wait for the next process, which has to read them."""
+_left: "list[sqlite.Connection]" = []
+
+
+def require_file(path: bytes, *, create: bool) -> None:
+    """An error unless the ledger is a plain file of ours; made here when it is not there yet.
+
+    It is made by us so that SQLite never makes it readable to others. One that exists is only
+    looked at: closing any descriptor of it would drop the locks that another connection of this
+    process holds, and the next process would then remove the log it is writing to.
+    """
+    is_there = _is_plain(path)
+    for suffix in (b"-wal", b"-shm", b"-journal"):
+        # SQLite opens these as it finds them, and would wait for ever at a FIFO.
+        _is_plain(path + suffix)
+    if create and not is_there:
+        try:
+            os.close(operations.create(path))
+        except FileExistsError:
+            # Another first use was quicker.
+            return
+
+
+def _is_plain(path: bytes) -> bool:
+    """Whether a file is there; an error if it is not a plain one of ours."""
+    try:
+        found = os.lstat(path)
+    except FileNotFoundError:
+        return False
+    if not stat.S_ISREG(found.st_mode) or found.st_uid != os.geteuid():
+        raise UnsafeStoreError(
+            f"the ledger `{os.fsdecode(path)}` is not a plain file of yours",
+            hint="look at it before anything else; a ledger is never a link",
+        )
+    return True
+
+
+def connect(path: bytes) -> sqlite.Connection:
+    """The database at a path, set up so that what is committed is durable."""
+    with AsDamage("opened"):
+        db = sqlite.connect(
+            os.fsdecode(path), timeout=10, isolation_level=None, check_same_thread=False
+        )
+        for setting in (
+            "synchronous = FULL",
+            "foreign_keys = ON",
+            "secure_delete = ON",
+            "trusted_schema = OFF",
+            "cell_size_check = ON",
+        ):
+            db.execute(f"PRAGMA {setting}")
+        return db
+
+
+def close(db: sqlite.Connection, path: bytes) -> None:
+    """Close a database, or leave that to the end of this process.
+
+    To close it for good, SQLite takes its log into the file and removes it, and the next process
+    makes another: four of the five times that a short life waits for the disk. What is committed
+    is as durable in the log, and a process that ends without a word leaves it, too.
+    """
+    if ends and not db.in_transaction and _size_of(path + b"-wal") < _SHORT_LOG:
+        _left.append(db)
+    else:
+        db.close()
+
+
+def _size_of(path: bytes) -> int:
+    try:
+        return os.lstat(path).st_size
+    except OSError:
+        return 0
+
+
+class Connections:
+    """A connection to one database for each thread that asks.
+
+    On a shared one a thread would read, and roll back, what another has not committed yet. Each
+    is closed when its thread ends; SQLite's own connections must not be closed in a forked copy.
+    """
+
+    __slots__ = ("_is_closed", "_of_thread", "_open", "_path")
+
+    def __init__(self, path: bytes, open: "Callable[[], sqlite.Connection]") -> None:
+        self._path = path
+        self._open = open
+        self._of_thread = _local()
+        self._is_closed = False
+
+    def mine(self) -> sqlite.Connection:
+        """The connection of this thread."""
+        own: _Own | None = getattr(self._of_thread, "own", None)
+        if own is None:
+            # Nothing may be opened, and perhaps made again, once the project is closed.
+            db = sqlite.connect(":memory:") if self._is_closed else self._open()
+            own = self._of_thread.own = _Own(db)
+        if self._is_closed:
+            own.db.close()
+        return own.db
+
+    def use(self, db: sqlite.Connection) -> None:
+        """Give this thread a connection that is open already."""
+        self._of_thread.own = _Own(db)
+
+    def close(self) -> None:
+        """Close that of this thread, and those of others when they ask again or end."""
+        self._is_closed = True
+        own: _Own | None = getattr(self._of_thread, "own", None)
+        if own is not None:
+            close(own.db, self._path)
+
+
+class _Own:
+    """The connection of one thread."""
+
+    __slots__ = ("_process", "db")
+
+    def __init__(self, db: sqlite.Connection) -> None:
+        self.db = db
+        self._process = os.getpid()
+
+    def __del__(self) -> None:
+        if self._process != os.getpid():
+            _left.append(self.db)
+        elif self.db not in _left:
+            self.db.close()
+
+
+class AsDamage:
+    """Turns SQLite's complaints about a broken file into ours."""
+
+    __slots__ = ("doing",)
+
+    def __init__(self, doing: str) -> None:
+        self.doing = doing
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, problem: object, trace: object) -> None:
+        if isinstance(problem, sqlite.ProgrammingError) and "closed" in str(problem):
+            raise UsageError(
+                "the project was closed", hint="open it again with `takeback.open`"
+            ) from None
+        if isinstance(problem, sqlite.DatabaseError | UnicodeDecodeError) and _is_damage(problem):
+            can_verify = self.doing != "opened"
+            raise DamagedStoreError(
+                f"the ledger cannot be {self.doing}: {problem}",
+                hint="run `takeback verify` to see what is damaged"
+                if can_verify
+                else "`takeback doctor` explains what can be done",
+            ) from None
+
+
+def _is_damage(problem: "sqlite.DatabaseError | UnicodeDecodeError") -> bool:
+    # SQLITE_ERROR comes from a schema that no longer fits our statements, and a text that is no
+    # UTF-8 from a flipped bit; SQLite's own message may quote it.
+    if isinstance(problem, sqlite.OperationalError):
+        code = getattr(problem, "sqlite_errorcode", 0)
+        return code == sqlite.SQLITE_ERROR or "decode" in str(problem)
+    return True
+
+
+_FULL = 13
+_UNWRITABLE = frozenset((8, 10, _FULL, 14))
+"""SQLITE_READONLY, SQLITE_IOERR, SQLITE_FULL, SQLITE_CANTOPEN."""
+_MAGIC = 0x377F0682
+_HEAD, _FRAME = 32, 24
+_MAIN, _LOG = b"", b"-wal"
+_TRIES = 5
+_LITTLE = 1 << 16
+"""Bytes: with less free, SQLite cannot begin."""
+
+
+def is_unwritable(problem: Exception) -> bool:
+    """Whether SQLite could not write what it needs to open or change a database."""
+    code = getattr(problem, "sqlite_errorcode", None) or 0
+    return isinstance(problem, sqlite.OperationalError) and code & 0xFF in _UNWRITABLE
+
+
+def reason(path: bytes, problem: Exception) -> OSError:
+    """Why the disk of the ledger takes no writes, as the system would say it."""
+    import errno
+
+    shown, folder = os.fsdecode(path), os.path.dirname(path)
+    found = os.statvfs(folder)
+    if found.f_flag & os.ST_RDONLY:
+        return OSError(errno.EROFS, "the disk is read-only", shown)
+    if found.f_files and not found.f_favail:
+        return OSError(errno.ENOSPC, "the disk has no inodes left", shown)
+    is_full = (getattr(problem, "sqlite_errorcode", None) or 0) & 0xFF == _FULL
+    if is_full or found.f_bavail * found.f_frsize < _LITTLE:
+        return OSError(errno.ENOSPC, "the disk is full", shown)
+    if not os.access(folder, os.W_OK) or not os.access(path, os.W_OK):
+        return OSError(errno.EACCES, "you may not write there", shown)
+    return OSError(errno.EIO, str(problem), shown)
+
+
+def load(path: bytes) -> "Connection":
+    """A connection to a copy that nobody can change; an OSError if the files cannot be read."""
+    pages = _stable(path)
+    # The copy has no log, so it must not say that there is one.
+    pages[18:20] = b"\1\1"
+    db = sqlite.connect(":memory:", isolation_level=None, check_same_thread=False)
+    db.deserialize(bytes(pages))
+    for setting in ("foreign_keys = ON", "trusted_schema = OFF", "query_only = ON"):
+        db.execute(f"PRAGMA {setting}")
+    return db
+
+
+def _stable(path: bytes) -> bytearray:
+    """The database with its log applied, read while neither of them changed."""
+    for _ in range(_TRIES):
+        before = [_stamp(path + each) for each in (_MAIN, _LOG)]
+        pages, log = bytearray(_read(path)), _read(path + _LOG) if before[1] else b""
+        if [_stamp(path + each) for each in (_MAIN, _LOG)] == before:
+            break
+    else:
+        raise OSError(11, "another process is writing it", os.fsdecode(path))
+    _apply(pages, log)
+    return pages
+
+
+def _stamp(path: bytes) -> "tuple[int, ...]":
+    try:
+        found = os.stat(path)
+    except FileNotFoundError:
+        return ()
+    return found.st_ino, found.st_size, found.st_mtime_ns
+
+
+def _read(path: bytes) -> bytes:
+    with open(path, "rb", buffering=0) as file:
+        return file.readall()
+
+
+def _apply(pages: bytearray, log: bytes) -> None:
+    """Put the pages of all committed transactions of a log in their place."""
+    magic, size = (int.from_bytes(log[at : at + 4], "big") for at in (0, 8))
+    if len(log) < _HEAD or magic | 1 != _MAGIC | 1 or size < 512:
+        return
+    order = "big" if magic & 1 else "little"
+    known = _checksum(log[:24], order, (0, 0))
+    if known != _pair(log, 24):
+        return
+    waiting: dict[int, bytes] = {}
+    for at in range(_HEAD, len(log) - _FRAME - size + 1, _FRAME + size):
+        page = log[at + _FRAME : at + _FRAME + size]
+        known = _checksum(log[at : at + 8] + page, order, known)
+        if log[at + 8 : at + 16] != log[16:24] or known != _pair(log, at + 16):
+            return
+        number, count = _pair(log, at)
+        waiting[number] = page
+        if count:
+            _commit(pages, waiting, size, count)
+            waiting = {}
+
+
+def _commit(pages: bytearray, changed: "dict[int, bytes]", size: int, count: int) -> None:
+    pages.extend(bytes(max(0, count * size - len(pages))))
+    for number, page in changed.items():
+        pages[(number - 1) * size : number * size] = page
+    del pages[count * size :]
+
+
+def _pair(data: bytes, at: int) -> "tuple[int, int]":
+    return int.from_bytes(data[at : at + 4], "big"), int.from_bytes(data[at + 4 : at + 8], "big")
+
+
+def _checksum(data: bytes, order: str, start: "tuple[int, int]") -> "tuple[int, int]":
+    words = array("I", data)
+    import sys
+
+    if sys.byteorder != order:
+        words.byteswap()
+    one, other = start
+    for first, second in zip(words[::2], words[1::2], strict=True):
+        one = (one + first + other) & 0xFFFFFFFF
+        other = (other + second + one) & 0xFFFFFFFF
+    return one, other

@@ -1,0 +1,324 @@
+"""The event log: append, chain, read.
+
+Each event is chained to the one before over a *commitment* to its payload, so that a payload can
+be forgotten later without breaking the chain. Kinds that this program does not know, written by
+a newer one, are kept and chained like all others.
+
+What events say, in less space.
+
+The text of an event is deflated, with the words that all events share as a dictionary; that is a
+third of it, for some microseconds. The commitment in the chain is over the text, and each event
+is deflated by itself, so that it can be read, or forgotten, without the others.
+"""
+
+import os
+import zlib
+from hashlib import sha256
+
+from takeback.disk import operations
+from takeback.errors import DamagedStoreError
+from takeback.model import json_text
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from typing import Any
+
+    from takeback.disk.sqlite import Connection
+    from takeback.model.json_text import Json
+
+
+_FIRST_WORDS = 1
+"""Which dictionary a text was deflated with: its first byte. Dictionaries never change."""
+_WINDOW = -13
+"""8 KiB, without a head. To set up a larger one takes ten times as long as most texts."""
+_LONGEST_TEXT, _STEP = 1 << 16, 64
+_WORDS = {
+    _FIRST_WORDS: b'"outside":[],"partial":false,"because":"","goal":"","target":null,"entry":null,'
+    b'"turns":["","before":"","after":"","restore":"","saves":[["","verb":"undo","redo","rollback",'
+    b'"agent":"","own_id":"","title":"","holder":"","inside":null,"parent":null,"tool":"Bash",'
+    b'"kind":"shell","summary":"","paths":[],"background":false,"status":"failed","interrupted",'
+    b'"omit",0],["","create",0],["","delete",0],["","rename",0],["","mode",0],["","link",0],["src/'
+    b'{"step":"","turn":"","tool":"Edit","kind":"edit","summary":"","paths":[""],"looked":179'
+    b'{"turn":"","session":"","label":"","whole":true,"checkpoint":"","looked":179,"git":null}'
+    b'{"checkpoint":"","label":"","tree":"","root":"","view":"","entries":,'
+    b'"changed":,"packs":[[,"pack-","session":null,"turn":"","step":null,"looked":179,"authors":'
+    b'[["you","",null,null,null,[]],["step","edit","","","",[]],["step","turn","","",null,[]]],'
+    b'"deltas":[["","write",0],["","write",0],["'
+    b'{"turn":"","status":"done","git":null,"changes":[["","write",1,0,"edit"],["","write",2,3,'
+    b'"shell"],["","write",1,1,"turn"],["","write",1,1,"turn"]],"ended":179,"checkpoint":"",'
+    b'"looked":179'
+}
+
+
+def pack(text: str) -> bytes:
+    """Return what an event says, deflated."""
+    data = text.encode("utf-8", "surrogatepass")
+    words = _WORDS[_FIRST_WORDS]
+    stream = zlib.compressobj(6, zlib.DEFLATED, _WINDOW, 6, zlib.Z_DEFAULT_STRATEGY, words)
+    packed = bytes((_FIRST_WORDS,)) + stream.compress(data) + stream.flush()
+    return packed + zlib.crc32(packed).to_bytes(4, "big")
+
+
+def unpack(data: bytes) -> str:
+    """Return what an event says; a ValueError if nobody packed that."""
+    words = _WORDS.get(data[0]) if data else None
+    # Not every bit of a deflated stream matters to what it inflates to; here each does.
+    if words is None or zlib.crc32(data[:-4]).to_bytes(4, "big") != data[-4:]:
+        raise ValueError("the words of an event cannot be read")
+    stream = zlib.decompressobj(_WINDOW, words)
+    try:
+        text = stream.decompress(data[1:-4])
+    except zlib.error:
+        raise ValueError("the words of an event cannot be inflated") from None
+    if not stream.eof or stream.unused_data:
+        raise ValueError("the words of an event are cut off")
+    return text.decode("utf-8", "surrogatepass")
+
+
+def anywhere_in(data: bytes) -> "Iterator[bytes]":
+    """Whatever inflates in some bytes as the text of an event would, whole or cut off.
+
+    For who looks whether something is left of a text where nothing should be.
+    """
+    view = memoryview(data)
+    for first, words in _WORDS.items():
+        at = data.find(first)
+        while at >= 0:
+            found = _inflated(view[at + 1 :], words)
+            if found:
+                yield found
+            at = data.find(first, at + 1)
+
+
+def _inflated(view: memoryview, words: bytes) -> bytes:
+    """What some bytes inflate to, as far as they do."""
+    stream, found = zlib.decompressobj(_WINDOW, words), []
+    for at in range(0, min(len(view), _LONGEST_TEXT), _STEP):
+        try:
+            found.append(stream.decompress(view[at : at + _STEP]))
+        except zlib.error:
+            break
+        if stream.eof:
+            break
+    return b"".join(found)
+
+
+CHECKPOINT_TAKEN = "CheckpointTaken"
+CHECKPOINT_NAMED = "CheckpointNamed"
+SESSION_STARTED = "SessionStarted"
+SESSION_RESUMED = "SessionResumed"
+SESSION_ENDED = "SessionEnded"
+TURN_STARTED = "TurnStarted"
+TURN_RESUMED = "TurnResumed"
+TURN_ENDED = "TurnEnded"
+STEP_STARTED = "StepStarted"
+STEP_DETACHED = "StepDetached"
+STEP_ASKED = "StepAsked"
+STEP_BEGAN = "StepBegan"
+STEP_ENDED = "StepEnded"
+RESTORE_APPLIED = "RestoreApplied"
+RESTORE_TAKEN_BACK = "RestoreTakenBack"
+RESTORE_SET_ASIDE = "RestoreSetAside"
+SAVES_RESCUED = "SavesRescued"
+TEXTS_MERGED = "TextsMerged"
+OUTSIDE_SEEN = "OutsideSeen"
+CHECKPOINT_KEPT = "CheckpointKept"
+CHECKPOINT_RELEASED = "CheckpointReleased"
+HISTORY_TRIMMED = "HistoryTrimmed"
+PACKS_MERGED = "PacksMerged"
+FORGOTTEN = "Forgotten"
+CONVERSATION_REWOUND = "ConversationRewound"
+CONVERSATION_COPIED = "ConversationCopied"
+SESSION_TOLD = "SessionTold"
+HOOK_HANDLED = "HookHandled"
+
+KINDS = (
+    CHECKPOINT_TAKEN,
+    CHECKPOINT_NAMED,
+    SESSION_STARTED,
+    SESSION_RESUMED,
+    SESSION_ENDED,
+    TURN_STARTED,
+    TURN_RESUMED,
+    TURN_ENDED,
+    STEP_STARTED,
+    STEP_ASKED,
+    STEP_BEGAN,
+    STEP_DETACHED,
+    STEP_ENDED,
+    RESTORE_APPLIED,
+    RESTORE_TAKEN_BACK,
+    RESTORE_SET_ASIDE,
+    SAVES_RESCUED,
+    TEXTS_MERGED,
+    OUTSIDE_SEEN,
+    CHECKPOINT_KEPT,
+    CHECKPOINT_RELEASED,
+    HISTORY_TRIMMED,
+    PACKS_MERGED,
+    FORGOTTEN,
+    CONVERSATION_REWOUND,
+    CONVERSATION_COPIED,
+    SESSION_TOLD,
+    HOOK_HANDLED,
+)
+"""Every kind that this program knows; newer ones may write others."""
+
+NO_CHAIN = bytes(32)
+_MOST = 1 << 62
+_INSERT = "INSERT INTO events VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, NULL)"
+_UNKNOWN = f"WHERE seq > ? AND kind NOT IN ({', '.join('?' * len(KINDS))}) ORDER BY seq"
+_SELECT = "SELECT seq, kind, at, author, request, parents, payload FROM events "
+
+
+class NewEvent:
+    """A fact that is about to be appended."""
+
+    __slots__ = ("at", "kind", "parents", "payload", "request")
+
+    def __init__(
+        self,
+        kind: str,
+        payload: "Mapping[str, Json]",
+        at: int,
+        *,
+        parents: "tuple[int, ...]" = (),
+        request: "str | None" = None,
+    ) -> None:
+        self.kind = kind
+        self.payload = payload
+        self.at = at
+        self.parents = parents
+        self.request = request
+
+
+class Event:
+    """A fact in the log; `payload` is None when it was forgotten."""
+
+    __slots__ = ("at", "author", "kind", "parents", "payload", "request", "seq")
+
+    def __init__(
+        self,
+        seq: int,
+        kind: str,
+        at: int,
+        author: "str | None",
+        request: "str | None",
+        parents: "tuple[int, ...]",
+        payload: "Mapping[str, Json] | None",
+    ) -> None:
+        self.seq = seq
+        self.kind = kind
+        self.at = at
+        self.author = author
+        self.request = request
+        self.parents = parents
+        self.payload = payload
+
+
+def append(db: "Connection", event: NewEvent, author: str) -> "tuple[int, bytes]":
+    """Write an event at the end of the log; its number and its link."""
+    last = db.execute("SELECT seq, chain FROM events ORDER BY seq DESC LIMIT 1")
+    seq, chain = last.fetchone() or (0, NO_CHAIN)
+    seq = int(seq) + 1
+    text, salt = json_text.dumps(event.payload), os.urandom(16)
+    parents = json_text.dumps(event.parents)
+    commitment = commit_to(salt, text)
+    envelope = envelope_of(author, event.request, parents)
+    link = chain_over(as_link(chain), seq, event.kind, event.at, envelope, commitment)
+    values = (seq, event.kind, event.at, salt, commitment, link, pack(text))
+    operations.sql(db, _INSERT, (*values, author, event.request, parents))
+    return seq, link
+
+
+def commit_to(salt: bytes, text: str) -> bytes:
+    """The commitment to a payload; without the salt it says nothing about the text."""
+    return sha256(salt + text.encode("utf-8", "surrogatepass")).digest()
+
+
+def as_text(payload: object) -> str:
+    """What an event says, packed or plain (or a ValueError)."""
+    return unpack(payload) if isinstance(payload, bytes) else str(payload)
+
+
+def envelope_of(author: "str | None", request: "str | None", parents: "str | None") -> bytes:
+    """What is chained of an event's envelope, if it has one."""
+    if author is None and request is None and parents is None:
+        return b""
+    return json_text.dumps((author, request, parents)).encode() + b" "
+
+
+def chain_over(
+    before: bytes, seq: int, kind: str, at: int, envelope: bytes, commitment: bytes
+) -> bytes:
+    """The link that ties an event to all events before it."""
+    said = b"%d %s %d " % (seq, kind.encode("utf-8", "surrogatepass"), at)
+    return sha256(before + said + envelope + commitment).digest()
+
+
+def redactions(db: "Connection") -> "dict[tuple[int, int], bytes]":
+    """The commitments to what stands in the place of forgotten words, by (forgotten by, event).
+
+    The commitment to what was there before stays in the chain, and nobody has its salt any more.
+    """
+    found: dict[tuple[int, int], bytes] = {}
+    for event in read(db, "WHERE kind = ? ORDER BY seq", (FORGOTTEN,)):
+        told: Any = (event.payload or {}).get("events")
+        found |= {(event.seq, int(seq)): bytes.fromhex(said) for seq, said in told or ()}
+    return found
+
+
+def as_link(value: object) -> bytes:
+    """A link as the database gave it; a flipped bit can make something else of it."""
+    if not isinstance(value, bytes):
+        raise DamagedStoreError("an event of the ledger holds values of the wrong kind")
+    return value
+
+
+def read(
+    db: "Connection", where: str = "ORDER BY seq", values: "tuple[str | int, ...]" = ()
+) -> "Iterator[Event]":
+    """Events, in the order of their numbers unless told otherwise."""
+    for row in db.execute(_SELECT + where, values):
+        yield _as_event(row)
+
+
+def _as_event(row: "tuple[object, ...]") -> Event:
+    seq, kind, at, author, request, parents, payload = row
+    if not (isinstance(seq, int) and isinstance(kind, str) and isinstance(at, int)):
+        raise DamagedStoreError("an event of the ledger holds values of the wrong kind")
+    try:
+        above = tuple(map(int, json_text.loads(str(parents)))) if parents is not None else ()
+        said = json_text.loads(as_text(payload)) if payload is not None else None
+    except (TypeError, ValueError, RecursionError):
+        raise DamagedStoreError(f"event {seq} of the ledger cannot be read") from None
+    texts = [None if text is None else str(text) for text in (author, request)]
+    return Event(seq, kind, at, texts[0], texts[1], above, said)
+
+
+def unknown(db: "Connection", since: int = 0) -> "Iterator[Event]":
+    """Events of kinds that this program does not know, after the event `since`."""
+    yield from read(db, _UNKNOWN, (since, *KINDS))
+
+
+def packs_in(payload: object) -> "list[tuple[str, int, int]]":
+    """The packs that an event of any kind brings: name, bytes, objects, as far as told as usual.
+
+    It is part of every event's envelope, whatever its kind: a store that does not know the kind
+    keeps its packs.
+    """
+    told = payload.get("packs") if isinstance(payload, dict) else None
+    rows = [row[:3] for row in told if isinstance(row, list)] if isinstance(told, list) else []
+    return [
+        (name, size, objects)
+        for name, size, objects in (row for row in rows if len(row) == 3)
+        if isinstance(name, str)
+        and name.startswith("pack-")
+        and all(type(n) is int and 0 <= n < _MOST for n in (size, objects))
+    ]
+
+
+def with_request(db: "Connection", request: str) -> "Event | None":
+    """The event that was appended for a request, if it was."""
+    return next(read(db, "WHERE request = ?", (request,)), None)

@@ -1,0 +1,446 @@
+"""The ledger: an append-only log of events and what follows from them, in SQLite.
+
+Its commit is the commit point of everything: a checkpoint exists when, and only when, its row
+is committed. Each event is chained to the one before over a *commitment* to its payload, so
+that a payload can be forgotten later without breaking the chain.
+"""
+
+from _thread import get_ident
+
+from takeback.disk import operations, sqlite
+from takeback.errors import DamagedStoreError, UsageError
+from takeback.ledger import events, projections, schema
+from takeback.ledger.database import AsDamage, Connections, connect, require_file
+from takeback.ledger.events import CHECKPOINT_TAKEN, Event, NewEvent
+from takeback.ledger.rows import CheckpointRow, pack_facts, row_facts
+from takeback.ledger.tables import Tables
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from typing import Any, Protocol
+
+    from takeback.disk.sqlite import Connection
+    from takeback.model.json_text import Json
+    from takeback.objects.pack_write import SealedPack
+
+    class Finish(Protocol):
+        """What is committed together with a checkpoint."""
+
+        @property
+        def journal(self) -> str:
+            """The row of the journal that goes with it."""
+
+        @property
+        def late(self) -> bool:
+            """Whether that row stays, for something that somebody still writes to."""
+
+        def event(self, checkpoint: str, cursor: int) -> NewEvent:
+            """The event, given the checkpoint's id and the number of its own event."""
+
+
+_MOST_PASSED_OVER = 100
+_SELECT = (
+    "SELECT number, id, event, tree, root, view, created, label, entries, changed, gone"
+    " FROM checkpoints "
+)
+
+
+class Ledger:
+    """The ledger of one project."""
+
+    def __init__(self, path: bytes, *, writable: bool = True) -> None:
+        self.path = path
+        self._account = ""
+        self._appended: tuple[int, bytes] | None = None
+        self.end: tuple[int, bytes] | None = None
+        """Number and link of the event that this process wrote last."""
+        self.commit_sent = False
+        """Whether the last checkpoint's COMMIT was sent: from then on it may exist."""
+        self.writer = 0
+        """The thread of this process that is inside a transaction that writes; 0 is none."""
+        self._unwritable: OSError | None = None
+        self._connections = Connections(path, self._connect)
+        try:
+            require_file(path, create=writable)
+            self._connections.use(self._open(writable))
+        except sqlite.OperationalError as problem:
+            self._connections.use(self._copy(problem))
+
+    def _connect(self) -> "Connection":
+        """One more connection, for another thread."""
+        from takeback.ledger import database
+
+        return connect(self.path) if self._unwritable is None else database.load(self.path)
+
+    def _open(self, writable: bool) -> "Connection":
+        db = connect(self.path)
+        try:
+            with AsDamage("opened"):
+                if writable:
+                    schema.require_format(db)
+                    operations.sql(db, "PRAGMA journal_mode = WAL")
+                schema.prepare(db, writable)
+        except BaseException:
+            db.close()
+            raise
+        return db
+
+    def _copy(self, problem: "sqlite.OperationalError") -> "Connection":
+        """A copy to read, where the disk takes no writes."""
+        from takeback.ledger import database
+
+        if not database.is_unwritable(problem):
+            raise problem
+        self._unwritable = database.reason(self.path, problem)
+        with AsDamage("opened"):
+            db = database.load(self.path)
+            if schema.require_format(db) != schema.VERSION:
+                raise self._unwritable  # there is no ledger yet, and only a writer makes one
+        return db
+
+    def require_writable(self) -> None:
+        """An OSError that says why, if the disk still takes no writes and this is a copy to read.
+
+        What was in the way may be gone: a process that lives long tries again each time.
+        """
+        if self._unwritable is None:
+            return
+        try:
+            db = self._open(writable=True)
+        except sqlite.OperationalError:
+            raise self._unwritable from None
+        self._unwritable = None
+        # Other threads that read a copy get a connection of their own, too.
+        self._connections = Connections(self.path, self._connect)
+        self._connections.use(db)
+
+    @property
+    def _db(self) -> "Connection":
+        """The connection of this thread."""
+        return self._connections.mine()
+
+    def close(self) -> None:
+        """Close the database."""
+        self._connections.close()
+
+    def require_chain(self) -> None:
+        """An error if the log is not as it was written."""
+        from takeback.ledger import audit
+
+        audit.refuse_broken_chain(self._db)
+
+    # -- reading ---------------------------------------------------------------------------
+
+    def newest(self, back: int = 0) -> "CheckpointRow | None":
+        """The newest checkpoint, or the one `back` steps before it.
+
+        A damaged row is passed over, so that it does not end the protection; `verify` tells.
+        """
+        where = "ORDER BY number DESC LIMIT 1 OFFSET ?"
+        while True:
+            try:
+                return next(iter(self._checkpoints(where, (back,))), None)
+            except DamagedStoreError:
+                back += 1
+                if back > _MOST_PASSED_OVER:
+                    raise
+
+    def with_prefix(self, prefix: str) -> "list[CheckpointRow]":
+        """The checkpoints whose id begins with `prefix`."""
+        upper = prefix + "{"  # the character after `z`
+        return self._checkpoints("WHERE id >= ? AND id < ? LIMIT 20", (prefix, upper))
+
+    def checkpoints(self) -> "Iterator[CheckpointRow]":
+        """All checkpoints, newest first; no cursor stays open while the caller thinks."""
+        before = 1 << 62
+        while True:
+            where = "WHERE number < ? ORDER BY number DESC LIMIT 200"
+            rows = self._checkpoints(where, (before,))
+            if not rows:
+                return
+            yield from rows
+            before = rows[-1].number
+
+    def checkpoint(self, number: int) -> "CheckpointRow | None":
+        """The checkpoint with this number."""
+        return next(iter(self._checkpoints("WHERE number = ?", (number,))), None)
+
+    def has_open_sessions(self) -> bool:
+        """Whether any session has not ended, so that it may have been left by somebody."""
+        return bool(self.rows("SELECT 1 FROM sessions WHERE ended IS NULL LIMIT 1"))
+
+    def has_journal(self) -> bool:
+        """Whether a restore is under way, or was when its process died."""
+        return bool(self.rows("SELECT 1 FROM journal LIMIT 1"))
+
+    def count(self) -> int:
+        """How many checkpoints there are."""
+        return self._number("SELECT count(*) FROM checkpoints")
+
+    def packs(self) -> "list[str]":
+        """The names of all packs, the newest last."""
+        rows = self.rows("SELECT name FROM packs ORDER BY event, name")
+        if not all(isinstance(name, str) for (name,) in rows):
+            raise DamagedStoreError("a row of the ledger holds values of the wrong kind")
+        return [name for (name,) in rows]
+
+    def packs_now(self) -> "list[str]":
+        """The same at this moment, whichever moment this connection reads as of."""
+        live = Ledger(self.path, writable=False)
+        try:
+            return live.packs()
+        finally:
+            live.close()
+
+    def made_with(self, pack: str) -> "tuple[str, ...]":
+        """The checkpoint that a pack was written for."""
+        query = "SELECT c.id FROM packs p JOIN checkpoints c ON c.event = p.event WHERE p.name = ?"
+        return tuple(str(id) for (id,) in self.rows(query, (pack,)))
+
+    def foreign_packs(self, since: int = 0) -> "set[str]":
+        """The packs that events of unknown kinds name, which only a newer program understands."""
+        with AsDamage("read"):
+            found = [events.packs_in(event.payload) for event in events.unknown(self._db, since)]
+        return {name for packs in found for name, _, _ in packs}
+
+    def refuse_newer(self) -> None:
+        """An error if a newer program changed the format since this was opened."""
+        with AsDamage("read"):
+            schema.require_format(self._db)
+
+    def link_of(self, seq: int) -> "bytes | None":
+        """The link of one event; None if there is no such event."""
+        with AsDamage("read"):
+            row = self._db.execute("SELECT chain FROM events WHERE seq = ?", (seq,)).fetchone()
+        return events.as_link(row[0]) if row else None
+
+    def knows_commit(self, commit: bytes) -> bool:
+        """Whether a commit of the git view belongs to a checkpoint."""
+        with AsDamage("read"):
+            query = "SELECT 1 FROM checkpoints WHERE view = ? LIMIT 1"
+            return self._db.execute(query, (commit,)).fetchone() is not None
+
+    def rows(
+        self, query: str, values: "tuple[bytes | str | int | None, ...]" = ()
+    ) -> "list[tuple[Any, ...]]":
+        """What a query gives; for the modules that read projections."""
+        with AsDamage("read"):
+            return self._db.execute(query, values).fetchall()
+
+    def events(
+        self, where: str = "ORDER BY seq", values: "tuple[str | int, ...]" = ()
+    ) -> "Iterator[Event]":
+        """The events of the log."""
+        with AsDamage("read"):
+            yield from events.read(self._db, where, values)
+
+    def texts(self) -> "Iterator[tuple[int, str]]":
+        """What each event says, word by word."""
+        with AsDamage("read"):
+            for seq, payload in self._db.execute("SELECT seq, payload FROM events"):
+                yield seq, events.as_text(payload)
+
+    def requested(self, request: "str | None") -> "Event | None":
+        """The event that was appended for a request, if it was."""
+        if request is None:
+            return None
+        if not request or not request.isprintable():
+            raise UsageError(
+                "the id of a request must be some printable text",
+                hint="such as the id that the agent gave its call",
+            )
+        with AsDamage("read"):
+            return events.with_request(self._db, request)
+
+    def last_event(self) -> int:
+        """The number of the newest event; 0 if there is none."""
+        return self._number("SELECT coalesce(max(seq), 0) FROM events")
+
+    # -- writing ---------------------------------------------------------------------------
+
+    def record(
+        self, *facts: NewEvent, closing: str = "", late: bool = False, setting_aside: int = 0
+    ) -> "list[int]":
+        """Commit events, all or none; return their numbers.
+
+        `closing` is the row of the journal that goes with them, or stays as `late`;
+        `setting_aside` is the place of one that cannot be read.
+        """
+        with self.transaction():
+            numbers = [self._append(fact) for fact in facts]
+            self._close_journal(closing, late=late)
+            if setting_aside:
+                operations.sql(self._db, "DELETE FROM journal WHERE rowid = ?", (setting_aside,))
+        return numbers
+
+    def add_checkpoint(
+        self,
+        row: CheckpointRow,
+        packs: "list[SealedPack]",
+        told: "Mapping[str, Json]",
+        *,
+        parents: "tuple[int, ...]" = (),
+        request: "str | None" = None,
+        finish: "Finish | None" = None,
+    ) -> CheckpointRow:
+        """Commit a checkpoint with its packs, its deltas and its event. After this it exists.
+
+        `finish` is what becomes true with it: the restore that made the tree what it is.
+        """
+        self.commit_sent = False
+        self._begin()
+        payload = {**row_facts(row), "packs": pack_facts(packs), **told}
+        taken = NewEvent(CHECKPOINT_TAKEN, payload, row.created, parents=parents, request=request)
+        row.event = self._append(taken)
+        row.number = self._number("SELECT max(number) FROM checkpoints")
+        if finish is not None:
+            self._append(finish.event(row.id, row.event))
+            self._close_journal(finish.journal, late=finish.late)
+        self.commit_sent = True
+        self._commit()
+        return row
+
+    def _close_journal(self, id: str, *, late: bool) -> None:
+        if id and late:
+            operations.sql(self._db, "UPDATE journal SET phase = 'late' WHERE id = ?", (id,))
+        elif id:
+            operations.sql(self._db, "DELETE FROM journal WHERE id = ?", (id,))
+
+    def transaction(self) -> "Transaction":
+        """All of a `with` block, or nothing of it."""
+        return Transaction(self)
+
+    def _append(self, fact: NewEvent) -> int:
+        seq, link = events.append(self._db, fact, self._author())
+        event = Event(
+            seq, fact.kind, fact.at, self._author(), fact.request, fact.parents, fact.payload
+        )
+        projections.apply(Tables(self._db), event)
+        self._appended = (seq, link)
+        return seq
+
+    def _author(self) -> str:
+        if not self._account:
+            from takeback.disk import processes
+
+            self._account = processes.account()
+        return self._account
+
+    def rebuild(self) -> None:
+        """Make every table but the events again, from the events, if these are as written."""
+        from takeback.ledger import audit
+
+        with self.transaction():
+            audit.refuse_broken_chain(self._db)
+            projections.follow_anew(self._db)
+
+    def redact(
+        self, fact: NewEvent, said: "Mapping[int, Mapping[str, Json]]", forgetting: str
+    ) -> int:
+        """Let events say something else from now on, and let all tables follow; one transaction.
+
+        `fact` is the event that tells so; it lists the commitments to what they say now.
+        """
+        from takeback.ledger import audit
+
+        with self.transaction() as db:
+            self._appended = audit.redact(db, fact, said, self._author(), forgetting)
+        return self._appended[0]
+
+    def shrink(self) -> "str":
+        """Leave nothing in the file but what the tables hold; who is in the way, if somebody is."""
+        from takeback.ledger import audit
+
+        return audit.shrink(self._db, self.path)
+
+    def _begin_reading(self) -> None:
+        operations.sql(self._db, "BEGIN")
+
+    def _begin(self) -> None:
+        self.require_writable()
+        self.writer = get_ident()
+        try:
+            operations.sql(self._db, "BEGIN IMMEDIATE")
+            # What a transaction appended that failed is not where the ledger ends.
+            self._appended = self.end
+            # A newer program may have changed the format since it was opened here.
+            schema.require_format(self._db)
+        except BaseException:
+            self.abandon()
+            raise
+
+    def _commit(self) -> None:
+        try:
+            operations.sql(self._db, "COMMIT")
+        finally:
+            self.writer = 0
+        self.end = self._appended
+
+    def abandon(self) -> None:
+        """Give up a transaction that failed on the way."""
+        try:
+            if self._db.in_transaction:
+                operations.sql(self._db, "ROLLBACK")
+        finally:
+            if self.writer == get_ident():
+                self.writer = 0
+
+    def snapshot(self) -> "Snapshot":
+        """The ledger as it is at this moment, on a connection of its own."""
+        return Snapshot(self.path)
+
+    def check(self) -> "Iterator[str]":
+        """What is wrong with the ledger itself, in words."""
+        from takeback.ledger import audit
+
+        return audit.check(self._db)
+
+    # -- small pieces ----------------------------------------------------------------------
+
+    def _checkpoints(self, where: str, values: "tuple[str | int, ...]") -> "list[CheckpointRow]":
+        with AsDamage("read"):
+            return [CheckpointRow.checked(row) for row in self._db.execute(_SELECT + where, values)]
+
+    def _number(self, query: str) -> int:
+        with AsDamage("read"):
+            return int(self._db.execute(query).fetchone()[0])
+
+
+class Transaction:
+    """Commits what a `with` block did to the ledger, or none of it."""
+
+    __slots__ = ("_ledger",)
+
+    def __init__(self, ledger: Ledger) -> None:
+        self._ledger = ledger
+
+    def __enter__(self) -> "Connection":
+        self._ledger._begin()
+        return self._ledger._db
+
+    def __exit__(self, kind: object, *_: object) -> None:
+        if kind is None:
+            try:
+                self._ledger._commit()
+            except BaseException:
+                self._ledger.abandon()
+                raise
+        else:
+            self._ledger.abandon()
+
+
+class Snapshot:
+    """A ledger that stands still while it is read; others go on writing."""
+
+    __slots__ = ("_ledger",)
+
+    def __init__(self, path: bytes) -> None:
+        self._ledger = Ledger(path, writable=False)
+
+    def __enter__(self) -> Ledger:
+        self._ledger._begin_reading()
+        return self._ledger
+
+    def __exit__(self, *_: object) -> None:
+        self._ledger.close()

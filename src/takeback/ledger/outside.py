@@ -1,0 +1,199 @@
+"""Files outside the project that an edit tool named: how one is reached, and what is known of it.
+
+Each is a root of its own: its folder, opened from `/` down, never through a link. The table
+`outside` has a row for each file that a step named, with what it was before and after; one for
+each that a restore changed; and one for what a plan found there.
+
+    before, after   an entry as JSON; `null` if there was no file; NULL if that is not known
+    reason          why it is not known
+"""
+
+from takeback.disk import operations
+from takeback.disk.descent import parted
+from takeback.errors import DamagedStoreError
+from takeback.ledger.rows import entry_facts, entry_from
+from takeback.model import json_text
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+    from typing import Any
+
+    from takeback.disk.sqlite import Connection
+    from takeback.ledger.ledger import Ledger
+    from takeback.ledger.tables import Tables
+    from takeback.model.json_text import Json
+    from takeback.model.tree import Entry
+
+    Run = tuple[Entry | None, Entry | None]
+
+BEFORE, AFTER, NOW = "before", "after", "now"
+"""When somebody looked: before a step, after it, or for a plan."""
+
+_SELECT = "SELECT number, turn, step, path, before, after, reason FROM outside "
+_INSERT = "INSERT INTO outside VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
+_OF_TURNS = "WHERE turn IN (SELECT value FROM json_each(?)) ORDER BY number"
+_WAITING = (
+    "WHERE before IS NOT NULL AND after IS NULL AND reason = ''"
+    " AND (step IN (SELECT value FROM json_each(?1))"
+    " OR (turn IN (SELECT value FROM json_each(?2)) AND step NOT IN"
+    " (SELECT number FROM steps WHERE background AND closed IS NULL))"
+    " OR turn IN (SELECT number FROM turns WHERE session = ?3)) ORDER BY number"
+)
+
+
+# -- rows ------------------------------------------------------------------------------------
+
+
+class OutsideRow:
+    """A file that a step named, or that a restore changed; `is_known` tells of each side."""
+
+    __slots__ = ("after", "before", "knows_after", "knows_before", "number", "path", "reason",
+                 "step", "turn")  # fmt: skip
+
+    def __init__(self, row: "tuple[Any, ...]") -> None:
+        self.number: int = row[0]
+        self.turn: int | None = row[1]
+        self.step: int | None = row[2]
+        self.path: bytes = row[3]
+        self.knows_before, self.knows_after = row[4] is not None, row[5] is not None
+        self.before = _entry(row[4])
+        self.after = _entry(row[5])
+        self.reason: str = row[6]
+
+
+def of_turns(ledger: "Ledger", turns: "Iterable[int]") -> "list[OutsideRow]":
+    """What steps of turns named, in the order in which they did."""
+    query = _SELECT + _OF_TURNS
+    return [OutsideRow(row) for row in ledger.rows(query, (json_text.dumps(list(turns)),))]
+
+
+def of_restore(ledger: "Ledger", restore: int) -> "list[OutsideRow]":
+    """What a restore changed."""
+    query = _SELECT + "WHERE restore = ? ORDER BY number"
+    return [OutsideRow(row) for row in ledger.rows(query, (restore,))]
+
+
+def waiting(
+    ledger: "Ledger",
+    *,
+    turns: "Sequence[int]" = (),
+    steps: "Sequence[int]" = (),
+    session: "int | None" = None,
+) -> "list[OutsideRow]":
+    """What steps named that end now: these steps, those of turns that end, or all of a session."""
+    values = json_text.dumps(list(steps)), json_text.dumps(list(turns)), session
+    return [OutsideRow(row) for row in ledger.rows(_SELECT + _WAITING, values)]
+
+
+def since(ledger: "Ledger", path: bytes, number: int) -> "list[tuple[str, str]]":
+    """The turns that changed a file after a row: what they are called, and their agents."""
+    query = (
+        "SELECT DISTINCT t.label, z.agent FROM outside o JOIN turns t ON t.number = o.turn"
+        " JOIN sessions z ON z.number = t.session"
+        " WHERE o.path = ? AND o.number > ? AND o.changed ORDER BY o.number"
+    )
+    return [(str(label), str(agent)) for label, agent in ledger.rows(query, (path, number))]
+
+
+def is_known(ledger: "Ledger", path: bytes) -> bool:
+    """Whether a step ever named a file."""
+    query = "SELECT 1 FROM outside WHERE path = ? AND turn IS NOT NULL LIMIT 1"
+    return bool(ledger.rows(query, (path,)))
+
+
+def folders(ledger: "Ledger") -> "list[bytes]":
+    """The folders of all files that steps ever named."""
+    query = "SELECT DISTINCT path FROM outside WHERE turn IS NOT NULL"
+    return sorted({parted(path)[0] for (path,) in ledger.rows(query)})
+
+
+def runs(rows: "Iterable[OutsideRow]") -> "dict[bytes, list[Run]]":
+    """What was changed at each path, the newest first; between two runs somebody else was there."""
+    found: dict[bytes, list[Run]] = {}
+    for row in rows:
+        if not (row.knows_before and row.knows_after):
+            continue
+        known = found.setdefault(row.path, [])
+        if known and is_same(known[0][1], row.before):
+            known[0] = (known[0][0], row.after)
+        else:
+            known.insert(0, (row.before, row.after))
+    return {path: known for path, known in found.items() if not all(is_same(*run) for run in known)}
+
+
+def is_same(one: "Entry | None", other: "Entry | None") -> bool:
+    """Whether two entries of files say the same."""
+    if one is None or other is None:
+        return one is other
+    return one.strong == other.strong and not (one.mode ^ other.mode) & 0o7777
+
+
+# -- what follows from events ------------------------------------------------------------------
+
+
+def follow_look(to: "Tables", said: "Mapping[str, Any]") -> "set[int]":
+    """Let the table follow a look; the turns that are seen to have changed something."""
+    turns = set()
+    when, turn = said.get("when"), to.number("turns", said.get("turn"))
+    for step, path, facts, reason in said.get("files", ()):
+        raw, text = _bytes(path), None if reason else json_text.dumps(facts)
+        number = to.number("steps", step)
+        if when == AFTER:
+            turns |= _follow_after(to.db, number, raw, text, str(reason))
+            continue
+        sides = (None, text) if when == NOW else (text, None)
+        values = (_next(to.db), turn, number, None, raw, *sides, str(reason), False)
+        operations.sql(to.db, _INSERT, values)
+    return turns
+
+
+def _follow_after(
+    db: "Connection", step: "int | None", path: bytes, text: "str | None", reason: str
+) -> "set[int]":
+    query = "SELECT number, before, turn FROM outside WHERE step = ? AND path = ?"
+    row = db.execute(query, (step, path)).fetchone()
+    if row is None:
+        return set()
+    changed = text is not None and not is_same(_entry(row[1]), _entry(text))
+    change = "UPDATE outside SET after = ?, reason = ?, changed = ? WHERE number = ?"
+    operations.sql(db, change, (text, reason, changed, row[0]))
+    return {row[2]} if changed else set()
+
+
+def follow_restore(db: "Connection", restore: int, files: "Iterable[Any]") -> None:
+    """Let the table follow what a restore did."""
+    for path, before, after in files:
+        sides = json_text.dumps(before), json_text.dumps(after)
+        values = (_next(db), None, None, restore, _bytes(path), *sides, "", True)
+        operations.sql(db, _INSERT, values)
+
+
+def count(db: "Connection", turn: "int | None") -> None:
+    """Add what a turn changed outside, in the end, to the paths that it changed."""
+    rows = db.execute(_SELECT + "WHERE turn = ? ORDER BY number", (turn,)).fetchall()
+    changed = len(runs(OutsideRow(row) for row in rows))
+    operations.sql(db, "UPDATE turns SET paths = paths + ? WHERE number = ?", (changed, turn))
+
+
+def file_facts(path: bytes, entry: "Entry | None") -> "tuple[Json, Json]":
+    """A file as an event names it."""
+    return path.decode("utf-8", "surrogateescape"), entry_facts(entry)
+
+
+def _next(db: "Connection") -> int:
+    return int(db.execute("SELECT coalesce(max(number), 0) + 1 FROM outside").fetchone()[0])
+
+
+def _entry(text: "str | None") -> "Entry | None":
+    try:
+        return None if text is None else entry_from(json_text.loads(text))
+    except (TypeError, ValueError) as problem:
+        raise DamagedStoreError(
+            f"a row of the table `outside` cannot be read: {problem}",
+            hint="`takeback doctor --rebuild` makes the tables again",
+        ) from problem
+
+
+def _bytes(path: object) -> bytes:
+    return str(path).encode("utf-8", "surrogateescape")

@@ -1,0 +1,197 @@
+"""The ledger's tables, and which ledgers this program may use.
+
+`events` is the truth. All other tables but `journal` are projections: they follow from the events
+alone (see `projections`) and are written in the same transaction. `journal` has a row while a
+restore is under way, `forgetting` while something is being forgotten.
+
+What many rows would repeat stands once: each path in `paths`. Who reads asks the views `deltas` and
+`changes`, which put it together. They look it up by subqueries, not by joins:
+so only who asks for a path pays for it, and SQLite always begins with the rows, by their keys.
+"""
+
+from takeback.disk import operations
+from takeback.errors import DamagedStoreError, NewerStoreError, OldStoreError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from takeback.disk.sqlite import Connection
+
+APPLICATION = 0x544B4236
+"""`TKB6`: marks the file as ours, since format 6."""
+_UNRELEASED = 0x544B4231
+"""`TKB1`: formats 1 to 5, which no release wrote."""
+VERSION = 6
+
+EVENTS = """
+CREATE TABLE events (
+    seq INTEGER PRIMARY KEY, kind TEXT NOT NULL, at INTEGER NOT NULL,
+    salt BLOB NOT NULL, commitment BLOB NOT NULL, chain BLOB NOT NULL, payload TEXT,
+    author TEXT, request TEXT, parents TEXT, redacted INTEGER);
+CREATE UNIQUE INDEX requests ON events (request) WHERE request IS NOT NULL;
+"""
+JOURNAL = """
+CREATE TABLE journal (id TEXT PRIMARY KEY, phase TEXT NOT NULL, said TEXT NOT NULL);
+"""
+FORGETTING = """
+CREATE TABLE forgetting (id TEXT PRIMARY KEY, phase TEXT NOT NULL, said TEXT NOT NULL);
+"""
+PROJECTIONS = """
+CREATE TABLE packs (
+    name TEXT PRIMARY KEY, event INTEGER NOT NULL, bytes INTEGER NOT NULL,
+    objects INTEGER NOT NULL);
+CREATE TABLE checkpoints (
+    number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE,
+    event INTEGER NOT NULL, tree BLOB NOT NULL, root BLOB NOT NULL,
+    view BLOB NOT NULL,
+    created INTEGER NOT NULL, label TEXT NOT NULL,
+    entries INTEGER NOT NULL, changed INTEGER NOT NULL, gone INTEGER);
+CREATE INDEX checkpoints_gone ON checkpoints (number) WHERE gone IS NOT NULL;
+CREATE TABLE kept (
+    checkpoint INTEGER PRIMARY KEY, event INTEGER NOT NULL, label TEXT NOT NULL);
+CREATE TABLE care (
+    number INTEGER PRIMARY KEY, event INTEGER NOT NULL, at INTEGER NOT NULL, kind TEXT NOT NULL,
+    said TEXT NOT NULL);
+CREATE TABLE coordinates (
+    cursor INTEGER PRIMARY KEY, checkpoint INTEGER NOT NULL, looked INTEGER NOT NULL,
+    session INTEGER, turn INTEGER, step INTEGER);
+CREATE TABLE sessions (
+    number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, agent TEXT NOT NULL,
+    own_id TEXT NOT NULL, title TEXT NOT NULL, author TEXT NOT NULL, holder TEXT NOT NULL,
+    inside INTEGER,
+    started INTEGER NOT NULL, seen INTEGER NOT NULL, ended INTEGER,
+    opened INTEGER NOT NULL, turns INTEGER NOT NULL);
+CREATE UNIQUE INDEX sessions_of_agents ON sessions (agent, own_id) WHERE own_id <> '';
+CREATE INDEX sessions_held ON sessions (number) WHERE ended IS NULL AND holder <> '';
+CREATE INDEX sessions_open ON sessions (seen) WHERE ended IS NULL;
+CREATE INDEX sessions_inside ON sessions (inside) WHERE inside IS NOT NULL;
+CREATE TABLE turns (
+    number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, session INTEGER NOT NULL,
+    label TEXT NOT NULL, status TEXT NOT NULL, whole INTEGER NOT NULL,
+    started INTEGER NOT NULL, ended INTEGER, opened INTEGER NOT NULL, closed INTEGER,
+    before INTEGER NOT NULL, after INTEGER, steps INTEGER NOT NULL,
+    paths INTEGER NOT NULL, files INTEGER NOT NULL, added INTEGER NOT NULL,
+    removed INTEGER NOT NULL, uncounted INTEGER NOT NULL, git_before TEXT, git_after TEXT,
+    undone INTEGER, covered INTEGER);
+CREATE INDEX turns_of_session ON turns (session, number);
+CREATE INDEX turns_by_end ON turns (closed, session);
+CREATE INDEX turns_with_changes ON turns (number) WHERE paths > 0;
+CREATE INDEX turns_covered ON turns (covered) WHERE covered IS NOT NULL;
+CREATE INDEX turns_undone ON turns (undone) WHERE undone IS NOT NULL;
+CREATE TABLE steps (
+    number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, turn INTEGER NOT NULL, parent INTEGER,
+    tool TEXT NOT NULL, kind TEXT NOT NULL, summary TEXT NOT NULL, paths TEXT NOT NULL,
+    status TEXT NOT NULL, background INTEGER NOT NULL,
+    started INTEGER NOT NULL, ended INTEGER, opened INTEGER NOT NULL, closed INTEGER);
+CREATE INDEX steps_of_turn ON steps (turn, number);
+CREATE INDEX steps_by_end ON steps (closed);
+CREATE TABLE paths (number INTEGER PRIMARY KEY, hash INTEGER NOT NULL, path BLOB NOT NULL);
+CREATE INDEX paths_by_hash ON paths (hash);
+CREATE TABLE delta_rows (
+    checkpoint INTEGER NOT NULL, place INTEGER NOT NULL, path INTEGER NOT NULL,
+    verb TEXT NOT NULL, origin INTEGER,
+    who TEXT NOT NULL, how TEXT NOT NULL, session INTEGER, turn INTEGER, step INTEGER,
+    sessions TEXT NOT NULL, PRIMARY KEY (checkpoint, place)) WITHOUT ROWID;
+CREATE INDEX deltas_of_turn ON delta_rows (turn, checkpoint) WHERE turn IS NOT NULL;
+CREATE INDEX deltas_left_out ON delta_rows (turn) WHERE verb = 'omit';
+CREATE INDEX deltas_shared ON delta_rows (checkpoint) WHERE who = 'shared';
+CREATE VIEW deltas AS SELECT r.checkpoint,
+    (SELECT p.path FROM paths p WHERE p.number = r.path) AS path, r.verb,
+    (SELECT p.path FROM paths p WHERE p.number = r.origin) AS origin,
+    r.who, r.how, r.session, r.turn, r.step, r.sessions FROM delta_rows r;
+CREATE TABLE change_rows (
+    turn INTEGER NOT NULL, path INTEGER NOT NULL, verb TEXT NOT NULL, origin INTEGER,
+    added INTEGER, removed INTEGER, how TEXT NOT NULL, PRIMARY KEY (turn, path)) WITHOUT ROWID;
+CREATE VIEW changes AS SELECT r.turn,
+    (SELECT p.path FROM paths p WHERE p.number = r.path) AS path, r.verb,
+    (SELECT p.path FROM paths p WHERE p.number = r.origin) AS origin,
+    r.added, r.removed, r.how FROM change_rows r;
+CREATE TABLE restores (
+    number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, event INTEGER NOT NULL,
+    at INTEGER NOT NULL, verb TEXT NOT NULL, turn INTEGER, entry INTEGER, target INTEGER,
+    turns TEXT NOT NULL,
+    before INTEGER NOT NULL, after INTEGER NOT NULL, partial INTEGER NOT NULL,
+    goal TEXT NOT NULL, because TEXT NOT NULL, session INTEGER,
+    undone INTEGER, covered INTEGER, reversed INTEGER);
+CREATE INDEX restores_of_turn ON restores (turn) WHERE turn IS NOT NULL;
+CREATE INDEX restores_by_state ON restores (after);
+CREATE INDEX restores_covered ON restores (covered) WHERE covered IS NOT NULL;
+CREATE TABLE outside (
+    number INTEGER PRIMARY KEY, turn INTEGER, step INTEGER, restore INTEGER,
+    path BLOB NOT NULL, before TEXT, after TEXT, reason TEXT NOT NULL, changed INTEGER NOT NULL);
+CREATE INDEX outside_of_turn ON outside (turn) WHERE turn IS NOT NULL;
+CREATE INDEX outside_of_restore ON outside (restore) WHERE restore IS NOT NULL;
+CREATE INDEX outside_of_path ON outside (path, number);
+CREATE INDEX outside_waiting ON outside (step)
+    WHERE before IS NOT NULL AND after IS NULL AND reason = '';
+"""
+TABLES = (
+    "packs", "checkpoints", "kept", "care", "coordinates", "sessions", "turns", "steps",
+    "paths", "delta_rows", "change_rows", "restores", "outside",
+)  # fmt: skip
+"""The projections, in the order in which they are made."""
+ALL = EVENTS + JOURNAL + FORGETTING + PROJECTIONS
+VIEWS = ("deltas", "changes")
+"""What is read in the place of tables whose rows name things by number."""
+
+DETACHED, WITH_ITS_PARENT = 1, 2
+"""Why a step is in the background: its tool said so, or a step around it is there."""
+
+
+def prepare(db: "Connection", writable: bool) -> None:
+    """Make a new ledger; an error for one of another format."""
+    if require_format(db) == 0 and writable:
+        _make_new(db)
+
+
+def require_format(db: "Connection") -> int:
+    """The format: this one, or 0 for a ledger still to be made; an error for any other."""
+    application = _number(db, "PRAGMA application_id")
+    version = _number(db, "PRAGMA user_version")
+    if version > VERSION:
+        raise NewerStoreError(
+            f"this project's history was written by a newer Takeback (format {version}, this "
+            f"one reads up to {VERSION})",
+            hint="update Takeback; nothing was changed",
+        )
+    if application == _UNRELEASED and version < VERSION:
+        raise OldStoreError(
+            f"this project's history was written by an older, unreleased Takeback (format "
+            f"{version}, this one reads {VERSION})",
+            hint="`takeback relocate --new` begins a new history; the old one stays unchanged",
+        )
+    if (application, version) not in ((0, 0), (APPLICATION, VERSION)):
+        raise DamagedStoreError("the ledger is not a Takeback ledger")
+    return version
+
+
+def _make_new(db: "Connection") -> None:
+    operations.sql(db, "BEGIN IMMEDIATE")
+    try:
+        # Another process may have made it while this one waited, perhaps one of another format.
+        if require_format(db) == 0:
+            make(db, ALL)
+            operations.sql(db, f"PRAGMA application_id = {APPLICATION}")
+            operations.sql(db, f"PRAGMA user_version = {VERSION}")
+        operations.sql(db, "COMMIT")
+    except BaseException:
+        if db.in_transaction:
+            operations.sql(db, "ROLLBACK")
+        raise
+
+
+def drop_projections(db: "Connection") -> None:
+    """Remove what follows from the events, whether it is a table or a view."""
+    query = "SELECT name, type FROM sqlite_master WHERE type IN ('table', 'view')"
+    for name, kind in db.execute(query).fetchall():
+        if name in TABLES or name in VIEWS:
+            operations.sql(db, f"DROP {kind} {name}")
+
+
+def make(db: "Connection", tables: str) -> None:
+    """Make tables and indexes, statement by statement."""
+    for statement in tables.strip().split(";\n"):
+        operations.sql(db, statement)
+
+
+def _number(db: "Connection", pragma: str) -> int:
+    return int(db.execute(pragma).fetchone()[0])

@@ -1,0 +1,341 @@
+"""The undo stack as tables: what is undone, what a rollback covers, what was put back.
+
+    turns that changed something, and rollbacks           undo and redo are never entries
+    ┌──────────────────────────────┐
+    │ R2  rollback to after T2     │  live      ◄── undo takes back the newest live entry
+    │ T4                           │  covered by R2 ┐ undoing R2 uncovers them
+    │ T3                           │  covered by R2 ┘
+    │ T2                           │  live
+    │ T1                           │  undone    ◄── redo puts back what was undone last,
+    └──────────────────────────────┘                unless a live entry began since
+
+`undone` is the undo that took an entry back, `covered` the rollback that went over it, and
+`reversed`, of an undo, the redo that put back what it had taken.
+
+A rollback brings the stack back, too. It covers every restore that came after its goal, also undos
+and redos, and what is covered has no say:
+
+    T1   undo T1   rollback to after T1        T1 is live: the undo is covered
+    T1   R1 over T1   R2 to after T1           T1 is live: R1 is covered
+    …    undo R2                               as before R2, which has no say any more
+
+So an entry is live if no restore that has a say took it back or went over it (`_weigh`). A turn
+that went on after that restore is live again, unless a rollback went back over what it did then.
+"""
+
+from takeback.disk import operations
+from takeback.model import json_text
+from takeback.model.words import REDO, ROLLBACK, UNDO
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable
+    from typing import Any
+
+    from takeback.disk.sqlite import Connection
+    from takeback.ledger.ledger import Ledger
+
+    Words = dict[tuple[int, str], int]
+    """What is said about a restore: its number, the column that tells it, and by which restore."""
+
+UNDONE, COVERED, REVERSED = "undone", "covered", "reversed"
+_NEWEST = 1 << 62
+_SELECT = (
+    "SELECT number, id, event, at, verb, turn, entry, target, before, after, partial, goal,"
+    " because, session, undone, covered, reversed, turns FROM restores "
+)
+
+
+class RestoreRow:
+    """What the ledger holds of a restore.
+
+    `turn` or `entry` is what it took back or put back; a rollback has a `target` instead. `turns`
+    are all turns, if it was about several at once. All are numbers of rows.
+    """
+
+    __slots__ = (
+        "after",
+        "at",
+        "because",
+        "before",
+        "covered",
+        "entry",
+        "event",
+        "goal",
+        "id",
+        "number",
+        "partial",
+        "reversed",
+        "session",
+        "target",
+        "turn",
+        "turns",
+        "undone",
+        "verb",
+    )  # fmt: skip
+
+    def __init__(self, row: "tuple[Any, ...]") -> None:
+        self.number: int = row[0]
+        self.id: str = row[1]
+        self.event: int = row[2]
+        self.at: int = row[3]
+        self.verb: str = row[4]
+        self.turn: int | None = row[5]
+        self.entry: int | None = row[6]
+        self.target: int | None = row[7]
+        self.before: int = row[8]
+        self.after: int = row[9]
+        self.partial = bool(row[10])
+        self.goal: str = row[11]
+        self.because: str = row[12]
+        self.session: int | None = row[13]
+        self.undone: int | None = row[14]
+        self.covered: int | None = row[15]
+        self.reversed: int | None = row[16]
+        self.turns: tuple[int, ...] = tuple(json_text.loads(row[17]))
+
+
+def find(
+    ledger: "Ledger", where: str, values: "tuple[int | str | None, ...]" = ()
+) -> "RestoreRow | None":
+    """The first restore that a condition, with its order, gives."""
+    for row in ledger.rows(_SELECT + where + " LIMIT 1", values):
+        return RestoreRow(row)
+    return None
+
+
+def some(
+    ledger: "Ledger", where: str, values: "tuple[int | str | None, ...]" = ()
+) -> "list[RestoreRow]":
+    """The restores that a condition gives."""
+    return [RestoreRow(row) for row in ledger.rows(_SELECT + where, values)]
+
+
+def about(ledger: "Ledger", turn: int) -> "list[RestoreRow]":
+    """The undos and redos of a turn that have a say, alone or with others, newest first."""
+    return about_each(ledger, (turn,))[turn]
+
+
+def about_each(ledger: "Ledger", turns: "Collection[int]") -> "dict[int, list[RestoreRow]]":
+    """The same of several turns, turn by turn."""
+    where = (
+        "WHERE verb <> ? AND covered IS NULL AND EXISTS (SELECT 1 FROM json_each(turns)"
+        " WHERE value IN (SELECT value FROM json_each(?))) ORDER BY number DESC"
+    )
+    found: dict[int, list[RestoreRow]] = {turn: [] for turn in turns}
+    for row in ledger.rows(_SELECT + where, (ROLLBACK, json_text.dumps(list(turns)))):
+        act = RestoreRow(row)
+        for turn in found.keys() & set(act.turns):
+            found[turn].append(act)
+    return found
+
+
+def follow(db: "Connection", number: int) -> None:
+    """Let the stack follow the newest restore."""
+    act = numbered(db, number)
+    assert act is not None, "its row is there"
+    undo = numbered(db, act.entry) if act.verb == REDO else act
+    if act.verb == ROLLBACK:
+        is_simple = act.partial or _is_first_since_its_goal(db, act)
+    else:
+        is_simple = undo is None or undo.entry is None  # it is about a turn
+    if not is_simple:
+        _begin_anew(db)
+    elif act.verb == ROLLBACK:
+        _cover(db, act, _Rolled([]))
+    elif act.verb != REDO:
+        _take_back(db, act, _Rolled([]))
+    elif undo is not None:
+        _put_back(db, act, undo)
+
+
+def _put_back(db: "Connection", redo: RestoreRow, undo: RestoreRow) -> None:
+    """If only some paths or turns were put back, the undo stays: the others still can be."""
+    if not redo.partial and _put_back_by(db, undo) >= set(undo.turns):
+        change = "UPDATE restores SET reversed = ? WHERE number = ?"
+        operations.sql(db, change, (redo.number, undo.number))
+    if not undo.partial:
+        for turn in redo.turns:
+            operations.sql(db, "UPDATE turns SET undone = NULL WHERE number = ?", (turn,))
+
+
+def _put_back_by(db: "Connection", undo: RestoreRow) -> "set[int]":
+    """The turns of an undo that were put back, by one redo or by several."""
+    where = "WHERE entry = ? AND verb = ? AND NOT partial AND covered IS NULL"
+    rows = db.execute(_SELECT + where, (undo.number, REDO)).fetchall()
+    return {turn for row in rows for turn in RestoreRow(row).turns}
+
+
+def numbered(db: "Connection", number: "int | None") -> "RestoreRow | None":
+    """The restore with a number."""
+    row = db.execute(_SELECT + "WHERE number = ?", (number,)).fetchone()
+    return RestoreRow(row) if row is not None else None
+
+
+def _is_first_since_its_goal(db: "Connection", act: RestoreRow) -> bool:
+    """Whether a rollback goes over turns only, none of which had begun before its goal."""
+    query = (
+        "SELECT 1 FROM restores WHERE after > ?1 AND number < ?2 UNION ALL"
+        " SELECT 1 FROM deltas d JOIN turns t ON t.number = d.turn"
+        " WHERE d.checkpoint > ?1 AND t.before < ?1 LIMIT 1"
+    )
+    return db.execute(query, (act.target, act.number)).fetchone() is None
+
+
+def _begin_anew(db: "Connection") -> None:
+    """Make the stack from all restores."""
+    acts = [RestoreRow(row) for row in db.execute(_SELECT + "ORDER BY number DESC").fetchall()]
+    words, heard, back = _weigh(acts)
+    for act in acts:
+        said = [words.get((act.number, column)) for column in (UNDONE, COVERED, REVERSED)]
+        if said != [act.undone, act.covered, act.reversed]:
+            change = "UPDATE restores SET undone = ?, covered = ?, reversed = ? WHERE number = ?"
+            operations.sql(db, change, (*said, act.number))
+    change = (
+        "UPDATE turns SET undone = NULL, covered = NULL"
+        " WHERE undone IS NOT NULL OR covered IS NOT NULL"
+    )
+    operations.sql(db, change)
+    _cover_all(db, [act for act in reversed(heard) if act.verb == ROLLBACK], heard)
+    rolled = _Rolled(heard)
+    for act in reversed(heard):
+        if act.verb == UNDO:
+            _take_back(db, act, rolled, back.get(act.number, ()))
+
+
+class _Rolled:
+    """The states that rollbacks went back over."""
+
+    __slots__ = ("_ends", "_starts")
+
+    def __init__(self, acts: "Iterable[RestoreRow]") -> None:
+        spans = sorted((a.target or 0, a.before) for a in acts if a.verb == ROLLBACK)
+        self._starts = [start for start, _ in spans]
+        self._ends: list[int] = []
+        for _, end in spans:
+            self._ends.append(max([end, *self._ends[-1:]]))
+
+    def has(self, state: int) -> bool:
+        """Whether a state is among them."""
+        from bisect import bisect_left
+
+        earlier = bisect_left(self._starts, state)
+        return earlier > 0 and self._ends[earlier - 1] >= state
+
+
+def _weigh(acts: "list[RestoreRow]") -> "tuple[Words, list[RestoreRow], dict[int, set[int]]]":
+    """What is said about restores, the restores that have a say about turns, newest first, and
+    of undos the turns that were put back without the others.
+
+    Only later restores speak about one, so whoever is reached knows whether it has a say.
+    """
+    words: Words = {}
+    heard: list[RestoreRow] = []
+    in_part: set[int | None] = set()
+    back: dict[int, set[int]] = {}
+    known = {act.number: act for act in acts}
+    redone = {act.entry: act.number for act in reversed(acts) if act.verb == REDO}
+    for place, act in enumerate(acts):
+        if any((act.number, column) in words for column in (UNDONE, COVERED, REVERSED)):
+            continue
+        undo = known.get(act.entry or 0) if act.verb == REDO else None
+        if act.verb == REDO and act.partial:
+            in_part.add(act.entry)
+        elif undo is not None and not set(act.turns) >= set(undo.turns):
+            some = back.setdefault(undo.number, set())
+            some |= set(act.turns)
+            if some >= set(undo.turns):
+                words[undo.number, REVERSED] = redone[undo.number]
+        elif not act.partial and act.number not in in_part:
+            heard.append(act)
+            _hear(act, acts, place, words)
+    return words, heard, back
+
+
+def _hear(act: RestoreRow, acts: "list[RestoreRow]", place: int, words: "Words") -> None:
+    """Note what a restore says about others; it stands at a place among all, newest first."""
+    if act.verb != ROLLBACK and act.entry is not None:
+        words.setdefault((act.entry, UNDONE if act.verb == UNDO else REVERSED), act.number)
+    elif act.verb == ROLLBACK and act.target is not None:
+        # The further back, the older is what a restore left.
+        place += 1
+        while place < len(acts) and acts[place].after > act.target:
+            words.setdefault((acts[place].number, COVERED), act.number)
+            place += 1
+
+
+def _take_back(
+    db: "Connection", act: RestoreRow, rolled: _Rolled, back: "Collection[int]" = ()
+) -> None:
+    """What an undo says about turns."""
+    for turn in act.turns if not act.partial else ():
+        if turn not in back and not _goes_on(db, turn, act, rolled):
+            change = "UPDATE turns SET undone = ? WHERE number = ?"
+            operations.sql(db, change, (act.number, turn))
+
+
+def _cover_all(db: "Connection", acts: "list[RestoreRow]", heard: "list[RestoreRow]") -> None:
+    """What rollbacks, the oldest first, say about turns: of several, the newest counts.
+
+    So each turn is looked at once, however many rollbacks there are. A turn that goes on after the
+    newest one goes on after the others, too.
+    """
+    from bisect import bisect_left
+
+    rows = db.execute("SELECT before, number FROM turns ORDER BY before, number").fetchall()
+    befores, numbers = [row[0] for row in rows], [row[1] for row in rows]
+    rolled, newer = _Rolled(heard), _NEWEST
+    for act in reversed(acts):
+        if act.target is None:
+            continue
+        some = numbers[bisect_left(befores, act.target) : bisect_left(befores, newer)]
+        if some:
+            _cover(db, act, rolled, newer, (min(some), max(some)))
+        newer = min(newer, act.target)
+
+
+def _cover(
+    db: "Connection",
+    act: RestoreRow,
+    rolled: _Rolled,
+    newer: int = _NEWEST,
+    numbers: "tuple[int, int]" = (0, _NEWEST),
+) -> None:
+    """A rollback covers the turns that began at or after its goal, and before it.
+
+    From the goal `newer` on, a newer rollback covers them. `numbers` are those of the turns.
+    """
+    if act.partial or act.target is None:
+        return
+    over = "number BETWEEN ?5 AND ?6 AND before >= ?1 AND before < ?7 AND opened < ?2 AND"
+    later = "EXISTS (SELECT 1 FROM deltas d WHERE d.turn = turns.number AND d.checkpoint > ?3)"
+    values = (act.target, act.event, _done_by(act), act.number, *numbers, newer)
+    query = f"SELECT number FROM turns WHERE {over} {later}"  # noqa: S608 - our own text
+    goes_on = [turn for (turn,) in db.execute(query, values).fetchall()]
+    change = f"UPDATE turns SET covered = ?4 WHERE {over} NOT {later}"  # noqa: S608
+    operations.sql(db, change, values)
+    for turn in goes_on:
+        if not _goes_on(db, turn, act, rolled):
+            operations.sql(db, "UPDATE turns SET covered = ? WHERE number = ?", (act.number, turn))
+
+
+def _goes_on(db: "Connection", turn: int, act: RestoreRow, rolled: _Rolled) -> bool:
+    """Whether a turn did something since a restore, or while it was made, that still counts."""
+    query = "SELECT DISTINCT checkpoint FROM deltas WHERE turn = ? AND checkpoint > ?"
+    states = db.execute(query, (turn, _done_by(act))).fetchall()
+    return any(not rolled.has(state) for (state,) in states)
+
+
+def _done_by(act: RestoreRow) -> int:
+    """The last state of which a restore knew; if nothing changed, that is what it left."""
+    return act.after if act.before == act.after else act.after - 1
+
+
+def go_on(db: "Connection", turns: "Iterable[object]") -> None:
+    """Turns that change something after they were taken back are live again."""
+    for turn in sorted(turns):  # type: ignore[type-var]
+        change = (
+            "UPDATE turns SET undone = NULL, covered = NULL"
+            " WHERE number = ? AND (undone IS NOT NULL OR covered IS NOT NULL)"
+        )
+        operations.sql(db, change, (turn,))  # type: ignore[arg-type]

@@ -1,0 +1,226 @@
+"""What somebody wants to be forgotten, what that would touch, and what came of it; as values."""
+
+import re
+
+from takeback.model import json_text
+from takeback.model.tree import Entry
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Any
+
+    from takeback.model.json_text import Json
+
+PATH, CONTENT, TEXT, TURN = "path", "content", "text", "turn"
+"""What can be forgotten."""
+GONE = "(forgotten)"
+"""What stands where words were."""
+SHORTEST_TEXT = 4
+"""A shorter text is found in half of everything."""
+LONGEST_TEXT = 4096
+"""What is longer is no text that somebody would say in a prompt."""
+
+OUT_OF_REACH = (
+    "out of reach: backups, copies made with `extract`, snapshots of the file system, git remotes "
+    "that were pushed to, and what the disk itself still holds of removed files"
+)
+
+
+class Wish:
+    """What shall be forgotten.
+
+    `paths` are counted from the root, `outside` are whole ones; each with all that is below.
+    With `names` their names go, too. `contents` are SHA-256, `objects` what git calls them;
+    `texts` are what must stand nowhere, and with `in_files` files that hold one of them are
+    forgotten whole.
+    """
+
+    __slots__ = (
+        "contents", "id", "in_files", "kind", "names", "objects", "outside", "paths", "texts",
+        "turn",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        kind: str,
+        id: str,
+        *,
+        paths: "Iterable[bytes]" = (),
+        outside: "Iterable[bytes]" = (),
+        names: bool = False,
+        contents: "Iterable[bytes]" = (),
+        objects: "Iterable[bytes]" = (),
+        texts: "Iterable[bytes]" = (),
+        in_files: bool = False,
+        turn: str = "",
+    ) -> None:
+        self.kind = kind
+        self.id = id
+        self.paths = tuple(paths)
+        self.outside = tuple(outside)
+        self.names = names
+        self.contents = frozenset(contents)
+        self.objects = frozenset(objects)
+        self.texts = tuple(texts)
+        self.in_files = in_files
+        self.turn = turn
+
+    def facts(self) -> "dict[str, Json]":
+        """The wish as it is kept while it is being fulfilled."""
+        return {
+            "kind": self.kind,
+            "id": self.id,
+            "paths": [_text(path) for path in self.paths],
+            "outside": [_text(path) for path in self.outside],
+            "names": self.names,
+            "contents": [strong.hex() for strong in sorted(self.contents)],
+            "objects": [oid.hex() for oid in sorted(self.objects)],
+            "texts": [_text(text) for text in self.texts],
+            "in_files": self.in_files,
+            "turn": self.turn,
+        }
+
+    @property
+    def hashes(self) -> "frozenset[bytes]":
+        """What tells of the contents: SHA-256, and the ids that git gives them."""
+        return self.contents | self.objects
+
+    # -- what it is about --------------------------------------------------------------------
+
+    def covers(self, path: bytes) -> bool:
+        """Whether a path in the project is forgotten, itself or with a folder above it."""
+        return _is_at_or_below(path, self.paths)
+
+    def covers_outside(self, path: bytes) -> bool:
+        """Whether a file outside the project is forgotten."""
+        return _is_at_or_below(path, self.outside)
+
+    def leads_to(self, path: bytes) -> bool:
+        """Whether something below a folder may be forgotten because of its path."""
+        if self.in_files and any(b"/" in text for text in self.texts):
+            return True
+        if not path:
+            return bool(self.paths)
+        return any(wanted.startswith(path + b"/") for wanted in self.paths)
+
+    def hides(self, path: bytes) -> bool:
+        """Whether the name itself must not be seen any more."""
+        if self.names and (self.covers(path) or self.covers_outside(path)):
+            return True
+        return self.in_files and any(text in path for text in self.texts)
+
+    def patterns(self) -> "list[re.Pattern[str]]":
+        """What must not stand in words: the texts, and paths whose names go."""
+        found = [re.compile(re.escape(_text(text))) for text in self.texts]
+        if self.names:
+            # A path is found as a word of its own, or every `a` would go with a file `a`.
+            found += [
+                re.compile(rf"(?<![\w.\-]){re.escape(_text(path))}(?![\w\-]|\.\w)")
+                for path in (*self.paths, *self.outside)
+            ]
+        return found
+
+
+def from_facts(said: "dict[str, Any]") -> Wish:
+    """The wish that was kept."""
+    return Wish(
+        str(said["kind"]),
+        str(said["id"]),
+        paths=map(_bytes, said["paths"]),
+        outside=map(_bytes, said["outside"]),
+        names=bool(said["names"]),
+        contents=map(bytes.fromhex, said["contents"]),
+        objects=map(bytes.fromhex, said["objects"]),
+        texts=map(_bytes, said["texts"]),
+        in_files=bool(said["in_files"]),
+        turn=str(said["turn"]),
+    )
+
+
+def as_texts(text: bytes) -> "dict[bytes, str]":
+    """All the ways in which a text may stand in a file of ours, and what each is called."""
+    from base64 import b64encode
+
+    said = _text(text)
+    found = {text: "as it is"}
+    found.setdefault(json_text.dumps(said)[1:-1].encode(), "as JSON")
+    for way in (text.hex(), text.hex().upper()):
+        found.setdefault(way.encode(), "in hex")
+    for shift in range(3):
+        # Whatever stands before it decides where in a group of three bytes it begins.
+        whole = b64encode(bytes(shift) + text)
+        certain = whole[(0, 2, 3)[shift] : (shift + len(text)) // 3 * 4]
+        if len(certain) >= SHORTEST_TEXT * 2:
+            found.setdefault(certain, "in base64")
+    return found
+
+
+class Touched:
+    """What forgetting touches; of a preview it would."""
+
+    __slots__ = (
+        "bytes",
+        "checkpoints",
+        "elsewhere",
+        "events",
+        "gone",
+        "paths",
+        "turns",
+        "versions",
+    )
+
+    def __init__(self) -> None:
+        self.paths: list[bytes] = []
+        """Where something was, of each path once."""
+        self.versions = 0
+        """How many different contents go."""
+        self.bytes = 0
+        self.checkpoints = 0
+        self.gone = 0
+        """How many checkpoints go as a whole."""
+        self.turns = 0
+        self.events = 0
+        self.elsewhere: list[tuple[bytes, bytes]] = []
+        """(forgotten path, other path) of contents that stay, because they have another name."""
+
+    @property
+    def is_nothing(self) -> bool:
+        """Whether nothing of it is known here."""
+        return not (self.paths or self.versions or self.checkpoints or self.events or self.gone)
+
+
+class Forgotten:
+    """What was forgotten."""
+
+    __slots__ = ("at", "id", "kind", "scanned", "touched")
+
+    def __init__(self, wish: Wish, at: float, touched: "Touched | None", scanned: int) -> None:
+        self.id = wish.id
+        self.kind = wish.kind
+        self.at = at
+        self.touched = touched
+        """None if it was begun by a process that died, which alone knew."""
+        self.scanned = scanned
+        """How many bytes were looked through in the end, unpacked."""
+
+
+def purged(entry: Entry, name: bytes) -> Entry:
+    """What stays of an entry: that there was something of this kind."""
+    from takeback.model import words
+    from takeback.model.tree import KIND, NO_HASH, NO_OBJECT
+
+    flags = words.FORGOTTEN
+    return Entry(name, entry.mode & KIND, flags, 0, NO_HASH, 0, NO_OBJECT)
+
+
+def _is_at_or_below(path: bytes, wanted: "tuple[bytes, ...]") -> bool:
+    return any(path == each or path.startswith(each + b"/") for each in wanted)
+
+
+def _text(data: bytes) -> str:
+    return data.decode("utf-8", "surrogateescape")
+
+
+def _bytes(text: object) -> bytes:
+    return str(text).encode("utf-8", "surrogateescape")

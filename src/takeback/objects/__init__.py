@@ -1,0 +1,1 @@
+"""Content by its hash: packs and the git view of them."""

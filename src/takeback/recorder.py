@@ -1,0 +1,447 @@
+"""Record what agents do: sessions, turns and steps, with a safe point at each boundary."""
+
+import os
+import time
+
+from takeback.agents import rewinds
+from takeback.capture.checkpoint import Place
+from takeback.capture.safe_points import SafePoints, facts_of
+from takeback.disk import processes
+from takeback.disk.failures import FailingAs
+from takeback.errors import TakebackError, UsageError
+from takeback.ledger import events
+from takeback.ledger import sessions as rows
+from takeback.ledger.events import NewEvent
+from takeback.model import ids, tools, words
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from takeback.capture.safe_points import Host
+    from takeback.disk.lock import Held
+    from takeback.ledger.sessions import SessionRow, StepRow
+    from takeback.model.json_text import Json
+
+BY_TURN, BY_STEP, BY_CALL = "turn", "step", "call"
+SAFE_POINTS = (BY_TURN, BY_STEP, BY_CALL)
+"""How often: at turns only; also around steps that may write; around every step."""
+
+_LONGEST_LABEL = 4000
+_JUMP = 1_000_000_000
+"""Nanoseconds by which a clock that nobody sets stays behind or runs ahead, at the most."""
+_SAFELY = FailingAs(TakebackError, "it could not be recorded")
+
+
+class Recorder(SafePoints):
+    """Writes what agents do into the log of one project."""
+
+    def __init__(self, host: "Host", safe_points: str = BY_STEP) -> None:
+        super().__init__(host)
+        self._safe_points = _one_of(safe_points, SAFE_POINTS, "a choice of safe points")
+
+    # -- sessions --------------------------------------------------------------------------
+
+    def start_session(
+        self,
+        agent: str,
+        own_id: str,
+        title: str,
+        *,
+        held: bool,
+        beside: bool = False,
+        inside: "str | None" = None,
+        request: "str | None" = None,
+    ) -> str:
+        """The id of a session: a new one, or the one that the agent's own id means.
+
+        With `beside`, one that another process holds is left to it, and a new one begins.
+        """
+        agent, own_id = tools.one_line(agent), tools.one_line(own_id)
+        if not agent:
+            raise UsageError("a session needs to know which agent it is of", hint="agent='NAME'")
+        holder = processes.holder() if held else ""
+        with _SAFELY, self._host.held():
+            kinds = (events.SESSION_STARTED, events.SESSION_RESUMED)
+            known = rows.requested(self._ledger, request, *kinds)
+            if known is not None:
+                row = rows.get_session(self._ledger, str(known["session"]))
+                if row.agent != agent:
+                    raise rows.used_elsewhere(request, events.SESSION_STARTED)
+                return row.id
+            found = rows.find_session(self._ledger, agent, own_id) if own_id else None
+            if beside and found is not None and _is_held_by_another(found, holder):
+                found, title, own_id = None, title or own_id, ""
+            if found is not None:
+                self._resume_session(found, holder, inside, request)
+                return found.id
+            said: dict[str, Json] = {
+                "session": _new_id(),
+                "agent": agent,
+                "own_id": own_id,
+                "title": tools.one_line(title),
+                "holder": holder,
+                "inside": inside,
+            }
+            self._record(events.SESSION_STARTED, said, (), request)
+            return str(said["session"])
+
+    def _resume_session(
+        self, found: "SessionRow", holder: str, inside: "str | None", request: "str | None"
+    ) -> None:
+        is_ours = found.ended is None and holder in ("", found.holder)
+        if not is_ours or rows.is_elsewhere(self._ledger, found, inside):
+            holder = found.holder if is_ours else holder
+            said: dict[str, Json] = {"session": found.id, "holder": holder, "inside": inside}
+            self._record(events.SESSION_RESUMED, said, (found.opened,), request)
+
+    def _awaken(self, row: "SessionRow") -> None:
+        """Something happens in a session: one that ended or was given up for dead goes on."""
+        gone = row.holder != "" and processes.is_alive(row.holder) is False
+        if gone or row.ended is not None:
+            # A fork goes on with the session of the process it came from, and holds it now.
+            holder = processes.holder() if row.holder else ""
+            said: dict[str, Json] = {"session": row.id, "holder": holder}
+            self._record(events.SESSION_RESUMED, said, (row.opened,), None)
+
+    def end_session(self, session: str, *, request: "str | None" = None) -> None:
+        """A session is over; turns that still run were interrupted."""
+        at = time.time_ns()
+        with _SAFELY, self._host.held():
+            row = rows.get_session(self._ledger, session)
+            known = rows.requested(self._ledger, request, events.SESSION_ENDED, session=session)
+            if row.ended is not None or known is not None:
+                return
+            self._awaken(row)
+            place = Place(session, parents=(row.opened,), title=f"end of session {session}")
+            seen = self._look(place, {session: at}, at)
+            facts = self._all_ended(row, at, seen, at)
+            said: dict[str, Json] = {"session": session, "ended": at, **facts_of(seen, at)}
+            parents = (row.opened, seen.cursor)
+            over = NewEvent(events.SESSION_ENDED, said, at, parents=parents, request=request)
+            self._conclude([*facts, over], at, sessions=[(row.number, at)])
+        self._host.tend_later()
+
+    def go_on(self, turn: str) -> None:
+        """Something happens in a turn that leaves no event of its own."""
+        self._awaken(rows.session_of(self._ledger, rows.get_turn(self._ledger, turn)))
+
+    def together(self) -> "Held":
+        """Hold the log while several things are recorded that belong together."""
+        return self._host.held()
+
+    def mark_handled(self, session: str, event: str, request: str) -> None:
+        """An event of a hook left nothing else in the log by which it counts once."""
+        self._record(events.HOOK_HANDLED, {"session": session, "event": event}, (), request)
+
+    # -- turns -----------------------------------------------------------------------------
+
+    def start_turn(
+        self,
+        session: str,
+        label: str,
+        *,
+        whole: bool,
+        interrupted: "int | None" = None,
+        conversation: "Mapping[str, str] | None" = None,
+        request: "str | None" = None,
+    ) -> str:
+        """A prompt was submitted. A turn of the session that still runs was interrupted."""
+        at = time.time_ns()
+        with _SAFELY, self._host.held():
+            known = rows.requested(self._ledger, request, events.TURN_STARTED, session=session)
+            if known is not None:
+                return str(known["turn"])
+            row = rows.get_session(self._ledger, session)
+            self._awaken(row)
+            running = rows.running_turns(self._ledger, row.number)
+            over = min(interrupted, at) if interrupted is not None else at
+            late = rows.late_steps(self._ledger, row.number)
+            closing = {old.id: over for old in running} | {old.id: over for old in late}
+            turn = _new_id()
+            place = Place(session, parents=(row.opened,), title=f"before turn {turn}")
+            seen = self._look(place, closing, at)
+            ending, git = self._ending(over, seen, at), self._host.git_state()
+            facts = ending.of_turns(running, words.INTERRUPTED, git) + ending.of_steps(late)
+            said: dict[str, Json] = {
+                "turn": turn,
+                "session": session,
+                "label": _label(label),
+                "whole": whole,
+                **facts_of(seen, at),
+                "git": git,
+            }
+            if conversation:
+                said["conversation"] = {key: conversation[key] for key in sorted(conversation)}
+            parents = (row.opened, seen.cursor)
+            now = time.time_ns()
+            started = NewEvent(events.TURN_STARTED, said, now, parents=parents, request=request)
+            turns, steps = [old.number for old in running], [old.number for old in late]
+            self._conclude([*facts, started], at, over, turns=turns, steps=steps)
+            return turn
+
+    def resume_turn(self, session: str, *, request: "str | None" = None) -> "str | None":
+        """Go on with the newest turn of a session: a prompt came that no human wrote."""
+        at = time.time_ns()
+        with _SAFELY, self._host.held():
+            known = rows.requested(self._ledger, request, events.TURN_RESUMED)
+            row = rows.get_session(self._ledger, session)
+            if known is not None:
+                before = rows.get_turn(self._ledger, str(known["turn"]))
+                if before.session != row.number:
+                    raise rows.used_elsewhere(request, events.TURN_RESUMED)
+                return before.id
+            turn = rows.newest_turn(self._ledger, row.number)
+            if turn is None:
+                return None
+            self._awaken(row)
+            title = f"turn {turn.id} goes on"
+            seen = self._look(Place(session, turn.id, None, (turn.opened,), title), {}, at)
+            said: dict[str, Json] = {"turn": turn.id, **facts_of(seen, at)}
+            self._record(events.TURN_RESUMED, said, (turn.opened, seen.cursor), request)
+            return turn.id
+
+    def end_turn(
+        self, turn: str, status: str, *, ended: "int | None" = None, request: "str | None" = None
+    ) -> None:
+        """The agent stopped. A turn that is over already stays as it is."""
+        _require_end(status)
+        at = time.time_ns()
+        over = min(ended, at) if ended is not None else at
+        with _SAFELY, self._host.held():
+            row = rows.get_turn(self._ledger, turn)
+            known = rows.requested(self._ledger, request, events.TURN_ENDED, turn=turn)
+            if row.status != words.RUNNING or known is not None:
+                return
+            self._awaken(rows.session_of(self._ledger, row))
+            place = Place(turn=turn, parents=(row.opened,), title=f"after turn {turn}")
+            seen = self._look(place, {turn: over}, at)
+            ending, git = self._ending(over, seen, at), self._host.git_state()
+            facts = ending.of_turns([row], status, git, request)
+            self._conclude(facts, at, over, turns=[row.number])
+
+    def end_interrupted(self, but: str = "") -> None:
+        """End the turns that were interrupted inside an agent, except in one session."""
+        for found in rewinds.find_interruptions(self._ledger, but):
+            try:
+                if not found.was_at_work:
+                    self.refuse_waiting(turn=found.turn)
+                self.end_turn(found.turn, words.INTERRUPTED, ended=found.at)
+            except TakebackError:
+                continue  # the caller does without, or fails for the same reason
+
+    # -- steps -----------------------------------------------------------------------------
+
+    def start_step(
+        self,
+        turn: str,
+        tool: str,
+        given: "Mapping[str, object]",
+        *,
+        kind: "str | None" = None,
+        paths: "Iterable[bytes] | None" = None,
+        cwd: "bytes | None" = None,
+        parent: "str | None" = None,
+        missed: bool = False,
+        began: "int | None" = None,
+        request: "str | None" = None,
+    ) -> str:
+        """A tool is about to be called. It may start when this returns.
+
+        One that was `missed` has run by now, and `began` then, if anybody knows; what it did is
+        found by the look at its end.
+        """
+        chosen, named = tools.claim_of(tool, given)
+        if kind is not None:
+            chosen = _one_of(kind, words.KINDS, "a kind of step")
+        at = time.time_ns()
+        with _SAFELY, self._host.held():
+            known = rows.requested(self._ledger, request, events.STEP_STARTED, turn=turn)
+            if known is not None:
+                return str(known["step"])
+            row = rows.get_turn(self._ledger, turn)
+            self._awaken(rows.session_of(self._ledger, row))
+            above = rows.get_step(self._ledger, parent).opened if parent else row.opened
+            inside, outside = self._named(named if paths is None else paths, cwd)
+            step = _new_id()
+            said: dict[str, Json] = {
+                "step": step,
+                "turn": turn,
+                "parent": parent,
+                "tool": tools.one_line(tool),
+                "kind": chosen,
+                "summary": tools.summary_of(tool, given),
+                "paths": inside,
+            }
+            parents = [above]
+            if missed:
+                said |= {"missed": True} if began is None else {"began": began}
+            # The first step ends the time in which the turn was its own window.
+            elif self._is_safe_point(chosen) or (row.whole and not row.steps):
+                title = f"before {said['tool']} in turn {turn}"
+                place = Place(None, turn, None, (row.opened,), title)
+                seen = self._look(place, {}, at, whole=row.status != words.RUNNING)
+                said |= facts_of(seen, at)
+                parents.append(seen.cursor)
+            about = tuple(parents)
+            now = time.time_ns()
+            started = NewEvent(events.STEP_STARTED, said, now, parents=about, request=request)
+            if outside and chosen == words.EDIT:
+                self._host.outside().begin(started, turn, step, outside)
+            else:
+                self._ledger.record(started)
+            return step
+
+    def ask_step(self, step: str) -> None:
+        """A dialog asks whether the tool may run: until it has begun, others may work."""
+        at = time.time_ns()
+        with _SAFELY, self._host.held():
+            row = self._to_close(step, events.STEP_ASKED, None)
+            if row is None or row.status != words.RUNNING:
+                return
+            said: dict[str, Json] = {"step": step, "clock": processes.clock_offset()}
+            parents = [row.opened]
+            if self._is_safe_point(row.kind):
+                title = f"a dialog before {row.tool}, step {row.id}"
+                place = Place(None, None, row.id, (row.opened,), title)
+                # It had not begun, so nothing that changed until now is its own.
+                seen = self._look(place, {step: 0}, at, whole=rows.is_over(self._ledger, row.turn))
+                said |= facts_of(seen, at)
+                parents.append(seen.cursor)
+            self._record(events.STEP_ASKED, said, tuple(parents), f"asked {step}")
+
+    def begin_step(self, step: str, began: int) -> None:
+        """It is known by now when a step began of which that was not known."""
+        with _SAFELY, self._host.held():
+            row = self._to_close(step, events.STEP_BEGAN, None)
+            if row is None or row.status != words.WAITING:
+                return
+            asked = self._ledger.requested(f"asked {step}")
+            clock = asked.payload.get("clock") if asked is not None and asked.payload else None
+            # Of a clock that was set since nothing follows: it stays a doubt.
+            if isinstance(clock, int) and abs(processes.clock_offset() - clock) < _JUMP:
+                said: dict[str, Json] = {"step": step, "began": began}
+                self._record(events.STEP_BEGAN, said, (row.opened,), None)
+
+    def refuse_step(self, step: str) -> None:
+        """A step never began: what changed since the dialog came is not its own."""
+        with _SAFELY, self._host.held():
+            row = self._to_close(step, events.STEP_ENDED, None)
+            if row is not None and row.status == words.WAITING:
+                at = time.time_ns()
+                over = self._ending(at, None, at).of_steps([row], words.REFUSED)
+                self._conclude(over, at, at, steps=[row.number])
+
+    def refuse_waiting(self, *, session: str = "", turn: str = "", inside: str = "") -> None:
+        """A dialog that no end followed was answered with no: its step never began."""
+        for step in rows.waiting_steps(self._ledger, session=session, turn=turn, inside=inside):
+            self.refuse_step(step)
+
+    def detach_step(self, step: str, *, request: "str | None" = None) -> None:
+        """The tool returned, but what it started goes on in the background."""
+        at = time.time_ns()
+        with _SAFELY, self._host.held():
+            row = self._to_close(step, events.STEP_DETACHED, request)
+            if row is None:
+                return
+            inside = rows.open_inside(self._ledger, row)
+            said: dict[str, Json] = {"step": step, "inside": [each.id for each in inside]}
+            parents = [row.opened]
+            if self._is_safe_point(row.kind):
+                is_late = rows.is_over(self._ledger, row.turn)
+                seen = self._look(_after(row), {}, at, whole=is_late)
+                said |= facts_of(seen, at)
+                parents.append(seen.cursor)
+            self._record(events.STEP_DETACHED, said, tuple(parents), request)
+
+    def end_step(
+        self, step: str, status: str, *, ended: "int | None" = None, request: "str | None" = None
+    ) -> None:
+        """The tool is done, and with it the steps inside it that were not detached.
+
+        A step that is over already stays as it is.
+        """
+        _require_end(status)
+        at = time.time_ns()
+        over = min(ended, at) if ended is not None else at
+        with _SAFELY, self._host.held():
+            row = self._to_close(step, events.STEP_ENDED, request)
+            if row is None:
+                return
+            inside, seen = rows.open_inside(self._ledger, row), None
+            # Once its turn is over, nobody else looks for what it did.
+            is_late = rows.is_over(self._ledger, row.turn)
+            if is_late or self._is_safe_point(row.kind):
+                closing = {each.id: over for each in (row, *inside)}
+                seen = self._look(_after(row), closing, at, whole=is_late)
+            ending = self._ending(over, seen, at)
+            own = ending.of_steps([row], status, request)
+            facts = [*ending.of_steps(inside), *own]
+            self._conclude(facts, at, over, steps=[each.number for each in (row, *inside)])
+
+    def _to_close(self, step: str, kind: str, request: "str | None") -> "StepRow | None":
+        """The step, if it is still open and this is no retry."""
+        row = rows.get_step(self._ledger, step)
+        known = rows.requested(self._ledger, request, kind, step=step)
+        if row.closed is not None or known is not None:
+            return None
+        self._awaken(rows.session_of(self._ledger, row))
+        return row
+
+    def _is_safe_point(self, kind: str) -> bool:
+        if self._safe_points == BY_TURN:
+            return False
+        return self._safe_points == BY_CALL or kind != words.READ
+
+    def _named(
+        self, paths: "Iterable[bytes]", cwd: "bytes | None"
+    ) -> "tuple[list[str], list[bytes]]":
+        """The named paths as the tree has them, and those outside of it, without links on the way.
+
+        Both with where links lead a tool that writes.
+        """
+        root = self._host.root
+        found: dict[bytes, None] = {}
+        away: dict[bytes, None] = {}
+        for path in paths:
+            whole = os.path.join(cwd or root, path)
+            real = os.path.join(os.path.realpath(os.path.dirname(whole)), os.path.basename(whole))
+            for way in (whole, real, os.path.realpath(whole)):
+                inner = tools.inside(root, root, way)
+                if inner is not None:
+                    found[inner] = None
+                elif way is not whole and os.path.basename(way) not in (b"", b".", b".."):
+                    away[way] = None
+        return [path.decode("utf-8", "surrogateescape") for path in found], list(away)
+
+
+def _is_held_by_another(row: "SessionRow", holder: str) -> bool:
+    if not holder or row.ended is not None or row.holder in ("", holder):
+        return False
+    return processes.is_alive(row.holder) is True
+
+
+def _after(row: "StepRow") -> Place:
+    title = f"after {row.tool}, step {row.id}"
+    return Place(None, None, row.id, (row.opened,), title)
+
+
+def _new_id() -> str:
+    return ids.from_entropy(os.urandom(8))
+
+
+def _label(text: str) -> str:
+    """A prompt as text that can be stored and shown."""
+    text = "".join("\N{REPLACEMENT CHARACTER}" if "\ud800" <= c <= "\udfff" else c for c in text)
+    return text if len(text) <= _LONGEST_LABEL else text[: _LONGEST_LABEL - 1] + "…"
+
+
+def _one_of(word: str, known: "tuple[str, ...]", what: str) -> str:
+    if word not in known:
+        listed = ", ".join(f"`{each}`" for each in known)
+        raise UsageError(f"`{word}` is not {what}", hint=f"one of {listed}")
+    return word
+
+
+def _require_end(status: str) -> None:
+    _one_of(status, words.STATUSES[1:], "a way to end")

@@ -1,0 +1,375 @@
+"""One project's store on disk.
+
+projects/ID/        0700
+  root              where the project is
+  birth             when that folder was made
+  lock              held by whoever changes the store
+  upkeep            held by whoever puts packs in order, while others go on
+  ledger.db         events, checkpoints, packs; its commit is the commit point
+  index             the stat cache, disposable
+  reserve           room for `gc` on a full disk, disposable
+  clock             touched to read the file system's time
+  git/              the packs, as a bare git repository
+  config.toml       the project's own settings, if any
+"""
+
+import os
+import zlib
+
+from takeback.disk import home, operations
+from takeback.disk.lock import PATIENCE, Held, Lock, read_anchor
+from takeback.disk.sqlite import DatabaseError
+from takeback.errors import BusyError, DamagedStoreError, TakebackError
+from takeback.ledger.ledger import Ledger
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+    from contextlib import AbstractContextManager
+
+    from takeback.ledger.rows import CheckpointRow
+    from takeback.objects.object_store import ObjectStore
+    from takeback.objects.pack_write import PackWriter, SealedPack
+
+_RESERVE = 1 << 17
+"""Bytes: `gc` needs 96 KiB to record the first thing that it deletes."""
+
+
+class Store:
+    """Everything that is kept about one project."""
+
+    def __init__(self, path: bytes, id: str) -> None:
+        for folder in (b"", b"/git", b"/git/objects", b"/git/objects/pack"):
+            home.require_private(path + folder)
+        self.path = path
+        self.id = id
+        self.git_dir = path + b"/git"
+        self.packs_dir = self.git_dir + b"/objects/pack"
+        self.index_path = path + b"/index"
+        self.clock_path = path + b"/clock"
+        self._reserve_path = path + b"/reserve"
+        self.lock = Lock(path + b"/lock")
+        self.upkeep = Lock(path + b"/upkeep")
+        self.ledger = Ledger(path + b"/ledger.db")
+        self._objects: ObjectStore | None = None
+
+    def close(self) -> None:
+        """Close the ledger and all packs, when no other thread is at work.
+
+        A lock that an interrupt left with us goes, too.
+        """
+        with self.upkeep.mutex, self.lock.mutex:
+            if self._objects is not None:
+                self._objects.close()
+            self.ledger.close()
+            self.lock.back_to(0)
+            self.upkeep.back_to(0)
+
+    @property
+    def objects(self) -> "ObjectStore":
+        """What the packs hold. A checkpoint that finds nothing new never asks."""
+        if self._objects is None:
+            self._objects = self.reader()
+        return self._objects
+
+    def tending(self, patience: float = PATIENCE) -> Held:
+        """The right to write and to remove packs without the project's lock, for a `with` block.
+
+        It is taken before the project's lock, never after it. Whoever has it may leave new packs
+        that nothing refers to yet: nobody takes them for litter meanwhile.
+        """
+        return Held(self.upkeep, patience=patience)
+
+    def reading(self, patience: float = PATIENCE) -> "AbstractContextManager[object]":
+        """For a `with` block in which nobody puts packs in order; nothing of ours is written.
+
+        Nobody does so on a disk that takes no writes, so there it needs no lock.
+        """
+        from contextlib import ExitStack
+
+        from takeback.disk.failures import is_no_writes
+
+        held = ExitStack()
+        try:
+            held.enter_context(self.tending(patience))
+        except OSError as problem:
+            if not is_no_writes(problem):
+                raise
+        return held
+
+    def reader(self) -> "ObjectStore":
+        """Objects of one's own, so that threads do not close each other's packs."""
+        from takeback.objects.object_store import ObjectStore
+
+        return ObjectStore(self.packs_dir, self.ledger)
+
+    def pack_writer(self, holds: "Callable[[bytes], bool] | None" = None) -> "PackWriter":
+        """A writer that leaves out what the store holds; with the lock held."""
+        return self.objects.writer(holds)
+
+    def make_room(self) -> None:
+        """Delete what can be made again, for a disk that is full. With the lock held."""
+        for path in (self.index_path, self._reserve_path, *self.litter()):
+            operations.discard(path)
+        try:
+            with self.tending(patience=0):
+                for name in os.listdir(self.packs_dir):
+                    if name.startswith(b"tmp-") or name.endswith(b".tmp"):
+                        operations.discard(self.packs_dir + b"/" + name)
+        except (BusyError, OSError):
+            pass  # somebody is writing a pack, or there is no room for a lock
+        self.ledger.require_writable()
+
+    def keep_reserve(self) -> None:
+        """Hold some room for `gc` on a full disk. With the lock held; no failure matters."""
+        if size_of(self._reserve_path) >= _RESERVE:
+            return
+        try:
+            fd = operations.open_or_create(self._reserve_path)
+            try:
+                operations.write(fd, _ballast())
+            finally:
+                os.close(fd)
+        except OSError:
+            operations.discard(self._reserve_path)
+
+    def publish(self, row: "CheckpointRow", before: "CheckpointRow | None") -> None:
+        """Let the git view show a committed checkpoint. It follows the ledger, never leads."""
+        from takeback.objects import git_view
+
+        shown = git_view.read_ref(self.git_dir, git_view.BRANCH)
+        expected = before is not None and shown == before.view
+        if shown is not None and not expected and self._is_lost(shown):
+            git_view.keep_lost(self.git_dir, shown)
+        git_view.write_ref(self.git_dir, git_view.BRANCH, row.view)
+
+    def recover(self) -> None:
+        """Clean up after a process that died: remove what was never committed."""
+        from takeback.objects import git_view
+
+        git_view.create(self.git_dir)
+        shown = git_view.read_ref(self.git_dir, git_view.BRANCH)
+        if shown is not None and self._is_lost(shown):
+            git_view.keep_lost(self.git_dir, shown)
+        # Before packs go: git shall know by then which commits are gone.
+        for name, content in self._unlike(git_view.wanted_files(self.ledger)):
+            if name not in git_view.FILES:
+                self._write_view(name, content)
+        self._clean_up()
+
+    def _clean_up(self) -> None:
+        """Remove litter, unless somebody puts packs in order, who does that in the end."""
+        for path in self.litter():
+            operations.unlink(path)
+        if self.upkeep.depth:
+            return
+        try:
+            with self.tending(patience=0):
+                while self.sweep():
+                    pass
+        except BusyError:
+            return
+
+    def sweep(self, most: int = 1000) -> bool:
+        """Remove packs that nothing refers to; whether some are left, because they are many.
+
+        With the project's lock held, and with the right to tend: no pack is being written.
+        """
+        self.ledger.refuse_newer()
+        found = [n for n in os.listdir(self.packs_dir) if n.startswith(b"tmp-")]
+        found += [n for n in os.listdir(self.packs_dir) if n.endswith(b".tmp")]
+        if self.knows_its_packs():
+            found += self._strays()
+        for name in found[:most]:
+            operations.unlink(self.packs_dir + b"/" + name)
+        return len(found) > most
+
+    def knows_its_packs(self) -> bool:
+        """Whether a pack that no event names is litter.
+
+        When the ledger lost its end, the packs it does not know are all that is left of it.
+        """
+        from takeback.objects import git_view
+
+        return (
+            not git_view.lost(self.git_dir)
+            and not any(self.check_anchor())
+            and self._has_all_packs()
+        )
+
+    def require_packs(self) -> None:
+        """An error if the folder of the packs is gone, and packs were in it."""
+        if not os.path.isdir(self.packs_dir) and self.ledger.packs():
+            raise DamagedStoreError(
+                f"the packs of this project are gone: there is no `{os.fsdecode(self.packs_dir)}`",
+                hint="bring the store back from a backup, with everything in it; or begin a new "
+                "history: takeback relocate --new",
+            )
+
+    def is_forgetting(self) -> bool:
+        """Whether something is being forgotten, or was when a process died."""
+        return os.path.lexists(self.path + b"/forgetting") or bool(
+            self.ledger.rows("SELECT 1 FROM forgetting LIMIT 1")
+        )
+
+    def anchor(self) -> bytes:
+        """Where the ledger ends, as this process left it; written into the lock file."""
+        end = self.ledger.end
+        if end is None or self._is_anchor_needed():
+            return b""
+        said = b"%020d %s" % (end[0], end[1].hex().encode())
+        return b"%s %08x\n" % (said, zlib.crc32(said))
+
+    def _is_anchor_needed(self) -> bool:
+        """Whether the anchor that is there proves that the ledger lost what some packs are of."""
+        try:
+            return any(self.check_anchor()) and bool(self.stray_packs())
+        except (TakebackError, DatabaseError, OSError):
+            # Whoever gives the lock back has done what it came for; others tell of damage.
+            return True
+
+    def check_anchor(self) -> "Iterator[str]":
+        """Whether the ledger still reaches as far as it did when the lock was last given back."""
+        said, _, checksum = read_anchor(self.lock.path).strip().rpartition(b" ")
+        if checksum != b"%08x" % zlib.crc32(said):
+            # Never written, or a crash cut it short: no anchor, no verdict.
+            return
+        seq, link = said.split(b" ")
+        found = self.ledger.link_of(int(seq))
+        if found is None or found.hex().encode() != link:
+            yield f"the ledger lost its end: event {int(seq)} was there and is not any more"
+
+    def require_whole(self, meaning: str) -> None:
+        """An error if the ledger lost its end: then nobody can tell what is needed."""
+        from takeback.objects import git_view
+
+        what = next(iter((*self.check_anchor(), *self.check_view())), "")
+        if not what and git_view.lost(self.git_dir):
+            what = "the ledger lost its end, so nobody can tell what is needed"
+        if what:
+            raise DamagedStoreError(what, hint=f"`takeback verify` tells more; {meaning}")
+
+    def check_view(self) -> "Iterator[str]":
+        """Whether the git view shows more than the ledger knows."""
+        from takeback.objects import git_view
+
+        shown = git_view.read_ref(self.git_dir, git_view.BRANCH)
+        if shown is not None and self._is_lost(shown):
+            yield (
+                f"the git view shows the commit `{shown.hex()}`, which the ledger does not know: "
+                "the ledger lost its end"
+            )
+
+    def _is_lost(self, commit: bytes) -> bool:
+        """Whether a commit is there that the ledger should know and does not.
+
+        A ref that a crash cut short names a commit that never was.
+        """
+        if self.ledger.knows_commit(commit):
+            return False
+        from takeback.objects.object_store import holds
+        from takeback.objects.pack_read import PackFile
+
+        for stray in self.stray_packs():
+            with PackFile(self.packs_dir + b"/" + stray) as pack:
+                if holds(pack, commit):
+                    return True
+        return False
+
+    def mend_view(self) -> "Iterator[str]":
+        """Write again what is not as the ledger wants it in the git view.
+
+        The view is not synced, so a crash may cut it short or take it back, and `git pack-refs`
+        moves files away. Only what shows a lost part of the ledger is left as it is.
+        """
+        from takeback.objects import git_view
+
+        wanted = git_view.wanted_files(self.ledger)
+        for name, content in self._unlike(wanted):
+            shown = (
+                git_view.read_ref(self.git_dir, git_view.BRANCH)
+                if name[1:] == git_view.BRANCH
+                else None
+            )
+            if shown is None or not self._is_lost(shown):
+                how = "changed" if os.path.lexists(self.git_dir + name) else "missing"
+                self._write_view(name, content)
+                yield f"the file `{name[1:].decode()}` of the git view was {how}; made again"
+        git_view.remove_others(self.git_dir, wanted)
+
+    def _unlike(self, wanted: "dict[bytes, bytes]") -> "Iterator[tuple[bytes, bytes]]":
+        for name, content in wanted.items():
+            if home.read_small(self.git_dir + name, limit=len(content) + 1) != content:
+                yield name, content
+
+    def _write_view(self, name: bytes, content: bytes) -> None:
+        from takeback.objects import git_view
+
+        if name.startswith(b"/" + git_view.KEPT + b"/") and not os.path.lexists(
+            self.git_dir + b"/" + git_view.KEPT
+        ):
+            operations.mkdir(self.git_dir + b"/" + git_view.KEPT)
+        home.replace_file(self.git_dir + name, content, durable=False)
+
+    def packs_size(self) -> int:
+        """How many bytes the packs and their indexes take on disk."""
+        return sum(size_of(self.packs_dir + b"/" + name) for name in os.listdir(self.packs_dir))
+
+    def has_on_disk(self, packs: "Iterable[SealedPack]") -> bool:
+        """Whether new packs are there, whole, before the ledger leads to them."""
+        return all(size_of(self.packs_dir + b"/" + p.name + b".pack") == p.size for p in packs)
+
+    def stray_packs(self) -> "list[bytes]":
+        """The packs on disk that no event names; none if an event cannot be read that may."""
+        try:
+            foreign = self.ledger.foreign_packs()
+        except DamagedStoreError:
+            return []
+        known = {name.encode() for name in (*self.ledger.packs(), *foreign)}
+        names = (n for n in os.listdir(self.packs_dir) if n.startswith(b"pack-"))
+        return sorted({n.rsplit(b".", 1)[0] for n in names} - known)
+
+    def _has_all_packs(self) -> bool:
+        """Whether each pack that the ledger knows is there; one that is not may be in another."""
+        there = set(os.listdir(self.packs_dir))
+        return all(n.encode() + b".pack" in there for n in self.ledger.packs())
+
+    def _strays(self) -> "Iterator[bytes]":
+        from takeback.objects.pack_write import SUFFIXES
+
+        for stray in self.stray_packs():
+            for name in (stray + suffix for suffix in SUFFIXES):
+                if os.path.lexists(self.packs_dir + b"/" + name):
+                    yield name
+
+    def litter(self) -> "Iterator[bytes]":
+        """What a process left that died while it wrote something."""
+        folders = [b"", b"/git", b"/git/refs/heads", b"/git/refs/takeback"]
+        kept = b"/git/refs/takeback/kept"
+        for folder in [*folders, kept] if os.path.isdir(self.path + kept) else folders:
+            for name in os.listdir(self.path + folder):
+                if name.endswith(b".tmp"):
+                    yield self.path + folder + b"/" + name
+
+
+def _ballast() -> bytes:
+    """Bytes that take their room also on a disk that compresses."""
+    golden, most = 0x9E3779B97F4A7C15, (1 << 64) - 1
+    return b"".join((n * golden & most).to_bytes(8, "big") for n in range(_RESERVE // 8))
+
+
+def size_of(path: bytes) -> int:
+    """How large a file is; 0 if it is gone."""
+    try:
+        return os.lstat(path).st_size
+    except OSError:
+        return 0
+
+
+def create(path: bytes) -> None:
+    """Make the folders of a new store; what a died first use left is used again."""
+    if not home.require_private(path):
+        home.make_folder(path)
+    from takeback.objects import git_view
+
+    git_view.create(path + b"/git")

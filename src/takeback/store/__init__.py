@@ -1,1 +1,0 @@
-"""Touch: the only code that reads and writes trees, packs and the ledger."""

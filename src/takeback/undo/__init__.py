@@ -1,0 +1,1 @@
+"""Plans what is taken back, then carries it out."""

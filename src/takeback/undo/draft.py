@@ -1,0 +1,462 @@
+"""Plan a restore. Pure: states in, a draft out; nothing is read from disk and nothing written.
+
+Taking back what a turn did folds its changes path by path, the newest first:
+
+    now is as the change left it       → as it was before
+    now is as it was before            → nothing to do
+    now is something else              → somebody changed it since: both are merged
+
+A rollback is simpler: every path becomes what it was, whoever changed it. For both, a folder
+goes only if nothing stays in it, and what a state left out is unknown, which is not absent.
+
+What paths shall become, and what follows from it: folders have to be there, or empty.
+
+Pure, as all of planning. A path becomes what is wished, conflicts, is kept, or is skipped because
+nobody knows what it held; each is said. What a state left out is unknown, which is not absent.
+"""
+
+import os
+
+from takeback.model import words
+from takeback.model.entries import (
+    can_be_captured,
+    can_return,
+    folders_above,
+    goes_as_folder,
+    is_as_left,
+    is_same,
+    is_unknown,
+    joined,
+    named,
+    no_folder,
+    not_covered,
+    verb_of,
+)
+from takeback.model.plan import WITH_MARKERS, Conflict, PlannedChange, Remark
+from takeback.model.tree import FOLDER, REGULAR, Made
+from takeback.undo.merge import Clash, Kept, merged_with
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from typing import Protocol
+
+    from takeback.model.difference import Difference
+    from takeback.model.tree import Entry
+    from takeback.undo.merge import Merging
+    from takeback.undo.renames import Move, Renamed, Renames
+    from takeback.undo.reverts import Taken
+
+    class View(Protocol):
+        """A state of the tree, path by path."""
+
+        def at(self, path: bytes) -> Entry | None:
+            """What is at a path; an entry with a reason if nobody knows."""
+
+        def below(self, path: bytes) -> list[Entry]:
+            """What a folder holds."""
+
+    FolderAt = Callable[[bytes], Entry | None]
+
+    Since = Callable[[bytes], list[str]]
+
+    Fold = list[tuple[Entry | None, Entry | None]]
+
+    Sides = tuple[Entry | None, Entry | None, Entry | None]
+
+
+class Wish:
+    """What a path shall become, where its folder would come from, and whose change that is.
+
+    `along` says with what it goes, if nobody named it; `merged` with whose changes it is put
+    together.
+    """
+
+    __slots__ = ("along", "folder_at", "how", "merged", "target")
+
+    def __init__(
+        self, target: "Entry | None", folder_at: "FolderAt | None" = None, how: str = ""
+    ) -> None:
+        self.target = target
+        self.folder_at = folder_at
+        self.how = how
+        self.along = self.merged = ""
+
+
+class Wishes:
+    """What shall be done at which path, and what is said of others."""
+
+    def __init__(self, now: "View", merging: "Merging") -> None:
+        self._now = now
+        self._merging = merging
+        self.wishes: dict[bytes, Wish] = {}
+        self.conflicts: dict[bytes, Conflict] = {}
+        self.kept: dict[bytes, str] = {}
+        self.skipped: dict[bytes, str] = {}
+        self._there: set[bytes] = set()
+
+    def exactly(self, found: "Difference", folder_at: "FolderAt") -> None:
+        """Let a path become what it was, whoever changed it."""
+        now, then = found.before, found.after
+        if then is not None and then.reason:
+            self.skipped[found.path] = f"not covered then ({words.word(then.reason)})"
+        elif now is None or not now.reason or can_be_captured(now, then):
+            self.wishes[found.path] = Wish(then, folder_at)
+        elif then is None or (now.kind in (FOLDER, 0) and then.kind == FOLDER):
+            self.skipped[found.path] = f"not covered ({words.word(now.reason)})"
+        else:
+            word = words.word(now.reason)
+            self._object(found.path, f"in the way, and not covered ({word}): move it away")
+
+    # -- what follows from it --------------------------------------------------------------
+
+    def finish(self) -> None:
+        """See that folders are there for what is put into them, and empty when they go."""
+        for path in sorted(self.wishes):
+            self._require_folders(path)
+        for path in sorted(self.wishes, reverse=True):
+            self._require_empty(path)
+        # Of a folder that is left alone nobody needs to hear what is in it.
+        known = self.skipped.keys()
+        self.skipped = {p: self.skipped[p] for p in known if known.isdisjoint(folders_above(p))}
+
+    def _require_folders(self, path: bytes) -> None:
+        wish = self.wishes.get(path)
+        if wish is None or wish.target is None:
+            return
+        for above in folders_above(path):
+            if above in self._there:
+                continue
+            problem = self._require_folder(above, wish)
+            if not problem:
+                self._there.add(above)
+            else:
+                del self.wishes[path]
+                self._object(path, problem)
+                return
+
+    def _require_folder(self, path: bytes, wish: Wish) -> str:
+        """Let a folder be there, in which something shall be; why it cannot, if so."""
+        shown = os.fsdecode(path)
+        if path in self.conflicts:
+            return f"its folder `{shown}` conflicts"
+        wanted = self.wishes.get(path)
+        if wanted is not None and wanted.target is not None:
+            return "" if wanted.target.kind == FOLDER else f"`{shown}` will be no folder"
+        now = self._now.at(path)
+        if now is not None and now.kind == FOLDER and not now.reason:
+            self.wishes.pop(path, None)
+            return ""
+        if now is not None and (wanted is None or now.reason):
+            return f"`{shown}` is {no_folder(now)}"
+        folder = wish.folder_at(path) if wish.folder_at is not None else None
+        if folder is None or folder.kind != FOLDER or folder.reason:
+            return f"its folder `{shown}` is gone"
+        self.wishes[path] = Wish(folder, wish.folder_at, wish.how)
+        return ""
+
+    def _require_empty(self, path: bytes) -> None:
+        """A folder goes, or becomes something else, only if nothing stays in it."""
+        wish, now = self.wishes.get(path), self._now.at(path)
+        if wish is None or now is None or now.kind != FOLDER or now.reason:
+            return
+        if wish.target is not None and wish.target.kind == FOLDER:
+            return
+        stays = [e for e in self._now.below(path) if not self._goes(joined(path, e.name))]
+        if not stays:
+            return
+        del self.wishes[path]
+        if wish.target is None:
+            self.kept[path] = f"not empty: it holds {named(stays)}"
+        else:
+            self._object(path, f"it holds {named(stays)}, which would have to go: move it away")
+
+    def _goes(self, path: bytes) -> bool:
+        wish = self.wishes.get(path)
+        return wish is not None and wish.target is None
+
+    def _object(self, path: bytes, reason: str) -> None:
+        if not self._is_left(path, reason):
+            self.conflicts[path] = Conflict(path, reason)
+
+    def _is_left(self, path: bytes, reason: str) -> bool:
+        """Leave a path as it is, if that was decided."""
+        decision = self._merging.decision(path)
+        if decision == words.KEEP_MINE:
+            self.kept[path] = f"{reason}; stays, as decided"
+        elif decision == words.SKIP:
+            self.skipped[path] = f"{reason}; left as it is"
+        return decision in (words.KEEP_MINE, words.SKIP)
+
+    # -- what comes of it ------------------------------------------------------------------
+
+    def changes(self, whose: "Callable[[bytes], tuple[str, ...]]") -> "tuple[PlannedChange, ...]":
+        """What would be done, in the order of the paths."""
+        found = []
+        for path in sorted(self.wishes):
+            wish, now = self.wishes[path], self._now.at(path)
+            verb = verb_of(path, now, wish.target)
+            if verb:
+                change = PlannedChange(
+                    path, verb, now, wish.target, whose=whose(path), how=wish.how
+                )
+                change.along, change.merged = wish.along, wish.merged
+                found.append(change)
+        return tuple(found)
+
+
+def in_order(conflicts: "dict[bytes, Conflict]") -> "tuple[Conflict, ...]":
+    """Conflicts in the order of their paths."""
+    return tuple(conflicts[path] for path in sorted(conflicts))
+
+
+def remarks(said: "dict[bytes, str]") -> "tuple[Remark, ...]":
+    """What is said of paths, in their order."""
+    return tuple(Remark(path, said[path]) for path in sorted(said))
+
+
+_WAY_OUT = {
+    words.SPECIAL: ": move it away",
+    words.TOO_LARGE: ": move it away",
+    words.UNREADABLE: ": `chmod u+rwX` it",
+    words.OTHER_MOUNT: ": unmount it",
+}
+
+
+class _Spot:
+    """Where something is taken back: `at`, which may be another name by now; `goes` is one that
+    goes with it.
+    """
+
+    __slots__ = ("at", "folder_at", "goes", "merged", "taken")
+
+    def __init__(self, taken: "Taken", at: bytes, folder_at: "FolderAt", goes: bytes = b"") -> None:
+        self.taken = taken
+        self.at = at
+        self.folder_at = folder_at
+        self.goes = goes
+        self.merged = ""
+
+
+class Draft(Wishes):
+    """A plan in the making: what is taken back, and what stays of it because of others."""
+
+    def __init__(self, now: "View", merging: "Merging", renamed: "Renamed") -> None:
+        super().__init__(now, merging)
+        self._renamed = renamed
+        self.old_names: set[bytes] = set()
+        """Names under which somebody found a file, and gave it another."""
+        self._left: set[bytes] = set()
+        """What was decided to stay as it is."""
+
+    # -- what shall be ---------------------------------------------------------------------
+
+    def revert(self, taken: "Taken", folder_at: "FolderAt", since: "Since") -> None:
+        """Take back what was changed at one path, and keep what others changed since."""
+        at = self._place_of(taken)
+        if at is not None:
+            self._revert_at(_Spot(taken, at, folder_at), taken.runs, since)
+
+    def _revert_at(self, spot: "_Spot", runs: "Fold", since: "Since") -> None:
+        """Take back changes at one place, the newest first."""
+        now = self._now.at(spot.at)
+        folded = self._fold(spot, self._planned(spot.at), runs, since)
+        if folded is None:
+            return
+        state, older = folded
+        moved = self._moved(spot, older) if older else None
+        if moved is not None:
+            # The name was given anew; what had it before is somewhere else now.
+            self._revert_at(moved, older, since)
+        elif older:
+            self._fold(spot, state, older, since)
+        if not is_same(now, state):
+            self._wish(spot, state)
+        else:
+            # What was done under another name may have been wished for already.
+            self.wishes.pop(spot.at, None)
+            self.kept.setdefault(spot.at, "already as it was")
+
+    def _fold(
+        self, spot: "_Spot", state: "Entry | None", runs: "Fold", since: "Since"
+    ) -> "tuple[Entry | None, Fold] | None":
+        """What is left without these changes, and those of a file that had the name before.
+
+        None if somebody has to decide, or if that is said already.
+        """
+        for number, (before, after) in enumerate(runs):
+            if number and state is None and before is not None and after is not None:
+                return state, runs[number:]
+            if is_unknown(before):
+                self.skipped[spot.at] = not_covered(before)
+                return None
+            if is_as_left(state, after) or (is_unknown(after) and can_return(state, before)):
+                state = before
+                continue
+            if is_same(before, after) or is_same(state, before):
+                continue  # what was put back again is no change, whatever came later
+            if is_same(state, after) or goes_as_folder(state, after, before):
+                state = before
+                continue
+            merged = self._merge(spot, (after, state, before), since)
+            if merged is None:
+                return None
+            if isinstance(merged, Kept):
+                break  # what was done later is taken back all the same
+            state = merged
+        return state, []
+
+    def _planned(self, path: bytes) -> "Entry | None":
+        """What will be at a path, as far as it is known."""
+        return self.wishes[path].target if path in self.wishes else self._now.at(path)
+
+    def _moved(self, spot: "_Spot", runs: "Fold") -> "_Spot | None":
+        """Where a file is now that is not at its place any more, if it is anywhere."""
+        after = runs[0][1]
+        if after is None or any(before is None for before, _ in runs):
+            return None
+        found = self._renamed.find(spot.taken.path, after, self._planned)
+        if found is None or self._goes(found) or found == spot.at:
+            return None
+        return _Spot(spot.taken, found, spot.folder_at)
+
+    def _place_of(self, taken: "Taken") -> "bytes | None":
+        """Where the file is now: somebody may have renamed it. None if all is said already."""
+        left = taken.runs[0][1]
+        if left is None or self._now.at(taken.path) is not None:
+            return taken.path
+        found = self._renamed.find(taken.path, left, self._planned)
+        if found is None or self._goes(found):
+            return taken.path
+        self.old_names.add(taken.path)
+        if any(before is None for before, _ in taken.runs):
+            self.kept[found] = (
+                f"made by this turn as `{os.fsdecode(taken.path)}`, and renamed since"
+            )
+            return None
+        return found
+
+    def revert_move(self, move: "Move", folder_at: "FolderAt", since: "Since") -> bool:
+        """Take back a rename of a file that was changed since; False if it was not.
+
+        What was changed goes with it to the old name. If it was renamed once more, it stays where
+        it is, and only its content goes back; if it was deleted, it stays deleted.
+        """
+        old, new, left = move.old, move.new, move.new.runs[0][1]
+        # Under a later name it may have been edited, too; that is taken back already.
+        now = self._planned(new.path)
+        if self._now.at(old.path) is not None or is_unknown(now):
+            return False
+        if move.is_plain and not move.is_made and is_same(now, left):
+            return False
+        at, goes = old.path, new.path if now is not None else b""
+        if move.is_made:
+            at, goes = new.path, b""
+        if now is None and left is not None:
+            found = self._renamed.find(new.path, left, self._planned)
+            if found is not None and found in self.wishes:
+                self._object(old.path, "renamed by this turn, and changed by others in between")
+                return True
+            if found is None:
+                self.kept[old.path] = "renamed by this turn and deleted since"
+                return True
+            self.old_names.add(new.path)
+            at, now = found, self._now.at(found)
+        spot = _Spot(old, at, folder_at, goes)
+        folded = self._fold(spot, now, move.runs, since)
+        if folded is None:
+            return True
+        state = folded[0]
+        if at != old.path and is_same(state, now):
+            said = f"renamed by this turn to `{os.fsdecode(new.path)}`, and since to this"
+            self.kept.setdefault(at, said)
+        else:
+            self._wish(spot, state)
+        return True
+
+    def _wish(self, spot: "_Spot", state: "Entry | None") -> None:
+        taken, at = spot.taken, spot.at
+        wish = self.wishes[at] = Wish(state, spot.folder_at, taken.how)
+        wish.merged = spot.merged if isinstance(state, Made) else ""
+        if spot.goes:
+            self.wishes[spot.goes] = Wish(None, spot.folder_at, taken.how)
+            wish.along = f"with what was changed since in `{os.fsdecode(spot.goes)}`"
+        elif at != taken.path:
+            wish.along = f"was `{os.fsdecode(taken.path)}`, and was renamed since"
+
+    def _merge(self, spot: "_Spot", sides: "Sides", since: "Since") -> "Entry | Kept | None":
+        """What comes of both changes; None if somebody has to decide, or has decided."""
+        base, ours, theirs = sides
+        seen = spot.goes or spot.at
+        if is_unknown(ours):
+            way_out = _WAY_OUT.get(ours.reason, "") if ours is not None else ""
+            self._object(seen, not_covered(ours) + way_out)
+            return None
+        if is_unknown(base):
+            self.skipped[seen] = not_covered(base)
+            return None
+        found = self._merging.outcome(base, theirs, ours)
+        if isinstance(found, Kept):
+            self.kept[seen] = _why(since(seen), found.reason)
+            return found
+        if isinstance(found, Clash):
+            conflict = _conflict(seen, found, sides, since)
+            if not self._is_decided(spot, conflict):
+                self.conflicts[seen] = conflict
+            return None
+        spot.merged = merged_with(since(seen)) if isinstance(found, Made) else spot.merged
+        return found
+
+    def _is_decided(self, spot: "_Spot", conflict: Conflict) -> bool:
+        """Do what was decided for a conflict, if something was."""
+        decision = self._merging.decision(conflict.path)
+        if self._is_left(conflict.path, conflict.reason):
+            self._left.add(conflict.path)
+        elif decision == words.TAKE_BACK:
+            self._wish(spot, spot.taken.runs[-1][0])
+            self.wishes[spot.at].along = f"{conflict.reason}; that goes, too"
+        elif decision == words.MARKERS and conflict.marked is not None:
+            ours = conflict.ours
+            mode = ours.mode if ours is not None else REGULAR | 0o644
+            spot.merged = WITH_MARKERS
+            self._wish(spot, Made(conflict.marked, mode))
+        else:
+            return False
+        return True
+
+    def take_along(
+        self, taken: "Taken", other: bytes, folder_at: "FolderAt", since: "Since"
+    ) -> None:
+        """Take back the other side of a rename, of which only one side was named.
+
+        What would go and was changed since stays: what was named comes back beside it.
+        """
+        self.revert(taken, folder_at, since)
+        if taken.path in self.wishes:
+            self.wishes[taken.path].along = f"together with `{os.fsdecode(other)}` (a rename)"
+        elif taken.path in self.conflicts and taken.runs[-1][0] is None:
+            self.kept[taken.path] = self.conflicts.pop(taken.path).reason
+
+    def hold_back(self, renames: "Renames", taken: "Iterable[Taken]") -> None:
+        """Let no file go whose old name cannot come back: its content would be out of sight."""
+        returning = {each.path for each in taken if each.runs[-1][0] is not None}
+        stuck = returning & (self.conflicts.keys() | self._left)
+        for path in filter(self._goes, list(renames)):
+            for other in sorted(renames[path] & stuck):
+                self.wishes.pop(path, None)
+                self._object(path, f"its old name `{os.fsdecode(other)}` conflicts")
+
+
+def _conflict(
+    path: bytes,
+    clash: Clash,
+    sides: "Sides",
+    since: "Since",
+) -> Conflict:
+    base, ours, theirs = sides
+    reason = _why(since(path), clash.reason)
+    return Conflict(path, reason, base=base, ours=ours, theirs=theirs, marked=clash.marked)
+
+
+def _why(since: "list[str]", reason: str) -> str:
+    return f"{reason} by {' and '.join(since)}" if since else reason

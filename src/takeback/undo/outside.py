@@ -1,0 +1,171 @@
+"""Plan what becomes of files outside the project when turns are taken back or put back.
+
+The same rules hold as inside: what is as the turn left it goes back, what somebody changed since is
+merged, and what cannot be merged is a conflict. No folder is made or removed.
+"""
+
+import os
+
+from takeback.capture.changes import Run
+from takeback.errors import StalePlanError
+from takeback.history.references import quoted
+from takeback.ledger import outside
+from takeback.model.entries import is_same
+from takeback.model.plan import Conflict
+from takeback.model.words import KEEP_MINE, NAMED, SKIP
+from takeback.undo import reverts
+from takeback.undo.draft import Draft
+from takeback.undo.reverts import Taken
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from takeback.capture.outside import Seen
+    from takeback.ledger.ledger import Ledger
+    from takeback.ledger.outside import Run as Fold
+    from takeback.model.plan import Plan, PlannedChange
+    from takeback.model.tree import Entry
+    from takeback.undo.merge import Merging
+    from takeback.undo.renames import At
+    from takeback.undo.select import Selection
+
+    Look = Callable[[Iterable[bytes]], dict[bytes, Seen]]
+
+_MOST_NAMED = 3
+
+
+class Elsewhere:
+    """The files outside of some turns: what was done to them, and what is to be done now."""
+
+    def __init__(self, ledger: "Ledger", chosen: "Selection") -> None:
+        self._ledger = ledger
+        if chosen.undo is None:
+            self._rows = reverts.rows_outside(ledger, chosen.turns)
+        elif chosen.is_a_part:
+            self._rows = outside.of_turns(ledger, chosen.turns)
+        else:
+            self._rows = outside.of_restore(ledger, chosen.undo.number)
+        self.runs = outside.runs(self._rows)
+        if chosen.is_a_part:
+            self.runs = {path: _forward(fold) for path, fold in self.runs.items()}
+
+    def plan(self, merging: "Merging", look: "Look", is_chosen: "Callable[[bytes], bool]") -> Draft:
+        """What becomes of each file; what somebody changed since is kept."""
+        paths = list(filter(is_chosen, self.runs))
+        seen = look(paths) if paths else {}
+        draft = Draft(_Found(seen), merging, _NeverRenamed())
+        for path in paths:
+            if seen[path].reason:
+                _object(draft, merging, path, f"not covered any more ({seen[path].reason})")
+                continue
+            draft.revert(_taken(path, self.runs[path]), _no_folder, self._since)
+            wish = draft.wishes.get(path)
+            if wish is not None and wish.target is not None and not seen[path].has_folder:
+                del draft.wishes[path]
+                _object(draft, merging, path, "its folder is gone")
+        for row in self._rows:
+            if is_chosen(row.path) and row.path not in self.runs and not row.knows_after:
+                why = f"not covered ({row.reason})" if row.reason else "its step is not over"
+                draft.skipped.setdefault(row.path, why)
+        return draft
+
+    def _since(self, path: bytes) -> "list[str]":
+        """Who changed a file after it was left, in words."""
+        last = max(row.number for row in self._rows if row.path == path)
+        names = outside.since(self._ledger, path, last)
+        return [f'"{quoted(label)}" ({agent})' for label, agent in names] or ["you"]
+
+
+class _Found:
+    """What is outside now, path by path."""
+
+    def __init__(self, seen: "dict[bytes, Seen]") -> None:
+        self._seen = seen
+
+    def at(self, path: bytes) -> "Entry | None":
+        """What is at a path."""
+        return self._seen[path].entry
+
+    def below(self, path: bytes) -> "list[Entry]":
+        """What a folder holds: nothing that is known."""
+        del path
+        return []
+
+
+class _NeverRenamed:
+    """Nobody looks for another name of a file outside."""
+
+    def find(self, path: bytes, left: "Entry | None", at: "At") -> "bytes | None":
+        """Nowhere."""
+        del path, left, at
+        return None
+
+
+def changes(draft: Draft, agent: str) -> "tuple[PlannedChange, ...]":
+    """What would be done outside."""
+    found = draft.changes(lambda _: (agent,) if agent else ())
+    for change in found:
+        change.outside = True
+    return found
+
+
+def doubts(changes: "Iterable[PlannedChange]") -> "tuple[str, ...]":
+    """What needs consent because it is outside."""
+    paths = [f"`{os.fsdecode(change.path)}`" for change in changes if change.outside]
+    if not paths:
+        return ()
+    more = len(paths) - _MOST_NAMED
+    shown = [*paths[:_MOST_NAMED], *([f"{more:,} more"] if more > 0 else [])]
+    files = "1 file" if len(paths) == 1 else f"{len(paths):,} files"
+    return (f"this also changes {files} outside the project: {', '.join(shown)}",)
+
+
+def staying(ledger: "Ledger", turns: "Sequence[str]") -> "tuple[str, ...]":
+    """What a rollback over turns says of the files outside that they changed."""
+    numbers: list[int] = []
+    for id in turns:
+        numbers += [int(n) for (n,) in ledger.rows("SELECT number FROM turns WHERE id = ?", (id,))]
+    count = len(outside.runs(outside.of_turns(ledger, numbers))) if numbers else 0
+    if not count:
+        return ()
+    files = "1 file" if count == 1 else f"{count:,} files"
+    return (
+        f"{files} outside the project {'stays as it is' if count == 1 else 'stay as they are'}",
+    )
+
+
+def require_current(plan: "Plan", look: "Look") -> None:
+    """An error if files outside are not as they were when a plan was made."""
+    planned = {change.path: change.before for change in plan.changes if change.outside}
+    if not planned:
+        return
+    for path, seen in look(planned).items():
+        if seen.reason or not is_same(seen.entry, planned[path]):
+            raise StalePlanError(
+                f"`{os.fsdecode(path)}` is not as it was when this was planned",
+                hint="make the plan again, look at it, and apply that",
+            )
+
+
+def _taken(path: bytes, fold: "list[Fold]") -> Taken:
+    taken = Taken(Run(path, 0, NAMED, None), fold[0])
+    taken.runs = fold
+    return taken
+
+
+def _forward(fold: "list[Fold]") -> "list[Fold]":
+    return [(after, before) for before, after in reversed(fold)]
+
+
+def _no_folder(path: bytes) -> None:
+    """No folder comes back outside."""
+    del path
+
+
+def _object(draft: Draft, merging: "Merging", path: bytes, reason: str) -> None:
+    """Let somebody decide; only to leave it alone can be decided."""
+    if merging.decision(path) in (KEEP_MINE, SKIP):
+        draft.skipped[path] = f"{reason}; left as it is"
+    else:
+        draft.conflicts[path] = Conflict(path, reason)

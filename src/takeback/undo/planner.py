@@ -1,0 +1,546 @@
+"""Make plans: find what is meant, what it changed, and what the tree is now; `plans` decides.
+
+What counts as the work of a command, and may as well be the user's: taking it back asks.
+
+It changed behind the stop of a turn, while a command of it ran on in the background: a server runs
+for hours while somebody edits. Or nobody knows whether the command ran by then: a permission dialog
+waits while somebody edits, and not every agent tells when it was answered; or it was killed.
+
+What happened to paths after what is taken back had left them: who did it, in which turns.
+"""
+
+import os
+
+from takeback.capture.changes import Trees
+from takeback.disk.descent import whole as whole_path
+from takeback.errors import (
+    NothingToTakeBackError,
+    StalePlanError,
+    UnknownReferenceError,
+    UsageError,
+)
+from takeback.history import lookup, references, retention
+from takeback.history.compare import Chosen, Saved, differences
+from takeback.ledger import undo_stack
+from takeback.model import json_text, words
+from takeback.model.entries import folders_above, is_same, is_unknown
+from takeback.model.plan import Dependent, Plan, Remark
+from takeback.model.words import DECISIONS, REDO, ROLLBACK, UNDO, UNREADABLE
+from takeback.undo import git_notes, outside, reverts, select
+from takeback.undo.draft import Draft, in_order, remarks
+from takeback.undo.merge import Clash, Kept, Merging, clashing
+from takeback.undo.outside import Elsewhere
+from takeback.undo.renames import RenamedSince, moves, other_sides, renamed
+from takeback.undo.reverts import Changed, Reverts
+from takeback.undo.select import Selection, Selector
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from typing import Self
+
+    from takeback.capture.changes import Trees
+    from takeback.history.lookup import Place
+    from takeback.ledger.ledger import Ledger
+    from takeback.ledger.rows import CheckpointRow
+    from takeback.model.json_text import Json
+    from takeback.model.plan import Conflict, Dependent
+    from takeback.model.tree import Entry
+    from takeback.undo.outside import Look
+    from takeback.undo.renames import Move
+    from takeback.undo.reverts import Changed, Taken
+    from takeback.undo.select import Item
+
+    ClashAt = Callable[[Conflict, int], object]
+
+    """What of a conflict there was at a checkpoint; None if nothing."""
+
+    Known = Entry | None
+
+
+_LATE = (
+    "SELECT DISTINCT d.path FROM deltas d JOIN steps s ON s.number = d.step"
+    " JOIN turns t ON t.number = d.turn WHERE d.turn = ? AND s.background AND s.kind = ?"
+    " AND d.checkpoint > t.after ORDER BY d.path"
+)
+_PERHAPS = "SELECT DISTINCT path FROM deltas WHERE turn = ? AND how = ? ORDER BY path"
+_MOST_NAMED = 3
+
+
+def doubts(ledger: "Ledger", item: "Item") -> "Iterator[str]":
+    """What needs consent when a turn is taken back."""
+    if item.restore is not None:
+        return
+    for query, word, when in (
+        (_LATE, words.SHELL, _behind(item)),
+        (_PERHAPS, words.PERHAPS, _perhaps(item)),
+    ):
+        found = [path for (path,) in ledger.rows(query, (item.number, word))]
+        if found:
+            files = "1 path" if len(found) == 1 else f"{len(found):,} paths"
+            yield f"{files} changed {when}, and may be your own work: {_named(found)}"
+
+
+def _behind(item: "Item") -> str:
+    return f"after {item.called} had stopped, while a command of it ran on in the background"
+
+
+def _perhaps(item: "Item") -> str:
+    when = "a permission dialog waited, or its process was killed"
+    return f"when it is not known whether a command of {item.called} ran ({when})"
+
+
+def _named(found: "list[bytes]") -> str:
+    shown = [f"`{os.fsdecode(path)}`" for path in found[:_MOST_NAMED]]
+    more = len(found) - len(shown)
+    shown += [f"{more:,} more"] if more > 0 else []
+    return ", ".join(shown)
+
+
+_LATER_TURNS = (
+    "SELECT d.path, d.checkpoint, t.id, t.label, z.agent"
+    " FROM deltas d JOIN turns t ON t.number = d.turn"
+    " JOIN sessions z ON z.number = t.session"
+    " WHERE d.checkpoint > ?1 AND d.who = 'step' AND t.undone IS NULL AND t.covered IS NULL"
+    " AND d.turn NOT IN (SELECT value FROM json_each(?2)) ORDER BY t.number"
+)
+
+
+class View:
+    """The tree of one checkpoint, path by path; the root has the empty path."""
+
+    __slots__ = ("_row", "_trees")
+
+    def __init__(self, trees: "Trees", row: "CheckpointRow") -> None:
+        self._trees = trees
+        self._row = row
+
+    def at(self, path: bytes) -> "Entry | None":
+        """What is at a path; an entry with a reason if nobody knows."""
+        return self._trees.at(self._row, path)
+
+    def below(self, path: bytes) -> "list[Entry]":
+        """What a folder holds."""
+        return self._trees.below(self._row, path)
+
+
+class Since:
+    """Who changed a path after it was left; looked up when somebody did."""
+
+    def __init__(self, ledger: "Ledger", taken: "list[Taken]", turns: "tuple[int, ...]") -> None:
+        self._ledger = ledger
+        self._turns = turns
+        self.last = min((each.last for each in taken), default=0)
+        self._found: dict[bytes, Changed] | None = None
+
+    def of(self, path: bytes) -> "list[str]":
+        """Who changed it, in words."""
+        if self._found is None:
+            self._found = reverts.changed_since(self._ledger, self.last, self._turns)
+        return self._found[path].names if path in self._found else []
+
+    def dependents(
+        self, conflicts: "Mapping[bytes, Conflict]", taken: "list[Taken]", clash: "ClashAt"
+    ) -> "tuple[Dependent, ...]":
+        """The later turns that build on what is taken back.
+
+        They changed a path that was made by what is taken back, or a place that conflicts.
+        """
+        made = {each.path for each in taken if each.runs[-1][0] is None}
+        if not made and not conflicts:
+            return ()
+        found: dict[str, Dependent] = {}
+        rows = self._ledger.rows(_LATER_TURNS, (self.last, json_text.dumps(self._turns)))
+        for path, checkpoint, id, label, agent in rows:
+            conflict = conflicts.get(path)
+            if path in made or (conflict is not None and _is_of(conflict, checkpoint, clash)):
+                known = found.setdefault(id, Dependent(id, str(label), str(agent)))
+                known.paths = tuple(sorted({*known.paths, path}))
+        return tuple(found.values())
+
+
+def _is_of(conflict: "Conflict", checkpoint: int, clash: "ClashAt") -> bool:
+    """Whether a change has to do with a conflict: without it, there would be less of it."""
+    if conflict.base is None and conflict.theirs is None:
+        return True
+    after = clash(conflict, checkpoint)
+    return after is not None and after != clash(conflict, checkpoint - 1)
+
+
+class Planner:
+    """Makes plans for the tree of one checkpoint, which holds what the tree is now."""
+
+    def __init__(
+        self,
+        ledger: "Ledger",
+        trees: Trees,
+        now: "CheckpointRow",
+        place: "Place",
+        time: float,
+        git: "Json",
+        look: "Look",
+    ) -> None:
+        self._ledger = ledger
+        self._row = now
+        self._place = place
+        self._time = time
+        self._git = git
+        self._look = look
+        """Looks at files outside the project; the store holds them then."""
+        self._trees = trees
+        self._select = Selector(ledger, time)
+        self._reverts = Reverts(ledger, self._trees)
+        self._merging = Merging(trees.content, {})
+        self._with_shared = False
+        self.now = View(self._trees, now)
+
+    def deciding(self, decide: "str | Mapping[bytes, str]", *, shared: bool = False) -> "Self":
+        """The same, with what was decided about conflicts: for all of them, or path by path.
+
+        `shared` takes along what may be another session's.
+        """
+        every = decide if isinstance(decide, str) else ""
+        chosen = {} if isinstance(decide, str) else decide
+        for decision in (every, *chosen.values()):
+            if decision and decision not in DECISIONS:
+                raise UsageError(
+                    f"`{decision}` decides nothing", hint=f"one of: {', '.join(DECISIONS)}"
+                )
+        self._merging = Merging(self._trees.content, chosen, every)
+        self._with_shared = shared
+        return self
+
+    # -- undo and redo ---------------------------------------------------------------------
+
+    def undo(
+        self, refs: "Sequence[str]", session: "str | None", paths: "Iterable[bytes]" = ()
+    ) -> Plan:
+        """Take back turns or a rollback: the newest live entry, or those that are named."""
+        return self._undo(self._select.to_undo(refs, session), tuple(paths))
+
+    def undo_session(self, session: str, paths: "Iterable[bytes]" = ()) -> Plan:
+        """Take back everything that a session did; what others did stays."""
+        chosen = self._select.of_session(session)
+        if chosen.items:
+            return self._undo(chosen, tuple(paths))
+        title = f"the session `{session}`"
+        return Plan(UNDO, base=self._row.tree.hex(), target="", title=title, changes=())
+
+    def _undo(self, chosen: Selection, paths: "tuple[bytes, ...]") -> Plan:
+        if chosen.newest.restore is not None:
+            item = chosen.newest
+            taken = self._reverts.of_restore(item.before, item.after or item.before)
+        else:
+            spans = self._spans(chosen)
+            taken = self._reverts.of_turns(*chosen.turns, merging=self._merging, shared=spans)
+        return self._revert(UNDO, chosen, taken, paths)
+
+    def _spans(self, chosen: Selection) -> "list[tuple[str, int, int | None]]":
+        """When what is shared may have been done by these turns; empty, if it shall stay."""
+        if not self._with_shared:
+            return []
+        return [(item.session, item.before, item.after) for item in chosen.items]
+
+    def redo(self, ref: "str | None", session: "str | None", paths: "Iterable[bytes]" = ()) -> Plan:
+        """Put back what an undo took: the newest undo, or that of what is named."""
+        self._merging.for_redo()
+        chosen = self._select.to_redo(ref, session)
+        undo = chosen.undo
+        assert undo is not None, "what is put back was taken by an undo"
+        if chosen.is_a_part:
+            taken = self._reverts.of_undone(*chosen.turns, undo=undo, merging=self._merging)
+        else:
+            taken = self._reverts.of_restore(undo.before, undo.after, undo.turns)
+        plan = self._revert(REDO, chosen, taken, tuple(paths))
+        plan.restore = undo.id
+        for remark in (*plan.conflicts, *plan.kept, *plan.skipped):
+            # What is reverted here is what the undo did.
+            remark.reason = remark.reason.replace("by this turn", "by the undo")
+        return plan
+
+    def _revert(
+        self, verb: str, chosen: Selection, taken: "list[Taken]", paths: "tuple[bytes, ...]"
+    ) -> Plan:
+        newest = chosen.newest
+        away = Elsewhere(self._ledger, chosen)
+        known = [each.path for each in taken]
+        if paths and verb == UNDO:
+            # A turn that goes on after its undo stands for what it did since; it did the rest, too.
+            known += self._reverts.ever_changed(*chosen.turns)
+        within = self._choose(paths, known, chosen, away)
+        since = Since(self._ledger, taken, chosen.turns)
+        draft = self._draft(taken, chosen, since, within)
+        if newest.restore is None and verb == UNDO:
+            for path in filter(within.cover, self._reverts.left_out(*chosen.turns)):
+                draft.skipped.setdefault(path, "not covered, so it stays")
+        draft.finish()
+        if not within.paths:
+            self._keep_yours(draft, chosen)
+        shared = self._shared(chosen) if verb == UNDO and not self._with_shared else ()
+        stays = [git_notes.stays(i, self._git, self._place.root) for i in reversed(chosen.items)]
+        agent = chosen.one("agent")
+        beyond = away.plan(self._merging, self._look, within.cover)
+        outer = outside.changes(beyond, agent)
+        turns = tuple(item.id for item in chosen.items if item.restore is None)
+        return Plan(
+            verb,
+            base=self._row.tree.hex(),
+            target=newest.id,
+            title=newest.title,
+            changes=(*draft.changes(lambda _: (agent,) if agent else ()), *outer),
+            turns=turns,
+            restore=newest.id if newest.restore is not None else "",
+            is_newest=chosen.is_newest,
+            is_exact=verb == UNDO and bool(turns) and self._is_exact(taken, draft),
+            conflicts=in_order(draft.conflicts | beyond.conflicts),
+            kept=remarks(draft.kept | beyond.kept),
+            skipped=remarks(draft.skipped | beyond.skipped),
+            shared=tuple(remark for remark in shared if within.cover(remark.path)),
+            dependents=self._dependents(since, draft, taken) if verb == UNDO else (),
+            doubts=(*self._doubts(verb, chosen.items), *outside.doubts(outer)),
+            stays=tuple(dict.fromkeys(s for said in stays for s in said)) if verb == UNDO else (),
+            passed_over=chosen.passed,
+            paths=within.paths,
+            session=chosen.one("session"),
+            agent=agent,
+        )
+
+    def _draft(
+        self, taken: "list[Taken]", chosen: Selection, since: Since, within: Chosen
+    ) -> Draft:
+        """What becomes of each path; of a rename, both names together."""
+        first = min((each.first for each in taken), default=0)
+        lost = sum(each.runs[0][1] is not None and not self.now.at(each.path) for each in taken)
+        read = self._trees.content
+        named = RenamedSince(self._ledger, read, first, chosen.turns, self.now.at, lost)
+        draft = Draft(self.now, self._merging, named)
+        renames = renamed(taken)
+        others = other_sides(renames, within.cover)
+        moved: dict[bytes, Move] = {}
+        done: dict[Move, bool] = {}
+        for move in moves(taken, renames, self.now, self._reverts.at, self._trees.content):
+            names = {each.path for each in move.names}
+            renames |= dict.fromkeys(names - renames.keys(), names)
+            if within.cover(move.old.path) or move.old.path in others:
+                moved |= dict.fromkeys(names, move)
+        # What was done under a later name is taken back before what was done under an earlier one.
+        for each in sorted(taken, key=lambda each: each.order):
+            own = moved.get(each.path)
+            if own is not None and own not in done:
+                folder_at = lambda path, own=own: self._reverts.before(own.old, path)  # noqa: E731
+                done[own] = draft.revert_move(own, folder_at, since.of)
+            if own is not None and done[own]:
+                continue
+            folder_at = lambda path, each=each: self._reverts.before(each, path)  # noqa: E731
+            if within.cover(each.path):
+                draft.revert(each, folder_at, since.of)
+            elif each.path in others:
+                draft.take_along(each, others[each.path], folder_at, since.of)
+        draft.hold_back(renames, taken)
+        return draft
+
+    def _is_exact(self, taken: "list[Taken]", draft: Draft) -> bool:
+        """Whether every path becomes what it was before all changes, but for what others did.
+
+        What may be another session's is no part of the turns, so with it nobody can tell.
+        """
+        if self._with_shared:
+            return False
+        renames = {path for each in taken if each.origins for path in (each.path, *each.origins)}
+        return all(self._goes_whole(each, draft, each.path in renames) for each in taken)
+
+    def _goes_whole(self, taken: "Taken", draft: Draft, is_renamed: bool) -> bool:
+        state = self.now.at(taken.path)
+        for before, after in taken.runs:
+            if is_same(before, after) or is_unknown(before):
+                return False
+            if is_same(state, after):
+                state = before
+                continue
+            state = None if is_renamed else self._without(state, before, after)
+            if state is None:
+                return False
+        wish = draft.wishes.get(taken.path)
+        return wish is not None and is_same(wish.target, state)
+
+    def _without(self, state: "Known", before: "Known", after: "Known") -> "Known":
+        """A state without a change; None unless all of that was in it, and can be taken out."""
+        found = self._merging.outcome(after, before, state)
+        if before is None or after is None or isinstance(found, Clash | Kept):
+            return None
+        # Nothing is left of the change if it makes no difference to it what was done here.
+        rest = (self._merging.outcome(state, found, side) for side in (before, after))
+        one, other = (None if isinstance(side, Clash | Kept) else side for side in rest)
+        return found if one is not None and is_same(one, other) else None
+
+    def _dependents(
+        self, since: Since, draft: Draft, taken: "list[Taken]"
+    ) -> "tuple[Dependent, ...]":
+        def clash(conflict: "Conflict", checkpoint: int) -> object:
+            state = self._reverts.at(checkpoint, conflict.path)
+            found = self._merging.outcome(conflict.base, conflict.theirs, state)
+            return clashing(found) if isinstance(found, Clash) else None
+
+        return since.dependents(draft.conflicts, taken, clash)
+
+    def _keep_yours(self, draft: Draft, chosen: Selection) -> None:
+        """Say that what you did since stays."""
+        for path in self._reverts.yours(chosen.before, self._row):
+            told = (draft.wishes, draft.conflicts, draft.skipped, draft.old_names)
+            if not any(path in each for each in told):
+                draft.kept.setdefault(path, "yours")
+
+    def _shared(self, chosen: Selection) -> "tuple[Remark, ...]":
+        found: dict[bytes, None] = {}
+        for item in chosen.items:
+            if item.restore is None:
+                shared = self._reverts.shared(item.session, item.before, item.after)
+                found |= dict.fromkeys(shared)
+        reason = "shared with another session, so it stays"
+        return tuple(Remark(path, reason) for path in sorted(found))
+
+    # -- rollback --------------------------------------------------------------------------
+
+    def rollback(
+        self, ref: str, session: "str | None" = None, paths: "Iterable[bytes]" = ()
+    ) -> Plan:
+        """Bring everything, or some paths, back to a state, exactly."""
+        meant = references.find(self._ledger, ref, self._time, self._select.session(session))
+        row = references.state_of(self._ledger, meant, self._time)
+        goal = references.goal(self._ledger, meant)
+        objects = self._trees.objects
+        then, now = (Saved(objects, each, self._ledger) for each in (row, self._row))
+        chosen = Chosen(lookup.choose((now, then), paths, self._place))
+        view = View(self._trees, row)
+        read = self._trees.content
+        named = RenamedSince(self._ledger, read, row.number, (), self.now.at, 0)
+        draft = Draft(self.now, self._merging, named)
+        for found in differences(now, then, chosen.paths):
+            draft.exactly(found, view.at)
+        draft.finish()
+        since = reverts.changed_since(self._ledger, row.number)
+        nobody = Changed()
+        for path, wish in draft.wishes.items():
+            wish.how = since.get(path, nobody).how
+        covers = () if chosen.paths else tuple(select.covered_by(self._ledger, row.number))
+        return Plan(
+            ROLLBACK,
+            base=self._row.tree.hex(),
+            target=row.id,
+            title=references.of_goal(self._ledger, goal, row),
+            goal=goal,
+            changes=draft.changes(lambda path: tuple(since.get(path, nobody).names)),
+            conflicts=in_order(draft.conflicts),
+            skipped=remarks(draft.skipped),
+            kept=remarks(draft.kept),
+            stays=() if chosen.paths else self._what_stays(row, covers),
+            covers=covers,
+            paths=chosen.paths,
+        )
+
+    def _what_stays(self, row: "CheckpointRow", covers: "tuple[str, ...]") -> "tuple[str, ...]":
+        said = git_notes.commits_since(self._ledger, row, covers, self._git, self._place.root)
+        return (*said, *outside.staying(self._ledger, covers))
+
+    def require_current(self, plan: Plan) -> None:
+        """An error if a plan is of another project, or done by now; doubts as they are by now."""
+        if plan.verb == ROLLBACK:
+            found = self._ledger.with_prefix(plan.target)
+            for row in found:
+                retention.require(self._ledger, row)
+            if not found:
+                raise StalePlanError(
+                    f"there is no checkpoint `{plan.target}` in this project",
+                    hint="apply a plan to the project that it was made for",
+                )
+            return
+        if not plan.entry:
+            return  # a session that changed nothing
+        items = [self._select.item(id) for id in plan.turns or (plan.target,)]
+        if plan.verb == UNDO:
+            for item in items:
+                self._select.require_live(item)
+                self._select.require_kept(item)
+        else:
+            undo = undo_stack.find(self._ledger, "WHERE id = ?", (plan.restore,))
+            for item in items:
+                self._select.require_uncovered(item)
+            if undo is None or undo.reversed is not None or undo.covered is not None:
+                raise NothingToTakeBackError(
+                    f"`{plan.entry}` was put back already", hint="`takeback log` shows it"
+                )
+            self._select.require_kept_undo(undo, items)
+        doubts = self._doubts(plan.verb, items)
+        plan.doubts = (*doubts, *outside.doubts(plan.changes))
+
+    def shut(self, plan: Plan) -> "set[bytes]":
+        """What nobody may read of what a plan is about, or on the way to it."""
+        paths = {remark.path for remark in (*plan.conflicts, *plan.skipped)}
+        for change in plan.changes:
+            is_open = change.before is None or change.before.mode & 0o400
+            paths |= set(folders_above(change.path)) if is_open else {change.path}
+        found, known = set(), set()
+        for path in paths:
+            for above in (*folders_above(path), path):
+                if above in known or above.startswith(b"/"):
+                    continue
+                known.add(above)
+                entry = self.now.at(above)
+                if entry is not None and entry.reason:
+                    found |= {above} if entry.reason == UNREADABLE else set()
+                    break
+        return found
+
+    def _doubts(self, verb: str, items: "Sequence[Item]") -> "tuple[str, ...]":
+        """What needs consent before turns are taken back or put back: the doubts of each."""
+        found: dict[str, None] = {}
+        for item in items:
+            behind = doubts(self._ledger, item) if verb == UNDO else ()
+            found |= dict.fromkeys((*git_notes.doubts(item, self._git), *behind))
+        return tuple(found)
+
+    def require_same_outside(self, plan: Plan) -> None:
+        """An error if files outside are not as they were when a plan was made."""
+        outside.require_current(plan, self._look)
+
+    # -- what is meant ---------------------------------------------------------------------
+
+    def parents(self, plan: Plan) -> "tuple[int, ...]":
+        """The event of what a plan goes back to, or takes back."""
+        if plan.verb == ROLLBACK:
+            return (self._ledger.with_prefix(plan.target)[0].event,)
+        if plan.restore:
+            row = undo_stack.find(self._ledger, "WHERE id = ?", (plan.restore,))
+            return (row.event,) if row is not None else ()
+        query = "SELECT opened FROM turns WHERE id = ?"
+        rows = [row for id in plan.turns for row in self._ledger.rows(query, (id,))]
+        return tuple(int(opened) for (opened,) in rows)
+
+    def _choose(
+        self,
+        paths: "tuple[bytes, ...]",
+        taken: "list[bytes]",
+        selected: Selection,
+        away: Elsewhere,
+    ) -> Chosen:
+        """The paths that are meant, of those that are taken back."""
+        item = selected.newest
+        chosen = []
+        for path in paths:
+            whole = whole_path(self._place.root, self._place.inside, path)
+            if whole in away.runs:
+                chosen.append(whole)
+                continue
+            meant = [
+                candidate
+                for candidate in self._place.candidates(path)
+                if any(Chosen((candidate,)).cover(each) for each in taken)
+            ]
+            if not meant:
+                shown = path.decode("utf-8", "replace")
+                raise UnknownReferenceError(
+                    f"{item.called} changed nothing at `{shown}`",
+                    hint=f"`takeback show {item.id}` lists what it changed",
+                )
+            chosen.append(meant[0])
+        return Chosen(tuple(chosen))

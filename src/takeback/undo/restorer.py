@@ -1,0 +1,511 @@
+"""Take back: plan what would be done, and do it. One look at the tree stands before each.
+
+Everything happens under the lock of the project. The look makes a checkpoint if anything
+changed, so what a plan speaks of is in the store before it is touched: that is the safety
+checkpoint, and the way back.
+
+The report of a restore that was done before, from what its event says: for a second request.
+"""
+
+import copy
+import os
+import time
+
+from takeback.capture import deltas
+from takeback.capture.changes import Trees
+from takeback.capture.checkpoint import Place
+from takeback.capture.safe_points import SafePoints
+from takeback.disk import descent
+from takeback.errors import (
+    BlockedError,
+    ConflictError,
+    DecisionNeededError,
+    StalePlanError,
+    UsageError,
+)
+from takeback.history import references
+from takeback.ledger import events, journal, outside, undo_stack
+from takeback.ledger.events import NewEvent
+from takeback.ledger.journal import Away, Journal
+from takeback.ledger.rows import pack_facts
+from takeback.model import ids
+from takeback.model.difference import judge
+from takeback.model.entries import Op, is_same
+from takeback.model.plan import Plan, PlannedChange, Remark, Report
+from takeback.model.safe_text import shell_word
+from takeback.model.tree import FOLDER, Made
+from takeback.model.words import REDO, ROLLBACK
+from takeback.objects.git_objects import BLOB
+from takeback.undo import apply, select
+from takeback.undo import planner as planning
+from takeback.undo.apply import Finish, MovedError
+from takeback.worktree.stage import Shut
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+    from typing import Any
+
+    from takeback.capture.safe_points import Host
+    from takeback.history.lookup import Place as Folder
+    from takeback.ledger.events import Event
+    from takeback.ledger.ledger import Ledger
+    from takeback.ledger.rows import CheckpointRow
+    from takeback.model.json_text import Json
+    from takeback.model.results import Checkpoint
+    from takeback.model.tree import Entry
+    from takeback.store import Store
+
+    Make = Callable[[planning.Planner], Plan]
+
+
+def as_done(ledger: "Ledger", said: "Mapping[str, Json]") -> Report:
+    """The report of a restore that was done before, from what its event says."""
+    rows = [ledger.with_prefix(str(said[name]))[0] for name in ("before", "after")]
+    row = undo_stack.find(ledger, "WHERE id = ?", (str(said["restore"]),))
+    query = "SELECT path, verb FROM deltas WHERE checkpoint = ? AND who = 'restore' ORDER BY path"
+    found = ledger.rows(query, (rows[1].number,)) if rows[0].id != rows[1].id else []
+    plan = Plan(
+        str(said["verb"]),
+        base=rows[0].tree.hex(),
+        target=str(said["target"]),
+        title=references.of(ledger, row) if row is not None else "",
+        changes=(
+            *(PlannedChange(path, str(verb), None, None) for path, verb in found),
+            *(_outside(ledger, row.number) if row is not None else ()),
+        ),
+        turns=_turns(said),
+        restore=str(said["entry"] or ""),
+        is_newest=True,
+        session=str(said["session"] or ""),
+    )
+    kept, rescued = (_remarks(said.get(name)) for name in ("kept", "rescued"))
+    return Report(
+        plan,
+        id=str(said["restore"]),
+        before=rows[0].id,
+        after=rows[1].id,
+        kept=kept,
+        rescued=rescued,
+        undo=str(said.get("undo", "")),
+        because=str(said["because"]),
+    )
+
+
+def as_nothing(ledger: "Ledger", said: "Mapping[str, Json]") -> Report:
+    """The report of a restore that had nothing to do, from what its event says."""
+    (row,) = ledger.with_prefix(str(said["checkpoint"]))
+    verb, target, title = (str(said[name]) for name in ("verb", "target", "title"))
+    plan = Plan(verb, base=row.tree.hex(), target=target, title=title, changes=())
+    return Report(plan, id="", before=row.id, after=row.id)
+
+
+def _outside(ledger: "Ledger", restore: int) -> "Iterator[PlannedChange]":
+    """What it changed outside the project."""
+    for row in outside.of_restore(ledger, restore):
+        found = judge(row.path, row.before, row.after)
+        if found is not None:
+            yield PlannedChange(row.path, found.verb, row.before, row.after, outside=True)
+
+
+def _turns(said: "Mapping[str, Json]") -> "tuple[str, ...]":
+    """The turns that it was about; at first an event told only one."""
+    turns: Any = said.get("turns") or ([said["turn"]] if said["turn"] else [])
+    return tuple(map(str, turns))
+
+
+def _remarks(told: "Json") -> "tuple[Remark, ...]":
+    pairs: Any = told or ()
+    return tuple(Remark(_bytes(str(path)), str(reason)) for path, reason in pairs)
+
+
+def _bytes(path: str) -> bytes:
+    return path.encode("utf-8", "surrogateescape")
+
+
+_TRIES = 3
+_LONGEST_REASON = 2000
+
+
+class Restorer(SafePoints):
+    """Plans restores of one project and carries them out. With the lock held."""
+
+    def __init__(self, host: "Host", store: "Store", folder: "Folder") -> None:
+        super().__init__(host)
+        self._store = store
+        self._folder = folder
+        self.has_restored = False
+        """Whether anything was done, and not only told again."""
+        self._trees: Trees | None = None
+        self._git: Json = None
+
+    def plan(self, make: "Make") -> Plan:
+        """Look at the tree, then plan."""
+        journal.require_sound(self._ledger)
+        shut = Shut(self._host.open_root())
+        try:
+            return self._planned(make, self._safety(), shut)[0]
+        finally:
+            shut.close()
+
+    def carry_out(
+        self,
+        verb: str,
+        make: "Make",
+        *,
+        base: "str | None" = None,
+        because: str = "",
+        keep_mtime: bool = False,
+        yes: bool = False,
+        request: "str | None" = None,
+    ) -> Report:
+        """Look at the tree, plan, and do it; with `base`, only if the tree is that one."""
+        journal.require_sound(self._ledger)
+        known = self._ledger.requested(request)
+        if known is not None:
+            return self._done_before(verb, known)
+        shut = Shut(self._host.open_root())
+        done: tuple[bytes, ...] = ()
+        try:
+            report = self._try(
+                make, shut, base, because, keep_mtime=keep_mtime, yes=yes, request=request
+            )
+            done = tuple(change.path for change in report.plan.changes)
+            return report
+        finally:
+            shut.close(done)
+
+    def _try(
+        self,
+        make: "Make",
+        shut: Shut,
+        base: "str | None",
+        because: str,
+        *,
+        keep_mtime: bool,
+        yes: bool,
+        request: "str | None",
+    ) -> Report:
+        """Plan, and do it; again, if somebody saves in between."""
+        moved: frozenset[bytes] = frozenset()
+        planned: Plan | None = None
+        for _ in range(_TRIES):
+            now = self._safety(again=moved, modes=shut.modes)
+            plan, now = self._planned(make, now, shut)
+            if base is not None and now.tree.hex() != base:
+                raise StalePlanError(
+                    "the files are not as they were when this was planned",
+                    hint="make the plan again, look at it, and apply that",
+                )
+            planner = self._planner(now)
+            planner.require_current(plan)
+            if base is not None:
+                planner.require_same_outside(plan)
+            _require_decided(plan, yes=yes)
+            saves = _saves_since(planned, plan, now)
+            planned = planned or plan
+            try:
+                now = self._capture_left_out(plan, now, shut)
+                return self._apply(
+                    plan, now, because, saves, keep_mtime=keep_mtime, request=request
+                )
+            except MovedError as problem:
+                # A save between the look and now; or bytes that changed without any stamp.
+                moved = frozenset(problem.paths)
+        raise BlockedError(
+            "somebody keeps writing to the files that are to be restored",
+            hint="wait until that is over, or stop it, and try again; nothing was changed",
+        )
+
+    # -- the pieces ------------------------------------------------------------------------
+
+    def _safety(
+        self,
+        *,
+        rehash: bool = False,
+        wanted: "frozenset[bytes]" = frozenset(),
+        again: "frozenset[bytes]" = frozenset(),
+        modes: "Mapping[bytes, int] | None" = None,
+    ) -> "CheckpointRow":
+        at = time.time_ns()
+        dead = self.dead_sessions(at)
+        closing = {row.id: ended for row, ended in dead}
+        place = Place(title="before a restore")
+        seen = self._host.look(
+            place, closing, at, rehash=rehash, wanted=wanted, again=again, modes=modes
+        )
+        self.bury(dead, seen, at)
+        return self._row(seen)
+
+    def _planned(
+        self, make: "Make", now: "CheckpointRow", shut: Shut
+    ) -> "tuple[Plan, CheckpointRow]":
+        """A plan, and the look that it is for; what nobody may read is opened, and captured."""
+        tried: set[bytes] = set()
+        while True:
+            planner = self._planner(now)
+            plan = make(planner)
+            closed = planner.shut(plan) - tried
+            tried |= closed
+            if not shut.open(closed):
+                return plan, now
+            try:
+                now = self._safety(modes=shut.modes)
+            finally:
+                shut.shut_files()
+
+    def _row(self, seen: "Checkpoint") -> "CheckpointRow":
+        return self._ledger.with_prefix(seen.id)[0]
+
+    def _planner(self, now: "CheckpointRow") -> "planning.Planner":
+        if self._trees is None:
+            # Kept for all plans of this restore: what has one hash is read once.
+            self._trees = Trees(self._host.objects)
+            self._git = self._host.git_state()
+        look, at = self._host.outside().now, time.time()
+        return planning.Planner(self._ledger, self._trees, now, self._folder, at, self._git, look)
+
+    def _capture_left_out(self, plan: Plan, now: "CheckpointRow", shut: Shut) -> "CheckpointRow":
+        """What a plan touches is captured first, whatever its size."""
+        wanted = frozenset(c.path for c in plan.changes if c.before is not None and c.before.reason)
+        if not wanted:
+            return now
+        now = self._safety(rehash=True, wanted=wanted, modes=shut.modes)
+        found = self._planner(now).now
+        inside = [c for c in plan.changes if not c.outside and c.path not in wanted]
+        # The plan knows nothing of what somebody saved between its look and this one.
+        moved = [c.path for c in inside if not is_same(found.at(c.path), c.before)]
+        if moved:
+            raise MovedError(moved)
+        return now
+
+    def _apply(
+        self,
+        plan: Plan,
+        now: "CheckpointRow",
+        because: str,
+        saves: "list[Remark]",
+        *,
+        keep_mtime: bool,
+        request: "str | None",
+    ) -> Report:
+        if not plan.changes and (plan.paths or not plan.entry):
+            return self._nothing_done(plan, now, request)
+        id = ids.from_entropy(os.urandom(8))
+        at = time.time_ns()
+        said = _said(plan, id, now, because.strip()[:_LONGEST_REASON], at)
+        said["undo"] = self._reverse_of(plan, now)
+        planner = self._planner(now)
+        root = self._host.open_root()
+        try:
+            made = self._store_texts(plan, at)
+            ops = _with_closed_folders(_ops(plan, planner, made), planner)
+            parents = (now.event, *planner.parents(plan))
+            away = _away(plan, made)
+            row = Journal(id, plan.verb, plan.called, ops, parents, away=away)
+            finish = Finish(row, said, at, request)
+            finish.rescued = saves
+            looked: list[Checkpoint] = []
+            place = Place(title=f"after {plan.verb} {id}")
+            apply.carry_out(
+                self._store,
+                root,
+                row,
+                finish,
+                lambda: looked.append(self._host.look(place, {}, time.time_ns(), finish=finish)),
+                keep_mtime=keep_mtime,
+                now=at,
+            )
+        finally:
+            os.close(root)
+        self.has_restored = True
+        after = looked[0].id if looked else str(getattr(self._ledger.newest(), "id", ""))
+        done = copy.copy(plan)
+        done.changes = tuple(change for change in plan.changes if change.path not in finish.kept)
+        report = Report(
+            done,
+            id=id,
+            before=now.id,
+            after=after,
+            kept=tuple(Remark(path, finish.kept[path]) for path in sorted(finish.kept)),
+            rescued=tuple(finish.rescued),
+            undo=str(said["undo"]),
+            because=str(said["because"]),
+        )
+        report.problems = tuple(map(deltas.dropped, finish.dropped))
+        return report
+
+    def _store_texts(self, plan: Plan, at: int) -> "dict[bytes, Entry]":
+        """Store what came of merges: recovery finds both states of every path in the store."""
+        texts = {c.path: c.after for c in plan.changes if isinstance(c.after, Made)}
+        if not texts:
+            return {}
+        writer = self._store.pack_writer()
+        try:
+            stored = {}
+            for path, text in texts.items():
+                stored[path] = text.stored(writer.add(BLOB, text.content))
+            said: dict[str, Json] = {"packs": pack_facts(writer.finish())}
+            self._ledger.record(NewEvent(events.TEXTS_MERGED, said, at))
+        except BaseException:
+            self._ledger.abandon()
+            writer.abort()
+            raise
+        return stored
+
+    def _reverse_of(self, plan: Plan, before: "CheckpointRow") -> str:
+        """The command that reverses a plan that is about to be applied."""
+        if plan.verb != REDO:
+            return "takeback undo" if plan.verb == ROLLBACK else "takeback redo"
+        undo = undo_stack.find(self._ledger, "WHERE id = ?", (plan.restore,))
+        items = select.undone_by(self._ledger, undo) if undo is not None else []
+        items = [item for item in items if item.id in (*plan.turns, plan.target)]
+        if undo is None or plan.paths or any(item.undone != undo.number for item in items):
+            # Not all of what it takes to be live comes back with it.
+            return f"takeback rollback {before.id[:8]}"
+        newest = select.newest_entry(self._ledger)
+        if len(items) == 1 and (newest is None or newest.opened < items[0].opened):
+            return "takeback undo"
+        return " ".join(["takeback undo", *(item.id[:8] for item in items)])
+
+    def _nothing_done(self, plan: Plan, now: "CheckpointRow", request: "str | None") -> Report:
+        """Everything is as it shall be; a retry must not find that it is not so any more."""
+        if request is not None:
+            at = time.time_ns()
+            said: dict[str, Json] = {"checkpoint": now.id, "label": "", "looked": at}
+            said |= {"verb": plan.verb, "target": plan.target, "title": plan.title}
+            self._record(events.CHECKPOINT_NAMED, said, (now.event,), request)
+        return Report(plan, id="", before=now.id, after=now.id)
+
+    def _done_before(self, verb: str, event: "Event") -> Report:
+        """What an earlier call with the same request reported."""
+        said = event.payload or {}
+        if said.get("verb") == verb and event.kind == events.RESTORE_APPLIED:
+            return as_done(self._ledger, said)
+        if said.get("verb") == verb and event.kind == events.CHECKPOINT_NAMED:
+            return as_nothing(self._ledger, said)
+        raise UsageError(
+            f"the request `{event.request}` was already used for something else",
+            hint="give each request an id of its own",
+        )
+
+    # -- after a crash ---------------------------------------------------------------------
+
+    def set_aside(self) -> "list[str]":
+        """Let work go on without journals that cannot be read; nothing of them is lost."""
+        from takeback.undo import rescue
+
+        root = self._host.open_root()
+        try:
+            return rescue.set_aside(self._store, root, time.time_ns())
+        finally:
+            os.close(root)
+
+    def recover(self, *, died: bool) -> "list[str]":
+        """Take back what was interrupted, and remove what was left of it; in words."""
+        root = self._host.open_root()
+        try:
+            told = apply.recover(self._store, root, time.time_ns())
+            if died:
+                with apply.Tidying(self._store.lock):
+                    apply.sweep(self._store, root)
+            return told
+        finally:
+            os.close(root)
+
+
+def _saves_since(first: "Plan | None", plan: Plan, now: "CheckpointRow") -> "list[Remark]":
+    """What was saved after the first plan was made, and is replaced by this one: where it is."""
+    if first is None:
+        return []
+    before = {change.path: change.before for change in first.changes}
+    # What was left out of the first look was there all along, and is captured by now.
+    known = {path for path, entry in before.items() if entry is not None and entry.reason}
+    return [
+        Remark(change.path, _in_checkpoint(change.path, now))
+        for change in plan.changes
+        if not change.outside and not change.merged and change.path not in known
+        if change.before is not None and change.before.kind != FOLDER
+        if change.path not in before or not is_same(change.before, before[change.path])
+    ]
+
+
+def _in_checkpoint(path: bytes, now: "CheckpointRow") -> str:
+    read = f"`takeback show {now.id[:8]} {shell_word(os.fsdecode(path))}` prints it"
+    return f"saved just before it was replaced; {read}"
+
+
+def _require_decided(plan: Plan, *, yes: bool) -> None:
+    if plan.conflicts:
+        raise ConflictError(
+            _conflicts_in_words(plan),
+            hint=(
+                "`--keep-mine`, `--take-back`, `--markers` or `--skip-conflicts` decides;"
+                " `-- PATH…` takes back only the paths that you name"
+            ),
+            conflicts=tuple((remark.path, remark.reason) for remark in plan.conflicts),
+        )
+    if plan.doubts and not yes:
+        more = f" (and {len(plan.doubts) - 1:,} more)" if len(plan.doubts) > 1 else ""
+        raise DecisionNeededError(plan.doubts[0] + more, hint="`--yes` goes on all the same")
+
+
+def _conflicts_in_words(plan: Plan) -> str:
+    first = plan.conflicts[0]
+    more = len(plan.conflicts) - 1
+    others = f" (and {more:,} more)" if more else ""
+    said = f"`{os.fsdecode(first.path)}` cannot be taken back: {first.reason}{others}"
+    return f"{said}; nothing was changed"
+
+
+def _ops(plan: Plan, planner: "planning.Planner", made: "Mapping[bytes, Entry]") -> "list[Op]":
+    """What is to be done; `before` as the safety checkpoint has it, `after` as it was stored."""
+    changes = [c for c in plan.changes if not c.outside]
+    return [Op(c.path, planner.now.at(c.path), made.get(c.path, c.after)) for c in changes]
+
+
+def _away(plan: Plan, made: "Mapping[bytes, Entry]") -> "list[Away]":
+    """What is to be done outside the project, folder by folder."""
+    found: dict[bytes, list[Op]] = {}
+    for change in plan.changes:
+        if change.outside:
+            folder, name = descent.parted(change.path)
+            op = Op(name, change.before, made.get(change.path, change.after))
+            found.setdefault(folder, []).append(op)
+    return [Away(folder, ops) for folder, ops in sorted(found.items())]
+
+
+def _with_closed_folders(ops: "list[Op]", planner: "planning.Planner") -> "list[Op]":
+    """With the folders that forbid to change what is in them: they are opened, and closed again."""
+    seen = {op.path for op in ops}
+    closed = []
+    for op in ops:
+        above = op.path
+        while above:
+            above = above.rpartition(b"/")[0]
+            if above in seen:
+                break
+            seen.add(above)
+            entry = planner.now.at(above)
+            if entry is not None and entry.kind == FOLDER and entry.mode & 0o300 != 0o300:
+                closed.append(Op(above, entry, entry))
+    return [*ops, *closed]
+
+
+def _said(plan: Plan, id: str, now: "CheckpointRow", because: str, at: int) -> "dict[str, Json]":
+    """What the event of a restore says of it; what became of it is added when it is done."""
+    said: dict[str, Json] = {
+        "restore": id,
+        "verb": plan.verb,
+        "turn": plan.turn or None,
+        "turns": list(plan.turns),
+        "entry": plan.restore or None,
+        "target": plan.target,
+        "before": now.id,
+        "partial": bool(plan.paths),
+        "goal": plan.goal,
+        "because": because,
+        "session": plan.session or None,
+        "looked": at,
+    }
+    return {**said, "exact": True} if plan.is_exact and not plan.paths else said

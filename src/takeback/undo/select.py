@@ -1,0 +1,402 @@
+"""What an undo or a redo is about: found by references, sessions, or as the newest on the stack.
+
+The undo stack: what a bare undo or redo means. Drawn in `ledger/undo_stack`.
+
+Entries are turns that changed something, and rollbacks; those neither undone nor covered by a
+rollback are live, and make up the current line. Undo and redo are never entries themselves, and
+neither is what you do by hand.
+"""
+
+from takeback.errors import (
+    DecisionNeededError,
+    NothingToTakeBackError,
+    UnknownReferenceError,
+    UsageError,
+)
+from takeback.history import references, retention
+from takeback.history.references import CHECKPOINT, RESTORE, TURN
+from takeback.ledger import undo_stack
+from takeback.model import plan
+from takeback.model.words import ROLLBACK, UNDO
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from takeback.ledger.ledger import Ledger
+    from takeback.ledger.undo_stack import RestoreRow
+
+
+_TURN = (
+    "SELECT t.number, t.id, t.opened, t.label, z.id, z.agent, t.undone, t.covered,"
+    " t.git_before, t.git_after, t.before, t.after"
+    " FROM turns t JOIN sessions z ON z.number = t.session "
+)
+_LIVE = "t.undone IS NULL AND t.covered IS NULL"
+_OF = " AND (?1 IS NULL OR t.session = ?1)"
+_NEWEST = " ORDER BY t.number DESC LIMIT 1"
+_CHANGED = f"WHERE t.paths > 0 AND {_LIVE}"
+_SO_FAR = (
+    "(EXISTS (SELECT 1 FROM deltas d WHERE d.turn = t.number AND d.who = 'step')"
+    " OR EXISTS (SELECT 1 FROM outside o WHERE o.turn = t.number AND o.changed))"
+)
+_RUNNING = f"WHERE t.closed IS NULL AND {_LIVE} AND {_SO_FAR}"
+_BEHIND = "t.number IN (SELECT turn FROM steps WHERE closed IS NULL)"
+_IN_BACKGROUND = f"WHERE {_BEHIND} AND {_LIVE} AND {_SO_FAR}"
+"""What a turn changed is counted at its end; while it runs, or a step of it does, it is not yet."""
+
+_STANDS = "reversed IS NULL AND covered IS NULL"
+"""Of an undo: it was not put back, and no rollback went over it."""
+
+_WITHOUT_CHANGES = "SELECT count(*) FROM turns t WHERE t.paths = 0 AND t.closed NOT NULL AND "
+
+
+class Item:
+    """One entry of the stack: a turn, or a rollback if `restore` is there.
+
+    `opened` is the event with which it began: that is what the stack is ordered by.
+    """
+
+    __slots__ = (
+        "after",
+        "agent",
+        "before",
+        "covered",
+        "git_after",
+        "git_before",
+        "id",
+        "number",
+        "opened",
+        "restore",
+        "session",
+        "title",
+        "undone",
+    )
+
+    def __init__(self, row: "tuple[Any, ...]", restore: "RestoreRow | None" = None) -> None:
+        self.number: int = row[0]
+        self.id: str = row[1]
+        self.opened: int = row[2]
+        self.title: str = row[3]
+        self.session: str = row[4]
+        self.agent: str = row[5]
+        self.undone: int | None = row[6]
+        self.covered: int | None = row[7]
+        self.git_before: str | None = row[8]
+        self.git_after: str | None = row[9]
+        self.before: int = row[10]
+        self.after: int | None = row[11]
+        self.restore = restore
+
+    @property
+    def called(self) -> str:
+        """What one calls it in a sentence."""
+        return plan.called(self.title, is_turn=self.restore is None)
+
+
+def turn(ledger: "Ledger", number: int) -> Item:
+    """A turn as an entry."""
+    return Item(ledger.rows(_TURN + "WHERE t.number = ?", (number,))[0])
+
+
+def rollback(ledger: "Ledger", row: "RestoreRow") -> Item:
+    """A rollback as an entry."""
+    states = (row.undone, row.covered, None, None, row.before, row.after)
+    return Item((row.number, row.id, row.event, references.of(ledger, row), "", "", *states), row)
+
+
+def newest_entry(ledger: "Ledger", session: "int | None" = None) -> "Item | None":
+    """The newest live entry: of the project, or the newest turn of one session."""
+    found = []
+    for where in (_CHANGED, _RUNNING, _IN_BACKGROUND):
+        rows = ledger.rows(_TURN + where + _OF + _NEWEST, (session,))
+        found += [Item(row) for row in rows]
+    if session is None:
+        row = undo_stack.find(
+            ledger,
+            "WHERE verb = ? AND undone IS NULL AND covered IS NULL ORDER BY number DESC",
+            (ROLLBACK,),
+        )
+        found += [rollback(ledger, row)] if row is not None else []
+    return max(found, key=lambda item: item.opened, default=None)
+
+
+def passed_over(ledger: "Ledger", item: Item, session: "int | None") -> int:
+    """How many live turns that are newer than an entry changed nothing."""
+    return int(
+        ledger.rows(_WITHOUT_CHANGES + _LIVE + _OF + " AND t.opened > ?2", (session, item.opened))[
+            0
+        ][0]
+    )
+
+
+def newest_undo(ledger: "Ledger", session: "int | None" = None) -> "RestoreRow | None":
+    """The newest undo that still stands."""
+    where = f"WHERE verb = ?1 AND {_STANDS} AND (?2 IS NULL OR session = ?2)"
+    return undo_stack.find(ledger, where + " ORDER BY number DESC", (UNDO, session))
+
+
+def undo_of(ledger: "Ledger", item: Item) -> "RestoreRow | None":
+    """The newest undo of an entry, or of paths of it, that still stands."""
+    of = "entry = ?1"
+    if item.restore is None:
+        of = "EXISTS (SELECT 1 FROM json_each(turns) WHERE value = ?1)"
+    where = f"WHERE {of} AND verb = ?2 AND {_STANDS} ORDER BY number DESC"
+    return undo_stack.find(ledger, where, (item.number, UNDO))
+
+
+def undone_by(ledger: "Ledger", undo: "RestoreRow") -> "list[Item]":
+    """What an undo took back: a rollback, or one turn or several, the newest first."""
+    if undo.turns:
+        items = [turn(ledger, number) for number in undo.turns]
+        return sorted(items, key=lambda item: -item.opened)
+    row = undo_stack.find(ledger, "WHERE number = ?", (undo.entry or 0,))
+    assert row is not None, "an undo names what it took back"
+    return [rollback(ledger, row)]
+
+
+def live_turns(ledger: "Ledger", session: int) -> "list[Item]":
+    """The live turns of a session that changed something, the newest first."""
+    found: dict[int, Item] = {}
+    for where in (_CHANGED, _RUNNING, _IN_BACKGROUND):
+        rows = ledger.rows(_TURN + where + _OF, (session,))
+        found |= {row[0]: Item(row) for row in rows}
+    return [found[number] for number in sorted(found, reverse=True)]
+
+
+def covered_by(ledger: "Ledger", target: int) -> "list[str]":
+    """The turns that changed something and that a rollback to a checkpoint goes back over."""
+    changed = f"(t.paths > 0 OR ((t.closed IS NULL OR {_BEHIND}) AND {_SO_FAR}))"
+    query = (
+        f"SELECT t.id FROM turns t WHERE {_LIVE} AND t.before >= ? AND {changed}"  # noqa: S608
+        " ORDER BY t.number DESC"
+    )
+    return [str(id) for (id,) in ledger.rows(query, (target,))]
+
+
+class Selection:
+    """What is taken back or put back together: one entry of the stack, or several turns of it.
+
+    `items` are the newest first. `undo` is what is put back; `passed` tells how many newer turns
+    changed nothing. `is_newest` tells that it is what a bare `undo` or `redo` means.
+    """
+
+    __slots__ = ("is_newest", "items", "passed", "undo")
+
+    def __init__(
+        self,
+        items: "Sequence[Item]",
+        *,
+        undo: "RestoreRow | None" = None,
+        is_newest: bool = False,
+        passed: int = 0,
+    ) -> None:
+        self.items = tuple(sorted(items, key=lambda item: -item.opened))
+        self.undo = undo
+        self.is_newest = is_newest
+        self.passed = passed
+
+    @property
+    def newest(self) -> "Item":
+        """The newest of them, after which several are called."""
+        return self.items[0]
+
+    @property
+    def turns(self) -> "tuple[int, ...]":
+        """The numbers of the turns; none, if it is a rollback."""
+        return tuple(item.number for item in self.items if item.restore is None)
+
+    @property
+    def before(self) -> int:
+        """The checkpoint before the first of them."""
+        return min(item.before for item in self.items)
+
+    @property
+    def is_a_part(self) -> bool:
+        """Whether more was taken back together than is put back now."""
+        return self.undo is not None and not set(self.turns) >= set(self.undo.turns)
+
+    def one(self, name: str) -> str:
+        """What all of them have in common: their session, or their agent; else nothing."""
+        found = {str(getattr(item, name)) for item in self.items}
+        return found.pop() if len(found) == 1 else ""
+
+
+class Selector:
+    """Finds what is meant, and says why it cannot be."""
+
+    def __init__(self, ledger: "Ledger", time: float) -> None:
+        self._ledger = ledger
+        self._time = time
+
+    # -- undo ------------------------------------------------------------------------------
+
+    def to_undo(self, refs: "Sequence[str]", session: "str | None") -> Selection:
+        """The newest live entry, or those that are named."""
+        within = self.session(session)
+        newest = newest_entry(self._ledger, within)
+        if not refs:
+            if newest is None:
+                raise self._nothing_to_undo(session, within)
+            self.require_kept(newest)
+            passed = passed_over(self._ledger, newest, within)
+            return Selection([newest], is_newest=True, passed=passed)
+        items = list({(i.restore is None, i.number): i for i in self._items(refs, within)}.values())
+        for item in items:
+            self.require_remembered(item)
+            self.require_live(item)
+            self.require_kept(item)
+        if len(items) > 1 and any(item.restore is not None for item in items):
+            raise UsageError(
+                "a rollback can only be taken back alone", hint="name it alone, or turns only"
+            )
+        is_newest = newest is not None and [i.opened for i in items] == [newest.opened]
+        return Selection(items, is_newest=is_newest)
+
+    def of_session(self, session: str) -> Selection:
+        """All live turns of a session that changed something."""
+        number = references.session(self._ledger, session, self._time)
+        items = live_turns(self._ledger, number)
+        for item in items:
+            self.require_kept(item)
+        newest = newest_entry(self._ledger)
+        is_newest = newest is not None and [i.opened for i in items] == [newest.opened]
+        return Selection(items, is_newest=is_newest)
+
+    def _items(self, refs: "Sequence[str]", within: "int | None") -> "list[Item]":
+        return [self.item(ref, within) for ref in refs]
+
+    def _nothing_to_undo(
+        self, session: "str | None", within: "int | None"
+    ) -> NothingToTakeBackError:
+        goes_back = "`takeback rollback REF` goes back to any state"
+        if newest_undo(self._ledger, within) is None:
+            return NothingToTakeBackError(
+                _nothing("undo", session), hint=f"`takeback log` shows turns; {goes_back}"
+            )
+        return NothingToTakeBackError(
+            _nothing("undo", session).replace("nothing", "nothing left"),
+            hint=f"`takeback redo` puts back what was taken back last; {goes_back}",
+        )
+
+    def require_remembered(self, item: "Item") -> None:
+        """An error if a turn was forgotten: its states are gone, with what it did."""
+        if item.restore is not None:
+            return
+        for event in self._ledger.events("WHERE seq = ? AND redacted IS NOT NULL", (item.opened,)):
+            if (event.payload or {}).get("forgotten"):
+                raise NothingToTakeBackError(
+                    f"`{item.id}` was forgotten, so it can be neither taken back nor put back",
+                    hint="`takeback rollback REF` goes back to a state that is still known",
+                )
+
+    def require_live(self, item: "Item") -> None:
+        """An error if something is undone already, or gone back over."""
+        if item.undone is not None:
+            raise NothingToTakeBackError(
+                f"`{item.id}` is undone already", hint=f"`takeback redo {item.id}` puts it back"
+            )
+        self.require_uncovered(item)
+
+    def require_kept(self, item: "Item") -> None:
+        """An error if the files that it takes to take something back are no longer kept."""
+        retention.require_whole(self._ledger, item.before, f"{item.called} (`{item.id[:8]}`)")
+
+    def require_kept_undo(self, undo: "RestoreRow", items: "Sequence[Item]") -> None:
+        """The same of what an undo took, and is to be put back."""
+        whole = Selection(items, undo=undo)
+        before = whole.before if whole.is_a_part else undo.before
+        name = f"the undo of {whole.newest.called} (`{undo.id[:8]}`)"
+        retention.require_whole(self._ledger, before, name)
+
+    def require_uncovered(self, item: "Item") -> None:
+        """An error if a rollback went back over something."""
+        if item.covered is not None:
+            over = undo_stack.find(self._ledger, "WHERE number = ?", (item.covered,))
+            name = over.id if over is not None else ""
+            raise NothingToTakeBackError(
+                f"the rollback `{name}` went back over `{item.id}`",
+                hint=f"`takeback undo {name}` takes the rollback back",
+            )
+
+    # -- redo ------------------------------------------------------------------------------
+
+    def to_redo(self, ref: "str | None", session: "str | None") -> Selection:
+        """What the newest undo took, or what is named."""
+        within = self.session(session)
+        newest = newest_undo(self._ledger, within)
+        named = self.item(ref, within) if ref is not None else None
+        if named is not None:
+            self.require_uncovered(named)
+        undo = newest if named is None else self._undo_of(named)
+        if undo is None:
+            what = f"`{ref}` is not undone" if ref is not None else _nothing("redo", session)
+            raise NothingToTakeBackError(what, hint="`takeback log --all` shows what was undone")
+        if named is None:
+            self._require_unblocked(undo, within)
+        items = [named] if named is not None else self._left_of(undo)
+        for item in items:
+            self.require_remembered(item)
+            self.require_uncovered(item)
+        self.require_kept_undo(undo, items)
+        is_newest = newest is not None and newest.number == undo.number
+        return Selection(items, undo=undo, is_newest=is_newest)
+
+    def _left_of(self, undo: "RestoreRow") -> "list[Item]":
+        """What an undo took that was not put back without the others."""
+        items = undone_by(self._ledger, undo)
+        left = [item for item in items if item.undone == undo.number]
+        return left if left and not undo.partial else items
+
+    def _undo_of(self, item: "Item") -> "RestoreRow | None":
+        undo = undo_of(self._ledger, item)
+        if undo is not None and len(undo.turns) > 1 and item.undone != undo.number:
+            return undo if undo.partial else None  # it was put back without the others
+        return undo
+
+    def _require_unblocked(self, undo: "RestoreRow", within: "int | None") -> None:
+        """After an undo and new work, putting it back is a decision, not a reflex."""
+        newest = newest_entry(self._ledger, within)
+        if newest is None or newest.opened < undo.event:
+            return
+        item = undone_by(self._ledger, undo)[0]
+        raise DecisionNeededError(
+            f"{newest.called} (`{newest.id[:8]}`) came after the undo of {item.called}",
+            hint=f"`takeback redo {item.id[:8]}` puts it back all the same",
+        )
+
+    # -- what is meant ---------------------------------------------------------------------
+
+    def item(self, ref: str, session: "int | None" = None) -> "Item":
+        """The entry of the stack that a reference means."""
+        meant = references.find(self._ledger, ref, self._time, session)
+        if meant.kind == TURN and not meant.before:
+            return turn(self._ledger, meant.number)
+        if meant.kind == RESTORE and not meant.before:
+            row = undo_stack.find(self._ledger, "WHERE number = ?", (meant.number,))
+            if row is not None and row.verb == ROLLBACK:
+                return rollback(self._ledger, row)
+            if row is not None:
+                undo = row if row.verb == UNDO else self._undo(row)
+                return undone_by(self._ledger, undo)[0]
+        hint = "`takeback log` shows turns and their ids"
+        if meant.kind == CHECKPOINT or meant.before:
+            hint = f"`takeback rollback {meant.ref}` goes back to that state"
+        raise UnknownReferenceError(f"`{meant.ref}` means no turn and no rollback", hint=hint)
+
+    def _undo(self, redo: "RestoreRow") -> "RestoreRow":
+        row = undo_stack.find(self._ledger, "WHERE number = ?", (redo.entry or 0,))
+        assert row is not None, "a redo names the undo that it put back"
+        return row
+
+    def session(self, session: "str | None") -> "int | None":
+        """The number of a session that is named."""
+        if session is None:
+            return None
+        return references.session(self._ledger, session, self._time)
+
+
+def _nothing(verb: str, session: "str | None") -> str:
+    where = f" in the session `{session}`" if session is not None else ""
+    return f"there is nothing to {verb}{where}"

@@ -1,0 +1,1 @@
+"""Keeps the store small, private and healthy."""

@@ -1,0 +1,390 @@
+"""Examines one store that can be opened, part by part; nothing is changed here.
+
+What `verify` does, every byte of every object, is not done again: here it is heads, sizes, indexes,
+and everything besides the objects.
+
+Makes again what follows from something else: nothing is lost by it, and nothing decided.
+
+Looks at the files of the home folder and of a store without opening a ledger, and mends them.
+"""
+
+import os
+import stat
+
+from takeback.disk import home as removal
+from takeback.disk import mounts, operations
+from takeback.disk.home import parse_line, read_small
+from takeback.errors import DamagedStoreError, TakebackError
+from takeback.ledger import journal, schema
+from takeback.model.ids import is_stage
+from takeback.model.results import ERROR, NOTE, WARNING, Finding, Part
+from takeback.model.words import count
+from takeback.objects import git_view as view
+from takeback.objects.pack_read import PackFile
+from takeback.worktree.stat_cache import StatCache
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from takeback.disk.home import Home
+    from takeback.store import Store
+
+
+def mend(store: "Store") -> "Iterator[str]":
+    """Put right what can be, with the lock held; say what.
+
+    The tables come last: they are made from the events, if those are as they were written.
+    """
+    yield from store.mend_view()
+    yield from _litter(store)
+    yield from _indexes(store)
+    yield from _tables(store)
+
+
+def stages(root: bytes) -> "set[bytes]":
+    """The folders of ours that are in a work tree."""
+    return {name for name in os.listdir(root) if is_stage(name)}
+
+
+def never_finished(store: "Store") -> "Iterator[bytes]":
+    """The files that a process left which died: nothing refers to them."""
+    yield from store.litter()
+    for name in sorted(os.listdir(store.packs_dir)):
+        if name.startswith(b"tmp-") or name.endswith(b".tmp"):
+            yield store.packs_dir + b"/" + name
+    for name in _litter_packs(store):
+        yield store.packs_dir + b"/" + name
+
+
+def _litter_packs(store: "Store") -> "list[bytes]":
+    """Packs that no event names, unless they may be what is left of a lost part of the ledger."""
+    is_whole = store.knows_its_packs() and not any(store.check_view())
+    return store.stray_packs() if is_whole else []
+
+
+def _litter(store: "Store") -> "Iterator[str]":
+    before = set(never_finished(store))
+    store.recover()
+    for path in sorted(before - set(never_finished(store))):
+        yield f"`{os.fsdecode(os.path.basename(path))}` was never finished; removed"
+
+
+def _indexes(store: "Store") -> "Iterator[str]":
+    for name in sorted(store.ledger.packs()):
+        with PackFile(store.packs_dir + b"/" + name.encode()) as pack:
+            what = pack.index_problem()
+            if not what:
+                continue
+            try:
+                pack.rewrite_index()
+            except (DamagedStoreError, OSError):
+                continue  # the pack itself is damaged, and that is found elsewhere
+            yield f"{what}; made again"
+
+
+def _tables(store: "Store") -> "Iterator[str]":
+    wrong = [what for what in store.ledger.check() if "of the table" in what]
+    if not wrong or any(store.check_anchor()):
+        return  # the tables are all that still knows of events that are gone
+    try:
+        store.ledger.rebuild()
+    except TakebackError:
+        return
+    yield f"{len(wrong)} rows of the tables were not what the events say; all were made again"
+
+
+_REPAIR = "`takeback doctor --repair` puts it right"
+_VERIFY = "`takeback verify` tells which checkpoints it touches"
+_AHEAD = 300
+"""Seconds that a clock may be behind what was recorded before anybody needs to know."""
+_SKEW = 5
+_HEAD = b"PACK\0\0\0\2"
+
+
+def ledger(problems: "tuple[str, ...]", events: int) -> Part:
+    """Pages, chain, and tables against events; `problems` are what was found."""
+    part = Part("ledger", f"{count(events, 'event')}, and the tables are as told by them")
+    for what in problems:
+        is_table = "of the table" in what
+        advice = _REPAIR if is_table else "copy the store before anything else; " + _VERIFY
+        part.findings.append(Finding(ERROR, what, advice, can_be_repaired=is_table))
+    return part
+
+
+def store_format(store: "Store") -> Part:
+    """The format that the store is in."""
+    rows = store.ledger.rows("PRAGMA user_version")
+    return Part("store", f"{os.fsdecode(store.path)}, format {rows[0][0]} of {schema.VERSION}")
+
+
+def packs(store: "Store") -> Part:
+    """That each pack is there, begins as packs do, has its size and an index that fits."""
+    names = sorted(store.ledger.packs())
+    part = Part("packs", f"{count(len(names), 'pack')}, each with an index that fits")
+    sizes = {
+        str(name): int(size) for name, size in store.ledger.rows("SELECT name, bytes FROM packs")
+    }
+    for name in names:
+        base = store.packs_dir + b"/" + name.encode()
+        what = _pack_problem(base + b".pack", sizes.get(name))
+        if what:
+            part.findings.append(Finding(ERROR, f"pack `{name}` {what}", _VERIFY))
+            continue
+        with PackFile(base) as pack:
+            index = pack.index_problem()
+            misnamed = "" if index else pack.name_problem()
+        if misnamed:
+            part.findings.append(Finding(ERROR, misnamed, _VERIFY))
+        if index:
+            part.findings.append(Finding(WARNING, index, _REPAIR, can_be_repaired=True))
+    return part
+
+
+def _pack_problem(path: bytes, size: "int | None") -> str:
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError as problem:
+        return f"cannot be opened: {problem.strerror}"
+    try:
+        if not stat.S_ISREG(os.fstat(fd).st_mode):
+            return "is not a plain file"
+        if os.pread(fd, len(_HEAD), 0) != _HEAD:
+            return "does not begin as a pack does"
+        found = os.fstat(fd).st_size
+    finally:
+        os.close(fd)
+    if size is not None and found != size:
+        return f"has {found:,} bytes instead of {size:,}"
+    return ""
+
+
+def git_view(store: "Store") -> Part:
+    """That the refs show what the ledger says."""
+    part = Part("git view", "its refs show what the ledger says")
+    for what in store.check_view():
+        part.findings.append(Finding(ERROR, what, _VERIFY))
+    for commit in view.lost(store.git_dir):
+        what = f"the ledger lost its end: the view knows the commit `{commit.hex()}`"
+        part.findings.append(Finding(ERROR, what, _VERIFY))
+    if not part.findings:
+        for name, content in view.wanted_files(store.ledger).items():
+            if read_small(store.git_dir + name) != content:
+                what = f"the file `{os.fsdecode(name[1:])}` of the git view is not as it should be"
+                part.findings.append(Finding(WARNING, what, _REPAIR, can_be_repaired=True))
+    return part
+
+
+def stat_cache(store: "Store", mark: "bytes | None") -> Part:
+    """That the stat cache can be read, and is about the newest checkpoint."""
+    part = Part("stat cache", "fits the newest checkpoint")
+    newest = store.ledger.newest()
+    if newest is None or not os.path.lexists(store.index_path):
+        part.said = "none, so the next checkpoint looks at everything"
+    elif mark is None:
+        part.said = "not looked at: the project's folder is not there"
+    elif not StatCache(store.index_path, mark).load(newest.number, newest.tree):
+        what = "the stat cache is damaged, or of another state: the next checkpoint takes longer"
+        advice = "nothing is lost by it: a checkpoint makes it again"
+        part.findings.append(Finding(NOTE, what, advice, can_be_repaired=True))
+    return part
+
+
+def leftovers(store: "Store", root: "int | None", *, is_held: bool) -> Part:
+    """Files that a process left which died: in the store, and our folders in the work tree."""
+    part = Part("leftovers", "none")
+    if is_held:
+        part.said = "not looked at: somebody is at work"
+        return part
+    for path in never_finished(store):
+        what = f"`{os.fsdecode(path)}` was never finished"
+        part.findings.append(Finding(NOTE, what, _REPAIR, can_be_repaired=True))
+    known = {row.stage for row in journal.read(store.ledger)}
+    for name in map(os.fsencode, os.listdir(root)) if root is not None else ():
+        if is_stage(name) and name not in known:
+            what = f"`{os.fsdecode(name)}` in the work tree is left of a restore"
+            part.findings.append(Finding(WARNING, what, _REPAIR, can_be_repaired=True))
+    return part
+
+
+def unfinished(store: "Store") -> Part:
+    """Restores that were interrupted, and words that are still to be forgotten."""
+    part = Part("restores", "none is half done")
+    ledger = store.ledger
+    for row in journal.damaged(ledger):
+        what = f"a restore was interrupted, and its journal cannot be read (it is in {row.stage})"
+        advice = "`takeback verify --set-aside` keeps it, and lets undo work again"
+        part.findings.append(Finding(ERROR, what, advice))
+    for open_row in journal.read(ledger):
+        what = f"the restore `{open_row.id}` is not finished"
+        advice = "the next command that writes takes it back, or says why it cannot"
+        part.findings.append(Finding(WARNING, what, advice, can_be_repaired=True))
+    for id, phase in ledger.rows("SELECT id, phase FROM forgetting"):
+        what = f"forgetting `{id}` is not finished ({phase})"
+        part.findings.append(Finding(WARNING, what, "`takeback forget --continue` goes on with it"))
+    return part
+
+
+def clock(store: "Store", now: float) -> Part:
+    """That time goes forward, and the disk's clock is ours."""
+    part = Part("clock", "as the log and the disk tell the time")
+    last = store.ledger.rows("SELECT at FROM events ORDER BY seq DESC LIMIT 1")
+    ahead = float(last[0][0]) / 1e9 - now if last else 0.0
+    if ahead > _AHEAD:
+        what = f"the newest event is {ahead / 60:,.0f} minutes in the future"
+        advice = "set the clock; the order of events does not depend on it, `10m` and the like do"
+        part.findings.append(Finding(WARNING, what, advice))
+    try:
+        touched = os.lstat(store.clock_path).st_mtime
+    except OSError:
+        return part
+    if touched - now > _SKEW:
+        what = f"the disk's clock is {touched - now:,.0f} seconds ahead of this machine's"
+        part.findings.append(Finding(WARNING, what, "is it a network disk? set both clocks"))
+    return part
+
+
+def guarded(name: str, look: "Iterator[Part]") -> "Iterator[Part]":
+    """The parts of a look; what goes wrong in it is a finding of its own."""
+    try:
+        yield from look
+    except (TakebackError, OSError, ValueError, TypeError) as problem:
+        advice = _VERIFY if isinstance(problem, DamagedStoreError) else ""
+        yield Part(name, "", [Finding(ERROR, f"it cannot be read: {problem}", advice)])
+
+
+_LITTLE, _HARDLY_ANY = 1_000_000_000, 100_000_000
+_MOST_NAMED = 5
+_OPEN = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+
+
+def place(home: "Home") -> Part:
+    """Where the stores are, and whether that is a disk to rely on."""
+    part = Part("place", os.fsdecode(home.path))
+    kind = mounts.network_file_system(home.path)
+    if kind is not None:
+        part.findings.append(
+            Finding(
+                ERROR,
+                f"the stores are on a network file system ({kind}), where locks and syncs do not "
+                "keep what they promise",
+                "move the folder to a local disk, and set TAKEBACK_HOME",
+            )
+        )
+    return part
+
+
+def space(home: "Home") -> Part:
+    """How much room there is."""
+    found = os.statvfs(home.path)
+    free = found.f_bavail * found.f_frsize
+    part = Part("space", f"{free / 1e9:.1f} GB free")
+    shown = os.fsdecode(home.path)
+    if found.f_flag & os.ST_RDONLY:
+        what = f"the disk of `{shown}` is read-only: nothing can be recorded"
+        part.findings.append(Finding(ERROR, what, "make it writable; what was recorded is there"))
+    if found.f_files and not found.f_favail:
+        what = f"the disk of `{shown}` has no inodes left: nothing can be recorded"
+        part.findings.append(Finding(ERROR, what, "delete some files there"))
+    if free < _LITTLE:
+        severity = ERROR if free < _HARDLY_ANY else WARNING
+        what = f"only {free / 1e6:.0f} MB are free where the stores are"
+        part.findings.append(Finding(severity, what, "free some; `takeback projects` lists stores"))
+    return part
+
+
+def permissions(home: "Home", id: "str | None") -> Part:
+    """That nobody else can reach anything: 0700 and 0600, whatever the umask was."""
+    part = Part("permissions", "only you can reach it")
+    wrong = list(_not_private(home, id))
+    for path, how in wrong[:_MOST_NAMED]:
+        entry = os.lstat(path)
+        is_ours = entry.st_uid == os.geteuid()
+        # A file that is open in a folder that is not is nothing that anybody could reach.
+        is_reached = not is_ours or not stat.S_ISREG(entry.st_mode)
+        shown = os.fsdecode(path)
+        advice = "`takeback doctor --repair` closes it; look who has been there"
+        part.findings.append(
+            Finding(
+                ERROR if is_reached else WARNING,
+                f"`{shown}` {how}",
+                advice if is_ours else f"look who put it there: chown {os.geteuid()} {shown}",
+                can_be_repaired=is_ours,
+            )
+        )
+    if len(wrong) > _MOST_NAMED:
+        more = f"{len(wrong) - _MOST_NAMED} more files or folders are not private"
+        part.findings.append(Finding(ERROR, more, can_be_repaired=True))
+    return part
+
+
+def close(home: "Home", id: "str | None") -> "Iterator[str]":
+    """Make everything private that is ours and is not; say what."""
+    for path, how in list(_not_private(home, id)):
+        found = os.lstat(path)
+        if found.st_uid != os.geteuid() or stat.S_ISLNK(found.st_mode):
+            continue
+        try:
+            fd = os.open(path, _OPEN)
+        except OSError:
+            continue
+        try:
+            operations.fchmod(fd, 0o700 if stat.S_ISDIR(os.fstat(fd).st_mode) else 0o600)
+        finally:
+            os.close(fd)
+        yield f"`{os.fsdecode(path)}` {how}; it is private now"
+
+
+def _not_private(home: "Home", id: "str | None") -> "Iterator[tuple[bytes, str]]":
+    tops = [home.path, home.path + b"/projects", home.path + b"/registry", home.path + b"/lock"]
+    tops.append(home.path + b"/config.toml")
+    inner = _below(home.store_path(id)) if id is not None else ()
+    for path in (*tops, *inner):
+        try:
+            found = os.lstat(path)
+        except OSError:
+            continue
+        if found.st_uid != os.geteuid():
+            yield path, "belongs to another user"
+        elif stat.S_ISLNK(found.st_mode):
+            yield path, "is a link"
+        elif found.st_mode & 0o077:
+            yield path, f"can be reached by others (mode {stat.S_IMODE(found.st_mode):04o})"
+
+
+def _below(path: bytes) -> "Iterator[bytes]":
+    yield path
+    stack = [path]
+    while stack:
+        try:
+            with os.scandir(stack.pop()) as entries:
+                for entry in entries:
+                    yield entry.path
+                    if entry.is_dir(follow_symlinks=False):
+                        stack.append(entry.path)
+        except OSError:
+            continue
+
+
+def registry(home: "Home") -> Part:
+    """That the registry says of each project what its store says."""
+    known = {root.id: root.line() for root in home.roots_from_stores()}
+    part = Part("registry", count(len(known), "project"))
+    lines = [line for line in read_small(home.path + b"/registry").split(b"\n") if line]
+    listed = {root.id: root.line() for root in map(parse_line, lines) if root is not None}
+    advice = "`takeback doctor --repair` makes it again from the stores"
+    if listed != known:
+        odd = sorted(id for id in listed.keys() | known.keys() if listed.get(id) != known.get(id))
+        what = f"the registry is not what the stores say of {', '.join(odd[:_MOST_NAMED])}"
+        part.findings.append(Finding(WARNING, what, advice, can_be_repaired=True))
+    elif len(listed) != len(lines):
+        what = "the registry has lines that nobody can read"
+        part.findings.append(Finding(WARNING, what, advice, can_be_repaired=True))
+    for name in sorted(os.listdir(home.path)):
+        if name.endswith(b".tmp"):
+            what = f"`{os.fsdecode(home.path + b'/' + name)}` was never finished"
+            part.findings.append(Finding(NOTE, what, advice, can_be_repaired=True))
+    for left in removal.leftovers(home):
+        what = f"`{os.fsdecode(left)}` is left of a store whose removal was cut short"
+        part.findings.append(Finding(NOTE, what, advice, can_be_repaired=True))
+    return part

@@ -1,0 +1,282 @@
+"""Forget something for good: out of packs, trees, events, tables, log, free space and leftovers.
+
+    begin     what shall go is noted; whoever takes the lock next goes on from here
+    rewrite   trees, commits and packs without it are written beside the old ones
+    commit    one transaction: events say something else, all tables follow. Now it is forgotten
+    clean     old packs, caches and litter go; the ledger is written anew without free space
+    prove     everything is searched, byte by byte and unpacked
+    end       the note goes
+
+What fails before the commit leaves everything as it was. What fails after it, or dies at any point,
+is taken up again by whoever takes the lock next.
+"""
+
+import os
+
+from takeback.disk import failures, operations
+from takeback.disk.sqlite import DatabaseError
+from takeback.errors import (
+    BusyError,
+    DamagedStoreError,
+    TakebackError,
+    UnfinishedError,
+    UnknownReferenceError,
+)
+from takeback.ledger import audit, database, events, journal
+from takeback.ledger.events import NewEvent
+from takeback.ledger.rows import pack_facts
+from takeback.model.forgotten import Forgotten
+from takeback.objects import git_view, pack_merge, pack_write
+from takeback.objects.pack_write import PackWriter
+from takeback.upkeep import search
+from takeback.upkeep.purge import Sizing
+from takeback.upkeep.rewrite import Rewriting
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from takeback.model.forgotten import Touched, Wish
+    from takeback.model.json_text import Json
+    from takeback.objects.pack_write import SealedPack
+    from takeback.ports import Progress
+    from takeback.store import Store
+
+_BILLION = 1e9
+_ABOUT_OLD_REFS = (b"/packed-refs", b"/FETCH_HEAD", b"/ORIG_HEAD", b"/objects/info/commit-graph")
+
+
+class Forgetting:
+    """Forgets in one store; with the lock held. `sweep` removes what restores left in the tree."""
+
+    def __init__(
+        self,
+        store: "Store",
+        now: int,
+        sweep: "Callable[[], None]",
+        progress: "Progress | None" = None,
+    ) -> None:
+        self._store = store
+        self._now = now
+        self._sweep = sweep
+        self._progress = progress
+
+    def preview(self, wish: "Wish") -> "Touched":
+        """What forgetting would touch; nothing is written."""
+        self._require_possible(wish)
+        return self._touched(wish, self._would(wish))
+
+    def _would(self, wish: "Wish") -> Rewriting:
+        would = Rewriting(self._store, wish, Sizing(), self._progress)
+        would.run()
+        return would
+
+    def _touched(self, wish: "Wish", would: Rewriting) -> "Touched":
+        """What it touches; an error if it is not there at all, not even in what nobody needs."""
+        touched = would.touched()
+        if touched.is_nothing and not self._is_left_over(wish):
+            raise UnknownReferenceError(
+                "nothing of it is in the history of this project",
+                hint="`takeback log` and `takeback show` tell what is",
+            )
+        return touched
+
+    def _is_left_over(self, wish: "Wish") -> bool:
+        try:
+            search.prove(self._store, wish, wish.hashes, self._progress)
+        except UnfinishedError:
+            return True
+        return False
+
+    def carry_out(self, wish: "Wish") -> Forgotten:
+        """Forget. When this returns, everything was searched and nothing was found."""
+        self._require_possible(wish)
+        audit.begin(self._store, wish)
+        try:
+            touched = self._rewrite(wish)
+        except BaseException as problem:
+            self._store.ledger.abandon()
+            if not self._is_committed():
+                self._give_up(wish, problem)
+                raise
+            self._store.lock.leave_unclean()
+            raise self._unfinished(problem) from problem
+        return self._finish(wish, touched)
+
+    def go_on(self) -> "Forgotten | None":
+        """Go on with what somebody began; None if nobody did."""
+        found = audit.under_way(self._store.ledger)
+        noted = audit.read(self._store)
+        if found is None:
+            if noted is not None:
+                # Nothing was begun: the process died when it had just noted what it was about.
+                audit.end(self._store, noted[0].id)
+            return None
+        for lost in self._store.check_anchor():
+            raise DamagedStoreError(lost, hint="`takeback verify` tells more; nothing was removed")
+        id, phase = found
+        if noted is None or phase == audit.PROVED:
+            audit.end(self._store, id)
+            return None
+        wish, touched = noted[0], None
+        if phase == audit.BEGUN:
+            touched = self._rewrite(wish, is_new=False)
+        elif self._would(wish).is_needed:
+            # Others went on meanwhile, and captured again what was still in the tree.
+            touched = self._rewrite(wish, is_new=False)
+        return self._finish(wish, touched)
+
+    # -- before the commit ---------------------------------------------------------------------
+
+    def _require_possible(self, wish: "Wish") -> None:
+        store = self._store
+        journal.require_sound(store.ledger)
+        if store.ledger.has_journal():
+            raise BusyError(
+                "a restore is not over yet: some program still writes to a file that it displaced",
+                hint="close that program, and run the command again; nothing was forgotten",
+            )
+        store.require_whole("nothing was forgotten")
+        store.ledger.require_chain()
+        texts = [text.decode("utf-8", "surrogateescape") for text in wish.texts]
+        for event in store.ledger.events("WHERE request IS NOT NULL OR author IS NOT NULL"):
+            said = f"{event.author} {event.request}"
+            if any(text in said for text in texts):
+                raise TakebackError(
+                    f"it stands in the id of a request, or in the name of the account, of event "
+                    f"{event.seq}; the chain of the log is made of these",
+                    hint="they cannot be forgotten; nothing was",
+                )
+
+    def _rewrite(self, wish: "Wish", *, is_new: bool = True) -> "Touched":
+        """Write what has to be written anew, and commit."""
+        store = self._store
+        # What the old packs hold is no reason not to write it: they go.
+        writer = PackWriter(store.packs_dir)
+        merged: list[SealedPack] = []
+        try:
+            new = Rewriting(store, wish, writer, self._progress)
+            new.run()
+            touched = self._touched(wish, new) if is_new else new.touched()
+            made = writer.finish()
+            merged = pack_merge.merge(store.packs_dir, new.pieces(), progress=self._progress)
+            before = audit.read(store)
+            audit.write(store, wish, new.ids() | (before[1] if before else set()))
+            said: dict[str, Json] = {
+                "forgotten": wish.id,
+                "what": wish.kind,
+                "packs": pack_facts([*made, *merged]),
+            }
+            fact = NewEvent(events.FORGOTTEN, said, self._now)
+            store.ledger.redact(fact, new.events(), wish.id)
+        except BaseException:
+            store.ledger.abandon()
+            if not self._is_committed():
+                self._remove_new(writer, merged)
+            raise
+        return touched
+
+    def _is_committed(self) -> bool:
+        found = audit.under_way(self._store.ledger)
+        return found is not None and found[1] != audit.BEGUN
+
+    def _remove_new(self, writer: PackWriter, merged: "list[SealedPack]") -> None:
+        writer.abort()
+        for pack in merged:
+            pack_write.discard_pack(self._store.packs_dir + b"/" + pack.name)
+
+    def _give_up(self, wish: "Wish", problem: BaseException) -> None:
+        """Nothing was changed: leave nothing behind. If even that fails, the next start goes on."""
+        try:
+            audit.end(self._store, wish.id)
+        except (OSError, TakebackError, DatabaseError):
+            self._store.lock.leave_unclean()
+            raise problem from None
+
+    # -- after it ------------------------------------------------------------------------------
+
+    def _finish(self, wish: "Wish", touched: "Touched | None") -> Forgotten:
+        store = self._store
+        noted = audit.read(store)
+        ids = noted[1] if noted is not None else set()
+        try:
+            self._clean()
+            self._shrink()
+            again = self._require_nothing_left(wish)
+            scanned = search.prove(store, wish, ids - again.purge.needed, self._progress)
+            with store.ledger.transaction() as db:
+                audit.advance(db, wish.id, audit.PROVED)
+            audit.end(store, wish.id)
+        except BaseException as problem:
+            store.ledger.abandon()
+            store.lock.leave_unclean()
+            if isinstance(problem, UnfinishedError) or not isinstance(problem, Exception):
+                raise
+            raise self._unfinished(problem) from problem
+        return Forgotten(wish, self._now / _BILLION, touched, scanned)
+
+    def publish(self) -> None:
+        """Let the git view show the history as it is now; the old one is no lost part of it."""
+        store = self._store
+        newest = store.ledger.newest()
+        if newest is not None:
+            git_view.write_ref(store.git_dir, git_view.BRANCH, newest.view)
+        for _ in store.mend_view():
+            pass
+        for name in _ABOUT_OLD_REFS:
+            self._remove(store.git_dir + name)
+
+    def _clean(self) -> None:
+        """Remove every file that is of the history as it was."""
+        store = self._store
+        store.objects.close()
+        self.publish()
+        for path in (*store.litter(), *self._beside()):
+            self._remove(path)
+        self._remove(store.index_path)
+        for folder in (store.packs_dir, store.git_dir):
+            operations.fsync_dir(folder)
+        self._sweep()
+
+    def _beside(self) -> "list[bytes]":
+        """Everything beside the packs of now: old packs, half-written ones, what git made."""
+        folder, ledger = self._store.packs_dir, self._store.ledger
+        ledger.refuse_newer()
+        known = {*ledger.packs(), *ledger.foreign_packs()}
+        ours = {name.encode() + suffix for name in known for suffix in pack_write.SUFFIXES}
+        return [folder + b"/" + name for name in sorted(os.listdir(folder)) if name not in ours]
+
+    def _remove(self, path: bytes) -> None:
+        if os.path.lexists(path):
+            operations.unlink(path)
+
+    def _shrink(self) -> None:
+        blocked = self._store.ledger.shrink()
+        if blocked:
+            raise UnfinishedError(
+                f"{blocked} reads the ledger, so its log still holds what was forgotten",
+                hint="`takeback forget --continue` finishes it when that is done",
+            )
+
+    def _require_nothing_left(self, wish: "Wish") -> Rewriting:
+        """What would have to be done now, if it were wished again: nothing."""
+        again = self._would(wish)
+        if again.is_needed:
+            raise UnfinishedError(
+                "not everything was forgotten: the history still speaks of it",
+                hint="`takeback forget --continue` tries again; please report this",
+            )
+        return again
+
+    def _unfinished(self, problem: BaseException) -> UnfinishedError:
+        why, first = str(problem), ""
+        if isinstance(problem, DatabaseError):
+            problem = database.reason(self._store.ledger.path, problem)
+        if isinstance(problem, OSError):
+            place = failures.named(problem.filename2 or problem.filename or self._store.path)
+            why, first = f"{problem.strerror} (`{place}`)", failures.hint(problem)
+        goes_on = "the next `takeback` command goes on with it, or `takeback forget --continue`"
+        return UnfinishedError(
+            f"forgetting is not finished: {why}",
+            hint=f"{first.removesuffix(', and try again')}; {goes_on}" if first else goes_on,
+        )

@@ -1,0 +1,319 @@
+"""Let old files go and put packs together, while others go on working.
+
+    trim    with the lock, a moment: one event says which checkpoints let their files go
+    mark    without it: what is needed, as of that moment
+    merge   without it: new packs with what is needed of old ones, beside the old ones
+    commit  with the lock, a moment: what came since is marked, too; one event names the new packs
+            and drops the old ones. If something is needed now that was not copied, it is merged
+            again
+    sweep   with the lock, a few files at a time: packs that nothing refers to go
+
+Who dies on the way leaves what was there and some packs that nothing refers to; the next run, or
+whoever cleans up after a crash, removes them. What the first event let go is garbage from then on,
+and any later run finds it.
+"""
+
+import errno
+import os
+
+from takeback.errors import BusyError
+from takeback.history import retention
+from takeback.ledger import events, journal
+from takeback.ledger.events import NewEvent
+from takeback.ledger.rows import pack_facts
+from takeback.model.results import Cleanup
+from takeback.objects import pack_merge, pack_write
+from takeback.objects.pack_merge import GARBAGE, Order
+from takeback.upkeep.reachable import ALWAYS, Catalog, Reach
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from takeback.disk.lock import Held
+    from takeback.history.retention import Rules, Trim
+    from takeback.model.json_text import Json
+    from takeback.objects.pack_write import SealedPack
+    from takeback.ports import Progress
+    from takeback.store import Store
+
+_TRIES = 4
+_FULL = (errno.ENOSPC, errno.EDQUOT)
+_RESERVE = 1 << 18
+"""Bytes that stay free for the ledger where a disk is nearly full."""
+_MOST_AT_ONCE = 200
+_INDEXED = 36
+"""What an object takes in the index of its pack."""
+_KEPT = "SELECT count(*) FROM checkpoints WHERE gone IS NULL"
+_TURNS_KEPT = "SELECT count(*) FROM turns WHERE before > ?"
+_HELD = (
+    "SELECT c.id FROM kept k JOIN checkpoints c ON c.number = k.checkpoint ORDER BY c.number DESC"
+)
+
+
+class Wish:
+    """What a run of gc shall do: `to_size` is how many bytes may be left, 0 for any number."""
+
+    __slots__ = ("dry_run", "full", "rules", "to_size", "why")
+
+    def __init__(
+        self,
+        rules: "Rules",
+        *,
+        why: str = retention.AGE,
+        to_size: int = 0,
+        full: bool = False,
+        dry_run: bool = False,
+    ) -> None:
+        self.rules = rules
+        self.why = why
+        self.to_size = to_size
+        self.full = full
+        self.dry_run = dry_run
+
+
+def run(
+    store: "Store",
+    held: "Callable[[], Held]",
+    wish: Wish,
+    clock: "Callable[[], int]",
+    progress: "Progress | None" = None,
+) -> Cleanup:
+    """Do all of it; the caller has the right to tend the store."""
+    return _Run(store, held, wish, clock, progress).run()
+
+
+class _Run:
+    """One run of gc."""
+
+    def __init__(
+        self,
+        store: "Store",
+        held: "Callable[[], Held]",
+        wish: Wish,
+        clock: "Callable[[], int]",
+        progress: "Progress | None",
+    ) -> None:
+        self._store = store
+        self._ledger = store.ledger
+        self._held = held
+        self._wish = wish
+        self._clock = clock
+        self._progress = progress
+        self._done = Cleanup()
+        self._is_short = False
+
+    def run(self) -> Cleanup:
+        done = self._done
+        done.dry_run = self._wish.dry_run
+        done.why, done.days = self._wish.why, self._wish.rules.days
+        with self._held():
+            self._require_sound()
+            while self._store.sweep(_MOST_AT_ONCE):
+                pass
+        done.before, done.packs_before = self._size()
+        beyond = self._horizon_for_size()
+        with self._held():
+            trim = self._trim(beyond)
+        try:
+            self._try_to_order(trim)
+        except OSError as problem:
+            if problem.errno not in _FULL:
+                raise
+            self._order_without_room(trim)
+        if not self._wish.dry_run:
+            self._clean_up()
+            with self._held():
+                self._store.keep_reserve()
+            done.after, done.packs_after = self._size()
+        self._tell_what_stays(trim)
+        return done
+
+    def _try_to_order(self, trim: "Trim") -> None:
+        for _ in range(_TRIES):
+            if self._put_in_order(trim):
+                return
+        raise BusyError(
+            "others changed too much meanwhile; their work is safe, and packs stay as they are",
+            hint="`takeback gc` tries again",
+        )
+
+    def _order_without_room(self, trim: "Trim") -> None:
+        """Where new packs have no room: delete those that nothing needs, then try once more."""
+        self._is_short = True
+        self._try_to_order(trim)
+        self._clean_up()
+        self._is_short = False
+        try:
+            self._try_to_order(trim)
+        except OSError as problem:
+            if problem.errno not in _FULL:
+                raise
+
+    def _tell_what_stays(self, trim: "Trim") -> None:
+        done, ledger, rules = self._done, self._ledger, self._wish.rules
+        floor = trim.ranges[-1][1] if trim.ranges else 0
+        floor = max(floor, retention.floor(ledger))
+        done.kept = ledger.rows(_KEPT)[0][0] - (done.checkpoints if done.dry_run else 0)
+        done.turns_kept = ledger.rows(_TURNS_KEPT, (floor,))[0][0]
+        first = ledger.checkpoint(floor + 1)
+        done.oldest = first.created / 1e9 if first is not None else None
+        done.held = tuple(str(id) for (id,) in ledger.rows(_HELD))
+        if rules.size_cap and done.after > rules.size_cap:
+            done.warnings = (f"the history takes {done.after:,} bytes, more than `size_cap`",)
+
+    def _size(self) -> "tuple[int, int]":
+        return self._store.packs_size(), len(self._ledger.packs())
+
+    def _require_sound(self) -> None:
+        """Nobody removes anything from a store that lost something."""
+        journal.require_sound(self._ledger)
+        self._store.require_whole("nothing was removed")
+
+    # -- trim ------------------------------------------------------------------------------
+
+    def _horizon_for_size(self) -> int:
+        """Where everything would have to begin to fit into the size that is wanted; 0 is nowhere.
+
+        Each object counts for the newest checkpoint that needs it.
+        """
+        limit = self._wish.to_size
+        if not limit or self._done.before <= limit:
+            return 0
+        by_number: dict[int, int] = {}
+        with _Marking(self._store) as reach:
+            self._mark(reach)
+            for found, _, _, number in reach.marks:
+                size = reach.catalog.sizes[found] + _INDEXED
+                by_number[number] = by_number.get(number, 0) + size
+        total, horizon = by_number.pop(ALWAYS, 0), 0
+        for number in sorted(by_number, reverse=True):
+            total += by_number[number]
+            if total > limit:
+                break
+            horizon = number
+        newest = self._ledger.newest()
+        return horizon or (newest.number if newest is not None else 0)
+
+    def _trim(self, beyond: int) -> "Trim":
+        """Say which checkpoints let their files go: from that commit on they are gone."""
+        wish, done, now = self._wish, self._done, self._clock()
+        trim = retention.decide(self._ledger, wish.rules, now)
+        if beyond > trim.horizon:
+            trim = retention.decide(self._ledger, wish.rules, now, beyond=beyond)
+            done.why = retention.TO_SIZE
+        done.checkpoints, done.turns = trim.checkpoints, trim.turns
+        if trim.ranges and not wish.dry_run:
+            said: dict[str, Json] = {
+                "checkpoints": [list(each) for each in trim.ranges],
+                "count": trim.checkpoints,
+                "turns": trim.turns,
+                "why": done.why,
+                "days": wish.rules.days,
+            }
+            self._ledger.record(NewEvent(events.HISTORY_TRIMMED, said, now))
+        return trim
+
+    # -- mark, merge, commit ---------------------------------------------------------------
+
+    def _put_in_order(self, trim: "Trim") -> bool:
+        """Mark, merge and commit; False if something came in between that needs more."""
+        wish, done = self._wish, self._done
+        with _Marking(self._store) as reach:
+            self._mark(reach)
+            gone = self._gone_if(trim) if wish.dry_run else lambda _: False
+            # Who wants it smaller wants all garbage to go.
+            share = 1 << 62 if done.why == retention.TO_SIZE else GARBAGE
+            order = Order(reach, share, full=wish.full, gone=gone)
+            if self._is_short:
+                order.fit(_room(self._store.packs_dir) - _RESERVE)
+            done.merged, done.dropped = len(order.rewritten), len(order.dead)
+            if wish.dry_run:
+                done.packs_after = done.packs_before - order.fewer
+                done.after = done.before - order.freed
+                return True
+            if not order.rewritten and not order.dead:
+                return True
+            return self._merge(reach, order)
+
+    def _mark(self, reach: Reach) -> None:
+        with self._ledger.snapshot() as ledger:
+            reach.everything(ledger, retention.floor(ledger), self._progress)
+
+    def _gone_if(self, trim: "Trim") -> "Callable[[int], bool]":
+        """Of a dry run: whether a checkpoint would be gone."""
+        return lambda number: any(first <= number <= last for first, last in trim.ranges)
+
+    def _merge(self, reach: Reach, order: Order) -> bool:
+        made: list[SealedPack] = []
+        reach.close()
+        try:
+            made += pack_merge.merge(self._store.packs_dir, order.pieces(), progress=self._progress)
+            # Most of what came meanwhile is looked at before anybody has to wait.
+            with self._ledger.snapshot() as ledger:
+                reach.follow(ledger)
+        except BaseException:
+            self._discard(made)
+            raise
+        with self._held():
+            reach.follow(self._ledger)
+            # The old packs are removed next, so the new ones must be there.
+            if order.covers(reach) and self._store.has_on_disk(made):
+                # Whether an error here means that it failed, only the ledger knows: nothing is
+                # removed then but by who asks it.
+                self._commit(order, made)
+                return True
+        self._discard(made)
+        return False
+
+    def _commit(self, order: Order, made: "list[SealedPack]") -> None:
+        """One event: from here on objects are looked for in the new packs."""
+        new = {pack.name for pack in made}
+        said: dict[str, Json] = {
+            "packs": pack_facts(made),
+            "dropped": [name.decode() for name in order.dropped() if name not in new],
+            "before": self._done.before,
+            "merged": len(order.rewritten),
+            "let_go": len(order.dead),
+        }
+        self._ledger.record(NewEvent(events.PACKS_MERGED, said, self._clock()))
+
+    def _discard(self, made: "list[SealedPack]") -> None:
+        """Remove new packs that nothing refers to; one that was there before has their name."""
+        self._ledger.abandon()
+        known = {name.encode() for name in self._ledger.packs()}
+        for pack in made:
+            if pack.name not in known:
+                pack_write.discard_pack(os.path.join(self._store.packs_dir, pack.name))
+
+    # -- sweep -----------------------------------------------------------------------------
+
+    def _clean_up(self) -> None:
+        """Let the git view follow, then remove what nothing refers to, a few files at a time."""
+        with self._held():
+            for _ in self._store.mend_view():
+                pass
+        left = True
+        while left:
+            with self._held():
+                left = self._store.sweep(_MOST_AT_ONCE)
+
+
+def _room(folder: bytes) -> int:
+    found = os.statvfs(folder)
+    return found.f_bavail * found.f_frsize
+
+
+class _Marking:
+    """What is needed, with packs open for the length of a `with` block."""
+
+    __slots__ = ("_reach",)
+
+    def __init__(self, store: "Store") -> None:
+        self._reach = Reach(Catalog(store.packs_dir), store.reader())
+
+    def __enter__(self) -> Reach:
+        return self._reach
+
+    def __exit__(self, *_: object) -> None:
+        self._reach.close()

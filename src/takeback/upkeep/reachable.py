@@ -1,0 +1,308 @@
+"""What is needed: every object that a kept checkpoint, undo, redo or running work can ask for.
+
+Checkpoints are walked from the newest to the oldest, and what they share is visited once. So each
+object comes with the newest checkpoint that needs it: that tells how large the history would be
+with another horizon. Versions of one thing (a file, a folder's manifest, a folder's git tree)
+are told as one series. Objects have numbers here, those of the catalog, and what is known of them
+stands in arrays: a large store has hundreds of thousands.
+"""
+
+from array import array
+
+from takeback.errors import DamagedStoreError
+from takeback.ledger import events, journal
+from takeback.ledger.rows import entry_from
+from takeback.model import json_text
+from takeback.model.tree import FOLDER
+from takeback.objects.git_objects import MODE_TREE
+from takeback.objects.pack_index import Ids
+from takeback.objects.pack_read import PackFile
+from takeback.undo import rescue
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+    from takeback.ledger.events import Event
+    from takeback.ledger.ledger import Ledger
+    from takeback.ledger.rows import CheckpointRow
+    from takeback.model.tree import Entry
+    from takeback.objects.object_store import ObjectStore
+    from takeback.ports import Progress
+
+    Mark = tuple[int, int, int, int]
+
+ALWAYS = 1 << 62
+"""The number of what is needed whatever the horizon is."""
+_TELL_EVERY = 64
+_OPEN_AT_ONCE = 16
+_SAVED = (events.OUTSIDE_SEEN, events.RESTORE_APPLIED, events.SAVES_RESCUED)
+_SINCE = "WHERE seq > ? ORDER BY seq"
+_FIRST_OUTSIDE = (
+    "SELECT min(o.number) FROM outside o LEFT JOIN turns t ON t.number = o.turn"
+    " LEFT JOIN restores r ON r.number = o.restore WHERE coalesce(t.before, r.before) > ?"
+)
+_OUTSIDE = "SELECT path, before, after FROM outside WHERE number >= ? ORDER BY number DESC"
+_EVENT_OF = "SELECT coalesce(max(event), 0) FROM checkpoints WHERE number <= ?"
+
+
+class Catalog:
+    """Which packs there are, and which of them hold an object; objects have numbers."""
+
+    def __init__(self, directory: bytes) -> None:
+        self._directory = directory
+        self.names: list[bytes] = []
+        self.bytes: list[int] = []
+        """What the objects of each take, packed."""
+        self.ids = Ids()
+        self.sizes, self.places = array("Q"), array("I")
+        """What each object takes in the newest pack that holds it, and which pack that is."""
+
+    def follow(self, ledger: "Ledger") -> None:
+        """Take in the packs that came since."""
+        known = set(self.names)
+        for name in map(str.encode, ledger.packs()):
+            if name not in known:
+                self.names.append(name)
+                self.bytes.append(self._read(len(self.names) - 1))
+
+    def open(self, place: int) -> PackFile:
+        """One of the packs; it is the caller's to close."""
+        return PackFile(self._directory + b"/" + self.names[place])
+
+    def _read(self, place: int) -> int:
+        total = 0
+        with self.open(place) as pack:
+            for oid, size in pack.sizes():
+                total += size
+                number = self.ids.add(oid)
+                if number == len(self.sizes):
+                    self.places.append(place)
+                    self.sizes.append(size)
+                else:
+                    # The newest copy counts: an older one may be why it was stored again.
+                    self.places[number], self.sizes[number] = place, size
+        return total
+
+
+class Marks:
+    """What was marked, in the order in which it was: object, pack, series, newest checkpoint."""
+
+    def __init__(self) -> None:
+        self._objects, self._places, self._series = array("I"), array("I"), array("I")
+        self._checkpoints = array("q")
+        self._names: dict[bytes, int] = {}
+
+    def __len__(self) -> int:
+        return len(self._objects)
+
+    def add(self, found: int, place: int, series: bytes, checkpoint: int) -> None:
+        """Add one."""
+        self._objects.append(found)
+        self._places.append(place)
+        self._series.append(self._names.setdefault(series, len(self._names)))
+        self._checkpoints.append(checkpoint)
+
+    def __iter__(self) -> "Iterator[Mark]":
+        return zip(self._objects, self._places, self._series, self._checkpoints, strict=True)
+
+    def __getitem__(self, at: int) -> "Mark":
+        return self._objects[at], self._places[at], self._series[at], self._checkpoints[at]
+
+    def series(self) -> "list[bytes]":
+        """The names of series by their numbers."""
+        return list(self._names)
+
+
+class Reach:
+    """Everything that is needed, in `marks`."""
+
+    def __init__(self, catalog: Catalog, objects: "ObjectStore") -> None:
+        self.catalog = catalog
+        self._objects = objects
+        self._packs: dict[int, PackFile] = {}
+        self.marks = Marks()
+        self._marked, self._visited = bytearray(), bytearray()
+        """Which objects are needed, and of which it is known what they need."""
+        self._checkpoint = 0
+        self._event = 0
+        self.foreign: set[int] = set()
+        """The packs of which only a newer program knows what is needed."""
+
+    # -- what to begin with ----------------------------------------------------------------
+
+    def everything(self, ledger: "Ledger", floor: int, progress: "Progress | None" = None) -> None:
+        """Mark what is needed, in a ledger that stands still; what began at or below the floor is
+        no longer kept.
+        """
+        self._event = ledger.last_event()
+        self.catalog.follow(ledger)
+        self._foreign(ledger.foreign_packs())
+        rows = [row for row in ledger.checkpoints() if row.gone is None]
+        self._checkpoint = rows[0].number if rows else 0
+        for done, row in enumerate(rows):
+            if progress is not None and done % _TELL_EVERY == 0:
+                progress("looking what is needed", done, len(rows))
+            self.checkpoint(row)
+        self._outside(ledger, floor)
+        horizon = ledger.rows(_EVENT_OF, (floor,))[0][0]
+        for event in ledger.events(
+            "WHERE kind = ? AND seq > ? ORDER BY seq", (events.SAVES_RESCUED, int(horizon))
+        ):
+            self._saved(event)
+        self._journal(ledger)
+
+    def follow(self, ledger: "Ledger") -> None:
+        """Mark what came since; with the lock held, or in a ledger that stands still."""
+        self.catalog.follow(ledger)
+        self._foreign(ledger.foreign_packs(self._event))
+        for event in ledger.events(_SINCE, (self._event,)):
+            self._event = event.seq
+            if event.kind in _SAVED:
+                self._saved(event)
+        newest = ledger.newest()
+        for number in range(self._checkpoint + 1, newest.number + 1 if newest else 0):
+            row = ledger.checkpoint(number)
+            if row is not None:
+                self.checkpoint(row)
+            self._checkpoint = number
+        self._journal(ledger)
+
+    def _foreign(self, packs: "set[str]") -> None:
+        """Note the packs that events of unknown kinds name."""
+        self.foreign |= {n for n, name in enumerate(self.catalog.names) if name.decode() in packs}
+
+    def _outside(self, ledger: "Ledger", floor: int) -> None:
+        """What files outside held around turns and restores that are kept, and since then."""
+        first = ledger.rows(_FIRST_OUTSIDE, (floor,))[0][0]
+        if first is None:
+            return
+        for path, *sides in ledger.rows(_OUTSIDE, (first,)):
+            for text in filter(None, sides):
+                self._entry(entry_from(json_text.loads(text)), b"o" + path)
+
+    def _saved(self, event: "Event") -> None:
+        """What an event names that no checkpoint holds."""
+        said: Any = event.payload or {}
+        if event.kind == events.SAVES_RESCUED:
+            for save in said.get("saves", ()):
+                path, entry = rescue.as_entry(*save)
+                self._entry(entry, b"o" + path)
+        elif event.kind == events.OUTSIDE_SEEN:
+            for _, path, facts, _ in said.get("files", ()):
+                self._entry(entry_from(facts), b"o" + _bytes(path))
+        else:
+            for path, before, after in said.get("outside", ()):
+                for facts in (before, after):
+                    self._entry(entry_from(facts), b"o" + _bytes(path))
+
+    def _journal(self, ledger: "Ledger") -> None:
+        """Both states of what a restore under way changes."""
+        for row in journal.read(ledger):
+            for op in (*row.ops, *(op for away in row.away for op in away.ops)):
+                for entry in (op.before, op.after):
+                    if entry is not None and entry.kind != FOLDER and not entry.reason:
+                        self._entry(entry, b"f" + op.path)
+
+    # -- what follows from that ------------------------------------------------------------
+
+    def checkpoint(self, row: "CheckpointRow") -> None:
+        """The tree of a checkpoint, and what the git view shows of it."""
+        self._folders(row)
+        self._commit(row.view, row.number)
+
+    def _folders(self, row: "CheckpointRow") -> None:
+        stack = [(b"", row.root, row.tree)]
+        while stack:
+            path, oid, strong = stack.pop()
+            if not self._visit(self._mark(oid, b"m" + path, row.number)):
+                continue
+            for entry in self._objects.manifest(oid, strong).entries:
+                if entry.reason:
+                    continue
+                below = path + b"/" + entry.name if path else entry.name
+                if entry.kind == FOLDER:
+                    stack.append((below, entry.oid, entry.strong))
+                else:
+                    self._mark(entry.oid, b"f" + below, row.number)
+
+    def _commit(self, oid: bytes, number: int) -> None:
+        """A commit of the git view without its parents."""
+        self._mark(oid, b"c", number)
+        stack = [(b"", self._tree_of(oid))]
+        while stack:
+            path, oid = stack.pop()
+            if not self._visit(self._mark(oid, b"tc" + path, number)):
+                continue
+            for mode, name, inner in _tree(self._read(oid)):
+                if mode == b"%o" % MODE_TREE:
+                    stack.append((path + b"/" + name if path else name, inner))
+                else:
+                    self._mark(inner, b"f" + name, number)
+
+    def _visit(self, found: int) -> bool:
+        """Whether an object is met for the first time."""
+        is_new = not self._visited[found]
+        self._visited[found] = True
+        return is_new
+
+    def _tree_of(self, commit: bytes) -> bytes:
+        first = self._read(commit).partition(b"\n")[0]
+        return bytes.fromhex(first.removeprefix(b"tree ").decode())
+
+    def _entry(self, entry: "Entry | None", series: bytes) -> None:
+        if entry is not None:
+            self._mark(entry.oid, series, ALWAYS)
+
+    def _mark(self, oid: bytes, series: bytes, checkpoint: int) -> int:
+        """Note that an object is needed; return its number."""
+        found = self._number(oid)
+        if not self._marked[found]:
+            self._marked[found] = True
+            self.marks.add(found, self.catalog.places[found], series, checkpoint)
+        return found
+
+    def _number(self, oid: bytes) -> int:
+        """The number of an object, which must be there."""
+        found = self.catalog.ids.find(oid)
+        if found < 0:
+            raise DamagedStoreError(
+                f"the object `{oid.hex()}` is missing, so nobody can tell what else is needed",
+                hint="`takeback verify` names what is damaged; nothing was removed",
+            )
+        if found >= len(self._marked):
+            more = len(self.catalog.ids) - len(self._marked)
+            self._marked.extend(bytes(more))
+            self._visited.extend(bytes(more))
+        return found
+
+    def _read(self, oid: bytes) -> bytes:
+        """A commit or a tree, wherever it is."""
+        place = self.catalog.places[self._number(oid)]
+        pack = self._packs.get(place)
+        if pack is None:
+            if len(self._packs) >= _OPEN_AT_ONCE:
+                self._packs.pop(next(iter(self._packs))).close()
+            pack = self._packs[place] = self.catalog.open(place)
+        return pack.read(oid)[1]
+
+    def close(self) -> None:
+        """Close the packs, with their indexes; what is read after all opens them again."""
+        for pack in self._packs.values():
+            pack.close()
+        self._packs.clear()
+        self._objects.close()
+
+
+def _tree(data: bytes) -> "Iterator[tuple[bytes, bytes, bytes]]":
+    """(mode, name, id) of each entry of a git tree."""
+    at = 0
+    while at < len(data):
+        space, end = data.index(b" ", at), data.index(b"\0", at)
+        yield data[at:space], data[space + 1 : end], data[end + 1 : end + 21]
+        at = end + 21
+
+
+def _bytes(path: object) -> bytes:
+    return str(path).encode("utf-8", "surrogateescape")

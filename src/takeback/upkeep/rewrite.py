@@ -1,0 +1,523 @@
+"""The history as it would be without what is forgotten: rows, commits, events, packs.
+
+With a writer of packs, what has to be made anew is written; with one that only counts, this is a
+preview, and, once something was forgotten, the proof that nothing is left to do.
+
+Events without what is forgotten: what each says, said again without it.
+
+Nothing is written here. Ids, hashes and words of our own stay; names, prompts and the like lose
+what shall be forgotten, and entries of lists go where nothing sensible would be left.
+"""
+
+from takeback.errors import DamagedStoreError, NewerStoreError
+from takeback.ledger import events
+from takeback.ledger.rows import entry_facts, entry_from
+from takeback.model import words as terms
+from takeback.model.forgotten import GONE, SHORTEST_TEXT, TURN, Touched
+from takeback.model.tree import NO_HASH, NO_OBJECT
+from takeback.objects import git_view
+from takeback.objects.pack_merge import Piece
+from takeback.objects.pack_read import PackFile
+from takeback.undo import rescue
+from takeback.upkeep.purge import Purge
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from typing import Any
+
+    from takeback.ledger.events import Event
+    from takeback.ledger.rows import CheckpointRow
+    from takeback.model.forgotten import Wish
+    from takeback.ports import ObjectTaker, Progress
+    from takeback.store import Store
+    from takeback.upkeep.purge import Folder, Purge
+
+    Said = dict[str, Any]
+
+
+_OURS = frozenset(
+    (
+        "after", "authors", "before", "changes", "checkpoint", "checkpoints", "deltas", "dropped",
+        "entry", "events", "files", "holder", "inside", "kept", "kind", "looked",
+        "outside", "owners", "packs", "parent", "paths", "rescued", "restore",
+        "root", "saves", "session", "status", "step", "target", "tree", "turn", "turns", "verb",
+        "view", "when",
+    )
+)  # fmt: skip
+"""What of an event is made of ids, hashes and words of our own, or is seen to one by one."""
+_REASON = "forgotten"
+
+
+class ForgottenTurn:
+    """A turn whose words shall go: its id, its steps, and what it was called."""
+
+    __slots__ = ("id", "label", "steps")
+
+    def __init__(self, id: str, label: str, steps: "frozenset[str]") -> None:
+        self.id = id
+        self.label = label
+        self.steps = steps
+
+
+class Redaction:
+    """Says again what events say."""
+
+    def __init__(self, wish: "Wish", purge: "Purge", turn: "ForgottenTurn | None") -> None:
+        self._wish = wish
+        self._purge = purge
+        self._turn = turn
+        self._patterns = wish.patterns()
+        self._each: dict[str, Callable[[Said], None]] = {
+            events.CHECKPOINT_TAKEN: self._checkpoint,
+            events.CHECKPOINT_NAMED: self._checkpoint,
+            events.SESSION_STARTED: self._session,
+            events.TURN_STARTED: self._turn_started,
+            events.TURN_ENDED: self._changes,
+            events.STEP_STARTED: self._step,
+            events.STEP_ENDED: self._changes,
+            events.RESTORE_APPLIED: self._restore,
+            events.RESTORE_TAKEN_BACK: self._remarks,
+            events.RESTORE_SET_ASIDE: self._set_aside,
+            events.SAVES_RESCUED: self._saves,
+            events.OUTSIDE_SEEN: self._files,
+        }
+
+    def of(self, event: "Event") -> "Said":
+        """What an event says without what is forgotten."""
+        said: Said = dict(event.payload or {})
+        special = self._each.get(event.kind)
+        if special is not None:
+            special(said)
+        if self._patterns:
+            for key, value in said.items():
+                if key not in _OURS:
+                    said[key] = self._words(value)
+        return said
+
+    def words(self, text: str) -> str:
+        """Words without what shall be forgotten."""
+        for pattern in self._patterns:
+            text = pattern.sub(GONE, text)
+        return text
+
+    def _words(self, value: "Any") -> "Any":  # noqa: ANN401 - whatever an event holds
+        if isinstance(value, str):
+            return self.words(value)
+        if isinstance(value, list):
+            return [self._words(each) for each in value]
+        if isinstance(value, dict):
+            return {key: self._words(each) for key, each in value.items()}
+        return value
+
+    # -- kinds of events -----------------------------------------------------------------------
+
+    def _checkpoint(self, said: "Said") -> None:
+        if self._is_of_turn(said) and said.get("label"):
+            said["label"] = GONE
+        if said.get("owners"):
+            said["owners"] = [row for row in said["owners"] if not self._hides(row[0])]
+        if said.get("deltas"):
+            said["deltas"] = [row for each in said["deltas"] for row in self._delta(each)]
+
+    def _delta(self, row: "list[Any]") -> "list[list[Any]]":
+        path, verb, author, *more = row
+        if self._hides(path):
+            return []
+        if more and verb != terms.OMIT and self._hides(more[0]):
+            more = []
+        return [[path, verb, author, *more]]
+
+    def _session(self, said: "Said") -> None:
+        said["title"] = self._without_label(said.get("title", ""))
+        if self.words(str(said.get("own_id", ""))) != said.get("own_id", ""):
+            # Two sessions of an agent cannot have the same id of its own; none they can have.
+            said["own_id"] = ""
+
+    def _turn_started(self, said: "Said") -> None:
+        if self._is_of_turn(said):
+            said["label"] = GONE
+            said["forgotten"] = True
+
+    def _step(self, said: "Said") -> None:
+        if self._is_of_turn(said):
+            said["summary"], said["paths"] = GONE, []
+        said["paths"] = [path for path in said.get("paths", ()) if not self._hides(path)]
+
+    def _changes(self, said: "Said") -> None:
+        if "changes" not in said:
+            return
+        if self._is_of_turn(said):
+            said["changes"] = []
+        said["changes"] = [row for each in said["changes"] for row in self._change(each)]
+
+    def _change(self, row: "list[Any]") -> "list[list[Any]]":
+        path, verb, added, removed, how, *origin = row
+        hides_origin = bool(origin) and self._hides(origin[0])
+        if self._hides(path):
+            # What a file was called before it got a name that is forgotten is gone from there.
+            is_known = bool(origin) and not hides_origin
+            return [[origin[0], terms.DELETE, None, None, how]] if is_known else []
+        if hides_origin:
+            verb = terms.CREATE if verb == terms.RENAME else verb
+            return [[path, verb, added, removed, how]]
+        return [row]
+
+    def _restore(self, said: "Said") -> None:
+        if self._is_of_turn(said) or (self._turn and self._turn.id in said.get("turns", ())):
+            said["because"] = GONE if said.get("because") else ""
+        said["goal"] = self._without_label(said.get("goal", ""))
+        self._remarks(said)
+        if "outside" in said:
+            said["outside"] = [row for row in said["outside"] if not self._was_outside(row)]
+
+    def _was_outside(self, row: "list[Any]") -> bool:
+        """Whether what a restore did to a file outside is forgotten; unknown is not absent."""
+        path = _bytes(row[0])
+        sides = [entry_from(facts) for facts in row[1:3]]
+        known = [entry for entry in sides if entry is not None]
+        if self._takes_outside(path) or any(map(self._purge.contains, known)):
+            for entry in known:
+                self._purge.take(path, entry)
+            return True
+        for entry in known:
+            self._purge.keep(path, entry)
+        return False
+
+    def _remarks(self, said: "Said") -> None:
+        for name in ("kept", "rescued"):
+            if name in said:
+                rows = [row for row in said[name] if not self._hides(row[0])]
+                said[name] = [[path, self.words(str(why))] for path, why in rows]
+
+    def _set_aside(self, said: "Said") -> None:
+        """A row of the journal that nobody can read: it may say anything, so it goes whole."""
+        if self._wish.kind != TURN:
+            said["row"] = GONE
+
+    def _saves(self, said: "Said") -> None:
+        said["saves"] = [row for row in said.get("saves", ()) if self._keeps_save(row)]
+
+    def _keeps_save(self, row: "list[Any]") -> bool:
+        at, entry = rescue.as_entry(*row)
+        is_named = self._wish.covers(at) or self._takes_outside(at)
+        if is_named or self._purge.contains(entry):
+            self._purge.take(at, entry)
+            return False
+        self._purge.keep(at, entry)
+        return True
+
+    def _files(self, said: "Said") -> None:
+        files = []
+        for step, path, facts, reason in said.get("files", ()):
+            at, entry = _bytes(path), entry_from(facts)
+            of_turn = self._is_of_turn(said) or (
+                self._turn is not None and step in self._turn.steps
+            )
+            contains = entry is not None and self._purge.contains(entry)
+            if self._takes_outside(at) or of_turn or contains:
+                if entry is not None:
+                    self._purge.take(at, entry)
+                if not self._wish.hides(at):
+                    files.append([step, path, None, reason or _REASON])
+                continue
+            if entry is not None:
+                self._purge.keep(at, entry)
+            files.append([step, path, entry_facts(entry), reason])
+        said["files"] = files
+
+    # -- small pieces --------------------------------------------------------------------------
+
+    def _is_of_turn(self, said: "Said") -> bool:
+        turn = self._turn
+        if turn is None:
+            return False
+        return said.get("turn") == turn.id or said.get("step") in turn.steps
+
+    def _takes_outside(self, path: bytes) -> bool:
+        return self._wish.covers_outside(path) or self._wish.hides(path)
+
+    def _hides(self, path: object) -> bool:
+        return self._wish.hides(_bytes(path))
+
+    def _without_label(self, text: str) -> str:
+        """What restores and sessions are called after the turn."""
+        turn = self._turn
+        if turn is None or len(turn.label) < SHORTEST_TEXT:
+            return text
+        from takeback.history.references import quoted
+
+        for name in (turn.label, quoted(turn.label)):
+            text = text.replace(name, GONE)
+        return text
+
+
+def _bytes(text: object) -> bytes:
+    return str(text).encode("utf-8", "surrogateescape")
+
+
+_BILLION = 1_000_000_000
+_ONLY_ITS_OWN = (
+    "SELECT c.number FROM checkpoints c JOIN turns t ON t.number = ?1"
+    " WHERE c.number > t.before AND c.number < t.after AND c.gone IS NULL"
+    " AND c.number < (SELECT max(number) FROM checkpoints)"
+    " AND NOT EXISTS (SELECT 1 FROM deltas d WHERE d.checkpoint IN (c.number, c.number + 1)"
+    "   AND d.turn IS NOT ?1)"
+    " AND NOT EXISTS (SELECT 1 FROM turns o WHERE o.number <> ?1"
+    "   AND c.number IN (o.before, o.after))"
+    " AND NOT EXISTS (SELECT 1 FROM restores r WHERE c.number IN (r.before, r.after, r.target))"
+    " AND NOT EXISTS (SELECT 1 FROM kept k WHERE k.checkpoint = c.number) ORDER BY c.number"
+)
+"""The states strictly inside a turn that nobody else has anything to do with."""
+
+
+class Rewriting:
+    """One run over the whole history; with the lock held."""
+
+    def __init__(
+        self,
+        store: "Store",
+        wish: "Wish",
+        writer: "ObjectTaker",
+        progress: "Progress | None" = None,
+    ) -> None:
+        self._store = store
+        self._wish = wish
+        self._writer = writer
+        self._tell = progress or _silently
+        self.packs = store.ledger.packs()
+        self._held = self._holdings()
+        self._known = {oid for held in self._held.values() for oid in held}
+        self.purge = Purge(store.objects, writer, wish, self._known)
+        turn = _turn(store, wish)
+        self._turn = turn[1] if turn else None
+        self._redaction = Redaction(wish, self.purge, self._turn)
+        self._own = self._own_states(turn[0]) if turn else frozenset()
+        self._rows = sorted(store.ledger.checkpoints(), key=lambda row: row.number)
+        self._new: dict[str, Said] = {}
+        self._old: set[bytes] = set()
+        self._changed = self._own_changed = 0
+        self._events = 0
+        self._dead: dict[str, list[bytes]] = {}
+
+    def run(self) -> None:
+        """Go through everything."""
+        if self._store.ledger.foreign_packs():
+            raise NewerStoreError(
+                "a newer Takeback stored something of which this one cannot tell what it holds",
+                hint="update Takeback, and run the command again",
+            )
+        # The events first: whether a content is needed outside has to be known with the trees.
+        for event in self._store.ledger.events():
+            self._events += self._redaction.of(event) != event.payload
+        self._trees()
+        self._dead = self._find_dead()
+
+    def _holdings(self) -> "dict[str, list[bytes]]":
+        found = {}
+        for name in self.packs:
+            with PackFile(self._store.packs_dir + b"/" + name.encode()) as pack:
+                found[name] = list(pack.objects())
+        return found
+
+    def _own_states(self, turn: int) -> "frozenset[int]":
+        rows = self._store.ledger.rows(_ONLY_ITS_OWN, (turn,))
+        return frozenset(int(number) for (number,) in rows)
+
+    # -- checkpoints ---------------------------------------------------------------------------
+
+    def _trees(self) -> None:
+        above = _Above()
+        for done, row in enumerate(self._rows):
+            self._tell("looking through checkpoints", done, len(self._rows))
+            if row.gone is not None:
+                self._let_go(row)
+            else:
+                self._keep(row, above)
+
+    def _let_go(self, row: "CheckpointRow") -> None:
+        """A state whose files are gone leads nowhere; its hashes would still tell of them."""
+        if row.tree != NO_HASH or row.root != NO_OBJECT:
+            self._old |= {row.tree, row.root, row.view}
+            none = NO_OBJECT.hex()
+            self._new[row.id] = {"tree": NO_HASH.hex(), "root": none, "view": none}
+
+    def _keep(self, row: "CheckpointRow", above: "_Above") -> None:
+        is_own = row.number in self._own
+        folder = self.purge.nothing_known(row) if is_own else self.purge.tree(row)
+        old = self._commit(row)
+        label = self._label(row)
+        message = old.message if label == row.label else label.encode("utf-8", "surrogateescape")
+        message = self._redaction.words(_text(message)).encode("utf-8", "surrogateescape")
+        same = folder.oid == row.root and folder.strong == row.tree
+        self._changed += not same
+        self._own_changed += is_own and not same
+        if same and message == old.message and above.is_kept(old):
+            above.view = row.view
+            self.purge.marks.add(row.view)
+            self.purge.series[row.view] = b"c"
+            return
+        above.is_new = True
+        seconds = row.created // _BILLION
+        above.view = git_view.add_commit(
+            self._writer, folder.view, above.view, seconds, message.rstrip(b"\n")
+        )
+        self._follow(row, folder, above)
+
+    def _follow(self, row: "CheckpointRow", folder: "Folder", above: "_Above") -> None:
+        """What the event of a checkpoint says of its tree now."""
+        assert above.view is not None, "it was just made"
+        new: Said = {
+            "tree": folder.strong.hex(),
+            "root": folder.oid.hex(),
+            "view": above.view.hex(),
+            "entries": folder.entries if folder.oid != row.root else row.entries,
+        }
+        old = {"tree": row.tree, "root": row.root, "view": row.view}
+        if any(new[name] != old[name].hex() for name in old):
+            self._new[row.id] = new
+            self._old |= {id for name, id in old.items() if new[name] != id.hex()}
+
+    def _label(self, row: "CheckpointRow") -> str:
+        if not row.label:
+            return row.label
+        (event,) = self._store.ledger.events("WHERE seq = ?", (row.event,))
+        return str(self._redaction.of(event).get("label", ""))
+
+    def _commit(self, row: "CheckpointRow") -> "_Commit":
+        try:
+            return _Commit(self._store.objects.read(row.view)[1])
+        except DamagedStoreError:
+            # Only what it was called is lost, and that the log knows, too.
+            title = row.label or f"checkpoint {row.id}"
+            return _Commit(b"tree " + bytes(40) + b"\n\n" + title.encode() + b"\n")
+
+    # -- what comes of it ----------------------------------------------------------------------
+
+    @property
+    def is_needed(self) -> bool:
+        """Whether there is anything to do."""
+        return bool(self._new or self._events or self._dead)
+
+    def _find_dead(self) -> "dict[str, list[bytes]]":
+        """The packs that hold something which nobody needs, and what of them is needed."""
+        marks = self.purge.marks
+        return {
+            name: [oid for oid in held if oid in marks]
+            for name, held in self._held.items()
+            if not all(oid in marks for oid in held)
+        }
+
+    def pieces(self) -> "Iterator[Piece]":
+        """What is copied out of such packs, each kind of thing by its versions, oldest first."""
+        series = self.purge.series
+        for name, held in self._dead.items():
+            for oid in held:
+                yield Piece(oid, name.encode(), series.get(oid, oid))
+
+    def ids(self) -> "set[bytes]":
+        """The hashes that must not be found in the end."""
+        found = {id for id in self._old if any(id)}
+        for oid in self.purge.taken:
+            if oid not in self.purge.marks:
+                found |= {oid, self.purge.hashes[oid]}
+        return found
+
+    def events(self) -> "dict[int, Said]":
+        """What events have to say from now on, by number; only those that change."""
+        live = set(self.packs) - self._dead.keys()
+        changed = {}
+        for event in self._store.ledger.events():
+            said = self._redaction.of(event)
+            if event.kind == events.CHECKPOINT_TAKEN:
+                said.update(self._new.get(str(said.get("checkpoint")), {}))
+            if said.get("packs"):
+                # The name of a pack is a hash of what was in it, also of one that was merged since.
+                said["packs"] = [pack for pack in said["packs"] if pack[0] in live]
+            if said.get("dropped"):
+                said["dropped"] = []
+            if said != event.payload:
+                changed[event.seq] = said
+        return changed
+
+    def touched(self) -> Touched:
+        """What all of this touches."""
+        found, purge = Touched(), self.purge
+        found.paths = sorted(set(map(self._shown, purge.paths)))
+        gone = {oid: size for oid, (size, _) in purge.taken.items() if oid not in purge.marks}
+        found.versions, found.bytes = len(gone), sum(gone.values())
+        found.checkpoints, found.gone = self._changed - self._own_changed, self._own_changed
+        found.events = self._events
+        found.turns = self._count_turns()
+        found.elsewhere = sorted(
+            (path, purge.names[oid])
+            for oid, (_, path) in purge.taken.items()
+            if oid in purge.names and self._wish.kind != TURN
+        )
+        return found
+
+    def _shown(self, path: bytes) -> bytes:
+        """A path as it can be told: without the text, if that is what is forgotten."""
+        for text in self._wish.texts if self._wish.in_files else ():
+            path = path.replace(text, GONE.encode())
+        return path
+
+    def _count_turns(self) -> int:
+        if self._wish.kind == TURN:
+            return 1
+        query = "SELECT DISTINCT path, turn FROM deltas WHERE turn IS NOT NULL"
+        paths = self.purge.paths
+        return len({turn for path, turn in self._store.ledger.rows(query) if path in paths})
+
+
+class _Above:
+    """What the commit of the next checkpoint stands on."""
+
+    def __init__(self) -> None:
+        self.view: bytes | None = None
+        self.is_new = False
+
+    def is_kept(self, view: "_Commit") -> bool:
+        """Whether the commit of a checkpoint already stands on the one before."""
+        return not self.is_new and view.stands_on(self.view)
+
+
+class _Commit:
+    """A commit of the view, as far as it is needed here."""
+
+    __slots__ = ("message", "parents", "tree")
+
+    def __init__(self, data: bytes) -> None:
+        head, _, self.message = data.partition(b"\n\n")
+        lines = [line.split(b" ", 1) for line in head.split(b"\n")]
+        self.parents = [_hex(line[1]) for line in lines if line[0] == b"parent"]
+        self.tree = _hex(lines[0][1])
+
+    def stands_on(self, parent: "bytes | None") -> bool:
+        return self.parents == ([parent] if parent is not None else [])
+
+
+def _hex(text: bytes) -> bytes:
+    try:
+        return bytes.fromhex(text.decode("ascii"))
+    except ValueError:
+        return NO_OBJECT
+
+
+def _turn(store: "Store", wish: "Wish") -> "tuple[int, ForgottenTurn] | None":
+    if not wish.turn:
+        return None
+    query = "SELECT number, label FROM turns WHERE id = ?"
+    for number, label in store.ledger.rows(query, (wish.turn,)):
+        steps = store.ledger.rows("SELECT id FROM steps WHERE turn = ?", (number,))
+        names = frozenset(str(id) for (id,) in steps)
+        return int(number), ForgottenTurn(wish.turn, str(label), names)
+    return None
+
+
+def _text(data: bytes) -> str:
+    return data.decode("utf-8", "surrogateescape")
+
+
+def _silently(doing: str, done: int, total: int) -> None:
+    del doing, done, total

@@ -1,0 +1,1 @@
+"""How the user's files are looked at, read and swapped."""

@@ -1,0 +1,298 @@
+"""What can be refused before the first change: no room, another disk, what is somebody else's.
+
+What a file system says of an entry beyond its mode: that nobody may change it, not even root.
+
+`statx` on Linux, which Python has no name for in the versions that are supported; elsewhere, and
+on file systems that have no such marks, nothing is known and nothing is said.
+
+The folders in which one restore works: that of the project, and those of files outside of it.
+
+A restore is all or nothing over all of them. What is in reach when it begins may be gone when it
+has to be taken back: then that is said, and the rest is brought back all the same.
+"""
+
+import errno
+import os
+import sys
+
+from takeback.disk.descent import Descent, open_folder
+from takeback.errors import BlockedError
+from takeback.model.tree import KIND, REGULAR
+from takeback.worktree.stage import GONE
+from takeback.worktree.swap import MOVED, Restoring
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from takeback.ledger.journal import Away, Journal
+    from takeback.model.entries import Op, Owner
+    from takeback.objects.object_store import ObjectStore
+
+
+IMMUTABLE, APPEND_ONLY = 0x10, 0x20
+"""`chattr +i`: nothing can be done to it. `chattr +a`: it can grow, and nothing else."""
+
+_NOT_THROUGH_LINKS = 0x100
+_SIZE, _AT = 256, 8
+"""How long the answer is, and where in it the marks stand."""
+
+
+def reader() -> "Callable[[int, bytes], int]":
+    """What reads the marks of an entry in an open folder; 0 if there are none, or nobody knows."""
+    if sys.platform != "linux":
+        return _unknown
+    import ctypes
+    from struct import Struct
+
+    statx = getattr(ctypes.CDLL(None), "statx", None)
+    if statx is None:
+        return _unknown
+    statx.argtypes = [
+        ctypes.c_int,
+        ctypes.c_char_p,
+        ctypes.c_int,
+        ctypes.c_uint,
+        ctypes.c_char_p,
+    ]
+    answer, marks = ctypes.create_string_buffer(_SIZE), Struct("=Q").unpack_from
+
+    def read(folder: int, name: bytes) -> int:
+        if statx(folder, name, _NOT_THROUGH_LINKS, 0, answer) != 0:
+            return 0
+        return int(marks(answer, _AT)[0])
+
+    return read
+
+
+def _unknown(_folder: int, _name: bytes) -> int:
+    return 0
+
+
+_STICKY = 0o1000
+_ASK = "ask its owner, or take back other paths only: `-- PATH`; nothing was changed"
+
+
+def require_possible(root: int, ops: "Sequence[Op]") -> None:
+    """An error unless everything that is planned can be done, as far as one can see."""
+    _require_room(root, ops)
+    _require_open_root(os.fstat(root))
+    device, descent = os.fstat(root).st_dev, Descent(root)
+    try:
+        for way in dict.fromkeys(op.way for op in ops):
+            _require_writable(descent, way, device)
+        _require_unmarked(descent, ops)
+        if os.geteuid() != 0:
+            for op in ops:
+                _require_own(descent, op)
+    finally:
+        descent.close()
+
+
+def require_outside(root: int, ops: "Sequence[Op]", where: bytes) -> None:
+    """The same for single files in a folder outside the project, which must be our own."""
+    _require_room(root, ops)
+    folder, shown = os.fstat(root), os.fsdecode(where)
+    is_own = os.geteuid() == folder.st_uid and folder.st_mode & 0o300 == 0o300
+    if not is_own and not os.access(b".", os.W_OK | os.X_OK, dir_fd=root):
+        raise BlockedError(f"the folder `{shown}` forbids to change what is in it", hint=_ASK)
+    descent = Descent(root)
+    try:
+        _require_unmarked(descent, ops)
+    finally:
+        descent.close()
+    for op in ops:
+        try:
+            found = os.stat(op.name, dir_fd=root, follow_symlinks=False)
+        except FileNotFoundError:
+            continue
+        if found.st_uid != os.geteuid() or found.st_mode & KIND != REGULAR:
+            path = os.fsdecode(os.path.join(where, op.name))
+            raise BlockedError(f"`{path}` is no file of yours any more", hint=_ASK)
+
+
+def _require_room(root: int, ops: "Sequence[Op]") -> None:
+    size = sum(op.after.size for op in ops if op.after is not None and op.is_staged(forward=True))
+    disk = os.fstatvfs(root)
+    if disk.f_bavail * disk.f_frsize < size + size // 20:
+        raise BlockedError(
+            f"there is not enough room: {size:,} bytes are needed",
+            hint="free some space and try again; nothing was changed",
+        )
+
+
+def _require_open_root(root: os.stat_result) -> None:
+    """What is to appear is staged in the root, wherever it goes."""
+    if os.geteuid() == root.st_uid != 0 and root.st_mode & 0o300 != 0o300:
+        raise BlockedError(
+            "the folder of the project forbids to make anything in it",
+            hint="`chmod u+wx` it, and try again; nothing was changed",
+        )
+
+
+def _require_writable(descent: Descent, way: "tuple[bytes, ...]", device: int) -> None:
+    """An error unless the nearest folder that is there can be changed, on this disk."""
+    fd, way = _nearest(descent, way)
+    found, shown = os.fstat(fd), os.fsdecode(b"/".join(way) or b".")
+    if found.st_dev != device:
+        raise BlockedError(f"`{shown}` is on another disk", hint="unmount it, and try again")
+    if os.geteuid() not in (0, found.st_uid) and not os.access(b".", os.W_OK | os.X_OK, dir_fd=fd):
+        raise BlockedError(
+            f"the folder `{shown}` is somebody else's and forbids to change what is in it",
+            hint=_ASK,
+        )
+
+
+def _require_unmarked(descent: Descent, ops: "Sequence[Op]") -> None:
+    """An error if `chattr` forbids to change something, which even root has to take away first."""
+    marks_of, frozen = reader(), IMMUTABLE | APPEND_ONLY
+    inside: dict[tuple[bytes, ...], list[Op]] = {(): []}
+    for op in ops:
+        inside.setdefault(op.way, []).append(op)
+    for wanted, there in inside.items():
+        fd, way = _nearest(descent, wanted)
+        if marks_of(fd, b".") & frozen:
+            raise _marked(b"/".join(way))
+        for op in there if way == wanted else ():
+            if op.before is not None and op.name and marks_of(fd, op.name) & frozen:
+                raise _marked(op.path)
+
+
+def _marked(path: bytes) -> BlockedError:
+    return BlockedError(
+        f"`{os.fsdecode(path or b'.')}` is marked so that nobody can change it (`lsattr`)",
+        hint="`chattr -ia` it, or take back other paths only: `-- PATH`; nothing was changed",
+    )
+
+
+def _require_own(descent: Descent, op: "Op") -> None:
+    """Some things only the owner may do: change a mode, take something out of a sticky folder."""
+    fd, way = _nearest(descent, op.way)
+    if op.before is None or way != op.way:
+        return
+    folder, me = os.fstat(fd), os.geteuid()
+    try:
+        if os.stat(op.name or b".", dir_fd=fd, follow_symlinks=False).st_uid == me:
+            return
+    except FileNotFoundError:
+        return
+    shown = os.fsdecode(op.path or b".")
+    if op.is_in_place:
+        if op.after is not None and (op.before.mode ^ op.after.mode) & 0o7777:
+            raise BlockedError(f"only its owner can change the mode of `{shown}`", hint=_ASK)
+    elif folder.st_mode & _STICKY and folder.st_uid != me:
+        raise BlockedError(f"only its owner can take `{shown}` out of its folder", hint=_ASK)
+
+
+def _nearest(descent: Descent, way: "tuple[bytes, ...]") -> "tuple[int, tuple[bytes, ...]]":
+    """The deepest folder on a way that is there, open, and the way to it."""
+    while way:
+        try:
+            return descent.open(way), way
+        except OSError as problem:
+            if problem.errno not in GONE:
+                raise
+            way = way[:-1]
+    return descent.root, way
+
+
+_OUT_OF_REACH = (*GONE, errno.EACCES, errno.EPERM, errno.ESTALE)
+_LOST = "its folder is not there any more, or nobody may open it: left as it is"
+
+
+class Roots:
+    """One restore in all its folders; `lost` are the files outside whose folder is out of reach."""
+
+    def __init__(
+        self, root: int, objects: "ObjectStore", row: "Journal", *, is_way_back: bool = False
+    ) -> None:
+        self.each: list[Restoring] = []
+        self.lost: dict[bytes, str] = {}
+        self._opened: list[int] = []
+        if row.ops or not row.away:
+            self.each.append(Restoring(root, objects, row.stage, row.ops))
+        try:
+            for away in row.away:
+                self._open(away, objects, row.stage, is_way_back=is_way_back)
+        except BaseException:
+            self.close()
+            raise
+
+    def _open(
+        self, away: "Away", objects: "ObjectStore", stage: bytes, *, is_way_back: bool
+    ) -> None:
+        try:
+            fd = open_folder(away.folder)
+        except OSError as problem:
+            if problem.errno not in _OUT_OF_REACH:
+                raise
+            if not is_way_back:
+                raise BlockedError(
+                    f"the folder `{os.fsdecode(away.folder)}` is not what it was: "
+                    f"{problem.strerror}",
+                    hint="look at the plan again; nothing was changed",
+                ) from problem
+            self.lost |= {away.path(op): _LOST for op in away.ops}
+            return
+        self._opened.append(fd)
+        self.each.append(Restoring(fd, objects, stage, away.ops))
+        self.each[-1].at = away.folder
+
+    def close(self) -> None:
+        """Close every descriptor but that of the project's folder."""
+        for restoring in self.each:
+            restoring.close()
+        while self._opened:
+            os.close(self._opened.pop())
+
+    @property
+    def ops(self) -> "list[Op]":
+        """What is done, in all folders."""
+        return [op for restoring in self.each for op in restoring.ops]
+
+    def trust(self, owners: "dict[bytes, Owner]") -> None:
+        """Let programs be setuid for those whose they were; outside, only our own are captured."""
+        for restoring in self.each:
+            own = dict.fromkeys((op.path for op in restoring.ops), (os.geteuid(), os.getegid()))
+            restoring.trusted = own if restoring.at else owners
+
+    @property
+    def dropped(self) -> "list[bytes]":
+        """The paths that are not setuid again."""
+        return [path for restoring in self.each for path in restoring.dropped]
+
+    @property
+    def kept(self) -> "dict[bytes, str]":
+        """The paths where somebody's newer work stays; those outside are whole."""
+        found = dict(self.lost)
+        for restoring in self.each:
+            found |= {restoring.named(path): why for path, why in restoring.kept.items()}
+        return found
+
+    @property
+    def out_of_reach(self) -> "list[bytes]":
+        """The paths that stay as the restore left them, if it got there, as nobody finds them."""
+        moved = [r.named(p) for r in self.each for p, why in r.kept.items() if why == MOVED]
+        return sorted([*self.lost, *moved])
+
+    def changed(self) -> "list[bytes]":
+        """The paths that are not as they were when the restore was planned."""
+        return [r.named(path) for r in self.each for path in r.changed()]
+
+    def require_apart(self) -> None:
+        """An error if two names of the plan are one to the disk."""
+        for restoring in self.each:
+            restoring.require_apart()
+
+    def unfinished(self, *, forward: bool) -> "list[bytes]":
+        """The paths that are not on their side."""
+        return [r.named(path) for r in self.each for path in r.unfinished(forward=forward)]
+
+    def open_stages(self) -> None:
+        """Open our own folders, where they are there; the others are done with."""
+        for restoring in list(self.each):
+            if restoring.stage.is_there():
+                restoring.stage.open()
+            else:
+                self.each.remove(restoring)
+                restoring.close()

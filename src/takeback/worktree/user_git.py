@@ -1,0 +1,396 @@
+"""The user's git, read as plain files: never run, never written, its settings never obeyed.
+
+Everything here may have been made by somebody hostile. So each file is opened without
+following links, only if it is a regular file, and only up to a size; whatever makes no sense
+is "unknown" (None, or empty), never an exception.
+"""
+
+import os
+import stat
+import zlib
+
+from takeback.worktree import git_index
+
+_SMALL_FILE = 64 << 10
+_LARGEST_PACKED_REFS = 256 << 20
+_CHUNK = 1 << 20
+_LONGEST_REF = 4096
+_MOST_COUNTED = 1000
+_MOST_HOPS = 5
+_LONGEST_TIME = 15
+_HEADS = b"refs/heads/"
+_REFS_OF_ONE_WORKTREE = (b"refs/bisect/", b"refs/worktree/", b"refs/rewritten/")
+_HEX = b"0123456789abcdef"
+_VERSION_CONTROL_FOLDERS = (b".jj", b".hg", b".svn")
+
+_FILE_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_FOLDER_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+class Head:
+    """What is checked out: a branch (also one without commits yet), a commit, or unknown.
+
+    `branch` is the name below refs/heads, or the whole name of any other reference; None when
+    HEAD is detached. `commit` is None when the branch is unborn or cannot be read.
+    """
+
+    __slots__ = ("branch", "commit")
+
+    def __init__(self, branch: bytes | None, commit: str | None) -> None:
+        self.branch = branch
+        self.commit = commit
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Head):
+            return NotImplemented
+        return self.branch == other.branch and self.commit == other.commit
+
+    def __hash__(self) -> int:
+        return hash((self.branch, self.commit))
+
+    def __repr__(self) -> str:
+        return f"Head(branch={self.branch!r}, commit={self.commit!r})"
+
+
+class Commit:
+    """A commit, and the one that it follows on its line; None if it is the first.
+
+    `time` is what it says itself of when it was made, in seconds; 0 if that makes no sense.
+    """
+
+    __slots__ = ("id", "is_merge", "parent", "time")
+
+    def __init__(self, id: str, parent: str | None, *, is_merge: bool, time: int) -> None:
+        self.id = id
+        self.parent = parent
+        self.is_merge = is_merge
+        self.time = time
+
+
+class Repository:
+    """The git folder of one work tree; `common_dir` is where all its work trees share."""
+
+    __slots__ = ("common_dir", "git_dir")
+
+    def __init__(self, git_dir: bytes, common_dir: bytes) -> None:
+        self.git_dir = git_dir
+        self.common_dir = common_dir
+
+    def head(self) -> Head:
+        """Tell which branch and commit are checked out, as far as plain files say."""
+        text = _read_reference(self.git_dir, b"HEAD")
+        name = _symbolic_target(text)
+        if name is None:
+            return Head(None, _commit_id(text))
+        if not _is_reference_name(name) or name == b"refs/heads/.invalid":
+            return Head(None, None)  # the latter is what a reftable repository has in HEAD
+        return Head(name.removeprefix(_HEADS), self._resolve(name))
+
+    def index_checksum(self) -> str | None:
+        """Give the hash at the end of the index: it changes whenever the index does.
+
+        None when there is no index, it is damaged, or git was told to leave the hash out.
+        """
+        fd = open_regular(self.git_dir, b"index")
+        if fd is None:
+            return None
+        try:
+            return git_index.read_checksum(fd)
+        except OSError:
+            return None
+        finally:
+            os.close(fd)
+
+    def read_index(self) -> "git_index.Index":
+        """Read which paths the index lists, and whether those are surely all."""
+        fd = open_regular(self.git_dir, b"index")
+        if fd is None:
+            return git_index.EMPTY if self._has_no_index() else git_index.UNKNOWN
+        try:
+            return git_index.read_index(fd, self._open_shared_index)
+        except OSError:
+            return git_index.UNKNOWN
+        finally:
+            os.close(fd)
+
+    def tracked_files(self) -> frozenset[bytes]:
+        """Give the paths that the index lists; see `read_index` for whether they are all."""
+        return self.read_index().files
+
+    def _has_no_index(self) -> bool:
+        try:
+            os.lstat(os.path.join(self.git_dir, b"index"))
+        except FileNotFoundError:
+            return True
+        except OSError:
+            return False
+        return False
+
+    def _open_shared_index(self, checksum: str) -> int | None:
+        name = b"sharedindex." + checksum.encode()
+        fd = open_regular(self.git_dir, name)
+        return fd if fd is not None else open_regular(self.common_dir, name)
+
+    def commits_between(self, older: str, newer: str) -> "list[Commit] | None":
+        """The commits between two of one line, newest first; None if that cannot be told easily.
+
+        Fresh commits are files of their own. What git has packed is not looked into.
+        """
+        found: list[Commit] = []
+        while (found[-1].parent if found else newer) != older:
+            commit = self._commit((found[-1].parent if found else newer) or "")
+            if commit is None or len(found) >= _MOST_COUNTED:
+                return None
+            found.append(commit)
+        return found
+
+    def commits_since(self, newest: str, moment: int) -> "list[Commit]":
+        """The commits of a line that were made after a moment, newest first.
+
+        Git writes each into a file of its own, whose stamp tells when to the instant; but not in
+        a copy of a repository, so the seconds that it says itself have to agree. What git has
+        packed is taken for old.
+        """
+        found: list[Commit] = []
+        commit = self._commit(newest)
+        while commit is not None and len(found) < _MOST_COUNTED:
+            if self._stamp_of(commit.id) <= moment or commit.time < moment // 10**9:
+                break
+            found.append(commit)
+            commit = self._commit(commit.parent or "")
+        return found
+
+    def _stamp_of(self, id: str) -> int:
+        try:
+            return os.lstat(os.path.join(self.common_dir, _file_of(id))).st_mtime_ns
+        except OSError:
+            return 0
+
+    def _commit(self, id: str) -> "Commit | None":
+        data = read_regular(self.common_dir, _file_of(id)) if id else None
+        if data is None:
+            return None
+        try:
+            text = zlib.decompressobj().decompress(data, _SMALL_FILE)
+        except zlib.error:
+            return None
+        if not text.startswith(b"commit "):
+            return None
+        lines = text.partition(b"\n\n")[0].split(b"\n")
+        parents = [_commit_id(line[7:]) for line in lines if line.startswith(b"parent ")]
+        parent = parents[0] if parents else None
+        return Commit(id, parent, is_merge=len(parents) > 1, time=_time_of(lines))
+
+    def _resolve(self, name: bytes) -> str | None:
+        for _ in range(_MOST_HOPS):
+            own = name.startswith(_REFS_OF_ONE_WORKTREE)
+            text = _read_reference(self.git_dir if own else self.common_dir, name)
+            if text is None:
+                return _find_packed(self.common_dir, name)
+            target = _symbolic_target(text)
+            if target is None:
+                return _commit_id(text)
+            if not _is_reference_name(target):
+                return None
+            name = target
+        return None
+
+
+def _file_of(id: str) -> bytes:
+    """Where git keeps an object that is in no pack."""
+    return b"objects/%s/%s" % (id[:2].encode(), id[2:].encode())
+
+
+def _time_of(lines: "list[bytes]") -> int:
+    """When a commit was made, by its own account."""
+    said = [line.split()[-2:] for line in lines if line.startswith(b"committer ")]
+    seconds = said[0][0] if said else b""
+    return int(seconds) if seconds.isdigit() and len(seconds) < _LONGEST_TIME else 0
+
+
+def find_repository(root: bytes) -> Repository | None:
+    """Find the git folder of the work tree whose top is `root` (parents are not searched).
+
+    A `.git` that is a link is not followed, so such a repository is not seen.
+    """
+    dot_git = os.path.join(root, b".git")
+    try:
+        kind = os.lstat(dot_git).st_mode
+    except (OSError, ValueError):
+        return None
+    git_dir = dot_git
+    if stat.S_ISREG(kind):
+        named = _read_git_file(root)
+        if named is None:
+            return None
+        git_dir = named
+    if not _has_head(git_dir):
+        return None
+    return Repository(git_dir, _common_dir(git_dir))
+
+
+def top_of_repository(path: bytes) -> bytes | None:
+    """Find the nearest folder, `path` itself or above it, that is under version control."""
+    folder = os.path.abspath(path)
+    while True:
+        if _is_version_controlled(folder):
+            return folder
+        parent = os.path.dirname(folder)
+        if parent == folder:
+            return None
+        folder = parent
+
+
+def open_regular(folder: bytes, name: bytes) -> int | None:
+    """Open the file `name` below `folder` for reading, if it is regular and behind no link.
+
+    The kind is looked at before opening, because to open a pipe or a device already does
+    something, and again afterwards, because the entry may have been replaced.
+    """
+    *folders, last = name.split(b"/")
+    try:
+        folder_fd = os.open(folder, _FOLDER_FLAGS)
+    except (OSError, ValueError):
+        return None
+    try:
+        for part in folders:
+            inner_fd = os.open(part, _FOLDER_FLAGS, dir_fd=folder_fd)
+            os.close(folder_fd)
+            folder_fd = inner_fd
+        return _open_last(last, folder_fd)
+    except (OSError, ValueError):
+        return None
+    finally:
+        os.close(folder_fd)
+
+
+def read_regular(folder: bytes, name: bytes, limit: int = _SMALL_FILE) -> bytes | None:
+    """Read the file `name` below `folder`; None if it is not regular, or larger than `limit`."""
+    fd = open_regular(folder, name)
+    if fd is None:
+        return None
+    try:
+        data = git_index.read_bytes(fd, 0, limit + 1)
+    except OSError:
+        return None
+    finally:
+        os.close(fd)
+    return data if len(data) <= limit else None
+
+
+def is_regular(path: bytes) -> bool:
+    """Whether there is a regular file of this name."""
+    try:
+        return stat.S_ISREG(os.lstat(path).st_mode)
+    except (OSError, ValueError):
+        return False
+
+
+def _open_last(name: bytes, folder_fd: int) -> int | None:
+    if not stat.S_ISREG(os.stat(name, dir_fd=folder_fd, follow_symlinks=False).st_mode):
+        return None
+    fd = os.open(name, _FILE_FLAGS, dir_fd=folder_fd)
+    if stat.S_ISREG(os.fstat(fd).st_mode):
+        return fd
+    os.close(fd)
+    return None
+
+
+def _read_git_file(root: bytes) -> bytes | None:
+    """Read where a `.git` file (of a linked work tree or a submodule) points."""
+    text = read_regular(root, b".git")
+    if text is None or not text.startswith(b"gitdir: "):
+        return None
+    named = text.removeprefix(b"gitdir: ").rstrip(b"\r\n")
+    return os.path.normpath(os.path.join(root, named)) if _is_path(named) else None
+
+
+def _common_dir(git_dir: bytes) -> bytes:
+    named = (read_regular(git_dir, b"commondir") or b"").rstrip(b"\r\n")
+    return os.path.normpath(os.path.join(git_dir, named)) if _is_path(named) else git_dir
+
+
+def _is_path(named: bytes) -> bool:
+    return bool(named) and b"\0" not in named
+
+
+def _has_head(git_dir: bytes) -> bool:
+    return _read_reference(git_dir, b"HEAD") is not None
+
+
+def _read_reference(folder: bytes, name: bytes) -> bytes | None:
+    """Read a reference file; very old git made HEAD a link, whose text is as good."""
+    text = read_regular(folder, name)
+    if text is None and name == b"HEAD":
+        try:
+            return b"ref: " + os.readlink(os.path.join(folder, name))
+        except (OSError, ValueError):
+            return None
+    return text
+
+
+def _symbolic_target(text: bytes | None) -> bytes | None:
+    if text is None or not text.startswith(b"ref:"):
+        return None
+    return text.removeprefix(b"ref:").strip(b" \t\r\n")
+
+
+def _is_reference_name(name: bytes) -> bool:
+    """Whether this may be looked up below the git folder without leaving it."""
+    if not name.startswith(b"refs/") or len(name) > _LONGEST_REF:
+        return False
+    if any(byte < 0x21 or byte == 0x7F for byte in name):
+        return False
+    return not any(part in (b"", b".", b"..") for part in name.split(b"/"))
+
+
+def _commit_id(text: bytes | None) -> str | None:
+    digits = (text or b"").rstrip(b" \t\r\n").lower()
+    if len(digits) not in (40, 64) or digits.strip(_HEX):
+        return None
+    return digits.decode()
+
+
+def _find_packed(folder: bytes, name: bytes) -> str | None:
+    """Look a reference up in packed-refs, piece by piece: it may list very many."""
+    fd = open_regular(folder, b"packed-refs")
+    if fd is None:
+        return None
+    try:
+        if os.fstat(fd).st_size > _LARGEST_PACKED_REFS:
+            return None
+        return _search_packed(fd, b" " + name)
+    except OSError:
+        return None
+    finally:
+        os.close(fd)
+
+
+def _search_packed(fd: int, wanted: bytes) -> str | None:
+    rest = b""
+    while len(rest) <= _SMALL_FILE:
+        chunk = os.read(fd, _CHUNK)
+        lines, _, rest = (rest + (chunk or b"\n")).rpartition(b"\n")
+        at = (lines + b"\n").find(wanted + b"\n")
+        if at >= 0:
+            return _commit_id(lines[lines.rfind(b"\n", 0, at) + 1 : at])
+        if not chunk:
+            break
+    return None
+
+
+def _is_version_controlled(folder: bytes) -> bool:
+    try:
+        kind = os.lstat(os.path.join(folder, b".git")).st_mode
+    except (OSError, ValueError):
+        kind = 0
+    if stat.S_ISDIR(kind) or stat.S_ISREG(kind) or stat.S_ISLNK(kind):
+        return True
+    return any(_is_folder(os.path.join(folder, name)) for name in _VERSION_CONTROL_FOLDERS)
+
+
+def _is_folder(path: bytes) -> bool:
+    try:
+        return stat.S_ISDIR(os.lstat(path).st_mode)
+    except (OSError, ValueError):
+        return False
