@@ -6,6 +6,7 @@ import pytest
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
+from chance import examples
 from oracle import Picture, differences
 from shop import Shop
 from takeback.cli.picker import Model
@@ -99,7 +100,7 @@ def wrong(shop: Shop, model: Model, before: Picture) -> list[str]:
     return found
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(20), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(keys=st.lists(st.sampled_from(KEYS), max_size=25), decide=st.sampled_from(["", *DECISIONS]))
 def test_what_is_shown_last_is_done(shop: Shop, keys: list[str], decide: str) -> None:
     """Every path that is marked is done as its row says, and every other one stays as it is."""

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import oracle
+from chance import examples
 from takeback import Project
 from takeback.errors import UnknownReferenceError, UsageError
 from takeback.history import compare
@@ -105,7 +106,7 @@ def without_renames(differences: tuple[Difference, ...]) -> dict[bytes, str]:
 
 
 @given(TREES, TREES, st.booleans())
-@settings(max_examples=60)
+@settings(max_examples=examples(25))
 def test_differences_are_those_of_the_trees(
     tmp_path_factory: pytest.TempPathFactory,
     first: dict[bytes, tuple[str, bytes, int]],

@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import oracle
+from chance import examples
 from takeback import Project
 from takeback.cli import app
 from takeback.cli.commands import diff
@@ -153,7 +154,7 @@ def files(root: bytes) -> dict[bytes, oracle.Entry]:
 
 
 @given(TREE, TREE)
-@settings(max_examples=40)
+@settings(max_examples=examples(20))
 def test_git_applies_what_we_say(
     tmp_path_factory: pytest.TempPathFactory,
     first: dict[bytes, tuple[bytes, int]],

@@ -86,6 +86,7 @@ def test_a_wheel_brings_it_along(sources: Path, tmp_path: Path, short: Path) -> 
     sing(str(packages / "takeback" / "__main__.py"))
 
 
+@pytest.mark.slow
 def test_without_a_compiler_nothing_is_missing(sources: Path, tmp_path: Path) -> None:
     """The build succeeds without it, and the same command line is heard by Python."""
     made = wheel(sources, tmp_path, CC="false")
@@ -106,6 +107,7 @@ def sing(main: str) -> None:
     trial.try_hooks(agent, commands, dict(os.environ))
 
 
+@pytest.mark.slow
 def test_a_checkout_builds_it_in_place(sources: Path, tmp_path: Path) -> None:
     """As `./takeback` and `./check` install it: beside its source, where git does not see it."""
     if shutil.which("cc") is None:

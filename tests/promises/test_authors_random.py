@@ -15,13 +15,14 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 import oracle
+from chance import examples
 from hostile.ground import new_ground
 from play import APART, Agent, Hands, Play, Tool
 from schedules import Span, Truth, Window, now
 from takeback.disk import operations
 from takeback.ledger import audit
 
-EXAMPLES = int(os.environ.get("TAKEBACK_TEST_EXAMPLES", "0")) or 25
+EXAMPLES = examples(25)
 PATHS = ("p", "q", "d/r", "d/s", "d/e/t", "new/u")
 KINDS = ("edit", "edit", "shell", "shell", "other", "read", "agent")
 

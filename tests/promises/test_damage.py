@@ -123,7 +123,8 @@ def test_a_lost_file_is_missed(patient: Patient) -> None:
     """Any single file of a store may vanish: it is made again, or it is missed."""
     with noted(damage="deleted") as note, stage() as folder:
         examination = Examination(patient, folder)
-        for file in files_of(patient.home):
+        every = files_of(patient.home)
+        for file in every if FULL else [*every[::4], *every[-1:]]:
             examination.of(Injury(file, "delete", 0))
         note |= examination.noticed
         note["injuries"] = examination.noticed.total()

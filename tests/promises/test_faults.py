@@ -14,7 +14,7 @@ from faults import injection, judge, syscalls
 from faults.children import Tell, in_child
 from faults.durability import Volatile
 from faults.fulldisk import fill_more_and_more
-from faults.harness import Fault, Theatre, every_nth, parse, with_syncs
+from faults.harness import Fault, Theatre, every_nth, parse
 from faults.report import FULL, SECONDS, noted, stage
 from faults.scenarios import (
     DELETES,
@@ -24,9 +24,9 @@ from faults.scenarios import (
     NO_CHANGE,
     SCENARIOS,
     SMALL,
-    WAITING,
     Scenario,
 )
+from faults.syncs import with_syncs
 from hostile.stage import in_child as in_own_world
 from takeback.disk import operations
 from takeback.ledger.ledger import Ledger
@@ -81,21 +81,22 @@ def _kinds(scenario: Scenario, sync: bool) -> tuple[str, ...]:
 
 
 def _share(scenario: Scenario, kind: str, faults: list[Fault]) -> Iterator[Fault]:
-    """The faults for `./check`: every second step synced and the others not, with both caches."""
+    """The faults for `./check`: every second step of one scenario, every fifth of the others."""
     chosen: Iterator[Fault]
     if not scenario.heavy and kind in _everywhere(scenario):
-        chosen = (fault for fault in faults if fault.step % 2 == fault.sync)
-    else:
+        apart = 2 if scenario is SMALL else 5
+        chosen = (fault for fault in faults if fault.step % apart == fault.sync)
+    elif scenario is SMALL:
         chosen = every_nth(faults, FEW)
+    else:
+        chosen = iter([faults[sum(map(ord, kind)) % len(faults)]])
     for fault, cache in zip(chosen, cycle((True, True, False)), strict=False):
         yield fault._replace(cache=cache)
 
 
 def _everywhere(scenario: Scenario) -> tuple[str, ...]:
-    """The kinds of fault that `./check` tries at every step of a scenario."""
-    if scenario is SMALL:
-        return ("kill", "ENOSPC", *injection.WRITES_ONLY)
-    return ("kill",) if scenario in (FIRST, WAITING) else ("kill", "ENOSPC", "full")
+    """The kinds of fault that `./check` tries all along a scenario."""
+    return ("kill", "ENOSPC", *injection.WRITES_ONLY) if scenario is SMALL else ("kill", "full")
 
 
 @pytest.mark.timeout(SECONDS)

@@ -4,7 +4,6 @@
 """
 
 import json
-import os
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +14,10 @@ from hypothesis import strategies as st
 import oracle
 import takeback
 from agents import surroundings
+from chance import examples
 from takeback.hooks import hook
 
-EXAMPLES = int(os.environ.get("TAKEBACK_TEST_EXAMPLES", "0")) or 150
+EXAMPLES = examples(150)
 pytestmark = pytest.mark.timeout(600 if EXAMPLES < 1000 else 0)
 
 PAYLOADS = [

@@ -13,9 +13,10 @@ import pytest
 
 from faults import injection, judge, syscalls
 from faults.acts import ACTS, DEAD_SESSION, INTERRUPTED_TURN, TURN_END, Act
-from faults.harness import Fault, Theatre, every_nth, parse, with_syncs
+from faults.harness import Fault, Theatre, every_nth, parse
 from faults.logbook import Logbook
 from faults.report import FULL, SECONDS, noted, stage
+from faults.syncs import with_syncs
 from takeback.ledger import projections
 from takeback.ledger.events import Event
 from takeback.ledger.ledger import Ledger
@@ -58,7 +59,7 @@ def _play_all(theatre: Theatre, kind: str, *, sync: bool) -> list[str]:
 def _share(kind: str, faults: list[Fault]) -> list[Fault]:
     """The faults for `./check`: kills all along the way, other kinds late, where events are."""
     if kind == "kill":
-        return [fault for fault in faults if fault.step % 6 == 3 * fault.sync]
+        return [fault for fault in faults if fault.step % 12 == 3 * fault.sync]
     return [fault for fault in faults if fault.step >= faults[-1].step * (3 - fault.sync) // 4][:1]
 
 

@@ -18,12 +18,13 @@ from hypothesis import HealthCheck, Phase, event, given, settings
 from hypothesis import strategies as st
 
 import takeback
+from chance import examples
 from hostile.ground import new_ground
 from merge_model import Edit, Files, Model, Unclear
 from takeback.disk import operations
 from takeback.session import Session, Turn
 
-EXAMPLES = int(os.environ.get("TAKEBACK_TEST_EXAMPLES", "0")) or 60
+EXAMPLES = examples(25)
 pytestmark = pytest.mark.timeout(600 if EXAMPLES < 1000 else 0)
 
 YOU = 2

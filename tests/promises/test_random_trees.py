@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 import oracle
 import takeback
+from chance import examples
 from hostile.ground import new_ground
 from takeback.disk import operations
 from takeback.worktree import stat_loop
@@ -253,7 +254,7 @@ rounds = st.lists(st.tuples(st.lists(edits, max_size=5), starts), min_size=1, ma
 @pytest.mark.parametrize("native", [True, False], ids=["native", "python"])
 @given(first=st.lists(creations, max_size=12), later=rounds)
 @settings(
-    max_examples=50,
+    max_examples=examples(20),
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow],
 )

@@ -15,7 +15,7 @@ import pytest
 
 from faults import judge, syscalls
 from faults.children import Tell, in_child
-from faults.harness import Fault, open_project, parse, with_syncs
+from faults.harness import Fault, open_project, parse
 from faults.report import FULL, SECONDS, noted, stage
 from faults.restores import (
     CHAIN,
@@ -28,6 +28,7 @@ from faults.restores import (
     Restore,
 )
 from faults.rewinding import Rewinding
+from faults.syncs import with_syncs
 from hostile.ground import PLAIN_USER
 from hostile.stage import in_child as in_own_world
 
@@ -105,7 +106,7 @@ def _share(restore: Restore, faults: list[Fault]) -> list[Fault]:
     """The faults for `./check`: with each kind at other steps, more of the kills."""
     if FULL:
         return _spread(faults, 100)
-    few = 1 if restore.heavy else 2
+    few = 2 if restore is MIXED else 1
     return _spread(faults, 4 * few if faults[0].kind == "kill" else few)[: 4 * few]
 
 

@@ -22,6 +22,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 import takeback
+from chance import examples
 from faults.children import Tell, in_child
 from hostile.ground import new_ground
 from takeback import errors
@@ -31,7 +32,7 @@ from takeback.session import Turn
 from tree_edits import CONTENTS, PARTS, PATHS, Edit, perform
 from undo_model import Act, Model, Outlook, Refused, Tree, copy_of, differing
 
-EXAMPLES = int(os.environ.get("TAKEBACK_TEST_EXAMPLES", "0")) or 25
+EXAMPLES = examples(12)
 pytestmark = pytest.mark.timeout(600 if EXAMPLES < 100 else 0)
 
 STAGE = b".takeback-stage-"

@@ -9,12 +9,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import takeback
+from chance import examples
 from stat_model import change, changes, expected_reports, make, record_tree, trees
 from takeback.disk import operations
 from takeback.worktree.stat_cache import reports
 
 
-@settings(deadline=None, max_examples=120)
+@settings(deadline=None, max_examples=examples(40))
 @given(tree=trees, edits=changes, chosen=st.sets(st.integers(0, 15), max_size=4))
 def test_a_limited_look_reports_the_folders_it_is_limited_to(
     tree: list[tuple[tuple[bytes, ...], str]],

@@ -13,6 +13,7 @@ from typing import TypeVar
 import pytest
 from hypothesis import given, settings
 
+from chance import examples
 from stat_model import (
     change,
     changes,
@@ -94,7 +95,7 @@ def in_child(work: Callable[[], Result]) -> Result:
 # ---- changes ----
 
 
-@settings(deadline=None, max_examples=120)
+@settings(deadline=None, max_examples=examples(50))
 @given(tree=trees, edits=changes)
 def test_both_loops_report_what_the_model_does(
     tree: list[tuple[tuple[bytes, ...], str]], edits: list[tuple[str, int, bytes]]

@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from chance import examples
 from takeback.capture.checkpoint import Place
 from takeback.disk import mounts
 from takeback.model.results import Checkpoint
@@ -25,7 +26,7 @@ pytestmark = pytest.mark.skipif(
     sys.platform != "linux", reason="the kernel tells what happens in folders on Linux only"
 )
 
-EXAMPLES = int(os.environ.get("TAKEBACK_TEST_EXAMPLES", "0")) or 60
+EXAMPLES = examples(25)
 """`TAKEBACK_TEST_EXAMPLES=2000` tries so many series of changes."""
 NAMES = ("a", "d", "d/e", "d/e/a", "f", "f/e", "f/e/a", "f/e/g")
 

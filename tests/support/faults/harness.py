@@ -2,20 +2,16 @@
 
 import os
 import shutil
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
-
-import pytest
-from _pytest.mark import ParameterSet
 
 import oracle
 from faults import injection
 from faults.children import Child, Ended, Tell, in_child
 from faults.injection import Strike
 from faults.judge import Before, Court, judge
-from faults.report import FULL
 from faults.scenarios import Scenario
 from takeback.capturing import Capturing
 from takeback.disk import operations
@@ -57,16 +53,6 @@ def parse(text: str) -> Fault:
     """A fault from its text."""
     name, kind, step, sync, cache = text.split(":")
     return Fault(name, kind, int(step), sync == "sync", cache == "cache")
-
-
-def with_syncs(names: Iterable[str], one: str) -> list[ParameterSet]:
-    """Each scenario with syncs and without; in `./check` only one without, which finds as much."""
-    pairs = [(name, sync) for name in names for sync in (True, False)]
-    chosen = [(name, sync) for name, sync in pairs if FULL or sync or name == one]
-    return [
-        pytest.param(name, sync, id=f"{name}-{'sync' if sync else 'nosync'}")
-        for name, sync in chosen
-    ]
 
 
 class Theatre:

@@ -162,7 +162,7 @@ class Court:
             git: _GIT,
             git / "objects": {"info", "pack"},
             git / "objects/info": set(),
-            git / "objects/pack": {f"{p}.{end}" for p in packs for end in ("idx", "pack")},
+            git / "objects/pack": {f"{p}.{end}" for p in packs for end in ("idx", "keep", "pack")},
             git / "refs": {"heads", "takeback"},
             git / "refs/heads": {"checkpoints"},
             git / "refs/takeback": {"manifests"},

@@ -12,6 +12,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import sysconfig
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -44,6 +45,7 @@ FAILING = {
 _PROGRAM = """
 import json, os, sys
 sys.path[:0] = [{source!r}, {tests!r}]
+sys.path.append({packages!r})
 from takeback.errors import TakebackError
 from takeback.project import Project
 
@@ -122,7 +124,8 @@ def _run(theatre: Theatre, trace: list[str], *, close: bool) -> subprocess.Compl
     source = str(Path(takeback.__file__).parent.parent)
     home, tree = os.fsencode(theatre.home), os.fsencode(theatre.tree)
     given = {"source": source, "tests": str(Path(__file__).parent.parent), "work": theatre.work}
-    program = _PROGRAM.format(**given, tree=tree, home=home, close=close)
+    packages = sysconfig.get_path("platlib")  # libgit2 is there
+    program = _PROGRAM.format(**given, packages=packages, tree=tree, home=home, close=close)
     assert TRACER
     command = [TRACER, "-f", "-qq", *trace, os.path.realpath(sys.executable), "-I", "-S", "-B"]
     return subprocess.run([*command, "-c", program], capture_output=True, text=True, check=False)
