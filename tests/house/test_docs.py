@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+import program
 from takeback.capture import project_rules
 from takeback.cli.app import COMMANDS
 from takeback.model import words
@@ -230,11 +231,7 @@ def cli(shop: Path, home: Path) -> Cli:
     environment = {**os.environ, "TAKEBACK_HOME": str(home)}
 
     def run(*arguments: str, cwd: Path = shop) -> Answer:
-        command = [sys.executable, "-I", "-m", "takeback", *arguments]
-        done = subprocess.run(
-            command, cwd=cwd, env=environment, capture_output=True, text=True, check=False
-        )
-        return Answer(done)
+        return Answer(program.text(arguments, cwd, environment))
 
     return run
 

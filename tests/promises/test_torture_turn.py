@@ -2,13 +2,13 @@
 
 import json
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 import oracle
+import program
 import torture
 from torture import git
 from torture_checks import (
@@ -19,22 +19,12 @@ from torture_checks import (
     with_edits,
 )
 
-STARTED = [sys.executable, "-I", "-m", "takeback"]
-PATIENCE = 60
 NEEDS_A_DECISION = 3
 
 
 def takeback(where: Path, *words: str, code: int = 0) -> "subprocess.CompletedProcess[str]":
     """Run the real command in a folder, which must end with this code."""
-    done = subprocess.run(
-        [*STARTED, *words],
-        cwd=where,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE,
-        check=False,
-    )
+    done = program.text(words, where)
     assert done.returncode == code, (words, done.returncode, done.stdout, done.stderr)
     return done
 

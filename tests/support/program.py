@@ -47,6 +47,16 @@ def run(
     return subprocess.CompletedProcess(["takeback", *words], code, out, err)
 
 
+def text(
+    words: Sequence[str], cwd: Path, env: Mapping[str, str] | None = None
+) -> "subprocess.CompletedProcess[str]":
+    """The same, with what it printed as text."""
+    done = run(words, cwd, os.environ if env is None else env)
+    return subprocess.CompletedProcess(
+        done.args, done.returncode, done.stdout.decode(), done.stderr.decode()
+    )
+
+
 @cache
 def _server(pid: int) -> socket.socket:
     """The server of a process, with the same user and mounts; it ends with that process."""

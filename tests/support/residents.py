@@ -4,16 +4,15 @@ import contextlib
 import json
 import os
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
+import program
 import takeback
-from agents import MAIN, hook
+from agents import hook
 from takeback import environment
 from takeback.hooks import helper
 
@@ -79,12 +78,7 @@ class Place:
 
     def command(self, *words: str) -> None:
         """A command of the user in this folder."""
-        done = subprocess.run(
-            [sys.executable, "-I", "-S", str(MAIN), "-C", str(self.tree), *words],
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        done = program.text(words, self.tree)
         assert done.returncode == 0, done.stderr
 
 

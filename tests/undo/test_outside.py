@@ -4,7 +4,6 @@ import json
 import os
 import shutil
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import oracle
+import program
 import takeback
 from faults.harness import settle
 from faults.report import stage
@@ -400,11 +400,7 @@ def test_the_command_previews_it(desk: Desk) -> None:
 
 
 def _run(desk: Desk, *words: str) -> "subprocess.CompletedProcess[str]":
-    command = [sys.executable, "-I", "-m", "takeback", *words]
-    surroundings = {**os.environ, "TAKEBACK_HOME": str(desk.home)}
-    return subprocess.run(
-        command, cwd=desk.tree, env=surroundings, capture_output=True, text=True, check=False
-    )
+    return program.text(words, desk.tree, {**os.environ, "TAKEBACK_HOME": str(desk.home)})
 
 
 def test_a_plan_for_another_state_is_refused(desk: Desk) -> None:

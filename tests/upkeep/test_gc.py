@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import oracle
+import program
 import takeback
 from takeback import tending
 from takeback.disk import operations
@@ -392,14 +393,7 @@ def test_the_log_still_tells_everything(years: Years) -> None:
 
 def says(years: Years, *words: str) -> tuple[int, str]:
     """The exit code of a command, and all that it prints."""
-    done = subprocess.run(
-        [sys.executable, "-I", "-m", "takeback", *words],
-        cwd=years.tree,
-        env={**os.environ, "TAKEBACK_HOME": str(years.home)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = program.text(words, years.tree, {**os.environ, "TAKEBACK_HOME": str(years.home)})
     return done.returncode, done.stdout + done.stderr
 
 
