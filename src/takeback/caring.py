@@ -13,7 +13,7 @@ from takeback.ledger.events import NewEvent
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from takeback.history.retention import Rules
-    from takeback.ledger.rows import CheckpointRow
+    from takeback.ledger.events import CheckpointRow
     from takeback.model.results import Cleanup, KeptState, Share
     from takeback.ports import Progress
 

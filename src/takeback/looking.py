@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
     from takeback.disk.home import Home, Root
     from takeback.history.compare import Comparison, State
+    from takeback.ledger.events import CheckpointRow
     from takeback.ledger.ledger import Ledger
-    from takeback.ledger.rows import CheckpointRow
     from takeback.model.history import Log, RecordedCheckpoint, RecordedSession, RecordedTurn
     from takeback.model.results import Checkpoint, Status, Usage
     from takeback.model.tree import Entry

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from contextlib import AbstractContextManager
 
-    from takeback.ledger.rows import CheckpointRow
+    from takeback.ledger.events import CheckpointRow
     from takeback.objects.object_store import ObjectStore
     from takeback.objects.pack_write import PackWriter, SealedPack
 

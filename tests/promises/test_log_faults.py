@@ -20,7 +20,7 @@ from faults.syncs import with_syncs
 from takeback.ledger import projections
 from takeback.ledger.events import Event
 from takeback.ledger.ledger import Ledger
-from takeback.ledger.tables import Tables
+from takeback.ledger.schema import Tables
 
 MAKERS: dict[str, Callable[[Path], Theatre]] = {
     **{act.scenario.name: partial(Logbook, act) for act in ACTS},

@@ -15,8 +15,7 @@ from pathlib import Path
 
 import takeback
 from takeback.ledger import events
-from takeback.ledger.events import NewEvent
-from takeback.ledger.rows import pack_facts
+from takeback.ledger.events import NewEvent, pack_facts
 from takeback.objects.pack_merge import Piece, merge
 from takeback.objects.pack_read import PackFile
 from takeback.objects.pack_write import discard_pack

@@ -12,8 +12,7 @@ import takeback
 from cases import Work
 from takeback.errors import UnfinishedError
 from takeback.ledger import events
-from takeback.ledger.events import NewEvent
-from takeback.ledger.rows import pack_facts
+from takeback.ledger.events import NewEvent, pack_facts
 from takeback.upkeep import search
 
 SECRET = "KEY=sekrit-4711\n"

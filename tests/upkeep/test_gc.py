@@ -25,8 +25,7 @@ from takeback.errors import (
 )
 from takeback.history import retention
 from takeback.ledger import events
-from takeback.ledger.events import NewEvent
-from takeback.ledger.rows import pack_facts
+from takeback.ledger.events import NewEvent, pack_facts
 from takeback.objects.git_objects import BLOB
 from years import Years
 

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from typing import Any
 
+    from takeback.ledger.events import CheckpointRow
     from takeback.ledger.ledger import Ledger
-    from takeback.ledger.rows import CheckpointRow
     from takeback.model.json_text import Json
     from takeback.model.tree import Entry, Manifest
     from takeback.objects.object_store import ObjectStore

@@ -12,8 +12,7 @@ What a checkpoint is taken of, and where in the log it belongs.
 from struct import error as struct_error
 
 from takeback.disk import clock
-from takeback.ledger.events import CHECKPOINT_NAMED, NewEvent
-from takeback.ledger.rows import CheckpointRow
+from takeback.ledger.events import CHECKPOINT_NAMED, CheckpointRow, NewEvent
 from takeback.model import words
 from takeback.model.results import Checkpoint, LeftOut
 from takeback.model.tree import KIND, REASON, REGULAR, SETUID, UNSTABLE

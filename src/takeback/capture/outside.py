@@ -11,8 +11,7 @@ import time
 
 from takeback.disk import clock, descent
 from takeback.ledger import events, outside
-from takeback.ledger.events import NewEvent
-from takeback.ledger.rows import pack_facts
+from takeback.ledger.events import NewEvent, pack_facts
 from takeback.model.tree import FOLDER, KIND, LINK, REGULAR, UNSTABLE, Entry
 from takeback.objects.git_objects import BLOB, object_head, sha1
 from takeback.worktree.content import LARGE, Content, NotRegular, Patience, Torn

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from takeback.history.compare import State
-    from takeback.ledger.rows import CheckpointRow
+    from takeback.ledger.events import CheckpointRow
     from takeback.objects.object_store import ObjectStore
     from takeback.ports import Progress
     from takeback.store import Store

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from takeback.capture.checkpoint import Request
-    from takeback.ledger.rows import CheckpointRow
+    from takeback.ledger.events import CheckpointRow
     from takeback.objects.object_store import ObjectStore
     from takeback.store import Store
     from takeback.worktree.folders import Folder, Node

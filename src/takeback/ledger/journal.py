@@ -13,8 +13,8 @@ A row that cannot be read is `Damaged`: nobody acts on it, and it stays until it
 from takeback.disk import operations
 from takeback.disk.descent import is_whole
 from takeback.errors import DamagedStoreError, UnfinishedError
+from takeback.ledger.events import entry_facts, entry_from
 from takeback.ledger.outside import is_known
-from takeback.ledger.rows import entry_facts, entry_from
 from takeback.model import ids, json_text
 from takeback.model.entries import Op
 from takeback.model.tree import is_safe_name

@@ -11,9 +11,15 @@ from takeback.disk import operations, sqlite
 from takeback.errors import DamagedStoreError, UsageError
 from takeback.ledger import events, projections, schema
 from takeback.ledger.database import AsDamage, Connections, connect, require_file
-from takeback.ledger.events import CHECKPOINT_TAKEN, Event, NewEvent
-from takeback.ledger.rows import CheckpointRow, pack_facts, row_facts
-from takeback.ledger.tables import Tables
+from takeback.ledger.events import (
+    CHECKPOINT_TAKEN,
+    CheckpointRow,
+    Event,
+    NewEvent,
+    pack_facts,
+    row_facts,
+)
+from takeback.ledger.schema import Tables
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ each that a restore changed; and one for what a plan found there.
 from takeback.disk import operations
 from takeback.disk.descent import parted
 from takeback.errors import DamagedStoreError
-from takeback.ledger.rows import entry_facts, entry_from
+from takeback.ledger.events import entry_facts, entry_from
 from takeback.model import json_text
 
 TYPE_CHECKING = False
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from takeback.disk.sqlite import Connection
     from takeback.ledger.ledger import Ledger
-    from takeback.ledger.tables import Tables
+    from takeback.ledger.schema import Tables
     from takeback.model.json_text import Json
     from takeback.model.tree import Entry
 

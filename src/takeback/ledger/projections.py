@@ -14,9 +14,8 @@ care     what was done: `trim` let files go, `merge` put packs together, `forget
 from takeback.disk import operations
 from takeback.errors import DamagedStoreError
 from takeback.ledger import events, schema, undo_stack
-from takeback.ledger.rows import row_from
-from takeback.ledger.schema import DETACHED, WITH_ITS_PARENT
-from takeback.ledger.tables import Tables
+from takeback.ledger.events import row_from
+from takeback.ledger.schema import DETACHED, WITH_ITS_PARENT, Tables
 from takeback.model import json_text
 from takeback.model.words import (
     DONE,
@@ -37,7 +36,6 @@ if TYPE_CHECKING:
 
     from takeback.disk.sqlite import Connection
     from takeback.ledger.events import Event
-    from takeback.ledger.tables import Tables
 
     Said = Mapping[str, object]
 

@@ -9,8 +9,8 @@ from takeback.model.history import GitState
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from takeback.ledger.events import CheckpointRow
     from takeback.ledger.ledger import Ledger
-    from takeback.ledger.rows import CheckpointRow
     from takeback.model.json_text import Json
     from takeback.undo.select import Item
     from takeback.worktree.user_git import Commit

@@ -41,8 +41,8 @@ if TYPE_CHECKING:
 
     from takeback.capture.changes import Trees
     from takeback.history.lookup import Place
+    from takeback.ledger.events import CheckpointRow
     from takeback.ledger.ledger import Ledger
-    from takeback.ledger.rows import CheckpointRow
     from takeback.model.json_text import Json
     from takeback.model.plan import Conflict, Dependent
     from takeback.model.tree import Entry

@@ -18,8 +18,7 @@ import os
 from takeback.disk import descent, operations
 from takeback.errors import UnknownReferenceError
 from takeback.ledger import events, journal, outside
-from takeback.ledger.events import NewEvent
-from takeback.ledger.rows import pack_facts
+from takeback.ledger.events import NewEvent, pack_facts
 from takeback.model.ids import PREFIX, is_stage
 from takeback.model.plan import Remark
 from takeback.model.tree import LINK, REGULAR, Entry

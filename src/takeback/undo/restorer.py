@@ -25,9 +25,8 @@ from takeback.errors import (
 )
 from takeback.history import references
 from takeback.ledger import events, journal, outside, undo_stack
-from takeback.ledger.events import NewEvent
+from takeback.ledger.events import NewEvent, pack_facts
 from takeback.ledger.journal import Away, Journal
-from takeback.ledger.rows import pack_facts
 from takeback.model import ids
 from takeback.model.difference import judge
 from takeback.model.entries import Op, is_same
@@ -48,9 +47,8 @@ if TYPE_CHECKING:
 
     from takeback.capture.safe_points import Host
     from takeback.history.lookup import Place as Folder
-    from takeback.ledger.events import Event
+    from takeback.ledger.events import CheckpointRow, Event
     from takeback.ledger.ledger import Ledger
-    from takeback.ledger.rows import CheckpointRow
     from takeback.model.json_text import Json
     from takeback.model.results import Checkpoint
     from takeback.model.tree import Entry

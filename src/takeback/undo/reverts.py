@@ -29,9 +29,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from takeback.capture.changes import Span
+    from takeback.ledger.events import CheckpointRow
     from takeback.ledger.ledger import Ledger
     from takeback.ledger.outside import OutsideRow
-    from takeback.ledger.rows import CheckpointRow
     from takeback.ledger.undo_stack import RestoreRow
     from takeback.model.tree import Entry
     from takeback.undo.merge import Merging

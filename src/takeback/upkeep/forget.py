@@ -23,8 +23,7 @@ from takeback.errors import (
     UnknownReferenceError,
 )
 from takeback.ledger import audit, database, events, journal
-from takeback.ledger.events import NewEvent
-from takeback.ledger.rows import pack_facts
+from takeback.ledger.events import NewEvent, pack_facts
 from takeback.model.forgotten import Forgotten
 from takeback.objects import git_view, pack_merge, pack_write
 from takeback.objects.pack_write import PackWriter

@@ -19,8 +19,7 @@ import os
 from takeback.errors import BusyError
 from takeback.history import retention
 from takeback.ledger import events, journal
-from takeback.ledger.events import NewEvent
-from takeback.ledger.rows import pack_facts
+from takeback.ledger.events import NewEvent, pack_facts
 from takeback.model.results import Cleanup
 from takeback.objects import pack_merge, pack_write
 from takeback.objects.pack_merge import GARBAGE, Order

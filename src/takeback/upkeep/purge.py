@@ -15,7 +15,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator
 
-    from takeback.ledger.rows import CheckpointRow
+    from takeback.ledger.events import CheckpointRow
     from takeback.model.forgotten import Wish
     from takeback.model.tree import Manifest
     from takeback.objects.object_store import ObjectStore

@@ -11,7 +11,7 @@ from array import array
 
 from takeback.errors import DamagedStoreError
 from takeback.ledger import events, journal
-from takeback.ledger.rows import entry_from
+from takeback.ledger.events import entry_from
 from takeback.model import json_text
 from takeback.model.tree import FOLDER
 from takeback.objects.git_objects import MODE_TREE
@@ -24,9 +24,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
-    from takeback.ledger.events import Event
+    from takeback.ledger.events import CheckpointRow, Event
     from takeback.ledger.ledger import Ledger
-    from takeback.ledger.rows import CheckpointRow
     from takeback.model.tree import Entry
     from takeback.objects.object_store import ObjectStore
     from takeback.ports import Progress

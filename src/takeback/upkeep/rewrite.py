@@ -11,7 +11,7 @@ what shall be forgotten, and entries of lists go where nothing sensible would be
 
 from takeback.errors import DamagedStoreError, NewerStoreError
 from takeback.ledger import events
-from takeback.ledger.rows import entry_facts, entry_from
+from takeback.ledger.events import entry_facts, entry_from
 from takeback.model import words as terms
 from takeback.model.forgotten import GONE, SHORTEST_TEXT, TURN, Touched
 from takeback.model.tree import NO_HASH, NO_OBJECT
@@ -26,8 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import Any
 
-    from takeback.ledger.events import Event
-    from takeback.ledger.rows import CheckpointRow
+    from takeback.ledger.events import CheckpointRow, Event
     from takeback.model.forgotten import Wish
     from takeback.ports import ObjectTaker, Progress
     from takeback.store import Store
