@@ -84,7 +84,7 @@ class Caring(Capturing):
         with FailingAs(TakebackError, "nothing needed was removed"):
             rules, why = self.retention(), retention.AGE
             if max_age is not None:
-                rules.days, why = retention.age(max_age), retention.ASKED
+                rules, why = rules.replace(days=retention.age(max_age)), retention.ASKED
             limit = retention.size(to_size) if to_size is not None else 0
             if not limit and rules.size_cap_trims:
                 limit = rules.size_cap

@@ -1,6 +1,7 @@
 """Session, Turn and Step: what a harness holds while its agent works."""
 
 from takeback.errors import UsageError
+from takeback.model.value import Value
 from takeback.model.words import DONE, FAILED, INTERRUPTED
 
 TYPE_CHECKING = False
@@ -29,24 +30,14 @@ _TOO_LATE = 1 << 33
 """Seconds: some time in the year 2242, and what the log can hold in nanoseconds."""
 
 
-class Notes:
+class Notes(Value):
     """What the handles need of the project that made them."""
 
-    __slots__ = ("checkpoint", "recorder", "redo", "turn", "undo")
-
-    def __init__(
-        self,
-        recorder: "Recorder",
-        turn: "Callable[[str], RecordedTurn]",
-        checkpoint: "Callable[..., Checkpoint]",
-        undo: "Callable[..., Report]",
-        redo: "Callable[..., Report]",
-    ) -> None:
-        self.recorder = recorder
-        self.turn = turn
-        self.checkpoint = checkpoint
-        self.undo = undo
-        self.redo = redo
+    recorder: "Recorder"
+    turn: "Callable[[str], RecordedTurn]"
+    checkpoint: "Callable[..., Checkpoint]"
+    undo: "Callable[..., Report]"
+    redo: "Callable[..., Report]"
 
 
 class Session:

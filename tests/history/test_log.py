@@ -407,7 +407,7 @@ def grow(story: Story, turns: int) -> None:
     """Let the ledger have so many turns more, each with a checkpoint, steps, deltas and changes."""
     created = "SELECT * FROM checkpoints WHERE number = 1"
     fill = {
-        "checkpoints": "{id}, 1, tree, root, pack, view, keep, created + n, '', 1, 1, NULL",
+        "checkpoints": "{id}, 1, tree, root, view, created + n, '', 1, 1, NULL",
         "turns": "{id}, 1, 'Turn ' || n, 'done', 0, n, n + 1, n, n + 1, n + 99, n + 100, 3, 2, 2,"
         " 5, 5, 0, NULL, NULL, NULL, NULL",
         "steps": "{id}, n + 100, NULL, 'Bash', 'shell', 'make', '[]', 'done', 0, n, n + 1, n,"
@@ -525,4 +525,3 @@ def test_the_log_imports_little(story: Story, home: Path) -> None:
         "takeback.objects.git_objects",
     }
     assert found & others == set()
-    assert {name for name in found if "." not in name} <= {"takeback", "unicodedata"}

@@ -5,6 +5,7 @@ missing, or of another type than it should be, is empty.
 """
 
 from takeback.model import tools, words
+from takeback.model.value import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -180,18 +181,13 @@ ALLOW, ASK, DENY, HOLD = "allow", "ask", "deny", "hold"
 decided elsewhere."""
 
 
-class Answer:
+class Answer(Value):
     """A verdict on an event, its reason as a code, and words for the agent and for its user."""
 
-    __slots__ = ("reason", "to_agent", "to_user", "verdict")
-
-    def __init__(
-        self, verdict: str = ALLOW, reason: str = "", *, to_agent: str = "", to_user: str = ""
-    ) -> None:
-        self.verdict = verdict
-        self.reason = reason
-        self.to_agent = to_agent
-        self.to_user = to_user
+    verdict: str = ALLOW
+    reason: str = ""
+    to_agent: str = ""
+    to_user: str = ""
 
 
 # -- conversations ---------------------------------------------------------------------------
@@ -217,31 +213,19 @@ class CannotTrimError(Exception):
         self.fact = fact
 
 
-class TrimmedConversation:
+class TrimmedConversation(Value):
     """A conversation up to some prompt: where its copy belongs, and the lines of it.
 
     `own_id` is what the agent will call it, `folder` where the agent worked, and `command` what
     continues it there. `repaired` tells that lines were missing in the middle.
     """
 
-    __slots__ = ("command", "folder", "lines", "own_id", "path", "repaired")
-
-    def __init__(
-        self,
-        own_id: str,
-        path: str,
-        lines: "Iterator[bytes]",
-        *,
-        folder: str,
-        command: "tuple[str, ...]",
-        repaired: bool = False,
-    ) -> None:
-        self.own_id = own_id
-        self.path = path
-        self.lines = lines
-        self.folder = folder
-        self.command = command
-        self.repaired = repaired
+    own_id: str
+    path: str
+    lines: "Iterator[bytes]"
+    folder: str
+    command: "tuple[str, ...]"
+    repaired: bool = False
 
 
 class Conversations:
@@ -282,16 +266,13 @@ class Conversations:
 _FIRST_LOOK, _LOOK, _START = 300, 60, 10
 
 
-class Trial:
+class Trial(Value):
     """What an agent does when its hooks are tried out: one prompt, one command."""
 
-    __slots__ = ("command", "folder", "home", "prompt")
-
-    def __init__(self, folder: str, home: str, prompt: str, command: str) -> None:
-        self.folder = folder
-        self.home = home
-        self.prompt = prompt
-        self.command = command
+    folder: str
+    home: str
+    prompt: str
+    command: str
 
 
 _NONE: "Mapping[str, str]" = {}

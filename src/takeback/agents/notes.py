@@ -12,6 +12,7 @@ from takeback.agents import requests
 from takeback.ledger import events, undo_stack
 from takeback.ledger.events import NewEvent
 from takeback.model import words as terms
+from takeback.model.value import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -43,28 +44,22 @@ _HEAD = "Note from Takeback, which keeps the history of the files here (what is 
 _UNQUOTED = str.maketrans({'"': "'", "`": "'", "<": "(", ">": ")", "[": "(", "]": ")"})
 
 
-class _Session:
+class _Session(Value):
     """Whom to tell."""
 
-    __slots__ = ("agent", "id", "number", "opened", "own_id")
-
-    def __init__(self, number: int, id: str, agent: str, own_id: str, opened: int) -> None:
-        self.number = number
-        self.id = id
-        self.agent = agent
-        self.own_id = own_id
-        self.opened = opened
+    number: int
+    id: str
+    agent: str
+    own_id: str
+    opened: int
 
 
-class _Copy:
+class _Copy(Value):
     """Where a conversation comes from that is a trimmed copy of another."""
 
-    __slots__ = ("event", "restore", "session")
-
-    def __init__(self, event: int, session: str, restore: str) -> None:
-        self.event = event
-        self.session = session
-        self.restore = restore
+    event: int
+    session: str
+    restore: str
 
 
 def pending(ledger: "Ledger", held: "Callable[[], Held]", session: str) -> str:

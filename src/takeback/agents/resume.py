@@ -18,6 +18,7 @@ from takeback.ledger import events, sessions
 from takeback.ledger.events import NewEvent
 from takeback.model import words
 from takeback.model.safe_text import shell_word
+from takeback.model.value import Value
 from takeback.worktree import export
 
 TYPE_CHECKING = False
@@ -74,30 +75,17 @@ class Resumed:
         self.repaired = False
 
 
-class _Turn:
+class _Turn(Value):
     """A turn, and the session that it is of."""
 
-    __slots__ = ("agent", "id", "label", "number", "opened", "own_id", "session", "session_id")
-
-    def __init__(
-        self,
-        number: int,
-        id: str,
-        opened: int,
-        label: str,
-        session: int,
-        session_id: str,
-        agent: str,
-        own_id: str,
-    ) -> None:
-        self.number = number
-        self.id = id
-        self.opened = opened
-        self.label = label
-        self.session = session
-        self.session_id = session_id
-        self.agent = agent
-        self.own_id = own_id
+    number: int
+    id: str
+    opened: int
+    label: str
+    session: int
+    session_id: str
+    agent: str
+    own_id: str
 
 
 def resume(

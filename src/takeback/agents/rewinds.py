@@ -15,6 +15,7 @@ import takeback.agents as registry
 from takeback.agents import requests
 from takeback.agents.agent import BEFORE_TOOL, BEGINNING, ELSEWHERE, PASSED, PROMPT
 from takeback.ledger import events, sessions
+from takeback.model.value import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -36,42 +37,27 @@ _LATEST = 1 << 33
 """Seconds: a time that the log can hold in nanoseconds."""
 
 
-class _Turn:
+class _Turn(Value):
     """A turn of the session."""
 
-    __slots__ = ("before", "id", "label", "number", "opened", "session", "steps")
-
-    def __init__(
-        self,
-        number: int,
-        id: str,
-        opened: int,
-        label: str,
-        before: int,
-        steps: int,
-        session: int,
-    ) -> None:
-        self.number = number
-        self.id = id
-        self.opened = opened
-        self.label = label
-        self.before = before
-        self.steps = steps
-        self.session = session
+    number: int
+    id: str
+    opened: int
+    label: str
+    before: int
+    steps: int
+    session: int
 
 
-class Rewind:
+class Rewind(Value):
     """Where the user went back to: before which turn. `to` is empty if nobody can tell.
 
     `moves_files` tells whether the files are not as they were then.
     """
 
-    __slots__ = ("label", "moves_files", "to")
-
-    def __init__(self, to: str, label: str, *, moves_files: bool) -> None:
-        self.to = to
-        self.label = label
-        self.moves_files = moves_files
+    to: str
+    label: str
+    moves_files: bool
 
 
 def notice(
@@ -189,15 +175,12 @@ class _Look:
 # -- interruptions ---------------------------------------------------------------------------
 
 
-class Interruption:
+class Interruption(Value):
     """A turn that was interrupted: when, in nanoseconds, and whether a tool ran then."""
 
-    __slots__ = ("at", "turn", "was_at_work")
-
-    def __init__(self, turn: str, at: int, *, was_at_work: bool) -> None:
-        self.turn = turn
-        self.at = at
-        self.was_at_work = was_at_work
+    turn: str
+    at: int
+    was_at_work: bool
 
 
 def find_interruptions(ledger: "Ledger", but: str = "") -> "list[Interruption]":

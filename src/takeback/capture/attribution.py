@@ -20,6 +20,7 @@ Which windows are in question for what changed since the last look at the tree.
 from takeback.disk import processes
 from takeback.model import json_text, words
 from takeback.model.history import Author
+from takeback.model.value import Value
 from takeback.model.words import (
     BY_SHELL,
     BY_TURN,
@@ -111,18 +112,15 @@ class Window:
         return False
 
 
-class Interval:
+class Interval(Value):
     """The time since the last observation, and how far stamps in it can be believed.
 
     `slack` is how coarse the stamps are; None if they cannot be believed at all.
     """
 
-    __slots__ = ("now", "since", "slack")
-
-    def __init__(self, since: int, now: int, slack: "int | None") -> None:
-        self.since = since
-        self.now = now
-        self.slack = slack
+    since: int
+    now: int
+    slack: "int | None"
 
     def is_after(self, window: Window) -> bool:
         """Whether a window was over before: at an interrupt mark, or given up long ago.
@@ -298,7 +296,7 @@ _TURNS = (
 )
 
 
-class Asked:
+class Asked(Value):
     """What the authors of a look are asked with.
 
     `closing` are the steps, turns and sessions that end with this look, and when. `now` is read
@@ -306,15 +304,10 @@ class Asked:
     the stamps of files are, and `is_remote` tells whether another machine makes them.
     """
 
-    __slots__ = ("closing", "is_remote", "now", "slack")
-
-    def __init__(
-        self, closing: "Closing", now: int, slack: int, is_remote: "Callable[[], bool]"
-    ) -> None:
-        self.closing = closing
-        self.now = now
-        self.slack = slack
-        self.is_remote = is_remote
+    closing: "Closing"
+    now: int
+    slack: int
+    is_remote: "Callable[[], bool]"
 
 
 def authors(

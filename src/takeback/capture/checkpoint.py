@@ -16,6 +16,7 @@ from takeback.ledger.events import CHECKPOINT_NAMED, CheckpointRow, NewEvent
 from takeback.model import words
 from takeback.model.results import Checkpoint, LeftOut
 from takeback.model.tree import KIND, REASON, REGULAR, SETUID, UNSTABLE
+from takeback.model.value import Value
 from takeback.model.words import OMIT
 from takeback.worktree import stat_cache
 from takeback.worktree.folders import mark_racy
@@ -41,28 +42,18 @@ if TYPE_CHECKING:
     Attribute = Callable[[list[Delta], int], list[Author]]
 
 
-class Place:
+class Place(Value):
     """Where in the log a checkpoint is taken: the ids of session, turn and step, if any.
 
     `title` is what the git view calls it. Prompts are kept out of it: `forget` has to find
     every copy of them.
     """
 
-    __slots__ = ("parents", "session", "step", "title", "turn")
-
-    def __init__(
-        self,
-        session: "str | None" = None,
-        turn: "str | None" = None,
-        step: "str | None" = None,
-        parents: "tuple[int, ...]" = (),
-        title: str = "",
-    ) -> None:
-        self.title = title
-        self.session = session
-        self.turn = turn
-        self.step = step
-        self.parents = parents
+    session: "str | None" = None
+    turn: "str | None" = None
+    step: "str | None" = None
+    parents: "tuple[int, ...]" = ()
+    title: str = ""
 
 
 class Request:

@@ -13,6 +13,7 @@ from takeback.disk import clock, descent
 from takeback.ledger import events, outside
 from takeback.ledger.events import NewEvent, pack_facts
 from takeback.model.tree import FOLDER, KIND, LINK, REGULAR, UNSTABLE, Entry
+from takeback.model.value import Value
 from takeback.objects.git_objects import BLOB, object_head, sha1
 from takeback.worktree.content import LARGE, Content, NotRegular, Patience, Torn
 from takeback.worktree.scan import SHORTAGES, VERSION_CONTROL
@@ -34,26 +35,15 @@ _A_STORE = (b"ledger.db", b"lock")
 _LATER = "changed after its step was over"
 
 
-class Seen:
+class Seen(Value):
     """What is at a path outside: an entry, None if nothing is, or the reason why nobody knows."""
 
-    __slots__ = ("entry", "has_folder", "moved", "path", "reason")
-
-    def __init__(
-        self,
-        path: bytes,
-        entry: "Entry | None" = None,
-        reason: str = "",
-        *,
-        moved: int = 0,
-        has_folder: bool = True,
-    ) -> None:
-        self.path = path
-        self.entry = entry
-        self.reason = reason
-        self.has_folder = has_folder
-        self.moved = moved
-        """When the system last changed anything about it, in nanoseconds."""
+    path: bytes
+    entry: "Entry | None" = None
+    reason: str = ""
+    moved: int = 0
+    """When the system last changed anything about it, in nanoseconds."""
+    has_folder: bool = True
 
 
 class Outside:

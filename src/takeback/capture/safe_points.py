@@ -16,6 +16,7 @@ from takeback.ledger import events
 from takeback.ledger import sessions as rows
 from takeback.ledger.events import NewEvent
 from takeback.model import words
+from takeback.model.value import Value
 from takeback.model.words import INTERRUPTED
 
 TYPE_CHECKING = False
@@ -79,30 +80,18 @@ if TYPE_CHECKING:
             """Put the store in order behind the scenes, if it is time for that."""
 
 
-class Ending:
+class Ending(Value):
     """One end of several things: when it was, and the look at the tree that came with it, if any.
 
     `at` is when that look began, `now` when its end is recorded.
     """
 
-    __slots__ = ("at", "ended", "ledger", "now", "objects", "seen")
-
-    def __init__(
-        self,
-        ledger: "Ledger",
-        objects: "ObjectStore",
-        *,
-        ended: int,
-        seen: "Checkpoint | None",
-        at: int,
-        now: int,
-    ) -> None:
-        self.now = now
-        self.ledger = ledger
-        self.objects = objects
-        self.ended = ended
-        self.seen = seen
-        self.at = at
+    ledger: "Ledger"
+    objects: "ObjectStore"
+    ended: int
+    seen: "Checkpoint | None"
+    at: int
+    now: int
 
     def of_turns(
         self, turns: "Iterable[TurnRow]", status: str, git: "Json", request: "str | None" = None

@@ -8,6 +8,7 @@ The help texts, made from the commands' own descriptions.
 """
 
 from takeback.errors import UsageError
+from takeback.model.value import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,15 +17,12 @@ if TYPE_CHECKING:
     from takeback.cli.screen import Screen
 
 
-class Option:
+class Option(Value):
     """One option: its spellings, what its value is called (empty for a switch), and its help."""
 
-    __slots__ = ("flags", "text", "value")
-
-    def __init__(self, flags: "tuple[str, ...]", text: str, value: str = "") -> None:
-        self.flags = flags
-        self.text = text
-        self.value = value
+    flags: "tuple[str, ...]"
+    text: str
+    value: str = ""
 
     @property
     def name(self) -> str:
@@ -32,31 +30,19 @@ class Option:
         return self.flags[-1].lstrip("-")
 
 
-class Command:
+class Command(Value):
     """What one command is called, takes, does and looks like.
 
     An operand in brackets may be left out, one that ends with `…` given several times. A last
     one that begins with `--` stands for everything after that mark: see `Arguments.rest`.
     """
 
-    __slots__ = ("examples", "name", "operands", "options", "summary", "text")
-
-    def __init__(
-        self,
-        name: str,
-        summary: str,
-        *,
-        text: str = "",
-        operands: "tuple[str, ...]" = (),
-        options: "tuple[Option, ...]" = (),
-        examples: "tuple[tuple[str, str], ...]" = (),
-    ) -> None:
-        self.name = name
-        self.summary = summary
-        self.text = text
-        self.operands = operands
-        self.options = options
-        self.examples = examples
+    name: str
+    summary: str
+    text: str = ""
+    operands: "tuple[str, ...]" = ()
+    options: "tuple[Option, ...]" = ()
+    examples: "tuple[tuple[str, str], ...]" = ()
 
 
 EVERYWHERE = (

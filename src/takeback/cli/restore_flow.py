@@ -24,6 +24,7 @@ from takeback.model.masking import CLOSED
 from takeback.model.plan import called
 from takeback.model.safe_text import safe, shell_word
 from takeback.model.tree import FOLDER
+from takeback.model.value import Value
 from takeback.model.words import (
     DECISIONS,
     KEEP_MINE,
@@ -270,25 +271,16 @@ _NOT_NEWEST = {
 _DOES = {UNDO: "taken back", REDO: "put back", ROLLBACK: "changed"}
 
 
-class Wanted:
+class Wanted(Value):
     """What a plan is to be made of: some paths or all, and what was decided.
 
     `turns` are those that somebody chose instead of what the command line names.
     """
 
-    __slots__ = ("decide", "inside", "paths", "turns")
-
-    def __init__(
-        self,
-        paths: "list[bytes]",
-        inside: bytes,
-        decide: "str | Mapping[bytes, str]" = "",
-        turns: "tuple[str, ...]" = (),
-    ) -> None:
-        self.paths = paths
-        self.inside = inside
-        self.decide = decide
-        self.turns = turns
+    paths: "list[bytes]"
+    inside: bytes
+    decide: "str | Mapping[bytes, str]" = ""
+    turns: "tuple[str, ...]" = ()
 
 
 class Restoring:

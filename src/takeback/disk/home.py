@@ -21,6 +21,7 @@ import zlib
 from takeback.disk import operations
 from takeback.errors import UnsafeStoreError
 from takeback.model import ids
+from takeback.model.value import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -72,20 +73,17 @@ def delete(path: bytes) -> None:
 _MADE_BY_FIRST_USE = (b"registry.", b"root.", b"birth.", b"HEAD.", b"config.")
 
 
-class Root:
+class Root(Value):
     """A project's folder as we know it: by id, by device and inode, and by path.
 
     `birth` is when the folder was made, in nanoseconds, if it was looked at just now; else 0.
     """
 
-    __slots__ = ("birth", "device", "id", "inode", "path")
-
-    def __init__(self, id: str, device: int, inode: int, path: bytes, birth: int = 0) -> None:
-        self.id = id
-        self.device = device
-        self.inode = inode
-        self.path = path
-        self.birth = birth
+    id: str
+    device: int
+    inode: int
+    path: bytes
+    birth: int = 0
 
     def is_folder(self, found: os.stat_result) -> bool:
         """Whether this is the very folder, whatever its path."""
@@ -115,13 +113,10 @@ def parse_line(line: bytes) -> "Root | None":
     return Root(fields[0].decode("ascii", "replace"), int(fields[1]), int(fields[2]), path)
 
 
-class Home:
+class Home(Value):
     """All stores of one user on one machine."""
 
-    __slots__ = ("path",)
-
-    def __init__(self, path: bytes) -> None:
-        self.path = path
+    path: bytes
 
     @property
     def lock_path(self) -> bytes:

@@ -11,6 +11,7 @@ import sys
 
 from takeback.errors import TakebackError
 from takeback.model import lines
+from takeback.model.value import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -90,14 +91,11 @@ class _Hunk(ctypes.Structure):
 _ON_HUNK = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.POINTER(_Hunk), ctypes.c_void_p)
 
 
-class Merged:
+class Merged(Value):
     """The outcome: `clean` tells that nothing conflicts; else `data` has markers."""
 
-    __slots__ = ("clean", "data")
-
-    def __init__(self, data: bytes, *, clean: bool) -> None:
-        self.data = data
-        self.clean = clean
+    data: bytes
+    clean: bool
 
 
 def merge(base: bytes, ours: bytes, theirs: bytes, labels: "tuple[bytes, bytes, bytes]") -> Merged:

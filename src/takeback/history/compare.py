@@ -9,6 +9,7 @@ from takeback.errors import TakebackError
 from takeback.history.retention import Reading
 from takeback.model.difference import LARGEST, Difference, judge, with_renames
 from takeback.model.tree import FOLDER, NAMELESS, NO_HASH, Entry, Manifest, as_entry, nameless
+from takeback.model.value import Value
 from takeback.model.words import MODE
 
 TYPE_CHECKING = False
@@ -183,13 +184,10 @@ def _pairs(
         yield path + b"/" + name if path else name, was, now
 
 
-class Chosen:
+class Chosen(Value):
     """Some paths, each with everything below it; or everything."""
 
-    __slots__ = ("paths",)
-
-    def __init__(self, paths: "tuple[bytes, ...]") -> None:
-        self.paths = paths
+    paths: "tuple[bytes, ...]"
 
     def cover(self, path: bytes) -> bool:
         """Whether a path is one of these or lies below one."""

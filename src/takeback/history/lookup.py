@@ -11,6 +11,7 @@ from takeback.history.retention import Reading
 from takeback.model import words
 from takeback.model.difference import LARGEST
 from takeback.model.tree import FOLDER, LINK, Entry, Made, as_entry, nameless
+from takeback.model.value import Value
 from takeback.worktree.export import Extraction, Target
 
 TYPE_CHECKING = False
@@ -24,24 +25,18 @@ if TYPE_CHECKING:
     from takeback.store import Store
 
 
-class Found:
+class Found(Value):
     """An entry and its path; of something below a left-out folder, that folder's."""
 
-    __slots__ = ("entry", "path")
-
-    def __init__(self, path: bytes, entry: Entry) -> None:
-        self.path = path
-        self.entry = entry
+    path: bytes
+    entry: Entry
 
 
-class Place:
+class Place(Value):
     """Where a path may be meant from: the project's root, and a folder inside of it."""
 
-    __slots__ = ("inside", "root")
-
-    def __init__(self, root: bytes, inside: bytes = b"") -> None:
-        self.root = root
-        self.inside = inside
+    root: bytes
+    inside: bytes = b""
 
     def candidates(self, path: bytes) -> "list[bytes]":
         """What a path can mean, counted from the root; the most likely first."""

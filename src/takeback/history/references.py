@@ -19,6 +19,7 @@ from takeback.errors import DamagedStoreError, UnknownReferenceError
 from takeback.history import times
 from takeback.ledger import undo_stack
 from takeback.model import ids
+from takeback.model.value import Value
 from takeback.model.words import ROLLBACK
 
 TYPE_CHECKING = False
@@ -50,15 +51,12 @@ _SHORTEST = 4
 _LABEL = 40
 
 
-class Candidate:
+class Candidate(Value):
     """Something whose id begins as it was given, and what it is in words."""
 
-    __slots__ = ("kind", "number", "text")
-
-    def __init__(self, kind: str, number: int, text: str) -> None:
-        self.kind = kind
-        self.number = number
-        self.text = text
+    kind: str
+    number: int
+    text: str
 
 
 def candidates(ledger: "Ledger", prefix: str, now: float) -> "list[Candidate]":
@@ -195,19 +193,16 @@ _EVENT = {
 MOMENT = "moment"
 
 
-class Meaning:
+class Meaning(Value):
     """What a reference means: a row of the ledger, or a time in nanoseconds.
 
     `before` asks for the state before it instead of the one it left.
     """
 
-    __slots__ = ("before", "kind", "number", "ref")
-
-    def __init__(self, ref: str, kind: str, number: int, *, before: bool = False) -> None:
-        self.ref = ref
-        self.kind = kind
-        self.number = number
-        self.before = before
+    ref: str
+    kind: str
+    number: int
+    before: bool = False
 
 
 def find(ledger: "Ledger", ref: str, now: float, session: "int | None" = None) -> Meaning:
@@ -222,9 +217,7 @@ def find(ledger: "Ledger", ref: str, now: float, session: "int | None" = None) -
         name = text[:-1] if before else text
         found = _back(ledger, name, session) or _with_id(ledger, name, now)
         if found is not None:
-            found.before = found.before or before
-            found.ref = text
-            return found
+            return found.replace(before=found.before or before, ref=text)
         moment = times.parse(text, now)
         if moment is not None:
             return _at(text, moment, now)

@@ -14,6 +14,7 @@ import time
 
 from takeback.errors import DamagedStoreError, NoLongerKeptError, UsageError
 from takeback.model import json_text
+from takeback.model.value import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -70,23 +71,13 @@ _PINNED = "SELECT checkpoint FROM kept"
 _TURNS_LOST = "SELECT count(*) FROM turns WHERE before BETWEEN ? AND ?"
 
 
-class Rules:
+class Rules(Value):
     """How long files are kept. `days` is None where nothing goes by age."""
 
-    __slots__ = ("days", "size_cap", "size_cap_trims", "turns")
-
-    def __init__(
-        self,
-        days: "float | None" = DAYS,
-        turns: int = TURNS,
-        size_cap: int = SIZE,
-        *,
-        size_cap_trims: bool = False,
-    ) -> None:
-        self.days = days
-        self.turns = turns
-        self.size_cap = size_cap
-        self.size_cap_trims = size_cap_trims
+    days: "float | None" = DAYS
+    turns: int = TURNS
+    size_cap: int = SIZE
+    size_cap_trims: bool = False
 
 
 class Trim:

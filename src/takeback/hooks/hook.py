@@ -31,6 +31,7 @@ from takeback.disk import home, operations
 from takeback.hooks import helper
 from takeback.hooks.helper import ProjectCache
 from takeback.model import json_text
+from takeback.model.value import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -102,22 +103,17 @@ NOT_COVERED, REWOUND, RESTORED = "not covered", "rewound", "restored"
 _LONGEST_ANSWER = 60
 
 
-class HookContext:
+class HookContext(Value):
     """Where a hook was called: the store's home, the user's, the agent's folder, the current one.
 
     The helper handles events for others, so these come with the event, and so does its id.
     """
 
-    __slots__ = ("cwd", "delivery", "folder", "home", "user_home")
-
-    def __init__(
-        self, home: bytes, user_home: bytes, folder: bytes, cwd: bytes, delivery: bytes = b""
-    ) -> None:
-        self.home = home
-        self.user_home = user_home
-        self.folder = folder
-        self.cwd = cwd
-        self.delivery = delivery
+    home: bytes
+    user_home: bytes
+    folder: bytes
+    cwd: bytes
+    delivery: bytes = b""
 
 
 class HookListener:

@@ -10,6 +10,7 @@ import stat
 from takeback.disk import operations
 from takeback.disk.failures import FailingAs
 from takeback.errors import RefusedError, TakebackError
+from takeback.model.value import Value
 
 _LARGEST = 16 << 20
 _BACKUP, _NEW = b".before-takeback", b".new-takeback"
@@ -18,18 +19,13 @@ _PRIVATE, _SHARED = 0o600, 0o644
 """The user's own settings may hold keys. Those of a project are like its other files."""
 
 
-class SettingsFile:
+class SettingsFile(Value):
     """The file as it was when it was read; `data` is None if there was none."""
 
-    __slots__ = ("data", "found", "path", "target")
-
-    def __init__(
-        self, path: bytes, target: bytes, data: "bytes | None", found: "os.stat_result | None"
-    ) -> None:
-        self.path = path
-        self.target = target
-        self.data = data
-        self.found = found
+    path: bytes
+    target: bytes
+    data: "bytes | None"
+    found: "os.stat_result | None"
 
     @property
     def shown(self) -> str:

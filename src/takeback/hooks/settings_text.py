@@ -19,6 +19,7 @@ from functools import lru_cache
 
 from takeback.errors import RefusedError
 from takeback.hooks.command import is_ours
+from takeback.model.value import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ class NotJsonError(RefusedError):
     """A text that is no JSON; the message says where."""
 
 
-class Value:
+class JsonNode:
     """One value and where it stands: `text[start:end]`.
 
     The members of an object are `keys` and `items`, one for one; an array has only `items`.
@@ -63,9 +64,9 @@ class Value:
         self.start = start
         self.end = end
         self.keys: list[Key] = []
-        self.items: list[Value] = []
+        self.items: list[JsonNode] = []
 
-    def get(self, name: str) -> "Value | None":
+    def get(self, name: str) -> "JsonNode | None":
         """The member of an object that counts."""
         at = self.index(name)
         return self.items[at] if at is not None else None
@@ -80,25 +81,22 @@ class Value:
         return self.keys[at].start if self.keys else self.items[at].start
 
 
-class Key:
+class Key(Value):
     """The name of a member, and where it stands."""
 
-    __slots__ = ("end", "name", "start")
-
-    def __init__(self, name: str, start: int, end: int) -> None:
-        self.name = name
-        self.start = start
-        self.end = end
+    name: str
+    start: int
+    end: int
 
 
 @lru_cache(maxsize=4)  # one text is asked for several things
-def parse(text: str) -> "Value | None":
+def parse(text: str) -> "JsonNode | None":
     """The value that a text holds; None if there is nothing but blanks."""
     reader = _Reader(text, len(MARK) if text.startswith(MARK) else 0)
     return None if reader.is_over() else reader.whole()
 
 
-def decoded(text: str, value: Value) -> "Any":  # noqa: ANN401 -- as `json.loads`
+def decoded(text: str, value: JsonNode) -> "Any":  # noqa: ANN401 -- as `json.loads`
     """A value of a few levels as Python has it."""
     try:
         return json.loads(text[value.start : value.end])
@@ -117,9 +115,9 @@ class _Reader:
         self._at = found.end()
         return self._at == len(self._text)
 
-    def whole(self) -> Value:
+    def whole(self) -> JsonNode:
         """All of the text, without recursion: nobody says how deep it may be."""
-        around: list[Value] = []
+        around: list[JsonNode] = []
         while True:
             value = self._begin()
             if value.kind in _CLOSES and not self._closes(value):
@@ -134,18 +132,18 @@ class _Reader:
             raise self._wrong("there is something behind the end")
         return value
 
-    def _begin(self) -> Value:
+    def _begin(self) -> JsonNode:
         """A value, of which only the first sign is read if it has members."""
         kind, start, end = self._token("a value")
         sign = self._text[start:end]
         if kind == "sign" and sign in "{[":
-            return Value(OBJECT if sign == "{" else ARRAY, start)
+            return JsonNode(OBJECT if sign == "{" else ARRAY, start)
         if kind == "sign":
             self._at = start
             raise self._wrong(f"a value is missing before `{sign}`")
-        return Value(kind, start, end)
+        return JsonNode(kind, start, end)
 
-    def _goes_up(self, parent: Value, value: Value) -> bool:
+    def _goes_up(self, parent: JsonNode, value: JsonNode) -> bool:
         """Put a value where it belongs; whether its parent is complete with it."""
         parent.items.append(value)
         if self._closes(parent):
@@ -157,14 +155,14 @@ class _Reader:
         self._name(parent)
         return False
 
-    def _closes(self, value: Value) -> bool:
+    def _closes(self, value: JsonNode) -> bool:
         if self.is_over() or self._text[self._at] != _CLOSES[value.kind]:
             return False
         self._at += 1
         value.end = self._at
         return True
 
-    def _name(self, parent: Value) -> None:
+    def _name(self, parent: JsonNode) -> None:
         """The name of the member that comes, and its colon."""
         if parent.kind != OBJECT:
             return
@@ -197,15 +195,12 @@ class _Reader:
 _HOOKS = "hooks"
 
 
-class Found:
+class Found(Value):
     """A hook of ours: its event, the group that it is in, and its command line."""
 
-    __slots__ = ("command", "event", "group")
-
-    def __init__(self, event: str, group: "Any", command: str) -> None:  # noqa: ANN401 -- JSON
-        self.event = event
-        self.group = group
-        self.command = command
+    event: str
+    group: "Any"
+    command: str
 
 
 def put_in(text: str, wanted: "Mapping[str, Group]") -> str:
@@ -254,7 +249,7 @@ def is_empty(text: str) -> bool:
 # -- reading -----------------------------------------------------------------------------------
 
 
-def _hooks(text: str) -> "Value | None":
+def _hooks(text: str) -> "JsonNode | None":
     """The object that the hooks are in; an error for a text that no agent can mean."""
     root = parse(text)
     if root is None:
@@ -272,7 +267,7 @@ def _hooks(text: str) -> "Value | None":
     return hooks
 
 
-def _events(hooks: Value) -> "Iterator[tuple[str, Value]]":
+def _events(hooks: JsonNode) -> "Iterator[tuple[str, JsonNode]]":
     """Each event and its list; of two with one name, the last."""
     for at, key in enumerate(hooks.keys):
         if hooks.index(key.name) == at:
@@ -285,12 +280,12 @@ def _names_of(text: str) -> "Collection[str]":
     return {""}.union(key.name for key in hooks.keys) if hooks is not None else ()
 
 
-def _handlers(group: Value) -> "list[Value]":
+def _handlers(group: JsonNode) -> "list[JsonNode]":
     inner = group.get(_HOOKS) if group.kind == OBJECT else None
     return inner.items if inner is not None and inner.kind == ARRAY else []
 
 
-def _command(text: str, handler: Value) -> str:
+def _command(text: str, handler: JsonNode) -> str:
     """The command line of a handler; empty if it has none."""
     command = handler.get("command") if handler.kind == OBJECT else None
     if command is None or command.kind != STRING:
@@ -298,7 +293,7 @@ def _command(text: str, handler: Value) -> str:
     return str(decoded(text, command))
 
 
-def _is_ours(text: str, handler: Value) -> bool:
+def _is_ours(text: str, handler: JsonNode) -> bool:
     return is_ours(_command(text, handler))
 
 
@@ -369,7 +364,7 @@ class _Style:
         if root is not None and root.items:
             self._learn(root)
 
-    def _learn(self, root: Value) -> None:
+    def _learn(self, root: JsonNode) -> None:
         first = self._text[root.start + 1 : root.first(0)]
         self._is_one_line = not _has_line_end(first)
         if not self._is_one_line:
@@ -385,7 +380,7 @@ class _Style:
         line = self._text[start:at].removeprefix(MARK)
         return line[: len(line) - len(line.lstrip(" \t"))]
 
-    def insertion(self, container: Value, members: "Sequence[tuple[str, object]]") -> "Edit":
+    def insertion(self, container: JsonNode, members: "Sequence[tuple[str, object]]") -> "Edit":
         """Add members behind the last one; those of a list have no names."""
         is_one_line = self._fits_one_line(container)
         if container.items:
@@ -403,7 +398,7 @@ class _Style:
             made = f"{self.newline}{indent}{made}{closing}"
         return container.start + 1, container.end - 1, made
 
-    def written(self, value: object, indent: str, inside: "Value | None") -> str:
+    def written(self, value: object, indent: str, inside: "JsonNode | None") -> str:
         """A value of ours, in the style of what it will stand in."""
         if inside is not None and self._fits_one_line(inside):
             separators = (self._comma, self._colon)
@@ -414,11 +409,11 @@ class _Style:
         # No line end is in a string of ours: `dumps` would have escaped it.
         return made.replace("\n", self.newline + indent)
 
-    def _member(self, name: str, value: object, indent: str, container: Value) -> str:
+    def _member(self, name: str, value: object, indent: str, container: JsonNode) -> str:
         made = self.written(value, indent, container)
         return f"{json.dumps(name)}{self._colon}{made}" if container.kind == OBJECT else made
 
-    def _fits_one_line(self, container: Value) -> bool:
+    def _fits_one_line(self, container: JsonNode) -> bool:
         if not container.items:
             return self._is_one_line
         return not _has_line_end(self._text[container.start + 1 : container.first(0)])
@@ -466,7 +461,7 @@ def _taken_out(text: str, keep: "Collection[str]", emptied: "Collection[str]") -
     return _edited(text, edits)
 
 
-def _empty_groups(text: str, groups: Value, edits: "list[Edit]") -> "list[int]":
+def _empty_groups(text: str, groups: JsonNode, edits: "list[Edit]") -> "list[int]":
     """The groups that are ours alone; from others, only our handlers are taken."""
     whole = []
     for number, group in enumerate(groups.items):
@@ -481,7 +476,7 @@ def _empty_groups(text: str, groups: Value, edits: "list[Edit]") -> "list[int]":
     return whole
 
 
-def _without(container: Value, gone: "Sequence[int]") -> "list[Edit]":
+def _without(container: JsonNode, gone: "Sequence[int]") -> "list[Edit]":
     """Remove members with one comma each, so that what stays keeps its blanks."""
     count = len(container.items)
     if not gone:

@@ -15,6 +15,7 @@ from takeback.agents import agent as kinds
 from takeback.agents.agent import Trial
 from takeback.errors import TakebackError
 from takeback.hooks import command
+from takeback.model.value import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,14 +32,11 @@ _COMMAND = "echo changed > kept.txt; rm lost.txt; echo new > new.txt"
 _BEFORE = {"kept.txt": b"one\n", "lost.txt": b"two\n"}
 
 
-class TrialResult:
+class TrialResult(Value):
     """How many events were handled, and how long each took, in milliseconds."""
 
-    __slots__ = ("events", "milliseconds")
-
-    def __init__(self, events: int, milliseconds: float) -> None:
-        self.events = events
-        self.milliseconds = milliseconds
+    events: int
+    milliseconds: float
 
 
 def try_hooks(

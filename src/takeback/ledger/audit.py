@@ -205,7 +205,7 @@ def redact(
     """
     texts = {seq: (os.urandom(16), json_text.dumps(said[seq])) for seq in sorted(said)}
     listed: list[Json] = [[seq, events.commit_to(*pair).hex()] for seq, pair in texts.items()]
-    fact.payload = {**fact.payload, "events": listed}
+    fact = fact.replace(payload={**fact.payload, "events": listed})
     number, link = events.append(db, fact, author)
     rows = [(salt, events.pack(text), number, seq) for seq, (salt, text) in texts.items()]
     if rows:

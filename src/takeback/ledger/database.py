@@ -15,6 +15,7 @@ from array import array
 
 from takeback.disk import operations, sqlite
 from takeback.errors import DamagedStoreError, UnsafeStoreError, UsageError
+from takeback.model.value import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -154,13 +155,10 @@ class _Own:
             self.db.close()
 
 
-class AsDamage:
+class AsDamage(Value):
     """Turns SQLite's complaints about a broken file into ours."""
 
-    __slots__ = ("doing",)
-
-    def __init__(self, doing: str) -> None:
-        self.doing = doing
+    doing: str
 
     def __enter__(self) -> None:
         pass

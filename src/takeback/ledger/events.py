@@ -19,6 +19,7 @@ from takeback.disk import operations
 from takeback.errors import DamagedStoreError
 from takeback.model import json_text
 from takeback.model.tree import Entry
+from takeback.model.value import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -174,49 +175,26 @@ _UNKNOWN = f"WHERE seq > ? AND kind NOT IN ({', '.join('?' * len(KINDS))}) ORDER
 _SELECT = "SELECT seq, kind, at, author, request, parents, payload FROM events "
 
 
-class NewEvent:
+class NewEvent(Value):
     """A fact that is about to be appended."""
 
-    __slots__ = ("at", "kind", "parents", "payload", "request")
-
-    def __init__(
-        self,
-        kind: str,
-        payload: "Mapping[str, Json]",
-        at: int,
-        *,
-        parents: "tuple[int, ...]" = (),
-        request: "str | None" = None,
-    ) -> None:
-        self.kind = kind
-        self.payload = payload
-        self.at = at
-        self.parents = parents
-        self.request = request
+    kind: str
+    payload: "Mapping[str, Json]"
+    at: int
+    parents: "tuple[int, ...]" = ()
+    request: "str | None" = None
 
 
-class Event:
+class Event(Value):
     """A fact in the log; `payload` is None when it was forgotten."""
 
-    __slots__ = ("at", "author", "kind", "parents", "payload", "request", "seq")
-
-    def __init__(
-        self,
-        seq: int,
-        kind: str,
-        at: int,
-        author: "str | None",
-        request: "str | None",
-        parents: "tuple[int, ...]",
-        payload: "Mapping[str, Json] | None",
-    ) -> None:
-        self.seq = seq
-        self.kind = kind
-        self.at = at
-        self.author = author
-        self.request = request
-        self.parents = parents
-        self.payload = payload
+    seq: int
+    kind: str
+    at: int
+    author: "str | None"
+    request: "str | None"
+    parents: "tuple[int, ...]"
+    payload: "Mapping[str, Json] | None"
 
 
 def append(db: "Connection", event: NewEvent, author: str) -> "tuple[int, bytes]":
@@ -331,51 +309,23 @@ def with_request(db: "Connection", request: str) -> "Event | None":
 _TYPES = (int, str, int, bytes, bytes, bytes, int, str, int, int, int | None)
 
 
-class CheckpointRow:
+class CheckpointRow(Value):
     """One committed checkpoint as the ledger holds it.
 
     `gone` is the event that let its files go; they can no longer be read then.
     """
 
-    __slots__ = (
-        "changed",
-        "created",
-        "entries",
-        "event",
-        "gone",
-        "id",
-        "label",
-        "number",
-        "root",
-        "tree",
-        "view",
-    )
-
-    def __init__(
-        self,
-        number: int,
-        id: str,
-        event: int,
-        tree: bytes,
-        root: bytes,
-        view: bytes,
-        created: int,
-        label: str,
-        entries: int,
-        changed: int,
-        gone: "int | None" = None,
-    ) -> None:
-        self.number = number
-        self.id = id
-        self.event = event
-        self.tree = tree
-        self.root = root
-        self.view = view
-        self.created = created
-        self.label = label
-        self.entries = entries
-        self.changed = changed
-        self.gone = gone
+    number: int
+    id: str
+    event: int
+    tree: bytes
+    root: bytes
+    view: bytes
+    created: int
+    label: str
+    entries: int
+    changed: int
+    gone: "int | None" = None
 
     @classmethod
     def checked(cls, values: "tuple[object, ...]") -> "CheckpointRow":

@@ -298,8 +298,8 @@ class Ledger:
         self._begin()
         payload = {**row_facts(row), "packs": pack_facts(packs), **told}
         taken = NewEvent(CHECKPOINT_TAKEN, payload, row.created, parents=parents, request=request)
-        row.event = self._append(taken)
-        row.number = self._number("SELECT max(number) FROM checkpoints")
+        event = self._append(taken)
+        row = row.replace(event=event, number=self._number("SELECT max(number) FROM checkpoints"))
         if finish is not None:
             self._append(finish.event(row.id, row.event))
             self._close_journal(finish.journal, late=finish.late)

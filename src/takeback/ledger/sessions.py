@@ -3,6 +3,7 @@
 from takeback.errors import UnknownReferenceError, UsageError
 from takeback.ledger.schema import DETACHED
 from takeback.model import words
+from takeback.model.value import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,30 +19,17 @@ _STEP = (
 )
 
 
-class SessionRow:
+class SessionRow(Value):
     """What the ledger holds of a session; `ended` is None while it goes on."""
 
-    __slots__ = ("agent", "ended", "holder", "id", "inside", "number", "opened", "seen")
-
-    def __init__(
-        self,
-        number: int,
-        id: str,
-        opened: int,
-        ended: "int | None",
-        holder: str,
-        seen: int,
-        inside: "int | None",
-        agent: str,
-    ) -> None:
-        self.number = number
-        self.id = id
-        self.opened = opened
-        self.ended = ended
-        self.holder = holder
-        self.seen = seen
-        self.inside = inside
-        self.agent = agent
+    number: int
+    id: str
+    opened: int
+    ended: "int | None"
+    holder: str
+    seen: int
+    inside: "int | None"
+    agent: str
 
 
 class TurnRow:
@@ -61,45 +49,19 @@ class TurnRow:
         self.steps = steps
 
 
-class StepRow:
+class StepRow(Value):
     """What the ledger holds of a step; `closed` is None while its window is open."""
 
-    __slots__ = (
-        "background",
-        "closed",
-        "id",
-        "kind",
-        "number",
-        "opened",
-        "parent",
-        "status",
-        "tool",
-        "turn",
-    )
-
-    def __init__(
-        self,
-        number: int,
-        id: str,
-        turn: int,
-        parent: "int | None",
-        tool: str,
-        kind: str,
-        background: int,
-        opened: int,
-        closed: "int | None",
-        status: str,
-    ) -> None:
-        self.number = number
-        self.id = id
-        self.turn = turn
-        self.parent = parent
-        self.tool = tool
-        self.kind = kind
-        self.background = background
-        self.opened = opened
-        self.closed = closed
-        self.status = status
+    number: int
+    id: str
+    turn: int
+    parent: "int | None"
+    tool: str
+    kind: str
+    background: int
+    opened: int
+    closed: "int | None"
+    status: str
 
 
 def get_session(ledger: "Ledger", id: str) -> SessionRow:

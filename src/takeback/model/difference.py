@@ -2,6 +2,7 @@
 
 from takeback.model.tree import FOLDER, REGULAR
 from takeback.model.tree import LINK as LINK_KIND
+from takeback.model.value import Value
 from takeback.model.words import CREATE, DELETE, LINK, MKDIR, MODE, OMIT, RENAME, RMDIR, WRITE
 
 TYPE_CHECKING = False
@@ -14,7 +15,7 @@ _MADE = {REGULAR: CREATE, LINK_KIND: LINK, FOLDER: MKDIR}
 _MADE_OF_ANOTHER = {REGULAR: WRITE, LINK_KIND: LINK, FOLDER: MKDIR}
 
 
-class Difference:
+class Difference(Value):
     """What is not the same at one path; `before` and `after` are the entries, None where absent.
 
     The verb says what one would do to get from the first state to the second. `omit` means
@@ -22,21 +23,11 @@ class Difference:
     reason. `origin` is the path that a renamed file has in the first state.
     """
 
-    __slots__ = ("after", "before", "origin", "path", "verb")
-
-    def __init__(
-        self,
-        path: bytes,
-        verb: str,
-        before: "Entry | None",
-        after: "Entry | None",
-        origin: "bytes | None" = None,
-    ) -> None:
-        self.path = path
-        self.verb = verb
-        self.before = before
-        self.after = after
-        self.origin = origin
+    path: bytes
+    verb: str
+    before: "Entry | None"
+    after: "Entry | None"
+    origin: "bytes | None" = None
 
     @property
     def is_other_kind(self) -> bool:

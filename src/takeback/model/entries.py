@@ -6,6 +6,7 @@ One path of a restore: what is there, what was planned, and what shall be.
 from takeback.model import words
 from takeback.model.difference import judge
 from takeback.model.tree import FOLDER, LINK, REGULAR, Made
+from takeback.model.value import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,22 +21,17 @@ if TYPE_CHECKING:
     """The owner and the group of something."""
 
 
-class State:
+class State(Value):
     """What is there; `strong` is empty for what has no content of its own.
 
     `stamp` is what the system says of a file whose content was read; None for all else.
     """
 
-    __slots__ = ("kind", "mode", "size", "stamp", "strong")
-
-    def __init__(
-        self, kind: int, mode: int, strong: bytes, size: int = 0, stamp: "Stamp | None" = None
-    ) -> None:
-        self.kind = kind
-        self.mode = mode
-        self.strong = strong
-        self.size = size
-        self.stamp = stamp
+    kind: int
+    mode: int
+    strong: bytes
+    size: int = 0
+    stamp: "Stamp | None" = None
 
 
 class Op:

@@ -1,5 +1,6 @@
 """A plan: what a restore would do, as a value one can look at first; and the report of one."""
 
+from takeback.model.value import Value
 from takeback.model.words import ROLLBACK
 
 TYPE_CHECKING = False
@@ -20,7 +21,7 @@ def called(title: str, *, is_turn: bool) -> str:
     return f'"{line}"' if is_turn else f"the rollback to {line}"
 
 
-class PlannedChange:
+class PlannedChange(Value):
     """What would be done at one path; `before` is what is there, `after` what shall be.
 
     `whose` tells whose change goes with it, `how` how that is known, as with `Author`. `along`
@@ -28,30 +29,15 @@ class PlannedChange:
     `outside` tells that the file is not in the project: then its path is whole.
     """
 
-    __slots__ = ("after", "along", "before", "how", "merged", "outside", "path", "verb", "whose")
-
-    def __init__(
-        self,
-        path: bytes,
-        verb: str,
-        before: "Entry | None",
-        after: "Entry | None",
-        *,
-        whose: "tuple[str, ...]" = (),
-        how: str = "",
-        along: str = "",
-        merged: str = "",
-        outside: bool = False,
-    ) -> None:
-        self.outside = outside
-        self.path = path
-        self.verb = verb
-        self.before = before
-        self.after = after
-        self.whose = whose
-        self.how = how
-        self.along = along
-        self.merged = merged
+    path: bytes
+    verb: str
+    before: "Entry | None"
+    after: "Entry | None"
+    whose: "tuple[str, ...]" = ()
+    how: str = ""
+    along: str = ""
+    merged: str = ""
+    outside: bool = False
 
     def __repr__(self) -> str:
         return f"PlannedChange({self.path!r}, {self.verb!r})"
@@ -100,16 +86,13 @@ class Conflict(Remark):
         self.marked = marked
 
 
-class Dependent:
+class Dependent(Value):
     """A later turn that builds on what is taken back, and the paths where it does."""
 
-    __slots__ = ("agent", "id", "paths", "title")
-
-    def __init__(self, id: str, title: str, agent: str, paths: "tuple[bytes, ...]" = ()) -> None:
-        self.id = id
-        self.title = title
-        self.agent = agent
-        self.paths = paths
+    id: str
+    title: str
+    agent: str
+    paths: "tuple[bytes, ...]" = ()
 
     def __repr__(self) -> str:
         return f"Dependent({self.id!r}, {self.paths!r})"

@@ -9,43 +9,31 @@ A setting as it is now, and what in a settings file does not fit.
 What is known of the projects whose stores are in one folder.
 """
 
+from takeback.model.value import Value
 
-class OutsideFile:
+
+class OutsideFile(Value):
     """A file outside the project that a turn named: what was done to it, or why nobody knows."""
 
-    __slots__ = ("path", "reason", "verb")
-
-    def __init__(self, path: bytes, verb: str = "", reason: str = "") -> None:
-        self.path = path
-        self.verb = verb
-        self.reason = reason
+    path: bytes
+    verb: str = ""
+    reason: str = ""
 
     def __repr__(self) -> str:
         return f"OutsideFile({self.path!r}, {self.verb or self.reason!r})"
 
 
-class LeftOut:
+class LeftOut(Value):
     """A path that is listed but not captured, and why."""
 
-    __slots__ = ("path", "reason")
-
-    def __init__(self, path: bytes, reason: str) -> None:
-        self.path = path
-        self.reason = reason
+    path: bytes
+    reason: str
 
     def __repr__(self) -> str:
         return f"LeftOut({self.path!r}, {self.reason!r})"
 
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, LeftOut):
-            return NotImplemented
-        return (self.path, self.reason) == (other.path, other.reason)
 
-    def __hash__(self) -> int:
-        return hash((self.path, self.reason))
-
-
-class Checkpoint:
+class Checkpoint(Value):
     """A coordinate one can return to.
 
     `new` tells whether this call made it: when nothing had changed, the checkpoint that
@@ -53,121 +41,59 @@ class Checkpoint:
     checkpoint before. `unstable` lists files that would not hold still while they were read.
     """
 
-    __slots__ = (
-        "changed",
-        "created",
-        "cursor",
-        "entries",
-        "id",
-        "label",
-        "left_out",
-        "new",
-        "session",
-        "step",
-        "tree",
-        "turn",
-        "unstable",
-    )
-
-    def __init__(
-        self,
-        *,
-        id: str,
-        tree: str,
-        cursor: int,
-        created: float,
-        label: str,
-        entries: int,
-        changed: int,
-        new: bool,
-        left_out: "tuple[LeftOut, ...]" = (),
-        unstable: "tuple[bytes, ...]" = (),
-        session: "str | None" = None,
-        turn: "str | None" = None,
-        step: "str | None" = None,
-    ) -> None:
-        self.id = id
-        self.session = session
-        self.turn = turn
-        self.step = step
-        self.tree = tree
-        self.cursor = cursor
-        self.created = created
-        self.label = label
-        self.entries = entries
-        self.changed = changed
-        self.new = new
-        self.left_out = left_out
-        self.unstable = unstable
+    id: str
+    tree: str
+    cursor: int
+    created: float
+    label: str
+    entries: int
+    changed: int
+    new: bool
+    left_out: "tuple[LeftOut, ...]" = ()
+    unstable: "tuple[bytes, ...]" = ()
+    session: "str | None" = None
+    turn: "str | None" = None
+    step: "str | None" = None
 
     def __repr__(self) -> str:
         return f"Checkpoint({self.id!r}, entries={self.entries}, new={self.new})"
 
 
-class Status:
+class Status(Value):
     """Where one is: the project, its newest checkpoint, and what is not covered."""
 
-    __slots__ = ("checkpoints", "entries", "left_out", "newest", "project", "root", "store")
-
-    def __init__(
-        self,
-        *,
-        project: str,
-        root: bytes,
-        store: bytes,
-        checkpoints: int,
-        newest: "Checkpoint | None",
-        entries: int,
-        left_out: "tuple[LeftOut, ...]",
-    ) -> None:
-        self.project = project
-        self.root = root
-        self.store = store
-        self.checkpoints = checkpoints
-        self.newest = newest
-        self.entries = entries
-        self.left_out = left_out
+    project: str
+    root: bytes
+    store: bytes
+    checkpoints: int
+    newest: "Checkpoint | None"
+    entries: int
+    left_out: "tuple[LeftOut, ...]"
 
 
-class Damage:
+class Damage(Value):
     """One thing that is not as it was written, and the checkpoints it touches."""
 
-    __slots__ = ("checkpoints", "what")
-
-    def __init__(self, what: str, checkpoints: "tuple[str, ...]" = ()) -> None:
-        self.what = what
-        self.checkpoints = checkpoints
+    what: str
+    checkpoints: "tuple[str, ...]" = ()
 
     def __repr__(self) -> str:
         return f"Damage({self.what!r}, {self.checkpoints!r})"
 
 
-class Verification:
+class Verification(Value):
     """What `verify` looked at, what it found, and what it could put right without loss.
 
     `gone` counts the checkpoints whose files are no longer kept.
     """
 
-    __slots__ = ("bytes", "checkpoints", "damage", "gone", "objects", "packs", "repaired")
-
-    def __init__(
-        self,
-        *,
-        checkpoints: int,
-        packs: int,
-        objects: int,
-        bytes: int,
-        damage: "tuple[Damage, ...]",
-        repaired: "tuple[str, ...]" = (),
-        gone: int = 0,
-    ) -> None:
-        self.gone = gone
-        self.checkpoints = checkpoints
-        self.packs = packs
-        self.objects = objects
-        self.bytes = bytes
-        self.damage = damage
-        self.repaired = repaired
+    checkpoints: int
+    packs: int
+    objects: int
+    bytes: int
+    damage: "tuple[Damage, ...]"
+    repaired: "tuple[str, ...]" = ()
+    gone: int = 0
 
     @property
     def ok(self) -> bool:
@@ -180,47 +106,29 @@ class Verification:
         return tuple(d.what for d in self.damage)
 
 
-class Share:
+class Share(Value):
     """What somebody, or a folder, added to a store; `agent` and `title` are of a session."""
 
-    __slots__ = ("agent", "bytes", "name", "objects", "title")
-
-    def __init__(
-        self, name: str, bytes: int, objects: int, *, agent: str = "", title: str = ""
-    ) -> None:
-        self.name = name
-        self.bytes = bytes
-        self.objects = objects
-        self.agent = agent
-        self.title = title
+    name: str
+    bytes: int
+    objects: int
+    agent: str = ""
+    title: str = ""
 
 
-class Usage:
+class Usage(Value):
     """What a project's history takes on disk.
 
     `gone` checkpoints have let their files go, `pinned` ones are kept whatever their age.
     """
 
-    __slots__ = ("checkpoints", "gone", "index", "ledger", "objects", "packs", "pinned")
-
-    def __init__(
-        self,
-        *,
-        packs: int,
-        objects: int,
-        ledger: int,
-        index: int,
-        checkpoints: int,
-        gone: int = 0,
-        pinned: int = 0,
-    ) -> None:
-        self.gone = gone
-        self.pinned = pinned
-        self.packs = packs
-        self.objects = objects
-        self.ledger = ledger
-        self.index = index
-        self.checkpoints = checkpoints
+    packs: int
+    objects: int
+    ledger: int
+    index: int
+    checkpoints: int
+    gone: int = 0
+    pinned: int = 0
 
     @property
     def total(self) -> int:
@@ -262,20 +170,15 @@ class Cleanup:
         return f"Cleanup({said})"
 
 
-class KeptState:
+class KeptState(Value):
     """A state that somebody keeps, whatever its age."""
 
-    __slots__ = ("at", "checkpoint", "created", "entries", "label")
-
-    def __init__(
-        self, checkpoint: str, created: float, label: str, at: float, entries: int
-    ) -> None:
-        self.checkpoint = checkpoint
-        self.created = created
-        self.label = label
-        self.at = at
-        """Since when it is kept."""
-        self.entries = entries
+    checkpoint: str
+    created: float
+    label: str
+    at: float
+    """Since when it is kept."""
+    entries: int
 
     def __repr__(self) -> str:
         return f"KeptState({self.checkpoint!r}, {self.label!r})"
@@ -285,18 +188,13 @@ ERROR, WARNING, NOTE = "error", "warning", "note"
 """Something is lost, broken or unsafe; works, but look at it; good to know."""
 
 
-class Finding:
+class Finding(Value):
     """One thing that is not as it should be. `can_be_repaired` by us, without any loss."""
 
-    __slots__ = ("advice", "can_be_repaired", "severity", "what")
-
-    def __init__(
-        self, severity: str, what: str, advice: str = "", *, can_be_repaired: bool = False
-    ) -> None:
-        self.severity = severity
-        self.what = what
-        self.advice = advice
-        self.can_be_repaired = can_be_repaired
+    severity: str
+    what: str
+    advice: str = ""
+    can_be_repaired: bool = False
 
 
 class Part:
@@ -331,43 +229,28 @@ DEFAULT, USER, PROJECT, ENVIRONMENT = "default", "user", "project", "environment
 """Where a value comes from."""
 
 
-class Configured:
+class Configured(Value):
     """One setting: its value, and where that comes from."""
 
-    __slots__ = ("default", "name", "origin", "text", "value")
-
-    def __init__(self, name: str, value: object, origin: str, default: object, text: str) -> None:
-        self.name = name
-        self.value = value
-        self.origin = origin
-        self.default = default
-        self.text = text
+    name: str
+    value: object
+    origin: str
+    default: object
+    text: str
 
 
-class Misfit:
+class Misfit(Value):
     """Something in a settings file that does not fit: `name` is empty if it is the whole file.
 
     One that `is_refused` stops whoever needs that setting; any other does nothing.
     """
 
-    __slots__ = ("hint", "is_refused", "name", "origin", "path", "problem")
-
-    def __init__(
-        self,
-        origin: str,
-        path: bytes,
-        name: str,
-        problem: str,
-        hint: str,
-        *,
-        is_refused: bool = True,
-    ) -> None:
-        self.origin = origin
-        self.path = path
-        self.name = name
-        self.problem = problem
-        self.hint = hint
-        self.is_refused = is_refused
+    origin: str
+    path: bytes
+    name: str
+    problem: str
+    hint: str
+    is_refused: bool = True
 
 
 HERE, REPLACED, GONE, NOT_MOUNTED, UNKNOWN = "here", "replaced", "gone", "not mounted", "unknown"

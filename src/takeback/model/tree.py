@@ -19,6 +19,7 @@ from hashlib import sha256
 from struct import Struct, error
 
 from takeback.errors import DamagedStoreError
+from takeback.model.value import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -98,15 +99,12 @@ class Entry:
         return self.flags & REASON
 
 
-class Manifest:
+class Manifest(Value):
     """One folder: its own mode and its entries in the order of their names."""
 
-    __slots__ = ("entries", "mode", "strong")
-
-    def __init__(self, mode: int, entries: "list[Entry]", strong: bytes) -> None:
-        self.mode = mode
-        self.entries = entries
-        self.strong = strong
+    mode: int
+    entries: "list[Entry]"
+    strong: bytes
 
     def find(self, name: bytes) -> "Entry | None":
         """The entry called `name`, or None."""

@@ -10,6 +10,7 @@ from hashlib import sha256
 from zlib import crc32
 
 from takeback.errors import DamagedStoreError
+from takeback.model.value import Value
 from takeback.objects import deflate, delta, git_objects, pack_index
 from takeback.objects.pack_index import CHECKSUM, PACK_HEAD
 
@@ -114,32 +115,24 @@ class PackBytes:
             raise self.damaged(f"cannot be read: {error.strerror}") from error
 
 
-class PackedObject:
+class PackedObject(Value):
     """One object as found by walking over a pack."""
 
-    __slots__ = ("crc", "end", "kind", "oid", "sha256", "size")
-
-    def __init__(
-        self, kind: int, size: int, oid: bytes, crc: int, end: int, sha256: "bytes | None"
-    ) -> None:
-        self.kind = kind
-        self.size = size
-        self.oid = oid
-        self.crc = crc
-        self.end = end
-        self.sha256 = sha256
+    kind: int
+    size: int
+    oid: bytes
+    crc: int
+    end: int
+    sha256: "bytes | None"
 
 
-class Head:
+class Head(Value):
     """What stands before the stream of an entry. `base` is where the base of a delta is, or 0."""
 
-    __slots__ = ("base", "kind", "size", "start")
-
-    def __init__(self, kind: int, size: int, start: int, base: int) -> None:
-        self.kind = kind
-        self.size = size
-        self.start = start
-        self.base = base
+    kind: int
+    size: int
+    start: int
+    base: int
 
 
 def read_head(pack: PackBytes, offset: int) -> Head:
@@ -273,15 +266,12 @@ class Chains:
             self._size -= len(self._known.pop(next(iter(self._known))).data)
 
 
-class _Found:
+class _Found(Value):
     """The content of an object, and how many deltas it took to get there."""
 
-    __slots__ = ("data", "depth", "kind")
-
-    def __init__(self, kind: int, data: bytes, depth: int) -> None:
-        self.kind = kind
-        self.data = data
-        self.depth = depth
+    kind: int
+    data: bytes
+    depth: int
 
 
 def walk_object(

@@ -15,6 +15,7 @@ from zlib import crc32
 
 from takeback.disk import operations
 from takeback.errors import DamagedStoreError
+from takeback.model.value import Value
 from takeback.objects import pack_write
 from takeback.objects.git_objects import sha1
 from takeback.objects.pack_entry import PackBytes, scan
@@ -39,17 +40,14 @@ _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC
 _NONE = -1
 
 
-class Piece:
+class Piece(Value):
     """An object that shall be in a new pack, the pack that holds it now, and of what it is a
     version: a file, a folder's manifest, a folder's git tree, a line of commits.
     """
 
-    __slots__ = ("oid", "series", "source")
-
-    def __init__(self, oid: bytes, source: bytes, series: bytes) -> None:
-        self.oid = oid
-        self.source = source
-        self.series = series
+    oid: bytes
+    source: bytes
+    series: bytes
 
 
 def merge(

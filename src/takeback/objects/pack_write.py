@@ -9,6 +9,7 @@ from itertools import count
 from zlib import crc32
 
 from takeback.disk import operations
+from takeback.model.value import Value
 from takeback.objects import deflate, pack_index
 from takeback.objects.git_objects import BLOB, entry_head, object_head, object_id, sha1
 from takeback.objects.pack_index import PACK_HEAD
@@ -38,15 +39,12 @@ class SizeMismatchError(ValueError):
     """A streamed blob had more or fewer bytes than announced."""
 
 
-class SealedPack:
+class SealedPack(Value):
     """A pack that is written: its name (without suffix), bytes and objects."""
 
-    __slots__ = ("name", "objects", "size")
-
-    def __init__(self, name: bytes, size: int, objects: int) -> None:
-        self.name = name
-        self.size = size
-        self.objects = objects
+    name: bytes
+    size: int
+    objects: int
 
     def __repr__(self) -> str:
         return f"SealedPack({self.name!r}, {self.size}, {self.objects})"

@@ -197,11 +197,18 @@ class Wishes:
             wish, now = self.wishes[path], self._now.at(path)
             verb = verb_of(path, now, wish.target)
             if verb:
-                change = PlannedChange(
-                    path, verb, now, wish.target, whose=whose(path), how=wish.how
+                found.append(
+                    PlannedChange(
+                        path,
+                        verb,
+                        now,
+                        wish.target,
+                        whose=whose(path),
+                        how=wish.how,
+                        along=wish.along,
+                        merged=wish.merged,
+                    )
                 )
-                change.along, change.merged = wish.along, wish.merged
-                found.append(change)
         return tuple(found)
 
 

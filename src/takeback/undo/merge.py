@@ -24,6 +24,7 @@ the endings do not count: what is in *ours* keeps its own. The byte order mark i
 
 from takeback.model import lines
 from takeback.model.tree import FOLDER, REGULAR, Entry, Made
+from takeback.model.value import Value
 from takeback.model.words import YOU
 
 TYPE_CHECKING = False
@@ -41,23 +42,17 @@ _OPEN = 0o6066
 """What lets others read or write a file, or run it in somebody's name."""
 
 
-class Kept:
+class Kept(Value):
     """The path stays as it is, and why."""
 
-    __slots__ = ("reason",)
-
-    def __init__(self, reason: str) -> None:
-        self.reason = reason
+    reason: str
 
 
-class Clash:
+class Clash(Value):
     """Somebody has to decide; `marked` is the text with both sides in it, if it is a text."""
 
-    __slots__ = ("marked", "reason")
-
-    def __init__(self, reason: str, marked: "bytes | None" = None) -> None:
-        self.reason = reason
-        self.marked = marked
+    reason: str
+    marked: "bytes | None" = None
 
 
 def outcome(

@@ -105,9 +105,7 @@ class _NeverRenamed:
 def changes(draft: Draft, agent: str) -> "tuple[PlannedChange, ...]":
     """What would be done outside."""
     found = draft.changes(lambda _: (agent,) if agent else ())
-    for change in found:
-        change.outside = True
-    return found
+    return tuple(change.replace(outside=True) for change in found)
 
 
 def doubts(changes: "Iterable[PlannedChange]") -> "tuple[str, ...]":

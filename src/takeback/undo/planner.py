@@ -155,7 +155,7 @@ class Since:
             conflict = conflicts.get(path)
             if path in made or (conflict is not None and _is_of(conflict, checkpoint, clash)):
                 known = found.setdefault(id, Dependent(id, str(label), str(agent)))
-                known.paths = tuple(sorted({*known.paths, path}))
+                found[id] = known.replace(paths=tuple(sorted({*known.paths, path})))
         return tuple(found.values())
 
 

@@ -21,6 +21,7 @@ from takeback.history import retention
 from takeback.ledger import events, journal
 from takeback.ledger.events import NewEvent, pack_facts
 from takeback.model.results import Cleanup
+from takeback.model.value import Value
 from takeback.objects import pack_merge, pack_write
 from takeback.objects.pack_merge import GARBAGE, Order
 from takeback.upkeep.reachable import ALWAYS, Catalog, Reach
@@ -50,25 +51,14 @@ _HELD = (
 )
 
 
-class Wish:
+class Wish(Value):
     """What a run of gc shall do: `to_size` is how many bytes may be left, 0 for any number."""
 
-    __slots__ = ("dry_run", "full", "rules", "to_size", "why")
-
-    def __init__(
-        self,
-        rules: "Rules",
-        *,
-        why: str = retention.AGE,
-        to_size: int = 0,
-        full: bool = False,
-        dry_run: bool = False,
-    ) -> None:
-        self.rules = rules
-        self.why = why
-        self.to_size = to_size
-        self.full = full
-        self.dry_run = dry_run
+    rules: "Rules"
+    why: str = retention.AGE
+    to_size: int = 0
+    full: bool = False
+    dry_run: bool = False
 
 
 def run(

@@ -15,6 +15,7 @@ from takeback.ledger.events import entry_facts, entry_from
 from takeback.model import words as terms
 from takeback.model.forgotten import GONE, SHORTEST_TEXT, TURN, Touched
 from takeback.model.tree import NO_HASH, NO_OBJECT
+from takeback.model.value import Value
 from takeback.objects import git_view
 from takeback.objects.pack_merge import Piece
 from takeback.objects.pack_read import PackFile
@@ -48,15 +49,12 @@ _OURS = frozenset(
 _REASON = "forgotten"
 
 
-class ForgottenTurn:
+class ForgottenTurn(Value):
     """A turn whose words shall go: its id, its steps, and what it was called."""
 
-    __slots__ = ("id", "label", "steps")
-
-    def __init__(self, id: str, label: str, steps: "frozenset[str]") -> None:
-        self.id = id
-        self.label = label
-        self.steps = steps
+    id: str
+    label: str
+    steps: "frozenset[str]"
 
 
 class Redaction:

@@ -16,6 +16,7 @@ from takeback.disk.settings import tables_in, with_value
 from takeback.errors import TakebackError, UsageError
 from takeback.history import retention
 from takeback.model.results import DEFAULT, PROJECT, USER, Configured, Misfit
+from takeback.model.value import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -39,19 +40,14 @@ _HINTS = {
 }
 
 
-class Setting:
+class Setting(Value):
     """One setting: `name` is `table.key`."""
 
-    __slots__ = ("choices", "default", "kind", "name", "text")
-
-    def __init__(
-        self, name: str, kind: str, default: object, text: str, choices: "tuple[str, ...]" = ()
-    ) -> None:
-        self.name = name
-        self.kind = kind
-        self.default = default
-        self.text = text
-        self.choices = choices
+    name: str
+    kind: str
+    default: object
+    text: str
+    choices: "tuple[str, ...]" = ()
 
     @property
     def table(self) -> str:

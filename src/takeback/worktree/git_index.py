@@ -7,6 +7,8 @@ not complete.
 
 import os
 
+from takeback.model.value import Value
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -24,26 +26,15 @@ _EXTENDED = 0x4000
 _HASH_SIZES = (20, 32)
 
 
-class Index:
+class Index(Value):
     """The paths that an index lists; `complete` says whether those are surely all.
 
     A submodule is listed as one path. What a sparse index folds into a folder is left out,
     and then `complete` is False.
     """
 
-    __slots__ = ("complete", "files")
-
-    def __init__(self, files: frozenset[bytes], complete: bool) -> None:
-        self.files = files
-        self.complete = complete
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Index):
-            return NotImplemented
-        return self.files == other.files and self.complete == other.complete
-
-    def __hash__(self) -> int:
-        return hash((self.files, self.complete))
+    files: frozenset[bytes]
+    complete: bool
 
     def __repr__(self) -> str:
         return f"Index({len(self.files)} files, complete={self.complete})"
@@ -57,14 +48,11 @@ class _DamagedError(Exception):
     """These bytes are not an index that we understand."""
 
 
-class _Parsed:
+class _Parsed(Value):
     """One index file taken apart: names in order (a replaced one is empty) and extensions."""
 
-    __slots__ = ("extensions", "names")
-
-    def __init__(self, names: list[bytes], extensions: dict[bytes, bytes]) -> None:
-        self.names = names
-        self.extensions = extensions
+    names: list[bytes]
+    extensions: dict[bytes, bytes]
 
 
 def read_index(fd: int, open_shared: "Callable[[str], int | None]") -> Index:

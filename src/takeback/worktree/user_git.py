@@ -9,6 +9,7 @@ import os
 import stat
 import zlib
 
+from takeback.model.value import Value
 from takeback.worktree import git_index
 
 _SMALL_FILE = 64 << 10
@@ -27,54 +28,37 @@ _FILE_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _FOLDER_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
-class Head:
+class Head(Value):
     """What is checked out: a branch (also one without commits yet), a commit, or unknown.
 
     `branch` is the name below refs/heads, or the whole name of any other reference; None when
     HEAD is detached. `commit` is None when the branch is unborn or cannot be read.
     """
 
-    __slots__ = ("branch", "commit")
-
-    def __init__(self, branch: bytes | None, commit: str | None) -> None:
-        self.branch = branch
-        self.commit = commit
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Head):
-            return NotImplemented
-        return self.branch == other.branch and self.commit == other.commit
-
-    def __hash__(self) -> int:
-        return hash((self.branch, self.commit))
+    branch: bytes | None
+    commit: str | None
 
     def __repr__(self) -> str:
         return f"Head(branch={self.branch!r}, commit={self.commit!r})"
 
 
-class Commit:
+class Commit(Value):
     """A commit, and the one that it follows on its line; None if it is the first.
 
     `time` is what it says itself of when it was made, in seconds; 0 if that makes no sense.
     """
 
-    __slots__ = ("id", "is_merge", "parent", "time")
-
-    def __init__(self, id: str, parent: str | None, *, is_merge: bool, time: int) -> None:
-        self.id = id
-        self.parent = parent
-        self.is_merge = is_merge
-        self.time = time
+    id: str
+    parent: str | None
+    is_merge: bool
+    time: int
 
 
-class Repository:
+class Repository(Value):
     """The git folder of one work tree; `common_dir` is where all its work trees share."""
 
-    __slots__ = ("common_dir", "git_dir")
-
-    def __init__(self, git_dir: bytes, common_dir: bytes) -> None:
-        self.git_dir = git_dir
-        self.common_dir = common_dir
+    git_dir: bytes
+    common_dir: bytes
 
     def head(self) -> Head:
         """Tell which branch and commit are checked out, as far as plain files say."""

@@ -1,0 +1,60 @@
+"""`Value`: the base of frozen values, made from the annotations of their class.
+
+Dataclasses take longer to import than a checkpoint takes; this does the little that values need.
+"""
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import ClassVar, Self, dataclass_transform
+else:
+
+    def dataclass_transform(**_: object) -> object:
+        """Tell type checkers what `Value` does; at run time there is nothing to tell."""
+        return lambda kind: kind
+
+
+@dataclass_transform(frozen_default=True)
+class Value:
+    """Fields are what a class annotates; a value of the class body is the field's default."""
+
+    _fields: "ClassVar[tuple[str, ...]]" = ()
+    _names: "ClassVar[frozenset[str]]" = frozenset()
+    _required: "ClassVar[frozenset[str]]" = frozenset()
+
+    def __init_subclass__(cls) -> None:
+        own = [name for name in cls.__annotations__ if name not in cls._fields]
+        cls._fields += tuple(own)
+        cls._names = frozenset(cls._fields)
+        cls._required = frozenset(name for name in cls._fields if not hasattr(cls, name))
+
+    def __init__(self, *values: object, **named: object) -> None:
+        fields = self.__dict__
+        fields.update(zip(self._fields, values, strict=False))
+        if named:
+            if not named.keys() <= self._names - fields.keys():
+                raise TypeError(f"{type(self).__name__}: {sorted(named.keys() - self._names)}")
+            fields.update(named)
+        if len(values) > len(self._fields) or not self._required <= fields.keys():
+            raise TypeError(f"{type(self).__name__} has the fields {', '.join(self._fields)}")
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"{type(self).__name__} is frozen; `replace` makes another")
+
+    __delattr__ = __setattr__  # type: ignore[assignment]
+
+    def replace(self, **changes: object) -> "Self":
+        """The same value, but for some fields."""
+        return type(self)(**{**self.__dict__, **changes})
+
+    def _parts(self) -> "tuple[object, ...]":
+        return tuple([getattr(self, name) for name in self._fields])
+
+    def __eq__(self, other: object) -> bool:
+        return NotImplemented if type(other) is not type(self) else self._parts() == other._parts()
+
+    def __hash__(self) -> int:
+        return hash(self._parts())
+
+    def __repr__(self) -> str:
+        said = ", ".join(f"{name}={getattr(self, name)!r}" for name in self._fields)
+        return f"{type(self).__name__}({said})"
