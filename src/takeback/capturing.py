@@ -185,7 +185,7 @@ class Capturing(Looking):
 
     def _mend_cache(self) -> "list[str]":
         """Let go of a stat cache that is of no use; the next checkpoint makes another."""
-        asked, newest = self._around.request(time.time_ns()), self.ledger.newest()
+        asked, newest = self._around.request(time.time_ns()), self.ledger.checkpoints.newest()
         try:
             cache = self._stat_cache(asked)
             if newest is None or not os.path.lexists(self._store.index_path):

@@ -88,7 +88,7 @@ class WithForget(Capturing):
         """Whether some turn, or somebody else, changed a path, or the newest state holds it."""
         if self._is_in_table("deltas", path):
             return True
-        newest = self.ledger.newest()
+        newest = self.ledger.checkpoints.newest()
         if newest is None:
             return False
         from takeback.history import lookup

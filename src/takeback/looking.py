@@ -175,14 +175,14 @@ class Looking:
         from takeback.model.results import Status
 
         with FailingAs(TakebackError, _UNREADABLE):
-            row = self._store.ledger.newest()
+            row = self._store.ledger.checkpoints.newest()
             told = self._told(row) if row else []
             newest = checkpoint.as_value(row, new=False, told=told) if row else None
             return Status(
                 project=self.id,
                 root=self.root,
                 store=self._store.path,
-                checkpoints=self._store.ledger.count(),
+                checkpoints=self._store.ledger.checkpoints.count(),
                 newest=newest,
                 entries=newest.entries if newest else 0,
                 left_out=newest.left_out if newest else (),
@@ -191,7 +191,7 @@ class Looking:
     def checkpoints(self) -> "Iterator[Checkpoint]":
         """All checkpoints, newest first."""
         with FailingAs(TakebackError, _UNREADABLE):
-            for row in self._store.ledger.checkpoints():
+            for row in self._store.ledger.checkpoints.all():
                 yield checkpoint.as_value(row, new=False)
 
     def usage(self) -> "Usage":
@@ -205,7 +205,7 @@ class Looking:
                 objects=self._store.packs_size(),
                 ledger=stores.size_of(ledger.path) + stores.size_of(ledger.path + b"-wal"),
                 index=stores.size_of(self._store.index_path),
-                checkpoints=ledger.count(),
+                checkpoints=ledger.checkpoints.count(),
                 gone=_number(ledger, "SELECT count(*) FROM checkpoints WHERE gone IS NOT NULL"),
                 pinned=_number(ledger, "SELECT count(*) FROM kept"),
             )

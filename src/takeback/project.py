@@ -105,7 +105,7 @@ class Project(WithForget, Caring):
             if turn is not None:
                 self.recorder().go_on(turn)
             at = time.time_ns()
-            dead = self.recorder().dead_sessions(at) if self.ledger.has_open_sessions() else []
+            dead = self.recorder().dead_sessions(at) if self.ledger.sessions.has_open() else []
             closing = {row.id: ended for row, ended in dead}
             made = self._capture(
                 Place(turn=turn),
@@ -356,7 +356,7 @@ class Project(WithForget, Caring):
     def _made_before(self, event: "Event") -> "Checkpoint":
         """What an earlier call with the same request returned."""
         said = event.payload or {}
-        rows = self.ledger.with_prefix(str(said.get("checkpoint")))
+        rows = self.ledger.checkpoints.with_prefix(str(said.get("checkpoint")))
         if event.kind not in (CHECKPOINT_TAKEN, CHECKPOINT_NAMED) or not rows:
             raise UsageError(
                 f"the request `{event.request}` was already used for something else",

@@ -65,11 +65,11 @@ class Recorder(SafePoints):
             kinds = (events.SESSION_STARTED, events.SESSION_RESUMED)
             known = rows.requested(self._ledger, request, *kinds)
             if known is not None:
-                row = rows.get_session(self._ledger, str(known["session"]))
+                row = self._ledger.sessions.get(str(known["session"]))
                 if row.agent != agent:
                     raise rows.used_elsewhere(request, events.SESSION_STARTED)
                 return row.id
-            found = rows.find_session(self._ledger, agent, own_id) if own_id else None
+            found = self._ledger.sessions.find(agent, own_id) if own_id else None
             if beside and found is not None and _is_held_by_another(found, holder):
                 found, title, own_id = None, title or own_id, ""
             if found is not None:
@@ -90,7 +90,7 @@ class Recorder(SafePoints):
         self, found: "SessionRow", holder: str, inside: "str | None", request: "str | None"
     ) -> None:
         is_ours = found.ended is None and holder in ("", found.holder)
-        if not is_ours or rows.is_elsewhere(self._ledger, found, inside):
+        if not is_ours or self._ledger.sessions.is_elsewhere(found, inside):
             holder = found.holder if is_ours else holder
             said: dict[str, Json] = {"session": found.id, "holder": holder, "inside": inside}
             self._record(events.SESSION_RESUMED, said, (found.opened,), request)
@@ -108,7 +108,7 @@ class Recorder(SafePoints):
         """A session is over; turns that still run were interrupted."""
         at = time.time_ns()
         with _SAFELY, self._host.held():
-            row = rows.get_session(self._ledger, session)
+            row = self._ledger.sessions.get(session)
             known = rows.requested(self._ledger, request, events.SESSION_ENDED, session=session)
             if row.ended is not None or known is not None:
                 return
@@ -124,7 +124,7 @@ class Recorder(SafePoints):
 
     def go_on(self, turn: str) -> None:
         """Something happens in a turn that leaves no event of its own."""
-        self._awaken(rows.session_of(self._ledger, rows.get_turn(self._ledger, turn)))
+        self._awaken(self._ledger.sessions.of(self._ledger.turns.get(turn)))
 
     def together(self) -> "Held":
         """Hold the log while several things are recorded that belong together."""
@@ -152,11 +152,11 @@ class Recorder(SafePoints):
             known = rows.requested(self._ledger, request, events.TURN_STARTED, session=session)
             if known is not None:
                 return str(known["turn"])
-            row = rows.get_session(self._ledger, session)
+            row = self._ledger.sessions.get(session)
             self._awaken(row)
-            running = rows.running_turns(self._ledger, row.number)
+            running = self._ledger.turns.running(row.number)
             over = min(interrupted, at) if interrupted is not None else at
-            late = rows.late_steps(self._ledger, row.number)
+            late = self._ledger.steps.late(row.number)
             closing = {old.id: over for old in running} | {old.id: over for old in late}
             turn = _new_id()
             place = Place(session, parents=(row.opened,), title=f"before turn {turn}")
@@ -185,13 +185,13 @@ class Recorder(SafePoints):
         at = time.time_ns()
         with _SAFELY, self._host.held():
             known = rows.requested(self._ledger, request, events.TURN_RESUMED)
-            row = rows.get_session(self._ledger, session)
+            row = self._ledger.sessions.get(session)
             if known is not None:
-                before = rows.get_turn(self._ledger, str(known["turn"]))
+                before = self._ledger.turns.get(str(known["turn"]))
                 if before.session != row.number:
                     raise rows.used_elsewhere(request, events.TURN_RESUMED)
                 return before.id
-            turn = rows.newest_turn(self._ledger, row.number)
+            turn = self._ledger.turns.newest_of(row.number)
             if turn is None:
                 return None
             self._awaken(row)
@@ -209,11 +209,11 @@ class Recorder(SafePoints):
         at = time.time_ns()
         over = min(ended, at) if ended is not None else at
         with _SAFELY, self._host.held():
-            row = rows.get_turn(self._ledger, turn)
+            row = self._ledger.turns.get(turn)
             known = rows.requested(self._ledger, request, events.TURN_ENDED, turn=turn)
             if row.status != words.RUNNING or known is not None:
                 return
-            self._awaken(rows.session_of(self._ledger, row))
+            self._awaken(self._ledger.sessions.of(row))
             place = Place(turn=turn, parents=(row.opened,), title=f"after turn {turn}")
             seen = self._look(place, {turn: over}, at)
             ending, git = self._ending(over, seen, at), self._host.git_state()
@@ -259,9 +259,9 @@ class Recorder(SafePoints):
             known = rows.requested(self._ledger, request, events.STEP_STARTED, turn=turn)
             if known is not None:
                 return str(known["step"])
-            row = rows.get_turn(self._ledger, turn)
-            self._awaken(rows.session_of(self._ledger, row))
-            above = rows.get_step(self._ledger, parent).opened if parent else row.opened
+            row = self._ledger.turns.get(turn)
+            self._awaken(self._ledger.sessions.of(row))
+            above = self._ledger.steps.get(parent).opened if parent else row.opened
             inside, outside = self._named(named if paths is None else paths, cwd)
             step = _new_id()
             said: dict[str, Json] = {
@@ -305,7 +305,7 @@ class Recorder(SafePoints):
                 title = f"a dialog before {row.tool}, step {row.id}"
                 place = Place(None, None, row.id, (row.opened,), title)
                 # It had not begun, so nothing that changed until now is its own.
-                seen = self._look(place, {step: 0}, at, whole=rows.is_over(self._ledger, row.turn))
+                seen = self._look(place, {step: 0}, at, whole=self._ledger.turns.is_over(row.turn))
                 said |= facts_of(seen, at)
                 parents.append(seen.cursor)
             self._record(events.STEP_ASKED, said, tuple(parents), f"asked {step}")
@@ -334,7 +334,7 @@ class Recorder(SafePoints):
 
     def refuse_waiting(self, *, session: str = "", turn: str = "", inside: str = "") -> None:
         """A dialog that no end followed was answered with no: its step never began."""
-        for step in rows.waiting_steps(self._ledger, session=session, turn=turn, inside=inside):
+        for step in self._ledger.steps.waiting(session=session, turn=turn, inside=inside):
             self.refuse_step(step)
 
     def detach_step(self, step: str, *, request: "str | None" = None) -> None:
@@ -344,11 +344,11 @@ class Recorder(SafePoints):
             row = self._to_close(step, events.STEP_DETACHED, request)
             if row is None:
                 return
-            inside = rows.open_inside(self._ledger, row)
+            inside = self._ledger.steps.open_inside(row)
             said: dict[str, Json] = {"step": step, "inside": [each.id for each in inside]}
             parents = [row.opened]
             if self._is_safe_point(row.kind):
-                is_late = rows.is_over(self._ledger, row.turn)
+                is_late = self._ledger.turns.is_over(row.turn)
                 seen = self._look(_after(row), {}, at, whole=is_late)
                 said |= facts_of(seen, at)
                 parents.append(seen.cursor)
@@ -368,9 +368,9 @@ class Recorder(SafePoints):
             row = self._to_close(step, events.STEP_ENDED, request)
             if row is None:
                 return
-            inside, seen = rows.open_inside(self._ledger, row), None
+            inside, seen = self._ledger.steps.open_inside(row), None
             # Once its turn is over, nobody else looks for what it did.
-            is_late = rows.is_over(self._ledger, row.turn)
+            is_late = self._ledger.turns.is_over(row.turn)
             if is_late or self._is_safe_point(row.kind):
                 closing = {each.id: over for each in (row, *inside)}
                 seen = self._look(_after(row), closing, at, whole=is_late)
@@ -381,11 +381,11 @@ class Recorder(SafePoints):
 
     def _to_close(self, step: str, kind: str, request: "str | None") -> "StepRow | None":
         """The step, if it is still open and this is no retry."""
-        row = rows.get_step(self._ledger, step)
+        row = self._ledger.steps.get(step)
         known = rows.requested(self._ledger, request, kind, step=step)
         if row.closed is not None or known is not None:
             return None
-        self._awaken(rows.session_of(self._ledger, row))
+        self._awaken(self._ledger.sessions.of(row))
         return row
 
     def _is_safe_point(self, kind: str) -> bool:

@@ -265,7 +265,7 @@ class Store:
 
         A ref that a crash cut short names a commit that never was.
         """
-        if self.ledger.knows_commit(commit):
+        if self.ledger.checkpoints.has_commit(commit):
             return False
         from takeback.objects.object_store import holds
         from takeback.objects.pack_read import PackFile

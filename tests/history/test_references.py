@@ -324,7 +324,7 @@ def test_a_time_is_the_newest_state_at_that_time(play: Play) -> None:
     for number in range(1, 6 + 1):
         at = int((NOON - (7 - number) * HOUR) * 1e9)
         play.sql("UPDATE checkpoints SET created = ? WHERE number = ?", at, number)
-    numbers = {row.id: row.number for row in play.project.ledger.checkpoints()}
+    numbers = {row.id: row.number for row in play.project.ledger.checkpoints.all()}
     found = {
         ref: numbers[play.state(ref, NOON)]
         for ref in ("1m", "60m", "61m", "119m", "10:00", "09:59", "6h", "2026-11-15 05:00Z")

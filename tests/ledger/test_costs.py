@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 
 import takeback
-from takeback.ledger import sessions
 from takeback.project import Project
 
 HOUR = 3600 * 1_000_000_000
@@ -77,7 +76,7 @@ def test_no_question_of_a_safe_point_walks_a_table(tree: Path, home: Path) -> No
         session.end()
         project.ledger._db.set_trace_callback(None)
         plans = {q: _plan(project, q) for q in asked if q.startswith(("SELECT", "UPDATE"))}
-        assert sessions.find_session(project.ledger, "x", "own") is not None
+        assert project.ledger.sessions.find("x", "own") is not None
         for question, plan in plans.items():
             newest = question.endswith(("LIMIT 1", "LIMIT 1 OFFSET 0"))
             for step in plan.split("; "):

@@ -64,7 +64,7 @@ def merge_all(store: Path, *, remove: bool = True) -> None:
 def read_everything(objects: ObjectStore, ledger: Ledger) -> int:
     """Read all states; return how many files there were."""
     found = 0
-    for row in ledger.checkpoints():
+    for row in ledger.checkpoints.all():
         for _, manifest in objects.walk(row.root, row.tree):
             for entry in manifest.entries:
                 if entry.kind == 0o100000:
@@ -195,9 +195,9 @@ def test_the_same_tree_has_the_same_id_everywhere(tmp_path: Path) -> None:
                 path.chmod(0o755)
                 os.utime(path, ns=(7, 7))
             made = project.checkpoint()
-            (row,) = project.ledger.with_prefix(made.id)
+            (row,) = project.ledger.checkpoints.with_prefix(made.id)
             project.gc(full=True)
-            assert project.ledger.with_prefix(made.id)[0].root == row.root
+            assert project.ledger.checkpoints.with_prefix(made.id)[0].root == row.root
             trees.append((made.tree, row.root))
     assert trees[0] == trees[1]
 

@@ -253,7 +253,7 @@ def _read_over_a_merge(tree: Path, home: Path) -> str:
             (tree / "file").write_text(os.urandom(8).hex())
             made.append(project.checkpoint())
         objects = project._store.reader()
-        rows = [project.ledger.with_prefix(each.id)[0] for each in made[-3:]]
+        rows = [project.ledger.checkpoints.with_prefix(each.id)[0] for each in made[-3:]]
         objects.refresh()
         tidy(other, full=True)
         try:

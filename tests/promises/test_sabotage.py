@@ -95,7 +95,7 @@ def _no_verify(patch: pytest.MonkeyPatch) -> None:
 
 
 def _no_safety_checkpoint(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Restorer, "_safety", lambda self, **_: self._ledger.newest())
+    patch.setattr(Restorer, "_safety", lambda self, **_: self._ledger.checkpoints.newest())
     patch.setattr(Restoring, "changed", lambda _self: [])
 
 

@@ -9,7 +9,7 @@ that could end the quotation.
 import time
 
 from takeback.agents import requests
-from takeback.ledger import events, undo_stack
+from takeback.ledger import events
 from takeback.ledger.events import NewEvent
 from takeback.model import words as terms
 from takeback.model.value import Value
@@ -144,8 +144,7 @@ def _waiting(ledger: "Ledger", session: _Session, copy: "_Copy | None") -> "list
 
 def _since(ledger: "Ledger", session: _Session, to: _Session, last: int) -> "list[RestoreRow]":
     """What concerns a session since it began, and was not told to one: itself, or its copy."""
-    where = f"WHERE event > ? AND event < ? ORDER BY number DESC LIMIT {_MOST_ASKED}"
-    rows = undo_stack.some(ledger, where, (session.opened, last))
+    rows = ledger.stack.between(session.opened, last, _MOST_ASKED)
     untold = (row for row in rows if not _is_told(ledger, to, row.id))
     return [row for row in untold if _concerns(ledger, session, row)]
 

@@ -123,7 +123,7 @@ def since_state(
     ledger: "Ledger", held: "Callable[[], Held]", checkpoint: str, goal: str, *, restore: str = ""
 ) -> "list[Resumed]":
     """Copies of all conversations that went on after a state, each as it was then."""
-    number = next((row.number for row in ledger.with_prefix(checkpoint)), 1 << 62)
+    number = next((row.number for row in ledger.checkpoints.with_prefix(checkpoint)), 1 << 62)
     side, _, id = goal.partition(" ")
     found = ledger.rows("SELECT number FROM turns WHERE id = ?", (id,)) if side == "after" else []
     last = found[0][0] if found else 0

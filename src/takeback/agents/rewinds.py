@@ -168,7 +168,7 @@ class _Look:
 
     def tree(self, turn: _Turn) -> "bytes | None":
         """The files as they were before a turn."""
-        row = self._ledger.checkpoint(turn.before)
+        row = self._ledger.checkpoints.numbered(turn.before)
         return row.tree if row is not None else None
 
 

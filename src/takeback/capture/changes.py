@@ -320,7 +320,7 @@ class _Folding:
 
     def _row(self, checkpoint: int) -> "CheckpointRow | None":
         if checkpoint not in self._rows:
-            self._rows[checkpoint] = self._ledger.checkpoint(checkpoint)
+            self._rows[checkpoint] = self._ledger.checkpoints.numbered(checkpoint)
         return self._rows[checkpoint]
 
     def _count(self, before: "Entry | None", after: "Entry | None") -> "Lines":

@@ -166,7 +166,7 @@ class _Capture:
         self._store = store
         self._cache = cache
         self._request = request
-        self._newest = newest = store.ledger.newest()
+        self._newest = newest = store.ledger.checkpoints.newest()
         known = newest is not None and cache.load(newest.number, newest.tree)
         self._incremental = known and not request.rehash
         if self._incremental and request.again:

@@ -13,7 +13,6 @@ import time
 
 from takeback.disk import processes
 from takeback.ledger import events
-from takeback.ledger import sessions as rows
 from takeback.ledger.events import NewEvent
 from takeback.model import words
 from takeback.model.value import Value
@@ -114,7 +113,7 @@ class Ending(Value):
         facts = []
         for row in steps:
             said: dict[str, Json] = {"step": row.id, "status": status}
-            if self.seen is not None and rows.is_over(self.ledger, row.turn):
+            if self.seen is not None and self.ledger.turns.is_over(row.turn):
                 said["changes"] = self._changes(row.turn)
             facts.append(self._event(events.STEP_ENDED, said, row.opened, request))
         return facts
@@ -170,8 +169,8 @@ class SafePoints:
         Their process is gone; or nobody can tell, and nothing was heard of them for a day. Hooks
         end no session whose agent was killed, and each would cost every later look a little.
         """
-        gone = rows.silent_sessions(self._ledger, at - _FORGOTTEN, _MOST_BURIED)
-        for row in rows.held_sessions(self._ledger):
+        gone = self._ledger.sessions.silent(at - _FORGOTTEN, _MOST_BURIED)
+        for row in self._ledger.sessions.held():
             is_alive = processes.is_alive(row.holder)
             if is_alive is False or (is_alive is None and row.seen < at - _FORGOTTEN):
                 gone.append(row)
@@ -204,12 +203,10 @@ class SafePoints:
         """
         waiting = []
         if self._ledger.rows(_ANY_WAITING):
-            from takeback.ledger import outside
-
-            found = outside.waiting(self._ledger, turns=turns, steps=steps)
+            found = self._ledger.outside.waiting(turns=turns, steps=steps)
             waiting = [(row, ended) for row in found]
             for number, when in sessions:
-                found = outside.waiting(self._ledger, session=number)
+                found = self._ledger.outside.waiting(session=number)
                 waiting += [(row, when) for row in found]
         if waiting:
             self._host.outside().end(waiting, at, facts)
@@ -233,8 +230,8 @@ class SafePoints:
     ) -> "list[NewEvent]":
         """What is recorded of all that a session leaves open when it ends."""
         ending = self._ending(ended, seen, at)
-        running = rows.running_turns(self._ledger, session.number)
-        late = rows.late_steps(self._ledger, session.number, background=True)
+        running = self._ledger.turns.running(session.number)
+        late = self._ledger.steps.late(session.number, background=True)
         turns = ending.of_turns(running, words.INTERRUPTED, self._host.git_state())
         return turns + ending.of_steps(late)
 

@@ -54,7 +54,7 @@ def heard(project: "Project", screen: "Screen") -> "Project":
 
 def settled(project: "Project") -> "Project":
     """A project whose turns are closed that were interrupted inside an agent."""
-    if project.ledger.has_open_sessions():
+    if project.ledger.sessions.has_open():
         project.recorder().end_interrupted()
     return project
 

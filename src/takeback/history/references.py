@@ -17,7 +17,6 @@ prompt has forgotten it here, too.
 
 from takeback.errors import DamagedStoreError, UnknownReferenceError
 from takeback.history import times
-from takeback.ledger import undo_stack
 from takeback.model import ids
 from takeback.model.value import Value
 from takeback.model.words import ROLLBACK
@@ -140,9 +139,9 @@ def of(ledger: "Ledger", row: "RestoreRow") -> str:
     if row.turn is not None:
         return _one(ledger, "SELECT label FROM turns WHERE number = ?", row.turn)
     if row.verb == ROLLBACK:
-        target = ledger.checkpoint(row.target or 0)
+        target = ledger.checkpoints.numbered(row.target or 0)
         return of_goal(ledger, row.goal, target) if target is not None else ""
-    entry = undo_stack.find(ledger, "WHERE number = ?", (row.entry or 0,))
+    entry = ledger.stack.numbered(row.entry or 0)
     return of(ledger, entry) if entry is not None else ""
 
 
@@ -158,7 +157,7 @@ def of_goal(ledger: "Ledger", goal: str, row: "CheckpointRow") -> str:
     side, _, id = goal.partition(" ")
     for (label,) in ledger.rows("SELECT label FROM turns WHERE id = ?", (id,)):
         return f'{side} "{quoted(str(label))}"'
-    restore = undo_stack.find(ledger, "WHERE id = ?", (id,))
+    restore = ledger.stack.find(id)
     if restore is not None:
         to = "to" if restore.verb == ROLLBACK else "of"
         return f"{side} the {restore.verb} {to} {quoted(of(ledger, restore))}"
@@ -253,7 +252,7 @@ def state_of(ledger: "Ledger", meant: Meaning, now: float) -> "CheckpointRow":
             )
     else:
         number = _before_or_after(ledger, meant)
-    row = ledger.checkpoint(number) if number is not None else ledger.newest()
+    row = ledger.checkpoints.numbered(number) if number is not None else ledger.checkpoints.newest()
     if row is None:
         raise DamagedStoreError(
             f"the checkpoint that `{meant.ref}` means is not in the ledger",
@@ -352,7 +351,7 @@ def _back(ledger: "Ledger", text: str, session: "int | None") -> "Meaning | None
     checkpoints, and `@~0` is the newest.
     """
     if text == "@":
-        newest = ledger.newest()
+        newest = ledger.checkpoints.newest()
         if newest is None:
             raise UnknownReferenceError(
                 "there is no checkpoint yet", hint="`takeback checkpoint` makes the first one"
@@ -394,9 +393,9 @@ def _turns_back(ledger: "Ledger", text: str, back: int, session: "int | None") -
 
 
 def _checkpoints_back(ledger: "Ledger", text: str, back: int) -> Meaning:
-    row = ledger.newest(back)
+    row = ledger.checkpoints.newest(back)
     if row is None:
-        count = ledger.count()
+        count = ledger.checkpoints.count()
         made = "1 checkpoint" if count == 1 else f"{count:,} checkpoints"
         raise UnknownReferenceError(
             f"`{quoted(text)}` is further back than the history, which has {made}",

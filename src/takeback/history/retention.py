@@ -279,7 +279,7 @@ class Reading:
 
     def __exit__(self, kind: object, problem: object, trace: object) -> None:
         if isinstance(problem, DamagedStoreError):
-            now = self._ledger.checkpoint(self._row.number)
+            now = self._ledger.checkpoints.numbered(self._row.number)
             if now is not None:
                 require(self._ledger, now)
 

@@ -9,7 +9,7 @@ keys or by an index, never by looking at all of them.
 from takeback.disk import processes
 from takeback.errors import DamagedStoreError
 from takeback.history import references, retention
-from takeback.ledger import outside, undo_stack
+from takeback.ledger import outside
 from takeback.ledger import sessions as history
 from takeback.model import json_text, words
 from takeback.model.difference import judge
@@ -132,7 +132,7 @@ class Turn:
         """What its edit tools named outside the project: what was done, or why nobody knows."""
         if not self._ledger.rows("SELECT 1 FROM outside WHERE turn = ? LIMIT 1", (self._number,)):
             return ()
-        rows = outside.of_turns(self._ledger, (self._number,))
+        rows = self._ledger.outside.of_turns((self._number,))
         found = {row.path: OutsideFile(row.path, reason=row.reason) for row in rows if row.reason}
         for path, runs in outside.runs(rows).items():
             changed = judge(path, runs[-1][0], runs[0][1])
@@ -353,7 +353,7 @@ class Timeline:
             rows = ledger.rows(query, (number, first, _ALL, asked))
         with Sound():
             turns = tuple(self._turn(row, changes=changes) for row in rows[:limit])
-        newest = ledger.newest()
+        newest = ledger.checkpoints.newest()
         return Log(
             newest.id if newest is not None else "",
             turns,
@@ -380,7 +380,7 @@ class Timeline:
         return next(iter(self._as_restores(RESTORES + where, checkpoint)), None)
 
     def _title(self, number: int) -> str:
-        row = undo_stack.find(self._ledger, "WHERE number = ?", (number,))
+        row = self._ledger.stack.numbered(number)
         return references.of(self._ledger, row) if row is not None else ""
 
     def _as_restores(self, query: str, *values: int) -> "tuple[RecordedRestore, ...]":

@@ -128,14 +128,14 @@ def _newest(store: "Store", cache: "StatCache") -> "tuple[CheckpointRow | None, 
 
     Somebody may be in the middle of a checkpoint: the ledger has it, the cache follows.
     """
-    patience, newest = Patience(), store.ledger.newest()
+    patience, newest = Patience(), store.ledger.checkpoints.newest()
     for _ in range(_TRIES):
         if newest is None or not os.path.lexists(store.index_path):
             break
         if cache.load(newest.number, newest.tree):
             return newest, True
         patience.wait()
-        newest = store.ledger.newest()
+        newest = store.ledger.checkpoints.newest()
     return newest, False
 
 

@@ -13,7 +13,6 @@ from takeback.agents import agent as kinds
 from takeback.agents import requests, rewinds
 from takeback.disk.failures import FailingAs
 from takeback.errors import TakebackError
-from takeback.ledger import sessions
 from takeback.model import tools, words
 
 TYPE_CHECKING = False
@@ -75,7 +74,7 @@ class HookRecorder:
         agent, own_id = event.agent.name, requests.clean(event.session)
         reads = event.kind == kinds.BEFORE_TOOL and event.tool_kind == words.READ
         if reads or event.kind not in _BEGINS:
-            known = sessions.find_session(self._ledger, agent, own_id)
+            known = self._ledger.sessions.find(agent, own_id)
             if known is not None:
                 return known.id
         return self._recorder.start_session(agent, own_id, "", held=False)
@@ -86,14 +85,14 @@ class HookRecorder:
         """The session is known now; its first prompt makes the first checkpoint."""
 
     def _prompt(self, session: str, event: "HookEvent") -> None:
-        newest = sessions.newest_beginning(self._ledger, session)
+        newest = self._ledger.turns.newest_beginning(session)
         if newest is not None and not event.turn and _is_the_same(event, newest):
             return
         interrupted = rewinds.nanoseconds(event.interrupted_at())
         if newest is not None and not event.turn and (interrupted or 0) < newest.started:
             interrupted = None  # of an earlier turn: not every record says where turns begin
         if not event.agent.reports_background_ends:
-            for step in sessions.background_shells(self._ledger, session):
+            for step in self._ledger.steps.background_shells(session):
                 self._recorder.end_step(step, words.DONE)
         self._refuse_waiting(session, event)
         self._recorder.start_turn(
@@ -124,7 +123,7 @@ class HookRecorder:
             self._recorder.refuse_waiting(turn=turn)
         else:
             # What they do until the next prompt is theirs.
-            for step in sessions.running_shells(self._ledger, turn):
+            for step in self._ledger.steps.running_shells(turn):
                 self._recorder.detach_step(step)
         status = words.DONE if event.kind == kinds.STOPS else words.FAILED
         self._recorder.end_turn(turn, status, request=requests.delivery(event))
@@ -140,7 +139,7 @@ class HookRecorder:
         own = requests.part_of(event, event.turn, requests.PROMPT)
         if not event.turn or self._ledger.requested(own) is None:
             return False
-        newest = sessions.newest_beginning(self._ledger, session)
+        newest = self._ledger.turns.newest_beginning(session)
         return newest is not None and newest.request.endswith(" prompt") and newest.request != own
 
     def _refuse_waiting(self, session: str, event: "HookEvent") -> None:
@@ -153,8 +152,8 @@ class HookRecorder:
         known = self._ledger.requested(request) if event.turn else None
         if known is not None and known.payload:
             return str(known.payload["turn"])
-        number = sessions.get_session(self._ledger, session).number
-        newest = sessions.newest_turn(self._ledger, number)
+        number = self._ledger.sessions.get(session).number
+        newest = self._ledger.turns.newest_of(number)
         return newest.id if newest is not None else None
 
     # -- steps -----------------------------------------------------------------------------
@@ -185,7 +184,7 @@ class HookRecorder:
         """
         summary = tools.summary_of(event.tool, event.given)
         tool = tools.one_line(event.tool)
-        step = sessions.find_running_step(self._ledger, session, tool, summary)
+        step = self._ledger.steps.find_running(session, tool, summary)
         if step is not None:
             self._recorder.ask_step(step)
 
@@ -207,7 +206,7 @@ class HookRecorder:
         turn = self._turn_of(session, event)
         if turn is None:
             return None
-        return sessions.find_step_like(self._ledger, turn, requests.likeness(event))
+        return self._ledger.steps.find_like(turn, requests.likeness(event))
 
     def _missed(self, session: str, event: "HookEvent") -> "str | None":
         """A call whose first event was lost, because another process had the lock for too long.
@@ -229,7 +228,7 @@ class HookRecorder:
                 continue
             if id in event.refused:
                 self._recorder.refuse_step(step)
-            if not sessions.get_step(self._ledger, step).background:
+            if not self._ledger.steps.get(step).background:
                 self._end(step, words.FAILED)
 
     def _subagent_stops(self, session: str, event: "HookEvent") -> None:
@@ -240,7 +239,7 @@ class HookRecorder:
         self._end(task, words.DONE, requests.delivery(event))
 
     def _end(self, step: "str | None", status: str, request: "str | None" = None) -> None:
-        if step is not None and sessions.get_step(self._ledger, step).closed is None:
+        if step is not None and self._ledger.steps.get(step).closed is None:
             self._recorder.end_step(step, status, request=request)
 
     def _step_of(self, event: "HookEvent") -> "str | None":

@@ -20,9 +20,11 @@ from takeback.model.value import Value
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import Any
 
     from takeback.disk.sqlite import Connection
 
+    Values = tuple[bytes | str | int | None, ...]
 
 ends = False
 """Whether this process ends at once when its databases are closed."""
@@ -153,6 +155,48 @@ class _Own:
             _left.append(self.db)
         elif self.db not in _left:
             self.db.close()
+
+
+class Reader:
+    """Reads the database for the groups of named queries, on the connection of this thread."""
+
+    __slots__ = ("_connection",)
+
+    def __init__(self, connection: "Callable[[], Connection]") -> None:
+        self._connection = connection
+
+    def rows(self, query: str, values: "Values" = ()) -> "list[tuple[Any, ...]]":
+        """All rows that a query gives."""
+        with AsDamage("read"):
+            return self._connection().execute(query, values).fetchall()
+
+    def one(self, query: str, values: "Values" = ()) -> "tuple[Any, ...] | None":
+        """The first row that a query gives."""
+        with AsDamage("read"):
+            row: tuple[Any, ...] | None = self._connection().execute(query, values).fetchone()
+            return row
+
+    def column(self, query: str, values: "Values" = ()) -> "list[Any]":
+        """The first column of all rows."""
+        return [row[0] for row in self.rows(query, values)]
+
+    def value(self, query: str, values: "Values" = ()) -> "Any":  # noqa: ANN401 - as SQLite gives it
+        """The first column of the first row; None without a row."""
+        row = self.one(query, values)
+        return None if row is None else row[0]
+
+    def has(self, query: str, values: "Values" = ()) -> bool:
+        """Whether a query gives any row."""
+        return self.one(query, values) is not None
+
+
+class Group:
+    """A group of named queries."""
+
+    __slots__ = ("_reader",)
+
+    def __init__(self, reader: Reader) -> None:
+        self._reader = reader
 
 
 class AsDamage(Value):

@@ -14,7 +14,6 @@ from takeback.disk import operations
 from takeback.disk.descent import is_whole
 from takeback.errors import DamagedStoreError, UnfinishedError
 from takeback.ledger.events import entry_facts, entry_from
-from takeback.ledger.outside import is_known
 from takeback.model import ids, json_text
 from takeback.model.entries import Op
 from takeback.model.tree import is_safe_name
@@ -211,7 +210,7 @@ def _require_named(ledger: "Ledger", row: Journal) -> None:
     """Outside the project, a row may only speak of what an edit tool named: the log knows that."""
     for away in row.away:
         for op in away.ops:
-            if not is_known(ledger, away.path(op)):
+            if not ledger.outside.is_known(away.path(op)):
                 raise ValueError(away.path(op))
 
 

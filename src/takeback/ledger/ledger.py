@@ -6,11 +6,12 @@ that a payload can be forgotten later without breaking the chain.
 """
 
 from _thread import get_ident
+from functools import cached_property
 
 from takeback.disk import operations, sqlite
 from takeback.errors import DamagedStoreError, UsageError
 from takeback.ledger import events, projections, schema
-from takeback.ledger.database import AsDamage, Connections, connect, require_file
+from takeback.ledger.database import AsDamage, Connections, Reader, connect, require_file
 from takeback.ledger.events import (
     CHECKPOINT_TAKEN,
     CheckpointRow,
@@ -27,6 +28,10 @@ if TYPE_CHECKING:
     from typing import Any, Protocol
 
     from takeback.disk.sqlite import Connection
+    from takeback.ledger.checkpoints import Checkpoints, Deltas
+    from takeback.ledger.outside import Outside
+    from takeback.ledger.sessions import Sessions, Steps, Turns
+    from takeback.ledger.undo_stack import UndoStack
     from takeback.model.json_text import Json
     from takeback.objects.pack_write import SealedPack
 
@@ -45,13 +50,6 @@ if TYPE_CHECKING:
             """The event, given the checkpoint's id and the number of its own event."""
 
 
-_MOST_PASSED_OVER = 100
-_SELECT = (
-    "SELECT number, id, event, tree, root, view, created, label, entries, changed, gone"
-    " FROM checkpoints "
-)
-
-
 class Ledger:
     """The ledger of one project."""
 
@@ -67,6 +65,7 @@ class Ledger:
         """The thread of this process that is inside a transaction that writes; 0 is none."""
         self._unwritable: OSError | None = None
         self._connections = Connections(path, self._connect)
+        self._reader = Reader(lambda: self._db)
         try:
             require_file(path, create=writable)
             self._connections.use(self._open(writable))
@@ -136,53 +135,62 @@ class Ledger:
 
         audit.refuse_broken_chain(self._db)
 
+    # -- the groups of named queries; each is imported on its first use ----------------------
+
+    @cached_property
+    def checkpoints(self) -> "Checkpoints":
+        """Queries about checkpoints."""
+        from takeback.ledger.checkpoints import Checkpoints
+
+        return Checkpoints(self._reader)
+
+    @cached_property
+    def deltas(self) -> "Deltas":
+        """Queries about what changed between checkpoints."""
+        from takeback.ledger.checkpoints import Deltas
+
+        return Deltas(self._reader)
+
+    @cached_property
+    def sessions(self) -> "Sessions":
+        """Queries about sessions."""
+        from takeback.ledger.sessions import Sessions
+
+        return Sessions(self._reader)
+
+    @cached_property
+    def turns(self) -> "Turns":
+        """Queries about turns."""
+        from takeback.ledger.sessions import Turns
+
+        return Turns(self._reader)
+
+    @cached_property
+    def steps(self) -> "Steps":
+        """Queries about steps."""
+        from takeback.ledger.sessions import Steps
+
+        return Steps(self._reader)
+
+    @cached_property
+    def stack(self) -> "UndoStack":
+        """Queries about restores and the undo stack."""
+        from takeback.ledger.undo_stack import UndoStack
+
+        return UndoStack(self._reader)
+
+    @cached_property
+    def outside(self) -> "Outside":
+        """Queries about files outside the project."""
+        from takeback.ledger.outside import Outside
+
+        return Outside(self._reader)
+
     # -- reading ---------------------------------------------------------------------------
-
-    def newest(self, back: int = 0) -> "CheckpointRow | None":
-        """The newest checkpoint, or the one `back` steps before it.
-
-        A damaged row is passed over, so that it does not end the protection; `verify` tells.
-        """
-        where = "ORDER BY number DESC LIMIT 1 OFFSET ?"
-        while True:
-            try:
-                return next(iter(self._checkpoints(where, (back,))), None)
-            except DamagedStoreError:
-                back += 1
-                if back > _MOST_PASSED_OVER:
-                    raise
-
-    def with_prefix(self, prefix: str) -> "list[CheckpointRow]":
-        """The checkpoints whose id begins with `prefix`."""
-        upper = prefix + "{"  # the character after `z`
-        return self._checkpoints("WHERE id >= ? AND id < ? LIMIT 20", (prefix, upper))
-
-    def checkpoints(self) -> "Iterator[CheckpointRow]":
-        """All checkpoints, newest first; no cursor stays open while the caller thinks."""
-        before = 1 << 62
-        while True:
-            where = "WHERE number < ? ORDER BY number DESC LIMIT 200"
-            rows = self._checkpoints(where, (before,))
-            if not rows:
-                return
-            yield from rows
-            before = rows[-1].number
-
-    def checkpoint(self, number: int) -> "CheckpointRow | None":
-        """The checkpoint with this number."""
-        return next(iter(self._checkpoints("WHERE number = ?", (number,))), None)
-
-    def has_open_sessions(self) -> bool:
-        """Whether any session has not ended, so that it may have been left by somebody."""
-        return bool(self.rows("SELECT 1 FROM sessions WHERE ended IS NULL LIMIT 1"))
 
     def has_journal(self) -> bool:
         """Whether a restore is under way, or was when its process died."""
         return bool(self.rows("SELECT 1 FROM journal LIMIT 1"))
-
-    def count(self) -> int:
-        """How many checkpoints there are."""
-        return self._number("SELECT count(*) FROM checkpoints")
 
     def packs(self) -> "list[str]":
         """The names of all packs, the newest last."""
@@ -221,18 +229,11 @@ class Ledger:
             row = self._db.execute("SELECT chain FROM events WHERE seq = ?", (seq,)).fetchone()
         return events.as_link(row[0]) if row else None
 
-    def knows_commit(self, commit: bytes) -> bool:
-        """Whether a commit of the git view belongs to a checkpoint."""
-        with AsDamage("read"):
-            query = "SELECT 1 FROM checkpoints WHERE view = ? LIMIT 1"
-            return self._db.execute(query, (commit,)).fetchone() is not None
-
     def rows(
         self, query: str, values: "tuple[bytes | str | int | None, ...]" = ()
     ) -> "list[tuple[Any, ...]]":
         """What a query gives; for the modules that read projections."""
-        with AsDamage("read"):
-            return self._db.execute(query, values).fetchall()
+        return self._reader.rows(query, values)
 
     def events(
         self, where: str = "ORDER BY seq", values: "tuple[str | int, ...]" = ()
@@ -240,6 +241,15 @@ class Ledger:
         """The events of the log."""
         with AsDamage("read"):
             yield from events.read(self._db, where, values)
+
+    def event(self, seq: int) -> "Event | None":
+        """The event with this number."""
+        return next(self.events("WHERE seq = ?", (seq,)), None)
+
+    def events_of(self, kind: str, *, newest_first: bool = False) -> "Iterator[Event]":
+        """The events of one kind."""
+        order = "DESC" if newest_first else "ASC"
+        return self.events(f"WHERE kind = ? ORDER BY seq {order}", (kind,))
 
     def texts(self) -> "Iterator[tuple[int, str]]":
         """What each event says, word by word."""
@@ -403,10 +413,6 @@ class Ledger:
         return audit.check(self._db)
 
     # -- small pieces ----------------------------------------------------------------------
-
-    def _checkpoints(self, where: str, values: "tuple[str | int, ...]") -> "list[CheckpointRow]":
-        with AsDamage("read"):
-            return [CheckpointRow.checked(row) for row in self._db.execute(_SELECT + where, values)]
 
     def _number(self, query: str) -> int:
         with AsDamage("read"):

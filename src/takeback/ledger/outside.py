@@ -11,6 +11,7 @@ each that a restore changed; and one for what a plan found there.
 from takeback.disk import operations
 from takeback.disk.descent import parted
 from takeback.errors import DamagedStoreError
+from takeback.ledger.database import Group
 from takeback.ledger.events import entry_facts, entry_from
 from takeback.model import json_text
 
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from takeback.disk.sqlite import Connection
-    from takeback.ledger.ledger import Ledger
+    from takeback.ledger.database import Values
     from takeback.ledger.schema import Tables
     from takeback.model.json_text import Json
     from takeback.model.tree import Entry
@@ -62,50 +63,50 @@ class OutsideRow:
         self.reason: str = row[6]
 
 
-def of_turns(ledger: "Ledger", turns: "Iterable[int]") -> "list[OutsideRow]":
-    """What steps of turns named, in the order in which they did."""
-    query = _SELECT + _OF_TURNS
-    return [OutsideRow(row) for row in ledger.rows(query, (json_text.dumps(list(turns)),))]
+class Outside(Group):
+    """What is asked about files outside the project."""
 
+    def of_turns(self, turns: "Iterable[int]") -> "list[OutsideRow]":
+        """What steps of turns named, in the order in which they did."""
+        return self._some(_OF_TURNS, (json_text.dumps(list(turns)),))
 
-def of_restore(ledger: "Ledger", restore: int) -> "list[OutsideRow]":
-    """What a restore changed."""
-    query = _SELECT + "WHERE restore = ? ORDER BY number"
-    return [OutsideRow(row) for row in ledger.rows(query, (restore,))]
+    def of_restore(self, restore: int) -> "list[OutsideRow]":
+        """What a restore changed."""
+        return self._some("WHERE restore = ? ORDER BY number", (restore,))
 
+    def waiting(
+        self,
+        *,
+        turns: "Sequence[int]" = (),
+        steps: "Sequence[int]" = (),
+        session: "int | None" = None,
+    ) -> "list[OutsideRow]":
+        """What steps named that end now: these steps, those of turns, or all of a session."""
+        values = json_text.dumps(list(steps)), json_text.dumps(list(turns)), session
+        return self._some(_WAITING, values)
 
-def waiting(
-    ledger: "Ledger",
-    *,
-    turns: "Sequence[int]" = (),
-    steps: "Sequence[int]" = (),
-    session: "int | None" = None,
-) -> "list[OutsideRow]":
-    """What steps named that end now: these steps, those of turns that end, or all of a session."""
-    values = json_text.dumps(list(steps)), json_text.dumps(list(turns)), session
-    return [OutsideRow(row) for row in ledger.rows(_SELECT + _WAITING, values)]
+    def turns_since(self, path: bytes, number: int) -> "list[tuple[str, str]]":
+        """The turns that changed a file after a row: what they are called, and their agents."""
+        query = (
+            "SELECT DISTINCT t.label, z.agent FROM outside o JOIN turns t ON t.number = o.turn"
+            " JOIN sessions z ON z.number = t.session"
+            " WHERE o.path = ? AND o.number > ? AND o.changed ORDER BY o.number"
+        )
+        rows = self._reader.rows(query, (path, number))
+        return [(str(label), str(agent)) for label, agent in rows]
 
+    def is_known(self, path: bytes) -> bool:
+        """Whether a step ever named a file."""
+        query = "SELECT 1 FROM outside WHERE path = ? AND turn IS NOT NULL LIMIT 1"
+        return self._reader.has(query, (path,))
 
-def since(ledger: "Ledger", path: bytes, number: int) -> "list[tuple[str, str]]":
-    """The turns that changed a file after a row: what they are called, and their agents."""
-    query = (
-        "SELECT DISTINCT t.label, z.agent FROM outside o JOIN turns t ON t.number = o.turn"
-        " JOIN sessions z ON z.number = t.session"
-        " WHERE o.path = ? AND o.number > ? AND o.changed ORDER BY o.number"
-    )
-    return [(str(label), str(agent)) for label, agent in ledger.rows(query, (path, number))]
+    def folders(self) -> "list[bytes]":
+        """The folders of all files that steps ever named."""
+        query = "SELECT DISTINCT path FROM outside WHERE turn IS NOT NULL"
+        return sorted({parted(path)[0] for path in self._reader.column(query)})
 
-
-def is_known(ledger: "Ledger", path: bytes) -> bool:
-    """Whether a step ever named a file."""
-    query = "SELECT 1 FROM outside WHERE path = ? AND turn IS NOT NULL LIMIT 1"
-    return bool(ledger.rows(query, (path,)))
-
-
-def folders(ledger: "Ledger") -> "list[bytes]":
-    """The folders of all files that steps ever named."""
-    query = "SELECT DISTINCT path FROM outside WHERE turn IS NOT NULL"
-    return sorted({parted(path)[0] for (path,) in ledger.rows(query)})
+    def _some(self, where: str, values: "Values") -> "list[OutsideRow]":
+        return [OutsideRow(row) for row in self._reader.rows(_SELECT + where, values)]
 
 
 def runs(rows: "Iterable[OutsideRow]") -> "dict[bytes, list[Run]]":

@@ -1,6 +1,7 @@
-"""Rows of sessions, turns and steps, as recording needs them."""
+"""Sessions, turns and steps: their rows, and what is asked about them."""
 
 from takeback.errors import UnknownReferenceError, UsageError
+from takeback.ledger.database import Group
 from takeback.ledger.schema import DETACHED
 from takeback.model import words
 from takeback.model.value import Value
@@ -9,6 +10,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from takeback.ledger.database import Values
     from takeback.ledger.ledger import Ledger
     from takeback.model.json_text import Json
 
@@ -16,6 +18,10 @@ _SESSION = "SELECT number, id, opened, ended, holder, seen, inside, agent FROM s
 _TURN = "SELECT number, id, session, status, whole, opened, steps FROM turns "
 _STEP = (
     "SELECT number, id, turn, parent, tool, kind, background, opened, closed, status FROM steps "
+)
+_OPEN = (
+    "SELECT s.id FROM steps s JOIN turns t ON t.number = s.turn"
+    " JOIN sessions z ON z.number = t.session WHERE s.closed IS NULL AND "
 )
 
 
@@ -64,73 +70,177 @@ class StepRow(Value):
     status: str
 
 
-def get_session(ledger: "Ledger", id: str) -> SessionRow:
-    """The session with this id."""
-    for row in ledger.rows(_SESSION + "WHERE id = ?", (id,)):
-        return SessionRow(*row)
-    raise UnknownReferenceError(f"no session is called `{id}`")
+class Beginning:
+    """How the newest turn of a session began; `at` is when it was recorded."""
+
+    __slots__ = ("at", "closed", "request", "started", "steps")
+
+    def __init__(
+        self, started: int, steps: int, closed: "int | None", at: int, request: "str | None"
+    ) -> None:
+        self.started = started
+        self.steps = steps
+        self.closed = closed
+        self.at = at
+        self.request = request or ""
 
 
-def find_session(ledger: "Ledger", agent: str, own_id: str) -> "SessionRow | None":
-    """The session that an agent knows by an id of its own."""
-    # The last condition is that of the index, which SQLite would not see in a parameter.
-    where = "WHERE agent = ? AND own_id = ? AND own_id <> ''"
-    for row in ledger.rows(_SESSION + where, (agent, own_id)):
-        return SessionRow(*row)
-    return None
+class Sessions(Group):
+    """What is asked about sessions."""
+
+    def get(self, id: str) -> SessionRow:
+        """The session with this id."""
+        for row in self._some("WHERE id = ?", (id,)):
+            return row
+        raise UnknownReferenceError(f"no session is called `{id}`")
+
+    def find(self, agent: str, own_id: str) -> "SessionRow | None":
+        """The session that an agent knows by an id of its own."""
+        # The last condition is that of the index, which SQLite would not see in a parameter.
+        where = "WHERE agent = ? AND own_id = ? AND own_id <> ''"
+        return next(iter(self._some(where, (agent, own_id))), None)
+
+    def of(self, part: "TurnRow | StepRow") -> SessionRow:
+        """The session that a turn or a step belongs to."""
+        if isinstance(part, TurnRow):
+            where, number = "WHERE number = ?", part.session
+        else:
+            where, number = "WHERE number = (SELECT session FROM turns WHERE number = ?)", part.turn
+        for row in self._some(where, (number,)):
+            return row
+        raise UnknownReferenceError(f"the session of `{part.id}` is not in the log")
+
+    def held(self) -> "list[SessionRow]":
+        """The sessions that go on as long as a process lives."""
+        return self._some("INDEXED BY sessions_held WHERE ended IS NULL AND holder <> ''")
+
+    def silent(self, before: int, limit: int) -> "list[SessionRow]":
+        """Sessions that no process holds and that gave no sign of life since a moment."""
+        where = "WHERE ended IS NULL AND seen < ? AND holder = '' ORDER BY seen LIMIT ?"
+        return self._some(where, (before, limit))
+
+    def has_open(self) -> bool:
+        """Whether any session has not ended, so that its process may have died."""
+        return self._reader.has("SELECT 1 FROM sessions WHERE ended IS NULL LIMIT 1")
+
+    def is_elsewhere(self, row: SessionRow, inside: "str | None") -> bool:
+        """Whether a session works inside another turn of this project now than the log says."""
+        query = "SELECT number FROM turns WHERE id = ?"
+        turn = self._reader.value(query, (inside,)) if inside else None
+        return turn is not None and turn != row.inside
+
+    def _some(self, where: str, values: "Values" = ()) -> "list[SessionRow]":
+        return [SessionRow(*row) for row in self._reader.rows(_SESSION + where, values)]
 
 
-def held_sessions(ledger: "Ledger") -> "list[SessionRow]":
-    """The sessions that go on as long as a process lives."""
-    where = "INDEXED BY sessions_held WHERE ended IS NULL AND holder <> ''"
-    found = ledger.rows(_SESSION + where)
-    return [SessionRow(*row) for row in found]
+class Turns(Group):
+    """What is asked about turns."""
+
+    def get(self, id: str) -> TurnRow:
+        """The turn with this id."""
+        for row in self._some("WHERE id = ?", (id,)):
+            return row
+        raise UnknownReferenceError(f"no turn is called `{id}`")
+
+    def newest_of(self, session: int) -> "TurnRow | None":
+        """The newest turn of a session."""
+        where = "WHERE session = ? ORDER BY number DESC LIMIT 1"
+        return next(iter(self._some(where, (session,))), None)
+
+    def running(self, session: int) -> "list[TurnRow]":
+        """The turns of a session that have not ended."""
+        return self._some("WHERE closed IS NULL AND session = ?", (session,))
+
+    def is_over(self, turn: int) -> bool:
+        """Whether a turn has ended."""
+        query = "SELECT 1 FROM turns WHERE number = ? AND closed NOT NULL"
+        return self._reader.has(query, (turn,))
+
+    def newest_beginning(self, session: str) -> "Beginning | None":
+        """How the newest turn of a session began."""
+        query = (
+            "SELECT t.started, t.steps, t.closed, e.at, e.request FROM turns t"
+            " JOIN sessions z ON z.number = t.session JOIN events e ON e.seq = t.opened"
+            " WHERE z.id = ? ORDER BY t.number DESC LIMIT 1"
+        )
+        row = self._reader.one(query, (session,))
+        return Beginning(*row) if row else None
+
+    def _some(self, where: str, values: "Values" = ()) -> "list[TurnRow]":
+        return [TurnRow(*row) for row in self._reader.rows(_TURN + where, values)]
 
 
-def silent_sessions(ledger: "Ledger", before: int, limit: int) -> "list[SessionRow]":
-    """Sessions that no process holds and that gave no sign of life since a moment."""
-    query = _SESSION + "WHERE ended IS NULL AND seen < ? AND holder = '' ORDER BY seen LIMIT ?"
-    return [SessionRow(*row) for row in ledger.rows(query, (before, limit))]
+class Steps(Group):
+    """What is asked about steps."""
 
+    def get(self, id: str) -> StepRow:
+        """The step with this id."""
+        for row in self._some("WHERE id = ?", (id,)):
+            return row
+        raise UnknownReferenceError(f"no step is called `{id}`")
 
-def get_turn(ledger: "Ledger", id: str) -> TurnRow:
-    """The turn with this id."""
-    for row in ledger.rows(_TURN + "WHERE id = ?", (id,)):
-        return TurnRow(*row)
-    raise UnknownReferenceError(f"no turn is called `{id}`")
+    def late(self, session: int, *, background: bool = False) -> "list[StepRow]":
+        """The open steps of a session whose turn is over; with or without those in background."""
+        where = (
+            "WHERE closed IS NULL AND (? OR NOT background) AND EXISTS (SELECT 1 FROM turns t"
+            " WHERE t.number = steps.turn AND t.session = ? AND t.closed IS NOT NULL)"
+        )
+        return self._some(where, (background, session))
 
+    def open_inside(self, step: StepRow) -> "list[StepRow]":
+        """The open steps inside a step that end with it: no detached ones, nor those in them."""
+        rows = self._some("WHERE closed IS NULL AND turn = ?", (step.turn,))
+        return [each for each in rows if self._is_inside(each, step.number)]
 
-def newest_turn(ledger: "Ledger", session: int) -> "TurnRow | None":
-    """The newest turn of a session."""
-    for row in ledger.rows(_TURN + "WHERE session = ? ORDER BY number DESC LIMIT 1", (session,)):
-        return TurnRow(*row)
-    return None
+    def _is_inside(self, step: StepRow, above: int) -> bool:
+        while step.parent is not None and not (step.background == DETACHED and step.closed is None):
+            if step.parent == above:
+                return True
+            (step,) = self._some("WHERE number = ?", (step.parent,))
+        return False
 
+    def waiting(self, *, session: str = "", turn: str = "", inside: str = "") -> "list[str]":
+        """The steps that may not have begun: not in the background, or inside a step."""
+        where, id = (
+            ("z.id = ? AND NOT s.background", session) if session
+            else ("t.id = ? AND NOT s.background", turn) if turn
+            else ("s.parent = (SELECT number FROM steps WHERE id = ?)", inside)
+        )  # fmt: skip
+        return self._reader.column(f"{_OPEN}s.status = ? AND {where}", (words.WAITING, id))
 
-def running_turns(ledger: "Ledger", session: int) -> "list[TurnRow]":
-    """The turns of a session that have not ended."""
-    return [
-        TurnRow(*row)
-        for row in ledger.rows(_TURN + "WHERE closed IS NULL AND session = ?", (session,))
-    ]
+    def background_shells(self, session: str) -> "list[str]":
+        """The commands of a session that go on in the background."""
+        query = _OPEN + "s.kind = ? AND z.id = ? AND s.background"
+        return self._reader.column(query, (words.SHELL, session))
 
+    def running_shells(self, turn: str) -> "list[str]":
+        """The commands of a turn that run, and are not in the background."""
+        query = _OPEN + "s.kind = ? AND t.id = ? AND NOT s.background"
+        return self._reader.column(query, (words.SHELL, turn))
 
-def get_step(ledger: "Ledger", id: str) -> StepRow:
-    """The step with this id."""
-    for row in ledger.rows(_STEP + "WHERE id = ?", (id,)):
-        return StepRow(*row)
-    raise UnknownReferenceError(f"no step is called `{id}`")
+    def find_like(self, turn: str, likeness: str) -> "str | None":
+        """The oldest step of a turn that runs and whose hook had this likeness."""
+        query = (
+            "SELECT s.id FROM steps s JOIN turns t ON t.number = s.turn JOIN events e"
+            " ON e.seq = s.opened WHERE s.closed IS NULL AND NOT s.background AND t.id = ?"
+            " AND e.request LIKE 'hook % ' || ? ORDER BY s.number LIMIT 1"
+        )
+        id: str | None = self._reader.value(query, (turn, likeness))
+        return id
 
+    def find_running(self, session: str, tool: str, summary: str) -> "str | None":
+        """The oldest step that runs with a tool to do this; if none does, the latest with it."""
+        query = (
+            "SELECT s.id, s.summary, s.status FROM steps s JOIN turns t ON t.number = s.turn"
+            " JOIN sessions z ON z.number = t.session WHERE s.closed IS NULL"
+            " AND s.background <> ? AND s.tool = ? AND z.id = ? ORDER BY s.number"
+        )
+        rows = self._reader.rows(query, (DETACHED, tool, session))
+        alike = [row for row in rows if row[1] == summary] or rows[-1:]
+        return next((str(id) for id, _, status in alike if status == words.RUNNING), None)
 
-def session_of(ledger: "Ledger", part: "TurnRow | StepRow") -> SessionRow:
-    """The session that a turn or a step belongs to."""
-    if isinstance(part, TurnRow):
-        where, number = "WHERE number = ?", part.session
-    else:
-        where, number = "WHERE number = (SELECT session FROM turns WHERE number = ?)", part.turn
-    for row in ledger.rows(_SESSION + where, (number,)):
-        return SessionRow(*row)
-    raise UnknownReferenceError(f"the session of `{part.id}` is not in the log")
+    def _some(self, where: str, values: "Values" = ()) -> "list[StepRow]":
+        return [StepRow(*row) for row in self._reader.rows(_STEP + where, values)]
 
 
 def requested(
@@ -163,125 +273,10 @@ def used_elsewhere(request: "str | None", kind: str) -> UsageError:
     )
 
 
-def is_elsewhere(ledger: "Ledger", row: SessionRow, inside: "str | None") -> bool:
-    """Whether a session works inside another turn of this project now than the log says."""
-    found = ledger.rows("SELECT number FROM turns WHERE id = ?", (inside,)) if inside else []
-    return bool(found) and found[0][0] != row.inside
-
-
-def is_over(ledger: "Ledger", turn: int) -> bool:
-    """Whether a turn has ended."""
-    return bool(ledger.rows("SELECT 1 FROM turns WHERE number = ? AND closed NOT NULL", (turn,)))
-
-
-def late_steps(ledger: "Ledger", session: int, *, background: bool = False) -> "list[StepRow]":
-    """The open steps of a session whose turn is over; with those in the background, or without."""
-    query = (
-        "WHERE closed IS NULL AND (? OR NOT background) AND EXISTS (SELECT 1 FROM turns t"
-        " WHERE t.number = steps.turn AND t.session = ? AND t.closed IS NOT NULL)"
-    )
-    return [StepRow(*row) for row in ledger.rows(_STEP + query, (background, session))]
-
-
-def open_inside(ledger: "Ledger", step: StepRow) -> "list[StepRow]":
-    """The steps inside a step that are open and end with it: not what was detached, nor in that."""
-    rows = ledger.rows(_STEP + "WHERE closed IS NULL AND turn = ?", (step.turn,))
-    found = [StepRow(*row) for row in rows]
-    return [each for each in found if _is_inside(ledger, each, step.number)]
-
-
-def _is_inside(ledger: "Ledger", step: StepRow, above: int) -> bool:
-    while step.parent is not None and not (step.background == DETACHED and step.closed is None):
-        if step.parent == above:
-            return True
-        step = StepRow(*ledger.rows(_STEP + "WHERE number = ?", (step.parent,))[0])
-    return False
-
-
-# -- what hooks look for ---------------------------------------------------------------------
-
-_STEPS_OF = (
-    "SELECT s.id FROM steps s JOIN turns t ON t.number = s.turn"
-    " JOIN sessions z ON z.number = t.session WHERE s.closed IS NULL AND "
-)
-
-
-def waiting_steps(
-    ledger: "Ledger", *, session: str = "", turn: str = "", inside: str = ""
-) -> "list[str]":
-    """The steps of which nobody knows whether they began: not in the background, or in a step."""
-    where, id = (
-        ("z.id = ? AND NOT s.background", session) if session
-        else ("t.id = ? AND NOT s.background", turn) if turn
-        else ("s.parent = (SELECT number FROM steps WHERE id = ?)", inside)
-    )  # fmt: skip
-    rows = ledger.rows(f"{_STEPS_OF}s.status = ? AND {where}", (words.WAITING, id))
-    return [str(id) for (id,) in rows]
-
-
-def background_shells(ledger: "Ledger", session: str) -> "list[str]":
-    """The commands of a session that go on in the background."""
-    query = _STEPS_OF + "s.kind = ? AND z.id = ? AND s.background"
-    return [str(id) for (id,) in ledger.rows(query, (words.SHELL, session))]
-
-
-def running_shells(ledger: "Ledger", turn: str) -> "list[str]":
-    """The commands of a turn that run, and are not in the background."""
-    query = _STEPS_OF + "s.kind = ? AND t.id = ? AND NOT s.background"
-    return [str(id) for (id,) in ledger.rows(query, (words.SHELL, turn))]
-
-
-def find_step_like(ledger: "Ledger", turn: str, likeness: str) -> "str | None":
-    """The oldest step of a turn that runs and whose hook had this likeness."""
-    query = (
-        "SELECT s.id FROM steps s JOIN turns t ON t.number = s.turn JOIN events e"
-        " ON e.seq = s.opened WHERE s.closed IS NULL AND NOT s.background AND t.id = ?"
-        " AND e.request LIKE 'hook % ' || ? ORDER BY s.number LIMIT 1"
-    )
-    return next((str(id) for (id,) in ledger.rows(query, (turn, likeness))), None)
-
-
-def find_running_step(ledger: "Ledger", session: str, tool: str, summary: str) -> "str | None":
-    """The oldest step that runs with a tool to do this; if none does, the latest with the tool."""
-    query = (
-        "SELECT s.id, s.summary, s.status FROM steps s JOIN turns t ON t.number = s.turn"
-        " JOIN sessions z ON z.number = t.session WHERE s.closed IS NULL"
-        " AND s.background <> ? AND s.tool = ? AND z.id = ? ORDER BY s.number"
-    )
-    rows = ledger.rows(query, (DETACHED, tool, session))
-    alike = [row for row in rows if row[1] == summary] or rows[-1:]
-    return next((str(id) for id, _, status in alike if status == words.RUNNING), None)
-
-
-class Beginning:
-    """How the newest turn of a session began; `at` is when it was recorded."""
-
-    __slots__ = ("at", "closed", "request", "started", "steps")
-
-    def __init__(
-        self, started: int, steps: int, closed: "int | None", at: int, request: "str | None"
-    ) -> None:
-        self.started = started
-        self.steps = steps
-        self.closed = closed
-        self.at = at
-        self.request = request or ""
-
-
-def newest_beginning(ledger: "Ledger", session: str) -> "Beginning | None":
-    """How the newest turn of a session began."""
-    query = (
-        "SELECT t.started, t.steps, t.closed, e.at, e.request FROM turns t"
-        " JOIN sessions z ON z.number = t.session JOIN events e ON e.seq = t.opened"
-        " WHERE z.id = ? ORDER BY t.number DESC LIMIT 1"
-    )
-    return next((Beginning(*row) for row in ledger.rows(query, (session,))), None)
-
-
 def conversation_of(ledger: "Ledger", opened: int) -> "tuple[str, str]":
     """Where an agent keeps the conversation of a turn, and what it calls its prompt."""
-    for event in ledger.events("WHERE seq = ?", (opened,)):
-        known = (event.payload or {}).get("conversation")
-        if isinstance(known, dict):
-            return str(known.get("transcript") or ""), str(known.get("prompt") or "")
+    event = ledger.event(opened)
+    known = (event.payload or {}).get("conversation") if event else None
+    if isinstance(known, dict):
+        return str(known.get("transcript") or ""), str(known.get("prompt") or "")
     return "", ""

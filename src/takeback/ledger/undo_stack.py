@@ -24,6 +24,7 @@ that went on after that restore is live again, unless a rollback went back over 
 """
 
 from takeback.disk import operations
+from takeback.ledger.database import Group
 from takeback.model import json_text
 from takeback.model.words import REDO, ROLLBACK, UNDO
 
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from takeback.disk.sqlite import Connection
-    from takeback.ledger.ledger import Ledger
+    from takeback.ledger.database import Values
 
     Words = dict[tuple[int, str], int]
     """What is said about a restore: its number, the column that tells it, and by which restore."""
@@ -44,6 +45,8 @@ _SELECT = (
     "SELECT number, id, event, at, verb, turn, entry, target, before, after, partial, goal,"
     " because, session, undone, covered, reversed, turns FROM restores "
 )
+_STANDING_UNDO = "verb = 'undo' AND reversed IS NULL AND covered IS NULL"
+"""It was not put back, and no rollback went over it."""
 
 
 class RestoreRow:
@@ -95,39 +98,63 @@ class RestoreRow:
         self.turns: tuple[int, ...] = tuple(json_text.loads(row[17]))
 
 
-def find(
-    ledger: "Ledger", where: str, values: "tuple[int | str | None, ...]" = ()
-) -> "RestoreRow | None":
-    """The first restore that a condition, with its order, gives."""
-    for row in ledger.rows(_SELECT + where + " LIMIT 1", values):
-        return RestoreRow(row)
-    return None
+class UndoStack(Group):
+    """What is asked about restores and the stack that they make."""
 
+    def find(self, id: str) -> "RestoreRow | None":
+        """The restore with an id."""
+        return self._first("WHERE id = ?", (id,))
 
-def some(
-    ledger: "Ledger", where: str, values: "tuple[int | str | None, ...]" = ()
-) -> "list[RestoreRow]":
-    """The restores that a condition gives."""
-    return [RestoreRow(row) for row in ledger.rows(_SELECT + where, values)]
+    def numbered(self, number: "int | None") -> "RestoreRow | None":
+        """The restore with a number."""
+        return self._first("WHERE number = ?", (number,))
 
+    def newest_rollback(self) -> "RestoreRow | None":
+        """The newest rollback that is live."""
+        where = "WHERE verb = ? AND undone IS NULL AND covered IS NULL ORDER BY number DESC"
+        return self._first(where, (ROLLBACK,))
 
-def about(ledger: "Ledger", turn: int) -> "list[RestoreRow]":
-    """The undos and redos of a turn that have a say, alone or with others, newest first."""
-    return about_each(ledger, (turn,))[turn]
+    def newest_undo(self, session: "int | None" = None) -> "RestoreRow | None":
+        """The newest undo that still stands: of the project, or of one session."""
+        where = f"WHERE {_STANDING_UNDO} AND (?1 IS NULL OR session = ?1)"
+        return self._first(where + " ORDER BY number DESC", (session,))
 
+    def undo_of_turn(self, turn: int) -> "RestoreRow | None":
+        """The newest undo of a turn, or of paths of it, that still stands."""
+        of = "EXISTS (SELECT 1 FROM json_each(turns) WHERE value = ?)"
+        return self._first(f"WHERE {of} AND {_STANDING_UNDO} ORDER BY number DESC", (turn,))
 
-def about_each(ledger: "Ledger", turns: "Collection[int]") -> "dict[int, list[RestoreRow]]":
-    """The same of several turns, turn by turn."""
-    where = (
-        "WHERE verb <> ? AND covered IS NULL AND EXISTS (SELECT 1 FROM json_each(turns)"
-        " WHERE value IN (SELECT value FROM json_each(?))) ORDER BY number DESC"
-    )
-    found: dict[int, list[RestoreRow]] = {turn: [] for turn in turns}
-    for row in ledger.rows(_SELECT + where, (ROLLBACK, json_text.dumps(list(turns)))):
-        act = RestoreRow(row)
-        for turn in found.keys() & set(act.turns):
-            found[turn].append(act)
-    return found
+    def undo_of_rollback(self, number: int) -> "RestoreRow | None":
+        """The newest undo of a rollback that still stands."""
+        where = f"WHERE entry = ? AND {_STANDING_UNDO} ORDER BY number DESC"
+        return self._first(where, (number,))
+
+    def between(self, first: int, last: int, limit: int) -> "list[RestoreRow]":
+        """The restores whose events lie between two, the newest first."""
+        where = "WHERE event > ? AND event < ? ORDER BY number DESC LIMIT ?"
+        return self._some(where, (first, last, limit))
+
+    def about(self, turn: int) -> "list[RestoreRow]":
+        """The undos and redos of a turn that have a say, alone or with others, newest first."""
+        return self.about_each((turn,))[turn]
+
+    def about_each(self, turns: "Collection[int]") -> "dict[int, list[RestoreRow]]":
+        """The same of several turns, turn by turn."""
+        where = (
+            "WHERE verb <> ? AND covered IS NULL AND EXISTS (SELECT 1 FROM json_each(turns)"
+            " WHERE value IN (SELECT value FROM json_each(?))) ORDER BY number DESC"
+        )
+        found: dict[int, list[RestoreRow]] = {turn: [] for turn in turns}
+        for act in self._some(where, (ROLLBACK, json_text.dumps(list(turns)))):
+            for turn in found.keys() & set(act.turns):
+                found[turn].append(act)
+        return found
+
+    def _first(self, where: str, values: "Values" = ()) -> "RestoreRow | None":
+        return next(iter(self._some(where + " LIMIT 1", values)), None)
+
+    def _some(self, where: str, values: "Values" = ()) -> "list[RestoreRow]":
+        return [RestoreRow(row) for row in self._reader.rows(_SELECT + where, values)]
 
 
 def follow(db: "Connection", number: int) -> None:

@@ -130,7 +130,7 @@ def wanted_files(ledger: "Ledger") -> "dict[bytes, bytes]":
     Where the files of checkpoints are gone, git is told that the history begins after them.
     """
     wanted = dict(FILES)
-    newest = ledger.newest()
+    newest = ledger.checkpoints.newest()
     if newest is not None:
         wanted[b"/" + BRANCH] = _line(newest.view)
     for id, commit in ledger.rows(_PINS):

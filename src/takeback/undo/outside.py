@@ -43,9 +43,9 @@ class Elsewhere:
         if chosen.undo is None:
             self._rows = reverts.rows_outside(ledger, chosen.turns)
         elif chosen.is_a_part:
-            self._rows = outside.of_turns(ledger, chosen.turns)
+            self._rows = ledger.outside.of_turns(chosen.turns)
         else:
-            self._rows = outside.of_restore(ledger, chosen.undo.number)
+            self._rows = ledger.outside.of_restore(chosen.undo.number)
         self.runs = outside.runs(self._rows)
         if chosen.is_a_part:
             self.runs = {path: _forward(fold) for path, fold in self.runs.items()}
@@ -73,7 +73,7 @@ class Elsewhere:
     def _since(self, path: bytes) -> "list[str]":
         """Who changed a file after it was left, in words."""
         last = max(row.number for row in self._rows if row.path == path)
-        names = outside.since(self._ledger, path, last)
+        names = self._ledger.outside.turns_since(path, last)
         return [f'"{quoted(label)}" ({agent})' for label, agent in names] or ["you"]
 
 
@@ -124,7 +124,7 @@ def staying(ledger: "Ledger", turns: "Sequence[str]") -> "tuple[str, ...]":
     numbers: list[int] = []
     for id in turns:
         numbers += [int(n) for (n,) in ledger.rows("SELECT number FROM turns WHERE id = ?", (id,))]
-    count = len(outside.runs(outside.of_turns(ledger, numbers))) if numbers else 0
+    count = len(outside.runs(ledger.outside.of_turns(numbers))) if numbers else 0
     if not count:
         return ()
     files = "1 file" if count == 1 else f"{count:,} files"

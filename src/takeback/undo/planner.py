@@ -21,7 +21,6 @@ from takeback.errors import (
 )
 from takeback.history import lookup, references, retention
 from takeback.history.compare import Chosen, Saved, differences
-from takeback.ledger import undo_stack
 from takeback.model import json_text, words
 from takeback.model.entries import folders_above, is_same, is_unknown
 from takeback.model.plan import Dependent, Plan, Remark
@@ -445,7 +444,7 @@ class Planner:
     def require_current(self, plan: Plan) -> None:
         """An error if a plan is of another project, or done by now; doubts as they are by now."""
         if plan.verb == ROLLBACK:
-            found = self._ledger.with_prefix(plan.target)
+            found = self._ledger.checkpoints.with_prefix(plan.target)
             for row in found:
                 retention.require(self._ledger, row)
             if not found:
@@ -462,7 +461,7 @@ class Planner:
                 self._select.require_live(item)
                 self._select.require_kept(item)
         else:
-            undo = undo_stack.find(self._ledger, "WHERE id = ?", (plan.restore,))
+            undo = self._ledger.stack.find(plan.restore)
             for item in items:
                 self._select.require_uncovered(item)
             if undo is None or undo.reversed is not None or undo.covered is not None:
@@ -508,9 +507,9 @@ class Planner:
     def parents(self, plan: Plan) -> "tuple[int, ...]":
         """The event of what a plan goes back to, or takes back."""
         if plan.verb == ROLLBACK:
-            return (self._ledger.with_prefix(plan.target)[0].event,)
+            return (self._ledger.checkpoints.with_prefix(plan.target)[0].event,)
         if plan.restore:
-            row = undo_stack.find(self._ledger, "WHERE id = ?", (plan.restore,))
+            row = self._ledger.stack.find(plan.restore)
             return (row.event,) if row is not None else ()
         query = "SELECT opened FROM turns WHERE id = ?"
         rows = [row for id in plan.turns for row in self._ledger.rows(query, (id,))]

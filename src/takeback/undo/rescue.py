@@ -17,7 +17,7 @@ import os
 
 from takeback.disk import descent, operations
 from takeback.errors import UnknownReferenceError
-from takeback.ledger import events, journal, outside
+from takeback.ledger import events, journal
 from takeback.ledger.events import NewEvent, pack_facts
 from takeback.model.ids import PREFIX, is_stage
 from takeback.model.plan import Remark
@@ -126,7 +126,7 @@ def is_kept(ledger: "Ledger", restore: str) -> bool:
     """Whether saves that came in between a restore are young enough to be still kept."""
     from takeback.history import retention
 
-    row = ledger.checkpoint(retention.floor(ledger))
+    row = ledger.checkpoints.numbered(retention.floor(ledger))
     last = row.event if row is not None else 0
     where = "WHERE kind = ? AND seq > ? ORDER BY seq"
     found = ledger.events(where, (events.SAVES_RESCUED, last))
@@ -237,7 +237,7 @@ def _show_outside(store: "Store", rows: "list[Damaged]") -> "list[bytes]":
     """The same beside files outside the project, as far as the rows still tell their ids."""
     stages = {PREFIX + row.id for row in rows if is_stage(PREFIX + row.id)}
     found = []
-    for folder in outside.folders(store.ledger) if stages else ():
+    for folder in store.ledger.outside.folders() if stages else ():
         try:
             fd = descent.open_folder(folder)
         except OSError:

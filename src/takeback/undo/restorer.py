@@ -24,7 +24,7 @@ from takeback.errors import (
     UsageError,
 )
 from takeback.history import references
-from takeback.ledger import events, journal, outside, undo_stack
+from takeback.ledger import events, journal
 from takeback.ledger.events import NewEvent, pack_facts
 from takeback.ledger.journal import Away, Journal
 from takeback.model import ids
@@ -59,8 +59,8 @@ if TYPE_CHECKING:
 
 def as_done(ledger: "Ledger", said: "Mapping[str, Json]") -> Report:
     """The report of a restore that was done before, from what its event says."""
-    rows = [ledger.with_prefix(str(said[name]))[0] for name in ("before", "after")]
-    row = undo_stack.find(ledger, "WHERE id = ?", (str(said["restore"]),))
+    rows = [ledger.checkpoints.with_prefix(str(said[name]))[0] for name in ("before", "after")]
+    row = ledger.stack.find(str(said["restore"]))
     query = "SELECT path, verb FROM deltas WHERE checkpoint = ? AND who = 'restore' ORDER BY path"
     found = ledger.rows(query, (rows[1].number,)) if rows[0].id != rows[1].id else []
     plan = Plan(
@@ -92,7 +92,7 @@ def as_done(ledger: "Ledger", said: "Mapping[str, Json]") -> Report:
 
 def as_nothing(ledger: "Ledger", said: "Mapping[str, Json]") -> Report:
     """The report of a restore that had nothing to do, from what its event says."""
-    (row,) = ledger.with_prefix(str(said["checkpoint"]))
+    (row,) = ledger.checkpoints.with_prefix(str(said["checkpoint"]))
     verb, target, title = (str(said[name]) for name in ("verb", "target", "title"))
     plan = Plan(verb, base=row.tree.hex(), target=target, title=title, changes=())
     return Report(plan, id="", before=row.id, after=row.id)
@@ -100,7 +100,7 @@ def as_nothing(ledger: "Ledger", said: "Mapping[str, Json]") -> Report:
 
 def _outside(ledger: "Ledger", restore: int) -> "Iterator[PlannedChange]":
     """What it changed outside the project."""
-    for row in outside.of_restore(ledger, restore):
+    for row in ledger.outside.of_restore(restore):
         found = judge(row.path, row.before, row.after)
         if found is not None:
             yield PlannedChange(row.path, found.verb, row.before, row.after, outside=True)
@@ -253,7 +253,7 @@ class Restorer(SafePoints):
                 shut.shut_files()
 
     def _row(self, seen: "Checkpoint") -> "CheckpointRow":
-        return self._ledger.with_prefix(seen.id)[0]
+        return self._ledger.checkpoints.with_prefix(seen.id)[0]
 
     def _planner(self, now: "CheckpointRow") -> "planning.Planner":
         if self._trees is None:
@@ -317,7 +317,9 @@ class Restorer(SafePoints):
         finally:
             os.close(root)
         self.has_restored = True
-        after = looked[0].id if looked else str(getattr(self._ledger.newest(), "id", ""))
+        after = (
+            looked[0].id if looked else str(getattr(self._ledger.checkpoints.newest(), "id", ""))
+        )
         done = copy.copy(plan)
         done.changes = tuple(change for change in plan.changes if change.path not in finish.kept)
         report = Report(
@@ -355,7 +357,7 @@ class Restorer(SafePoints):
         """The command that reverses a plan that is about to be applied."""
         if plan.verb != REDO:
             return "takeback undo" if plan.verb == ROLLBACK else "takeback redo"
-        undo = undo_stack.find(self._ledger, "WHERE id = ?", (plan.restore,))
+        undo = self._ledger.stack.find(plan.restore)
         items = select.undone_by(self._ledger, undo) if undo is not None else []
         items = [item for item in items if item.id in (*plan.turns, plan.target)]
         if undo is None or plan.paths or any(item.undone != undo.number for item in items):

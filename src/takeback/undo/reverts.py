@@ -18,7 +18,6 @@ from takeback.capture import changes
 from takeback.capture.changes import Run, Trees
 from takeback.errors import DamagedStoreError
 from takeback.history import retention
-from takeback.ledger import outside, undo_stack
 from takeback.model import json_text, words
 from takeback.model.difference import judge
 from takeback.model.entries import is_same
@@ -153,7 +152,7 @@ class Standing:
     def _about(self, turn: int) -> "list[RestoreRow]":
         if turn not in self._acts:
             wanted = {turn, *self._turns} - self._acts.keys()
-            self._acts |= undo_stack.about_each(self._ledger, wanted)
+            self._acts |= self._ledger.stack.about_each(wanted)
         return self._acts[turn]
 
     def _again(self, redo: "RestoreRow", hows: "dict[bytes, str]") -> "list[Run]":
@@ -335,11 +334,11 @@ def _is_alone(act: "RestoreRow", turns: "Sequence[int]") -> bool:
 
 def rows_outside(ledger: "Ledger", turns: "Sequence[int]") -> "list[OutsideRow]":
     """The same of files outside."""
-    found = {row.number: row for row in outside.of_turns(ledger, turns)}
+    found = {row.number: row for row in ledger.outside.of_turns(turns)}
     for turn in turns if found else ():
         last: dict[bytes, tuple[RestoreRow, OutsideRow]] = {}
-        for act in reversed(undo_stack.about(ledger, turn)):
-            rows = outside.of_restore(ledger, act.number)
+        for act in reversed(ledger.stack.about(turn)):
+            rows = ledger.outside.of_restore(act.number)
             last |= {row.path: (act, row) for row in rows if _is_alone(act, turns)}
         for path, (act, done) in last.items():
             own = [r for r in found.values() if (r.turn, r.path) == (turn, path)]
@@ -509,7 +508,7 @@ class Reverts:
         return self._trees.at(self._row(checkpoint), path)
 
     def _row(self, number: int) -> "CheckpointRow":
-        row = self._rows.get(number) or self._ledger.checkpoint(number)
+        row = self._rows.get(number) or self._ledger.checkpoints.numbered(number)
         if row is None:
             raise DamagedStoreError(
                 f"checkpoint {number} is not in the ledger",

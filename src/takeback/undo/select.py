@@ -15,7 +15,6 @@ from takeback.errors import (
 )
 from takeback.history import references, retention
 from takeback.history.references import CHECKPOINT, RESTORE, TURN
-from takeback.ledger import undo_stack
 from takeback.model import plan
 from takeback.model.words import ROLLBACK, UNDO
 
@@ -45,9 +44,6 @@ _RUNNING = f"WHERE t.closed IS NULL AND {_LIVE} AND {_SO_FAR}"
 _BEHIND = "t.number IN (SELECT turn FROM steps WHERE closed IS NULL)"
 _IN_BACKGROUND = f"WHERE {_BEHIND} AND {_LIVE} AND {_SO_FAR}"
 """What a turn changed is counted at its end; while it runs, or a step of it does, it is not yet."""
-
-_STANDS = "reversed IS NULL AND covered IS NULL"
-"""Of an undo: it was not put back, and no rollback went over it."""
 
 _WITHOUT_CHANGES = "SELECT count(*) FROM turns t WHERE t.paths = 0 AND t.closed NOT NULL AND "
 
@@ -113,11 +109,7 @@ def newest_entry(ledger: "Ledger", session: "int | None" = None) -> "Item | None
         rows = ledger.rows(_TURN + where + _OF + _NEWEST, (session,))
         found += [Item(row) for row in rows]
     if session is None:
-        row = undo_stack.find(
-            ledger,
-            "WHERE verb = ? AND undone IS NULL AND covered IS NULL ORDER BY number DESC",
-            (ROLLBACK,),
-        )
+        row = ledger.stack.newest_rollback()
         found += [rollback(ledger, row)] if row is not None else []
     return max(found, key=lambda item: item.opened, default=None)
 
@@ -131,19 +123,11 @@ def passed_over(ledger: "Ledger", item: Item, session: "int | None") -> int:
     )
 
 
-def newest_undo(ledger: "Ledger", session: "int | None" = None) -> "RestoreRow | None":
-    """The newest undo that still stands."""
-    where = f"WHERE verb = ?1 AND {_STANDS} AND (?2 IS NULL OR session = ?2)"
-    return undo_stack.find(ledger, where + " ORDER BY number DESC", (UNDO, session))
-
-
 def undo_of(ledger: "Ledger", item: Item) -> "RestoreRow | None":
     """The newest undo of an entry, or of paths of it, that still stands."""
-    of = "entry = ?1"
     if item.restore is None:
-        of = "EXISTS (SELECT 1 FROM json_each(turns) WHERE value = ?1)"
-    where = f"WHERE {of} AND verb = ?2 AND {_STANDS} ORDER BY number DESC"
-    return undo_stack.find(ledger, where, (item.number, UNDO))
+        return ledger.stack.undo_of_turn(item.number)
+    return ledger.stack.undo_of_rollback(item.number)
 
 
 def undone_by(ledger: "Ledger", undo: "RestoreRow") -> "list[Item]":
@@ -151,7 +135,7 @@ def undone_by(ledger: "Ledger", undo: "RestoreRow") -> "list[Item]":
     if undo.turns:
         items = [turn(ledger, number) for number in undo.turns]
         return sorted(items, key=lambda item: -item.opened)
-    row = undo_stack.find(ledger, "WHERE number = ?", (undo.entry or 0,))
+    row = ledger.stack.numbered(undo.entry or 0)
     assert row is not None, "an undo names what it took back"
     return [rollback(ledger, row)]
 
@@ -271,7 +255,7 @@ class Selector:
         self, session: "str | None", within: "int | None"
     ) -> NothingToTakeBackError:
         goes_back = "`takeback rollback REF` goes back to any state"
-        if newest_undo(self._ledger, within) is None:
+        if self._ledger.stack.newest_undo(within) is None:
             return NothingToTakeBackError(
                 _nothing("undo", session), hint=f"`takeback log` shows turns; {goes_back}"
             )
@@ -313,7 +297,7 @@ class Selector:
     def require_uncovered(self, item: "Item") -> None:
         """An error if a rollback went back over something."""
         if item.covered is not None:
-            over = undo_stack.find(self._ledger, "WHERE number = ?", (item.covered,))
+            over = self._ledger.stack.numbered(item.covered)
             name = over.id if over is not None else ""
             raise NothingToTakeBackError(
                 f"the rollback `{name}` went back over `{item.id}`",
@@ -325,7 +309,7 @@ class Selector:
     def to_redo(self, ref: "str | None", session: "str | None") -> Selection:
         """What the newest undo took, or what is named."""
         within = self.session(session)
-        newest = newest_undo(self._ledger, within)
+        newest = self._ledger.stack.newest_undo(within)
         named = self.item(ref, within) if ref is not None else None
         if named is not None:
             self.require_uncovered(named)
@@ -374,7 +358,7 @@ class Selector:
         if meant.kind == TURN and not meant.before:
             return turn(self._ledger, meant.number)
         if meant.kind == RESTORE and not meant.before:
-            row = undo_stack.find(self._ledger, "WHERE number = ?", (meant.number,))
+            row = self._ledger.stack.numbered(meant.number)
             if row is not None and row.verb == ROLLBACK:
                 return rollback(self._ledger, row)
             if row is not None:
@@ -386,7 +370,7 @@ class Selector:
         raise UnknownReferenceError(f"`{meant.ref}` means no turn and no rollback", hint=hint)
 
     def _undo(self, redo: "RestoreRow") -> "RestoreRow":
-        row = undo_stack.find(self._ledger, "WHERE number = ?", (redo.entry or 0,))
+        row = self._ledger.stack.numbered(redo.entry or 0)
         assert row is not None, "a redo names the undo that it put back"
         return row
 

@@ -178,7 +178,7 @@ def git_view(store: "Store") -> Part:
 def stat_cache(store: "Store", mark: "bytes | None") -> Part:
     """That the stat cache can be read, and is about the newest checkpoint."""
     part = Part("stat cache", "fits the newest checkpoint")
-    newest = store.ledger.newest()
+    newest = store.ledger.checkpoints.newest()
     if newest is None or not os.path.lexists(store.index_path):
         part.said = "none, so the next checkpoint looks at everything"
     elif mark is None:

@@ -217,7 +217,7 @@ class Forgetting:
     def publish(self) -> None:
         """Let the git view show the history as it is now; the old one is no lost part of it."""
         store = self._store
-        newest = store.ledger.newest()
+        newest = store.ledger.checkpoints.newest()
         if newest is not None:
             git_view.write_ref(store.git_dir, git_view.BRANCH, newest.view)
         for _ in store.mend_view():

@@ -145,7 +145,7 @@ class _Run:
         floor = max(floor, retention.floor(ledger))
         done.kept = ledger.rows(_KEPT)[0][0] - (done.checkpoints if done.dry_run else 0)
         done.turns_kept = ledger.rows(_TURNS_KEPT, (floor,))[0][0]
-        first = ledger.checkpoint(floor + 1)
+        first = ledger.checkpoints.numbered(floor + 1)
         done.oldest = first.created / 1e9 if first is not None else None
         done.held = tuple(str(id) for (id,) in ledger.rows(_HELD))
         if rules.size_cap and done.after > rules.size_cap:
@@ -181,7 +181,7 @@ class _Run:
             if total > limit:
                 break
             horizon = number
-        newest = self._ledger.newest()
+        newest = self._ledger.checkpoints.newest()
         return horizon or (newest.number if newest is not None else 0)
 
     def _trim(self, beyond: int) -> "Trim":

@@ -138,7 +138,7 @@ class Reach:
         self._event = ledger.last_event()
         self.catalog.follow(ledger)
         self._foreign(ledger.foreign_packs())
-        rows = [row for row in ledger.checkpoints() if row.gone is None]
+        rows = [row for row in ledger.checkpoints.all() if row.gone is None]
         self._checkpoint = rows[0].number if rows else 0
         for done, row in enumerate(rows):
             if progress is not None and done % _TELL_EVERY == 0:
@@ -160,9 +160,9 @@ class Reach:
             self._event = event.seq
             if event.kind in _SAVED:
                 self._saved(event)
-        newest = ledger.newest()
+        newest = ledger.checkpoints.newest()
         for number in range(self._checkpoint + 1, newest.number + 1 if newest else 0):
-            row = ledger.checkpoint(number)
+            row = ledger.checkpoints.numbered(number)
             if row is not None:
                 self.checkpoint(row)
             self._checkpoint = number

@@ -290,7 +290,7 @@ class Rewriting:
         self._turn = turn[1] if turn else None
         self._redaction = Redaction(wish, self.purge, self._turn)
         self._own = self._own_states(turn[0]) if turn else frozenset()
-        self._rows = sorted(store.ledger.checkpoints(), key=lambda row: row.number)
+        self._rows = sorted(store.ledger.checkpoints.all(), key=lambda row: row.number)
         self._new: dict[str, Said] = {}
         self._old: set[bytes] = set()
         self._changed = self._own_changed = 0

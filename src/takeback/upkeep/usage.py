@@ -44,7 +44,8 @@ def shares(
     try:
         reach.catalog.follow(ledger)
         rows = sorted(
-            (row for row in ledger.checkpoints() if row.gone is None), key=lambda row: row.number
+            (row for row in ledger.checkpoints.all() if row.gone is None),
+            key=lambda row: row.number,
         )
         for done, row in enumerate(rows):
             if progress is not None:

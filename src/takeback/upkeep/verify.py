@@ -130,7 +130,7 @@ class _Check:
                     self.note(what)
                 for row in journal.damaged(ledger):
                     self.note(rescue.left_alone(row))
-                return list(ledger.checkpoints()), ledger.packs()
+                return list(ledger.checkpoints.all()), ledger.packs()
         except TakebackError as problem:
             self.note(str(problem))
             return [], []

@@ -138,7 +138,7 @@ class _Wrapped:
 
     def _as_turn(self, project: "Project") -> child.Outcome:
         name, label = self._given.get("session"), tools.one_line(self._given.get("label"))
-        if not project.ledger.count():
+        if not project.ledger.checkpoints.count():
             # The first look at a big tree takes its time, and says so.
             project.checkpoint(progress=self._screen.progress)
         # One look before and one after are all there is to see; the step says what ran between.
