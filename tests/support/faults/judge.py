@@ -165,7 +165,7 @@ class Court:
             git / "objects/pack": {f"{p}.{end}" for p in packs for end in ("idx", "keep", "pack")},
             git / "refs": {"heads", "takeback"},
             git / "refs/heads": {"checkpoints"},
-            git / "refs/takeback": {"manifests"},
+            git / "refs/takeback": set(),
         }
         for folder, names in allowed.items():
             for name in set(os.listdir(folder)) - names:

@@ -24,7 +24,7 @@ TURNS = 12
 KEPT = 4
 PINNED = 2
 NAME = "gc"
-_ENDS = ("idx", "pack")
+_ENDS = ("idx", "keep", "pack")
 
 
 def tidy(project: Project, *, full: bool = False) -> Cleanup:
