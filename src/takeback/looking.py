@@ -168,6 +168,12 @@ class Looking:
             with self.ledger.snapshot() as log:
                 return (*log.check(), *lost), log.last_event()
 
+    @property
+    def origin(self) -> str:
+        """The random id of this store's log: (origin, number) names an event on all machines."""
+        with FailingAs(TakebackError, _UNREADABLE):
+            return self._store.ledger.origin
+
     # -- the store -------------------------------------------------------------------------
 
     def status(self) -> "Status":
@@ -180,6 +186,7 @@ class Looking:
             newest = checkpoint.as_value(row, new=False, told=told) if row else None
             return Status(
                 project=self.id,
+                origin=self._store.ledger.origin,
                 root=self.root,
                 store=self._store.path,
                 checkpoints=self._store.ledger.checkpoints.count(),

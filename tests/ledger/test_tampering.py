@@ -284,6 +284,47 @@ def test_a_damaged_statement_is_found(
         assert _found(original.tree, home) == ([], [])
 
 
+# -- the origin ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "change", ["UPDATE origin SET id = 'x' || id", "DELETE FROM origin", "UPDATE origin SET id = 1"]
+)
+def test_another_origin_is_found(original: Original, change: str, tmp_path: Path) -> None:
+    """The chain begins at the origin, so nobody can give a log to another store."""
+    home = original.copied(tmp_path)
+    _change(home, change)
+    verified, examined = _found(original.tree, home)
+    assert verified
+    assert examined
+
+
+def test_origins_differ_and_stay(original: Original, tmp_path: Path) -> None:
+    """Each store has an origin of its own; a rebuild and a copy keep it, and events name it."""
+    home = original.copied(tmp_path)
+    with _opened(original.tree, original.home) as project:
+        before = project.origin
+    with _opened(original.tree, home) as project:
+        project.rebuild()
+        assert project.origin == before == project.status().origin
+        ids = [event.id for event in project.ledger.events()]
+        assert ids == [(before, n) for n in range(1, len(ids) + 1)]
+    (tmp_path / "other").mkdir()
+    with _opened(tmp_path / "other", home) as project:
+        assert project.origin != before
+
+
+def test_parents_may_be_elsewhere(original: Original, tmp_path: Path) -> None:
+    """What led to an event may be in the log of another store."""
+    home = original.copied(tmp_path)
+    with _opened(original.tree, home) as project:
+        with project.held():
+            project.ledger.record(NewEvent("MoonLanded", {}, 7, parents=(1, ("abc", 3))))
+        (kept,) = [event for event in project.ledger.events() if event.kind == "MoonLanded"]
+        assert kept.parents == (1, ("abc", 3))
+    assert _found(original.tree, home) == ([], [])
+
+
 # -- what others wrote -----------------------------------------------------------------------
 
 

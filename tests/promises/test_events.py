@@ -181,7 +181,7 @@ def _judge(written: list[Event], acked: dict[str, str]) -> Iterator[str]:
     times = Counter(event.request for event in written if event.request)
     yield from (f"{request} is there {n} times" for request, n in times.items() if n > 1)
     for event in written:
-        if any(not 0 < parent < event.seq for parent in event.parents):
+        if any(not 0 < parent < event.seq for parent in event.parents if isinstance(parent, int)):
             yield f"event {event.seq} follows from {event.parents}"
     last: dict[str, int] = {}
     for request, result in acked.items():

@@ -77,7 +77,7 @@ def refuse_broken_chain(db: "Connection") -> None:
 
 def check_chain(db: "Connection") -> "Iterator[str]":
     """Whether each event is there, as it was written, and follows from the one before."""
-    expected, chain = 1, events.NO_CHAIN
+    expected, chain = 1, events.first_link(db)
     redacted = events.redactions(db)
     for seq, kind, at, salt, commitment, link, text, by, *envelope in db.execute(
         "SELECT seq, kind, at, salt, commitment, chain, payload, redacted, author, request,"
@@ -206,13 +206,13 @@ def redact(
     texts = {seq: (os.urandom(16), json_text.dumps(said[seq])) for seq in sorted(said)}
     listed: list[Json] = [[seq, events.commit_to(*pair).hex()] for seq, pair in texts.items()]
     fact = fact.replace(payload={**fact.payload, "events": listed})
-    number, link = events.append(db, fact, author)
-    rows = [(salt, events.pack(text), number, seq) for seq, (salt, text) in texts.items()]
+    appended, link = events.append(db, fact, author)
+    rows = [(salt, events.pack(text), appended.seq, seq) for seq, (salt, text) in texts.items()]
     if rows:
         operations.sql_many(db, _CHANGE, rows)
     projections.follow_anew(db)
     advance(db, id, COMMITTED)
-    return number, link
+    return appended.seq, link
 
 
 def shrink(db: "Connection", path: bytes) -> str:

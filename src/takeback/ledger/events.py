@@ -4,6 +4,9 @@ Each event is chained to the one before over a *commitment* to its payload, so t
 be forgotten later without breaking the chain. Kinds that this program does not know, written by
 a newer one, are kept and chained like all others.
 
+The chain begins at the store's origin, a random id: (origin, number) names an event among those of
+many machines, so that their logs can be put together without new numbers.
+
 What events say, in less space.
 
 The text of an event is deflated, with the words that all events share as a dictionary; that is a
@@ -29,6 +32,9 @@ if TYPE_CHECKING:
     from takeback.disk.sqlite import Connection
     from takeback.model.json_text import Json
     from takeback.objects.pack_write import SealedPack
+
+    EventId = tuple[str, int]
+    """Origin and number."""
 
 
 _FIRST_WORDS = 1
@@ -168,48 +174,72 @@ KINDS = (
 )
 """Every kind that this program knows; newer ones may write others."""
 
-NO_CHAIN = bytes(32)
 _MOST = 1 << 62
 _INSERT = "INSERT INTO events VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, NULL)"
 _UNKNOWN = f"WHERE seq > ? AND kind NOT IN ({', '.join('?' * len(KINDS))}) ORDER BY seq"
-_SELECT = "SELECT seq, kind, at, author, request, parents, payload FROM events "
+_SELECT = (
+    "SELECT (SELECT id FROM origin), seq, kind, at, author, request, parents, payload FROM events "
+)
 
 
 class NewEvent(Value):
-    """A fact that is about to be appended."""
+    """A fact that is about to be appended.
+
+    `parents` are the events that led to it: numbers of this log, or (origin, number).
+    """
 
     kind: str
     payload: "Mapping[str, Json]"
     at: int
-    parents: "tuple[int, ...]" = ()
+    parents: "tuple[int | EventId, ...]" = ()
     request: "str | None" = None
 
 
 class Event(Value):
     """A fact in the log; `payload` is None when it was forgotten."""
 
+    origin: str
     seq: int
     kind: str
     at: int
     author: "str | None"
     request: "str | None"
-    parents: "tuple[int, ...]"
+    parents: "tuple[int | EventId, ...]"
     payload: "Mapping[str, Json] | None"
 
+    @property
+    def id(self) -> "EventId":
+        """What no other event has, on any machine."""
+        return self.origin, self.seq
 
-def append(db: "Connection", event: NewEvent, author: str) -> "tuple[int, bytes]":
-    """Write an event at the end of the log; its number and its link."""
+
+def origin(db: "Connection") -> str:
+    """The random id of the store that the log belongs to."""
+    row = db.execute("SELECT id FROM origin").fetchone()
+    if row is None or not isinstance(row[0], str):
+        raise DamagedStoreError("the ledger lost the id of its origin")
+    return row[0]
+
+
+def first_link(db: "Connection") -> bytes:
+    """What the first event is chained to."""
+    return sha256(b"origin " + origin(db).encode("utf-8", "surrogatepass")).digest()
+
+
+def append(db: "Connection", new: NewEvent, author: str) -> "tuple[Event, bytes]":
+    """Write an event at the end of the log; return it, and its link."""
     last = db.execute("SELECT seq, chain FROM events ORDER BY seq DESC LIMIT 1")
-    seq, chain = last.fetchone() or (0, NO_CHAIN)
+    seq, chain = last.fetchone() or (0, first_link(db))
     seq = int(seq) + 1
-    text, salt = json_text.dumps(event.payload), os.urandom(16)
-    parents = json_text.dumps(event.parents)
+    text, salt = json_text.dumps(new.payload), os.urandom(16)
+    parents = json_text.dumps(new.parents)
     commitment = commit_to(salt, text)
-    envelope = envelope_of(author, event.request, parents)
-    link = chain_over(as_link(chain), seq, event.kind, event.at, envelope, commitment)
-    values = (seq, event.kind, event.at, salt, commitment, link, pack(text))
-    operations.sql(db, _INSERT, (*values, author, event.request, parents))
-    return seq, link
+    envelope = envelope_of(author, new.request, parents)
+    link = chain_over(as_link(chain), seq, new.kind, new.at, envelope, commitment)
+    values = (seq, new.kind, new.at, salt, commitment, link, pack(text))
+    operations.sql(db, _INSERT, (*values, author, new.request, parents))
+    rest = (author, new.request, new.parents, new.payload)
+    return Event(origin(db), seq, new.kind, new.at, *rest), link
 
 
 def commit_to(salt: bytes, text: str) -> bytes:
@@ -265,16 +295,28 @@ def read(
 
 
 def _as_event(row: "tuple[object, ...]") -> Event:
-    seq, kind, at, author, request, parents, payload = row
-    if not (isinstance(seq, int) and isinstance(kind, str) and isinstance(at, int)):
+    origin, seq, kind, at, author, request, parents, payload = row
+    if not (
+        isinstance(origin, str)
+        and isinstance(seq, int)
+        and isinstance(kind, str)
+        and isinstance(at, int)
+    ):
         raise DamagedStoreError("an event of the ledger holds values of the wrong kind")
     try:
-        above = tuple(map(int, json_text.loads(str(parents)))) if parents is not None else ()
+        above = tuple(map(_as_parent, json_text.loads(str(parents)))) if parents else ()
         said = json_text.loads(as_text(payload)) if payload is not None else None
     except (TypeError, ValueError, RecursionError):
         raise DamagedStoreError(f"event {seq} of the ledger cannot be read") from None
     texts = [None if text is None else str(text) for text in (author, request)]
-    return Event(seq, kind, at, texts[0], texts[1], above, said)
+    return Event(origin, seq, kind, at, texts[0], texts[1], above, said)
+
+
+def _as_parent(value: "Any") -> "int | EventId":  # noqa: ANN401 - as JSON gave it
+    if isinstance(value, list):
+        origin, seq = value
+        return str(origin), int(seq)
+    return int(value)
 
 
 def unknown(db: "Connection", since: int = 0) -> "Iterator[Event]":

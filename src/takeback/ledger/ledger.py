@@ -15,7 +15,6 @@ from takeback.ledger.database import AsDamage, Connections, Reader, connect, req
 from takeback.ledger.events import (
     CHECKPOINT_TAKEN,
     CheckpointRow,
-    Event,
     NewEvent,
     pack_facts,
     row_facts,
@@ -29,6 +28,7 @@ if TYPE_CHECKING:
 
     from takeback.disk.sqlite import Connection
     from takeback.ledger.checkpoints import Checkpoints, Deltas
+    from takeback.ledger.events import Event
     from takeback.ledger.outside import Outside
     from takeback.ledger.sessions import Sessions, Steps, Turns
     from takeback.ledger.undo_stack import UndoStack
@@ -269,6 +269,12 @@ class Ledger:
         with AsDamage("read"):
             return events.with_request(self._db, request)
 
+    @property
+    def origin(self) -> str:
+        """The random id of this store: (origin, number) names an event on all machines."""
+        with AsDamage("read"):
+            return events.origin(self._db)
+
     def last_event(self) -> int:
         """The number of the newest event; 0 if there is none."""
         return self._number("SELECT coalesce(max(seq), 0) FROM events")
@@ -328,13 +334,10 @@ class Ledger:
         return Transaction(self)
 
     def _append(self, fact: NewEvent) -> int:
-        seq, link = events.append(self._db, fact, self._author())
-        event = Event(
-            seq, fact.kind, fact.at, self._author(), fact.request, fact.parents, fact.payload
-        )
+        event, link = events.append(self._db, fact, self._author())
         projections.apply(Tables(self._db), event)
-        self._appended = (seq, link)
-        return seq
+        self._appended = (event.seq, link)
+        return event.seq
 
     def _author(self) -> str:
         if not self._account:

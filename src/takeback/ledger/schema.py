@@ -1,14 +1,16 @@
 """The ledger's tables, and which ledgers this program may use.
 
-`events` is the truth. All other tables but `journal` are projections: they follow from the events
-alone (see `projections`) and are written in the same transaction. `journal` has a row while a
-restore is under way, `forgetting` while something is being forgotten.
+`events` is the truth, and `origin` names the store that wrote it. `journal` has a row while a
+restore is under way, `forgetting` while something is being forgotten. All other tables are
+projections: they follow from the events alone (see `projections`) and are written in the same
+transaction.
 
 What many rows would repeat stands once: each path in `paths`. Who reads asks the views `deltas` and
 `changes`, which put it together. They look it up by subqueries, not by joins:
 so only who asks for a path pays for it, and SQLite always begins with the rows, by their keys.
 """
 
+import os
 from zlib import crc32
 
 from takeback.disk import operations
@@ -26,6 +28,9 @@ _UNRELEASED = 0x544B4231
 """`TKB1`: formats 1 to 5, which no release wrote."""
 VERSION = 6
 
+ORIGIN = """
+CREATE TABLE origin (id TEXT NOT NULL);
+"""
 EVENTS = """
 CREATE TABLE events (
     seq INTEGER PRIMARY KEY, kind TEXT NOT NULL, at INTEGER NOT NULL,
@@ -133,7 +138,7 @@ TABLES = (
     "paths", "delta_rows", "change_rows", "restores", "outside",
 )  # fmt: skip
 """The projections, in the order in which they are made."""
-ALL = EVENTS + JOURNAL + FORGETTING + PROJECTIONS
+ALL = ORIGIN + EVENTS + JOURNAL + FORGETTING + PROJECTIONS
 VIEWS = ("deltas", "changes")
 """What is read in the place of tables whose rows name things by number."""
 
@@ -174,6 +179,7 @@ def _make_new(db: "Connection") -> None:
         # Another process may have made it while this one waited, perhaps one of another format.
         if require_format(db) == 0:
             make(db, ALL)
+            operations.sql(db, "INSERT INTO origin VALUES (?)", (os.urandom(16).hex(),))
             operations.sql(db, f"PRAGMA application_id = {APPLICATION}")
             operations.sql(db, f"PRAGMA user_version = {VERSION}")
         operations.sql(db, "COMMIT")

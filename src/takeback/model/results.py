@@ -60,9 +60,13 @@ class Checkpoint(Value):
 
 
 class Status(Value):
-    """Where one is: the project, its newest checkpoint, and what is not covered."""
+    """Where one is: the project, its newest checkpoint, and what is not covered.
+
+    `origin` names the store among those of all machines.
+    """
 
     project: str
+    origin: str
     root: bytes
     store: bytes
     checkpoints: int

@@ -64,6 +64,7 @@ def _json(status: "Status", screen: "Screen") -> None:
     screen.data(
         {
             "project": status.project,
+            "origin": status.origin,
             "root": path_fields(status.root),
             "store": path_fields(status.store),
             "checkpoints": status.checkpoints,
