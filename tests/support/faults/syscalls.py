@@ -44,6 +44,7 @@ FAILING = {
 
 _PROGRAM = """
 import json, os, sys
+sys.dont_write_bytecode = True  # else the calls differ the first time
 sys.path[:0] = [{source!r}, {tests!r}]
 sys.path.append({packages!r})
 from takeback.errors import TakebackError
