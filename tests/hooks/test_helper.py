@@ -96,7 +96,7 @@ def test_another_program_is_not_asked(
     """After an upgrade the old helper gives no answer to the new program."""
     assert project.id
     begun(tree, home)
-    monkeypatch.setattr(helper, "stamp", lambda: b"another program")
+    monkeypatch.setattr(helper, "program_stamp", lambda: b"another program")
     assert not is_answered(home, tree)
 
 
