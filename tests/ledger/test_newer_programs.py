@@ -18,6 +18,9 @@ import pytest
 import takeback
 from history import command
 from takeback import Project
+from takeback.errors import DamagedStoreError
+from takeback.ledger.events import NewEvent, pack_facts
+from takeback.objects.git_objects import BLOB
 
 KIND = "MoonLanded"
 NEWER = 99
@@ -270,3 +273,75 @@ def test_a_program_that_became_old_removes_nothing(tree: Path, home: Path) -> No
                 act()
         assert name in packs_of(project)
         assert version_of(project) == NEWER
+
+
+# -- what an event names in its envelope -----------------------------------------------------
+
+
+def name_objects(project: Project, *contents: bytes) -> list[str]:
+    """An event of an unknown kind that brings a pack, and names all that is in it; the ids."""
+    store = project._store
+    with project.held():
+        writer = store.pack_writer()
+        ids = [writer.add(BLOB, content).hex() for content in contents]
+        said = {"about": ids[:1], "packs": pack_facts(writer.finish()), "objects": ids}
+        store.ledger.record(NewEvent(KIND, said, 7))
+    return ids
+
+
+def test_objects_of_unknown_events_stay(tree: Path, home: Path) -> None:
+    """What an event names survives gc, whatever its kind and age."""
+    with takeback.open(tree, home=home) as project:
+        work(tree, project)
+        (id, _) = name_objects(project, b"moon dust", b"more")
+        for _ in range(2):
+            work(tree, project)
+            project.gc(full=True, max_age=1e-9)
+        assert project._store.objects.read(bytes.fromhex(id))[1] == b"moon dust"
+        assert project.verify().ok
+
+
+def test_a_missing_object_of_an_unknown_event_is_found(tree: Path, home: Path) -> None:
+    """`verify` names the object and the event, and gc removes nothing."""
+    with takeback.open(tree, home=home) as project:
+        work(tree, project)
+        with project.held():
+            project.ledger.record(NewEvent(KIND, {"objects": ["ab" * 20]}, 7))
+        event = project.ledger.last_event()
+        (damage,) = project.verify().damage
+        assert damage.what == f"the object `{'ab' * 20}`, which event {event} needs, is missing"
+        before = packs_of(project)
+        with pytest.raises(DamagedStoreError, match="abab"):
+            project.gc(full=True)
+        assert packs_of(project) >= before
+
+
+def test_forget_takes_objects_of_unknown_events(tree: Path, home: Path) -> None:
+    """An object that holds the text goes, with its id; what else the event names stays."""
+    with takeback.open(tree, home=home) as project:
+        work(tree, project)
+        gone, stays = name_objects(project, b"a moon-secret", b"moon dust")
+        project.forget(text="moon-secret")
+        (event,) = [event for event in project.ledger.events() if event.kind == KIND]
+        assert event.payload is not None
+        assert event.payload["objects"] == [stays]
+        assert gone not in str(event.payload)
+        assert project._store.objects.read(bytes.fromhex(stays))[1] == b"moon dust"
+        with pytest.raises(DamagedStoreError):
+            project._store.objects.read(bytes.fromhex(gone))
+        assert project.verify().ok
+
+
+def test_objects_are_chained(tree: Path, home: Path) -> None:
+    """Whoever takes an object out of an event, or out of its table, is found out."""
+    with takeback.open(tree, home=home) as project:
+        work(tree, project)
+        name_objects(project, b"moon dust")
+        db = ledger_of(project)
+        db.execute("DELETE FROM needs")
+        assert not project.verify().ok
+        project.rebuild()
+        assert project.verify().ok
+        db.execute("UPDATE events SET payload = '{}' WHERE kind = ?", (KIND,))
+        assert any("was changed" in damage.what for damage in project.verify().damage)
+        db.close()

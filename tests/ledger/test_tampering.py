@@ -56,6 +56,8 @@ class Original:
             with project.held():
                 kept = {"checkpoint": turn.before, "label": "good"}
                 project.ledger.record(NewEvent(events.CHECKPOINT_KEPT, kept, 1))
+                root = project.ledger.rows("SELECT root FROM checkpoints LIMIT 1")[0][0].hex()
+                project.ledger.record(NewEvent("MoonSeen", {"objects": [root]}, 1))
                 trimmed = {"checkpoints": [], "why": "age"}
                 project.ledger.record(NewEvent(events.HISTORY_TRIMMED, trimmed, 2))
 
@@ -188,7 +190,8 @@ def _columns() -> Iterator[tuple[str, str]]:
 
 
 def _key(table: str) -> str:
-    return "path" if table in ("delta_rows", "change_rows") else "rowid"
+    keys = {"delta_rows": "path", "change_rows": "path", "needs": "object"}
+    return keys.get(table, "rowid")
 
 
 _OTHER = {"INTEGER": "coalesce({0}, 0) + 1", "TEXT": "coalesce({0}, '') || 'x'"}

@@ -42,6 +42,7 @@ _KEYS = {
     "coordinates": "cursor",
     "kept": "checkpoint",
     "packs": "name",
+    "needs": "event, object",
 }
 
 

@@ -4,6 +4,9 @@ Each event is chained to the one before over a *commitment* to its payload, so t
 be forgotten later without breaking the chain. Kinds that this program does not know, written by
 a newer one, are kept and chained like all others.
 
+The payload of any event, of a known kind or not, may name what the event needs: `packs`, which it
+brings, and `objects`, by id. gc keeps these, `verify` looks for them, `forget` takes them out.
+
 The chain begins at the store's origin, a random id: (origin, number) names an event among those of
 many machines, so that their logs can be put together without new numbers.
 
@@ -175,6 +178,8 @@ KINDS = (
 """Every kind that this program knows; newer ones may write others."""
 
 _MOST = 1 << 62
+_ID = 40
+"""Digits of the id of an object."""
 _INSERT = "INSERT INTO events VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, NULL)"
 _UNKNOWN = f"WHERE seq > ? AND kind NOT IN ({', '.join('?' * len(KINDS))}) ORDER BY seq"
 _SELECT = (
@@ -325,11 +330,7 @@ def unknown(db: "Connection", since: int = 0) -> "Iterator[Event]":
 
 
 def packs_in(payload: object) -> "list[tuple[str, int, int]]":
-    """The packs that an event of any kind brings: name, bytes, objects, as far as told as usual.
-
-    It is part of every event's envelope, whatever its kind: a store that does not know the kind
-    keeps its packs.
-    """
+    """The packs that an event of any kind brings: name, bytes, number of objects."""
     told = payload.get("packs") if isinstance(payload, dict) else None
     rows = [row[:3] for row in told if isinstance(row, list)] if isinstance(told, list) else []
     return [
@@ -339,6 +340,17 @@ def packs_in(payload: object) -> "list[tuple[str, int, int]]":
         and name.startswith("pack-")
         and all(type(n) is int and 0 <= n < _MOST for n in (size, objects))
     ]
+
+
+def objects_in(payload: object) -> "list[bytes]":
+    """The ids of the objects that an event of any kind needs, besides the tree of a checkpoint."""
+    told = payload.get("objects") if isinstance(payload, dict) else None
+    ids = told if isinstance(told, list) else []
+    return [bytes.fromhex(id) for id in ids if isinstance(id, str) and _is_id(id)]
+
+
+def _is_id(text: str) -> bool:
+    return len(text) == _ID and not text.strip("0123456789abcdef")
 
 
 def with_request(db: "Connection", request: str) -> "Event | None":

@@ -50,6 +50,12 @@ if TYPE_CHECKING:
             """The event, given the checkpoint's id and the number of its own event."""
 
 
+_NEEDED = (
+    "SELECT event, object FROM needs WHERE event > ?1 AND event > (SELECT coalesce(max(event), 0)"
+    " FROM checkpoints WHERE number <= (SELECT max(number) FROM checkpoints WHERE gone NOT NULL))"
+)
+
+
 class Ledger:
     """The ledger of one project."""
 
@@ -217,6 +223,18 @@ class Ledger:
         with AsDamage("read"):
             found = [events.packs_in(event.payload) for event in events.unknown(self._db, since)]
         return {name for packs in found for name, _, _ in packs}
+
+    def objects_named(self, since: int = 0) -> "list[tuple[int, bytes]]":
+        """(event, id) of the objects that events after `since` need, besides trees.
+
+        An event that is older than all kept files needs them no longer. Only a newer program
+        knows how long events of unknown kinds do.
+        """
+        found = {(int(event), bytes(oid)) for event, oid in self.rows(_NEEDED, (since,))}
+        with AsDamage("read"):
+            for event in events.unknown(self._db, since):
+                found |= {(event.seq, oid) for oid in events.objects_in(event.payload)}
+        return sorted(found)
 
     def refuse_newer(self) -> None:
         """An error if a newer program changed the format since this was opened."""

@@ -57,21 +57,24 @@ _SESSION = "INSERT INTO sessions VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 
 
 def apply(to: Tables, event: "Event") -> None:
-    """Let the tables follow one event. Of a kind that is not known here, only its packs."""
+    """Let the tables follow one event. Of a kind that is not known here, only its envelope."""
     handler = _APPLY.get(event.kind)
     if handler is not None and event.payload is not None:
         handler(to, event, event.payload)
-    _follow_packs(to, event)
+    _follow_envelope(to, event)
 
 
-def _follow_packs(to: Tables, event: "Event") -> None:
-    """Any event may bring `packs`, and name those that nobody needs since then as `dropped`."""
+def _follow_envelope(to: Tables, event: "Event") -> None:
+    """Any event may bring `packs`, need `objects`, and drop packs that were merged (`dropped`)."""
     if event.kind in events.KINDS and event.payload and event.payload.get("dropped"):
         gone = [(str(name),) for name in _list(event.payload["dropped"])]
         operations.sql_many(to.db, "DELETE FROM packs WHERE name = ?", gone)
     for name, size, objects in events.packs_in(event.payload):
         row = (name, event.seq, size, objects)
         operations.sql(to.db, "INSERT OR REPLACE INTO packs VALUES (?, ?, ?, ?)", row)
+    needed = [(event.seq, oid) for oid in events.objects_in(event.payload)]
+    if needed:
+        operations.sql_many(to.db, "INSERT OR IGNORE INTO needs VALUES (?, ?)", needed)
 
 
 def replay(source: "Connection", target: "Connection") -> None:

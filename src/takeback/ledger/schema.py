@@ -48,6 +48,8 @@ PROJECTIONS = """
 CREATE TABLE packs (
     name TEXT PRIMARY KEY, event INTEGER NOT NULL, bytes INTEGER NOT NULL,
     objects INTEGER NOT NULL);
+CREATE TABLE needs (
+    event INTEGER NOT NULL, object BLOB NOT NULL, PRIMARY KEY (event, object)) WITHOUT ROWID;
 CREATE TABLE checkpoints (
     number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE,
     event INTEGER NOT NULL, tree BLOB NOT NULL, root BLOB NOT NULL,
@@ -134,7 +136,7 @@ CREATE INDEX outside_waiting ON outside (step)
     WHERE before IS NOT NULL AND after IS NULL AND reason = '';
 """
 TABLES = (
-    "packs", "checkpoints", "kept", "care", "coordinates", "sessions", "turns", "steps",
+    "packs", "needs", "checkpoints", "kept", "care", "coordinates", "sessions", "turns", "steps",
     "paths", "delta_rows", "change_rows", "restores", "outside",
 )  # fmt: skip
 """The projections, in the order in which they are made."""

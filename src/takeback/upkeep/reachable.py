@@ -150,12 +150,14 @@ class Reach:
             "WHERE kind = ? AND seq > ? ORDER BY seq", (events.SAVES_RESCUED, int(horizon))
         ):
             self._saved(event)
+        self._named(ledger, 0)
         self._journal(ledger)
 
     def follow(self, ledger: "Ledger") -> None:
         """Mark what came since; with the lock held, or in a ledger that stands still."""
         self.catalog.follow(ledger)
         self._foreign(ledger.foreign_packs(self._event))
+        self._named(ledger, self._event)
         for event in ledger.events(_SINCE, (self._event,)):
             self._event = event.seq
             if event.kind in _SAVED:
@@ -171,6 +173,11 @@ class Reach:
     def _foreign(self, packs: "set[str]") -> None:
         """Note the packs that events of unknown kinds name."""
         self.foreign |= {n for n, name in enumerate(self.catalog.names) if name.decode() in packs}
+
+    def _named(self, ledger: "Ledger", since: int) -> None:
+        """What events name in their envelope."""
+        for _, oid in ledger.objects_named(since):
+            self._mark(oid, b"e" + oid, ALWAYS)
 
     def _outside(self, ledger: "Ledger", floor: int) -> None:
         """What files outside held around turns and restores that are kept, and since then."""

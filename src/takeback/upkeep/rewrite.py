@@ -9,6 +9,8 @@ Nothing is written here. Ids, hashes and words of our own stay; names, prompts a
 what shall be forgotten, and entries of lists go where nothing sensible would be left.
 """
 
+from hashlib import sha256
+
 from takeback.errors import DamagedStoreError, NewerStoreError
 from takeback.ledger import events
 from takeback.ledger.events import entry_facts, entry_from
@@ -40,7 +42,7 @@ _OURS = frozenset(
     (
         "after", "authors", "before", "changes", "checkpoint", "checkpoints", "deltas", "dropped",
         "entry", "events", "files", "holder", "inside", "kept", "kind", "looked",
-        "outside", "owners", "packs", "parent", "paths", "rescued", "restore",
+        "objects", "outside", "owners", "packs", "parent", "paths", "rescued", "restore",
         "root", "saves", "session", "status", "step", "target", "tree", "turn", "turns", "verb",
         "view", "when",
     )
@@ -91,6 +93,10 @@ class Redaction:
                 if key not in _OURS:
                     said[key] = self._words(value)
         return said
+
+    def empties(self, event: "Event") -> bool:
+        """Whether an event needs nothing any more: it is of a turn that is forgotten."""
+        return event.kind in events.KINDS and self._is_of_turn(dict(event.payload or {}))
 
     def words(self, text: str) -> str:
         """Words without what shall be forgotten."""
@@ -296,19 +302,64 @@ class Rewriting:
         self._changed = self._own_changed = 0
         self._events = 0
         self._dead: dict[str, list[bytes]] = {}
+        self._named: dict[int, list[bytes]] = {}
+        self._left: dict[int, list[bytes]] = {}
+        """What events name, and what they name from now on, where that is less."""
 
     def run(self) -> None:
         """Go through everything."""
-        if self._store.ledger.foreign_packs():
-            raise NewerStoreError(
-                "a newer Takeback stored something of which this one cannot tell what it holds",
-                hint="update Takeback, and run the command again",
-            )
         # The events first: whether a content is needed outside has to be known with the trees.
         for event in self._store.ledger.events():
             self._events += self._redaction.of(event) != event.payload
+            named = events.objects_in(event.payload)
+            if named:
+                self._named[event.seq] = named
+                if self._redaction.empties(event):
+                    self._left[event.seq] = []
         self._trees()
+        self._objects()
+        self._refuse_foreign()
         self._dead = self._find_dead()
+
+    def _objects(self) -> None:
+        """What events name is needed, unless it is forgotten."""
+        purge = self.purge
+        for seq, named in self._named.items():
+            left = self._left.get(seq, [oid for oid in named if not self._goes(oid)])
+            if left != named:
+                self._left[seq] = left
+        self._events += len(self._left)
+        for seq, oid in self._store.ledger.objects_named():
+            if oid in self._left.get(seq, self._named[seq]):
+                purge.marks.add(oid)
+                purge.series.setdefault(oid, b"e" + oid)
+        for seq, left in self._left.items():
+            for oid in self._named[seq]:
+                if oid not in left and oid in self._known and oid not in purge.marks:
+                    data = self._store.objects.read(oid)[1]
+                    purge.taken.setdefault(oid, (len(data), b""))
+                    purge.hashes.setdefault(oid, sha256(data).digest())
+
+    def _goes(self, oid: bytes) -> bool:
+        """Whether an object that an event names is forgotten."""
+        purge, wish = self.purge, self._wish
+        if oid in wish.objects or (oid in purge.taken and oid not in purge.marks):
+            return True
+        if not wish.in_files or oid not in self._known:
+            return False
+        data = self._store.objects.read(oid)[1]
+        return any(text in data for text in wish.texts)
+
+    def _refuse_foreign(self) -> None:
+        """An error if a newer program needs what it does not name: nobody knows what that holds."""
+        purge = self.purge
+        for name in self._store.ledger.foreign_packs():
+            held = self._held.get(name)
+            if held is None or not all(oid in purge.marks or oid in purge.taken for oid in held):
+                raise NewerStoreError(
+                    "a newer Takeback stored something of which this one cannot tell what it holds",
+                    hint="update Takeback, and run the command again",
+                )
 
     def _holdings(self) -> "dict[str, list[bytes]]":
         found = {}
@@ -433,9 +484,19 @@ class Rewriting:
                 said["packs"] = [pack for pack in said["packs"] if pack[0] in live]
             if said.get("dropped"):
                 said["dropped"] = []
+            if event.seq in self._left:
+                said = self._without_objects(event.seq, said)
             if said != event.payload:
                 changed[event.seq] = said
         return changed
+
+    def _without_objects(self, seq: int, said: "Said") -> "Said":
+        """The same without the ids of forgotten objects, wherever it says them."""
+        left = self._left[seq]
+        for oid in self._named[seq]:
+            if oid not in left:
+                said = _replaced(said, oid.hex())
+        return {**said, "objects": [oid.hex() for oid in left]}
 
     def touched(self) -> Touched:
         """What all of this touches."""
@@ -510,6 +571,16 @@ def _turn(store: "Store", wish: "Wish") -> "tuple[int, ForgottenTurn] | None":
         names = frozenset(str(id) for (id,) in steps)
         return int(number), ForgottenTurn(wish.turn, str(label), names)
     return None
+
+
+def _replaced(value: "Any", text: str) -> "Any":  # noqa: ANN401 - whatever an event holds
+    if isinstance(value, str):
+        return value.replace(text, GONE)
+    if isinstance(value, list):
+        return [_replaced(each, text) for each in value]
+    if isinstance(value, dict):
+        return {key: _replaced(each, text) for key, each in value.items()}
+    return value
 
 
 def _text(data: bytes) -> str:

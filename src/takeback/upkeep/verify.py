@@ -71,7 +71,7 @@ class _Check:
     def run(self, held: "Callable[[], Held]") -> Verification:
         """Look at everything, with the lock only in the end."""
         store = self._store
-        every, packs = self.ledger()
+        every, packs, named = self.ledger()
         rows = [row for row in every if row.gone is None]
         objects = store.reader()
         try:
@@ -80,6 +80,7 @@ class _Check:
         finally:
             objects.close()
         self.commits(rows)
+        self.named(named)
         self.with_lock(held, self.settle)
         return Verification(
             checkpoints=len(rows),
@@ -122,18 +123,21 @@ class _Check:
         if self._store.is_forgetting():
             self.note("something is being forgotten and is not done: `takeback forget --continue`")
 
-    def ledger(self) -> "tuple[list[CheckpointRow], list[str]]":
-        """The ledger's pages, chain and tables, as of one moment; return its rows."""
+    def ledger(self) -> "tuple[list[CheckpointRow], list[str], list[tuple[int, bytes]]]":
+        """The ledger's pages, chain and tables, as of one moment.
+
+        Return its checkpoints, its packs, and the objects that events name.
+        """
         try:
             with self._store.ledger.snapshot() as ledger:
                 for what in ledger.check():
                     self.note(what)
                 for row in journal.damaged(ledger):
                     self.note(rescue.left_alone(row))
-                return list(ledger.checkpoints.all()), ledger.packs()
+                return list(ledger.checkpoints.all()), ledger.packs(), ledger.objects_named()
         except TakebackError as problem:
             self.note(str(problem))
-            return [], []
+            return [], [], []
 
     def packs(self, packs: "list[str]") -> None:
         """Every pack: each byte and each object."""
@@ -258,3 +262,9 @@ class _Check:
         for row in rows:
             if row.view not in self.strong:
                 self.note(f"the commit `{row.view.hex()}` of the git view is missing", (row.id,))
+
+    def named(self, named: "list[tuple[int, bytes]]") -> None:
+        """That what events name is there."""
+        for event, oid in named:
+            if oid not in self.strong:
+                self.note(f"the object `{oid.hex()}`, which event {event} needs, is missing")
