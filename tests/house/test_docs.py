@@ -73,7 +73,7 @@ def rows(text: str) -> dict[str, str]:
 # -- names and links ---------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("path", DOCS, ids=lambda path: path.name)
+@pytest.mark.parametrize("path", DOCS, ids=lambda path: str(path.relative_to(ROOT)))
 def test_links_lead_somewhere(path: Path) -> None:
     """Every relative link names a file that is there, and a heading that it has."""
     lost = []
@@ -92,7 +92,7 @@ def anchors(path: Path) -> set[str]:
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
-@pytest.mark.parametrize("path", DOCS, ids=lambda path: path.name)
+@pytest.mark.parametrize("path", DOCS, ids=lambda path: str(path.relative_to(ROOT)))
 def test_tests_that_are_named_exist(path: Path) -> None:
     """A promise is worth the test behind it: every test that a document names is there."""
     text = path.read_text()

@@ -17,7 +17,7 @@ from faults.rot import Examination, Injury, Patient, files_of, injuries, open_pr
 from takeback.errors import DamagedStoreError, ProjectIdentityError
 from takeback.project import Project
 
-COUNT = 200 if FULL else 10
+COUNT = 200 if FULL else 5
 """For each of the stores and shares; 3,200 or 160 in all."""
 CHECKPOINTS = 12
 SHARES = 4

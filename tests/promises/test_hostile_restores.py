@@ -134,7 +134,7 @@ def test_nothing_is_more_readable_during_recovery(tree: Path, home: Path) -> Non
         project.checkpoint()
         with project.session("agent") as session, session.turn("everything"):
             change_everything(tree)
-    for at in range(1, 400, 1 if FULL else 12):
+    for at in range(1, 400, 1 if FULL else 24):
         moments = Moments(at, die)
         ended = in_child(partial(_undo, tree, home, moments))
         assert list(exposed(tree)) == []
@@ -167,7 +167,7 @@ def test_a_file_saved_privately_meanwhile_stays_private(tree: Path, home: Path) 
     """Only its mode shall change, and right then somebody puts a private file in its place."""
     file = tree / "mode"
     aside = tree.parent / "aside"
-    for at in range(1, 400, 1 if FULL else 2):
+    for at in range(1, 400, 1 if FULL else 5):
         _write(file, b"for everybody", 0o644)
         with takeback.open(tree, home=home) as project:
             project.checkpoint()

@@ -73,7 +73,7 @@ def replaced(chance: random.Random, clock: Clock) -> Iterator[None]:
 class Day:
     """The day: a project, three agents, a person."""
 
-    def __init__(self, root: Path, home: Path, *, files: int = 2000, seed: int = 7) -> None:
+    def __init__(self, root: Path, home: Path, *, files: int = 500, seed: int = 7) -> None:
         self.root, self.home, self.files = root, home, files
         self.chance = random.Random(seed)
         self.clock = Clock()
