@@ -80,10 +80,10 @@ def cave() -> Iterator[Cave]:
     )
     rooms = place / "takeback" / "agents"
     shutil.copy(goblin.__file__, rooms)
-    registry = (rooms / "__init__.py").read_text()
+    registry = (rooms / "registry.py").read_text()
     assert registry.count(BEFORE) == registry.count(AFTER) == 1
     known = registry.replace(BEFORE, "codex, goblin, unknown\n")
-    (rooms / "__init__.py").write_text(known.replace(AFTER, "goblin.AGENT, unknown.AGENT)"))
+    (rooms / "registry.py").write_text(known.replace(AFTER, "goblin.AGENT, unknown.AGENT)"))
     made = Cave(place)
     yield made
     for pid in helpers(made.home):

@@ -10,7 +10,7 @@ import pytest
 import takeback
 from agents import Agent, Codex, heard, hook
 from takeback.agents import agent as kinds
-from takeback.agents import agent_of
+from takeback.agents.registry import agent_of
 from takeback.errors import DecisionNeededError
 from takeback.hooks import hook as troubles
 from takeback.model.history import RecordedTurn

@@ -17,8 +17,9 @@ import pytest
 
 import settings_files
 import takeback
-from takeback.agents import claude_code, codex, installable
+from takeback.agents import claude_code, codex
 from takeback.agents.agent import Agent
+from takeback.agents.registry import installable
 from takeback.cli import app
 from takeback.disk import operations
 from takeback.errors import RefusedError, TakebackError

@@ -5,8 +5,7 @@ The agent's own file is only read. One that cannot be trimmed is reported, and n
 
 import time
 
-import takeback.agents as registry
-from takeback.agents import requests
+from takeback.agents import registry, requests
 from takeback.agents.agent import (
     LATER_TURNS_STAY,
     NO_TRANSCRIPT,

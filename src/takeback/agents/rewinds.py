@@ -11,8 +11,7 @@ the user, another agent, the end of the session. The next prompt of the session 
 
 import time
 
-import takeback.agents as registry
-from takeback.agents import requests
+from takeback.agents import registry, requests
 from takeback.agents.agent import BEFORE_TOOL, BEGINNING, ELSEWHERE, PASSED, PROMPT
 from takeback.ledger import events, sessions
 from takeback.model.value import Value

@@ -5,7 +5,7 @@
 
 import os
 
-from takeback import agents
+from takeback.agents import registry
 from takeback.errors import TakebackError
 from takeback.hooks import command, hook, install, settings_file, settings_text, trial
 from takeback.hooks.install import PROJECT, settings_path
@@ -58,7 +58,7 @@ def places(
 
     `folders` are the user's own settings folders, by agent.
     """
-    known = agents.installable()
+    known = registry.installable()
     found = {
         settings_path(known[name], folder): (known[name], "user")
         for name, folder in folders.items()

@@ -23,9 +23,9 @@ import os
 import sys
 import time
 
-import takeback.agents as registry
 from takeback import environment
 from takeback.agents import agent as kinds
+from takeback.agents import registry
 from takeback.agents.agent import Answer
 from takeback.disk import home, operations
 from takeback.hooks import helper

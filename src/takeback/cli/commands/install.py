@@ -7,7 +7,7 @@ import os
 import sys
 
 from takeback import environment, location
-from takeback.agents import installable
+from takeback.agents.registry import installable
 from takeback.cli.app import folder
 from takeback.cli.open_project import find, opened
 from takeback.cli.parser import Command, Option

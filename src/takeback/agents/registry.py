@@ -1,0 +1,30 @@
+"""The agents that Takeback knows: one file each, registered here and nowhere else.
+
+An agent is recognized by its payloads, never by arguments: several hosts run the same installed
+command line, each in its own way.
+"""
+
+from takeback.agents import claude_code, codex, unknown
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from takeback.agents.agent import Agent, Payload
+
+REGISTERED: "tuple[Agent, ...]" = (codex.AGENT, claude_code.AGENT, unknown.AGENT)
+"""The first that claims a payload gets it; `unknown` claims all."""
+
+
+def agent_of(payload: "Payload") -> "Agent":
+    """The agent that sent a payload."""
+    return next(agent for agent in REGISTERED if agent.claims(payload))
+
+
+def find_agent(name: str) -> "Agent | None":
+    """The agent of a name, as the log has it."""
+    return next((agent for agent in REGISTERED if agent.name == name), None)
+
+
+def installable() -> "dict[str, Agent]":
+    """The agents whose settings can hold our hooks, by name."""
+    known = sorted(REGISTERED, key=lambda agent: agent.name)
+    return {agent.name: agent for agent in known if agent.folder}
