@@ -4,7 +4,7 @@
     ├── UsageError                     2  the call itself makes no sense
     │   └── UnknownReferenceError      2  nothing is called that, or several things are
     ├── DecisionNeededError            3  somebody has to choose; nothing changed
-    │   ├── StalePlanError             3  the tree is not the one that the plan was made for
+    │   ├── StalePlanError             3  what a plan touches is not as it was shown
     │   ├── ConflictError              3  others changed what would be taken back
     │   └── ProjectIdentityError       3  this folder may or may not be the one we know
     ├── RefusedError                   1  Takeback will not work on this folder or store
@@ -60,7 +60,11 @@ class ProjectIdentityError(DecisionNeededError):
 
 
 class StalePlanError(DecisionNeededError):
-    """The tree is not the one that the plan was made for."""
+    """What a plan touches is not as it was shown, or the plan is too old; `paths` moved."""
+
+    def __init__(self, message: str, *, hint: str = "", paths: "tuple[bytes, ...]" = ()) -> None:
+        super().__init__(message, hint=hint)
+        self.paths = paths
 
 
 class ConflictError(DecisionNeededError):

@@ -19,14 +19,13 @@ if TYPE_CHECKING:
     from typing import Any, Protocol, Self, TypedDict, Unpack
 
     from takeback.ledger.events import Event
-    from takeback.model.plan import Plan, Report
+    from takeback.model.plan import Description, Plan, Report
     from takeback.model.results import Checkpoint, Verification
     from takeback.ports import Progress
     from takeback.recorder import Recorder
     from takeback.session import Notes, Session
-    from takeback.undo.planner import Planner
+    from takeback.undo.restorer import Restorer
 
-    Make = Callable[[Planner], Plan]
     AnyPath = str | bytes | os.PathLike[str] | os.PathLike[bytes]
     Paths = Iterable[AnyPath]
     Decide = str | Mapping[bytes, str]
@@ -194,8 +193,8 @@ class Project(WithForget, Caring):
         inside: bytes = b"",
     ) -> "Plan":
         """What `undo` would do. The tree is looked at, and nothing in it is written."""
-        make = _undoing(turn, session, whole_session, paths, decide, shared)
-        return self._plan(make, inside)
+        what = _undo_of(turn, session, whole_session, paths, decide, shared)
+        return self._plan(what, inside)
 
     def plan_redo(
         self,
@@ -207,9 +206,7 @@ class Project(WithForget, Caring):
         inside: bytes = b"",
     ) -> "Plan":
         """What `redo` would do. The tree is looked at, and nothing in it is written."""
-        return self._plan(
-            lambda p: p.deciding(decide).redo(_name(turn), session, _paths(paths)), inside
-        )
+        return self._plan(_redo_of(turn, session, paths, decide), inside)
 
     def plan_rollback(
         self,
@@ -220,16 +217,20 @@ class Project(WithForget, Caring):
         inside: bytes = b"",
     ) -> "Plan":
         """What `rollback` would do. The tree is looked at, and nothing in it is written."""
-        return self._plan(lambda p: p.rollback(_named(ref), session, _paths(paths)), inside)
+        return self._plan(_rollback_to(ref, session, paths), inside)
 
-    def apply(self, plan: "Plan", **options: "Unpack[Options]") -> "Report":
-        """Do what a plan says, if the tree is still the one that it was made for.
+    def apply(self, plan: "Named", **options: "Unpack[Options]") -> "Report":
+        """Do what a plan says, given it or its id, also in another process, for some minutes.
+
+        It is planned again. If a path that it touches changed since, or a folder that it makes or
+        removes, it is refused; a rollback of everything takes that back, too, and the report names
+        it. A second call returns what the first did.
 
         `because` is kept with the event. Restored files get the present time, or with
         `keep_mtime` the one they had. `yes` consents to what the plan calls doubts; conflicts
         it does not resolve. A second call with the same `request` returns what the first did.
         """
-        return self._restore(plan.verb, lambda _: plan, b"", plan.base, options)
+        return self._carry_out(b"", lambda restorer: restorer.apply(_named(plan), **options))
 
     def undo(
         self,
@@ -251,8 +252,8 @@ class Project(WithForget, Caring):
         where turns are looked for; `whole_session` takes back all that one did. `shared` takes
         along what may be another session's.
         """
-        make = _undoing(turn, session, whole_session, paths, decide, shared)
-        return self._restore(UNDO, make, inside, None, options)
+        what = _undo_of(turn, session, whole_session, paths, decide, shared)
+        return self._carry_out(inside, lambda restorer: restorer.carry_out(what, **options))
 
     def redo(
         self,
@@ -265,13 +266,8 @@ class Project(WithForget, Caring):
         **options: "Unpack[Options]",
     ) -> "Report":
         """Put back what was undone last, or the turn that is named."""
-        return self._restore(
-            REDO,
-            lambda p: p.deciding(decide).redo(_name(turn), session, _paths(paths)),
-            inside,
-            None,
-            options,
-        )
+        what = _redo_of(turn, session, paths, decide)
+        return self._carry_out(inside, lambda restorer: restorer.carry_out(what, **options))
 
     def rollback(
         self,
@@ -286,28 +282,21 @@ class Project(WithForget, Caring):
 
         With a `session`, `@~N` counts its turns only.
         """
-        return self._restore(
-            ROLLBACK,
-            lambda p: p.rollback(_named(ref), session, _paths(paths)),
-            inside,
-            None,
-            options,
-        )
+        what = _rollback_to(ref, session, paths)
+        return self._carry_out(inside, lambda restorer: restorer.carry_out(what, **options))
 
     def on_restore(self, listener: "Callable[[Report], None]") -> None:
         """Call `listener` after each restore that this project makes, without the lock."""
         self._listeners.append(listener)
 
-    def _plan(self, make: "Make", inside: bytes) -> "Plan":
+    def _plan(self, what: "Description", inside: bytes) -> "Plan":
         with FailingAs(TakebackError, "nothing was planned"), self.held():
-            return self.restorer(inside).plan(make)
+            return self.restorer(inside).plan(what)
 
-    def _restore(
-        self, verb: str, make: "Make", inside: bytes, base: "str | None", options: "Options"
-    ) -> "Report":
+    def _carry_out(self, inside: bytes, do: "Callable[[Restorer], Report]") -> "Report":
         with FailingAs(TakebackError, "nothing was changed"), self.held():
             restorer = self.restorer(inside)
-            report = restorer.carry_out(verb, make, base=base, **options)
+            report = do(restorer)
         if restorer.has_restored:
             report.problems += tuple(self._tell(report))
         return report
@@ -376,25 +365,42 @@ def _named(what: "Named") -> str:
     return what if isinstance(what, str) else what.id
 
 
-def _undoing(
+def _undo_of(
     turn: "Named | Iterable[Named] | None",
     session: "str | None",
     whole_session: str,
     paths: "Paths",
     decide: "Decide",
     shared: bool,
-) -> "Make":
-    """What makes the plan of an undo."""
+) -> "Description":
+    from takeback.model.plan import Description
+
     is_one = turn is None or isinstance(turn, str) or hasattr(turn, "id")
     named: Any = [] if turn is None else [turn] if is_one else turn
-    refs, chosen = [_named(each) for each in named], _paths(paths)
-    if whole_session:
-        return lambda p: p.deciding(decide, shared=shared).undo_session(whole_session, chosen)
-    return lambda p: p.deciding(decide, shared=shared).undo(refs, session, chosen)
+    return Description(
+        UNDO,
+        tuple(_named(each) for each in named),
+        session=session,
+        whole_session=whole_session,
+        paths=_paths(paths),
+        decide=decide,
+        shared=shared,
+    )
 
 
-def _name(what: "Named | None") -> "str | None":
-    return None if what is None else _named(what)
+def _redo_of(
+    turn: "Named | None", session: "str | None", paths: "Paths", decide: "Decide"
+) -> "Description":
+    from takeback.model.plan import Description
+
+    refs = () if turn is None else (_named(turn),)
+    return Description(REDO, refs, session=session, paths=_paths(paths), decide=decide)
+
+
+def _rollback_to(ref: "Named", session: "str | None", paths: "Paths") -> "Description":
+    from takeback.model.plan import Description
+
+    return Description(ROLLBACK, (_named(ref),), session=session, paths=_paths(paths))
 
 
 def _paths(paths: "Paths") -> "tuple[bytes, ...]":

@@ -21,6 +21,9 @@ from terminal import Terminal
 
 pytestmark = pytest.mark.usefixtures("signals_as_in_a_terminal")
 
+DOES_IT = re.compile(
+    "nothing was changed; `takeback apply ([k-z]{12})` does it, within 15 minutes\n"
+)
 STARTED = [sys.executable, "-I", "-m", "takeback"]
 
 
@@ -413,9 +416,9 @@ def test_what_changes_meanwhile_is_not_overwritten(
 ) -> None:
     """If a file is saved between the preview and the yes, nothing is done."""
     first = later_turn(shop)
-    screen = terminal("rollback", f"{first}-")
+    screen = terminal("undo", first, "--take-back")
     screen.expect(b"[y/N] ")
-    shop.write({"notes.md": "saved meanwhile\n"})
+    shop.write({"src/pay.py": "saved meanwhile\n"})
     before = shop.picture()
     screen.type(b"y\r")
     assert screen.status() == 3
@@ -507,9 +510,9 @@ def test_a_decision_can_be_looked_at_first(shop: Shop, decision: str) -> None:
     conflict(shop)
     trial = shop("undo", f"--{decision}", "-n")
     assert trial.code == 0
-    assert trial.err == f"nothing was changed; `takeback undo --{decision}` does it\n"
+    assert DOES_IT.fullmatch(trial.err)
     plan = shop.json("undo", f"--{decision}", "-n")
-    done = shop.json("undo", f"--{decision}")
+    done = shop.json("apply", str(plan["plan"]))
     assert {key: plan[key] for key in ("changes", "kept", "skipped", "conflicts")} == {
         key: done[key] for key in ("changes", "kept", "skipped", "conflicts")
     }
@@ -567,7 +570,8 @@ def test_a_conflict_for_programs(shop: Shop) -> None:
     error = shop.json("undo", "--yes", code=3)
     assert (error["error"], error["exit_code"]) == ("ConflictError", 3)
     plan = shop.json("undo", "--dry-run", code=3)
-    assert plan == error["plan"]
+    assert isinstance(error["plan"], dict)
+    assert {**plan, "plan": ""} == {**error["plan"], "plan": ""}
     assert plan["conflicts"] == [
         {
             "path": "src/pay.py",
@@ -719,11 +723,47 @@ def test_a_trial_changes_nothing_and_shows_the_outcome(shop: Shop) -> None:
     before = shop.picture()
     trial = shop("undo", "-n")
     assert trial.code == 0
-    assert trial.err == "nothing was changed; `takeback undo` does it\n"
+    told = DOES_IT.fullmatch(trial.err)
+    assert told
     assert not differences(before, shop.picture())
-    done = shop("undo")
+    done = shop("apply", told[1])
     listed = [line for line in trial.out.splitlines()[1:] if not line.startswith("  turn ")]
     assert listed == done.out.splitlines()[1:]
+
+
+def test_a_plan_is_applied_by_its_id(shop: Shop) -> None:
+    """Once, with a reason; then the report is repeated. What moved since is named."""
+    shop.validation()
+    plan = shop.json("undo", "-n")
+    done = shop("apply", str(plan["plan"]), "--because", "tests fail")
+    assert (done.code, done.err) == (0, "`takeback redo` puts it back\n")
+    again = shop("apply", str(plan["plan"]))
+    assert again.code == 0
+    assert again.err.startswith("this plan was applied before; nothing was changed now\n")
+    assert shop("apply", "kkkkkkkkkkkk").code == 2
+    stale = shop.json("redo", "-n")
+    change: object = stale["changes"]
+    assert isinstance(change, list)
+    (shop.tree / change[0]["path"]).write_text("mine\n")
+    refused = shop("apply", str(stale["plan"]))
+    assert refused.code == 3
+    assert f"`{change[0]['path']}` changed since this was planned" in refused.err
+
+
+def test_a_rollback_names_what_changed_since_its_preview(shop: Shop) -> None:
+    """As text and as JSON, with where it is."""
+    shop.validation()
+    for words in ([], ["--json"]):
+        plan = shop.json("rollback", "@~1", "-n")
+        (shop.tree / "later").write_text("mine\n")
+        done = shop("apply", str(plan["plan"]), *words)
+        assert done.code == 0
+        if words:
+            assert json.loads(done.out)["since_preview"] == [{"path": "later"}]
+        else:
+            assert "Changed since the preview, and went back, too\n  later" in done.out
+        shop("undo")
+        (shop.tree / "later").unlink()
 
 
 def test_json_of_a_plan_and_its_report(shop: Shop) -> None:

@@ -300,13 +300,13 @@ def said_by(program: str, folder: Path, home: Path) -> str:
 
 # -- JSON --------------------------------------------------------------------------------------
 
-RESTORES = "takeback undo, redo and rollback"
+RESTORES = "takeback undo, redo, rollback and apply"
 SECTIONS = (
     "takeback",
     *(
         RESTORES if name == "undo" else f"takeback {name}"
         for name in COMMANDS
-        if name not in {"demo", "hook", "redo", "rollback"}
+        if name not in {"apply", "demo", "hook", "redo", "rollback"}
     ),
     "Errors",
 )
@@ -364,7 +364,7 @@ def _run(cli: Cli, _shop: Path, _home: Path) -> dict[str, object]:
 def _restores(cli: Cli, _shop: Path, _home: Path) -> dict[str, object]:
     cli("run", "--", "sh", "-c", "echo new > src/new.py; mkdir lib; mkfifo lib/pipe")
     trial = cli("undo", "--dry-run", "--json").json()
-    undone = cli("undo", "--because", "it was wrong", "--json").json()
+    undone = cli("apply", str(trial["plan"]), "--because", "it was wrong", "--json").json()
     others = [cli("redo", "--json").json(), cli("rollback", "@~1", "--yes", "--json").json()]
     assert [list(other) for other in (trial, *others)] == [list(undone)] * 3
     assert [other["done"] for other in (trial, *others)] == [False, True, True]

@@ -24,6 +24,7 @@ CROWDED = {
     "takeback": 21,
     "takeback.cli": 13,
     "takeback.disk": 12,
+    "takeback.ledger": 12,
     "takeback.model": 18,
     "takeback.worktree": 13,
 }

@@ -103,16 +103,16 @@ def test_hermes_argument_injection_is_refused(work: Work) -> None:
 
 
 def test_hermes_previews_bind_what_is_deleted(work: Work) -> None:
-    """A plan never does more than it showed: if the tree moved, it is refused."""
+    """A plan for paths never does more than it showed: if they moved, it is refused."""
     work.write(a_txt="1\n")
     ref = work.checkpoint()
-    work.write(new_txt="x\n")
-    plan = work.project.plan_rollback(ref)
-    assert paths_of(plan) == {"new.txt": "delete"}
-    work.write(later_txt="not in the preview\n")
+    work.write(dir__new_txt="x\n")
+    plan = work.project.plan_rollback(ref, paths=["dir"])
+    assert paths_of(plan) == {"dir": "rmdir", "dir/new.txt": "delete"}
+    work.write(dir__later_txt="not in the preview\n")
     with pytest.raises(takeback.StalePlanError):
         work.project.apply(plan)
-    assert work.has("new.txt", "later.txt")
+    assert work.has("dir/new.txt", "dir/later.txt")
 
 
 # -- filesnap ------------------------------------------------------------------------------

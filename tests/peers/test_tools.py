@@ -82,17 +82,17 @@ def test_kolega_rejects_snapshot_from_previous_project(work: Work, tmp_path: Pat
 
 
 def test_kolega_refuses_when_current_state_changed(work: Work) -> None:
-    """A plan for another tree is refused, and nothing is written; a new one does it."""
+    """A plan for another state is refused, and nothing is written; a new one does it."""
     work.write(a_txt="1\n")
     with work.turn():
         work.write(a_txt="2\n")
-    plan = work.project.plan_undo()
-    work.write(b_txt="drift\n")
+    plan = work.project.plan_undo(decide="take-back")
+    work.write(a_txt="drift\n")
     before = work.picture()
     with pytest.raises(takeback.StalePlanError):
         work.project.apply(plan)
     assert work.picture() == before
-    work.project.apply(work.project.plan_undo())
+    work.project.apply(work.project.plan_undo(decide="take-back"))
     assert work.text("a.txt") == "1\n"
 
 

@@ -336,11 +336,11 @@ def test_only_one_restore_at_a_time(tmp_path: Path) -> None:
     assert world.is_before()
 
 
-def test_a_plan_for_another_tree_is_refused(tmp_path: Path) -> None:
-    """A plan that was made before the last edit is not applied, also if the edit is elsewhere."""
-    world = World(tmp_path, {"a": "1"}, {"a": "2"})
+def test_a_plan_for_another_state_is_refused(tmp_path: Path) -> None:
+    """A plan that was made before the last change of a path that it touches is not applied."""
+    world = World(tmp_path, {"a": "1"}, {"a": "2", "b": "2"})
     plan = world.project.plan_undo()
-    write(world.tree / "mine", b"mine\n")
+    (world.tree / "b").unlink()
     now = oracle.picture(world.tree)
     with pytest.raises(StalePlanError):
         world.project.apply(plan)

@@ -18,6 +18,7 @@ from takeback.errors import TakebackError
 from takeback.ledger import journal
 from takeback.model.difference import Difference
 from takeback.model.entries import Op
+from takeback.model.plan import Preview
 from takeback.objects.object_store import ObjectStore
 from takeback.undo import apply as restore
 from takeback.undo import rescue
@@ -199,13 +200,8 @@ def _no_lock(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(operations, "lock", lambda _fd: True)
 
 
-def _base_is_not_checked(patch: pytest.MonkeyPatch) -> None:
-    carry_out = Restorer.carry_out
-
-    def without(self, verb, make, *, base=None, **options):  # type: ignore[no-untyped-def] # noqa: ANN001, ANN003, ANN202, ARG001
-        return carry_out(self, verb, make, **options)
-
-    patch.setattr(Restorer, "carry_out", without)
+def _states_are_not_compared(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Preview, "moved", lambda *_: [])
 
 
 # -- nobody else gets in ---------------------------------------------------------------------
@@ -295,7 +291,9 @@ SABOTAGE = (
     Sabotage("folder modes last", _folders_are_shut_first, rules.test_folders_are_shut_last),
     Sabotage("folders are opened", _shut_folders_stay_shut, rules.test_folders_are_shut_last),
     Sabotage("lock", _no_lock, rules.test_only_one_restore_at_a_time),
-    Sabotage("plan's base", _base_is_not_checked, rules.test_a_plan_for_another_tree_is_refused),
+    Sabotage(
+        "plan's states", _states_are_not_compared, rules.test_a_plan_for_another_state_is_refused
+    ),
     Sabotage("no link at the end", _links_are_followed_at_the_end,
              rules.test_no_link_is_followed_at_a_path),
     Sabotage("no link on the way", _links_are_followed_on_the_way,

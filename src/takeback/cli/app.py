@@ -103,6 +103,7 @@ COMMANDS = (
     "undo",
     "redo",
     "rollback",
+    "apply",
     "log",
     "show",
     "diff",

@@ -7,7 +7,7 @@ from takeback.cli import screen as layout
 from takeback.cli import turn_text
 from takeback.cli.screen import safe_line
 from takeback.model.json_text import path_fields
-from takeback.model.plan import WITH_MARKERS
+from takeback.model.plan import WITH_MARKERS, Remark
 from takeback.model.safe_text import safe
 from takeback.model.tree import FOLDER
 from takeback.model.words import (
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from takeback.cli.screen import Screen
     from takeback.model.json_text import Json
     from takeback.model.masking import Masker
-    from takeback.model.plan import Conflict, Dependent, Plan, PlannedChange, Remark, Report
+    from takeback.model.plan import Conflict, Dependent, Plan, PlannedChange, Report
 
 
 def of_plan(
@@ -58,6 +58,7 @@ def _json(
 ) -> "dict[str, Json]":
     words = masker.words
     return {
+        "plan": plan.id or None,
         "verb": plan.verb,
         "target": plan.target or None,
         "base": plan.base,
@@ -73,6 +74,7 @@ def _json(
         "skipped": _remarks(plan.skipped, masker),
         "shared": _remarks(plan.shared, masker),
         "rescued": _remarks(made.rescued if made else (), masker),
+        "since_preview": [path_fields(path) for path in made.since_preview] if made else [],
         "doubts": [words(text) for text in plan.doubts],
         "stays": [words(text) for text in plan.stays],
         "covers": list(plan.covers),
@@ -182,6 +184,11 @@ def report(
         page.changes(_MOST_REPORTED)
         page.what_stays([each for part in _parted(kept) if not _is_short(part) for each in part])
     page.part("Saved while this ran", made.rescued)
+    where = f"`takeback show {made.before[:8]} PATH` prints it"
+    page.part(
+        "Changed since the preview, and went back, too",
+        [Remark(path, where) for path in made.since_preview],
+    )
     if not was_previewed:
         page.doubts()
         for text in (*made.plan.stays, *page.notes()):

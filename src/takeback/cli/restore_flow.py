@@ -1,9 +1,4 @@
-"""What `undo`, `redo` and `rollback` have in common: options, the preview, the question.
-
-What the files of a plan hold, as far as somebody wants to see it: counts of lines, diffs.
-
-`--resume` and `--only`: the conversation that goes with what is taken back.
-"""
+"""What `undo`, `redo`, `rollback` and `apply` share: options, preview, question, conversations."""
 
 import os
 
@@ -21,7 +16,7 @@ from takeback.errors import (
     UsageError,
 )
 from takeback.model.masking import CLOSED
-from takeback.model.plan import called
+from takeback.model.plan import MINUTES, called
 from takeback.model.safe_text import safe, shell_word
 from takeback.model.tree import FOLDER
 from takeback.model.value import Value
@@ -326,6 +321,13 @@ class Restoring:
         except KeyboardInterrupt as problem:
             return self._interrupted(getattr(problem, "__notes__", []))
 
+    def apply(self, id: str) -> int:
+        """Apply a plan that was shown before; return the exit code."""
+        try:
+            return self._apply(id)
+        except KeyboardInterrupt as problem:
+            return self._interrupted(getattr(problem, "__notes__", []))
+
     def _suggest_paths(self, problem: UnknownReferenceError) -> None:
         """Paths in the place of turns: `--` was forgotten."""
         here, words = folder(self._given), self._given.operands
@@ -379,11 +381,20 @@ class Restoring:
         if plan.conflicts and not self._screen.json:
             return self._refuse(plan, self._conflict(plan))
         if self._screen.json:
-            self._screen.data(plan_text.of_plan(plan, self._screen.masker))
+            said = plan_text.of_plan(plan, self._screen.masker)
+            self._screen.data({**said, "plan": None} if self._conversation.is_all else said)
             return ConflictError.exit_code if plan.conflicts else 0
         self._preview(plan)
-        self._screen.note(f"nothing was changed; `{self._again()}` does it")
+        self._screen.note(f"nothing was changed; {self._how_to_do_it(plan)}")
         return 0
+
+    def _how_to_do_it(self, plan: "Plan") -> str:
+        if self._conversation.is_all:
+            return f"`{self._again(f'--only {CONVERSATION}')}` does it"
+        options = [f"--because {shell_word(self.because)}"] if self.because else []
+        options += [f"--{name}" for name in ("keep-mtime", "resume") if self._given.has(name)]
+        call = self._call("apply", plan.id, *options, paths=[])
+        return f"`{call}` does it, within {MINUTES} minutes"
 
     def _preview(self, plan: "Plan") -> None:
         plan_text.preview(plan, self._screen, self._contents)
@@ -406,13 +417,13 @@ class Restoring:
         self._screen.note("nothing was changed")
         return DecisionNeededError.exit_code
 
-    def _apply(self, plan: "Plan", *, was_asked: bool = False, was_previewed: bool = False) -> int:
-        made = self._project.apply(
-            plan,
-            because=self.because,
-            keep_mtime=self.keep_mtime,
-            yes=self.agreed or was_asked,
-        )
+    def _apply(
+        self, plan: "Plan | str", *, was_asked: bool = False, was_previewed: bool = False
+    ) -> int:
+        yes = self.agreed or was_asked
+        made = self._project.apply(plan, because=self.because, keep_mtime=self.keep_mtime, yes=yes)
+        if made.id and self._project.restored() == self._restored:
+            self._screen.note("this plan was applied before; nothing was changed now")
         return self._report(made, was_previewed=was_previewed)
 
     def _interrupted(self, notes: "list[str]") -> int:

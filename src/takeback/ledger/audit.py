@@ -211,6 +211,8 @@ def redact(
     rows = [(salt, events.pack(text), appended.seq, seq) for seq, (salt, text) in texts.items()]
     if rows:
         operations.sql_many(db, _CHANGE, rows)
+    # A plan may name what is forgotten; it can be made again.
+    operations.sql(db, "DELETE FROM plans")
     projections.follow_anew(db)
     advance(db, id, COMMITTED)
     return appended.seq, link

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from takeback.ledger.checkpoints import Checkpoints, Deltas
     from takeback.ledger.events import Event
     from takeback.ledger.outside import Outside
+    from takeback.ledger.plans import Plans
     from takeback.ledger.sessions import Sessions, Steps, Turns
     from takeback.ledger.undo_stack import UndoStack
     from takeback.model.json_text import Json
@@ -191,6 +192,13 @@ class Ledger:
         from takeback.ledger.outside import Outside
 
         return Outside(self._reader)
+
+    @cached_property
+    def plans(self) -> "Plans":
+        """The plans that were shown."""
+        from takeback.ledger.plans import Plans
+
+        return Plans(self._reader, self.transaction)
 
     # -- reading ---------------------------------------------------------------------------
 

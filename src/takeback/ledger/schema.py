@@ -1,9 +1,9 @@
 """The ledger's tables, and which ledgers this program may use.
 
 `events` is the truth, and `origin` names the store that wrote it. `journal` has a row while a
-restore is under way, `forgetting` while something is being forgotten. All other tables are
-projections: they follow from the events alone (see `projections`) and are written in the same
-transaction.
+restore is under way, `forgetting` while something is being forgotten, `plans` for each plan that
+was shown in the last minutes. All other tables are projections: they follow from the events alone
+(see `projections`) and are written in the same transaction.
 
 What many rows would repeat stands once: each path in `paths`. Who reads asks the views `deltas` and
 `changes`, which put it together. They look it up by subqueries, not by joins:
@@ -43,6 +43,9 @@ CREATE TABLE journal (id TEXT PRIMARY KEY, phase TEXT NOT NULL, said TEXT NOT NU
 """
 FORGETTING = """
 CREATE TABLE forgetting (id TEXT PRIMARY KEY, phase TEXT NOT NULL, said TEXT NOT NULL);
+"""
+PLANS = """
+CREATE TABLE plans (id TEXT PRIMARY KEY, expires INTEGER NOT NULL, said TEXT NOT NULL);
 """
 PROJECTIONS = """
 CREATE TABLE packs (
@@ -140,7 +143,7 @@ TABLES = (
     "paths", "delta_rows", "change_rows", "restores", "outside",
 )  # fmt: skip
 """The projections, in the order in which they are made."""
-ALL = ORIGIN + EVENTS + JOURNAL + FORGETTING + PROJECTIONS
+ALL = ORIGIN + EVENTS + JOURNAL + FORGETTING + PLANS + PROJECTIONS
 VIEWS = ("deltas", "changes")
 """What is read in the place of tables whose rows name things by number."""
 

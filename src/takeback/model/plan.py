@@ -1,15 +1,23 @@
 """A plan: what a restore would do, as a value one can look at first; and the report of one."""
 
+from hashlib import sha256
+
+from takeback.model.safe_text import shell_word
+from takeback.model.tree import FOLDER, LINK
 from takeback.model.value import Value
-from takeback.model.words import ROLLBACK
+from takeback.model.words import REDO, ROLLBACK
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from takeback.model.tree import Entry
 
 
 WITH_MARKERS = "both versions, with conflict markers"
 """What is said of a file that holds both sides of a conflict."""
+MINUTES = 15
+"""How long a plan that was shown can be applied."""
 _LONGEST = 60
 
 
@@ -109,7 +117,8 @@ class Plan:
     others changed since: nothing is done until somebody decides. `kept` stay because they are not
     part of what is taken back, `skipped` because nobody knows what they held, `shared` because they
     may be somebody else's. `doubts` need consent; `stays` is what no restore takes back. `goal` is
-    what a rollback goes back to as the log keeps it: `before ID`, `after ID`, or nothing.
+    what a rollback goes back to as the log keeps it: `before ID`, `after ID`, or nothing. `id` is
+    the plan's own: by it any process can apply it.
     """
 
     __slots__ = (
@@ -121,6 +130,7 @@ class Plan:
         "dependents",
         "doubts",
         "goal",
+        "id",
         "is_exact",
         "is_newest",
         "kept",
@@ -163,6 +173,7 @@ class Plan:
         session: str = "",
         agent: str = "",
     ) -> None:
+        self.id = ""
         self.verb = verb
         self.base = base
         self.target = target
@@ -214,6 +225,103 @@ class Plan:
         return f"Plan({self.verb!r}, {self.title!r}, {len(self.changes)} changes)"
 
 
+class Description(Value):
+    """What a plan is made of: enough to make it again, in another process.
+
+    `refs` are what is taken back, put back or gone back to; none means the newest. `decide` is what
+    was decided about conflicts, for all of them or by path.
+    """
+
+    verb: str
+    refs: "tuple[str, ...]" = ()
+    session: "str | None" = None
+    whole_session: str = ""
+    paths: "tuple[bytes, ...]" = ()
+    decide: "str | Mapping[bytes, str]" = ""
+    shared: bool = False
+
+    def resolved(self, plan: Plan) -> "Description":
+        """The same with ids for words, times and the newest, so that it means the same later."""
+        refs = self._ids(plan)
+        if not refs:
+            return self.replace(paths=plan.paths)
+        return self.replace(refs=refs, session=None, whole_session="", paths=plan.paths)
+
+    def _ids(self, plan: Plan) -> "tuple[str, ...]":
+        if self.verb == ROLLBACK:
+            side, _, id = plan.goal.partition(" ")
+            return (f"{id}-" if side == "before" else id or plan.target,)
+        if self.verb == REDO:
+            # Several turns are put back together only as what one undo took.
+            return () if len(plan.turns) > 1 else (plan.target,)
+        return plan.turns or ((plan.restore,) if plan.restore else ())
+
+    @property
+    def command(self) -> str:
+        """The command that plans it again."""
+        session = self.whole_session or self.session
+        words = [*(ref[:8] if ref.isalpha() else ref for ref in self.refs)]
+        words += ["--session", shell_word(session)] if session else []
+        words += [f"--{self.decide}"] if isinstance(self.decide, str) and self.decide else []
+        words += ["--shared"] if self.shared else []
+        paths = [shell_word(path.decode("utf-8", "surrogateescape") or ".") for path in self.paths]
+        words += ["--dry-run", *(["--", *paths] if paths else [])]
+        return " ".join(["takeback", self.verb, *words])
+
+
+class Preview(Value):
+    """A plan that was shown, as the ledger keeps it for some minutes.
+
+    It is bound to `entry`, which are the ids of what it is about, and to `states`: for each path
+    that it touches, what was there and what shall be, as a hash.
+    """
+
+    id: str
+    description: Description
+    entry: "tuple[str, ...]"
+    states: "Mapping[bytes, str]"
+    expires: int
+
+    @property
+    def is_bound(self) -> bool:
+        """Whether it is refused if its paths moved; a whole rollback takes back that, too."""
+        return self.description.verb != ROLLBACK or bool(self.description.paths)
+
+    def moved(self, plan: Plan) -> "list[bytes]":
+        """The paths at which the same plan, made now, does something else."""
+        states = path_states(plan)
+        paths = self.states.keys() | states.keys()
+        return sorted(path for path in paths if self.states.get(path) != states.get(path))
+
+
+def entry_ids(plan: Plan) -> "tuple[str, ...]":
+    """What a plan takes back, puts back or goes back to."""
+    return (plan.target, plan.restore, *plan.turns)
+
+
+def path_states(plan: Plan) -> "dict[bytes, str]":
+    """What is, and what shall be, at each path that a plan touches or cannot decide; as a hash.
+
+    Folders that are made or removed are among them: whether that can be depends on what they hold.
+    """
+    found = {change.path: _hash(change.before, change.after) for change in plan.changes}
+    for each in plan.conflicts:
+        found[each.path] = _hash(each.base, each.ours, each.theirs)
+    return found
+
+
+def _hash(*entries: "Entry | None") -> str:
+    return sha256(repr([entry and _identity(entry) for entry in entries]).encode()).hexdigest()[:24]
+
+
+def _identity(entry: "Entry") -> "tuple[int, int, int, bytes]":
+    """What makes two entries the same; of a folder only itself counts, not what is in it."""
+    if entry.reason:
+        return entry.kind, entry.reason, 0, b""
+    mode = 0 if entry.kind == LINK else entry.mode & 0o7777
+    return entry.kind, 0, mode, b"" if entry.kind == FOLDER else entry.strong
+
+
 class Report:
     """A plan that was applied.
 
@@ -221,10 +329,22 @@ class Report:
     while it ran: the newest save stays. `rescued` are saves that are in the store only. `undo` is
     the command that reverses it. `id` is empty when there was nothing to do. `problems` are
     listeners that could not be told, and programs that are not setuid again; the restore is done
-    all the same.
+    all the same. `since_preview` are the paths that changed after the preview of a whole rollback
+    and went back, too.
     """
 
-    __slots__ = ("after", "because", "before", "id", "kept", "plan", "problems", "rescued", "undo")
+    __slots__ = (
+        "after",
+        "because",
+        "before",
+        "id",
+        "kept",
+        "plan",
+        "problems",
+        "rescued",
+        "since_preview",
+        "undo",
+    )
 
     def __init__(
         self,
@@ -237,6 +357,7 @@ class Report:
         rescued: "tuple[Remark, ...]" = (),
         undo: str = "",
         because: str = "",
+        since_preview: "tuple[bytes, ...]" = (),
     ) -> None:
         self.plan = plan
         self.id = id
@@ -246,6 +367,7 @@ class Report:
         self.rescued = rescued
         self.undo = undo
         self.because = because
+        self.since_preview = since_preview
         self.problems: tuple[str, ...] = ()
 
     def __repr__(self) -> str:

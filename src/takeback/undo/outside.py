@@ -7,10 +7,8 @@ merged, and what cannot be merged is a conflict. No folder is made or removed.
 import os
 
 from takeback.capture.changes import Run
-from takeback.errors import StalePlanError
 from takeback.history.references import quoted
 from takeback.ledger import outside
-from takeback.model.entries import is_same
 from takeback.model.plan import Conflict
 from takeback.model.words import KEEP_MINE, NAMED, SKIP
 from takeback.undo import reverts
@@ -24,7 +22,7 @@ if TYPE_CHECKING:
     from takeback.capture.outside import Seen
     from takeback.ledger.ledger import Ledger
     from takeback.ledger.outside import Run as Fold
-    from takeback.model.plan import Plan, PlannedChange
+    from takeback.model.plan import PlannedChange
     from takeback.model.tree import Entry
     from takeback.undo.merge import Merging
     from takeback.undo.renames import At
@@ -131,19 +129,6 @@ def staying(ledger: "Ledger", turns: "Sequence[str]") -> "tuple[str, ...]":
     return (
         f"{files} outside the project {'stays as it is' if count == 1 else 'stay as they are'}",
     )
-
-
-def require_current(plan: "Plan", look: "Look") -> None:
-    """An error if files outside are not as they were when a plan was made."""
-    planned = {change.path: change.before for change in plan.changes if change.outside}
-    if not planned:
-        return
-    for path, seen in look(planned).items():
-        if seen.reason or not is_same(seen.entry, planned[path]):
-            raise StalePlanError(
-                f"`{os.fsdecode(path)}` is not as it was when this was planned",
-                hint="make the plan again, look at it, and apply that",
-            )
 
 
 def _taken(path: bytes, fold: "list[Fold]") -> Taken:

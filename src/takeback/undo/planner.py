@@ -14,12 +14,10 @@ import os
 from takeback.capture.changes import Trees
 from takeback.disk.descent import whole as whole_path
 from takeback.errors import (
-    NothingToTakeBackError,
-    StalePlanError,
     UnknownReferenceError,
     UsageError,
 )
-from takeback.history import lookup, references, retention
+from takeback.history import lookup, references
 from takeback.history.compare import Chosen, Saved, differences
 from takeback.model import json_text, words
 from takeback.model.entries import folders_above, is_same, is_unknown
@@ -43,7 +41,7 @@ if TYPE_CHECKING:
     from takeback.ledger.events import CheckpointRow
     from takeback.ledger.ledger import Ledger
     from takeback.model.json_text import Json
-    from takeback.model.plan import Conflict, Dependent
+    from takeback.model.plan import Conflict, Dependent, Description
     from takeback.model.tree import Entry
     from takeback.undo.outside import Look
     from takeback.undo.renames import Move
@@ -192,6 +190,17 @@ class Planner:
         self._merging = Merging(trees.content, {})
         self._with_shared = False
         self.now = View(self._trees, now)
+
+    def plan(self, what: "Description") -> Plan:
+        """The plan that is described."""
+        planner = self.deciding(what.decide, shared=what.shared)
+        if what.verb == ROLLBACK:
+            return planner.rollback(what.refs[0], what.session, what.paths)
+        if what.verb == REDO:
+            return planner.redo(next(iter(what.refs), None), what.session, what.paths)
+        if what.whole_session:
+            return planner.undo_session(what.whole_session, what.paths)
+        return planner.undo(what.refs, what.session, what.paths)
 
     def deciding(self, decide: "str | Mapping[bytes, str]", *, shared: bool = False) -> "Self":
         """The same, with what was decided about conflicts: for all of them, or path by path.
@@ -441,37 +450,6 @@ class Planner:
         said = git_notes.commits_since(self._ledger, row, covers, self._git, self._place.root)
         return (*said, *outside.staying(self._ledger, covers))
 
-    def require_current(self, plan: Plan) -> None:
-        """An error if a plan is of another project, or done by now; doubts as they are by now."""
-        if plan.verb == ROLLBACK:
-            found = self._ledger.checkpoints.with_prefix(plan.target)
-            for row in found:
-                retention.require(self._ledger, row)
-            if not found:
-                raise StalePlanError(
-                    f"there is no checkpoint `{plan.target}` in this project",
-                    hint="apply a plan to the project that it was made for",
-                )
-            return
-        if not plan.entry:
-            return  # a session that changed nothing
-        items = [self._select.item(id) for id in plan.turns or (plan.target,)]
-        if plan.verb == UNDO:
-            for item in items:
-                self._select.require_live(item)
-                self._select.require_kept(item)
-        else:
-            undo = self._ledger.stack.find(plan.restore)
-            for item in items:
-                self._select.require_uncovered(item)
-            if undo is None or undo.reversed is not None or undo.covered is not None:
-                raise NothingToTakeBackError(
-                    f"`{plan.entry}` was put back already", hint="`takeback log` shows it"
-                )
-            self._select.require_kept_undo(undo, items)
-        doubts = self._doubts(plan.verb, items)
-        plan.doubts = (*doubts, *outside.doubts(plan.changes))
-
     def shut(self, plan: Plan) -> "set[bytes]":
         """What nobody may read of what a plan is about, or on the way to it."""
         paths = {remark.path for remark in (*plan.conflicts, *plan.skipped)}
@@ -497,10 +475,6 @@ class Planner:
             behind = doubts(self._ledger, item) if verb == UNDO else ()
             found |= dict.fromkeys((*git_notes.doubts(item, self._git), *behind))
         return tuple(found)
-
-    def require_same_outside(self, plan: Plan) -> None:
-        """An error if files outside are not as they were when a plan was made."""
-        outside.require_current(plan, self._look)
 
     # -- what is meant ---------------------------------------------------------------------
 

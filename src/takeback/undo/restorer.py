@@ -30,7 +30,7 @@ from takeback.ledger.journal import Away, Journal
 from takeback.model import ids
 from takeback.model.difference import judge
 from takeback.model.entries import Op, is_same
-from takeback.model.plan import Plan, PlannedChange, Remark, Report
+from takeback.model.plan import Plan, PlannedChange, Remark, Report, entry_ids
 from takeback.model.safe_text import shell_word
 from takeback.model.tree import FOLDER, Made
 from takeback.model.words import REDO, ROLLBACK
@@ -42,7 +42,7 @@ from takeback.worktree.stage import Shut
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Iterator, Mapping
     from typing import Any
 
     from takeback.capture.safe_points import Host
@@ -50,11 +50,10 @@ if TYPE_CHECKING:
     from takeback.ledger.events import CheckpointRow, Event
     from takeback.ledger.ledger import Ledger
     from takeback.model.json_text import Json
+    from takeback.model.plan import Description, Preview
     from takeback.model.results import Checkpoint
     from takeback.model.tree import Entry
     from takeback.store import Store
-
-    Make = Callable[[planning.Planner], Plan]
 
 
 def as_done(ledger: "Ledger", said: "Mapping[str, Json]") -> Report:
@@ -123,6 +122,7 @@ def _bytes(path: str) -> bytes:
 
 _TRIES = 3
 _LONGEST_REASON = 2000
+_MOST_NAMED = 3
 
 
 class Restorer(SafePoints):
@@ -137,36 +137,65 @@ class Restorer(SafePoints):
         self._trees: Trees | None = None
         self._git: Json = None
 
-    def plan(self, make: "Make") -> Plan:
-        """Look at the tree, then plan."""
+    def plan(self, what: "Description") -> Plan:
+        """Look at the tree, then plan; any process can apply the plan by its id."""
         journal.require_sound(self._ledger)
         shut = Shut(self._host.open_root())
         try:
-            return self._planned(make, self._safety(), shut)[0]
+            plan, _ = self._planned(what, self._safety(), shut)
         finally:
             shut.close()
+        plan.id = self._ledger.plans.add(plan, what, time.time_ns())
+        return plan
 
-    def carry_out(
+    def apply(
         self,
-        verb: str,
-        make: "Make",
+        id: str,
         *,
-        base: "str | None" = None,
         because: str = "",
         keep_mtime: bool = False,
         yes: bool = False,
         request: "str | None" = None,
     ) -> Report:
-        """Look at the tree, plan, and do it; with `base`, only if the tree is that one."""
+        """Make a plan that was shown once more, and do it if it is still the same.
+
+        A plan is applied once: a second call returns what the first one reported.
+        """
+        request = request or f"plan:{id}"
+        known = self._ledger.requested(request)
+        preview = self._ledger.plans.find(id)
+        if known is not None:
+            return self._done_before(preview.description.verb if preview else "", known)
+        preview = self._ledger.plans.get(id, time.time_ns())
+        return self.carry_out(
+            preview.description,
+            preview,
+            because=because,
+            keep_mtime=keep_mtime,
+            yes=yes,
+            request=request,
+        )
+
+    def carry_out(
+        self,
+        what: "Description",
+        preview: "Preview | None" = None,
+        *,
+        because: str = "",
+        keep_mtime: bool = False,
+        yes: bool = False,
+        request: "str | None" = None,
+    ) -> Report:
+        """Look at the tree, plan, and do it; only as in the `preview`, if there was one."""
         journal.require_sound(self._ledger)
         known = self._ledger.requested(request)
         if known is not None:
-            return self._done_before(verb, known)
+            return self._done_before(what.verb, known)
         shut = Shut(self._host.open_root())
         done: tuple[bytes, ...] = ()
         try:
             report = self._try(
-                make, shut, base, because, keep_mtime=keep_mtime, yes=yes, request=request
+                what, shut, preview, because, keep_mtime=keep_mtime, yes=yes, request=request
             )
             done = tuple(change.path for change in report.plan.changes)
             return report
@@ -175,9 +204,9 @@ class Restorer(SafePoints):
 
     def _try(
         self,
-        make: "Make",
+        what: "Description",
         shut: Shut,
-        base: "str | None",
+        preview: "Preview | None",
         because: str,
         *,
         keep_mtime: bool,
@@ -189,24 +218,18 @@ class Restorer(SafePoints):
         planned: Plan | None = None
         for _ in range(_TRIES):
             now = self._safety(again=moved, modes=shut.modes)
-            plan, now = self._planned(make, now, shut)
-            if base is not None and now.tree.hex() != base:
-                raise StalePlanError(
-                    "the files are not as they were when this was planned",
-                    hint="make the plan again, look at it, and apply that",
-                )
-            planner = self._planner(now)
-            planner.require_current(plan)
-            if base is not None:
-                planner.require_same_outside(plan)
+            plan, now = self._planned(what, now, shut)
+            since = _changed_since(preview, plan) if preview is not None else ()
             _require_decided(plan, yes=yes)
             saves = _saves_since(planned, plan, now)
             planned = planned or plan
             try:
                 now = self._capture_left_out(plan, now, shut)
-                return self._apply(
+                report = self._apply(
                     plan, now, because, saves, keep_mtime=keep_mtime, request=request
                 )
+                report.since_preview = since
+                return report
             except MovedError as problem:
                 # A save between the look and now; or bytes that changed without any stamp.
                 moved = frozenset(problem.paths)
@@ -236,13 +259,13 @@ class Restorer(SafePoints):
         return self._row(seen)
 
     def _planned(
-        self, make: "Make", now: "CheckpointRow", shut: Shut
+        self, what: "Description", now: "CheckpointRow", shut: Shut
     ) -> "tuple[Plan, CheckpointRow]":
         """A plan, and the look that it is for; what nobody may read is opened, and captured."""
         tried: set[bytes] = set()
         while True:
             planner = self._planner(now)
-            plan = make(planner)
+            plan = planner.plan(what)
             closed = planner.shut(plan) - tried
             tried |= closed
             if not shut.open(closed):
@@ -380,6 +403,7 @@ class Restorer(SafePoints):
     def _done_before(self, verb: str, event: "Event") -> Report:
         """What an earlier call with the same request reported."""
         said = event.payload or {}
+        verb = verb or str(said.get("verb"))
         if said.get("verb") == verb and event.kind == events.RESTORE_APPLIED:
             return as_done(self._ledger, said)
         if said.get("verb") == verb and event.kind == events.CHECKPOINT_NAMED:
@@ -412,6 +436,25 @@ class Restorer(SafePoints):
             return told
         finally:
             os.close(root)
+
+
+def _changed_since(preview: "Preview", plan: Plan) -> "tuple[bytes, ...]":
+    """What changed after the preview, and goes back with a whole rollback; else an error."""
+    hint = f"`{preview.description.command}` plans it again"
+    if preview.entry != entry_ids(plan):
+        raise StalePlanError("the history is not as it was when this was planned", hint=hint)
+    plan.id = preview.id
+    moved = preview.moved(plan)
+    if moved and preview.is_bound:
+        named = ", ".join(f"`{os.fsdecode(path) or '.'}`" for path in moved[:_MOST_NAMED])
+        more = f" and {len(moved) - _MOST_NAMED:,} more" if len(moved) > _MOST_NAMED else ""
+        raise StalePlanError(
+            f"{named}{more} changed since this was planned; nothing was changed",
+            hint=hint,
+            paths=tuple(moved),
+        )
+    touched = {change.path for change in plan.changes}
+    return tuple(path for path in moved if path in touched)
 
 
 def _saves_since(first: "Plan | None", plan: Plan, now: "CheckpointRow") -> "list[Remark]":

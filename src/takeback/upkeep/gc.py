@@ -98,6 +98,8 @@ class _Run:
         done.why, done.days = self._wish.why, self._wish.rules.days
         with self._held():
             self._require_sound()
+            if not self._wish.dry_run:
+                self._ledger.plans.delete_expired(self._clock())
             while self._store.sweep(_MOST_AT_ONCE):
                 pass
         done.before, done.packs_before = self._size()
