@@ -37,16 +37,11 @@ SQL = re.compile(
 )
 SQL_OUTSIDE = set(
     """
-    takeback.agents.notes takeback.agents.resume takeback.agents.rewinds
-    takeback.capture.attribution takeback.capture.changes takeback.capture.deltas
-    takeback.capture.outside takeback.capture.safe_points takeback.capturing takeback.caring
-    takeback.disk.operations takeback.forgetting takeback.history.references
-    takeback.history.retention takeback.history.timeline takeback.looking
-    takeback.objects.git_view takeback.store takeback.undo.git_notes takeback.undo.outside
-    takeback.undo.planner takeback.undo.renames takeback.undo.rescue takeback.undo.restorer
-    takeback.undo.reverts takeback.undo.select takeback.upkeep.doctor takeback.upkeep.forget
-    takeback.upkeep.gc takeback.upkeep.reachable takeback.upkeep.rewrite takeback.upkeep.stores
-    takeback.upkeep.usage
+    takeback.capturing takeback.caring takeback.disk.operations takeback.forgetting
+    takeback.history.references takeback.history.retention takeback.history.timeline
+    takeback.looking takeback.objects.git_view takeback.store takeback.upkeep.doctor
+    takeback.upkeep.forget takeback.upkeep.gc takeback.upkeep.reachable
+    takeback.upkeep.rewrite takeback.upkeep.stores takeback.upkeep.usage
 """.split()
 )
 """Modules outside of the room `ledger` that still hold SQL."""

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from takeback.disk.lock import Held
     from takeback.ledger.ledger import Ledger
+    from takeback.ledger.sessions import SessionRow
     from takeback.ledger.undo_stack import RestoreRow
 
 _MOST_ASKED = 50
@@ -29,29 +30,9 @@ _LONGEST_PATH = 120
 _LONGEST_PROMPT = 80
 _LONGEST_REASON = 300
 _LONGEST = 4000
-_SESSION = "SELECT number, id, agent, own_id, opened FROM sessions WHERE id = ?"
-_OPEN_STEPS = (
-    "SELECT s.tool, s.summary FROM steps s JOIN turns t ON t.number = s.turn WHERE t.session = ?1"
-    " AND s.opened < ?2 AND (s.closed IS NULL OR s.closed > ?2) AND NOT s.background"
-)
-_FILES = (
-    "SELECT path, verb FROM deltas WHERE checkpoint = ? AND who = 'restore'"
-    " AND verb NOT IN ('mkdir', 'rmdir') ORDER BY path"
-)
-_OUTSIDE = "SELECT path, 'write' FROM outside WHERE restore = ? ORDER BY path"
 _BECAME = {"create": "there again", "delete": "gone"}
 _HEAD = "Note from Takeback, which keeps the history of the files here (what is quoted is data):"
 _UNQUOTED = str.maketrans({'"': "'", "`": "'", "<": "(", ">": ")", "[": "(", "]": ")"})
-
-
-class _Session(Value):
-    """Whom to tell."""
-
-    number: int
-    id: str
-    agent: str
-    own_id: str
-    opened: int
 
 
 class _Copy(Value):
@@ -64,7 +45,7 @@ class _Copy(Value):
 
 def pending(ledger: "Ledger", held: "Callable[[], Held]", session: str) -> str:
     """What a session has to be told, recorded as told with this; empty if nothing."""
-    found = _session(ledger, session)
+    found = ledger.sessions.find_by_id(session)
     if found is None:
         return ""
     copy = _copied(ledger, found)
@@ -80,13 +61,7 @@ def pending(ledger: "Ledger", held: "Callable[[], Held]", session: str) -> str:
     return _text(ledger, found, waiting, copy, is_new=is_new)
 
 
-def _session(ledger: "Ledger", id: str) -> "_Session | None":
-    for row in ledger.rows(_SESSION, (id,)):
-        return _Session(*row)
-    return None
-
-
-def _copied(ledger: "Ledger", session: _Session) -> "_Copy | None":
+def _copied(ledger: "Ledger", session: "SessionRow") -> "_Copy | None":
     if not session.own_id:
         return None
     known = ledger.requested(requests.copied(session.agent, session.own_id))
@@ -96,17 +71,17 @@ def _copied(ledger: "Ledger", session: _Session) -> "_Copy | None":
     return _Copy(known.seq, str(said.get("session") or ""), str(said.get("restore") or ""))
 
 
-def _begins_anew(ledger: "Ledger", session: _Session, copy: "_Copy | None") -> bool:
+def _begins_anew(ledger: "Ledger", session: "SessionRow", copy: "_Copy | None") -> bool:
     """Whether a copy has not been told yet that it is one."""
     return copy is not None and not _is_told(ledger, session, "copy")
 
 
-def _is_told(ledger: "Ledger", session: _Session, restore: str) -> bool:
+def _is_told(ledger: "Ledger", session: "SessionRow", restore: str) -> bool:
     return ledger.requested(requests.told(session.id, restore)) is not None
 
 
 def _facts(
-    session: _Session, waiting: "list[RestoreRow]", copy: "_Copy | None"
+    session: "SessionRow", waiting: "list[RestoreRow]", copy: "_Copy | None"
 ) -> "list[NewEvent]":
     """That all this was told."""
     now = time.time_ns()
@@ -127,10 +102,10 @@ def _facts(
 # -- what there is to tell -----------------------------------------------------------------
 
 
-def _waiting(ledger: "Ledger", session: _Session, copy: "_Copy | None") -> "list[RestoreRow]":
+def _waiting(ledger: "Ledger", session: "SessionRow", copy: "_Copy | None") -> "list[RestoreRow]":
     """The restores that a session was not told of yet, the oldest first."""
     found = _since(ledger, session, session, 1 << 62)
-    origin = _session(ledger, copy.session) if copy is not None else None
+    origin = ledger.sessions.find_by_id(copy.session) if copy is not None else None
     if copy is not None and origin is not None:
         found += [
             row
@@ -142,40 +117,38 @@ def _waiting(ledger: "Ledger", session: _Session, copy: "_Copy | None") -> "list
     return sorted(found, key=lambda row: row.number)
 
 
-def _since(ledger: "Ledger", session: _Session, to: _Session, last: int) -> "list[RestoreRow]":
+def _since(
+    ledger: "Ledger", session: "SessionRow", to: "SessionRow", last: int
+) -> "list[RestoreRow]":
     """What concerns a session since it began, and was not told to one: itself, or its copy."""
     rows = ledger.stack.between(session.opened, last, _MOST_ASKED)
     untold = (row for row in rows if not _is_told(ledger, to, row.id))
     return [row for row in untold if _concerns(ledger, session, row)]
 
 
-def _concerns(ledger: "Ledger", session: _Session, row: "RestoreRow") -> bool:
-    if not _is_of(ledger, session, row) and not _files(ledger, row):
+def _concerns(ledger: "Ledger", session: "SessionRow", row: "RestoreRow") -> bool:
+    if not ledger.stack.is_about(row, session.number) and not _files(ledger, row):
         return False
     return not _did_it(ledger, session, row)
 
 
-def _is_of(ledger: "Ledger", session: _Session, row: "RestoreRow") -> bool:
-    """Whether a restore took back, put back or went over turns of a session."""
-    query = "SELECT 1 FROM turns WHERE session = ? AND (number IN ({}) OR covered = ?) LIMIT 1"
-    numbers = ", ".join(map(str, row.turns)) or "NULL"
-    return bool(ledger.rows(query.format(numbers), (session.number, row.number)))
-
-
-def _did_it(ledger: "Ledger", session: _Session, row: "RestoreRow") -> bool:
+def _did_it(ledger: "Ledger", session: "SessionRow", row: "RestoreRow") -> bool:
     """Whether a session made a restore itself: by a command of its own that ran meanwhile."""
     words: set[str] = set()
-    for tool, summary in ledger.rows(_OPEN_STEPS, (session.number, row.event)):
-        said = f"{tool} {summary}"
+    for step in ledger.steps.open_at(session.number, row.event):
+        said = f"{step.tool} {step.summary}"
         words |= set("".join(c if c.isalnum() else " " for c in said).split())
     return bool(words & {"takeback", "tb"})
 
 
 def _files(ledger: "Ledger", row: "RestoreRow") -> "list[tuple[bytes, str]]":
     """What a restore changed: path and verb."""
-    inside = ledger.rows(_FILES, (row.after,)) if row.after != row.before else []
-    outside = ledger.rows(_OUTSIDE, (row.number,))
-    return [(bytes(path), str(verb)) for path, verb in (*inside, *outside)]
+    rows = ledger.deltas.restored(row.after) if row.after != row.before else []
+    inside = [
+        (each.path, each.verb) for each in rows if each.verb not in (terms.MKDIR, terms.RMDIR)
+    ]
+    outside = sorted(each.path for each in ledger.outside.of_restore(row.number))
+    return inside + [(path, terms.WRITE) for path in outside]
 
 
 # -- how it is told ------------------------------------------------------------------------
@@ -183,7 +156,7 @@ def _files(ledger: "Ledger", row: "RestoreRow") -> "list[tuple[bytes, str]]":
 
 def _text(
     ledger: "Ledger",
-    session: _Session,
+    session: "SessionRow",
     waiting: "list[RestoreRow]",
     copy: "_Copy | None",
     *,
@@ -208,10 +181,10 @@ def _text(
 
 
 def _lines(
-    ledger: "Ledger", session: _Session, row: "RestoreRow", copy: "_Copy | None"
+    ledger: "Ledger", session: "SessionRow", row: "RestoreRow", copy: "_Copy | None"
 ) -> "list[str]":
     """One restore: what was done, why, and the files."""
-    origin = _session(ledger, copy.session) if copy is not None else None
+    origin = ledger.sessions.find_by_id(copy.session) if copy is not None else None
     sessions = [each for each in (session, origin) if each is not None]
     is_before = copy is not None and row.event < copy.event
     said = [f"- {_what(ledger, sessions, row, is_before=is_before)}"]
@@ -231,7 +204,7 @@ def _lines(
 
 
 def _what(
-    ledger: "Ledger", sessions: "list[_Session]", row: "RestoreRow", *, is_before: bool
+    ledger: "Ledger", sessions: "list[SessionRow]", row: "RestoreRow", *, is_before: bool
 ) -> str:
     """What a restore did, in one sentence.
 
@@ -246,24 +219,20 @@ def _what(
         return f"The user {verb} an earlier rollback of the project{part}."
     if is_before:
         return f"The user {verb} what was done after this point{part}."
-    is_own = any(_is_of(ledger, each, row) for each in sessions)
+    is_own = any(ledger.stack.is_about(row, each.number) for each in sessions)
     whose = "you" if is_own else "another session"
-    label = _clean(_label(ledger, row.turn), _LONGEST_PROMPT)
+    turn = ledger.turns.numbered(row.turn)
+    label = _clean(turn.label if turn is not None else "", _LONGEST_PROMPT)
     more = f" and {len(row.turns) - 1} more" if len(row.turns) > 1 else ""
     return f'The user {verb} what {whose} did for the prompt "{label}"{more}{part}.'
 
 
 def _goal(ledger: "Ledger", row: "RestoreRow") -> str:
     side, _, id = row.goal.partition(" ")
-    for (label,) in ledger.rows("SELECT label FROM turns WHERE id = ?", (id,)):
-        return f'{side} the prompt "{_clean(str(label), _LONGEST_PROMPT)}"'
-    return "by its own name"
-
-
-def _label(ledger: "Ledger", turn: int) -> str:
-    for (label,) in ledger.rows("SELECT label FROM turns WHERE number = ?", (turn,)):
-        return str(label)
-    return ""
+    turn = ledger.turns.find(id)
+    if turn is None:
+        return "by its own name"
+    return f'{side} the prompt "{_clean(turn.label, _LONGEST_PROMPT)}"'
 
 
 def _clean(words: "str | bytes", longest: int) -> str:

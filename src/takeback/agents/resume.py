@@ -17,7 +17,6 @@ from takeback.ledger import events, sessions
 from takeback.ledger.events import NewEvent
 from takeback.model import words
 from takeback.model.safe_text import shell_word
-from takeback.model.value import Value
 from takeback.worktree import export
 
 TYPE_CHECKING = False
@@ -27,17 +26,8 @@ if TYPE_CHECKING:
     from takeback.agents.agent import Conversations, TrimmedConversation
     from takeback.disk.lock import Held
     from takeback.ledger.ledger import Ledger
+    from takeback.ledger.sessions import SessionRow, TurnRow
     from takeback.model.plan import Plan
-
-_TURN = (
-    "SELECT t.number, t.id, t.opened, t.label, t.session, z.id, z.agent, z.own_id FROM turns t"
-    " JOIN sessions z ON z.number = t.session WHERE "
-)
-_STAYS = (
-    "SELECT count(*) FROM turns WHERE session = ? AND number > ? AND paths > 0"
-    " AND undone IS NULL AND covered IS NULL"
-)
-_SINCE = "t.before >= ?1 AND t.id <> ?2 AND t.number > ?3 ORDER BY t.number"
 
 
 class Resumed:
@@ -74,19 +64,6 @@ class Resumed:
         self.repaired = False
 
 
-class _Turn(Value):
-    """A turn, and the session that it is of."""
-
-    number: int
-    id: str
-    opened: int
-    label: str
-    session: int
-    session_id: str
-    agent: str
-    own_id: str
-
-
 def resume(
     ledger: "Ledger",
     held: "Callable[[], Held]",
@@ -114,7 +91,7 @@ def before_turns(
     Conversations whose later turns stay are left alone, unless `in_the_middle` says otherwise:
     the files of those turns are there, and a copy would know nothing of them.
     """
-    rows = [row for turn in turns for row in ledger.rows(_TURN + "t.id = ?", (turn,))]
+    rows = [row for turn in turns if (row := ledger.turns.find(turn)) is not None]
     return _of_each(ledger, held, rows, restore, in_the_middle=in_the_middle)
 
 
@@ -124,24 +101,21 @@ def since_state(
     """Copies of all conversations that went on after a state, each as it was then."""
     number = next((row.number for row in ledger.checkpoints.with_prefix(checkpoint)), 1 << 62)
     side, _, id = goal.partition(" ")
-    found = ledger.rows("SELECT number FROM turns WHERE id = ?", (id,)) if side == "after" else []
-    last = found[0][0] if found else 0
-    rows = ledger.rows(_TURN + _SINCE, (number, id if side == "after" else "", last))
-    kept = [row for row in rows if _conversations_of(str(row[6])) is not None]
+    rows = ledger.turns.begun_since(number, ledger.turns.find(id) if side == "after" else None)
+    kept = [row for row in rows if _conversations_of(ledger.sessions.of(row).agent) is not None]
     return _of_each(ledger, held, kept, restore, in_the_middle=True)
 
 
 def _of_each(
     ledger: "Ledger",
     held: "Callable[[], Held]",
-    rows: "list[tuple[object, ...]]",
+    turns: "list[TurnRow]",
     restore: str,
     *,
     in_the_middle: bool,
 ) -> "list[Resumed]":
-    first: dict[int, _Turn] = {}
-    for row in rows:
-        turn = _Turn(*row)  # type: ignore[arg-type]
+    first: dict[int, TurnRow] = {}
+    for turn in turns:
         known = first.get(turn.session)
         if known is None or turn.number < known.number:
             first[turn.session] = turn
@@ -156,14 +130,15 @@ def _of_each(
 
 
 def _resumed(
-    ledger: "Ledger", turn: _Turn, restore: str, *, in_the_middle: bool
+    ledger: "Ledger", turn: "TurnRow", restore: str, *, in_the_middle: bool
 ) -> "tuple[Resumed, NewEvent | None]":
     """A copy, and the event that records it."""
-    made = Resumed(turn.session_id, turn.agent, turn.id, turn.label)
+    session = ledger.sessions.of(turn)
+    made = Resumed(session.id, session.agent, turn.id, turn.label)
     try:
         if not in_the_middle:
             _require_tail(ledger, turn)
-        trimmed = _trimmed(ledger, turn)
+        trimmed = _trimmed(ledger, turn, session.agent)
         export.write_new(trimmed.path, trimmed.lines)
     except CannotTrimError as problem:
         made.problem, made.fact = problem.reason, problem.fact
@@ -174,11 +149,11 @@ def _resumed(
     made.own_id, made.transcript = trimmed.own_id, trimmed.path
     made.folder, made.repaired = trimmed.folder, trimmed.repaired
     made.command = " ".join(map(shell_word, trimmed.command))
-    return made, _copied(turn, trimmed, restore)
+    return made, _copied(turn, session, trimmed, restore)
 
 
-def _require_tail(ledger: "Ledger", turn: _Turn) -> None:
-    ((stays,),) = ledger.rows(_STAYS, (turn.session, turn.number))
+def _require_tail(ledger: "Ledger", turn: "TurnRow") -> None:
+    stays = ledger.turns.count_changed_after(turn)
     if stays:
         raise CannotTrimError(LATER_TURNS_STAY, str(stays))
 
@@ -188,8 +163,8 @@ def _conversations_of(agent: str) -> "Conversations | None":
     return known.conversations if known is not None else None
 
 
-def _trimmed(ledger: "Ledger", turn: _Turn) -> "TrimmedConversation":
-    known = _conversations_of(turn.agent)
+def _trimmed(ledger: "Ledger", turn: "TurnRow", agent: str) -> "TrimmedConversation":
+    known = _conversations_of(agent)
     if known is None:
         raise CannotTrimError(UNKNOWN_AGENT)
     path, prompt = sessions.conversation_of(ledger, turn.opened)
@@ -198,11 +173,13 @@ def _trimmed(ledger: "Ledger", turn: _Turn) -> "TrimmedConversation":
     return known.trim(path, prompt)
 
 
-def _copied(turn: _Turn, trimmed: "TrimmedConversation", restore: str) -> NewEvent:
+def _copied(
+    turn: "TurnRow", session: "SessionRow", trimmed: "TrimmedConversation", restore: str
+) -> NewEvent:
     """Recorded, so that the copy is told what the original would be."""
     facts = {
-        "session": turn.session_id,
-        "from": turn.own_id,
+        "session": session.id,
+        "from": session.own_id,
         "to": trimmed.own_id,
         "transcript": trimmed.path,
         "turn": turn.id,
@@ -213,5 +190,5 @@ def _copied(turn: _Turn, trimmed: "TrimmedConversation", restore: str) -> NewEve
         facts,
         time.time_ns(),
         parents=(turn.opened,),
-        request=requests.copied(turn.agent, trimmed.own_id),
+        request=requests.copied(session.agent, trimmed.own_id),
     )

@@ -23,29 +23,12 @@ if TYPE_CHECKING:
     from takeback.agents.agent import HookEvent
     from takeback.disk.lock import Held
     from takeback.ledger.ledger import Ledger
+    from takeback.ledger.sessions import TurnRow
 
-_TURN = "SELECT number, id, opened, label, before, steps, session FROM turns WHERE "
-_RUNNING = (
-    "SELECT t.id, t.opened, t.started, z.agent, z.own_id FROM turns t"
-    " JOIN sessions z ON z.number = t.session"
-    " WHERE t.closed IS NULL AND z.id <> ? ORDER BY t.number"
-)
 _FIRST_STEPS = 3
 _SECOND = 1_000_000_000
 _LATEST = 1 << 33
 """Seconds: a time that the log can hold in nanoseconds."""
-
-
-class _Turn(Value):
-    """A turn of the session."""
-
-    number: int
-    id: str
-    opened: int
-    label: str
-    before: int
-    steps: int
-    session: int
 
 
 class Rewind(Value):
@@ -80,7 +63,7 @@ def notice(
         return None
     fact = events.NewEvent(
         events.CONVERSATION_REWOUND,
-        {"session": session, "turn": turn.id, "to": to.id, "transcript": event.transcript},
+        {"session": session, "turn": turn.id, "to": to.to, "transcript": event.transcript},
         time.time_ns(),
         parents=(turn.opened,),
         request=request,
@@ -89,10 +72,10 @@ def notice(
         if ledger.requested(request) is not None:
             return None
         ledger.record(fact)
-    return Rewind(to.id, to.label, moves_files=look.tree(to) != look.tree(turn))
+    return to
 
 
-_UNKNOWN = _Turn(0, "", 0, "", 0, 0, 0)
+_UNKNOWN = Rewind("", "", moves_files=True)
 """The user went back, and nobody can tell how far."""
 
 
@@ -103,23 +86,17 @@ class _Look:
         self._ledger = ledger
         self._event = event
 
-    def turn_of(self, prompt: str) -> "_Turn | None":
+    def turn_of(self, prompt: str) -> "TurnRow | None":
         """The turn of a prompt, by the agent's own id of it; also of one that no human wrote."""
         for part in (requests.PROMPT, requests.GOES_ON):
             known = self._ledger.requested(requests.part_of(self._event, prompt, part))
             if known is not None and known.payload:
-                return self._one("id = ?", str(known.payload.get("turn")))
+                return self._ledger.turns.find(str(known.payload.get("turn")))
         return None
 
-    def _one(self, where: str, *values: "int | str") -> "_Turn | None":
-        for row in self._ledger.rows(_TURN + where + " LIMIT 1", values):
-            return _Turn(*row)
-        return None
-
-    def gone_back_to(self, turn: _Turn) -> "_Turn | None":
+    def gone_back_to(self, turn: "TurnRow") -> "Rewind | None":
         """The oldest turn that a new one no longer follows on; None if it follows on the newest."""
-        within = "session = ? AND number < ? "
-        newest = self._one(within + "ORDER BY number DESC", turn.session, turn.number)
+        newest = self._ledger.turns.one_before(turn)
         if newest is None:
             return None
         stays, passed, is_part = self._line(turn)
@@ -132,12 +109,12 @@ class _Look:
             return _UNKNOWN if is_known else None
         if stays >= newest.number or not (moved or passed > stays):
             return None
-        after = within + "AND number > ? "
-        values = (turn.session, turn.number, stays)
-        live = after + "AND undone IS NULL AND covered IS NULL ORDER BY number"
-        return self._one(live, *values) or self._one(after + "ORDER BY number", *values)
+        to = self._ledger.turns.first_between(stays, turn)
+        if to is None:
+            return None
+        return Rewind(to.id, to.label, moves_files=self._tree(to) != self._tree(turn))
 
-    def _line(self, turn: _Turn) -> "tuple[int | None, int, bool]":
+    def _line(self, turn: "TurnRow") -> "tuple[int | None, int, bool]":
         """The turn that one follows on, None if nobody can tell yet; the newest beside its line;
         whether the file says that it goes on from a part of another one.
 
@@ -165,7 +142,7 @@ class _Look:
                 break
         return stays, passed, is_part
 
-    def tree(self, turn: _Turn) -> "bytes | None":
+    def _tree(self, turn: "TurnRow") -> "bytes | None":
         """The files as they were before a turn."""
         row = self._ledger.checkpoints.numbered(turn.before)
         return row.tree if row is not None else None
@@ -184,8 +161,8 @@ class Interruption(Value):
 
 def find_interruptions(ledger: "Ledger", but: str = "") -> "list[Interruption]":
     """The turns that still run by the log and were interrupted, except in one session."""
-    running = ledger.rows(_RUNNING, (but,))
-    return [found for row in running if (found := _interruption(ledger, *row)) is not None]
+    running = ledger.turns.running_but_of(but)
+    return [found for turn in running if (found := _interruption(ledger, turn)) is not None]
 
 
 def nanoseconds(seconds: "float | None") -> "int | None":
@@ -193,12 +170,11 @@ def nanoseconds(seconds: "float | None") -> "int | None":
     return int(seconds * _SECOND) if seconds is not None and 0 <= seconds < _LATEST else None
 
 
-def _interruption(
-    ledger: "Ledger", id: str, opened: int, started: int, agent: str, session: str
-) -> "Interruption | None":
-    known = registry.find_agent(agent)
+def _interruption(ledger: "Ledger", turn: "TurnRow") -> "Interruption | None":
+    session = ledger.sessions.of(turn)
+    known = registry.find_agent(session.agent)
     files = known.conversations if known is not None else None
-    transcript, prompt = sessions.conversation_of(ledger, opened) if files else ("", "")
+    transcript, prompt = sessions.conversation_of(ledger, turn.opened) if files else ("", "")
     if files is None or not transcript:
         return None
     at = nanoseconds(files.interrupted_at(transcript, ""))
@@ -207,12 +183,12 @@ def _interruption(
     # Before the agent writes down a prompt, its conversation ends with what came before.
     of = files.interrupted_prompt(transcript) if prompt else ""
     if of and of != prompt:
-        is_own = _resumed_with(ledger, agent, session, of) == id
+        is_own = _resumed_with(ledger, session.agent, session.own_id, of) == turn.id
     else:
-        is_own = bool(of) or at > started
+        is_own = bool(of) or at > turn.started
     if not is_own:
         return None
-    return Interruption(id, at, was_at_work=files.was_at_work(transcript, ""))
+    return Interruption(turn.id, at, was_at_work=files.was_at_work(transcript, ""))
 
 
 def _resumed_with(ledger: "Ledger", agent: str, session: str, prompt: str) -> str:

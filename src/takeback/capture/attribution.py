@@ -18,7 +18,7 @@ Which windows are in question for what changed since the last look at the tree.
 """
 
 from takeback.disk import processes
-from takeback.model import json_text, words
+from takeback.model import words
 from takeback.model.history import Author
 from takeback.model.value import Value
 from takeback.model.words import (
@@ -44,6 +44,7 @@ if TYPE_CHECKING:
 
     from takeback.capture.deltas import Delta
     from takeback.ledger.ledger import Ledger
+    from takeback.ledger.sessions import WindowRow
     from takeback.model.history import Author
     from takeback.worktree.watch import Glances
 
@@ -283,19 +284,6 @@ def _distinct(names: "Iterable[str]") -> "tuple[str, ...]":
     return tuple(sorted(set(names)))
 
 
-_STEPS = (
-    "SELECT s.id, t.id, z.id, s.kind, s.paths, s.opened, s.started, s.ended, z.seen, z.holder,"
-    " s.background, s.status"
-    " FROM steps s JOIN turns t ON t.number = s.turn JOIN sessions z ON z.number = t.session"
-    " WHERE s.closed "
-)
-_TURNS = (
-    "SELECT '', t.id, z.id, 'turn', '[]', t.opened, t.started, t.ended, z.seen, z.holder, 0, ''"
-    " FROM turns t JOIN sessions z ON z.number = t.session"
-    " WHERE t.whole AND t.steps = 0 AND t.closed "
-)
-
-
 class Asked(Value):
     """What the authors of a look are asked with.
 
@@ -317,7 +305,7 @@ def authors(
 
     What glances overlooked happened at any time since everything was looked at.
     """
-    found = _authors_since(last_look(ledger), ledger, deltas, asked)
+    found = _authors_since(ledger.checkpoints.last_look(), ledger, deltas, asked)
     late = [delta for delta in deltas if glances is not None and glances.overlooked(delta.path)]
     if glances is None or not late:
         return found
@@ -336,64 +324,40 @@ def _authors_since(
     return attribute(deltas, windows, Interval(looked, asked.now, believed))
 
 
-def last_look(ledger: "Ledger") -> "tuple[int, int]":
-    """The event that last named what the tree was, and when that look began."""
-    query = "SELECT cursor, looked FROM coordinates ORDER BY cursor DESC LIMIT 1"
-    for cursor, looked in ledger.rows(query):
-        return int(cursor), int(looked)
-    return 0, 0
-
-
 def in_question(ledger: "Ledger", since: int, now: int, closing: "Closing") -> "list[Window]":
     """The windows that were open at any moment after the event `since`."""
-    found = []
-    for query in (_STEPS, _TURNS):
-        found += ledger.rows(query + "IS NULL")
-        found += ledger.rows(query + "> ?", (since,))
-    outer = _with_sessions_inside(ledger) if len(found) else frozenset()
+    rows = ledger.steps.windows_since(since)
+    # `takeback run -- AGENT` is a turn around an agent that may have hooks: what the agent tells
+    # of itself is better than what can be told from outside. Once it has ended, what the command
+    # still does is the outer turn's again.
+    outer = ledger.turns.with_sessions_inside() if rows else frozenset()
     # What was refused never ran.
-    found = [row for row in found if row[1] not in outer and row[-1] != words.REFUSED]
-    return [_window(row, since, now, closing) for row in found]
+    rows = [row for row in rows if row.turn not in outer and row.status != words.REFUSED]
+    return [_window(row, since, now, closing) for row in rows]
 
 
-def _with_sessions_inside(ledger: "Ledger") -> "frozenset[str]":
-    """The running turns inside of which another session works and tells its own steps.
-
-    `takeback run -- AGENT` is a turn around an agent that may have hooks: what the agent tells
-    of itself is better than what can be told from outside. Once it has ended, what the command
-    still does is the outer turn's again.
-    """
-    query = (
-        "SELECT t.id FROM turns t JOIN sessions z ON z.inside = t.number"
-        " WHERE t.closed IS NULL AND z.turns > 0 AND z.ended IS NULL"
-    )
-    return frozenset(str(id) for (id,) in ledger.rows(query))
-
-
-def _window(
-    row: "tuple[str | int | None, ...]", since: int, now: int, closing: "Closing"
-) -> Window:
-    step, turn, session, kind, paths, opened, started, ended, seen, holder, background, status = row
+def _window(row: "WindowRow", since: int, now: int, closing: "Closing") -> Window:
     # Nobody told the end of what was killed, so what is found now may have been done after it.
-    is_killed = ended is None and bool(holder) and processes.is_alive(str(holder)) is False
+    ended = row.ended
+    is_killed = ended is None and bool(row.holder) and processes.is_alive(row.holder) is False
     if ended is None:
         # What runs in the background outlives its turn.
-        enders = (step, session) if background else (step, turn, session)
-        ends = (closing.get(str(name)) for name in enders)
+        enders = (row.step, row.session) if row.background else (row.step, row.turn, row.session)
+        ends = (closing.get(name) for name in enders)
         ended = next((end for end in ends if end is not None), None)
     if ended is None:
-        ended = _given_up(int(str(seen)), str(holder), now)
+        ended = _given_up(row.seen, row.holder, now)
     return Window(
-        session=str(session),
-        turn=str(turn),
-        step=str(step),
-        kind=str(kind),
-        names=_names(str(paths)),
-        opened=int(str(opened)),
+        session=row.session,
+        turn=row.turn,
+        step=row.step,
+        kind=row.kind,
+        names=frozenset(row.names),
+        opened=row.opened,
         # Order says that it was open all the time; its clock may have been another one.
-        started=int(str(started)) if int(str(opened)) > since else 0,
-        ended=ended if isinstance(ended, int) else None,
-        waits=status == words.WAITING or is_killed,
+        started=row.started if row.opened > since else 0,
+        ended=ended,
+        waits=row.status == words.WAITING or is_killed,
     )
 
 
@@ -401,10 +365,3 @@ def _given_up(seen: int, holder: str, now: int) -> "int | None":
     """When a window closed that nobody closed; None as long as it may be open."""
     limit = seen + words.LONGEST_SILENCE
     return None if now <= limit or processes.is_alive(holder) else limit
-
-
-def _names(paths: str) -> "frozenset[bytes]":
-    if paths == "[]":
-        return frozenset()
-    said = json_text.loads(paths)
-    return frozenset(str(path).encode("utf-8", "surrogateescape") for path in said)

@@ -10,7 +10,7 @@ Find single paths in the trees of checkpoints, reading only the folders on the w
 """
 
 from takeback.errors import NoLongerKeptError, TakebackError
-from takeback.model import json_text, words
+from takeback.model import words
 from takeback.model.difference import judge
 from takeback.model.tree import FOLDER, NO_HASH, NO_OBJECT, REGULAR, Entry, Made, as_entry, nameless
 
@@ -19,8 +19,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from typing import Any
 
+    from takeback.ledger.checkpoints import DeltaRow
     from takeback.ledger.events import CheckpointRow
     from takeback.ledger.ledger import Ledger
+    from takeback.ledger.sessions import ChangeRow
     from takeback.model.json_text import Json
     from takeback.model.tree import Entry, Manifest
     from takeback.objects.object_store import ObjectStore
@@ -130,40 +132,24 @@ _MOST_COUNTED = 16 << 20
 """Bytes of one file, and of all files of a turn, in which lines are counted at its end."""
 _LEAST_COST = 8 << 10
 
-_DELTAS = (
-    "SELECT checkpoint, path, verb, how, origin FROM deltas"
-    " WHERE turn IN (SELECT value FROM json_each(?)) AND who = 'step'"
-    " AND verb <> 'omit' ORDER BY path, checkpoint"
-)
-_SHARED = (
-    "SELECT checkpoint, path, verb, how, origin FROM deltas WHERE who = 'shared'"
-    " AND verb <> 'omit' AND checkpoint > ? AND checkpoint <= ?"
-    " AND instr(' ' || sessions || ' ', ?)"
-)
-_NEWEST = 1 << 62
-_OTHERS = (
-    "SELECT path, checkpoint FROM deltas WHERE checkpoint > ? AND checkpoint < ?"
-    " AND (turn IS NULL OR turn NOT IN (SELECT value FROM json_each(?)))"
-)
-_TOLD = "SELECT path, verb, added, removed, origin FROM changes WHERE turn = ?"
-
-_UNTOLD = (words.WRITE, None, None, None)
-
 
 class Run:
     """Consecutive deltas of one path by some turns; `left` is the checkpoint with its origin.
 
-    `origins` are those of all its deltas. `states` are what it leads from and to, if that is not
-    what the checkpoints around it hold; `is_restored` tells that a restore did it.
+    `before` is the state before its first delta, `last` the one with its last. `origins`
+    are those of all its deltas. `states` are what it leads from and to, if that is not what the
+    checkpoints around it hold; `is_restored` tells that a restore did it.
     """
 
-    __slots__ = ("first", "how", "is_restored", "last", "left", "origin", "origins", "path",
-                 "states")  # fmt: skip
+    __slots__ = ("before", "first", "how", "is_restored", "last", "left", "origin", "origins",
+                 "path", "states")  # fmt: skip
 
-    def __init__(self, path: bytes, checkpoint: int, how: str, origin: "bytes | None") -> None:
+    def __init__(
+        self, path: bytes, before: int, checkpoint: int, how: str, origin: "bytes | None"
+    ) -> None:
         self.path = path
+        self.before = self.left = before
         self.first = self.last = checkpoint
-        self.left = checkpoint - 1
         self.how = how
         self.origin = origin
         self.origins: set[bytes] = set() if origin is None else {origin}
@@ -194,41 +180,49 @@ def runs(ledger: "Ledger", *turns: int, shared: "Sequence[Span]" = ()) -> "Itera
 
     `shared` are spans of sessions: what may be theirs, and nobody else claims, counts as well.
     """
-    chosen = json_text.dumps(turns)
-    found = ledger.rows(_DELTAS, (chosen,))
-    for session, before, after in shared:
-        span = (before, _NEWEST if after is None else after, f" {session} ")
-        found += ledger.rows(_SHARED, span)
+    rows = ledger.deltas.of_turns(turns)
+    for span in shared:
+        rows += ledger.deltas.shared(*span)
     if shared:
-        found = sorted(set(found), key=lambda row: (row[1], row[0]))
-    others = _by_others(ledger, chosen, found)
+        rows = sorted(set(rows), key=lambda row: (row.path, row.checkpoint))
+    others = _by_others(ledger, turns, rows)
     run: Run | None = None
-    for checkpoint, path, _, how, origin in found:
-        known = others.get(path, ())
-        if run is not None and run.path == path and not _is_between(known, run.last, checkpoint):
-            run.last, run.how = checkpoint, how
-            run.origins |= set() if origin is None else {origin}
+    for row in rows:
+        known = others.get(row.path, ())
+        if (
+            run is not None
+            and run.path == row.path
+            and not _is_between(known, run.last, row.checkpoint)
+        ):
+            run.last, run.how = row.checkpoint, row.how
+            run.origins |= set() if row.origin is None else {row.origin}
             continue
         if run is not None:
             yield run
-        run = Run(path, checkpoint, how, origin)
+        before = ledger.checkpoints.parent_of(row.checkpoint)
+        run = Run(row.path, before, row.checkpoint, row.how, row.origin)
     if run is not None:
         yield run
 
 
 def _by_others(
-    ledger: "Ledger", turns: str, found: "list[tuple[Any, ...]]"
+    ledger: "Ledger", turns: "Sequence[int]", rows: "list[DeltaRow]"
 ) -> "dict[bytes, list[int]]":
     """Where others changed what these turns changed more than once; one walk over their time."""
     from itertools import pairwise
 
-    gaps = [(a, b) for a, b in pairwise(found) if a[1] == b[1] and b[0] - a[0] > 1]
+    gaps = [
+        (one, other)
+        for one, other in pairwise(rows)
+        if one.path == other.path
+        and one.checkpoint < ledger.checkpoints.parent_of(other.checkpoint)
+    ]
     if not gaps:
         return {}
-    others: dict[bytes, list[int]] = {b[1]: [] for _, b in gaps}
-    span = min(a[0] for a, _ in gaps), max(b[0] for _, b in gaps)
-    ours = {(path, checkpoint) for checkpoint, path, *_ in found}
-    for path, checkpoint in ledger.rows(_OTHERS, (*span, turns)):
+    others: dict[bytes, list[int]] = {other.path: [] for _, other in gaps}
+    span = min(one.checkpoint for one, _ in gaps), max(other.checkpoint for _, other in gaps)
+    ours = {(row.path, row.checkpoint) for row in rows}
+    for path, checkpoint in ledger.deltas.places_between(*span, turns):
         if path in others and (path, checkpoint) not in ours:
             others[path].append(checkpoint)
     return others
@@ -247,7 +241,7 @@ class _Folding:
         self._trees = trees
         self._rows: dict[int, CheckpointRow | None] = {}
         self._left = _MOST_COUNTED
-        self._told: dict[bytes, tuple[Any, ...]] | None = None
+        self._told: dict[bytes, ChangeRow] | None = None
 
     def with_true_origins(self, runs: "list[Run]") -> "list[Run]":
         """The runs; what was moved several times, or made and then moved, came from where it was
@@ -266,14 +260,14 @@ class _Folding:
     def _is_passing(self, run: Run) -> bool:
         """Whether a path was there neither before nor after."""
         return self._is_kept(run) and all(
-            self._entry(at, run.path) is None for at in (run.first - 1, run.last)
+            self._entry(at, run.path) is None for at in (run.before, run.last)
         )
 
     def change(self, run: Run) -> "list[Json] | None":
         """One run as a change; None if the path ended as it began."""
         if not self._is_kept(run):
             return self._told_before(run)
-        before = self._entry(run.first - 1, run.path)
+        before = self._entry(run.before, run.path)
         after = self._entry(run.last, run.path)
         difference = judge(run.path, before, after)
         if difference is None:
@@ -293,17 +287,18 @@ class _Folding:
         return told
 
     def _is_kept(self, run: Run) -> bool:
-        rows = [self._row(at) for at in (run.first - 1, run.last)]
+        rows = [self._row(at) for at in (run.before, run.last)]
         return all(row is None or row.gone is None for row in rows)
 
     def _told_before(self, run: Run) -> "list[Json]":
         """A change of a turn that goes on after its first files went: as it was told then."""
         if self._told is None:
-            rows = self._ledger.rows(_TOLD, (self._turn,))
-            self._told = {path: tuple(told) for path, *told in rows}
-        verb, added, removed, origin = self._told.get(run.path, _UNTOLD)
-        came = [_text(origin)] if origin is not None else []
-        return [_text(run.path), verb, added, removed, run.how, *came]
+            self._told = {row.path: row for row in self._ledger.turns.changes(self._turn)}
+        told = self._told.get(run.path)
+        if told is None:
+            return [_text(run.path), words.WRITE, None, None, run.how]
+        came = [_text(told.origin)] if told.origin is not None else []
+        return [_text(run.path), told.verb, told.added, told.removed, run.how, *came]
 
     def _is_shut(self, run: Run) -> bool:
         """Whether a path is still there, and nobody may read it any more."""

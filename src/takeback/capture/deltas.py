@@ -320,7 +320,7 @@ def _facts(folder: "Folder", node: "Node", descent: "Descent") -> "list[Json]":
 def captured(ledger: "Ledger") -> "dict[bytes, Owner]":
     """Whose each setuid or setgid file was; not those that were of several, one after the other."""
     found: dict[bytes, set[Owner]] = {}
-    for event in ledger.events("WHERE kind = ?", (CHECKPOINT_TAKEN,)):
+    for event in ledger.events_of(CHECKPOINT_TAKEN):
         said: Any = event.payload or {}
         for path, uid, gid in said.get("owners", ()):
             found.setdefault(path.encode("utf-8", "surrogateescape"), set()).add((uid, gid))

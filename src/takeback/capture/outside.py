@@ -93,8 +93,7 @@ class Outside:
         return found
 
     def _step(self, row: "OutsideRow") -> str:
-        found = self._ledger.rows("SELECT id FROM steps WHERE number = ?", (row.step,))
-        return str(found[0][0]) if found else ""
+        return self._ledger.steps.id_of(row.step) if row.step is not None else ""
 
     def _record(self, facts: "Sequence[NewEvent]", seen: NewEvent, *, first: bool) -> None:
         try:

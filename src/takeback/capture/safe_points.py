@@ -137,10 +137,6 @@ class Ending(Value):
 _FORGOTTEN = 24 * words.LONGEST_SILENCE
 _MOST_BURIED = 5
 """After how long a session that nobody holds is given up, and how many are at one look."""
-_ANY_WAITING = (
-    "SELECT 1 FROM outside WHERE before IS NOT NULL AND after IS NULL AND reason = '' LIMIT 1"
-)
-"""Whether any step that has not ended yet named a file outside."""
 
 
 class SafePoints:
@@ -202,7 +198,7 @@ class SafePoints:
         Turns and steps come with when they `ended`, sessions with a time each.
         """
         waiting = []
-        if self._ledger.rows(_ANY_WAITING):
+        if self._ledger.outside.any_waiting():
             found = self._ledger.outside.waiting(turns=turns, steps=steps)
             waiting = [(row, ended) for row in found]
             for number, when in sessions:

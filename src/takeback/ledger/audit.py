@@ -131,7 +131,7 @@ def _statements(db: "Connection") -> "dict[str, bytes]":
 
 
 def _compare(db: "Connection", again: "Connection", table: str) -> "Iterator[str]":
-    query = f"SELECT * FROM {table} ORDER BY {_KEYS.get(table, 'number')}"  # noqa: S608
+    query = f"SELECT * FROM {table} ORDER BY {_KEYS.get(table, 'number')}"
     found = {repr(row): row for row in db.execute(query)}
     expected = {repr(row): row for row in again.execute(query)}
     for text in sorted(found.keys() ^ expected.keys())[:_MOST_TOLD]:

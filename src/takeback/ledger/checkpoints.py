@@ -1,12 +1,14 @@
 """Checkpoints and their deltas: what is asked about them."""
 
 from takeback.errors import DamagedStoreError
-from takeback.ledger.database import Group
+from takeback.ledger.database import Group, Table
 from takeback.ledger.events import CheckpointRow
+from takeback.model import json_text, words
+from takeback.model.value import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from takeback.ledger.database import Values
 
@@ -17,8 +19,63 @@ _SELECT = (
 )
 
 
-class Checkpoints(Group):
+class DeltaRow(Value):
+    """What changed at a path with a checkpoint, and who did it; `sessions` if that is shared.
+
+    `session`, `turn` and `step` are numbers of rows.
+    """
+
+    checkpoint: int
+    path: bytes
+    verb: str
+    origin: "bytes | None"
+    who: str
+    how: str
+    session: "int | None"
+    turn: "int | None"
+    step: "int | None"
+    sessions: str
+
+
+class NamedDelta(Value):
+    """A delta with the names of those it belongs to: ids, the label of the turn, the agent.
+
+    `is_live` tells that its turn was not taken back since.
+    """
+
+    checkpoint: int
+    path: bytes
+    verb: str
+    origin: "bytes | None"
+    who: str
+    how: str
+    session: "str | None"
+    turn: "str | None"
+    step: "str | None"
+    sessions: str
+    agent: "str | None"
+    label: "str | None"
+    is_live: int
+    turn_number: "int | None"
+
+
+_DELTA = f"SELECT {', '.join(DeltaRow._fields)} FROM deltas "
+_NAMED = (
+    "SELECT d.checkpoint, d.path, d.verb, d.origin, d.who, d.how, z.id, t.id, s.id, d.sessions,"
+    " z.agent, t.label, t.undone IS NULL AND t.covered IS NULL, d.turn FROM deltas d"
+    " LEFT JOIN sessions z ON z.number = d.session LEFT JOIN turns t ON t.number = d.turn"
+    " LEFT JOIN steps s ON s.number = d.step "
+)
+_THESE = "(SELECT value FROM json_each(?))"
+_NEWEST = 1 << 62
+
+
+class Checkpoints(Table):
     """What is asked about checkpoints."""
+
+    __slots__ = ()
+    table = "checkpoints"
+    time = "created"
 
     def newest(self, back: int = 0) -> "CheckpointRow | None":
         """The newest checkpoint, or the one `back` steps before it.
@@ -61,6 +118,28 @@ class Checkpoints(Group):
         """How many checkpoints there are."""
         return int(self._reader.value("SELECT count(*) FROM checkpoints"))
 
+    def last_look(self) -> "tuple[int, int]":
+        """The event that last named what the tree was, and when that look began."""
+        query = "SELECT cursor, looked FROM coordinates ORDER BY cursor DESC LIMIT 1"
+        cursor, looked = self._reader.one(query) or (0, 0)
+        return int(cursor), int(looked)
+
+    def seen_by(self, event: int) -> "int | None":
+        """The number of the checkpoint that held what the tree was at an event."""
+        query = "SELECT checkpoint FROM coordinates WHERE cursor <= ? ORDER BY cursor DESC LIMIT 1"
+        number: int | None = self._reader.value(query, (event,))
+        return number
+
+    def taken_for(self, row: CheckpointRow) -> "tuple[str | None, str | None, str | None]":
+        """The session, turn and step that a checkpoint was taken for."""
+        query = (
+            "SELECT z.id, t.id, s.id FROM coordinates c"
+            " LEFT JOIN sessions z ON z.number = c.session LEFT JOIN turns t ON t.number = c.turn"
+            " LEFT JOIN steps s ON s.number = c.step WHERE c.cursor = ?"
+        )
+        session, turn, step = self._reader.one(query, (row.event,)) or (None, None, None)
+        return session, turn, step
+
     def has_commit(self, commit: bytes) -> bool:
         """Whether a commit of the git view belongs to a checkpoint."""
         return self._reader.has("SELECT 1 FROM checkpoints WHERE view = ? LIMIT 1", (commit,))
@@ -71,3 +150,125 @@ class Checkpoints(Group):
 
 class Deltas(Group):
     """What is asked about the changes between two checkpoints."""
+
+    __slots__ = ()
+
+    def of_turns(self, turns: "Iterable[int]") -> "list[DeltaRow]":
+        """What steps of turns changed, by path, in the order in which they did."""
+        where = f"WHERE turn IN {_THESE} AND who = 'step' AND verb <> 'omit'"
+        return self._some(where + " ORDER BY path, checkpoint", (_listed(turns),))
+
+    def of_checkpoint(self, checkpoint: int) -> "list[NamedDelta]":
+        """What changed with a checkpoint."""
+        return self._named("WHERE d.checkpoint = ? ORDER BY d.path", (checkpoint,))
+
+    def shared(self, session: str, before: int, after: "int | None") -> "list[DeltaRow]":
+        """What a session or another one changed between two checkpoints, in their order."""
+        where = (
+            "WHERE who = 'shared' AND verb <> 'omit' AND checkpoint > ? AND checkpoint <= ?"
+            " AND instr(' ' || sessions || ' ', ?) ORDER BY checkpoint, path"
+        )
+        return self._some(where, (before, _NEWEST if after is None else after, f" {session} "))
+
+    def left_out(self, turns: "Iterable[int]") -> "list[DeltaRow]":
+        """What turns made and is not covered; `origin` is the reason."""
+        where = f"WHERE verb = 'omit' AND turn IN {_THESE} ORDER BY path"
+        return self._some(where, (_listed(turns),))
+
+    def restored(self, checkpoint: int) -> "list[DeltaRow]":
+        """What a restore changed that made a checkpoint."""
+        return self._some("WHERE checkpoint = ? AND who = 'restore' ORDER BY path", (checkpoint,))
+
+    def since(self, checkpoint: int, but: "Iterable[int]" = ()) -> "list[NamedDelta]":
+        """What changed after a checkpoint, in its order, but for some turns."""
+        where = (
+            f"WHERE d.checkpoint > ? AND (d.turn IS NULL OR d.turn NOT IN {_THESE})"
+            " ORDER BY d.checkpoint"
+        )
+        return self._named(where, (checkpoint, _listed(but)))
+
+    def places_between(
+        self, first: int, last: int, but: "Iterable[int]"
+    ) -> "list[tuple[bytes, int]]":
+        """Path and checkpoint of what others than some turns changed between two checkpoints."""
+        query = (
+            "SELECT path, checkpoint FROM deltas WHERE checkpoint > ? AND checkpoint < ?"
+            f" AND (turn IS NULL OR turn NOT IN {_THESE})"
+        )
+        return self._reader.rows(query, (first, last, _listed(but)))
+
+    def yours_since(self, checkpoint: int) -> "list[bytes]":
+        """The paths that you changed after a checkpoint."""
+        query = "SELECT DISTINCT path FROM deltas WHERE checkpoint > ? AND who = 'you'"
+        return self._reader.column(query + " AND verb <> 'omit'", (checkpoint,))
+
+    def count_yours_since(self, checkpoint: int) -> int:
+        """How many paths you changed after a checkpoint, also those that are left out."""
+        query = "SELECT count(DISTINCT path) FROM deltas WHERE checkpoint > ? AND who = 'you'"
+        return int(self._reader.value(query, (checkpoint,)))
+
+    # -- doubts ----------------------------------------------------------------------------
+
+    def behind(self, turn: int) -> "list[bytes]":
+        """What a command of a turn changed in the background, after the turn had ended."""
+        query = (
+            "SELECT DISTINCT d.path FROM deltas d JOIN steps s ON s.number = d.step"
+            " JOIN turns t ON t.number = d.turn WHERE d.turn = ? AND s.background AND s.kind = ?"
+            " AND d.checkpoint > t.after ORDER BY d.path"
+        )
+        return self._reader.column(query, (turn, words.SHELL))
+
+    def perhaps(self, turn: int) -> "list[bytes]":
+        """What changed when it is not known whether a command of a turn ran."""
+        query = "SELECT DISTINCT path FROM deltas WHERE turn = ? AND how = ? ORDER BY path"
+        return self._reader.column(query, (turn, words.PERHAPS))
+
+    # -- renames ---------------------------------------------------------------------------
+
+    def made_since(self, checkpoint: int, but: "Iterable[int]") -> "dict[bytes, bytes | None]":
+        """What others than some turns made after a checkpoint, and each from what."""
+        query = (
+            "SELECT path, origin FROM deltas"
+            " WHERE checkpoint > ? AND verb IN ('create', 'rename', 'link')"
+            " AND (who <> 'restore' OR origin IS NOT NULL)"
+            f" AND (turn IS NULL OR turn NOT IN {_THESE}) ORDER BY checkpoint"
+        )
+        return dict(self._reader.rows(query, (checkpoint, _listed(but))))
+
+    def brought_back_since(self, checkpoint: int) -> "set[bytes]":
+        """What restores made after a checkpoint."""
+        query = (
+            "SELECT DISTINCT path FROM deltas"
+            " WHERE checkpoint > ? AND who = 'restore' AND verb = 'create'"
+        )
+        return set(self._reader.column(query, (checkpoint,)))
+
+    def made_instead(self, path: bytes, checkpoint: int) -> "list[bytes]":
+        """What restores after a checkpoint made when they removed a path."""
+        query = (
+            "SELECT made.path FROM deltas gone"
+            " JOIN deltas made ON made.checkpoint = gone.checkpoint"
+            " WHERE gone.checkpoint > ? AND gone.path = ? AND gone.verb = 'delete'"
+            " AND gone.who = 'restore' AND made.who = 'restore' AND made.verb = 'create'"
+        )
+        return self._reader.column(query, (checkpoint, path))
+
+    def renames(self) -> "list[tuple[bytes, bytes]]":
+        """All new names with the old ones."""
+        query = "SELECT DISTINCT path, origin FROM deltas WHERE origin IS NOT NULL"
+        return self._reader.rows(query)
+
+    def names_after(self, path: bytes, after: int, until: int) -> "list[bytes]":
+        """The names that a file got between two checkpoints."""
+        query = "SELECT path FROM deltas WHERE origin = ? AND checkpoint > ? AND checkpoint <= ?"
+        return self._reader.column(query, (path, after, until))
+
+    def _some(self, where: str, values: "Values") -> "list[DeltaRow]":
+        return [DeltaRow(*row) for row in self._reader.rows(_DELTA + where, values)]
+
+    def _named(self, where: str, values: "Values") -> "list[NamedDelta]":
+        return [NamedDelta(*row) for row in self._reader.rows(_NAMED + where, values)]
+
+
+def _listed(numbers: "Iterable[int]") -> str:
+    return json_text.dumps(list(numbers))

@@ -199,6 +199,63 @@ class Group:
         self._reader = reader
 
 
+class Table(Group):
+    """The queries about one table whose rows have numbers and ids."""
+
+    __slots__ = ()
+    table = ""
+    time = "started"
+
+    def id_of(self, number: int) -> str:
+        """The id of a row; empty if there is no such row."""
+        return str(
+            self._reader.value(f"SELECT id FROM {self.table} WHERE number = ?", (number,)) or ""
+        )
+
+    def number_of(self, id: str) -> "int | None":
+        """The number of the row with an id."""
+        number: int | None = self._reader.value(
+            f"SELECT number FROM {self.table} WHERE id = ?", (id,)
+        )
+        return number
+
+    def numbers_with_prefix(self, prefix: str, limit: int) -> "list[int]":
+        """The rows whose ids begin so."""
+        upper = prefix + "{"  # the character after `z`
+        query = f"SELECT number FROM {self.table} WHERE id >= ? AND id < ? LIMIT ?"
+        return self._reader.column(query, (prefix, upper, limit))
+
+    def neighbours(self, id: str) -> "list[str]":
+        """The ids before and after one, in their order."""
+        below = f"SELECT max(id) FROM {self.table} WHERE id < ?"
+        above = f"SELECT min(id) FROM {self.table} WHERE id > ?"
+        found = [self._reader.value(query, (id,)) for query in (below, above)]
+        return [str(other) for other in found if other is not None]
+
+    def last_by(self, moment: int) -> "int | None":
+        """The newest row that is not younger than a moment, found by halving.
+
+        Rows are in the order in which things happened, and so are their times, unless the clock
+        was set; then one of the moments at which it showed this time is found.
+        """
+        newest = (
+            f"SELECT number, {self.time} FROM {self.table} WHERE number <= ?"
+            " ORDER BY number DESC LIMIT 1"
+        )
+        low, high = 0, int(self._reader.value(f"SELECT max(number) FROM {self.table}") or 0)
+        while low < high:
+            middle = (low + high + 1) // 2
+            row = self._reader.one(newest, (middle,))
+            if row is None:
+                high = middle - 1
+            elif int(row[1]) <= moment:
+                low = middle
+            else:
+                high = int(row[0]) - 1
+        number: int | None = self._reader.value(newest, (low,))
+        return number
+
+
 class AsDamage(Value):
     """Turns SQLite's complaints about a broken file into ours."""
 

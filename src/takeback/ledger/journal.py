@@ -143,7 +143,7 @@ def unfinished(ledger: "Ledger") -> "list[Damaged]":
     Whoever takes the lock tries that first.
     """
     unread = {row.number for row in damaged(ledger)}
-    query = f"SELECT rowid, {_COLUMNS} FROM journal WHERE phase = ? ORDER BY id"  # noqa: S608
+    query = f"SELECT rowid, {_COLUMNS} FROM journal WHERE phase = ? ORDER BY id"
     rows = ledger.rows(query, (APPLYING,))
     return [Damaged(*row) for row in rows if row[0] not in unread]
 
@@ -176,7 +176,7 @@ def require_sound(ledger: "Ledger") -> None:
 
 
 def _rows(ledger: "Ledger") -> "Iterator[Journal | Damaged]":
-    query = f"SELECT rowid, {_COLUMNS} FROM journal ORDER BY phase, id"  # noqa: S608
+    query = f"SELECT rowid, {_COLUMNS} FROM journal ORDER BY phase, id"
     for number, id, phase, said in ledger.rows(query):
         try:
             row = _journal(id.decode(), phase.decode(), json_text.loads(said.decode()))

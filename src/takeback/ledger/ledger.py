@@ -272,10 +272,12 @@ class Ledger:
         """The event with this number."""
         return next(self.events("WHERE seq = ?", (seq,)), None)
 
-    def events_of(self, kind: str, *, newest_first: bool = False) -> "Iterator[Event]":
-        """The events of one kind."""
+    def events_of(
+        self, kind: str, *, after: int = 0, newest_first: bool = False
+    ) -> "Iterator[Event]":
+        """The events of one kind, after one."""
         order = "DESC" if newest_first else "ASC"
-        return self.events(f"WHERE kind = ? ORDER BY seq {order}", (kind,))
+        return self.events(f"WHERE kind = ? AND seq > ? ORDER BY seq {order}", (kind, after))
 
     def texts(self) -> "Iterator[tuple[int, str]]":
         """What each event says, word by word."""

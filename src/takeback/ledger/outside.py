@@ -85,6 +85,11 @@ class Outside(Group):
         values = json_text.dumps(list(steps)), json_text.dumps(list(turns)), session
         return self._some(_WAITING, values)
 
+    def any_waiting(self) -> bool:
+        """Whether any step that has not ended yet named a file."""
+        where = "WHERE before IS NOT NULL AND after IS NULL AND reason = '' LIMIT 1"
+        return self._reader.has("SELECT 1 FROM outside " + where)
+
     def turns_since(self, path: bytes, number: int) -> "list[tuple[str, str]]":
         """The turns that changed a file after a row: what they are called, and their agents."""
         query = (

@@ -234,7 +234,7 @@ class Tables:
     def next(self, table: str) -> int:
         """The number that the next row of a table gets."""
         if table not in self._next:
-            query = f"SELECT coalesce(max(number), 0) FROM {table}"  # noqa: S608 - our own names
+            query = f"SELECT coalesce(max(number), 0) FROM {table}"
             self._next[table] = int(self.db.execute(query).fetchone()[0])
         self._next[table] += 1
         return self._next[table]
@@ -245,7 +245,7 @@ class Tables:
             return None
         known = self._numbers.get((table, id))
         if known is None:
-            query = f"SELECT number FROM {table} WHERE id = ?"  # noqa: S608 - our own names
+            query = f"SELECT number FROM {table} WHERE id = ?"
             row = self.db.execute(query, (id,)).fetchone()
             if row is None:
                 return None

@@ -1,27 +1,59 @@
 """Sessions, turns and steps: their rows, and what is asked about them."""
 
 from takeback.errors import UnknownReferenceError, UsageError
-from takeback.ledger.database import Group
+from takeback.ledger.database import Table
 from takeback.ledger.schema import DETACHED
-from takeback.model import words
+from takeback.model import json_text, words
 from takeback.model.value import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from takeback.ledger.database import Values
     from takeback.ledger.ledger import Ledger
+    from takeback.model.history import GitState
     from takeback.model.json_text import Json
 
-_SESSION = "SELECT number, id, opened, ended, holder, seen, inside, agent FROM sessions "
-_TURN = "SELECT number, id, session, status, whole, opened, steps FROM turns "
-_STEP = (
-    "SELECT number, id, turn, parent, tool, kind, background, opened, closed, status FROM steps "
-)
 _OPEN = (
     "SELECT s.id FROM steps s JOIN turns t ON t.number = s.turn"
     " JOIN sessions z ON z.number = t.session WHERE s.closed IS NULL AND "
+)
+_LIVE = "undone IS NULL AND covered IS NULL"
+_SO_FAR = (
+    "(EXISTS (SELECT 1 FROM deltas d WHERE d.turn = turns.number AND d.who = 'step')"
+    " OR EXISTS (SELECT 1 FROM outside o WHERE o.turn = turns.number AND o.changed))"
+)
+_BEHIND = "number IN (SELECT turn FROM steps WHERE closed IS NULL)"
+_CHANGED = (
+    f"paths > 0 AND {_LIVE}",
+    f"closed IS NULL AND {_LIVE} AND {_SO_FAR}",
+    f"{_BEHIND} AND {_LIVE} AND {_SO_FAR}",
+)
+"""What a turn changed is counted at its end; while it runs, or a step of it does, it is not yet.
+
+Three conditions, and not one: SQLite finds the turns of each by an index of its own.
+"""
+_OF = "(?1 IS NULL OR session = ?1)"
+_ALL = 1 << 62
+_PAGE = 500
+_RECORD = (
+    "SELECT t.number, t.id, t.label, t.status, t.started, t.ended, b.id, a.id, t.before, t.after,"
+    " t.files, t.added, t.removed, t.uncounted, t.git_before, t.git_after,"
+    " z.id, z.agent, z.author, z.holder, z.ended, r.id"
+    " FROM turns t JOIN sessions z ON z.number = t.session"
+    " LEFT JOIN restores r ON r.number = coalesce(t.covered, t.undone)"
+    " LEFT JOIN checkpoints b ON b.number = t.before LEFT JOIN checkpoints a ON a.number = t.after "
+)
+_WINDOWS_OF_STEPS = (
+    "SELECT s.id, t.id, z.id, s.kind, s.paths, s.opened, s.started, s.ended, z.seen, z.holder,"
+    " s.background, s.status FROM steps s JOIN turns t ON t.number = s.turn"
+    " JOIN sessions z ON z.number = t.session WHERE s.closed "
+)
+_WINDOWS_OF_TURNS = (
+    "SELECT '', t.id, z.id, 'turn', '[]', t.opened, t.started, t.ended, z.seen, z.holder, 0, ''"
+    " FROM turns t JOIN sessions z ON z.number = t.session"
+    " WHERE t.whole AND t.steps = 0 AND t.closed "
 )
 
 
@@ -30,29 +62,80 @@ class SessionRow(Value):
 
     number: int
     id: str
-    opened: int
-    ended: "int | None"
-    holder: str
-    seen: int
-    inside: "int | None"
     agent: str
+    own_id: str
+    title: str
+    author: str
+    holder: str
+    inside: "int | None"
+    started: int
+    seen: int
+    ended: "int | None"
+    opened: int
+    turns: int
 
 
-class TurnRow:
-    """What the ledger holds of a turn; `opened` is the number of the event that began it."""
+class TurnRow(Value):
+    """What the ledger holds of a turn.
 
-    __slots__ = ("id", "number", "opened", "session", "status", "steps", "whole")
+    `opened` and `closed` are the events that began and ended it, `before` and `after` the numbers
+    of the checkpoints around it.
+    """
 
-    def __init__(
-        self, number: int, id: str, session: int, status: str, whole: int, opened: int, steps: int
-    ) -> None:
-        self.number = number
-        self.id = id
-        self.session = session
-        self.status = status
-        self.whole = bool(whole)
-        self.opened = opened
-        self.steps = steps
+    number: int
+    id: str
+    session: int
+    label: str
+    status: str
+    whole: int
+    started: int
+    opened: int
+    closed: "int | None"
+    before: int
+    after: "int | None"
+    steps: int
+    git_before: "str | None"
+    git_after: "str | None"
+    undone: "int | None"
+    covered: "int | None"
+
+
+class TurnRecord(Value):
+    """A turn with all that the log shows of it; `first` and `last` are numbers of checkpoints."""
+
+    number: int
+    id: str
+    label: str
+    status: str
+    started: int
+    ended: "int | None"
+    before: "str | None"
+    after: "str | None"
+    first: int
+    last: "int | None"
+    files: int
+    added: int
+    removed: int
+    uncounted: int
+    git_before: "str | None"
+    git_after: "str | None"
+    session: str
+    agent: str
+    account: str
+    holder: str
+    session_ended: "int | None"
+    undone: "str | None"
+
+
+class ChangeRow(Value):
+    """What a turn changed at a path, in the end."""
+
+    path: bytes
+    verb: str
+    origin: "bytes | None"
+    added: "int | None"
+    removed: "int | None"
+    how: str
 
 
 class StepRow(Value):
@@ -64,10 +147,59 @@ class StepRow(Value):
     parent: "int | None"
     tool: str
     kind: str
+    summary: str
+    paths: str
+    status: str
     background: int
+    started: int
+    ended: "int | None"
     opened: int
     closed: "int | None"
+
+    @property
+    def names(self) -> "tuple[bytes, ...]":
+        """The paths that its tool named."""
+        return _names(self.paths)
+
+
+class WindowRow(Value):
+    """A step, or a turn without steps, that was open for some time, and whose it is."""
+
+    step: str
+    turn: str
+    session: str
+    kind: str
+    paths: str
+    opened: int
+    started: int
+    ended: "int | None"
+    seen: int
+    holder: str
+    background: int
     status: str
+
+    @property
+    def names(self) -> "tuple[bytes, ...]":
+        """The paths that its tool named."""
+        return _names(self.paths)
+
+
+def _names(paths: str) -> "tuple[bytes, ...]":
+    if paths == "[]":
+        return ()
+    return tuple(str(path).encode("utf-8", "surrogateescape") for path in json_text.loads(paths))
+
+
+def git_state(text: "str | None") -> "GitState | None":
+    """The user's git as the boundary of a turn recorded it."""
+    from takeback.model.history import GitState
+
+    return None if text is None else GitState(*json_text.loads(text))
+
+
+_SESSION = f"SELECT {', '.join(SessionRow._fields)} FROM sessions "
+_TURN = f"SELECT {', '.join(TurnRow._fields)} FROM turns "
+_STEP = f"SELECT {', '.join(StepRow._fields)} FROM steps "
 
 
 class Beginning:
@@ -85,20 +217,28 @@ class Beginning:
         self.request = request or ""
 
 
-class Sessions(Group):
+class Sessions(Table):
     """What is asked about sessions."""
+
+    __slots__ = ()
+    table = "sessions"
 
     def get(self, id: str) -> SessionRow:
         """The session with this id."""
-        for row in self._some("WHERE id = ?", (id,)):
-            return row
-        raise UnknownReferenceError(f"no session is called `{id}`")
+        row = self.find_by_id(id)
+        if row is None:
+            raise UnknownReferenceError(f"no session is called `{id}`")
+        return row
 
     def find(self, agent: str, own_id: str) -> "SessionRow | None":
         """The session that an agent knows by an id of its own."""
         # The last condition is that of the index, which SQLite would not see in a parameter.
         where = "WHERE agent = ? AND own_id = ? AND own_id <> ''"
         return next(iter(self._some(where, (agent, own_id))), None)
+
+    def find_by_id(self, id: str) -> "SessionRow | None":
+        """The session with this id."""
+        return next(iter(self._some("WHERE id = ?", (id,))), None)
 
     def of(self, part: "TurnRow | StepRow") -> SessionRow:
         """The session that a turn or a step belongs to."""
@@ -109,6 +249,11 @@ class Sessions(Group):
         for row in self._some(where, (number,)):
             return row
         raise UnknownReferenceError(f"the session of `{part.id}` is not in the log")
+
+    def newest(self, limit: "int | None") -> "list[SessionRow]":
+        """Sessions, the one that was seen last first."""
+        order = "ORDER BY seen DESC, number DESC LIMIT ?"
+        return self._some(order, (_ALL if limit is None else limit,))
 
     def held(self) -> "list[SessionRow]":
         """The sessions that go on as long as a process lives."""
@@ -133,23 +278,167 @@ class Sessions(Group):
         return [SessionRow(*row) for row in self._reader.rows(_SESSION + where, values)]
 
 
-class Turns(Group):
+class Turns(Table):
     """What is asked about turns."""
+
+    __slots__ = ()
+    table = "turns"
 
     def get(self, id: str) -> TurnRow:
         """The turn with this id."""
-        for row in self._some("WHERE id = ?", (id,)):
-            return row
-        raise UnknownReferenceError(f"no turn is called `{id}`")
+        row = self.find(id)
+        if row is None:
+            raise UnknownReferenceError(f"no turn is called `{id}`")
+        return row
+
+    def find(self, id: str) -> "TurnRow | None":
+        """The turn with this id."""
+        return self._first("WHERE id = ?", (id,))
+
+    def numbered(self, number: int) -> "TurnRow | None":
+        """The turn with this number."""
+        return self._first("WHERE number = ?", (number,))
 
     def newest_of(self, session: int) -> "TurnRow | None":
         """The newest turn of a session."""
-        where = "WHERE session = ? ORDER BY number DESC LIMIT 1"
-        return next(iter(self._some(where, (session,))), None)
+        return next(iter(self.of_session(session, 1)), None)
+
+    def of_session(self, session: int, limit: int) -> "list[TurnRow]":
+        """The turns of a session, the newest first."""
+        return self._some("WHERE session = ? ORDER BY number DESC LIMIT ?", (session, limit))
 
     def running(self, session: int) -> "list[TurnRow]":
         """The turns of a session that have not ended."""
         return self._some("WHERE closed IS NULL AND session = ?", (session,))
+
+    def running_but_of(self, session: str) -> "list[TurnRow]":
+        """The turns of all sessions but one that have not ended."""
+        where = (
+            "WHERE closed IS NULL AND session NOT IN (SELECT number FROM sessions WHERE id = ?)"
+            " ORDER BY number"
+        )
+        return self._some(where, (session,))
+
+    def with_sessions_inside(self) -> "frozenset[str]":
+        """The running turns inside of which another session works and tells its own steps."""
+        query = (
+            "SELECT t.id FROM turns t JOIN sessions z ON z.inside = t.number"
+            " WHERE t.closed IS NULL AND z.turns > 0 AND z.ended IS NULL"
+        )
+        return frozenset(self._reader.column(query))
+
+    def labels(self) -> "Iterator[tuple[int, str, int]]":
+        """Number, label and session of each turn, the newest first."""
+        query = (
+            "SELECT number, label, session FROM turns WHERE number < ? ORDER BY number DESC LIMIT ?"
+        )
+        before, page = _ALL, [(0, "", 0)]
+        while page:
+            page = [
+                (n, str(label), session)
+                for n, label, session in self._reader.rows(query, (before, _PAGE))
+            ]
+            yield from page
+            before = page[-1][0] if page else 0
+
+    # -- live turns ------------------------------------------------------------------------
+
+    def newest_changed(self, session: "int | None") -> "TurnRow | None":
+        """The newest live turn that changed something: of the project, or of one session."""
+        newest = " ORDER BY number DESC LIMIT 1"
+        rows = [self._first(f"WHERE {each} AND {_OF}{newest}", (session,)) for each in _CHANGED]
+        known = [row for row in rows if row is not None]
+        return max(known, key=lambda row: row.opened, default=None)
+
+    def changed(self, session: int) -> "list[TurnRow]":
+        """The live turns of a session that changed something, the newest first."""
+        rows = [
+            row for each in _CHANGED for row in self._some(f"WHERE {each} AND {_OF}", (session,))
+        ]
+        known = {row.number: row for row in rows}
+        return [known[number] for number in sorted(known, reverse=True)]
+
+    def changed_since(self, checkpoint: int) -> "list[str]":
+        """The live turns that changed something and began at a state or later, newest first."""
+        changed = f"(paths > 0 OR ((closed IS NULL OR {_BEHIND}) AND {_SO_FAR}))"
+        query = (
+            f"SELECT id FROM turns WHERE {_LIVE} AND before >= ? AND {changed} ORDER BY number DESC"
+        )
+        return self._reader.column(query, (checkpoint,))
+
+    def count_unchanged(self, session: "int | None", opened: int) -> int:
+        """How many live turns changed nothing that began after an event."""
+        query = (
+            f"SELECT count(*) FROM turns WHERE paths = 0 AND closed NOT NULL AND {_LIVE} AND {_OF}"
+        )
+        return int(self._reader.value(query + " AND opened > ?2", (session, opened)))
+
+    def count_changed_after(self, turn: TurnRow) -> int:
+        """How many live turns of its session came after a turn and changed something."""
+        query = (
+            f"SELECT count(*) FROM turns WHERE session = ? AND number > ? AND paths > 0 AND {_LIVE}"
+        )
+        return int(self._reader.value(query, (turn.session, turn.number)))
+
+    def count_undone(self) -> int:
+        """How many turns are undone, or were gone back over."""
+        query = (
+            "SELECT (SELECT count(*) FROM turns WHERE undone IS NOT NULL)"
+            " + (SELECT count(*) FROM turns WHERE covered IS NOT NULL AND undone IS NULL)"
+        )
+        return int(self._reader.value(query))
+
+    # -- before and after ------------------------------------------------------------------
+
+    def begun_since(self, checkpoint: int, after: "TurnRow | None") -> "list[TurnRow]":
+        """The turns that began at a state or later, and `after` a turn."""
+        last = after.number if after is not None else 0
+        return self._some("WHERE before >= ? AND number > ? ORDER BY number", (checkpoint, last))
+
+    def one_before(self, turn: TurnRow) -> "TurnRow | None":
+        """The turn of the same session before a turn."""
+        where = "WHERE session = ? AND number < ? ORDER BY number DESC LIMIT 1"
+        return self._first(where, (turn.session, turn.number))
+
+    def first_between(self, number: int, turn: TurnRow) -> "TurnRow | None":
+        """The first turn of a session after a number and before a turn; a live one, if any is."""
+        within = "WHERE session = ? AND number > ? AND number < ? "
+        values = (turn.session, number, turn.number)
+        live = self._first(f"{within} AND {_LIVE} ORDER BY number LIMIT 1", values)
+        return live or self._first(within + "ORDER BY number LIMIT 1", values)
+
+    def newest_state(self) -> "int | None":
+        """The newest checkpoint with which a turn began or ended."""
+        queries = (
+            "SELECT before FROM turns ORDER BY number DESC LIMIT 1",
+            "SELECT after FROM turns ORDER BY closed DESC LIMIT 1",
+        )
+        known = [number for query in queries if (number := self._reader.value(query)) is not None]
+        return max(map(int, known), default=None)
+
+    # -- what the log shows ----------------------------------------------------------------
+
+    def record(self, number: int) -> "TurnRecord | None":
+        """One turn as the log shows it."""
+        row = self._reader.one(_RECORD + "WHERE t.number = ?", (number,))
+        return TurnRecord(*row) if row else None
+
+    def records(
+        self, *, session: "int | None", first: int, limit: int, live: bool
+    ) -> "list[TurnRecord]":
+        """The newest turns from a number on as the log shows them: of a session, only live ones."""
+        of = "t.session = ?3 AND " if session is not None else ""
+        order = "t.session DESC, t.number DESC" if session is not None else "t.number DESC"
+        if live:
+            of += "t.undone IS NULL AND t.covered IS NULL AND "
+        query = f"{_RECORD}WHERE {of}t.number >= ?1 ORDER BY {order} LIMIT ?2"
+        values = (first, limit) if session is None else (first, limit, session)
+        return [TurnRecord(*row) for row in self._reader.rows(query, values)]
+
+    def changes(self, number: int) -> "list[ChangeRow]":
+        """What a turn changed, as its end recorded it."""
+        query = f"SELECT {', '.join(ChangeRow._fields)} FROM changes WHERE turn = ? ORDER BY path"
+        return [ChangeRow(*row) for row in self._reader.rows(query, (number,))]
 
     def is_over(self, turn: int) -> bool:
         """Whether a turn has ended."""
@@ -166,18 +455,49 @@ class Turns(Group):
         row = self._reader.one(query, (session,))
         return Beginning(*row) if row else None
 
+    def _first(self, where: str, values: "Values" = ()) -> "TurnRow | None":
+        row = self._reader.one(_TURN + where, values)
+        return TurnRow(*row) if row else None
+
     def _some(self, where: str, values: "Values" = ()) -> "list[TurnRow]":
         return [TurnRow(*row) for row in self._reader.rows(_TURN + where, values)]
 
 
-class Steps(Group):
+class Steps(Table):
     """What is asked about steps."""
+
+    __slots__ = ()
+    table = "steps"
 
     def get(self, id: str) -> StepRow:
         """The step with this id."""
         for row in self._some("WHERE id = ?", (id,)):
             return row
         raise UnknownReferenceError(f"no step is called `{id}`")
+
+    def numbered(self, number: int) -> "StepRow | None":
+        """The step with this number."""
+        return next(iter(self._some("WHERE number = ?", (number,))), None)
+
+    def of_turn(self, turn: int) -> "list[StepRow]":
+        """The steps of a turn, in their order."""
+        return self._some("WHERE turn = ? ORDER BY number", (turn,))
+
+    def open_at(self, session: int, event: int) -> "list[StepRow]":
+        """The steps of a session, not in the background, that were open at an event."""
+        where = (
+            "WHERE turn IN (SELECT number FROM turns WHERE session = ?1) AND opened < ?2"
+            " AND (closed IS NULL OR closed > ?2) AND NOT background"
+        )
+        return self._some(where, (session, event))
+
+    def windows_since(self, event: int) -> "list[WindowRow]":
+        """What was open at any moment after an event: steps, and turns without steps."""
+        rows = []
+        for query in (_WINDOWS_OF_STEPS, _WINDOWS_OF_TURNS):
+            rows += self._reader.rows(query + "IS NULL")
+            rows += self._reader.rows(query + "> ?", (event,))
+        return [WindowRow(*row) for row in rows]
 
     def late(self, session: int, *, background: bool = False) -> "list[StepRow]":
         """The open steps of a session whose turn is over; with or without those in background."""

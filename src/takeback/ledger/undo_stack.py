@@ -24,7 +24,8 @@ that went on after that restore is live again, unless a rollback went back over 
 """
 
 from takeback.disk import operations
-from takeback.ledger.database import Group
+from takeback.ledger.checkpoints import Checkpoints
+from takeback.ledger.database import Reader, Table
 from takeback.model import json_text
 from takeback.model.words import REDO, ROLLBACK, UNDO
 
@@ -45,6 +46,13 @@ _SELECT = (
     "SELECT number, id, event, at, verb, turn, entry, target, before, after, partial, goal,"
     " because, session, undone, covered, reversed, turns FROM restores "
 )
+_LINE = (
+    "SELECT kind, number FROM (SELECT 'turn' AS kind, number, opened FROM turns"
+    " WHERE paths > 0 AND undone IS NULL AND covered IS NULL AND (?1 IS NULL OR session = ?1)"
+    " UNION ALL SELECT 'restore', number, event FROM restores"
+    " WHERE verb = 'rollback' AND undone IS NULL AND covered IS NULL AND ?1 IS NULL)"
+)
+"""The current line: what is live, in the project or of one session."""
 _STANDING_UNDO = "verb = 'undo' AND reversed IS NULL AND covered IS NULL"
 """It was not put back, and no rollback went over it."""
 
@@ -98,8 +106,12 @@ class RestoreRow:
         self.turns: tuple[int, ...] = tuple(json_text.loads(row[17]))
 
 
-class UndoStack(Group):
+class UndoStack(Table):
     """What is asked about restores and the stack that they make."""
+
+    __slots__ = ()
+    table = "restores"
+    time = "at"
 
     def find(self, id: str) -> "RestoreRow | None":
         """The restore with an id."""
@@ -133,6 +145,38 @@ class UndoStack(Group):
         """The restores whose events lie between two, the newest first."""
         where = "WHERE event > ? AND event < ? ORDER BY number DESC LIMIT ?"
         return self._some(where, (first, last, limit))
+
+    def entry_back(self, back: int, session: "int | None") -> "tuple[str, int] | None":
+        """The live turn or rollback so many entries below the newest: kind and number."""
+        query = f"{_LINE} ORDER BY opened DESC LIMIT 1 OFFSET ?2"
+        row = self._reader.one(query, (session, back))
+        return (str(row[0]), int(row[1])) if row else None
+
+    def count_entries(self, session: "int | None") -> int:
+        """How many live turns and rollbacks there are."""
+        return int(self._reader.value(f"SELECT count(*) FROM ({_LINE})", (session,)))
+
+    def newest_to(self, checkpoint: int) -> "RestoreRow | None":
+        """The newest restore that ended in a checkpoint."""
+        return self._first("WHERE after = ? ORDER BY number DESC", (checkpoint,))
+
+    def all(self) -> "list[RestoreRow]":
+        """All restores, the newest first."""
+        return self._some("ORDER BY number DESC")
+
+    def rollbacks_since(self, moment: int) -> "list[RestoreRow]":
+        """The live rollbacks since a time, the newest first."""
+        where = "WHERE verb = ? AND undone IS NULL AND covered IS NULL AND at >= ?"
+        return self._some(where + " ORDER BY number DESC", (ROLLBACK, moment))
+
+    def is_about(self, restore: RestoreRow, session: int) -> bool:
+        """Whether a restore took back, put back or went over turns of a session."""
+        query = (
+            "SELECT 1 FROM turns WHERE session = ?1 AND (covered = ?2"
+            " OR number IN (SELECT value FROM json_each(?3))) LIMIT 1"
+        )
+        turns = json_text.dumps(list(restore.turns))
+        return self._reader.has(query, (session, restore.number, turns))
 
     def about(self, turn: int) -> "list[RestoreRow]":
         """The undos and redos of a turn that have a say, alone or with others, newest first."""
@@ -336,10 +380,10 @@ def _cover(
         return
     over = "number BETWEEN ?5 AND ?6 AND before >= ?1 AND before < ?7 AND opened < ?2 AND"
     later = "EXISTS (SELECT 1 FROM deltas d WHERE d.turn = turns.number AND d.checkpoint > ?3)"
-    values = (act.target, act.event, _done_by(act), act.number, *numbers, newer)
-    query = f"SELECT number FROM turns WHERE {over} {later}"  # noqa: S608 - our own text
+    values = (act.target, act.event, _done_by(db, act), act.number, *numbers, newer)
+    query = f"SELECT number FROM turns WHERE {over} {later}"
     goes_on = [turn for (turn,) in db.execute(query, values).fetchall()]
-    change = f"UPDATE turns SET covered = ?4 WHERE {over} NOT {later}"  # noqa: S608
+    change = f"UPDATE turns SET covered = ?4 WHERE {over} NOT {later}"
     operations.sql(db, change, values)
     for turn in goes_on:
         if not _goes_on(db, turn, act, rolled):
@@ -349,13 +393,15 @@ def _cover(
 def _goes_on(db: "Connection", turn: int, act: RestoreRow, rolled: _Rolled) -> bool:
     """Whether a turn did something since a restore, or while it was made, that still counts."""
     query = "SELECT DISTINCT checkpoint FROM deltas WHERE turn = ? AND checkpoint > ?"
-    states = db.execute(query, (turn, _done_by(act))).fetchall()
+    states = db.execute(query, (turn, _done_by(db, act))).fetchall()
     return any(not rolled.has(state) for (state,) in states)
 
 
-def _done_by(act: RestoreRow) -> int:
+def _done_by(db: "Connection", act: RestoreRow) -> int:
     """The last state of which a restore knew; if nothing changed, that is what it left."""
-    return act.after if act.before == act.after else act.after - 1
+    if act.before == act.after:
+        return act.after
+    return Checkpoints(Reader(lambda: db)).parent_of(act.after)
 
 
 def go_on(db: "Connection", turns: "Iterable[object]") -> None:

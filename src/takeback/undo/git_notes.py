@@ -4,7 +4,7 @@ Another branch than when the turn ended is a doubt; commits that the turn made s
 command that would take them back is told. So are commits that came after the turn.
 """
 
-from takeback.history import timeline
+from takeback.ledger.sessions import git_state
 from takeback.model.history import GitState
 
 TYPE_CHECKING = False
@@ -21,7 +21,7 @@ _MOST_REVERTED = 8
 
 def doubts(item: "Item", git: "Json") -> "tuple[str, ...]":
     """What needs consent when a turn is taken back or put back."""
-    now, then = _state(git), timeline.git(item.git_after or item.git_before)
+    now, then = _state(git), git_state(item.git_after or item.git_before)
     if now is None or then is None or now.branch == then.branch:
         return ()
     return (f"{item.called} ended on {_branch(then)}, and {_branch(now)} is checked out now",)
@@ -29,8 +29,8 @@ def doubts(item: "Item", git: "Json") -> "tuple[str, ...]":
 
 def stays(item: "Item", git: "Json", root: bytes) -> "tuple[str, ...]":
     """The commits that stay when a turn is taken back: its own, and those that came since."""
-    now, then = _state(git), timeline.git(item.git_after or item.git_before)
-    before = timeline.git(item.git_before)
+    now, then = _state(git), git_state(item.git_after or item.git_before)
+    before = git_state(item.git_before)
     if now is None or then is None or before is None:
         return ()
     told = [_stays(root, before, then, now)]
@@ -62,9 +62,8 @@ def commits_since(
 
 def _before_oldest(ledger: "Ledger", turns: "tuple[str, ...]") -> "GitState | None":
     """The user's git when the oldest of these turns began."""
-    query = "SELECT git_before FROM turns WHERE id = ?"
-    rows = ledger.rows(query, (turns[-1],)) if turns else []
-    return timeline.git(rows[0][0]) if rows else None
+    oldest = ledger.turns.find(turns[-1]) if turns else None
+    return git_state(oldest.git_before) if oldest is not None else None
 
 
 def _stays(root: bytes, before: "GitState", after: "GitState", now: "GitState") -> str:
@@ -147,4 +146,4 @@ def _branch(state: "GitState") -> str:
 def _state(git: "Json") -> "GitState | None":
     from takeback.model import json_text
 
-    return None if git is None else timeline.git(json_text.dumps(git))
+    return None if git is None else git_state(json_text.dumps(git))

@@ -119,9 +119,7 @@ def doubts(changes: "Iterable[PlannedChange]") -> "tuple[str, ...]":
 
 def staying(ledger: "Ledger", turns: "Sequence[str]") -> "tuple[str, ...]":
     """What a rollback over turns says of the files outside that they changed."""
-    numbers: list[int] = []
-    for id in turns:
-        numbers += [int(n) for (n,) in ledger.rows("SELECT number FROM turns WHERE id = ?", (id,))]
+    numbers = [number for id in turns if (number := ledger.turns.number_of(id)) is not None]
     count = len(outside.runs(ledger.outside.of_turns(numbers))) if numbers else 0
     if not count:
         return ()
@@ -132,7 +130,7 @@ def staying(ledger: "Ledger", turns: "Sequence[str]") -> "tuple[str, ...]":
 
 
 def _taken(path: bytes, fold: "list[Fold]") -> Taken:
-    taken = Taken(Run(path, 0, NAMED, None), fold[0])
+    taken = Taken(Run(path, -1, 0, NAMED, None), fold[0])
     taken.runs = fold
     return taken
 

@@ -19,11 +19,11 @@ from takeback.errors import (
 )
 from takeback.history import lookup, references
 from takeback.history.compare import Chosen, Saved, differences
-from takeback.model import json_text, words
+from takeback.model import words
 from takeback.model.entries import folders_above, is_same, is_unknown
 from takeback.model.plan import Dependent, Plan, Remark
 from takeback.model.words import DECISIONS, REDO, ROLLBACK, UNDO, UNREADABLE
-from takeback.undo import git_notes, outside, reverts, select
+from takeback.undo import git_notes, outside, reverts
 from takeback.undo.draft import Draft, in_order, remarks
 from takeback.undo.merge import Clash, Kept, Merging, clashing
 from takeback.undo.outside import Elsewhere
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 
     from takeback.capture.changes import Trees
     from takeback.history.lookup import Place
+    from takeback.ledger.checkpoints import NamedDelta
     from takeback.ledger.events import CheckpointRow
     from takeback.ledger.ledger import Ledger
     from takeback.model.json_text import Json
@@ -55,12 +56,6 @@ if TYPE_CHECKING:
     Known = Entry | None
 
 
-_LATE = (
-    "SELECT DISTINCT d.path FROM deltas d JOIN steps s ON s.number = d.step"
-    " JOIN turns t ON t.number = d.turn WHERE d.turn = ? AND s.background AND s.kind = ?"
-    " AND d.checkpoint > t.after ORDER BY d.path"
-)
-_PERHAPS = "SELECT DISTINCT path FROM deltas WHERE turn = ? AND how = ? ORDER BY path"
 _MOST_NAMED = 3
 
 
@@ -68,11 +63,10 @@ def doubts(ledger: "Ledger", item: "Item") -> "Iterator[str]":
     """What needs consent when a turn is taken back."""
     if item.restore is not None:
         return
-    for query, word, when in (
-        (_LATE, words.SHELL, _behind(item)),
-        (_PERHAPS, words.PERHAPS, _perhaps(item)),
+    for found, when in (
+        (ledger.deltas.behind(item.number), _behind(item)),
+        (ledger.deltas.perhaps(item.number), _perhaps(item)),
     ):
-        found = [path for (path,) in ledger.rows(query, (item.number, word))]
         if found:
             files = "1 path" if len(found) == 1 else f"{len(found):,} paths"
             yield f"{files} changed {when}, and may be your own work: {_named(found)}"
@@ -92,15 +86,6 @@ def _named(found: "list[bytes]") -> str:
     more = len(found) - len(shown)
     shown += [f"{more:,} more"] if more > 0 else []
     return ", ".join(shown)
-
-
-_LATER_TURNS = (
-    "SELECT d.path, d.checkpoint, t.id, t.label, z.agent"
-    " FROM deltas d JOIN turns t ON t.number = d.turn"
-    " JOIN sessions z ON z.number = t.session"
-    " WHERE d.checkpoint > ?1 AND d.who = 'step' AND t.undone IS NULL AND t.covered IS NULL"
-    " AND d.turn NOT IN (SELECT value FROM json_each(?2)) ORDER BY t.number"
-)
 
 
 class View:
@@ -147,21 +132,23 @@ class Since:
         if not made and not conflicts:
             return ()
         found: dict[str, Dependent] = {}
-        rows = self._ledger.rows(_LATER_TURNS, (self.last, json_text.dumps(self._turns)))
-        for path, checkpoint, id, label, agent in rows:
-            conflict = conflicts.get(path)
-            if path in made or (conflict is not None and _is_of(conflict, checkpoint, clash)):
-                known = found.setdefault(id, Dependent(id, str(label), str(agent)))
-                found[id] = known.replace(paths=tuple(sorted({*known.paths, path})))
+        rows = self._ledger.deltas.since(self.last, self._turns)
+        live = [row for row in rows if row.who == words.STEP and row.is_live]
+        for row in sorted(live, key=lambda row: row.turn_number or 0):
+            conflict = conflicts.get(row.path)
+            if row.path in made or (conflict is not None and self._is_of(conflict, row, clash)):
+                id = row.turn or ""
+                known = found.setdefault(id, Dependent(id, row.label or "", row.agent or ""))
+                found[id] = known.replace(paths=tuple(sorted({*known.paths, row.path})))
         return tuple(found.values())
 
-
-def _is_of(conflict: "Conflict", checkpoint: int, clash: "ClashAt") -> bool:
-    """Whether a change has to do with a conflict: without it, there would be less of it."""
-    if conflict.base is None and conflict.theirs is None:
-        return True
-    after = clash(conflict, checkpoint)
-    return after is not None and after != clash(conflict, checkpoint - 1)
+    def _is_of(self, conflict: "Conflict", row: "NamedDelta", clash: "ClashAt") -> bool:
+        """Whether a change has to do with a conflict: without it, there would be less of it."""
+        if conflict.base is None and conflict.theirs is None:
+            return True
+        before = self._ledger.checkpoints.parent_of(row.checkpoint)
+        after = clash(conflict, row.checkpoint)
+        return after is not None and after != clash(conflict, before)
 
 
 class Planner:
@@ -430,7 +417,7 @@ class Planner:
         nobody = Changed()
         for path, wish in draft.wishes.items():
             wish.how = since.get(path, nobody).how
-        covers = () if chosen.paths else tuple(select.covered_by(self._ledger, row.number))
+        covers = () if chosen.paths else tuple(self._ledger.turns.changed_since(row.number))
         return Plan(
             ROLLBACK,
             base=self._row.tree.hex(),
@@ -485,9 +472,8 @@ class Planner:
         if plan.restore:
             row = self._ledger.stack.find(plan.restore)
             return (row.event,) if row is not None else ()
-        query = "SELECT opened FROM turns WHERE id = ?"
-        rows = [row for id in plan.turns for row in self._ledger.rows(query, (id,))]
-        return tuple(int(opened) for (opened,) in rows)
+        rows = map(self._ledger.turns.find, plan.turns)
+        return tuple(row.opened for row in rows if row is not None)
 
     def _choose(
         self,

@@ -5,7 +5,6 @@ file would be in two places, or in none. What somebody renamed since is found wh
 by what the log says, by the same content, or by content that is similar enough.
 """
 
-from takeback.model import json_text
 from takeback.model.entries import is_same
 from takeback.model.tree import LINK, REGULAR
 
@@ -39,25 +38,6 @@ _LARGEST = 1 << 20
 _LIMIT = 400
 """As git's rename limit: files are compared if there are at most so many times so many pairs."""
 _MOST_READ = 10 * _LIMIT
-_MADE_SINCE = (
-    "SELECT path, origin FROM deltas WHERE checkpoint > ?1 AND verb IN ('create', 'rename', 'link')"
-    " AND (who <> 'restore' OR origin IS NOT NULL)"
-    " AND (turn IS NULL OR turn NOT IN (SELECT value FROM json_each(?2)))"
-    " ORDER BY checkpoint"
-)
-_MADE_BY_RESTORES = (
-    "SELECT count(DISTINCT path) FROM deltas"
-    " WHERE checkpoint > ? AND who = 'restore' AND verb = 'create'"
-)
-_BROUGHT_BACK = (
-    "SELECT DISTINCT path FROM deltas WHERE checkpoint > ? AND who = 'restore' AND verb = 'create'"
-)
-_RENAMED = "SELECT DISTINCT path, origin FROM deltas WHERE origin IS NOT NULL"
-_MADE_INSTEAD = (
-    "SELECT made.path FROM deltas gone JOIN deltas made ON made.checkpoint = gone.checkpoint"
-    " WHERE gone.checkpoint > ?1 AND gone.path = ?2 AND gone.verb = 'delete'"
-    " AND gone.who = 'restore' AND made.who = 'restore' AND made.verb = 'create'"
-)
 
 
 class Move:
@@ -140,7 +120,7 @@ def moves(
         left = {
             name: went[name]
             for name in search.candidates(last, went if path in changed else returned)
-            if name in old and (new[path].is_forward or was(new[path].first - 1, name) is not None)
+            if name in old and (new[path].is_forward or was(new[path].before, name) is not None)
         }
         name = search.most_like(last, left)
         if name is not None:
@@ -242,7 +222,8 @@ class RenamedSince:
     ) -> None:
         self._ledger = ledger
         self._read = read
-        self._span = (first, json_text.dumps(turns))
+        self._first = first
+        self._turns = turns
         self._now = now
         self._lost = lost
         """How many files may be looked for."""
@@ -274,7 +255,7 @@ class RenamedSince:
     def _candidates(self) -> "dict[bytes, bytes | None]":
         """What others made since, and from what, as far as the log tells."""
         if self._made is None:
-            self._made = dict(self._ledger.rows(_MADE_SINCE, self._span))
+            self._made = self._ledger.deltas.made_since(self._first, self._turns)
             for name, origin in self._made.items():
                 if origin is not None:
                     self._made_from.setdefault(origin, []).append(name)
@@ -282,7 +263,7 @@ class RenamedSince:
 
     def _searching(self, made: "dict[bytes, bytes | None]") -> Search:
         if self._search is None:
-            instead = int(self._ledger.rows(_MADE_BY_RESTORES, self._span[:1])[0][0])
+            instead = len(self._ledger.deltas.brought_back_since(self._first))
             pairs = (len(made) + instead) * self._lost
             self._search = Search(self._read, {name: self._now(name) for name in made}, pairs)
         return self._search
@@ -290,9 +271,9 @@ class RenamedSince:
     def _old_names_of(self, path: bytes) -> "list[bytes]":
         """Earlier names of a file that restores brought back when it had been deleted."""
         if self._old_names is None:
-            back = {name for (name,) in self._ledger.rows(_BROUGHT_BACK, self._span[:1])}
+            back = self._ledger.deltas.brought_back_since(self._first)
             self._old_names = {}
-            for name, origin in self._ledger.rows(_RENAMED) if back else ():
+            for name, origin in self._ledger.deltas.renames() if back else ():
                 if origin in back:
                     self._old_names.setdefault(name, []).append(origin)
         return self._old_names.get(path, [])
@@ -306,7 +287,7 @@ class RenamedSince:
 
     def _made_instead(self, path: bytes) -> "list[bytes]":
         """What restores made when they removed a path: an old name with another content."""
-        return [name for (name,) in self._ledger.rows(_MADE_INSTEAD, (self._span[0], path))]
+        return self._ledger.deltas.made_instead(path, self._first)
 
     def _by_log(self, path: bytes, at: "At") -> "bytes | None":
         seen, name = {path}, path

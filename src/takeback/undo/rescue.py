@@ -108,7 +108,7 @@ def saves(ledger: "Ledger", restore: str) -> "list[tuple[bytes, Entry]]":
     `restore` is its id or the beginning of it, also of one that was taken back.
     """
     found = []
-    for event in ledger.events("WHERE kind = ? ORDER BY seq DESC", (events.SAVES_RESCUED,)):
+    for event in ledger.events_of(events.SAVES_RESCUED, newest_first=True):
         said = event.payload or {}
         if restore and str(said.get("restore")).startswith(restore):
             found += [as_entry(*save) for save in said.get("saves", ())]  # type: ignore[misc, union-attr]
@@ -128,8 +128,7 @@ def is_kept(ledger: "Ledger", restore: str) -> bool:
 
     row = ledger.checkpoints.numbered(retention.floor(ledger))
     last = row.event if row is not None else 0
-    where = "WHERE kind = ? AND seq > ? ORDER BY seq"
-    found = ledger.events(where, (events.SAVES_RESCUED, last))
+    found = ledger.events_of(events.SAVES_RESCUED, after=last)
     return any(str((e.payload or {}).get("restore")).startswith(restore) for e in found)
 
 

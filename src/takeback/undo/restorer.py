@@ -60,15 +60,14 @@ def as_done(ledger: "Ledger", said: "Mapping[str, Json]") -> Report:
     """The report of a restore that was done before, from what its event says."""
     rows = [ledger.checkpoints.with_prefix(str(said[name]))[0] for name in ("before", "after")]
     row = ledger.stack.find(str(said["restore"]))
-    query = "SELECT path, verb FROM deltas WHERE checkpoint = ? AND who = 'restore' ORDER BY path"
-    found = ledger.rows(query, (rows[1].number,)) if rows[0].id != rows[1].id else []
+    deltas = ledger.deltas.restored(rows[1].number) if rows[0].id != rows[1].id else []
     plan = Plan(
         str(said["verb"]),
         base=rows[0].tree.hex(),
         target=str(said["target"]),
         title=references.of(ledger, row) if row is not None else "",
         changes=(
-            *(PlannedChange(path, str(verb), None, None) for path, verb in found),
+            *(PlannedChange(each.path, each.verb, None, None) for each in deltas),
             *(_outside(ledger, row.number) if row is not None else ()),
         ),
         turns=_turns(said),

@@ -18,7 +18,7 @@ from takeback.capture import changes
 from takeback.capture.changes import Run, Trees
 from takeback.errors import DamagedStoreError
 from takeback.history import retention
-from takeback.model import json_text, words
+from takeback.model import words
 from takeback.model.difference import judge
 from takeback.model.entries import is_same
 from takeback.undo.merge import Clash, Kept
@@ -44,8 +44,6 @@ if TYPE_CHECKING:
     Fold = list[tuple[Known, Known]]
 
 
-_RENAMED = "SELECT path FROM deltas WHERE origin = ? AND checkpoint > ? AND checkpoint <= ?"
-_RESTORED = "SELECT path, origin FROM deltas WHERE checkpoint = ? AND who = ? ORDER BY path"
 _NEWEST = 1 << 62
 
 
@@ -133,8 +131,8 @@ class Standing:
 
     def _is_exact(self, undo: "RestoreRow") -> bool:
         """Whether an undo said that it took back all of its turns, exactly."""
-        found = self._ledger.events("WHERE seq = ?", (undo.event,))
-        return any((event.payload or {}).get("exact") is True for event in found)
+        event = self._ledger.event(undo.event)
+        return event is not None and (event.payload or {}).get("exact") is True
 
     def _needed(self, turns: "Iterable[int]", number: int) -> "dict[int, int]":
         """The turns in question, and before which restore: also those taken back with others."""
@@ -158,7 +156,8 @@ class Standing:
     def _again(self, redo: "RestoreRow", hows: "dict[bytes, str]") -> "list[Run]":
         found = []
         for path, origin in self._restored(redo):
-            run = Run(path, redo.after, hows.get(path, ""), origin)
+            before = self._ledger.checkpoints.parent_of(redo.after)
+            run = Run(path, before, redo.after, hows.get(path, ""), origin)
             run.is_restored = True
             found.append(run)
         return found
@@ -167,8 +166,7 @@ class Standing:
         """What a restore changed; nothing, if it made no checkpoint."""
         if act.before == act.after:
             return []
-        rows = self._ledger.rows(_RESTORED, (act.after, words.RESTORE))
-        return [(path, origin) for path, origin in rows]
+        return [(row.path, row.origin) for row in self._ledger.deltas.restored(act.after)]
 
     # -- what an undo left -----------------------------------------------------------------
 
@@ -233,9 +231,9 @@ class Standing:
             return run.path
         names, seen = [run.path], {run.path}
         for name in names:
-            for (path,) in self._ledger.rows(_RENAMED, (name, run.last, undo.before)):
+            for path in self._ledger.deltas.names_after(name, run.last, undo.before):
                 if path in touched:
-                    return bytes(path)
+                    return path
                 if path not in seen:
                     seen.add(path)
                     names.append(path)
@@ -301,7 +299,7 @@ class Standing:
         return None if is_same(before, after) else _with_states(run, (before, after))
 
     def _states(self, run: Run) -> "tuple[Known, Known]":
-        return run.states or (self._at(run.first - 1, run.path), self._at(run.last, run.path))
+        return run.states or (self._at(run.before, run.path), self._at(run.last, run.path))
 
     def _applied(
         self, state: "Known", before: "Known", after: "Known"
@@ -321,7 +319,7 @@ def _moved(runs: "Iterable[Run]") -> "set[bytes]":
 
 def _with_states(run: Run, states: "tuple[Known, Known]") -> Run:
     """The same run, leading from and to something else."""
-    other = Run(run.path, run.first, run.how, run.origin)
+    other = Run(run.path, run.before, run.first, run.how, run.origin)
     other.last, other.origins, other.is_restored = run.last, run.origins, run.is_restored
     other.states = states
     return other
@@ -350,25 +348,6 @@ def rows_outside(ledger: "Ledger", turns: "Sequence[int]") -> "list[OutsideRow]"
     return [found[number] for number in sorted(found)]
 
 
-_HOW = (
-    "SELECT path, how FROM deltas WHERE turn IN (SELECT value FROM json_each(?))"
-    " AND who = 'step' ORDER BY checkpoint"
-)
-_LEFT_OUT = (
-    "SELECT DISTINCT path FROM deltas WHERE verb = 'omit'"
-    " AND turn IN (SELECT value FROM json_each(?)) ORDER BY path"
-)
-_SHARED = (
-    "SELECT DISTINCT path FROM deltas WHERE who = 'shared' AND verb <> 'omit'"
-    " AND checkpoint > ? AND checkpoint <= ? AND instr(' ' || sessions || ' ', ?)"
-)
-_SINCE = (
-    "SELECT d.path, d.who, d.how, z.agent, t.label FROM deltas d"
-    " LEFT JOIN sessions z ON z.number = d.session LEFT JOIN turns t ON t.number = d.turn"
-    " WHERE d.checkpoint > ? AND d.checkpoint <= ?"
-    " AND (d.turn IS NULL OR d.turn NOT IN (SELECT value FROM json_each(?))) ORDER BY d.checkpoint"
-)
-_YOURS = "SELECT DISTINCT path FROM deltas WHERE checkpoint > ? AND who = 'you' AND verb <> 'omit'"
 _RESTORED_BY = "a restore"
 _DOUBTS = ("", words.NAMED, words.BY_TURN, words.BY_SHELL, words.PERHAPS)
 """How it is known whose change something is, the most certain first."""
@@ -377,12 +356,13 @@ _DOUBTS = ("", words.NAMED, words.BY_TURN, words.BY_SHELL, words.PERHAPS)
 class Taken:
     """One path of what is taken back.
 
-    `runs` are (before, after), the newest first; `first` is the checkpoint with which the oldest
-    of them begins, `last` the one with which the newest ends. `origins` are the names that the
-    file had before it was renamed to this one. `leads_to` is the checkpoint that it goes back to.
+    `runs` are (before, after), the newest first; `before` is the state before the oldest of them,
+    `first` the checkpoint with which that begins, `last` the one with which the newest ends.
+    `origins` are the names that the file had before it was renamed to this one. `leads_to` is the
+    checkpoint that it goes back to.
     """
 
-    __slots__ = ("first", "how", "last", "leads_to", "origins", "path", "runs")
+    __slots__ = ("before", "first", "how", "last", "leads_to", "origins", "path", "runs")
 
     def __init__(self, run: Run, states: "tuple[Known, Known]") -> None:
         self.path = run.path
@@ -391,7 +371,7 @@ class Taken:
         self.last = run.last
         self.runs: Fold = [states]
         self.origins = run.origins
-        self.leads_to = run.first - 1
+        self.before = self.leads_to = run.before
 
     @property
     def is_forward(self) -> bool:
@@ -456,26 +436,26 @@ class Reverts:
         """
         if before == after:
             return []
-        hows = dict(self._ledger.rows(_HOW, (json_text.dumps(turns),))) if turns else {}
-        rows = self._ledger.rows(_RESTORED, (after, words.RESTORE))
-        return list(
-            self._taken(Run(path, after, hows.get(path, ""), origin) for path, origin in rows)
-        )
+        hows = {row.path: row.how for row in self._ledger.deltas.of_turns(turns)}
+        at = self._ledger.checkpoints.parent_of(after)
+        rows = self._ledger.deltas.restored(after)
+        runs = (Run(row.path, at, after, hows.get(row.path, ""), row.origin) for row in rows)
+        return list(self._taken(runs))
 
     def left_out(self, *turns: int) -> "list[bytes]":
         """What turns made that is not covered."""
-        return [path for (path,) in self._ledger.rows(_LEFT_OUT, (json_text.dumps(turns),))]
+        return list(dict.fromkeys(row.path for row in self._ledger.deltas.left_out(turns)))
 
     def shared(self, session: str, before: int, after: "int | None") -> "list[bytes]":
         """What may be a turn's, or another session's."""
-        span = (before, _NEWEST if after is None else after)
-        return [path for (path,) in self._ledger.rows(_SHARED, (*span, f" {session} "))]
+        rows = self._ledger.deltas.shared(session, before, after)
+        return list(dict.fromkeys(row.path for row in rows))
 
     def yours(self, before: int, now: "CheckpointRow") -> "list[bytes]":
         """What you changed since a checkpoint, and is still changed."""
         # What is put back may be older than what is kept.
         then = self._row(max(before, retention.floor(self._ledger) + 1))
-        found = [path for (path,) in self._ledger.rows(_YOURS, (before,))]
+        found = self._ledger.deltas.yours_since(before)
         return [
             path
             for path in sorted(found)
@@ -491,7 +471,7 @@ class Reverts:
         for run in runs:
             states = run.states
             if states is None:
-                states = self.at(run.first - 1, run.path), self.at(run.last, run.path)
+                states = self.at(run.before, run.path), self.at(run.last, run.path)
             if found is not None and found.path == run.path:
                 found.runs.insert(0, states)
                 found.origins |= run.origins
@@ -539,10 +519,9 @@ def changed_since(
 ) -> "dict[bytes, Changed]":
     """Who changed each path after a checkpoint, but for some turns."""
     found: dict[bytes, Changed] = {}
-    span = (checkpoint, _NEWEST, json_text.dumps(list(but)))
-    for path, who, how, agent, label in ledger.rows(_SINCE, span):
-        known = str(how) if who == words.STEP and how in _DOUBTS else ""
-        found.setdefault(path, Changed()).add(_name(str(who), agent, label), known)
+    for row in ledger.deltas.since(checkpoint, but):
+        known = row.how if row.who == words.STEP and row.how in _DOUBTS else ""
+        found.setdefault(row.path, Changed()).add(_name(row.who, row.agent, row.label), known)
     for each in found.values():
         # What a restore did is known by what it took back or put back; the names are enough.
         each.names = [name for name in each.names if name != _RESTORED_BY] or each.names

@@ -16,74 +16,37 @@ from takeback.errors import (
 from takeback.history import references, retention
 from takeback.history.references import CHECKPOINT, RESTORE, TURN
 from takeback.model import plan
+from takeback.model.value import Value
 from takeback.model.words import ROLLBACK, UNDO
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import Any
 
     from takeback.ledger.ledger import Ledger
+    from takeback.ledger.sessions import TurnRow
     from takeback.ledger.undo_stack import RestoreRow
 
 
-_TURN = (
-    "SELECT t.number, t.id, t.opened, t.label, z.id, z.agent, t.undone, t.covered,"
-    " t.git_before, t.git_after, t.before, t.after"
-    " FROM turns t JOIN sessions z ON z.number = t.session "
-)
-_LIVE = "t.undone IS NULL AND t.covered IS NULL"
-_OF = " AND (?1 IS NULL OR t.session = ?1)"
-_NEWEST = " ORDER BY t.number DESC LIMIT 1"
-_CHANGED = f"WHERE t.paths > 0 AND {_LIVE}"
-_SO_FAR = (
-    "(EXISTS (SELECT 1 FROM deltas d WHERE d.turn = t.number AND d.who = 'step')"
-    " OR EXISTS (SELECT 1 FROM outside o WHERE o.turn = t.number AND o.changed))"
-)
-_RUNNING = f"WHERE t.closed IS NULL AND {_LIVE} AND {_SO_FAR}"
-_BEHIND = "t.number IN (SELECT turn FROM steps WHERE closed IS NULL)"
-_IN_BACKGROUND = f"WHERE {_BEHIND} AND {_LIVE} AND {_SO_FAR}"
-"""What a turn changed is counted at its end; while it runs, or a step of it does, it is not yet."""
-
-_WITHOUT_CHANGES = "SELECT count(*) FROM turns t WHERE t.paths = 0 AND t.closed NOT NULL AND "
-
-
-class Item:
+class Item(Value):
     """One entry of the stack: a turn, or a rollback if `restore` is there.
 
     `opened` is the event with which it began: that is what the stack is ordered by.
     """
 
-    __slots__ = (
-        "after",
-        "agent",
-        "before",
-        "covered",
-        "git_after",
-        "git_before",
-        "id",
-        "number",
-        "opened",
-        "restore",
-        "session",
-        "title",
-        "undone",
-    )
-
-    def __init__(self, row: "tuple[Any, ...]", restore: "RestoreRow | None" = None) -> None:
-        self.number: int = row[0]
-        self.id: str = row[1]
-        self.opened: int = row[2]
-        self.title: str = row[3]
-        self.session: str = row[4]
-        self.agent: str = row[5]
-        self.undone: int | None = row[6]
-        self.covered: int | None = row[7]
-        self.git_before: str | None = row[8]
-        self.git_after: str | None = row[9]
-        self.before: int = row[10]
-        self.after: int | None = row[11]
-        self.restore = restore
+    number: int
+    id: str
+    opened: int
+    title: str
+    session: str
+    agent: str
+    undone: "int | None"
+    covered: "int | None"
+    git_before: "str | None"
+    git_after: "str | None"
+    before: int
+    after: "int | None"
+    restore: "RestoreRow | None" = None
 
     @property
     def called(self) -> str:
@@ -93,34 +56,42 @@ class Item:
 
 def turn(ledger: "Ledger", number: int) -> Item:
     """A turn as an entry."""
-    return Item(ledger.rows(_TURN + "WHERE t.number = ?", (number,))[0])
+    row = ledger.turns.numbered(number)
+    assert row is not None, "what names a turn names one that is there"
+    return _of_turn(ledger, row)
+
+
+def _of_turn(ledger: "Ledger", row: "TurnRow") -> Item:
+    session = ledger.sessions.of(row)
+    return Item(
+        row.number,
+        row.id,
+        row.opened,
+        row.label,
+        session.id,
+        session.agent,
+        row.undone,
+        row.covered,
+        row.git_before,
+        row.git_after,
+        row.before,
+        row.after,
+    )
 
 
 def rollback(ledger: "Ledger", row: "RestoreRow") -> Item:
     """A rollback as an entry."""
     states = (row.undone, row.covered, None, None, row.before, row.after)
-    return Item((row.number, row.id, row.event, references.of(ledger, row), "", "", *states), row)
+    return Item(row.number, row.id, row.event, references.of(ledger, row), "", "", *states, row)
 
 
 def newest_entry(ledger: "Ledger", session: "int | None" = None) -> "Item | None":
     """The newest live entry: of the project, or the newest turn of one session."""
-    found = []
-    for where in (_CHANGED, _RUNNING, _IN_BACKGROUND):
-        rows = ledger.rows(_TURN + where + _OF + _NEWEST, (session,))
-        found += [Item(row) for row in rows]
-    if session is None:
-        row = ledger.stack.newest_rollback()
-        found += [rollback(ledger, row)] if row is not None else []
+    turn = ledger.turns.newest_changed(session)
+    found = [_of_turn(ledger, turn)] if turn is not None else []
+    row = ledger.stack.newest_rollback() if session is None else None
+    found += [rollback(ledger, row)] if row is not None else []
     return max(found, key=lambda item: item.opened, default=None)
-
-
-def passed_over(ledger: "Ledger", item: Item, session: "int | None") -> int:
-    """How many live turns that are newer than an entry changed nothing."""
-    return int(
-        ledger.rows(_WITHOUT_CHANGES + _LIVE + _OF + " AND t.opened > ?2", (session, item.opened))[
-            0
-        ][0]
-    )
 
 
 def undo_of(ledger: "Ledger", item: Item) -> "RestoreRow | None":
@@ -138,25 +109,6 @@ def undone_by(ledger: "Ledger", undo: "RestoreRow") -> "list[Item]":
     row = ledger.stack.numbered(undo.entry or 0)
     assert row is not None, "an undo names what it took back"
     return [rollback(ledger, row)]
-
-
-def live_turns(ledger: "Ledger", session: int) -> "list[Item]":
-    """The live turns of a session that changed something, the newest first."""
-    found: dict[int, Item] = {}
-    for where in (_CHANGED, _RUNNING, _IN_BACKGROUND):
-        rows = ledger.rows(_TURN + where + _OF, (session,))
-        found |= {row[0]: Item(row) for row in rows}
-    return [found[number] for number in sorted(found, reverse=True)]
-
-
-def covered_by(ledger: "Ledger", target: int) -> "list[str]":
-    """The turns that changed something and that a rollback to a checkpoint goes back over."""
-    changed = f"(t.paths > 0 OR ((t.closed IS NULL OR {_BEHIND}) AND {_SO_FAR}))"
-    query = (
-        f"SELECT t.id FROM turns t WHERE {_LIVE} AND t.before >= ? AND {changed}"  # noqa: S608
-        " ORDER BY t.number DESC"
-    )
-    return [str(id) for (id,) in ledger.rows(query, (target,))]
 
 
 class Selection:
@@ -224,7 +176,7 @@ class Selector:
             if newest is None:
                 raise self._nothing_to_undo(session, within)
             self.require_kept(newest)
-            passed = passed_over(self._ledger, newest, within)
+            passed = self._ledger.turns.count_unchanged(within, newest.opened)
             return Selection([newest], is_newest=True, passed=passed)
         items = list({(i.restore is None, i.number): i for i in self._items(refs, within)}.values())
         for item in items:
@@ -241,7 +193,7 @@ class Selector:
     def of_session(self, session: str) -> Selection:
         """All live turns of a session that changed something."""
         number = references.session(self._ledger, session, self._time)
-        items = live_turns(self._ledger, number)
+        items = [_of_turn(self._ledger, row) for row in self._ledger.turns.changed(number)]
         for item in items:
             self.require_kept(item)
         newest = newest_entry(self._ledger)
@@ -268,12 +220,12 @@ class Selector:
         """An error if a turn was forgotten: its states are gone, with what it did."""
         if item.restore is not None:
             return
-        for event in self._ledger.events("WHERE seq = ? AND redacted IS NOT NULL", (item.opened,)):
-            if (event.payload or {}).get("forgotten"):
-                raise NothingToTakeBackError(
-                    f"`{item.id}` was forgotten, so it can be neither taken back nor put back",
-                    hint="`takeback rollback REF` goes back to a state that is still known",
-                )
+        event = self._ledger.event(item.opened)
+        if event is not None and (event.payload or {}).get("forgotten"):
+            raise NothingToTakeBackError(
+                f"`{item.id}` was forgotten, so it can be neither taken back nor put back",
+                hint="`takeback rollback REF` goes back to a state that is still known",
+            )
 
     def require_live(self, item: "Item") -> None:
         """An error if something is undone already, or gone back over."""
