@@ -154,7 +154,7 @@ class Looking:
         from takeback.history.timeline import Timeline
         from takeback.model.history import RecordedCheckpoint
 
-        place = Place(*timeline.place(ledger, row))
+        place = Place(*ledger.checkpoints.taken_for(row))
         value = checkpoint.as_value(row, new=False, told=self._told(row), place=place)
         restore = Timeline(ledger, time.time()).restore(row.number)
         changes = timeline.of_checkpoint(ledger, row)

@@ -10,7 +10,6 @@ from takeback.disk import processes
 from takeback.disk.failures import FailingAs
 from takeback.errors import TakebackError, UsageError
 from takeback.ledger import events
-from takeback.ledger import sessions as rows
 from takeback.ledger.events import NewEvent
 from takeback.model import ids, tools, words
 
@@ -20,6 +19,7 @@ if TYPE_CHECKING:
 
     from takeback.capture.safe_points import Host
     from takeback.disk.lock import Held
+    from takeback.ledger.ledger import Ledger
     from takeback.ledger.sessions import SessionRow, StepRow
     from takeback.model.json_text import Json
 
@@ -63,11 +63,11 @@ class Recorder(SafePoints):
         holder = processes.holder() if held else ""
         with _SAFELY, self._host.held():
             kinds = (events.SESSION_STARTED, events.SESSION_RESUMED)
-            known = rows.requested(self._ledger, request, *kinds)
+            known = _requested(self._ledger, request, *kinds)
             if known is not None:
                 row = self._ledger.sessions.get(str(known["session"]))
                 if row.agent != agent:
-                    raise rows.used_elsewhere(request, events.SESSION_STARTED)
+                    raise _used_elsewhere(request, events.SESSION_STARTED)
                 return row.id
             found = self._ledger.sessions.find(agent, own_id) if own_id else None
             if beside and found is not None and _is_held_by_another(found, holder):
@@ -109,7 +109,7 @@ class Recorder(SafePoints):
         at = time.time_ns()
         with _SAFELY, self._host.held():
             row = self._ledger.sessions.get(session)
-            known = rows.requested(self._ledger, request, events.SESSION_ENDED, session=session)
+            known = _requested(self._ledger, request, events.SESSION_ENDED, session=session)
             if row.ended is not None or known is not None:
                 return
             self._awaken(row)
@@ -149,7 +149,7 @@ class Recorder(SafePoints):
         """A prompt was submitted. A turn of the session that still runs was interrupted."""
         at = time.time_ns()
         with _SAFELY, self._host.held():
-            known = rows.requested(self._ledger, request, events.TURN_STARTED, session=session)
+            known = _requested(self._ledger, request, events.TURN_STARTED, session=session)
             if known is not None:
                 return str(known["turn"])
             row = self._ledger.sessions.get(session)
@@ -184,12 +184,12 @@ class Recorder(SafePoints):
         """Go on with the newest turn of a session: a prompt came that no human wrote."""
         at = time.time_ns()
         with _SAFELY, self._host.held():
-            known = rows.requested(self._ledger, request, events.TURN_RESUMED)
+            known = _requested(self._ledger, request, events.TURN_RESUMED)
             row = self._ledger.sessions.get(session)
             if known is not None:
                 before = self._ledger.turns.get(str(known["turn"]))
                 if before.session != row.number:
-                    raise rows.used_elsewhere(request, events.TURN_RESUMED)
+                    raise _used_elsewhere(request, events.TURN_RESUMED)
                 return before.id
             turn = self._ledger.turns.newest_of(row.number)
             if turn is None:
@@ -210,7 +210,7 @@ class Recorder(SafePoints):
         over = min(ended, at) if ended is not None else at
         with _SAFELY, self._host.held():
             row = self._ledger.turns.get(turn)
-            known = rows.requested(self._ledger, request, events.TURN_ENDED, turn=turn)
+            known = _requested(self._ledger, request, events.TURN_ENDED, turn=turn)
             if row.status != words.RUNNING or known is not None:
                 return
             self._awaken(self._ledger.sessions.of(row))
@@ -256,7 +256,7 @@ class Recorder(SafePoints):
             chosen = _one_of(kind, words.KINDS, "a kind of step")
         at = time.time_ns()
         with _SAFELY, self._host.held():
-            known = rows.requested(self._ledger, request, events.STEP_STARTED, turn=turn)
+            known = _requested(self._ledger, request, events.STEP_STARTED, turn=turn)
             if known is not None:
                 return str(known["step"])
             row = self._ledger.turns.get(turn)
@@ -382,7 +382,7 @@ class Recorder(SafePoints):
     def _to_close(self, step: str, kind: str, request: "str | None") -> "StepRow | None":
         """The step, if it is still open and this is no retry."""
         row = self._ledger.steps.get(step)
-        known = rows.requested(self._ledger, request, kind, step=step)
+        known = _requested(self._ledger, request, kind, step=step)
         if row.closed is not None or known is not None:
             return None
         self._awaken(self._ledger.sessions.of(row))
@@ -445,3 +445,28 @@ def _one_of(word: str, known: "tuple[str, ...]", what: str) -> str:
 
 def _require_end(status: str) -> None:
     _one_of(status, words.STATUSES[1:], "a way to end")
+
+
+def _requested(
+    ledger: "Ledger", request: "str | None", *kinds: str, **about: str
+) -> "Mapping[str, Json] | None":
+    """What an earlier call with the same request said, so that a retry makes no second event.
+
+    A request that was used for another kind of event, or for something other than what this one
+    is `about`, is a mistake of the caller.
+    """
+    event = ledger.requested(request)
+    if event is None:
+        return None
+    said = event.payload
+    if said is None or event.kind not in kinds or any(said.get(k) != about[k] for k in about):
+        raise _used_elsewhere(request, event.kind)
+    return said
+
+
+def _used_elsewhere(request: "str | None", kind: str) -> UsageError:
+    """What to tell somebody who uses the id of a request for two things."""
+    return UsageError(
+        f"the request `{request}` was already used for something else ({kind})",
+        hint="give each request an id of its own",
+    )

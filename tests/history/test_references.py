@@ -12,6 +12,7 @@ import pytest
 import takeback
 from takeback import Project, UnknownReferenceError
 from takeback.history import references, times
+from takeback.ledger.database import Table
 
 BERLIN = "CET-1CEST,M3.5.0,M10.5.0/3"
 NOON = 1_794_740_400.0
@@ -343,15 +344,22 @@ def test_a_time_is_the_newest_state_at_that_time(play: Play) -> None:
         play.state("7h", NOON)
 
 
+class Sample(Table):
+    """A table of times."""
+
+    table, time = "sample", "at"
+
+
 def test_halving_finds_what_looking_at_all_finds(play: Play) -> None:
     """Also with gaps in the numbers, each moment leads to the newest row that is not younger."""
     play.sql("CREATE TABLE sample (number INTEGER PRIMARY KEY, at INTEGER)")
     rows = [(number, number * 10) for number in range(1, 60) if number % 7 and number % 5 != 2]
     for row in rows:
         play.sql("INSERT INTO sample VALUES (?, ?)", *row)
+    sample = Sample(play.project.ledger._reader)
     for moment in range(620):
         expected = max((number for number, at in rows if at <= moment), default=None)
-        assert references.last_by(play.project.ledger, "sample", "at", moment) == expected
+        assert sample.last_by(moment) == expected
 
 
 def test_without_turns_checkpoints_are_counted(tree: Path, home: Path) -> None:

@@ -38,9 +38,8 @@ SQL = re.compile(
 SQL_OUTSIDE = set(
     """
     takeback.capturing takeback.caring takeback.disk.operations takeback.forgetting
-    takeback.history.references takeback.history.retention takeback.history.timeline
-    takeback.looking takeback.objects.git_view takeback.store takeback.upkeep.doctor
-    takeback.upkeep.forget takeback.upkeep.gc takeback.upkeep.reachable
+    takeback.history.retention takeback.looking takeback.objects.git_view takeback.store
+    takeback.upkeep.doctor takeback.upkeep.forget takeback.upkeep.gc takeback.upkeep.reachable
     takeback.upkeep.rewrite takeback.upkeep.stores takeback.upkeep.usage
 """.split()
 )

@@ -25,25 +25,13 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from takeback.ledger.database import Table
     from takeback.ledger.events import CheckpointRow
     from takeback.ledger.ledger import Ledger
     from takeback.ledger.undo_stack import RestoreRow
 
 
 CHECKPOINT, TURN, STEP, SESSION, RESTORE = "checkpoint", "turn", "step", "session", "restore"
-_TABLES = {
-    TURN: "turns",
-    CHECKPOINT: "checkpoints",
-    STEP: "steps",
-    SESSION: "sessions",
-    RESTORE: "restores",
-}
-
-NEIGHBOURS = (
-    "SELECT max(id) FROM {table} WHERE id < ?",
-    "SELECT min(id) FROM {table} WHERE id > ?",
-)
-
 MOST_LISTED = 10
 _SHORTEST = 4
 """Shown at least: two letters may be unique today, and are not next week."""
@@ -58,14 +46,24 @@ class Candidate(Value):
     text: str
 
 
+def _tables(ledger: "Ledger") -> "dict[str, Table]":
+    """What may be named by an id, in the order in which it is listed."""
+    return {
+        TURN: ledger.turns,
+        CHECKPOINT: ledger.checkpoints,
+        STEP: ledger.steps,
+        SESSION: ledger.sessions,
+        RESTORE: ledger.stack,
+    }
+
+
 def candidates(ledger: "Ledger", prefix: str, now: float) -> "list[Candidate]":
     """Everything whose id begins with `prefix`; a few more than are listed at most."""
-    upper = prefix + "{"  # the character after `z`
-    found: list[tuple[str, int]] = []
-    for kind, table in _TABLES.items():
-        query = f"SELECT number FROM {table} WHERE id >= ? AND id < ? LIMIT ?"  # noqa: S608 - our own names
-        rows = ledger.rows(query, (prefix, upper, MOST_LISTED + 1))
-        found += [(kind, int(number)) for (number,) in rows]
+    found = [
+        (kind, number)
+        for kind, table in _tables(ledger).items()
+        for number in table.numbers_with_prefix(prefix, MOST_LISTED + 1)
+    ]
     if len(found) == 1:
         # The usual case needs no words.
         return [Candidate(*found[0], "")]
@@ -74,18 +72,11 @@ def candidates(ledger: "Ledger", prefix: str, now: float) -> "list[Candidate]":
 
 def described(ledger: "Ledger", kind: str, number: int, now: float) -> str:
     """What somebody needs to know to choose: the id, what it is, when it was, its label."""
-    columns = {
-        CHECKPOINT: "id, 'checkpoint', created, label",
-        TURN: "id, 'turn', started, label",
-        STEP: "id, 'step ' || tool, started, summary",
-        SESSION: "id, 'session of ' || agent, started, title",
-        RESTORE: "id, verb, at, ''",
-    }
-    query = f"SELECT {columns[kind]} FROM {_TABLES[kind]} WHERE number = ?"  # noqa: S608 - our own names
-    for id, what, at, label in ledger.rows(query, (number,)):
-        said = f' "{quoted(str(label))}"' if label else ""
-        return f"`{id}` {what}, {_when(int(at) / 1e9, now)}{said}"
-    return ""
+    row = _tables(ledger)[kind].described(number)
+    if row is None:
+        return ""
+    said = f' "{quoted(row.label)}"' if row.label else ""
+    return f"`{row.id}` {row.what}, {_when(row.at / 1e9, now)}{said}"
 
 
 def shortened(ledger: "Ledger", names: "Iterable[str]") -> "dict[str, str]":
@@ -95,12 +86,8 @@ def shortened(ledger: "Ledger", names: "Iterable[str]") -> "dict[str, str]":
 
 def _needed(ledger: "Ledger", id: str) -> int:
     """How many letters tell an id from its neighbours, in the order of ids, of each table."""
-    needed = 1
-    for table in _TABLES.values():
-        for beside in NEIGHBOURS:
-            for (other,) in ledger.rows(beside.format(table=table), (id,)):
-                if other is not None:
-                    needed = max(needed, _common(id, str(other)) + 1)
+    others = [other for table in _tables(ledger).values() for other in table.neighbours(id)]
+    needed = max((_common(id, other) + 1 for other in others), default=1)
     return min(needed, ids.LENGTH)
 
 
@@ -127,17 +114,11 @@ def _when(then: float, now: float) -> str:
     return time.strftime("%H:%M" if same_day else "%Y-%m-%d %H:%M", time.localtime(then))
 
 
-_ID = {
-    TURN: "SELECT id FROM turns WHERE number = ?",
-    STEP: "SELECT id FROM steps WHERE number = ?",
-    RESTORE: "SELECT id FROM restores WHERE number = ?",
-}
-
-
 def of(ledger: "Ledger", row: "RestoreRow") -> str:
     """What a restore was about: the prompt of the turn, or the state that was gone back to."""
     if row.turn is not None:
-        return _one(ledger, "SELECT label FROM turns WHERE number = ?", row.turn)
+        turn = ledger.turns.numbered(row.turn)
+        return turn.label if turn is not None else ""
     if row.verb == ROLLBACK:
         target = ledger.checkpoints.numbered(row.target or 0)
         return of_goal(ledger, row.goal, target) if target is not None else ""
@@ -147,16 +128,18 @@ def of(ledger: "Ledger", row: "RestoreRow") -> str:
 
 def goal(ledger: "Ledger", meant: "Meaning") -> str:
     """The state that a reference means, without anybody's words: `before ID`, `after ID`."""
-    query = _ID.get(meant.kind)
+    if meant.kind not in (TURN, STEP, RESTORE):
+        return ""
     side = "before" if meant.before else "after"
-    return f"{side} {_one(ledger, query, meant.number)}" if query else ""
+    return f"{side} {_tables(ledger)[meant.kind].id_of(meant.number)}"
 
 
 def of_goal(ledger: "Ledger", goal: str, row: "CheckpointRow") -> str:
     """What a state is called: before or after something, or by its own label or id."""
     side, _, id = goal.partition(" ")
-    for (label,) in ledger.rows("SELECT label FROM turns WHERE id = ?", (id,)):
-        return f'{side} "{quoted(str(label))}"'
+    turn = ledger.turns.find(id)
+    if turn is not None:
+        return f'{side} "{quoted(turn.label)}"'
     restore = ledger.stack.find(id)
     if restore is not None:
         to = "to" if restore.verb == ROLLBACK else "of"
@@ -166,28 +149,8 @@ def of_goal(ledger: "Ledger", goal: str, row: "CheckpointRow") -> str:
     return f'"{quoted(row.label)}"' if row.label else f"checkpoint `{row.id}`"
 
 
-def _one(ledger: "Ledger", query: str, value: "int | str") -> str:
-    for (text,) in ledger.rows(query, (value,)):
-        return str(text)
-    return ""
-
-
 _LONGEST = 500
-_PAGE = 500
-_LAST_TURN = 1 << 62
 _HINT = "`takeback log` shows turns and their ids; `@` is now, `@~1` one turn back, `10m` a time"
-
-_LINE = (
-    "SELECT kind, number FROM (SELECT 'turn' AS kind, number, opened FROM turns"
-    " WHERE paths > 0 AND undone IS NULL AND covered IS NULL AND (?1 IS NULL OR session = ?1)"
-    " UNION ALL SELECT 'restore', number, event FROM restores"
-    " WHERE verb = 'rollback' AND undone IS NULL AND covered IS NULL AND ?1 IS NULL)"
-)
-"""The current line: what is live, in the project or of one session."""
-_EVENT = {
-    True: "SELECT opened FROM steps WHERE number = ?",
-    False: "SELECT closed FROM steps WHERE number = ?",
-}
 
 MOMENT = "moment"
 
@@ -238,14 +201,16 @@ def state_of(ledger: "Ledger", meant: Meaning, now: float) -> "CheckpointRow":
     if meant.kind == SESSION:
         raise _no_state(ledger, meant, now)
     if meant.kind == MOMENT:
-        number = last_by(ledger, "checkpoints", "created", meant.number)
+        number = ledger.checkpoints.last_by(meant.number)
         if number is None:
             raise UnknownReferenceError(
                 f"there is no checkpoint as old as `{meant.ref}`",
                 hint="`takeback log --all` shows where the history begins",
             )
     elif meant.kind == CHECKPOINT:
-        number = meant.number - 1 if meant.before else meant.number
+        number = meant.number
+        if meant.before:
+            number = ledger.checkpoints.parent_of(number)
         if not number:
             raise UnknownReferenceError(
                 f"there is nothing before `{meant.ref.rstrip('-')}`, the first checkpoint"
@@ -278,11 +243,12 @@ def turn(ledger: "Ledger", ref: str, now: float) -> int:
 def turn_of(ledger: "Ledger", meant: Meaning) -> "int | None":
     """The number of the turn that was meant; None if something else was."""
     if meant.kind == MOMENT:
-        return last_by(ledger, "turns", "started", meant.number)
+        return ledger.turns.last_by(meant.number)
     if meant.before:
         return None
     if meant.kind == STEP:
-        return _number(ledger, "SELECT turn FROM steps WHERE number = ?", (meant.number,))
+        step = ledger.steps.numbered(meant.number)
+        return step.turn if step is not None else None
     return meant.number if meant.kind == TURN else None
 
 
@@ -293,36 +259,12 @@ def session(ledger: "Ledger", ref: str, now: float) -> int:
     if meant is not None and meant.kind == SESSION:
         return meant.number
     number = turn_of(ledger, meant) if meant is not None else None
-    if number is None:
+    row = ledger.turns.numbered(number) if number is not None else None
+    if row is None:
         raise UnknownReferenceError(
             f"no session is called `{quoted(text)}`", hint="`takeback sessions` lists them"
         )
-    found = _number(ledger, "SELECT session FROM turns WHERE number = ?", (number,))
-    assert found is not None, "a turn has a session"
-    return found
-
-
-def last_by(ledger: "Ledger", table: str, column: str, moment: int) -> "int | None":
-    """The newest row that is not younger than a moment, found by halving.
-
-    Rows are in the order in which things happened, and so are their times, unless somebody sets
-    the clock; then one of the moments at which it showed this time is found.
-    """
-    newest = f"SELECT number, {column} FROM {table} WHERE number <= ? ORDER BY number DESC LIMIT 1"  # noqa: S608 - our own names
-    low, high = 0, _number(ledger, f"SELECT coalesce(max(number), 0) FROM {table}") or 0  # noqa: S608
-    while low < high:
-        middle = (low + high + 1) // 2
-        for number, at in ledger.rows(newest, (middle,)):
-            if int(at) <= moment:
-                low = middle
-            else:
-                high = int(number) - 1
-            break
-        else:
-            high = middle - 1
-    for number, _ in ledger.rows(newest, (low,)):
-        return int(number)
-    return None
+    return row.session
 
 
 def _checked(ref: str) -> str:
@@ -376,15 +318,15 @@ def _back(ledger: "Ledger", text: str, session: "int | None") -> "Meaning | None
 
 
 def _turns_back(ledger: "Ledger", text: str, back: int, session: "int | None") -> "Meaning | None":
-    nth = f"{_LINE} ORDER BY opened DESC LIMIT 1 OFFSET ?2"
-    for kind, number in ledger.rows(nth, (session, back)):
-        return Meaning(text, kind, int(number))
-    count = _number(ledger, f"SELECT count(*) FROM ({_LINE})", (session,)) or 0  # noqa: S608 - our own text
+    entry = ledger.stack.entry_back(back, session)
+    if entry is not None:
+        return Meaning(text, *entry)
+    count = ledger.stack.count_entries(session)
     if not count:
         return None
-    if back == count:
-        for kind, number in ledger.rows(f"{_LINE} ORDER BY opened LIMIT 1", (session,)):
-            return Meaning(text, kind, int(number), before=True)
+    first = ledger.stack.entry_back(count - 1, session) if back == count else None
+    if first is not None:
+        return Meaning(text, *first, before=True)
     turns = "1 turn" if count == 1 else f"{count:,} turns"
     raise UnknownReferenceError(
         f"`{quoted(text)}` is further back than the log: {turns} changed something",
@@ -429,16 +371,11 @@ def _with_words(ledger: "Ledger", text: str, now: float, session: "int | None") 
     if not any(char.isalnum() for char in wanted):
         return None
     found: list[int] = []
-    before = _LAST_TURN
-    query = "SELECT number, label, session FROM turns WHERE number < ? ORDER BY number DESC LIMIT ?"
-    while len(found) <= MOST_LISTED:
-        page = ledger.rows(query, (before, _PAGE))
-        for number, label, its in page:
-            if session in (None, its) and wanted in " ".join(str(label).split()).casefold():
-                found.append(int(number))
-        if len(page) < _PAGE:
-            break
-        before = int(page[-1][0])
+    for number, label, its in ledger.turns.labels():
+        if session in (None, its) and wanted in " ".join(label.split()).casefold():
+            found.append(number)
+            if len(found) > MOST_LISTED:
+                break
     if len(found) > 1:
         listed = _listed(described(ledger, TURN, number, now) for number in found)
         raise UnknownReferenceError(
@@ -450,21 +387,18 @@ def _with_words(ledger: "Ledger", text: str, now: float, session: "int | None") 
 def _before_or_after(ledger: "Ledger", meant: Meaning) -> "int | None":
     """The checkpoint before or after a turn or a step; None if that is the newest."""
     if meant.kind in (TURN, RESTORE):
-        table = "turns" if meant.kind == TURN else "restores"
-        query = f"SELECT {'before' if meant.before else 'after'} FROM {table} WHERE number = ?"  # noqa: S608
-        return _number(ledger, query, (meant.number,))
-    event = _number(ledger, _EVENT[meant.before], (meant.number,))
-    if event is None:
-        return None
-    look = "SELECT checkpoint FROM coordinates WHERE cursor <= ? ORDER BY cursor DESC LIMIT 1"
-    return _number(ledger, look, (event,))
+        group = ledger.turns if meant.kind == TURN else ledger.stack
+        row = group.numbered(meant.number)
+        return None if row is None else row.before if meant.before else row.after
+    step = ledger.steps.numbered(meant.number)
+    event = None if step is None else step.opened if meant.before else step.closed
+    return None if event is None else ledger.checkpoints.seen_by(event)
 
 
 def _no_state(ledger: "Ledger", meant: Meaning, now: float) -> UnknownReferenceError:
     """A session is a conversation, not a moment; but its turns are."""
-    query = "SELECT number FROM turns WHERE session = ? ORDER BY number DESC LIMIT ?"
-    turns = [int(n) for (n,) in ledger.rows(query, (meant.number, MOST_LISTED))]
-    listed = _listed(described(ledger, TURN, number, now) for number in turns)
+    turns = ledger.turns.of_session(meant.number, MOST_LISTED)
+    listed = _listed(described(ledger, TURN, turn.number, now) for turn in turns)
     return UnknownReferenceError(
         f"`{meant.ref}` is a session, which has many states",
         hint=f"name one of its turns:{listed}" if turns else "it has no turns yet",
@@ -480,12 +414,3 @@ def _listed(texts: "Iterable[str]") -> str:
             break
         lines.append("\n  " + " ".join(text.split()))
     return "".join(lines)
-
-
-def _number(
-    ledger: "Ledger", query: str, values: "tuple[int | str | None, ...]" = ()
-) -> "int | None":
-    """The one number that a query gives; None if it gives none."""
-    for (value,) in ledger.rows(query, values):
-        return None if value is None else int(value)
-    return None

@@ -75,7 +75,7 @@ class Checkpoints(Table):
 
     __slots__ = ()
     table = "checkpoints"
-    time = "created"
+    what, time, label = "'checkpoint'", "created", "label"
 
     def newest(self, back: int = 0) -> "CheckpointRow | None":
         """The newest checkpoint, or the one `back` steps before it.

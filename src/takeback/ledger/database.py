@@ -199,12 +199,22 @@ class Group:
         self._reader = reader
 
 
+class Description(Value):
+    """A row in words: `what` it is, when it was, and its label."""
+
+    id: str
+    what: str
+    at: int
+    label: str
+
+
 class Table(Group):
     """The queries about one table whose rows have numbers and ids."""
 
     __slots__ = ()
     table = ""
-    time = "started"
+    what, time, label = "''", "started", "''"
+    """What a row is in words, when it was and what it says: columns, for `described`."""
 
     def id_of(self, number: int) -> str:
         """The id of a row; empty if there is no such row."""
@@ -231,6 +241,12 @@ class Table(Group):
         above = f"SELECT min(id) FROM {self.table} WHERE id > ?"
         found = [self._reader.value(query, (id,)) for query in (below, above)]
         return [str(other) for other in found if other is not None]
+
+    def described(self, number: int) -> "Description | None":
+        """What one needs to know of a row to choose it among others."""
+        columns = f"id, {self.what}, {self.time}, {self.label}"
+        row = self._reader.one(f"SELECT {columns} FROM {self.table} WHERE number = ?", (number,))
+        return Description(*row) if row else None
 
     def last_by(self, moment: int) -> "int | None":
         """The newest row that is not younger than a moment, found by halving.

@@ -1,6 +1,6 @@
 """Sessions, turns and steps: their rows, and what is asked about them."""
 
-from takeback.errors import UnknownReferenceError, UsageError
+from takeback.errors import UnknownReferenceError
 from takeback.ledger.database import Table
 from takeback.ledger.schema import DETACHED
 from takeback.model import json_text, words
@@ -8,12 +8,11 @@ from takeback.model.value import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
 
     from takeback.ledger.database import Values
     from takeback.ledger.ledger import Ledger
     from takeback.model.history import GitState
-    from takeback.model.json_text import Json
 
 _OPEN = (
     "SELECT s.id FROM steps s JOIN turns t ON t.number = s.turn"
@@ -222,6 +221,7 @@ class Sessions(Table):
 
     __slots__ = ()
     table = "sessions"
+    what, label = "'session of ' || agent", "title"
 
     def get(self, id: str) -> SessionRow:
         """The session with this id."""
@@ -283,6 +283,7 @@ class Turns(Table):
 
     __slots__ = ()
     table = "turns"
+    what, label = "'turn'", "label"
 
     def get(self, id: str) -> TurnRow:
         """The turn with this id."""
@@ -468,6 +469,7 @@ class Steps(Table):
 
     __slots__ = ()
     table = "steps"
+    what, label = "'step ' || tool", "summary"
 
     def get(self, id: str) -> StepRow:
         """The step with this id."""
@@ -563,34 +565,9 @@ class Steps(Table):
         return [StepRow(*row) for row in self._reader.rows(_STEP + where, values)]
 
 
-def requested(
-    ledger: "Ledger", request: "str | None", *kinds: str, **about: str
-) -> "Mapping[str, Json] | None":
-    """What an earlier call with the same request said, so that a retry makes no second event.
-
-    A request that was used for another kind of event, or for something other than what this one
-    is `about`, is a mistake of the caller.
-    """
-    event = ledger.requested(request)
-    if event is None:
-        return None
-    said = event.payload
-    if said is None or event.kind not in kinds or any(said.get(k) != about[k] for k in about):
-        raise used_elsewhere(request, event.kind)
-    return said
-
-
 def rewind_request(turn: str) -> str:
     """The request of the event that tells that somebody went back inside the agent for a turn."""
     return f"rewound {turn}"
-
-
-def used_elsewhere(request: "str | None", kind: str) -> UsageError:
-    """What to tell somebody who uses the id of a request for two things."""
-    return UsageError(
-        f"the request `{request}` was already used for something else ({kind})",
-        hint="give each request an id of its own",
-    )
 
 
 def conversation_of(ledger: "Ledger", opened: int) -> "tuple[str, str]":

@@ -111,7 +111,7 @@ class UndoStack(Table):
 
     __slots__ = ()
     table = "restores"
-    time = "at"
+    what, time = "verb", "at"
 
     def find(self, id: str) -> "RestoreRow | None":
         """The restore with an id."""
