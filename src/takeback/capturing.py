@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from takeback.worktree.watch import Glances
 
 
-_FORGOTTEN = "SELECT 1 FROM forgetting WHERE phase <> 'begun' LIMIT 1"
-"""Whether the history was rewritten, and what is left of the old one may still be there."""
 _FORGOT = (
     "forgetting was interrupted; it is finished now: everything was searched, and nothing is left"
 )
@@ -289,7 +287,7 @@ class Capturing(Looking):
 
     def _let_go_of_forgotten(self) -> None:
         """See that nobody takes the packs of a history that was forgotten for lost ones."""
-        if self.ledger.rows(_FORGOTTEN):
+        if self.ledger.forgets.is_committed():
             self._forgetter().publish()
 
     def _go_on_forgetting(self) -> None:

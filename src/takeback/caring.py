@@ -17,12 +17,6 @@ if TYPE_CHECKING:
     from takeback.model.results import Cleanup, KeptState, Share
     from takeback.ports import Progress
 
-_KEPT = (
-    "SELECT c.id, c.created, k.label, e.at, c.entries FROM kept k"
-    " JOIN checkpoints c ON c.number = k.checkpoint JOIN events e ON e.seq = k.event"
-    " ORDER BY c.number DESC"
-)
-_IS_KEPT = "SELECT 1 FROM kept WHERE checkpoint = ?"
 _LONGEST_LABEL = 1000
 _PAUSE = 600.0
 """So many seconds are between two runs that nobody asked for."""
@@ -149,7 +143,7 @@ class Caring(Capturing):
 
         with FailingAs(TakebackError, "nothing was released"), self.held():
             row = self._resolve(ref)
-            if not self.ledger.rows(_IS_KEPT, (row.number,)):
+            if not self.ledger.care.is_kept(row.number):
                 raise UnknownReferenceError(
                     f"`{row.id}` is not kept by anybody", hint="`takeback keep` lists what is"
                 )
@@ -163,8 +157,8 @@ class Caring(Capturing):
 
         with FailingAs(TakebackError, "the store could not be read"):
             return tuple(
-                KeptState(id, created / 1e9, label, at / 1e9, entries)
-                for id, created, label, at, entries in self.ledger.rows(_KEPT)
+                KeptState(row.id, row.created / 1e9, row.label, row.at / 1e9, row.entries)
+                for row in self.ledger.care.kept()
             )
 
     def _kept_state(self, row: "CheckpointRow") -> "KeptState":

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
 _PATIENCE = 60.0
 """Seconds: who puts packs in order may have many of them."""
-_KNOWN = "SELECT 1 FROM {table} WHERE path = ? OR (path > ? AND path < ?) LIMIT 1"
 
 
 class WithForget(Capturing):
@@ -63,10 +62,8 @@ class WithForget(Capturing):
 
     def continue_forgetting(self, *, progress: "Progress | None" = None) -> bool:
         """Go on with a forget that was interrupted; False if there is none."""
-        from takeback.ledger import audit
-
         with FailingAs(TakebackError, "forgetting is not finished"):
-            began = audit.under_way(self.ledger) is not None
+            began = self.ledger.forgets.under_way() is not None
             with self._store.tending(_PATIENCE), self.held():
                 self._forgetter(progress).go_on()
                 self._cache = None
@@ -81,12 +78,12 @@ class WithForget(Capturing):
         except UsageError:
             return False
         return any(map(self._is_known, within)) or any(
-            self._is_in_table("outside", path) for path in beyond
+            self.ledger.forgets.is_outside(path) for path in beyond
         )
 
     def _is_known(self, path: bytes) -> bool:
         """Whether some turn, or somebody else, changed a path, or the newest state holds it."""
-        if self._is_in_table("deltas", path):
+        if self.ledger.forgets.is_changed(path):
             return True
         newest = self.ledger.checkpoints.newest()
         if newest is None:
@@ -99,11 +96,6 @@ class WithForget(Capturing):
             return lookup.find(state, path) is not None
         finally:
             state.close()
-
-    def _is_in_table(self, table: str, path: bytes) -> bool:
-        """Whether a table knows a path, or something below it."""
-        span = (path, path + b"/", path + b"0")  # the character after `/`
-        return bool(self.ledger.rows(_KNOWN.format(table=table), span))
 
     # -- what is meant -------------------------------------------------------------------------
 

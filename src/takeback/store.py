@@ -208,9 +208,8 @@ class Store:
 
     def is_forgetting(self) -> bool:
         """Whether something is being forgotten, or was when a process died."""
-        return os.path.lexists(self.path + b"/forgetting") or bool(
-            self.ledger.rows("SELECT 1 FROM forgetting LIMIT 1")
-        )
+        noted = os.path.lexists(self.path + b"/forgetting")
+        return noted or self.ledger.forgets.under_way() is not None
 
     def anchor(self) -> bytes:
         """Where the ledger ends, as this process left it; written into the lock file."""

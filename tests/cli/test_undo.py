@@ -954,12 +954,12 @@ def test_listeners_of_the_settings_are_told(shop: Shop, home: Path, tmp_path: Pa
 
 DYING = """
 import os, signal
-from takeback.ledger import journal
-write = journal.write
+from takeback.ledger.journal import Journals
+write = Journals.write
 def die(*given):
     write(*given)
     os.kill(os.getpid(), signal.SIGKILL)
-journal.write = die
+Journals.write = die
 from takeback.cli.app import main
 main(["undo"])
 """

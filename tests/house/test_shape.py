@@ -37,10 +37,7 @@ SQL = re.compile(
 )
 SQL_OUTSIDE = set(
     """
-    takeback.capturing takeback.caring takeback.disk.operations takeback.forgetting
-    takeback.history.retention takeback.looking takeback.objects.git_view takeback.store
-    takeback.upkeep.doctor takeback.upkeep.forget takeback.upkeep.gc takeback.upkeep.reachable
-    takeback.upkeep.rewrite takeback.upkeep.stores takeback.upkeep.usage
+    takeback.forgetting takeback.looking takeback.upkeep.forget
 """.split()
 )
 """Modules outside of the room `ledger` that still hold SQL."""

@@ -12,7 +12,7 @@ import takeback
 from cases import Work, paths_of
 from faults.children import Child, Tell, in_child
 from takeback.errors import DecisionNeededError, StalePlanError, UnknownReferenceError
-from takeback.ledger import plans
+from takeback.ledger import journal
 
 Meddle = Callable[[Work], None]
 
@@ -239,7 +239,7 @@ def test_a_plan_handed_in_is_made_again(edited: Work) -> None:
 
 def test_an_expired_plan_is_refused(edited: Work, monkeypatch: pytest.MonkeyPatch) -> None:
     """The error names the command that plans again; the next plan deletes it."""
-    monkeypatch.setattr(plans, "_VALID", 0)
+    monkeypatch.setattr(journal, "_VALID", 0)
     plan = edited.project.plan_undo()
     with pytest.raises(StalePlanError, match="minutes old") as caught:
         edited.project.apply(plan)
@@ -253,7 +253,7 @@ def test_an_expired_plan_is_refused(edited: Work, monkeypatch: pytest.MonkeyPatc
 def test_gc_deletes_expired_plans(edited: Work, monkeypatch: pytest.MonkeyPatch) -> None:
     """And only those."""
     kept = edited.project.plan_undo()
-    monkeypatch.setattr(plans, "_VALID", 0)
+    monkeypatch.setattr(journal, "_VALID", 0)
     gone = edited.project.plan_undo()
     edited.project.gc()
     assert edited.project.ledger.plans.find(gone.id) is None

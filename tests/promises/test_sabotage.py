@@ -16,6 +16,7 @@ from takeback.disk import descent, operations
 from takeback.disk.lock import Lock
 from takeback.errors import TakebackError
 from takeback.ledger import journal
+from takeback.ledger.journal import Journals
 from takeback.model.difference import Difference
 from takeback.model.entries import Op
 from takeback.model.plan import Preview
@@ -48,7 +49,7 @@ class Sabotage(NamedTuple):
 
 
 def _journal_after_apply(patch: pytest.MonkeyPatch) -> None:
-    write, apply = journal.write, Restoring.apply
+    write, apply = Journals.write, Restoring.apply
     waiting: list[tuple[object, ...]] = []
 
     def late(self: Restoring, staged: dict[bytes, bytes], *, forward: bool) -> None:
@@ -56,7 +57,7 @@ def _journal_after_apply(patch: pytest.MonkeyPatch) -> None:
         while waiting:
             write(*waiting.pop())  # type: ignore[arg-type]
 
-    patch.setattr(journal, "write", lambda *row: waiting.append(row))
+    patch.setattr(Journals, "write", lambda *row: waiting.append(row))
     patch.setattr(Restoring, "apply", late)
 
 

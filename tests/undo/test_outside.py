@@ -559,14 +559,14 @@ def test_a_forged_journal_reaches_no_other_file(desk: Desk) -> None:
         return f'{{"verb":"undo","title":"x","parents":[],"ops":[],"away":{away}}}'
 
     for folder in (str(desk.away), f"{desk.away}/../{desk.away.name}"):
-        with desk.project.ledger.transaction() as db:
+        with desk.project.ledger._transaction() as db:
             db.execute(forge, (said(folder, "other"),))
         stamps = oracle.stamps(desk.away)
         with takeback.open(desk.tree, home=desk.home) as opened:
             assert "its journal is damaged" in opened.recovered[0]
         assert oracle.stamps(desk.away) == stamps
     # The true file can be named by a true row only: then recovery brings it back.
-    with desk.project.ledger.transaction() as db:
+    with desk.project.ledger._transaction() as db:
         db.execute(forge, (said(str(desk.away), "rc"),))
     with takeback.open(desk.tree, home=desk.home) as opened:
         assert "was taken back" in opened.recovered[0]
@@ -580,7 +580,7 @@ def test_a_damaged_journal_is_set_aside_with_what_it_displaced(desk: Desk) -> No
     desk.edit((file, b"new\n"))
     (desk.away / ".takeback-stage-kkkkkkkkkkkk").mkdir()
     (desk.away / ".takeback-stage-kkkkkkkkkkkk/n0").write_bytes(b"displaced\n")
-    with desk.project.ledger.transaction() as db:
+    with desk.project.ledger._transaction() as db:
         db.execute("INSERT INTO journal VALUES ('kkkkkkkkkkkk', 'applying', '{')")
     made = desk.project.verify(set_aside=True)
     assert (desk.away / "takeback-found-kkkkkkkkkkkk/n0").read_bytes() == b"displaced\n"

@@ -307,10 +307,7 @@ def sql_many(db: "Connection", statement: str, rows: "Sequence[Sequence[object]]
 
 def _note_file(problem: Exception, db: "Connection") -> None:
     """Let an error of SQLite name its file, which it does not by itself."""
-    try:
-        problem.add_note(str(db.execute("PRAGMA database_list").fetchone()[2]))
-    except Exception:  # noqa: BLE001 -- the error itself is what counts
-        return
+    problem.add_note(getattr(db, "path", ""))
 
 
 def _name_of(fd: int) -> "str | None":

@@ -13,13 +13,12 @@ What is still kept: the one place that every reader of a checkpoint's files pass
 import time
 
 from takeback.errors import DamagedStoreError, NoLongerKeptError, UsageError
-from takeback.model import json_text
 from takeback.model.value import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
-    from typing import Any, TypeVar
+    from typing import TypeVar
 
     from takeback.ledger.events import CheckpointRow
     from takeback.ledger.ledger import Ledger
@@ -40,35 +39,8 @@ _UNITS = {"": 1, "b": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
 _UNITS |= {"ki": 1 << 10, "mi": 1 << 20, "gi": 1 << 30, "ti": 1 << 40}
 _SPANS = {"": 1.0, "d": 1.0, "w": 7.0, "m": 30.0, "y": 365.0, "h": 1 / 24}
 
-_NEWEST = "SELECT coalesce(max(number), 0) FROM checkpoints"
-_FLOOR = "SELECT coalesce(max(number), 0) FROM checkpoints WHERE gone IS NOT NULL"
-_OLDEST_KEPT = "SELECT created FROM checkpoints WHERE number > ? ORDER BY number LIMIT 1"
-_FIRST_SINCE = "SELECT min(number) FROM checkpoints WHERE created > ?"
-_TURNS = (
-    "SELECT min(before) FROM (SELECT before FROM turns WHERE paths > 0"
-    " ORDER BY number DESC LIMIT ?)"
-)
-_RUNNING = "SELECT min(before) FROM turns WHERE closed IS NULL"
-_OPEN_STEPS = (
-    "SELECT min(t.before) FROM steps s JOIN turns t ON t.number = s.turn WHERE s.closed IS NULL"
-)
-_OPEN_SESSIONS = (
-    "SELECT min(t.before) FROM sessions z JOIN turns t ON t.session = z.number"
-    " WHERE z.ended IS NULL AND z.seen > ?"
-)
-_ACROSS = (
-    "SELECT min(before) FROM turns WHERE before < ?1 AND (after IS NULL OR after > ?1) UNION ALL"
-    " SELECT min(t.before) FROM deltas d JOIN turns t ON t.number = d.turn"
-    " WHERE d.checkpoint > ?1 AND t.before < ?1 UNION ALL"
-    " SELECT min(before) FROM restores WHERE before < ?1 AND after > ?1"
-)
-_PACKS = "SELECT count(*) FROM packs WHERE bytes < ?"
-_LAST_CARE = "SELECT max(at) FROM care"
 MANY_PACKS = 50
 _SMALL = 4 << 20
-_GOING = "SELECT number FROM checkpoints WHERE number < ? AND gone IS NULL ORDER BY number"
-_PINNED = "SELECT checkpoint FROM kept"
-_TURNS_LOST = "SELECT count(*) FROM turns WHERE before BETWEEN ? AND ?"
 
 
 class Rules(Value):
@@ -149,7 +121,7 @@ def _parted(given: object) -> "tuple[float | None, str]":
 
 def floor(ledger: "Ledger") -> int:
     """The highest number whose files are gone: what began at or below it is no longer kept."""
-    return _number(ledger, _FLOOR) or 0
+    return ledger.care.floor()
 
 
 def is_due(ledger: "Ledger", rules: Rules, now: int) -> bool:
@@ -157,33 +129,27 @@ def is_due(ledger: "Ledger", rules: Rules, now: int) -> bool:
 
     What is old is looked for once a day.
     """
-    if ledger.rows(_PACKS, (_SMALL,))[0][0] > MANY_PACKS:
+    if ledger.care.small_packs(_SMALL) > MANY_PACKS:
         return True
-    last = _number(ledger, _LAST_CARE)
+    last = ledger.care.last_run()
     if rules.days is None or (last is not None and 0 <= now - last < _DAY):
         return False
     # Asked at the end of each session: one state tells whether anything is old at all.
-    for (created,) in ledger.rows(_OLDEST_KEPT, (floor(ledger),)):
-        return created < now - rules.days * _DAY and bool(decide(ledger, rules, now).ranges)
-    return False
+    created = ledger.care.oldest_above(floor(ledger))
+    is_old = created is not None and created < now - rules.days * _DAY
+    return is_old and bool(decide(ledger, rules, now).ranges)
 
 
 def decide(ledger: "Ledger", rules: Rules, now: int, *, beyond: int = 0) -> Trim:
     """What may go, by age and by number; `beyond` is a horizon that the size of all asks for."""
-    newest = _number(ledger, _NEWEST) or 0
+    newest = ledger.care.newest()
     cutoff = -1 if rules.days is None else now - int(rules.days * _DAY)
     horizon = min(newest, _by_rules(ledger, rules, cutoff, newest))
     if beyond > horizon:
         horizon = min(newest, beyond, _at_least(ledger, LEAST_TURNS, newest))
     # What is still going on, and what reaches over the horizon, is kept whole.
-    bounds = [
-        _number(ledger, _RUNNING),
-        _number(ledger, _OPEN_STEPS),
-        _number(ledger, _OPEN_SESSIONS, cutoff),
-    ]
-    horizon = min([horizon, *(bound for bound in bounds if bound is not None)])
-    across = [bound for (bound,) in ledger.rows(_ACROSS, (horizon,)) if bound is not None]
-    horizon = min([horizon, *map(int, across)])
+    horizon = _at_most(horizon, ledger.care.begin_of_open_work(cutoff))
+    horizon = _at_most(horizon, ledger.care.begin_of_work_across(horizon))
     return _going(ledger, horizon)
 
 
@@ -193,14 +159,14 @@ def _by_rules(ledger: "Ledger", rules: Rules, cutoff: int, newest: int) -> int:
         return 0
     # By the first that is younger, not by the last that is older: clocks go wrong, and then
     # rather too much is kept.
-    younger = _number(ledger, _FIRST_SINCE, cutoff)
+    younger = ledger.care.first_since(cutoff)
     by_age = newest if younger is None else younger - 1
     return min(by_age, _at_least(ledger, rules.turns, newest))
 
 
 def _at_least(ledger: "Ledger", many: int, newest: int) -> int:
     """Where the newest turns that changed something begin, and the newest states."""
-    first = _number(ledger, _TURNS, many)
+    first = ledger.care.begin_of_newest_turns(many)
     by_states = max(newest - many + 1, 1)
     return by_states if first is None else min(first, by_states)
 
@@ -208,22 +174,16 @@ def _at_least(ledger: "Ledger", many: int, newest: int) -> int:
 def _going(ledger: "Ledger", horizon: int) -> Trim:
     """Everything below a horizon but single states that are kept; also those no longer wanted."""
     below = floor(ledger)
-    pinned = {number for (number,) in ledger.rows(_PINNED)}
-    rows = ledger.rows(_GOING, (max(horizon, below + 1),))
-    numbers = [int(number) for (number,) in rows if number not in pinned]
+    numbers = ledger.care.with_files_below(max(horizon, below + 1))
     last = max(numbers, default=0)
-    turns = _number(ledger, _TURNS_LOST, below + 1, last) or 0 if last > below else 0
+    turns = ledger.care.turns_begun_in(below + 1, last) if last > below else 0
     return Trim(max(horizon, below + 1), numbers, turns)
 
 
-def _number(ledger: "Ledger", query: str, *values: int) -> "int | None":
-    found = ledger.rows(query, values)[0][0]
-    return None if found is None else int(found)
+def _at_most(horizon: int, bound: "int | None") -> int:
+    return horizon if bound is None else min(horizon, bound)
 
 
-_LAST_FORGOTTEN = "SELECT max(event) FROM care WHERE kind = 'forget'"
-_CARE = "SELECT at, said FROM care WHERE event = ?"
-_FIRST_GONE = "SELECT gone FROM checkpoints WHERE number >= ? AND gone IS NOT NULL LIMIT 1"
 _HINT = "`takeback log` still tells what was done; `takeback keep REF` keeps a state in time"
 
 
@@ -244,22 +204,23 @@ def is_whole(ledger: "Ledger", before: int) -> bool:
 def require_whole(ledger: "Ledger", before: int, what: str) -> None:
     """An error unless what began at a state can still be taken back or put back."""
     if not is_whole(ledger, before):
-        gone = ledger.rows(_FIRST_GONE, (before,))[0][0]
+        gone = ledger.care.first_trim_from(before)
         raise NoLongerKeptError(
             f"the files of {what} are no longer kept{_since(ledger, gone)}", hint=_HINT
         )
 
 
-def _since(ledger: "Ledger", event: int) -> str:
+def _since(ledger: "Ledger", event: "int | None") -> str:
     """Since when, and why, as far as the log tells."""
-    for at, said in ledger.rows(_CARE, (event,)):
-        told: Any = json_text.loads(said)
-        day = time.strftime("%d %b %Y", time.localtime(at / 1e9)).lstrip("0")
-        days = told.get("days")
-        if told.get("why") == TO_SIZE:
-            return f" (since {day}, to make the history smaller)"
-        return f" (since {day}, older than {days:g} days)" if days else f" (since {day})"
-    return ""
+    run = ledger.care.run(event)
+    if run is None:
+        return ""
+    at, told = run
+    day = time.strftime("%d %b %Y", time.localtime(at / 1e9)).lstrip("0")
+    if told.get("why") == TO_SIZE:
+        return f" (since {day}, to make the history smaller)"
+    days = told.get("days")
+    return f" (since {day}, older than {days:g} days)" if days else f" (since {day})"
 
 
 class Reading:
@@ -290,9 +251,9 @@ def again(ledger: "Ledger", read: "Callable[[], T]") -> "T":
     Then states are others than they were looked up, and what they named is not there any more.
     """
     while True:
-        before = ledger.rows(_LAST_FORGOTTEN)
+        before = ledger.forgets.last()
         try:
             return read()
         except DamagedStoreError:
-            if ledger.rows(_LAST_FORGOTTEN) == before:
+            if ledger.forgets.last() == before:
                 raise

@@ -1,14 +1,5 @@
 """Check the ledger: its pages, its chain, and that its tables say what its events say.
 
-A forget under way: a row in the ledger says how far it is, a file of the store what it is about.
-
-    begun       nothing was changed yet; it starts over
-    committed   the history speaks of it no more; what is left of it in files has to go
-    proved      everything was searched, and nothing was found; the file goes, then the row
-
-What shall be forgotten is never in the ledger itself: so its pages, its log and its free space can
-be searched for it in the end.
-
 Take words out of the ledger for good: out of events, tables, log and free space.
 
 An event keeps its number, its kind, its time and its link. It gets a new salt and says something
@@ -18,21 +9,17 @@ else; the commitment to that stands in the event `Forgotten`, so that nobody can
 import os
 
 from takeback.disk import operations, sqlite
-from takeback.disk.home import read_small, replace_file
 from takeback.errors import DamagedStoreError
-from takeback.ledger import events, projections, schema
+from takeback.ledger import events, projections, retention, schema
 from takeback.ledger.events import NewEvent
-from takeback.model import forgotten, json_text
+from takeback.model import json_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterator, Mapping
 
     from takeback.disk.sqlite import Connection
-    from takeback.ledger.ledger import Ledger
-    from takeback.model.forgotten import Wish
     from takeback.model.json_text import Json
-    from takeback.store import Store
 
 
 _MOST_TOLD = 20
@@ -140,56 +127,6 @@ def _compare(db: "Connection", again: "Connection", table: str) -> "Iterator[str
         yield f"the row `{row[0]} {row[1]}` of the table `{table}` {how} the events say"
 
 
-BEGUN, COMMITTED, PROVED = "begun", "committed", "proved"
-FILE = b"forgetting"
-_LARGEST = 1 << 26
-
-
-def under_way(ledger: "Ledger") -> "tuple[str, str] | None":
-    """The id and the phase of a forget that was begun and is not done."""
-    for id, phase in ledger.rows("SELECT id, phase FROM forgetting LIMIT 1"):
-        return str(id), str(phase)
-    return None
-
-
-def begin(store: "Store", wish: "Wish") -> None:
-    """From here on whoever takes the lock goes on with it."""
-    write(store, wish, ())
-    with store.ledger.transaction() as db:
-        values = (wish.id, BEGUN, "{}")
-        operations.sql(db, "INSERT OR REPLACE INTO forgetting VALUES (?, ?, ?)", values)
-
-
-def write(store: "Store", wish: "Wish", ids: "Iterable[bytes]") -> None:
-    """Note what is to be forgotten, and the ids that must not be found in the end."""
-    said: dict[str, Json] = {"wish": wish.facts(), "ids": [id.hex() for id in ids]}
-    replace_file(store.path + b"/" + FILE, json_text.dumps(said).encode(), durable=True)
-
-
-def read(store: "Store") -> "tuple[Wish, set[bytes]] | None":
-    """What was noted; None if there is nothing."""
-    text = read_small(store.path + b"/" + FILE, limit=_LARGEST)
-    if not text:
-        return None
-    said = json_text.loads(text.decode())
-    return forgotten.from_facts(said["wish"]), set(map(bytes.fromhex, said["ids"]))
-
-
-def advance(db: "Connection", id: str, phase: str) -> None:
-    """Note how far it is; in the transaction of whoever calls."""
-    operations.sql(db, "UPDATE forgetting SET phase = ? WHERE id = ?", (phase, id))
-
-
-def end(store: "Store", id: str) -> None:
-    """It is done, or was given up before anything was changed."""
-    path = store.path + b"/" + FILE
-    if os.path.lexists(path):
-        operations.unlink(path)
-        operations.fsync_dir(store.path)
-    with store.ledger.transaction() as db:
-        operations.sql(db, "DELETE FROM forgetting WHERE id = ?", (id,))
-
-
 _CHANGE = "UPDATE events SET salt = ?, payload = ?, redacted = ? WHERE seq = ?"
 
 
@@ -214,7 +151,7 @@ def redact(
     # A plan may name what is forgotten; it can be made again.
     operations.sql(db, "DELETE FROM plans")
     projections.follow_anew(db)
-    advance(db, id, COMMITTED)
+    retention.advance(db, id, retention.COMMITTED)
     return appended.seq, link
 
 

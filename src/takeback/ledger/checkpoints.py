@@ -263,6 +263,11 @@ class Deltas(Group):
         query = "SELECT path FROM deltas WHERE origin = ? AND checkpoint > ? AND checkpoint <= ?"
         return self._reader.column(query, (path, after, until))
 
+    def authors(self, checkpoint: int) -> "list[tuple[bytes, str, int | None]]":
+        """Who changed each path of a checkpoint, and the session."""
+        query = "SELECT path, who, session FROM deltas WHERE checkpoint = ?"
+        return self._reader.rows(query, (checkpoint,))
+
     def _some(self, where: str, values: "Values") -> "list[DeltaRow]":
         return [DeltaRow(*row) for row in self._reader.rows(_DELTA + where, values)]
 

@@ -12,6 +12,7 @@ import os
 import stat
 from _thread import _local
 from array import array
+from itertools import count
 
 from takeback.disk import operations, sqlite
 from takeback.errors import DamagedStoreError, UnsafeStoreError, UsageError
@@ -30,7 +31,15 @@ ends = False
 """Whether this process ends at once when its databases are closed."""
 _SHORT_LOG = 1 << 19
 """Bytes of SQLite's log that may wait for the next process, which has to read them."""
+_MEMORY = b"file:/ledger-in-memory-"
+_numbers = count()
 _left: "list[sqlite.Connection]" = []
+
+
+class _Connection(sqlite.Connection):
+    """A connection that knows the name of its file, for errors."""
+
+    path = ""
 
 
 def require_file(path: bytes, *, create: bool) -> None:
@@ -40,6 +49,8 @@ def require_file(path: bytes, *, create: bool) -> None:
     looked at: closing any descriptor of it would drop the locks that another connection of this
     process holds, and the next process would then remove the log it is writing to.
     """
+    if path.startswith(_MEMORY):
+        return
     is_there = _is_plain(path)
     for suffix in (b"-wal", b"-shm", b"-journal"):
         # SQLite opens these as it finds them, and would wait for ever at a FIFO.
@@ -50,6 +61,11 @@ def require_file(path: bytes, *, create: bool) -> None:
         except FileExistsError:
             # Another first use was quicker.
             return
+
+
+def memory_path() -> bytes:
+    """The name of a new database in memory, which all threads of this process can open."""
+    return _MEMORY + b"%d?vfs=memdb" % next(_numbers)
 
 
 def _is_plain(path: bytes) -> bool:
@@ -70,8 +86,14 @@ def connect(path: bytes) -> sqlite.Connection:
     """The database at a path, set up so that what is committed is durable."""
     with AsDamage("opened"):
         db = sqlite.connect(
-            os.fsdecode(path), timeout=10, isolation_level=None, check_same_thread=False
+            os.fsdecode(path),
+            timeout=10,
+            isolation_level=None,
+            check_same_thread=False,
+            factory=_Connection,
+            uri=path.startswith(_MEMORY),
         )
+        db.path = os.fsdecode(path)
         for setting in (
             "synchronous = FULL",
             "foreign_keys = ON",

@@ -8,30 +8,48 @@ project are still there; one in the phase `staging` is of a restore that has mad
 and nothing else. In the project they are found without a row.
 
 A row that cannot be read is `Damaged`: nobody acts on it, and it stays until it is set aside.
+
+Plans that were shown are rows beside the log, too: any process can make one again and apply it.
+They are no events, and nothing follows from them: a preview changes nothing, is valid for minutes,
+and would only make the log grow. What comes of one is in the event of its restore.
 """
+
+import os
 
 from takeback.disk import operations
 from takeback.disk.descent import is_whole
-from takeback.errors import DamagedStoreError, UnfinishedError
+from takeback.errors import (
+    DamagedStoreError,
+    StalePlanError,
+    UnfinishedError,
+    UnknownReferenceError,
+)
+from takeback.ledger.database import Group
 from takeback.ledger.events import entry_facts, entry_from
 from takeback.model import ids, json_text
 from takeback.model.entries import Op
+from takeback.model.plan import MINUTES, Description, Preview, entry_ids, path_states
 from takeback.model.tree import is_safe_name
 from takeback.model.words import ROLLBACK
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from typing import Any
 
-    from takeback.ledger.ledger import Ledger
+    from takeback.disk.sqlite import Connection
+    from takeback.ledger.database import Reader
+    from takeback.ledger.ledger import Transaction
+    from takeback.ledger.outside import Outside
     from takeback.model.json_text import Json
+    from takeback.model.plan import Plan
 
     Facts = list[int | str] | None
 
 APPLYING, LATE, STAGING = "applying", "late", "staging"
 _COLUMNS = ", ".join(f"CAST({name} AS BLOB)" for name in ("id", "phase", "said"))
 """As bytes: text that is not UTF-8 any more could not be read at all."""
+_VALID = MINUTES * 60 * 10**9
 
 
 class Away:
@@ -105,11 +123,101 @@ class Damaged:
         return f"`{found.decode()}`" if ids.is_stage(found) else "`.takeback-stage-…`"
 
 
-def write(ledger: "Ledger", journal: Journal, phase: str = APPLYING) -> None:
-    """Commit the row: from here on recovery acts.
+class Journals(Group):
+    """The rows of the journal; `names` are the files outside the project that the log knows."""
 
-    In the phase `staging` nothing was touched yet; only what was staged has to go.
-    """
+    __slots__ = ("_names", "_transaction")
+
+    def __init__(
+        self, reader: "Reader", transaction: "Callable[[], Transaction]", names: "Outside"
+    ) -> None:
+        super().__init__(reader)
+        self._transaction = transaction
+        self._names = names
+
+    def write(self, journal: Journal, phase: str = APPLYING) -> None:
+        """Commit a row: from here on recovery acts.
+
+        In the phase `staging` nothing was touched yet; only what was staged has to go.
+        """
+        values = (journal.id, phase, json_text.dumps(_facts(journal)))
+        with self._transaction() as db:
+            operations.sql(db, "INSERT OR REPLACE INTO journal VALUES (?, ?, ?)", values)
+        journal.phase = phase
+
+    def close(self, db: "Connection", id: str, *, late: bool) -> None:
+        """Delete the row of a restore that is done, or leave it as `late`."""
+        if late:
+            operations.sql(db, "UPDATE journal SET phase = ? WHERE id = ?", (LATE, id))
+        else:
+            operations.sql(db, "DELETE FROM journal WHERE id = ?", (id,))
+
+    def set_aside(self, db: "Connection", number: int) -> None:
+        """Delete a row that cannot be read, by its place in the table."""
+        operations.sql(db, "DELETE FROM journal WHERE rowid = ?", (number,))
+
+    def read(self) -> "list[Journal]":
+        """The restores that were left under way, those to be taken back first."""
+        return [row for row in self._rows() if isinstance(row, Journal)]
+
+    def damaged(self) -> "list[Damaged]":
+        """The rows that nobody can act on."""
+        return [row for row in self._rows() if isinstance(row, Damaged)]
+
+    def unfinished(self) -> "list[Damaged]":
+        """The rows, as they are, of restores that could not be taken back. With the lock held.
+
+        Whoever takes the lock tries that first.
+        """
+        unread = {row.number for row in self.damaged()}
+        query = f"SELECT rowid, {_COLUMNS} FROM journal WHERE phase = ? ORDER BY id"
+        rows = self._reader.rows(query, (APPLYING,))
+        return [Damaged(*row) for row in rows if row[0] not in unread]
+
+    def is_open(self, id: str) -> bool:
+        """Whether a restore may have changed something and is not done, as far as its row tells."""
+        query = "SELECT 1 FROM journal WHERE id = ? AND phase NOT IN (?, ?)"
+        return self._reader.has(query, (id, LATE, STAGING))
+
+    def require_sound(self) -> None:
+        """An error while there is a row that cannot be read: where a restore stopped is unknown."""
+        for row in self.damaged():
+            raise DamagedStoreError(
+                "the journal of a restore that was interrupted cannot be read",
+                hint=(
+                    f"what it displaced is in {row.stage} in the project; `takeback verify"
+                    " --set-aside` keeps both, and work goes on; nothing was changed"
+                ),
+            )
+        for open_row in self.read():
+            if open_row.phase == APPLYING:
+                raise UnfinishedError(
+                    f"{open_row.called} was interrupted and could not be taken back yet",
+                    hint=(
+                        "`takeback verify` names its paths; see to them, or let work go on with"
+                        " `takeback verify --set-aside`; nothing was changed"
+                    ),
+                )
+
+    def _rows(self) -> "Iterator[Journal | Damaged]":
+        query = f"SELECT rowid, {_COLUMNS} FROM journal ORDER BY phase, id"
+        for number, id, phase, said in self._reader.rows(query):
+            try:
+                row = _journal(id.decode(), phase.decode(), json_text.loads(said.decode()))
+                self._require_named(row)
+                yield row
+            except (KeyError, TypeError, ValueError, IndexError, AttributeError):
+                yield Damaged(number, id, phase, said)
+
+    def _require_named(self, row: Journal) -> None:
+        """Outside the project, a row may only speak of what an edit tool named."""
+        for away in row.away:
+            for op in away.ops:
+                if not self._names.is_known(away.path(op)):
+                    raise ValueError(away.path(op))
+
+
+def _facts(journal: Journal) -> "Json":
     said: dict[str, Json] = {
         "verb": journal.verb,
         "title": journal.title,
@@ -121,69 +229,7 @@ def write(ledger: "Ledger", journal: Journal, phase: str = APPLYING) -> None:
     settled = [number for number, op in enumerate(_every(journal)) if op.is_settled]
     if settled:
         said["settled"] = settled
-    with ledger.transaction() as db:
-        statement = "INSERT OR REPLACE INTO journal VALUES (?, ?, ?)"
-        operations.sql(db, statement, (journal.id, phase, json_text.dumps(said)))
-    journal.phase = phase
-
-
-def read(ledger: "Ledger") -> "list[Journal]":
-    """The restores that somebody left under way, those to be taken back first."""
-    return [row for row in _rows(ledger) if isinstance(row, Journal)]
-
-
-def damaged(ledger: "Ledger") -> "list[Damaged]":
-    """The rows that nobody can act on."""
-    return [row for row in _rows(ledger) if isinstance(row, Damaged)]
-
-
-def unfinished(ledger: "Ledger") -> "list[Damaged]":
-    """The rows, as they are, of restores that could not be taken back. With the lock held.
-
-    Whoever takes the lock tries that first.
-    """
-    unread = {row.number for row in damaged(ledger)}
-    query = f"SELECT rowid, {_COLUMNS} FROM journal WHERE phase = ? ORDER BY id"
-    rows = ledger.rows(query, (APPLYING,))
-    return [Damaged(*row) for row in rows if row[0] not in unread]
-
-
-def is_open(ledger: "Ledger", id: str) -> bool:
-    """Whether a restore may have changed something and is not done, as far as its row tells."""
-    query = "SELECT 1 FROM journal WHERE id = ? AND phase NOT IN (?, ?)"
-    return bool(ledger.rows(query, (id, LATE, STAGING)))
-
-
-def require_sound(ledger: "Ledger") -> None:
-    """An error while there is a row that cannot be read: where a restore stopped is unknown."""
-    for row in damaged(ledger):
-        raise DamagedStoreError(
-            "the journal of a restore that was interrupted cannot be read",
-            hint=(
-                f"what it displaced is in {row.stage} in the project; `takeback verify"
-                " --set-aside` keeps both, and work goes on; nothing was changed"
-            ),
-        )
-    for open_row in read(ledger):
-        if open_row.phase == APPLYING:
-            raise UnfinishedError(
-                f"{open_row.called} was interrupted and could not be taken back yet",
-                hint=(
-                    "`takeback verify` names its paths; see to them, or let work go on with"
-                    " `takeback verify --set-aside`; nothing was changed"
-                ),
-            )
-
-
-def _rows(ledger: "Ledger") -> "Iterator[Journal | Damaged]":
-    query = f"SELECT rowid, {_COLUMNS} FROM journal ORDER BY phase, id"
-    for number, id, phase, said in ledger.rows(query):
-        try:
-            row = _journal(id.decode(), phase.decode(), json_text.loads(said.decode()))
-            _require_named(ledger, row)
-            yield row
-        except (KeyError, TypeError, ValueError, IndexError, AttributeError):
-            yield Damaged(number, id, phase, said)
+    return said
 
 
 def _journal(id: str, phase: str, told: "dict[str, Any]") -> Journal:
@@ -204,14 +250,6 @@ def _journal(id: str, phase: str, told: "dict[str, Any]") -> Journal:
 def _every(row: Journal) -> "list[Op]":
     """All that a restore is about, in the project and outside."""
     return [*row.ops, *(op for away in row.away for op in away.ops)]
-
-
-def _require_named(ledger: "Ledger", row: Journal) -> None:
-    """Outside the project, a row may only speak of what an edit tool named: the log knows that."""
-    for away in row.away:
-        for op in away.ops:
-            if not ledger.outside.is_known(away.path(op)):
-                raise ValueError(away.path(op))
 
 
 def _op_facts(op: Op) -> "Json":
@@ -244,3 +282,96 @@ def _folder(text: str) -> bytes:
     if path != b"/" and not is_whole(path):
         raise ValueError(text)
     return path
+
+
+# -- plans ---------------------------------------------------------------------------------
+
+
+class Plans(Group):
+    """The plans of one project that were shown."""
+
+    __slots__ = ("_transaction",)
+
+    def __init__(self, reader: "Reader", transaction: "Callable[[], Transaction]") -> None:
+        super().__init__(reader)
+        self._transaction = transaction
+
+    def add(self, plan: "Plan", description: Description, now: int) -> str:
+        """Keep what a plan is made of and bound to; its new id. Expired ones are deleted."""
+        id = ids.from_entropy(os.urandom(8))
+        said = _plan_facts(plan, description.resolved(plan))
+        with self._transaction() as db:
+            operations.sql(db, "DELETE FROM plans WHERE expires <= ?", (now,))
+            values = (id, now + _VALID, json_text.dumps(said))
+            operations.sql(db, "INSERT INTO plans VALUES (?, ?, ?)", values)
+        return id
+
+    def find(self, id: str) -> "Preview | None":
+        """A plan that was shown, also an expired one; None if there is none."""
+        row = self._reader.one("SELECT expires, said FROM plans WHERE id = ?", (id,))
+        try:
+            return _preview(id, row[0], json_text.loads(row[1])) if row is not None else None
+        except (ValueError, TypeError, KeyError, AttributeError):
+            return None  # damaged; it can be made again
+
+    def get(self, id: str, now: int) -> Preview:
+        """A plan that can still be applied."""
+        found = self.find(id)
+        if found is None:
+            raise UnknownReferenceError(
+                f"there is no plan `{id}` in this project",
+                hint=f"a plan is valid for {MINUTES} minutes; `takeback undo --dry-run` makes one",
+            )
+        if found.expires <= now:
+            raise StalePlanError(
+                f"the plan `{id}` is more than {MINUTES} minutes old",
+                hint=f"`{found.description.command}` plans it again",
+            )
+        return found
+
+    def delete_expired(self, now: int) -> None:
+        """Delete what can no longer be applied."""
+        if self._reader.has("SELECT 1 FROM plans WHERE expires <= ?", (now,)):
+            with self._transaction() as db:
+                operations.sql(db, "DELETE FROM plans WHERE expires <= ?", (now,))
+
+
+def _plan_facts(plan: "Plan", what: Description) -> "dict[str, Json]":
+    decide: Json = what.decide if isinstance(what.decide, str) else _by_path(what.decide)
+    return {
+        "verb": what.verb,
+        "refs": list(what.refs),
+        "session": what.session,
+        "whole_session": what.whole_session,
+        "paths": [_text(path) for path in what.paths],
+        "decide": decide,
+        "shared": what.shared,
+        "entry": list(entry_ids(plan)),
+        "states": _by_path(path_states(plan)),
+    }
+
+
+def _preview(id: str, expires: int, said: "Any") -> Preview:  # noqa: ANN401 - as it was written
+    decide = said["decide"]
+    description = Description(
+        said["verb"],
+        tuple(said["refs"]),
+        session=said["session"],
+        whole_session=said["whole_session"],
+        paths=tuple(map(_bytes, said["paths"])),
+        decide=decide if isinstance(decide, str) else _from_paths(decide),
+        shared=said["shared"],
+    )
+    return Preview(id, description, tuple(said["entry"]), _from_paths(said["states"]), expires)
+
+
+def _by_path(values: "Mapping[bytes, str]") -> "dict[str, Json]":
+    return {_text(path): value for path, value in values.items()}
+
+
+def _from_paths(said: "Mapping[str, str]") -> "dict[bytes, str]":
+    return {_bytes(path): value for path, value in said.items()}
+
+
+def _bytes(path: str) -> bytes:
+    return path.encode("utf-8", "surrogateescape")

@@ -29,8 +29,9 @@ if TYPE_CHECKING:
     from takeback.disk.sqlite import Connection
     from takeback.ledger.checkpoints import Checkpoints, Deltas
     from takeback.ledger.events import Event
+    from takeback.ledger.journal import Journals, Plans
     from takeback.ledger.outside import Outside
-    from takeback.ledger.plans import Plans
+    from takeback.ledger.retention import Care, Forgets
     from takeback.ledger.sessions import Sessions, Steps, Turns
     from takeback.ledger.undo_stack import UndoStack
     from takeback.model.json_text import Json
@@ -110,6 +111,18 @@ class Ledger:
             if schema.require_format(db) != schema.VERSION:
                 raise self._unwritable  # there is no ledger yet, and only a writer makes one
         return db
+
+    @classmethod
+    def in_memory(cls) -> "Ledger":
+        """A ledger without a file, for as long as it is open."""
+        from takeback.ledger import database
+
+        return cls(database.memory_path())
+
+    @property
+    def is_made(self) -> bool:
+        """Whether its tables are there: a reader does not make them."""
+        return schema.require_format(self._db) != 0
 
     def require_writable(self) -> None:
         """An OSError that says why, if the disk still takes no writes and this is a copy to read.
@@ -196,15 +209,36 @@ class Ledger:
     @cached_property
     def plans(self) -> "Plans":
         """The plans that were shown."""
-        from takeback.ledger.plans import Plans
+        from takeback.ledger.journal import Plans
 
-        return Plans(self._reader, self.transaction)
+        return Plans(self._reader, self._transaction)
+
+    @cached_property
+    def journal(self) -> "Journals":
+        """The rows of restores under way."""
+        from takeback.ledger.journal import Journals
+
+        return Journals(self._reader, self._transaction, self.outside)
+
+    @cached_property
+    def care(self) -> "Care":
+        """Queries about what is kept and what may go."""
+        from takeback.ledger.retention import Care
+
+        return Care(self._reader)
+
+    @cached_property
+    def forgets(self) -> "Forgets":
+        """The row of a forget under way, and what forgets ask."""
+        from takeback.ledger.retention import Forgets
+
+        return Forgets(self._reader, self._transaction)
 
     # -- reading ---------------------------------------------------------------------------
 
     def has_journal(self) -> bool:
-        """Whether a restore is under way, or was when its process died."""
-        return bool(self.rows("SELECT 1 FROM journal LIMIT 1"))
+        """Whether a restore is under way, or was when its process died; each checkpoint asks."""
+        return self._reader.has("SELECT 1 FROM journal LIMIT 1")
 
     def packs(self) -> "list[str]":
         """The names of all packs, the newest last."""
@@ -220,6 +254,10 @@ class Ledger:
             return live.packs()
         finally:
             live.close()
+
+    def pack_sizes(self) -> "dict[str, int]":
+        """The bytes that each pack should have, by its name."""
+        return dict(self._reader.rows("SELECT name, bytes FROM packs"))
 
     def made_with(self, pack: str) -> "tuple[str, ...]":
         """The checkpoint that a pack was written for."""
@@ -268,6 +306,10 @@ class Ledger:
         with AsDamage("read"):
             yield from events.read(self._db, where, values)
 
+    def events_since(self, seq: int) -> "Iterator[Event]":
+        """The events after a number."""
+        return self.events("WHERE seq > ? ORDER BY seq", (seq,))
+
     def event(self, seq: int) -> "Event | None":
         """The event with this number."""
         return next(self.events("WHERE seq = ?", (seq,)), None)
@@ -307,6 +349,11 @@ class Ledger:
         """The number of the newest event; 0 if there is none."""
         return self._number("SELECT coalesce(max(seq), 0) FROM events")
 
+    def last_event_at(self) -> "int | None":
+        """When the newest event was written."""
+        found = self._reader.value("SELECT at FROM events ORDER BY seq DESC LIMIT 1")
+        return None if found is None else int(found)
+
     # -- writing ---------------------------------------------------------------------------
 
     def record(
@@ -317,11 +364,12 @@ class Ledger:
         `closing` is the row of the journal that goes with them, or stays as `late`;
         `setting_aside` is the place of one that cannot be read.
         """
-        with self.transaction():
+        with self._transaction():
             numbers = [self._append(fact) for fact in facts]
-            self._close_journal(closing, late=late)
+            if closing:
+                self.journal.close(self._db, closing, late=late)
             if setting_aside:
-                operations.sql(self._db, "DELETE FROM journal WHERE rowid = ?", (setting_aside,))
+                self.journal.set_aside(self._db, setting_aside)
         return numbers
 
     def add_checkpoint(
@@ -346,18 +394,12 @@ class Ledger:
         row = row.replace(event=event, number=self._number("SELECT max(number) FROM checkpoints"))
         if finish is not None:
             self._append(finish.event(row.id, row.event))
-            self._close_journal(finish.journal, late=finish.late)
+            self.journal.close(self._db, finish.journal, late=finish.late)
         self.commit_sent = True
         self._commit()
         return row
 
-    def _close_journal(self, id: str, *, late: bool) -> None:
-        if id and late:
-            operations.sql(self._db, "UPDATE journal SET phase = 'late' WHERE id = ?", (id,))
-        elif id:
-            operations.sql(self._db, "DELETE FROM journal WHERE id = ?", (id,))
-
-    def transaction(self) -> "Transaction":
+    def _transaction(self) -> "Transaction":
         """All of a `with` block, or nothing of it."""
         return Transaction(self)
 
@@ -378,7 +420,7 @@ class Ledger:
         """Make every table but the events again, from the events, if these are as written."""
         from takeback.ledger import audit
 
-        with self.transaction():
+        with self._transaction():
             audit.refuse_broken_chain(self._db)
             projections.follow_anew(self._db)
 
@@ -391,7 +433,7 @@ class Ledger:
         """
         from takeback.ledger import audit
 
-        with self.transaction() as db:
+        with self._transaction() as db:
             self._appended = audit.redact(db, fact, said, self._author(), forgetting)
         return self._appended[0]
 

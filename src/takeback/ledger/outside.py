@@ -110,6 +110,11 @@ class Outside(Group):
         query = "SELECT DISTINCT path FROM outside WHERE turn IS NOT NULL"
         return sorted({parted(path)[0] for path in self._reader.column(query)})
 
+    def sessions_by_path(self) -> "dict[bytes, int]":
+        """The session whose step named a file last, by the path of the file."""
+        query = "SELECT o.path, t.session FROM outside o JOIN turns t ON t.number = o.turn"
+        return dict(self._reader.rows(query + " ORDER BY o.number"))
+
     def _some(self, where: str, values: "Values") -> "list[OutsideRow]":
         return [OutsideRow(row) for row in self._reader.rows(_SELECT + where, values)]
 

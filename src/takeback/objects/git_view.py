@@ -27,12 +27,6 @@ SHALLOW = b"shallow"
 """Tells git which commits have parents that are gone."""
 _LOST = b"/refs/takeback/lost"
 _OURS = (b"refs/takeback/", BRANCH)
-_PINS = "SELECT c.id, c.view FROM kept k JOIN checkpoints c ON c.number = k.checkpoint"
-_CUT = (
-    "SELECT c.view FROM checkpoints p JOIN checkpoints c ON c.number = p.number + 1"
-    " WHERE p.gone IS NOT NULL AND c.gone IS NULL"
-)
-
 _CONFIG = b"""[core]
 \trepositoryformatversion = 1
 \tfilemode = true
@@ -133,9 +127,9 @@ def wanted_files(ledger: "Ledger") -> "dict[bytes, bytes]":
     newest = ledger.checkpoints.newest()
     if newest is not None:
         wanted[b"/" + BRANCH] = _line(newest.view)
-    for id, commit in ledger.rows(_PINS):
-        wanted[b"/%s/%s" % (KEPT, id.encode())] = _line(commit)
-    cut = {commit for (commit,) in ledger.rows(_CUT)}
+    for row in ledger.care.kept():
+        wanted[b"/%s/%s" % (KEPT, row.id.encode())] = _line(row.commit)
+    cut = ledger.care.cut_commits()
     if cut:
         wanted[b"/" + SHALLOW] = b"".join(map(_line, sorted(cut)))
     return wanted

@@ -196,7 +196,7 @@ def recover(store: "Store", root: int, now: int) -> "list[str]":
     `root` is the folder of the project, also if that is a copy by now of what it was then.
     """
     told = []
-    for row in journal.read(store.ledger):
+    for row in store.ledger.journal.read():
         roots = Roots(root, store.objects, row, is_way_back=True)
         try:
             if row.phase != journal.APPLYING:
@@ -210,14 +210,14 @@ def recover(store: "Store", root: int, now: int) -> "list[str]":
             told.append(f"{problem}; {rescue.HOW}")
         finally:
             roots.close()
-    return told + [rescue.left_alone(row) for row in journal.damaged(store.ledger)]
+    return told + [rescue.left_alone(row) for row in store.ledger.journal.damaged()]
 
 
 def sweep(store: "Store", root: int) -> None:
     """Remove folders of ours that no journal speaks of: of restores that never began, or ended."""
-    if journal.damaged(store.ledger):
+    if store.ledger.journal.damaged():
         return  # it may be the row of any of them
-    open_rows = {row.stage for row in journal.read(store.ledger)}
+    open_rows = {row.stage for row in store.ledger.journal.read()}
     for name in map(os.fsencode, os.listdir(root)):
         if not is_stage(name) or name in open_rows:
             continue
@@ -280,9 +280,9 @@ def _stage(
         store.lock.make_durable()
         if row.away:
             # Nobody would look for our folders outside the project if no row spoke of them.
-            journal.write(store.ledger, row, journal.STAGING)
+            store.ledger.journal.write(row, journal.STAGING)
         staged = [each.stage_all(forward=True, keep_mtime=keep_mtime) for each in roots.each]
-        journal.write(store.ledger, row)
+        store.ledger.journal.write(row)
     except BaseException:
         store.ledger.abandon()
         if _is_open(store, row):
@@ -296,7 +296,7 @@ def _stage(
 def _is_open(store: "Store", row: "Journal") -> bool:
     """Whether the journal still has the row; if nobody can tell, the next start finds out."""
     try:
-        return journal.is_open(store.ledger, row.id)
+        return store.ledger.journal.is_open(row.id)
     except Exception:
         store.lock.leave_unclean()
         raise
@@ -371,7 +371,7 @@ def _settle(store: "Store", roots: Roots, row: "Journal") -> None:
                 operations.syncfs(restoring.root)
             for op in settled:
                 op.is_settled = True
-            journal.write(store.ledger, row)
+            store.ledger.journal.write(row)
     except (OSError, TakebackError, DatabaseError):
         store.ledger.abandon()  # the next try begins where this one did
 

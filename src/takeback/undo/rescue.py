@@ -177,7 +177,7 @@ def shown(paths: "Sequence[bytes]") -> str:
 
 def set_aside(store: "Store", root: int, now: int) -> "list[str]":
     """Let work go on without the rows that nobody can act on; what became of each, in words."""
-    unread, rows = journal.damaged(store.ledger), journal.unfinished(store.ledger)
+    unread, rows = store.ledger.journal.damaged(), store.ledger.journal.unfinished()
     if not unread and not rows:
         return []
     # First the folders, durably: without a row the next start would take them for litter.
@@ -197,7 +197,7 @@ def set_aside(store: "Store", root: int, now: int) -> "list[str]":
 
 def _show_folders(store: "Store", root: int, now: int) -> "list[bytes]":
     """Give the folders of restores that no row speaks of names that everybody can see."""
-    rows = journal.read(store.ledger)
+    rows = store.ledger.journal.read()
     known = {row.stage for row in rows if row.phase != journal.APPLYING}
     by_stage = {row.stage: row for row in rows}
     found = []

@@ -24,7 +24,7 @@ from takeback.errors import (
     UsageError,
 )
 from takeback.history import references
-from takeback.ledger import events, journal
+from takeback.ledger import events
 from takeback.ledger.events import NewEvent, pack_facts
 from takeback.ledger.journal import Away, Journal
 from takeback.model import ids
@@ -138,7 +138,7 @@ class Restorer(SafePoints):
 
     def plan(self, what: "Description") -> Plan:
         """Look at the tree, then plan; any process can apply the plan by its id."""
-        journal.require_sound(self._ledger)
+        self._ledger.journal.require_sound()
         shut = Shut(self._host.open_root())
         try:
             plan, _ = self._planned(what, self._safety(), shut)
@@ -186,7 +186,7 @@ class Restorer(SafePoints):
         request: "str | None" = None,
     ) -> Report:
         """Look at the tree, plan, and do it; only as in the `preview`, if there was one."""
-        journal.require_sound(self._ledger)
+        self._ledger.journal.require_sound()
         known = self._ledger.requested(request)
         if known is not None:
             return self._done_before(what.verb, known)

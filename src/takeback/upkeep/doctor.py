@@ -15,7 +15,7 @@ from takeback.disk import home as removal
 from takeback.disk import mounts, operations
 from takeback.disk.home import parse_line, read_small
 from takeback.errors import DamagedStoreError, TakebackError
-from takeback.ledger import journal, schema
+from takeback.ledger import schema
 from takeback.model.ids import is_stage
 from takeback.model.results import ERROR, NOTE, WARNING, Finding, Part
 from takeback.model.words import count
@@ -114,17 +114,14 @@ def ledger(problems: "tuple[str, ...]", events: int) -> Part:
 
 def store_format(store: "Store") -> Part:
     """The format that the store is in."""
-    rows = store.ledger.rows("PRAGMA user_version")
-    return Part("store", f"{os.fsdecode(store.path)}, format {rows[0][0]} of {schema.VERSION}")
+    return Part("store", f"{os.fsdecode(store.path)}, format {schema.VERSION}")
 
 
 def packs(store: "Store") -> Part:
     """That each pack is there, begins as packs do, has its size and an index that fits."""
     names = sorted(store.ledger.packs())
     part = Part("packs", f"{count(len(names), 'pack')}, each with an index that fits")
-    sizes = {
-        str(name): int(size) for name, size in store.ledger.rows("SELECT name, bytes FROM packs")
-    }
+    sizes = store.ledger.pack_sizes()
     for name in names:
         base = store.packs_dir + b"/" + name.encode()
         what = _pack_problem(base + b".pack", sizes.get(name))
@@ -199,7 +196,7 @@ def leftovers(store: "Store", root: "int | None", *, is_held: bool) -> Part:
     for path in never_finished(store):
         what = f"`{os.fsdecode(path)}` was never finished"
         part.findings.append(Finding(NOTE, what, _REPAIR, can_be_repaired=True))
-    known = {row.stage for row in journal.read(store.ledger)}
+    known = {row.stage for row in store.ledger.journal.read()}
     for name in map(os.fsencode, os.listdir(root)) if root is not None else ():
         if is_stage(name) and name not in known:
             what = f"`{os.fsdecode(name)}` in the work tree is left of a restore"
@@ -211,16 +208,17 @@ def unfinished(store: "Store") -> Part:
     """Restores that were interrupted, and words that are still to be forgotten."""
     part = Part("restores", "none is half done")
     ledger = store.ledger
-    for row in journal.damaged(ledger):
+    for row in ledger.journal.damaged():
         what = f"a restore was interrupted, and its journal cannot be read (it is in {row.stage})"
         advice = "`takeback verify --set-aside` keeps it, and lets undo work again"
         part.findings.append(Finding(ERROR, what, advice))
-    for open_row in journal.read(ledger):
+    for open_row in ledger.journal.read():
         what = f"the restore `{open_row.id}` is not finished"
         advice = "the next command that writes takes it back, or says why it cannot"
         part.findings.append(Finding(WARNING, what, advice, can_be_repaired=True))
-    for id, phase in ledger.rows("SELECT id, phase FROM forgetting"):
-        what = f"forgetting `{id}` is not finished ({phase})"
+    forget = ledger.forgets.under_way()
+    if forget is not None:
+        what = f"forgetting `{forget[0]}` is not finished ({forget[1]})"
         part.findings.append(Finding(WARNING, what, "`takeback forget --continue` goes on with it"))
     return part
 
@@ -228,8 +226,8 @@ def unfinished(store: "Store") -> Part:
 def clock(store: "Store", now: float) -> Part:
     """That time goes forward, and the disk's clock is ours."""
     part = Part("clock", "as the log and the disk tell the time")
-    last = store.ledger.rows("SELECT at FROM events ORDER BY seq DESC LIMIT 1")
-    ahead = float(last[0][0]) / 1e9 - now if last else 0.0
+    last = store.ledger.last_event_at()
+    ahead = last / 1e9 - now if last is not None else 0.0
     if ahead > _AHEAD:
         what = f"the newest event is {ahead / 60:,.0f} minutes in the future"
         advice = "set the clock; the order of events does not depend on it, `10m` and the like do"

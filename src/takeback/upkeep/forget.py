@@ -14,6 +14,7 @@ is taken up again by whoever takes the lock next.
 import os
 
 from takeback.disk import failures, operations
+from takeback.disk.home import read_small, replace_file
 from takeback.disk.sqlite import DatabaseError
 from takeback.errors import (
     BusyError,
@@ -22,8 +23,9 @@ from takeback.errors import (
     UnfinishedError,
     UnknownReferenceError,
 )
-from takeback.ledger import audit, database, events, journal
+from takeback.ledger import database, events, retention
 from takeback.ledger.events import NewEvent, pack_facts
+from takeback.model import forgotten, json_text
 from takeback.model.forgotten import Forgotten
 from takeback.objects import git_view, pack_merge, pack_write
 from takeback.objects.pack_write import PackWriter
@@ -33,7 +35,7 @@ from takeback.upkeep.rewrite import Rewriting
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from takeback.model.forgotten import Touched, Wish
     from takeback.model.json_text import Json
@@ -42,6 +44,7 @@ if TYPE_CHECKING:
     from takeback.store import Store
 
 _BILLION = 1e9
+_LARGEST = 1 << 26
 _ABOUT_OLD_REFS = (b"/packed-refs", b"/FETCH_HEAD", b"/ORIG_HEAD", b"/objects/info/commit-graph")
 
 
@@ -90,12 +93,13 @@ class Forgetting:
     def carry_out(self, wish: "Wish") -> Forgotten:
         """Forget. When this returns, everything was searched and nothing was found."""
         self._require_possible(wish)
-        audit.begin(self._store, wish)
+        self._note(wish, ())
+        self._store.ledger.forgets.begin(wish.id)
         try:
             touched = self._rewrite(wish)
         except BaseException as problem:
             self._store.ledger.abandon()
-            if not self._is_committed():
+            if not self._store.ledger.forgets.is_committed():
                 self._give_up(wish, problem)
                 raise
             self._store.lock.leave_unclean()
@@ -104,32 +108,56 @@ class Forgetting:
 
     def go_on(self) -> "Forgotten | None":
         """Go on with what somebody began; None if nobody did."""
-        found = audit.under_way(self._store.ledger)
-        noted = audit.read(self._store)
+        found = self._store.ledger.forgets.under_way()
+        noted = self._noted()
         if found is None:
             if noted is not None:
                 # Nothing was begun: the process died when it had just noted what it was about.
-                audit.end(self._store, noted[0].id)
+                self._end(noted[0].id)
             return None
         for lost in self._store.check_anchor():
             raise DamagedStoreError(lost, hint="`takeback verify` tells more; nothing was removed")
         id, phase = found
-        if noted is None or phase == audit.PROVED:
-            audit.end(self._store, id)
+        if noted is None or phase == retention.PROVED:
+            self._end(id)
             return None
         wish, touched = noted[0], None
-        if phase == audit.BEGUN:
+        if phase == retention.BEGUN:
             touched = self._rewrite(wish, is_new=False)
         elif self._would(wish).is_needed:
             # Others went on meanwhile, and captured again what was still in the tree.
             touched = self._rewrite(wish, is_new=False)
         return self._finish(wish, touched)
 
+    # -- the file that says what it is about -----------------------------------------------------
+
+    def _note(self, wish: "Wish", ids: "Iterable[bytes]") -> None:
+        """Note what is to be forgotten, and the ids that must not be found in the end."""
+        said: dict[str, Json] = {"wish": wish.facts(), "ids": [id.hex() for id in ids]}
+        path = self._store.path + b"/" + search.NOTE
+        replace_file(path, json_text.dumps(said).encode(), durable=True)
+
+    def _noted(self) -> "tuple[Wish, set[bytes]] | None":
+        """What was noted; None if there is nothing."""
+        text = read_small(self._store.path + b"/" + search.NOTE, limit=_LARGEST)
+        if not text:
+            return None
+        said = json_text.loads(text.decode())
+        return forgotten.from_facts(said["wish"]), set(map(bytes.fromhex, said["ids"]))
+
+    def _end(self, id: str) -> None:
+        """It is done, or was given up before anything was changed."""
+        path = self._store.path + b"/" + search.NOTE
+        if os.path.lexists(path):
+            operations.unlink(path)
+            operations.fsync_dir(self._store.path)
+        self._store.ledger.forgets.end(id)
+
     # -- before the commit ---------------------------------------------------------------------
 
     def _require_possible(self, wish: "Wish") -> None:
         store = self._store
-        journal.require_sound(store.ledger)
+        store.ledger.journal.require_sound()
         if store.ledger.has_journal():
             raise BusyError(
                 "a restore is not over yet: some program still writes to a file that it displaced",
@@ -159,8 +187,8 @@ class Forgetting:
             touched = self._touched(wish, new) if is_new else new.touched()
             made = writer.finish()
             merged = pack_merge.merge(store.packs_dir, new.pieces(), progress=self._progress)
-            before = audit.read(store)
-            audit.write(store, wish, new.ids() | (before[1] if before else set()))
+            before = self._noted()
+            self._note(wish, new.ids() | (before[1] if before else set()))
             said: dict[str, Json] = {
                 "forgotten": wish.id,
                 "what": wish.kind,
@@ -170,14 +198,10 @@ class Forgetting:
             store.ledger.redact(fact, new.events(), wish.id)
         except BaseException:
             store.ledger.abandon()
-            if not self._is_committed():
+            if not self._store.ledger.forgets.is_committed():
                 self._remove_new(writer, merged)
             raise
         return touched
-
-    def _is_committed(self) -> bool:
-        found = audit.under_way(self._store.ledger)
-        return found is not None and found[1] != audit.BEGUN
 
     def _remove_new(self, writer: PackWriter, merged: "list[SealedPack]") -> None:
         writer.abort()
@@ -187,7 +211,7 @@ class Forgetting:
     def _give_up(self, wish: "Wish", problem: BaseException) -> None:
         """Nothing was changed: leave nothing behind. If even that fails, the next start goes on."""
         try:
-            audit.end(self._store, wish.id)
+            self._end(wish.id)
         except (OSError, TakebackError, DatabaseError):
             self._store.lock.leave_unclean()
             raise problem from None
@@ -196,16 +220,15 @@ class Forgetting:
 
     def _finish(self, wish: "Wish", touched: "Touched | None") -> Forgotten:
         store = self._store
-        noted = audit.read(store)
+        noted = self._noted()
         ids = noted[1] if noted is not None else set()
         try:
             self._clean()
             self._shrink()
             again = self._require_nothing_left(wish)
             scanned = search.prove(store, wish, ids - again.purge.needed, self._progress)
-            with store.ledger.transaction() as db:
-                audit.advance(db, wish.id, audit.PROVED)
-            audit.end(store, wish.id)
+            store.ledger.forgets.prove(wish.id)
+            self._end(wish.id)
         except BaseException as problem:
             store.ledger.abandon()
             store.lock.leave_unclean()

@@ -18,7 +18,7 @@ import os
 
 from takeback.errors import BusyError
 from takeback.history import retention
-from takeback.ledger import events, journal
+from takeback.ledger import events
 from takeback.ledger.events import NewEvent, pack_facts
 from takeback.model.results import Cleanup
 from takeback.model.value import Value
@@ -44,11 +44,6 @@ _RESERVE = 1 << 18
 _MOST_AT_ONCE = 200
 _INDEXED = 36
 """What an object takes in the index of its pack."""
-_KEPT = "SELECT count(*) FROM checkpoints WHERE gone IS NULL"
-_TURNS_KEPT = "SELECT count(*) FROM turns WHERE before > ?"
-_HELD = (
-    "SELECT c.id FROM kept k JOIN checkpoints c ON c.number = k.checkpoint ORDER BY c.number DESC"
-)
 
 
 class Wish(Value):
@@ -145,11 +140,11 @@ class _Run:
         done, ledger, rules = self._done, self._ledger, self._wish.rules
         floor = trim.ranges[-1][1] if trim.ranges else 0
         floor = max(floor, retention.floor(ledger))
-        done.kept = ledger.rows(_KEPT)[0][0] - (done.checkpoints if done.dry_run else 0)
-        done.turns_kept = ledger.rows(_TURNS_KEPT, (floor,))[0][0]
+        done.kept = ledger.care.count_with_files() - (done.checkpoints if done.dry_run else 0)
+        done.turns_kept = ledger.care.turns_above(floor)
         first = ledger.checkpoints.numbered(floor + 1)
         done.oldest = first.created / 1e9 if first is not None else None
-        done.held = tuple(str(id) for (id,) in ledger.rows(_HELD))
+        done.held = tuple(row.id for row in ledger.care.kept())
         if rules.size_cap and done.after > rules.size_cap:
             done.warnings = (f"the history takes {done.after:,} bytes, more than `size_cap`",)
 
@@ -158,7 +153,7 @@ class _Run:
 
     def _require_sound(self) -> None:
         """Nobody removes anything from a store that lost something."""
-        journal.require_sound(self._ledger)
+        self._ledger.journal.require_sound()
         self._store.require_whole("nothing was removed")
 
     # -- trim ------------------------------------------------------------------------------

@@ -10,9 +10,8 @@ stands in arrays: a large store has hundreds of thousands.
 from array import array
 
 from takeback.errors import DamagedStoreError
-from takeback.ledger import events, journal
+from takeback.ledger import events
 from takeback.ledger.events import entry_from
-from takeback.model import json_text
 from takeback.model.tree import FOLDER
 from takeback.objects.git_objects import MODE_TREE
 from takeback.objects.pack_index import Ids
@@ -37,13 +36,6 @@ ALWAYS = 1 << 62
 _TELL_EVERY = 64
 _OPEN_AT_ONCE = 16
 _SAVED = (events.OUTSIDE_SEEN, events.RESTORE_APPLIED, events.SAVES_RESCUED)
-_SINCE = "WHERE seq > ? ORDER BY seq"
-_FIRST_OUTSIDE = (
-    "SELECT min(o.number) FROM outside o LEFT JOIN turns t ON t.number = o.turn"
-    " LEFT JOIN restores r ON r.number = o.restore WHERE coalesce(t.before, r.before) > ?"
-)
-_OUTSIDE = "SELECT path, before, after FROM outside WHERE number >= ? ORDER BY number DESC"
-_EVENT_OF = "SELECT coalesce(max(event), 0) FROM checkpoints WHERE number <= ?"
 
 
 class Catalog:
@@ -144,11 +136,10 @@ class Reach:
             if progress is not None and done % _TELL_EVERY == 0:
                 progress("looking what is needed", done, len(rows))
             self.checkpoint(row)
-        self._outside(ledger, floor)
-        horizon = ledger.rows(_EVENT_OF, (floor,))[0][0]
-        for event in ledger.events(
-            "WHERE kind = ? AND seq > ? ORDER BY seq", (events.SAVES_RESCUED, int(horizon))
-        ):
+        for path, entry in ledger.care.outside_above(floor):
+            self._entry(entry, b"o" + path)
+        horizon = ledger.care.event_of(floor)
+        for event in ledger.events_of(events.SAVES_RESCUED, after=horizon):
             self._saved(event)
         self._named(ledger, 0)
         self._journal(ledger)
@@ -158,7 +149,7 @@ class Reach:
         self.catalog.follow(ledger)
         self._foreign(ledger.foreign_packs(self._event))
         self._named(ledger, self._event)
-        for event in ledger.events(_SINCE, (self._event,)):
+        for event in ledger.events_since(self._event):
             self._event = event.seq
             if event.kind in _SAVED:
                 self._saved(event)
@@ -179,15 +170,6 @@ class Reach:
         for _, oid in ledger.objects_named(since):
             self._mark(oid, b"e" + oid, ALWAYS)
 
-    def _outside(self, ledger: "Ledger", floor: int) -> None:
-        """What files outside held around turns and restores that are kept, and since then."""
-        first = ledger.rows(_FIRST_OUTSIDE, (floor,))[0][0]
-        if first is None:
-            return
-        for path, *sides in ledger.rows(_OUTSIDE, (first,)):
-            for text in filter(None, sides):
-                self._entry(entry_from(json_text.loads(text)), b"o" + path)
-
     def _saved(self, event: "Event") -> None:
         """What an event names that no checkpoint holds."""
         said: Any = event.payload or {}
@@ -205,7 +187,7 @@ class Reach:
 
     def _journal(self, ledger: "Ledger") -> None:
         """Both states of what a restore under way changes."""
-        for row in journal.read(ledger):
+        for row in ledger.journal.read():
             for op in (*row.ops, *(op for away in row.away for op in away.ops)):
                 for entry in (op.before, op.after):
                     if entry is not None and entry.kind != FOLDER and not entry.reason:

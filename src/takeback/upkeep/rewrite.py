@@ -260,18 +260,6 @@ def _bytes(text: object) -> bytes:
 
 
 _BILLION = 1_000_000_000
-_ONLY_ITS_OWN = (
-    "SELECT c.number FROM checkpoints c JOIN turns t ON t.number = ?1"
-    " WHERE c.number > t.before AND c.number < t.after AND c.gone IS NULL"
-    " AND c.number < (SELECT max(number) FROM checkpoints)"
-    " AND NOT EXISTS (SELECT 1 FROM deltas d WHERE d.checkpoint IN (c.number, c.number + 1)"
-    "   AND d.turn IS NOT ?1)"
-    " AND NOT EXISTS (SELECT 1 FROM turns o WHERE o.number <> ?1"
-    "   AND c.number IN (o.before, o.after))"
-    " AND NOT EXISTS (SELECT 1 FROM restores r WHERE c.number IN (r.before, r.after, r.target))"
-    " AND NOT EXISTS (SELECT 1 FROM kept k WHERE k.checkpoint = c.number) ORDER BY c.number"
-)
-"""The states strictly inside a turn that nobody else has anything to do with."""
 
 
 class Rewriting:
@@ -295,7 +283,7 @@ class Rewriting:
         turn = _turn(store, wish)
         self._turn = turn[1] if turn else None
         self._redaction = Redaction(wish, self.purge, self._turn)
-        self._own = self._own_states(turn[0]) if turn else frozenset()
+        self._own = store.ledger.forgets.states_of_turn_alone(turn[0]) if turn else frozenset()
         self._rows = sorted(store.ledger.checkpoints.all(), key=lambda row: row.number)
         self._new: dict[str, Said] = {}
         self._old: set[bytes] = set()
@@ -368,10 +356,6 @@ class Rewriting:
                 found[name] = list(pack.objects())
         return found
 
-    def _own_states(self, turn: int) -> "frozenset[int]":
-        rows = self._store.ledger.rows(_ONLY_ITS_OWN, (turn,))
-        return frozenset(int(number) for (number,) in rows)
-
     # -- checkpoints ---------------------------------------------------------------------------
 
     def _trees(self) -> None:
@@ -429,8 +413,8 @@ class Rewriting:
     def _label(self, row: "CheckpointRow") -> str:
         if not row.label:
             return row.label
-        (event,) = self._store.ledger.events("WHERE seq = ?", (row.event,))
-        return str(self._redaction.of(event).get("label", ""))
+        event = self._store.ledger.event(row.event)
+        return str(self._redaction.of(event).get("label", "")) if event is not None else row.label
 
     def _commit(self, row: "CheckpointRow") -> "_Commit":
         try:
@@ -523,9 +507,8 @@ class Rewriting:
     def _count_turns(self) -> int:
         if self._wish.kind == TURN:
             return 1
-        query = "SELECT DISTINCT path, turn FROM deltas WHERE turn IS NOT NULL"
-        paths = self.purge.paths
-        return len({turn for path, turn in self._store.ledger.rows(query) if path in paths})
+        changed = self._store.ledger.forgets.changed_by_turns()
+        return len({turn for path, turn in changed if path in self.purge.paths})
 
 
 class _Above:
@@ -565,12 +548,8 @@ def _hex(text: bytes) -> bytes:
 def _turn(store: "Store", wish: "Wish") -> "tuple[int, ForgottenTurn] | None":
     if not wish.turn:
         return None
-    query = "SELECT number, label FROM turns WHERE id = ?"
-    for number, label in store.ledger.rows(query, (wish.turn,)):
-        steps = store.ledger.rows("SELECT id FROM steps WHERE turn = ?", (number,))
-        names = frozenset(str(id) for (id,) in steps)
-        return int(number), ForgottenTurn(wish.turn, str(label), names)
-    return None
+    found = store.ledger.forgets.turn(wish.turn)
+    return None if found is None else (found[0], ForgottenTurn(wish.turn, *found[1:]))
 
 
 def _replaced(value: "Any", text: str) -> "Any":  # noqa: ANN401 - whatever an event holds

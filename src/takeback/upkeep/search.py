@@ -5,7 +5,7 @@ import re
 import stat
 
 from takeback.errors import UnfinishedError
-from takeback.ledger import audit, events
+from takeback.ledger import events
 from takeback.model import json_text
 from takeback.model.forgotten import as_texts
 from takeback.objects.git_objects import BLOB
@@ -19,7 +19,9 @@ if TYPE_CHECKING:
     from takeback.ports import Progress
     from takeback.store import Store
 
-_NOT_HISTORY = (audit.FILE, b"config.toml", b"root", b"birth")
+NOTE = b"forgetting"
+"""The file that says what is being forgotten."""
+_NOT_HISTORY = (NOTE, b"config.toml", b"root", b"birth")
 """What is being forgotten itself, the user's own settings, and where the project is."""
 _OF_SQLITE = (b"ledger.db", b"ledger.db-shm")
 _PIECE = 1 << 20

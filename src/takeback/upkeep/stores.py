@@ -20,8 +20,7 @@ from takeback.errors import (
     TakebackError,
     UnknownReferenceError,
 )
-from takeback.ledger import schema
-from takeback.ledger.database import connect, require_file
+from takeback.ledger.ledger import Ledger
 from takeback.model import ids, results
 from takeback.model.results import KnownProject
 
@@ -30,7 +29,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from takeback.disk.home import Home, Root
-    from takeback.disk.sqlite import Connection
     from takeback.model.results import KnownProject
 
 
@@ -125,58 +123,31 @@ def _read(project: KnownProject, path: bytes, now: int) -> None:
     is_writable = not os.statvfs(path).f_flag & os.ST_RDONLY
     if not os.access(path, os.R_OK | os.W_OK if is_writable else os.R_OK):
         raise PermissionError(errno.EACCES, "nobody may open it")
-    require_file(path, create=False)
-    db = _connected(path)
+    ledger = Ledger(path, writable=False)
     try:
-        if schema.require_format(db) == 0 and not _has(db, "events"):
+        if ledger.is_made:
+            _read_ledger(project, ledger, now)
+        else:
             project.checkpoints = project.turns = 0
-            return
-        _read_tables(project, db, now)
     finally:
-        db.close()
+        ledger.close()
 
 
-def _connected(path: bytes) -> "Connection":
-    """The ledger, or a copy of it where the disk takes no writes."""
-    try:
-        db = connect(path)
-        schema.require_format(db)
-    except sqlite.OperationalError as problem:
-        from takeback.ledger import database
-
-        if not database.is_unwritable(problem):
-            raise
-        return database.load(path)
-    return db
-
-
-def _read_tables(project: KnownProject, db: "Connection", now: int) -> None:
-    last = db.execute("SELECT at FROM events ORDER BY seq DESC LIMIT 1").fetchone()
-    project.used = int(last[0]) / _SECOND if last else None
-    project.checkpoints = _count(db, "checkpoints")
-    project.turns = _count(db, "turns")
+def _read_ledger(project: KnownProject, ledger: Ledger, now: int) -> None:
+    last = ledger.last_event_at()
+    project.used = last / _SECOND if last is not None else None
+    project.checkpoints = ledger.checkpoints.count()
+    project.turns = ledger.turns.count()
     if project.turns:
-        newest = db.execute("SELECT label FROM turns ORDER BY number DESC LIMIT 1").fetchone()
-        project.prompt = str(newest[0])
-    project.running = tuple(_running(db, now))
+        project.prompt = ledger.turns.newest_label()
+    project.running = tuple(_running(ledger, now))
 
 
-def _running(db: "Connection", now: int) -> "Iterator[str]":
-    for id, agent, holder, seen in db.execute(
-        "SELECT id, agent, holder, seen FROM sessions WHERE ended IS NULL"
-    ).fetchall():
-        is_alive = processes.is_alive(holder) if holder else None
-        if is_alive or (is_alive is None and int(seen) > now - _QUIET_FOR):
-            yield f"{id[:8]} of {agent}"
-
-
-def _count(db: "Connection", table: str) -> int:
-    return int(db.execute(f"SELECT count(*) FROM {table}").fetchone()[0])  # noqa: S608
-
-
-def _has(db: "Connection", table: str) -> bool:
-    query = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?"
-    return db.execute(query, (table,)).fetchone() is not None
+def _running(ledger: Ledger, now: int) -> "Iterator[str]":
+    for row in ledger.sessions.open():
+        is_alive = processes.is_alive(row.holder) if row.holder else None
+        if is_alive or (is_alive is None and row.seen > now - _QUIET_FOR):
+            yield f"{row.id[:8]} of {row.agent}"
 
 
 def _touched(path: bytes) -> "float | None":

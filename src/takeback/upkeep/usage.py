@@ -7,6 +7,7 @@ changed most in that checkpoint. What nothing needs, and what packs need besides
 """
 
 from takeback.history import retention
+from takeback.ledger.sessions import SessionName
 from takeback.model.results import Share
 from takeback.model.words import STEP, YOU
 from takeback.upkeep.reachable import Catalog, Reach
@@ -24,12 +25,6 @@ if TYPE_CHECKING:
 
 SESSION, AGENT, PATH = "session", "agent", "path"
 OUTSIDE = "(outside)"
-_DELTAS = "SELECT path, who, session FROM deltas WHERE checkpoint = ?"
-_SESSIONS = "SELECT number, id, agent, title FROM sessions"
-_LABELS = "SELECT session, label, max(number) FROM turns GROUP BY session"
-_OUTSIDE_OF = (
-    "SELECT o.path, t.session FROM outside o JOIN turns t ON t.number = o.turn ORDER BY o.number"
-)
 
 
 def shares(
@@ -95,9 +90,7 @@ class _ByOwner:
         self._owners: dict[bytes, Owner] = {}
         self._most: Owner = (YOU, 0)
         self._outside = {
-            bytes(path): (STEP, int(session))
-            for path, session in ledger.rows(_OUTSIDE_OF)
-            if session is not None
+            path: (STEP, session) for path, session in ledger.outside.sessions_by_path().items()
         }
 
     def add(self, series: bytes, checkpoint: int, size: int) -> None:
@@ -115,24 +108,21 @@ class _ByOwner:
             return
         self._checkpoint = checkpoint
         self._owners = {
-            path: (str(who), int(session) if who == STEP and session is not None else 0)
-            for path, who, session in self._ledger.rows(_DELTAS, (checkpoint,))
+            path: (who, session if who == STEP and session is not None else 0)
+            for path, who, session in self._ledger.deltas.authors(checkpoint)
         }
         found = list(self._owners.values())
         self._most = max(found, key=found.count) if found else (YOU, 0)
 
     def shares(self) -> "Iterator[Share]":
-        rows = self._ledger.rows(_SESSIONS)
-        sessions = {int(row[0]): row[1:] for row in rows}
-        labels = {int(row[0]): str(row[1]) for row in self._ledger.rows(_LABELS)}
+        sessions = {row.number: row for row in self._ledger.sessions.named()}
         merged: dict[str, tuple[int, int, str, str]] = {}
         for (who, number), (bytes, objects) in self._found.items():
-            id, agent, title = sessions.get(number, ("", "", ""))
-            name = who if not number else str(agent if self._by == AGENT else id)
-            called = str(title) or labels.get(number, "")
+            of = sessions.get(number, SessionName())
+            name = who if not number else of.agent if self._by == AGENT else of.id
             before = merged.get(name, (0, 0, "", ""))
-            of = (str(agent), called) if self._by == SESSION and number else ("", "")
-            merged[name] = (before[0] + bytes, before[1] + objects, *of)
+            shown = (of.agent, of.title) if self._by == SESSION and number else ("", "")
+            merged[name] = (before[0] + bytes, before[1] + objects, *shown)
         for name, (bytes, objects, agent, called) in merged.items():
             yield Share(name, bytes, objects, agent=agent, title=called)
 

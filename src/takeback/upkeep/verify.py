@@ -117,7 +117,7 @@ class _Check:
         self.repaired += mend() if mend is not None else ()
         with suppress(DamagedStoreError):  # a look at the whole ledger finds it, too
             # Only with the lock: a restore that somebody is at is not stuck.
-            for open_row in journal.read(self._store.ledger):
+            for open_row in self._store.ledger.journal.read():
                 if open_row.phase == journal.APPLYING:
                     self.note(rescue.stuck(open_row))
         if self._store.is_forgetting():
@@ -132,7 +132,7 @@ class _Check:
             with self._store.ledger.snapshot() as ledger:
                 for what in ledger.check():
                     self.note(what)
-                for row in journal.damaged(ledger):
+                for row in ledger.journal.damaged():
                     self.note(rescue.left_alone(row))
                 return list(ledger.checkpoints.all()), ledger.packs(), ledger.objects_named()
         except TakebackError as problem:
