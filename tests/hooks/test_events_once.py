@@ -177,9 +177,9 @@ def python_client(_folder: Path) -> list[str]:
     """The client in Python, with little patience."""
     source = f"""import sys
 sys.path.insert(0, {str(MAIN.parents[1])!r})
-from takeback.hooks import entry, line
-line.PATIENCE = 0.1
-entry.finish()
+from takeback.hooks import helper, hook
+helper.PATIENCE = 0.1
+hook.finish()
 """
     return [sys.executable, "-I", "-S", "-c", source]
 
