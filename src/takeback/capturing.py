@@ -9,6 +9,8 @@ from takeback.disk.failures import FailingAs
 from takeback.disk.lock import PATIENCE, Held
 from takeback.errors import CaptureError, TakebackError
 from takeback.looking import Looking
+from takeback.model import reasons
+from takeback.model.reasons import Reason
 from takeback.worktree.stat_cache import StatCache
 
 TYPE_CHECKING = False
@@ -32,17 +34,12 @@ if TYPE_CHECKING:
     from takeback.worktree.watch import Glances
 
 
-_FORGOT = (
-    "forgetting was interrupted; it is finished now: everything was searched, and nothing is left"
-)
-
-
 class Capturing(Looking):
-    """A work tree and its store, with the lock. `recovered` tells what was mended, in words."""
+    """A work tree and its store, with the lock. `recovered` tells what was mended."""
 
     def __init__(self, root: "Root", home: "Home") -> None:
         super().__init__(root, home)
-        self.recovered: tuple[str, ...] = ()
+        self.recovered: tuple[Reason, ...] = ()
         self._listeners: list[Callable[[Report], None]] = []
         self._glances: Glances | None = None
 
@@ -166,22 +163,22 @@ class Capturing(Looking):
             return
         except TakebackError as problem:
             if is_open:
-                self.recovered += (f"a restore was interrupted, and {problem}",)
+                self.recovered += (Reason(reasons.RESTORE_OPEN, problem=str(problem)),)
 
-    def mend(self) -> "list[str]":
-        """Make again what can be made again without loss; what that was, in words."""
+    def mend(self) -> "list[Reason]":
+        """Make again what can be made again without loss; what that was."""
         from takeback.errors import TakebackError
         from takeback.upkeep import doctor
 
         with FailingAs(TakebackError, "nothing was repaired"), self.held():
-            told = [*self.recovered, *doctor.mend(self._store)]
+            told: list[Reason] = [*self.recovered, *doctor.mend(self._store)]
             before = doctor.stages(self.root)
             told += self.restorer().recover(died=True)
             gone = sorted(before - doctor.stages(self.root))
-            told += [f"`{os.fsdecode(name)}` was left of a restore; removed" for name in gone]
+            told += [Reason(reasons.STAGE_REMOVED, name=os.fsdecode(name)) for name in gone]
             return told + self._mend_cache()
 
-    def _mend_cache(self) -> "list[str]":
+    def _mend_cache(self) -> "list[Reason]":
         """Let go of a stat cache that is of no use; the next checkpoint makes another."""
         asked, newest = self._around.request(time.time_ns()), self.ledger.checkpoints.newest()
         try:
@@ -193,7 +190,7 @@ class Capturing(Looking):
             cache.discard()
         finally:
             os.close(asked.root)
-        return ["the stat cache was of no use; removed, and the next checkpoint makes another"]
+        return [Reason(reasons.CACHE_REMOVED)]
 
     # -- wiring ----------------------------------------------------------------------------
 
@@ -307,7 +304,7 @@ class Capturing(Looking):
                 done = self._forgetter().go_on()
         except TakebackError as problem:
             self._store.lock.leave_unclean()
-            self.recovered += (f"something is being forgotten, and {problem}",)
+            self.recovered += (Reason(reasons.FORGETTING, problem=str(problem)),)
         else:
             if done is not None:
-                self.recovered += (_FORGOT,)
+                self.recovered += (Reason(reasons.FORGOT),)

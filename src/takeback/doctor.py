@@ -9,7 +9,8 @@ from takeback import location
 from takeback.capture.project_rules import Surroundings
 from takeback.disk.home import Home
 from takeback.errors import BusyError, DamagedStoreError, NewerStoreError, TakebackError
-from takeback.model import results
+from takeback.model import reasons, results
+from takeback.model.reasons import Reason
 from takeback.model.results import ERROR, NOTE, WARNING, Examined, Finding, Part
 from takeback.model.words import count
 from takeback.project import Project
@@ -129,7 +130,7 @@ class Doctor:
 
     # -- repairing -------------------------------------------------------------------------
 
-    def _repair(self, root: "Root | None") -> "Iterator[str]":
+    def _repair(self, root: "Root | None") -> "Iterator[Reason]":
         yield from self._repair_registry()
         if root is None:
             return
@@ -140,13 +141,13 @@ class Doctor:
         except (TakebackError, OSError):
             return  # what is wrong is told by the examination that follows
 
-    def _repair_registry(self) -> "Iterator[str]":
+    def _repair_registry(self) -> "Iterator[Reason]":
         try:
             if doctor.registry(self._home).findings:
                 with location.held_home(self._home):
                     self._home.clean_up()
                     self._home.write_registry()
-                yield "the registry was made again from the stores"
+                yield Reason(reasons.REGISTRY_REMADE)
         except (TakebackError, OSError):
             return
 

@@ -28,6 +28,10 @@ A message is one sentence with names in backticks. `hint` says what to do next, 
 as a command to run.
 """
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from takeback.model.reasons import Reason
+
 
 class TakebackError(Exception):
     """Something failed; nothing was changed."""
@@ -50,9 +54,13 @@ class UnknownReferenceError(UsageError):
 
 
 class DecisionNeededError(TakebackError):
-    """Somebody has to choose first; nothing was changed."""
+    """Somebody has to choose first; nothing was changed. `reasons` say what is in doubt."""
 
     exit_code = 3
+
+    def __init__(self, message: str, *, hint: str = "", reasons: "tuple[Reason, ...]" = ()) -> None:
+        super().__init__(message, hint=hint)
+        self.reasons = reasons
 
 
 class ProjectIdentityError(DecisionNeededError):
@@ -71,7 +79,7 @@ class ConflictError(DecisionNeededError):
     """Others changed what would be taken back; `conflicts` are the paths, each with the reason."""
 
     def __init__(
-        self, message: str, *, hint: str = "", conflicts: "tuple[tuple[bytes, str], ...]" = ()
+        self, message: str, *, hint: str = "", conflicts: "tuple[tuple[bytes, Reason], ...]" = ()
     ) -> None:
         super().__init__(message, hint=hint)
         self.conflicts = conflicts

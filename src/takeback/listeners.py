@@ -7,7 +7,8 @@ each is given one JSON object on its stdin. What a listener does wrong is told a
 import os
 import signal
 
-from takeback.model import json_text
+from takeback.model import json_text, reasons
+from takeback.model.reasons import Reason
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,13 +18,12 @@ if TYPE_CHECKING:
 
 LONGEST = 10
 """Seconds that one listener may take."""
-_FORM = 'listeners = [["reindex", "--changed"]] is a list of commands, each a list of words'
 
 
 def tell(
     commands: object, report: "Report", root: bytes, *, longest: float = LONGEST
-) -> "list[str]":
-    """Run the listeners one after the other; return what went wrong, a sentence each.
+) -> "list[Reason]":
+    """Run the listeners one after the other; return what went wrong.
 
     `commands` is the setting as it was read, so that it may be anything.
     """
@@ -36,21 +36,20 @@ def tell(
             problem = _run(words, said, root, longest)
         except KeyboardInterrupt:
             # The restore is done. Whoever is tired of waiting shall not be told that it failed.
-            problems.append(f"the listener `{words[0]}` was interrupted, and nobody else was told")
+            problems.append(Reason(reasons.LISTENER_INTERRUPTED, name=words[0]))
             break
-        if problem:
-            problems.append(f"the listener `{words[0]}` {problem}")
+        if problem is not None:
+            problems.append(problem)
     return problems
 
 
-def _checked(commands: object) -> "tuple[list[list[str]], list[str]]":
+def _checked(commands: object) -> "tuple[list[list[str]], list[Reason]]":
     """The commands of a setting, and what is wrong with it."""
     if not isinstance(commands, list):
-        return [], [f"`listeners` in the settings is not understood: {_FORM}"]
+        return [], [Reason(reasons.LISTENERS_WRONG)]
     known = [words for words in commands if _is_command(words)]
     wrong = len(commands) - len(known)
-    problem = f"{wrong} of `listeners` in the settings cannot be understood: {_FORM}"
-    return known, [problem] if wrong else []
+    return known, [Reason(reasons.LISTENERS_WRONG, count=wrong)] if wrong else []
 
 
 def _is_command(words: object) -> bool:
@@ -77,13 +76,13 @@ def _message(report: "Report", root: bytes) -> bytes:
     return f"{json_text.dumps(said)}\n".encode()
 
 
-def _run(words: "list[str]", said: bytes, root: bytes, longest: float) -> str:
+def _run(words: "list[str]", said: bytes, root: bytes, longest: float) -> "Reason | None":
     """Run one listener to its end; return what went wrong, or nothing."""
     from subprocess import DEVNULL, PIPE, Popen, TimeoutExpired
 
     program = _program(words[0])
     if program is None:
-        return "is not there; name a command of your PATH, or a whole path"
+        return Reason(reasons.LISTENER_MISSING, name=words[0])
     try:
         # A group of its own, so that it can be stopped with all that it started.
         process = Popen(  # noqa: S603 -- the user's own settings name it
@@ -95,16 +94,18 @@ def _run(words: "list[str]", said: bytes, root: bytes, longest: float) -> str:
             start_new_session=True,
         )
     except OSError as problem:
-        return f"could not be started: {problem.strerror}"
+        return Reason(reasons.LISTENER_NOT_STARTED, name=words[0], why=str(problem.strerror))
     try:
         process.communicate(said, timeout=longest)
     except TimeoutExpired:
         _stop(process)
-        return f"did not end within {longest:g} seconds and was stopped"
+        return Reason(reasons.LISTENER_TOO_SLOW, name=words[0], seconds=f"{longest:g}")
     except BaseException:
         _stop(process)
         raise
-    return "" if process.returncode == 0 else f"failed: {_ending(process.returncode)}"
+    if process.returncode == 0:
+        return None
+    return Reason(reasons.LISTENER_FAILED, name=words[0], status=process.returncode)
 
 
 def _program(name: str) -> "str | None":
@@ -127,7 +128,3 @@ def _stop(process: "Popen[bytes]") -> None:
     if process.stdin is not None:
         process.stdin.close()
     process.wait()
-
-
-def _ending(code: int) -> str:
-    return f"exit code {code}" if code > 0 else f"ended by signal {-code}"

@@ -11,6 +11,8 @@ from takeback.disk.failures import FailingAs
 from takeback.errors import CaptureError, DamagedStoreError, TakebackError, UsageError
 from takeback.forgetting import WithForget
 from takeback.ledger.events import CHECKPOINT_NAMED, CHECKPOINT_TAKEN
+from takeback.model import reasons
+from takeback.model.reasons import Reason
 from takeback.model.words import REDO, ROLLBACK, UNDO
 
 TYPE_CHECKING = False
@@ -162,7 +164,7 @@ class Project(WithForget, Caring):
         directory: "str | bytes | os.PathLike[str] | os.PathLike[bytes]",
         *,
         progress: "Progress | None" = None,
-        told: "Callable[[str], None] | None" = None,
+        told: "Callable[[Reason], None] | None" = None,
     ) -> int:
         """Write a checkpoint's tree into a new or empty folder; return how many entries.
 
@@ -301,18 +303,19 @@ class Project(WithForget, Caring):
             report.problems += tuple(self._tell(report))
         return report
 
-    def _tell(self, report: "Report") -> "list[str]":
+    def _tell(self, report: "Report") -> "list[Reason]":
         """Tell whoever wants to know; what goes wrong there does not undo what was done."""
-        problems = []
+        problems: list[Reason] = []
         for listener in self._listeners:
             try:
                 listener(report)
             except Exception as problem:  # noqa: BLE001 -- it is the caller's own code
-                problems.append(f"a listener failed: {type(problem).__name__}: {problem}")
+                said = f"{type(problem).__name__}: {problem}"
+                problems.append(Reason(reasons.LISTENER_RAISED, error=said))
         try:
             commands = self._around.setting("restore", "listeners", [])
         except TakebackError as problem:
-            return [*problems, f"nobody else was told: {problem}"]
+            return [*problems, Reason(reasons.LISTENERS_UNREAD, problem=str(problem))]
         if commands:
             from takeback import listeners
 

@@ -21,6 +21,8 @@ from takeback.disk.lock import PATIENCE, Held, Lock, read_anchor
 from takeback.disk.sqlite import DatabaseError
 from takeback.errors import BusyError, DamagedStoreError, TakebackError
 from takeback.ledger.ledger import Ledger
+from takeback.model import reasons
+from takeback.model.reasons import Reason
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -275,7 +277,7 @@ class Store:
                     return True
         return False
 
-    def mend_view(self) -> "Iterator[str]":
+    def mend_view(self) -> "Iterator[Reason]":
         """Write again what is not as the ledger wants it in the git view.
 
         The view is not synced, so a crash may cut it short or take it back, and `git pack-refs`
@@ -293,7 +295,7 @@ class Store:
             if shown is None or not self._is_lost(shown):
                 how = "changed" if os.path.lexists(self.git_dir + name) else "missing"
                 self._write_view(name, content)
-                yield f"the file `{name[1:].decode()}` of the git view was {how}; made again"
+                yield Reason(reasons.VIEW_REMADE, file=name[1:].decode(), how=how)
         git_view.remove_others(self.git_dir, wanted)
 
     def _unlike(self, wanted: "dict[bytes, bytes]") -> "Iterator[tuple[bytes, bytes]]":

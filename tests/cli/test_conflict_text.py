@@ -6,10 +6,12 @@ from hypothesis import strategies as st
 from takeback.cli import conflict_text
 from takeback.model import words
 from takeback.model.plan import Conflict
+from takeback.model.reasons import Reason
 from takeback.model.tree import FOLDER, LINK, NO_HASH, NO_OBJECT, REGULAR, Entry
 
 LINE = st.binary(max_size=8).filter(lambda line: b"\n" not in line and line[:1] not in b"<|=>")
 LINES = st.lists(LINE.map(lambda line: line + b"\n"), max_size=4)
+NONE = Reason("none")
 SIDES = st.tuples(LINES, LINES, LINES)
 
 
@@ -34,7 +36,7 @@ def told(conflict: Conflict, verb: str = "undo", most_places: int = 0, most: int
 
 def in_text(text: bytes, path: bytes = b"file") -> Conflict:
     """A conflict in a text."""
-    return Conflict(path, "", base=entry(), ours=entry(), theirs=entry(), marked=text)
+    return Conflict(path, NONE, base=entry(), ours=entry(), theirs=entry(), marked=text)
 
 
 @given(st.lists(st.tuples(LINES, SIDES), max_size=4), LINES)
@@ -82,26 +84,26 @@ def test_long_sides_are_cut() -> None:
 
 def test_other_conflicts_are_told_in_words() -> None:
     """Of what is no text it says what each side is; modes only where they differ."""
-    binary = Conflict(b"bin", "", base=entry(size=10), ours=entry(size=20), theirs=entry(size=30))
+    binary = Conflict(b"bin", NONE, base=entry(size=10), ours=entry(size=20), theirs=entry(size=30))
     assert told(binary) == [
         "the turn left | file, 10 bytes",
         "now it is     | file, 20 bytes",
         "undo wants    | file, 30 bytes",
     ]
-    odd = Conflict(b"odd", "", ours=entry(LINK), theirs=entry(mode=0o755))
+    odd = Conflict(b"odd", NONE, ours=entry(LINK), theirs=entry(mode=0o755))
     assert told(odd) == [
         "the turn left | (nothing)",
         "now it is     | link to there",
         "undo wants    | file, 3 bytes",
     ]
-    folders = Conflict(b"dir", "", base=entry(FOLDER, 0o700), ours=entry(mode=0o644))
+    folders = Conflict(b"dir", NONE, base=entry(FOLDER, 0o700), ours=entry(mode=0o644))
     assert told(folders)[:2] == [
         "the turn left | folder, mode 0700",
         "now it is     | file, 3 bytes, mode 0644",
     ]
-    unknown = Conflict(b"big", "", base=entry(), ours=entry(reason=words.TOO_LARGE))
+    unknown = Conflict(b"big", NONE, base=entry(), ours=entry(reason=words.TOO_LARGE))
     assert told(unknown)[1] == "now it is     | not covered (too large)"
-    assert told(Conflict(b"way", "in the way")) == []
+    assert told(Conflict(b"way", NONE)) == []
 
 
 def test_what_acts_on_a_terminal_is_shown_only() -> None:
@@ -125,8 +127,7 @@ def test_secrets_are_masked() -> None:
 def test_json_of_the_sides() -> None:
     """Kind, size and mode of each side, null where it is absent; the text with its markers."""
     text = marked(([b"1\n"], [b"2\n"], [b"\xff\n"]))
-    conflict = in_text(text)
-    conflict.base = None
+    conflict = in_text(text).replace(base=None)
     said = conflict_text.as_json(conflict)
     assert said["base"] is None
     assert said["ours"] == {"kind": "file", "size": 3, "mode": "0644"}

@@ -7,6 +7,7 @@ from takeback.cli import picker
 from takeback.cli.picker import APPLY, LIST, QUIT, TEXT, Model
 from takeback.cli.terminal import first_key, wrapped
 from takeback.model.plan import Conflict, Plan, PlannedChange, Remark
+from takeback.model.reasons import Reason
 from takeback.model.tree import NO_HASH, NO_OBJECT, REGULAR, Entry
 
 KEYS = ["up", "down", "pgup", "pgdn", "home", "end", " ", "enter", "q", "tab", "?", "x", "M", "S"]
@@ -16,7 +17,7 @@ FILE = Entry(b"", REGULAR | 0o644, 0, 1, NO_HASH, 0, NO_OBJECT)
 def text(path: bytes) -> Conflict:
     """A conflict in a text."""
     marked = b"<<<<<<< a\n1\n||||||| b\n2\n=======\n3\n>>>>>>> c\n"
-    return Conflict(path, "changed since", base=FILE, ours=FILE, theirs=FILE, marked=marked)
+    return Conflict(path, Reason("changed-since"), base=FILE, ours=FILE, theirs=FILE, marked=marked)
 
 
 def plan(
@@ -62,9 +63,9 @@ def test_what_needs_a_decision_comes_first() -> None:
     made = plan(
         b"a",
         conflicts=(text(b"z"),),
-        doubts=("another branch",),
-        kept=(Remark(b"mine", "yours"),),
-        stays=("1 commit stays",),
+        doubts=(Reason("outside-changes", paths=("/a",)),),
+        kept=(Remark(b"mine", Reason("yours")),),
+        stays=(Reason("outside-stays", count=1),),
     )
     model = begun(made)
     assert rows(model) == ["[] ! ", "[?] conflict z", "[x] write a", "[] keep mine", "[] note "]
@@ -85,7 +86,9 @@ def test_rows_stay_where_they_are() -> None:
 
 def test_the_cursor_stays_on_its_row() -> None:
     """Also if a doubt above it comes or goes with what is chosen."""
-    model = pressed(begun(plan(b"a", b"b", doubts=("it is outside",))), "down", " ")
+    model = pressed(
+        begun(plan(b"a", b"b", doubts=(Reason("outside-changes", paths=("/a",)),))), "down", " "
+    )
     model = renewed(model, plan(b"a"))
     assert model.here is not None
     assert model.here.path == b"b"
@@ -95,7 +98,7 @@ def test_what_cannot_be_done_says_why() -> None:
     """A folder that stays because something stays in it is marked, and has the reason."""
     model = begun(plan(b"lib", b"lib/a"))
     model = pressed(model, "down", " ")
-    stays = plan(kept=(Remark(b"lib", "not empty: it holds `a`"),))
+    stays = plan(kept=(Remark(b"lib", Reason("not-empty", name="a", count=1)),))
     model = renewed(model, stays)
     assert rows(model) == ["[-] keep lib", "[ ] leave lib/a"]
     assert model.items[0].said == "not empty: it holds `a`"
@@ -103,7 +106,7 @@ def test_what_cannot_be_done_says_why() -> None:
 
 def test_decisions_of_the_command_line_are_shown() -> None:
     """`--markers` is entered where it can be, and left open where it cannot."""
-    other = Conflict(b"bin", "no text", base=FILE, ours=FILE, theirs=FILE)
+    other = Conflict(b"bin", Reason("no-text"), base=FILE, ours=FILE, theirs=FILE)
     model = begun(plan(conflicts=(text(b"a"), other)), "markers")
     assert model.choice.decisions == {b"a": "markers"}
 
@@ -194,8 +197,8 @@ def test_a_capital_decides_all_that_are_left() -> None:
 
 def test_not_everything_can_be_decided_so() -> None:
     """No markers in a binary, nothing taken back where something is in the way; it says why."""
-    binary = Conflict(b"bin", "no text", base=FILE, ours=FILE, theirs=FILE)
-    blocked = Conflict(b"way", "in the way")
+    binary = Conflict(b"bin", Reason("no-text"), base=FILE, ours=FILE, theirs=FILE)
+    blocked = Conflict(b"way", Reason("in-the-way", why="special"))
     model = pressed(begun(plan(conflicts=(binary,))), "b")
     assert (model.choice.decisions, model.message) == (
         {},

@@ -575,7 +575,11 @@ def test_a_conflict_for_programs(shop: Shop) -> None:
     assert plan["conflicts"] == [
         {
             "path": "src/pay.py",
-            "reason": "changed in the same place since by you",
+            "reason": {
+                "code": "same-lines",
+                "by": ["you"],
+                "text": "changed in the same place since by you",
+            },
             "base": {"kind": "file", "size": 24, "mode": "0644"},
             "ours": {"kind": "file", "size": 5, "mode": "0644"},
             "theirs": {"kind": "file", "size": 24, "mode": "0644"},

@@ -10,6 +10,7 @@ import pytest
 import oracle
 import takeback
 from history import Said, command
+from spoken import spoken
 
 LEDGER = ("ledger.db", "ledger.db-wal", "ledger.db-shm")
 
@@ -76,7 +77,7 @@ class Kept:
     def wrong(self) -> list[str]:
         """What is not as it was, with the newest ledger."""
         with takeback.open(self._tree) as project:
-            found = [str(problem) for problem in project.verify().problems]
+            found = list(spoken(project.verify().problems))
             for id, picture in self.states.items():
                 project.extract(id, self._out / id)
                 found += oracle.differences(picture, oracle.picture(self._out / id))
@@ -171,4 +172,4 @@ def test_what_a_lost_end_of_the_ledger_left_is_kept(tree: Path, home: Path) -> N
             (tree / "a").write_text(f"{number}")
             project.checkpoint()
             assert packs <= set(os.listdir(store / "git" / "objects" / "pack"))
-            assert any("lost its end" in what for what in project.verify().problems)
+            assert any("lost its end" in what for what in spoken(project.verify().problems))

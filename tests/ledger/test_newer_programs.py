@@ -17,6 +17,7 @@ import pytest
 
 import takeback
 from history import command
+from spoken import sentence
 from takeback import Project
 from takeback.errors import DamagedStoreError
 from takeback.ledger.events import NewEvent, pack_facts
@@ -309,7 +310,10 @@ def test_a_missing_object_of_an_unknown_event_is_found(tree: Path, home: Path) -
             project.ledger.record(NewEvent(KIND, {"objects": ["ab" * 20]}, 7))
         event = project.ledger.last_event()
         (damage,) = project.verify().damage
-        assert damage.what == f"the object `{'ab' * 20}`, which event {event} needs, is missing"
+        assert (
+            sentence(damage.what)
+            == f"the object `{'ab' * 20}`, which event {event} needs, is missing"
+        )
         before = packs_of(project)
         with pytest.raises(DamagedStoreError, match="abab"):
             project.gc(full=True)
@@ -343,5 +347,5 @@ def test_objects_are_chained(tree: Path, home: Path) -> None:
         project.rebuild()
         assert project.verify().ok
         db.execute("UPDATE events SET payload = '{}' WHERE kind = ?", (KIND,))
-        assert any("was changed" in damage.what for damage in project.verify().damage)
+        assert any("was changed" in sentence(each.what) for each in project.verify().damage)
         db.close()

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from spoken import spoken
 from takeback.errors import DamagedStoreError, NewerStoreError, OldStoreError
 from takeback.hooks import helper
 from takeback.ledger import events, schema
@@ -85,7 +86,7 @@ def _found(tree: Path, home: Path) -> tuple[list[str], list[str]]:
     """What `verify` and `doctor` say."""
     with _opened(tree, home) as project:
         told = list(project.examine()[0])
-        return [damage.what for damage in project.verify().damage], told
+        return list(spoken(project.verify().problems)), told
 
 
 # -- events ----------------------------------------------------------------------------------

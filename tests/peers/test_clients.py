@@ -8,6 +8,7 @@ import pytest
 import history
 import takeback
 from cases import Work, paths_of
+from spoken import spoken
 from takeback.disk import operations
 
 # -- Roo Code ------------------------------------------------------------------------------
@@ -122,7 +123,7 @@ def test_aider_undo_with_newly_committed_file(work: Work) -> None:
     report = work.undo()
     assert work.has_none("new.txt")
     assert work.dot_git() == dot_git
-    (stays,) = report.plan.stays
+    (stays,) = spoken(report.plan.stays)
     assert "1 commit stays" in stays
     assert f"git reset --soft {first[:10]}" in stays
 

@@ -10,6 +10,7 @@ import pytest
 
 import takeback
 from cases import Work
+from takeback.model.reasons import Reason
 
 # -- Zed -----------------------------------------------------------------------------------
 
@@ -37,9 +38,9 @@ def test_zed_reject_created_file_with_user_edits(work: Work) -> None:
     assert work.text("made.txt") == "agent\nand me\n"
     assert work.has_none("d")
     (said,) = report.plan.kept
-    assert (said.path, "kept, for it was changed since by you" in said.reason) == (
+    assert (said.path, said.reason) == (
         b"made.txt",
-        True,
+        Reason("made-and-changed", by=("you",)),
     )
 
 

@@ -9,6 +9,7 @@ import pytest
 
 import takeback
 from cases import Work, paths_of
+from takeback.model.reasons import Reason
 
 # -- Hermes --------------------------------------------------------------------------------
 
@@ -40,7 +41,7 @@ def test_hermes_safe_restore_skips_file_user_edited_after_agent_wrote(work: Work
     work.write(a_txt="you\n")
     plan = work.project.plan_undo()
     assert [remark.path for remark in plan.conflicts] == [b"a.txt"]
-    assert "you" in plan.conflicts[0].reason
+    assert ("by", ("you",)) in plan.conflicts[0].reason.facts
     work.undo("b.txt")
     assert (work.text("a.txt"), work.text("b.txt")) == ("you\n", "1\n")
 
@@ -211,7 +212,7 @@ def test_filesnap_a_turn_reports_what_it_cannot_put_back(work: Work) -> None:
         work.write(a_txt="2\n")
         os.mkfifo(work.tree / "pipe")
     (skipped,) = work.project.plan_undo().skipped
-    assert skipped == takeback.Remark(b"pipe", "not covered, so it stays")
+    assert skipped == takeback.Remark(b"pipe", Reason("not-covered-stays"))
 
 
 def test_filesnap_a_rewind_does_not_strip_an_executable_bit(work: Work) -> None:

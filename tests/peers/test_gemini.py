@@ -9,6 +9,7 @@ import pytest
 import history
 import takeback
 from cases import Work, paths_of
+from spoken import spoken
 from takeback.disk import operations
 
 # -- Gemini CLI ----------------------------------------------------------------------------
@@ -228,7 +229,7 @@ def test_cline_restores_after_later_commits(work: Work) -> None:
     report = work.rollback(ref)
     assert work.text("a.txt") == "1\n"
     assert work.dot_git() == dot_git
-    (stays,) = report.plan.stays
+    (stays,) = spoken(report.plan.stays)
     assert "2 commits stay" in stays
     assert f"git reset --soft {first[:10]}" in stays
 

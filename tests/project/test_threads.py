@@ -13,6 +13,7 @@ import pytest
 
 import oracle
 import takeback
+from spoken import spoken
 from takeback import Project, TakebackError
 from takeback.disk import operations
 
@@ -102,7 +103,7 @@ def history(tree: Path, project: Project, count: int = 4) -> dict[str, oracle.Pi
 def lost(project: Project, states: dict[str, oracle.Picture], out: Path) -> list[str]:
     """Which states are not what they were, and what is wrong with the store."""
     out.mkdir()
-    found = [str(problem) for problem in project.verify().problems]
+    found = list(spoken(project.verify().problems))
     for id, picture in states.items():
         try:
             project.extract(id, out / id)
@@ -207,7 +208,7 @@ def test_verify_takes_no_running_restore_for_a_stuck_one(
         with (store / "upkeep").open("wb") as upkeep, threads() as started:
             fcntl.flock(upkeep, fcntl.LOCK_EX)
             monkeypatch.setattr(operations, "hook", hook)
-            started.start(lambda: found.extend(map(str, project.verify(progress=hashing).problems)))
+            started.start(lambda: found.extend(spoken(project.verify(progress=hashing).problems)))
             assert waiting.wait(SECONDS)
             started.start(restore)
             restoring.wait()
@@ -409,7 +410,7 @@ class Crowd:
         self._project.gc(dry_run=True)
 
     def _check(self) -> None:
-        self.wrong += map(str, self._project.verify().problems)
+        self.wrong += spoken(self._project.verify().problems)
 
     def _read(self) -> None:
         self._project.status()

@@ -22,6 +22,7 @@ from faults.children import Child, Tell, in_child
 from faults.injection import Recorder, die
 from faults.report import FULL, SECONDS, noted, stage
 from moments import VERBS, Moments, restore, watched_by
+from spoken import of_remark, sentence, spoken
 from takeback.disk import operations
 from takeback.errors import TakebackError
 from takeback.project import Project
@@ -297,15 +298,17 @@ def attempt(act: Callable[[], takeback.Report | None]) -> Told:
     if report is None:
         return Told("", failed=False)
     # What was moved away before anybody looked was renamed by somebody: the plan follows it.
-    told = [(m.path, m.reason) for m in (*report.kept, *report.rescued, *report.plan.kept)]
-    told += [(change.path, change.along) for change in report.plan.changes if change.along]
+    told = [(m.path, of_remark(m)) for m in (*report.kept, *report.rescued, *report.plan.kept)]
+    told += [
+        (change.path, sentence(change.along)) for change in report.plan.changes if change.along
+    ]
     return Told(" ".join(f"{os.fsdecode(path)} {said}" for path, said in told), failed=False)
 
 
 def recovered(stage: Stage) -> str:
     """Open the project, which recovers; what it says."""
     with stage.open() as project:
-        said = " ".join(project.recovered)
+        said = " ".join(spoken(project.recovered))
         project.checkpoint()
     return said
 
@@ -478,7 +481,7 @@ def swap_in_recovery(place: Stage, name: str, death: int, at: int) -> list[str] 
 
     def recover() -> None:
         with place.open() as project:
-            said.extend(project.recovered)
+            said.extend(spoken(project.recovered))
 
     with watched_by(moments):
         told = attempt(recover)

@@ -14,6 +14,7 @@ import oracle
 from faults.children import Child, Tell
 from faults.judge import fsck
 from faults.report import FULL, SECONDS, noted, stage
+from spoken import spoken
 from takeback.disk.lock import PATIENCE
 from takeback.ledger.events import Event
 from takeback.project import Project
@@ -202,7 +203,7 @@ def _judge(written: list[Event], acked: dict[str, str]) -> Iterator[str]:
 def _judge_store(project: Project, tree: Path, out: Path) -> Iterator[str]:
     """What is wrong with everything that follows from the log."""
     yield from project.examine()[0]
-    yield from (damage.what for damage in project.verify().damage)
+    yield from spoken(project.verify().problems)
     newest = project.checkpoint()
     project.extract(newest.id, out)
     yield from oracle.differences(oracle.picture(tree), oracle.picture(out))

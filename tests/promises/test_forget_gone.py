@@ -19,6 +19,7 @@ from faults import folders
 from faults.children import in_child
 from faults.injection import Strike
 from marked import MARK, STAGE, plant, search
+from spoken import spoken
 from takeback.disk import operations
 from takeback.ledger import audit
 from takeback.ledger.ledger import Ledger
@@ -132,7 +133,7 @@ def test_a_reader_that_will_not_go_is_named(ground: Ground) -> None:
         project.ledger._db.execute("PRAGMA busy_timeout = 50")
         with pytest.raises(takeback.TakebackError, match="reads the ledger"):
             project.forget(text=MARK)
-        assert [d.what for d in project.verify().damage if "being forgotten" in d.what]
+        assert [d.what for d in project.verify().damage if d.what.code == "forgetting-open"]
         reader.close()
         assert project.continue_forgetting()
         assert ground.found() == []
@@ -179,7 +180,7 @@ def test_it_notices_itself(ground: Ground, name: str, monkeypatch: pytest.Monkey
         with pytest.raises(takeback.TakebackError, match="not everything was forgotten"):
             project.forget(text=MARK)
     with ground.open() as project:
-        assert any("it is finished now" in told for told in project.recovered)
+        assert any("it is finished now" in told for told in spoken(project.recovered))
     assert ground.found() == []
 
 
@@ -223,7 +224,7 @@ def test_it_is_forgotten_whatever_happens_at_any_step(ground: Ground, kind: str)
         ended = in_child(_play(ground, kind, at))
         assert not ended.last("crashed"), (at, ended)
         with ground.open() as project:
-            if not any("it is finished now" in told for told in project.recovered):
+            if not any("it is finished now" in told for told in spoken(project.recovered)):
                 # It had not begun when it was struck down, or was done but for the last word.
                 with suppress(takeback.UnknownReferenceError):
                     project.forget(text=MARK)
@@ -250,6 +251,6 @@ def _open_again(ground: Ground, at: int) -> Callable[[Callable[..., None]], None
     def play(tell: Callable[..., None]) -> None:
         operations.hook = Strike("kill", at, tell, lambda _step: None)
         with ground.open() as project:
-            tell({"recovered": list(project.recovered)})
+            tell({"recovered": list(spoken(project.recovered))})
 
     return play

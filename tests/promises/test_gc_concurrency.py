@@ -14,6 +14,7 @@ from faults.children import Child, Tell
 from faults.judge import fsck
 from faults.report import FULL, SECONDS, noted, stage
 from faults.tidying import tidy
+from spoken import spoken
 from takeback.errors import BusyError, DecisionNeededError, NoLongerKeptError, TakebackError
 from takeback.ledger.ledger import Ledger
 from takeback.objects.pack_merge import Order
@@ -81,7 +82,7 @@ def check(folder: Path, tell: Tell) -> None:
     """A reader that also verifies."""
     with opened(folder) as project:
         while not (folder / "over").exists():
-            for what in project.verify().problems:
+            for what in spoken(project.verify().problems):
                 tell({"wrong": f"verify: {what}"})
             tell({"verified": True})
             _read_all(project, folder / "checking", tell)

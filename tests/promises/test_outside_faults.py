@@ -13,6 +13,7 @@ from faults.harness import impatient, open_project, settle
 from faults.injection import Recorder, Strike
 from faults.report import FULL, SECONDS, noted, stage
 from oracle import Picture
+from spoken import spoken
 from takeback.disk import operations
 from takeback.errors import TakebackError
 from takeback.model.ids import is_stage
@@ -215,7 +216,9 @@ def test_a_folder_that_is_gone_blocks_nobody() -> None:
 
         def look(tell: Tell) -> None:
             with open_project(world.tree, world.home) as project:
-                tell({"told": list(project.recovered), "open": project.ledger.has_journal()})
+                tell(
+                    {"told": list(spoken(project.recovered)), "open": project.ledger.has_journal()}
+                )
                 project.checkpoint()
 
         ended = in_child(look)

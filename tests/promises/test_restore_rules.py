@@ -25,6 +25,7 @@ from faults.scenarios import write
 from hostile.ground import PLAIN_USER
 from hostile.stage import in_child as in_own_world
 from moments import Moments
+from spoken import spoken
 from takeback.disk import operations
 from takeback.errors import (
     BusyError,
@@ -149,7 +150,7 @@ def test_opening_recovers(tmp_path: Path) -> None:
 
     def play(tell: Tell) -> None:
         with open_project(theatre.tree, theatre.home) as project:
-            tell({"said": list(project.recovered)})
+            tell({"said": list(spoken(project.recovered))})
 
     assert in_child(play).last("said")
     assert theatre.places() == ["0"]
@@ -236,7 +237,7 @@ def test_a_late_writer_is_heard(tmp_path: Path) -> None:
     world.project.close()
     with open_project(world.tree, world.home) as project:
         project.checkpoint()
-        told = " ".join(project.recovered)
+        told = " ".join(spoken(project.recovered))
     assert "`a`" in told
     assert not [name for name in os.listdir(os.fsencode(world.tree)) if is_stage(name)]
 
@@ -552,7 +553,7 @@ def test_what_recovery_wrote_is_nobodys_save(tmp_path: Path) -> None:
 
     in_child(recover)
     with open_project(world.tree, world.home) as project:
-        told = " ".join(project.recovered)
+        told = " ".join(spoken(project.recovered))
         assert "everything is as it was before" in told
         assert "left as found" not in told
         assert world.is_after()

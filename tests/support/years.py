@@ -14,6 +14,7 @@ import oracle
 import takeback
 from cases import Work
 from hostile.ground import git_environment
+from spoken import spoken
 from takeback.history.retention import Rules
 from takeback.model.results import Cleanup
 from takeback.session import Turn
@@ -101,7 +102,7 @@ class Years(Work):
 
     def wrong(self) -> list[str]:
         """What is wrong with what is kept: it must extract as it was, and all be sound."""
-        found = [f"verify: {what}" for what in self.project.verify().problems]
+        found = [f"verify: {what}" for what in spoken(self.project.verify().problems)]
         for id in self.kept():
             if id in self.states:
                 was = oracle.differences(self.states[id], self.extracted(id))

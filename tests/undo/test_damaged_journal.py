@@ -11,6 +11,7 @@ import pytest
 from cases import Work
 from faults.children import Tell, in_child
 from faults.injection import die
+from spoken import sentence
 from takeback.disk import operations
 from takeback.errors import DamagedStoreError
 from takeback.ledger import events
@@ -64,7 +65,7 @@ def test_a_damaged_journal_is_no_dead_end(work: Work, damage: str) -> None:
     work.write(c="yours")
     assert work.project.checkpoint().new
     (note,) = work.project.recovered
-    assert "verify --set-aside" in note
+    assert "verify --set-aside" in sentence(note)
     with pytest.raises(DamagedStoreError) as told:
         work.project.undo()
     assert ".takeback-stage-" in told.value.hint
@@ -128,7 +129,7 @@ def test_what_cannot_be_taken_back_yet_is_damage_to_verify(work: Work) -> None:
         found = work.project.verify()
     finally:
         operations.hook = None
-    assert "could not be taken back yet" in found.damage[0].what
+    assert "could not be taken back yet" in sentence(found.damage[0].what)
     assert found.objects > 0
     assert work.project.verify().ok
 

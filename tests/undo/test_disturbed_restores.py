@@ -10,6 +10,7 @@ import history
 import takeback
 from faults.harness import settle
 from moments import Moments, watched_by
+from spoken import of_remark
 from takeback.disk import operations
 from takeback.errors import ConflictError
 from takeback.model.entries import State
@@ -75,7 +76,7 @@ def test_a_save_that_a_rollback_replaces_is_named(tree: Path, project: Project) 
         report = project.rollback(first, yes=True)
     assert (tree / "a").read_text() == "old a\n"
     assert [told.path for told in report.rescued] == [b"a"]
-    assert f"takeback show {report.before[:8]} a" in report.rescued[0].reason
+    assert f"takeback show {report.before[:8]} a" in of_remark(report.rescued[0])
     assert b"".join(project.read(report.before, b"a")) == b"my save\n"
 
 

@@ -3,6 +3,7 @@
 import pytest
 
 from cases import Work
+from spoken import spoken
 from takeback.errors import DecisionNeededError
 
 
@@ -22,7 +23,7 @@ def test_the_command_for_commits_below_others_works_with_merges(work: Work) -> N
         work.git("commit", "-q", "-a", "-m", "two")
     work.write(theirs="1")
     work.git("commit", "-q", "-a", "-m", "yours")
-    its, _ = work.project.plan_undo().stays
+    its, _ = spoken(work.project.plan_undo().stays)
     assert its.startswith("3 commits stay")
     for command in its.split("`")[1].split(" && "):
         assert command.startswith("git revert --no-commit ")
@@ -42,7 +43,7 @@ def test_a_rollback_names_the_commits_since_its_target(work: Work, with_turn: bo
     if with_turn:
         with work.turn():
             work.write(a="3")
-    (stays,) = work.project.plan_rollback(first).stays
+    (stays,) = spoken(work.project.plan_rollback(first).stays)
     assert stays.startswith("2 commits stay")
     base = work.git("rev-parse", "HEAD~2").strip()
     assert f"`git reset --soft {base[:10]}` takes them back" in stays
@@ -64,7 +65,7 @@ def test_commits_of_a_copied_repository_are_as_old_as_they_say(work: Work) -> No
     work.write(a="1")
     assert work.project.plan_rollback(first).stays == ()
     work.git("commit", "-q", "-a", "-m", "new")
-    (stays,) = work.project.plan_rollback(first).stays
+    (stays,) = spoken(work.project.plan_rollback(first).stays)
     assert f"`git reset --soft {old[:10]}` takes it back" in stays
 
 
@@ -76,7 +77,7 @@ def test_a_first_commit_since_the_target_has_its_command(work: Work) -> None:
     work.write(a="1")
     work.git("add", "-A")
     work.git("commit", "-q", "-m", "first")
-    (stays,) = work.rollback(first).plan.stays
+    (stays,) = spoken(work.rollback(first).plan.stays)
     assert "`git update-ref -d HEAD`" in stays
 
 
@@ -87,8 +88,9 @@ def test_another_branch_after_the_plan_is_a_doubt(work: Work) -> None:
         work.write(a="1")
     plan = work.project.plan_undo()
     work.git("switch", "-q", "-c", "other")
-    with pytest.raises(DecisionNeededError, match="other"):
+    with pytest.raises(DecisionNeededError) as refusal:
         work.project.apply(plan)
+    assert [reason.code for reason in refusal.value.reasons] == ["other-branch"]
     assert work.text("a") == "1"
     work.project.apply(plan, yes=True)
     assert work.text("a") == "0"
@@ -101,7 +103,7 @@ def test_a_reset_or_amended_commit_has_its_command(work: Work) -> None:
     with work.turn():
         work.write(a="1")
         work.git("commit", "-q", "-a", "--amend", "-m", "better")
-    (stays,) = work.undo().plan.stays
+    (stays,) = spoken(work.undo().plan.stays)
     assert f"`git reset --soft {first[:10]}`" in stays
 
 
@@ -113,7 +115,7 @@ def test_no_command_for_a_commit_on_another_branch(work: Work) -> None:
         work.write(a="1")
         work.git("commit", "-q", "-a", "-m", "more")
     work.git("switch", "-q", "main")
-    (stays,) = work.project.plan_undo().stays
+    (stays,) = spoken(work.project.plan_undo().stays)
     assert "on the branch `its`" in stays
     assert "git revert" not in stays
 
@@ -126,7 +128,7 @@ def test_the_first_commit_has_its_command(work: Work) -> None:
         work.git("add", "-A")
         work.write(a="1")
         work.git("commit", "-q", "-m", "first")
-    (stays,) = work.undo().plan.stays
+    (stays,) = spoken(work.undo().plan.stays)
     command = stays.split("`")[1]
     assert command.startswith("git ")
     work.git(*command.split()[1:])

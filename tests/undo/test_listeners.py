@@ -10,7 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from spoken import sentence
 from takeback import Plan, PlannedChange, Report, listeners
+from takeback.model.reasons import Reason
 
 pytestmark = pytest.mark.usefixtures("signals_as_in_a_terminal")
 
@@ -84,7 +86,7 @@ def test_no_listener_is_found_from_the_work_tree(
     monkeypatch.chdir(tree)
     monkeypatch.setenv("PATH", f".::bin:{os.environ['PATH']}")
     (problem,) = listeners.tell([[name]], report(b"a"), os.fsencode(tree))
-    assert problem.startswith(f"the listener `{name}` is not there")
+    assert sentence(problem).startswith(f"the listener `{name}` is not there")
     assert not (tmp_path / "ran").exists()
 
 
@@ -105,7 +107,8 @@ def test_listeners_that_fail_are_told_and_the_others_run(tree: Path, tmp_path: P
     plain = tmp_path / "bin/plain"
     plain.write_text("no program\n")
     commands = [[fails], [dies], [str(plain)], ["/nowhere/at/all"], hearing(heard)]
-    assert listeners.tell(commands, report(b"a"), os.fsencode(tree)) == [
+    problems = listeners.tell(commands, report(b"a"), os.fsencode(tree))
+    assert list(map(sentence, problems)) == [
         f"the listener `{fails}` failed: exit code 3",
         f"the listener `{dies}` failed: ended by signal 9",
         f"the listener `{plain}` could not be started: Permission denied",
@@ -119,7 +122,10 @@ def test_a_listener_that_hangs_is_stopped(tree: Path, tmp_path: Path) -> None:
     hangs = script(tmp_path / "bin/hangs", f'echo $$ > "{tmp_path}/pid"', "sleep 600 & wait")
     began = time.monotonic()
     (problem,) = listeners.tell([[hangs]], report(b"a"), os.fsencode(tree), longest=0.5)
-    assert problem == f"the listener `{hangs}` did not end within 0.5 seconds and was stopped"
+    assert (
+        sentence(problem)
+        == f"the listener `{hangs}` did not end within 0.5 seconds and was stopped"
+    )
     assert time.monotonic() - began < 30
     group = int((tmp_path / "pid").read_text())
     while time.monotonic() - began < 30 and is_alive(group):
@@ -158,7 +164,7 @@ def test_an_interrupt_ends_the_waiting_only(tree: Path, tmp_path: Path) -> None:
 
     threading.Thread(target=interrupt, daemon=True).start()
     problems = listeners.tell([[hangs], hearing(heard)], report(b"a"), os.fsencode(tree))
-    assert problems == [f"the listener `{hangs}` was interrupted, and nobody else was told"]
+    assert problems == [Reason("listener-interrupted", name=hangs)]
     assert not heard.exists()
 
 
@@ -170,7 +176,7 @@ def test_an_interrupt_ends_the_waiting_only(tree: Path, tmp_path: Path) -> None:
 def test_a_setting_that_makes_no_sense_is_told(tree: Path, setting: object) -> None:
     """Whatever the settings say, nothing breaks, and the sentence shows how it is written."""
     (problem,) = listeners.tell(setting, report(b"a"), os.fsencode(tree))
-    assert '[["reindex", "--changed"]]' in problem
+    assert '[["reindex", "--changed"]]' in sentence(problem)
 
 
 def test_nobody_hears_of_nothing(tree: Path, tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ import merge_table
 import takeback
 from cases import Work
 from merge_table import CELLS, CONFLICT, GONE, KEPT, NEVER, TURNS, file, picture, put
+from spoken import of_remark
 
 ROOT = Path(__file__).resolve().parents[2]
 ALSO = "also.txt"
@@ -102,7 +103,7 @@ def test_a_conflict_says_who_did_what(work: Work, turn: str, since: str, by: str
     """The plan names the conflict and whose change is in the way, and has no change at it."""
     played = Played(work, turn, since, by)
     plan = work.project.plan_undo(played.turn)
-    reasons = " / ".join(conflict.reason for conflict in plan.conflicts)
+    reasons = " / ".join(of_remark(conflict) for conflict in plan.conflicts)
     if CELLS[turn, since].in_the_way is None:
         assert ("you" if by == YOU else OTHERS_PROMPT) in reasons
     else:

@@ -9,6 +9,7 @@ import pytest
 import oracle
 import takeback
 from cases import Work, paths_of
+from spoken import of_remark, spoken
 from takeback.session import Session, Turn
 
 LINES = tuple(f"line {number}" for number in range(1, 13))
@@ -31,7 +32,7 @@ def set_line(work: Work, name: str, number: int, line: str) -> None:
 
 def said(remarks: "tuple[takeback.Remark, ...]") -> dict[str, str]:
     """Remarks by their path."""
-    return {os.fsdecode(remark.path): remark.reason for remark in remarks}
+    return {os.fsdecode(remark.path): of_remark(remark) for remark in remarks}
 
 
 def kept_text(work: Work, report: takeback.Report, name: str) -> str:
@@ -600,10 +601,10 @@ def test_another_branch_is_a_doubt(work: Work) -> None:
     expected = '"tidy up" ended on the branch `main`, and the branch `side` is checked out now'
     with pytest.raises(takeback.DecisionNeededError) as refusal:
         work.undo()
-    assert str(refusal.value) == expected
+    assert spoken(refusal.value.reasons) == (expected,)
     assert refusal.value.exit_code == 3
     assert work.picture() == before
-    assert work.project.plan_undo().doubts == (expected,)
+    assert spoken(work.project.plan_undo().doubts) == (expected,)
     work.project.undo(yes=True)
     assert work.text("code.py") == text(_9="mine")
     assert work.dot_git() == git
@@ -620,7 +621,7 @@ def test_a_branch_without_the_turns_change(work: Work) -> None:
     report = work.project.undo(yes=True)
     assert work.text("code.py") == text()
     assert said(report.plan.kept)["code.py"] == "already as it was"
-    (stays,) = report.plan.stays
+    (stays,) = spoken(report.plan.stays)
     made = work.git("rev-parse", "main")[:10]
     assert stays == f"1 commit stays ({made}) on the branch `main`"
 
@@ -637,7 +638,7 @@ def test_a_commit_by_the_agent(work: Work) -> None:
     git = work.dot_git()
     report = work.undo()
     assert work.text("code.py") == text(_9="mine")
-    assert report.plan.stays == (
+    assert spoken(report.plan.stays) == (
         f"1 commit stays ({made}): `git reset --soft {start}` takes it back",
     )
     assert work.dot_git() == git
@@ -657,7 +658,7 @@ def test_a_commit_by_the_agent_and_one_of_yours(work: Work) -> None:
     report = work.undo()
     assert work.text("code.py") == text(_9="mine")
     command = f"git revert --no-commit {start}..{made}"
-    assert report.plan.stays == (
+    assert spoken(report.plan.stays) == (
         f"1 commit stays ({made}): `{command}` takes it back",
         f"1 commit since then stays ({top})",
     )
@@ -690,7 +691,7 @@ def test_a_rebase_after_the_turn(work: Work) -> None:
     git = work.dot_git()
     report = work.undo()
     assert work.text("code.py") == text(_9="upstream's", _12="mine")
-    assert report.plan.stays == (f"some commits since then stay (up to {top})",)
+    assert spoken(report.plan.stays) == (f"some commits since then stay (up to {top})",)
     assert work.dot_git() == git
 
 
@@ -718,7 +719,7 @@ def test_in_the_middle_of_a_rebase_one_is_asked(work: Work) -> None:
     with pytest.raises(takeback.DecisionNeededError) as refusal:
         work.undo()
     expected = '"tidy up" ended on the branch `main`, and no branch is checked out now'
-    assert str(refusal.value) == expected
+    assert spoken(refusal.value.reasons) == (expected,)
 
 
 def test_a_stash_after_the_turn(work: Work) -> None:

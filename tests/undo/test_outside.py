@@ -17,6 +17,7 @@ from faults.harness import settle
 from faults.report import stage
 from hostile.ground import PLAIN_USER
 from hostile.stage import in_child as in_own_world
+from spoken import of_remark, sentence, spoken
 from takeback.cli import picker
 from takeback.disk import operations
 from takeback.errors import (
@@ -27,6 +28,7 @@ from takeback.errors import (
     StalePlanError,
 )
 from takeback.model.ids import is_stage
+from takeback.model.reasons import Reason
 from takeback.project import Project
 
 TEXT = b"".join(b"line %d\n" % number for number in range(12))
@@ -168,7 +170,7 @@ def test_what_cannot_be_covered_is_said(desk: Desk, what: str) -> None:
     report = desk.project.undo()
     assert (desk.tree / "inside").read_bytes() == b"inside\n"
     assert (os.fsencode(path), f"not covered ({reasons[what]})") in [
-        (each.path, each.reason) for each in report.plan.skipped
+        (each.path, of_remark(each)) for each in report.plan.skipped
     ]
     assert oracle.picture(desk.away) == before
 
@@ -302,9 +304,7 @@ def test_a_conflict_is_decided_like_any_other(desk: Desk, decision: str) -> None
     if not decision:
         with pytest.raises(ConflictError) as refused:
             desk.project.undo(yes=True)
-        assert refused.value.conflicts == (
-            (os.fsencode(file), "changed in the same place since by you"),
-        )
+        assert refused.value.conflicts == ((os.fsencode(file), Reason("same-lines", by=("you",))),)
         assert (desk.tree / "inside").read_bytes() == b"changed\n"
         assert file.read_bytes() == b"you\n"
         return
@@ -343,7 +343,7 @@ def test_a_rollback_leaves_them_alone_and_says_so(desk: Desk) -> None:
     turn = desk.edit((file, b"new\n"), (desk.tree / "inside", b"changed\n"))
     report = desk.project.rollback(f"{turn}-", yes=True)
     assert file.read_bytes() == b"new\n"
-    assert report.plan.stays == ("1 file outside the project stays as it is",)
+    assert spoken(report.plan.stays) == ("1 file outside the project stays as it is",)
 
 
 def test_a_folder_that_the_tool_made_stays(desk: Desk) -> None:
@@ -358,7 +358,7 @@ def test_a_folder_that_the_tool_made_stays(desk: Desk) -> None:
     desk.project.redo(yes=True)
     assert file.read_bytes() == b"made\n"
     shutil.rmtree(desk.away / "new")
-    assert desk.project.plan_undo().kept[0].reason == "already as it was"
+    assert desk.project.plan_undo().kept[0].reason == Reason("already-as-it-was")
 
 
 # -- consent -------------------------------------------------------------------------------------
@@ -369,8 +369,9 @@ def test_nothing_outside_changes_without_consent(desk: Desk) -> None:
     file = desk.away / "rc"
     file.write_bytes(TEXT)
     desk.edit((file, b"new\n"))
-    with pytest.raises(DecisionNeededError, match="this also changes 1 file outside the project"):
+    with pytest.raises(DecisionNeededError) as refusal:
         desk.project.undo()
+    assert spoken(refusal.value.reasons)[0].startswith("this also changes 1 file outside")
     with pytest.raises(DecisionNeededError):
         desk.project.apply(desk.project.plan_undo())
     assert file.read_bytes() == b"new\n"
@@ -497,8 +498,9 @@ def _in_a_shut_folder(folder: Path) -> None:
     assert file.read_bytes() == TEXT
     desk.project.redo(yes=True)
     desk.away.chmod(0)
-    with pytest.raises(ConflictError, match="cannot be opened"):
+    with pytest.raises(ConflictError) as refusal:
         desk.project.undo(yes=True)
+    assert "cannot be opened" in sentence(refusal.value.conflicts[0][1])
     desk.away.chmod(0o700)
     assert file.read_bytes() == b"new\n"
 
@@ -563,13 +565,13 @@ def test_a_forged_journal_reaches_no_other_file(desk: Desk) -> None:
             db.execute(forge, (said(folder, "other"),))
         stamps = oracle.stamps(desk.away)
         with takeback.open(desk.tree, home=desk.home) as opened:
-            assert "its journal is damaged" in opened.recovered[0]
+            assert "its journal is damaged" in sentence(opened.recovered[0])
         assert oracle.stamps(desk.away) == stamps
     # The true file can be named by a true row only: then recovery brings it back.
     with desk.project.ledger._transaction() as db:
         db.execute(forge, (said(str(desk.away), "rc"),))
     with takeback.open(desk.tree, home=desk.home) as opened:
-        assert "was taken back" in opened.recovered[0]
+        assert "was taken back" in sentence(opened.recovered[0])
     assert file.read_bytes() == TEXT
 
 
@@ -584,7 +586,7 @@ def test_a_damaged_journal_is_set_aside_with_what_it_displaced(desk: Desk) -> No
         db.execute("INSERT INTO journal VALUES ('kkkkkkkkkkkk', 'applying', '{')")
     made = desk.project.verify(set_aside=True)
     assert (desk.away / "takeback-found-kkkkkkkkkkkk/n0").read_bytes() == b"displaced\n"
-    assert str(desk.away / "takeback-found-kkkkkkkkkkkk") in made.repaired[0]
+    assert str(desk.away / "takeback-found-kkkkkkkkkkkk") in sentence(made.repaired[0])
 
 
 def test_a_save_in_the_store_only_can_be_read(desk: Desk) -> None:

@@ -13,6 +13,7 @@ from faults.injection import die
 from faults.report import stage
 from hostile.stage import in_child as in_own_world
 from moments import Moments
+from spoken import spoken
 from takeback.disk import operations
 from takeback.project import Project
 
@@ -116,7 +117,7 @@ def test_setuid_does_not_come_back_for_another_owner(tree: Path, project: Projec
         os.chown(tree, 0, 0)
     report = project.undo()
     assert _owned(tree / "tool") == (0, 0, 0o755)
-    assert "`tool`" in " ".join(report.problems)
+    assert "`tool`" in " ".join(spoken(report.problems))
     assert project.verify().ok
 
 
@@ -147,7 +148,7 @@ def test_a_state_that_knows_no_owner_gives_no_setuid(
         (tree / "old").unlink()
     report = project.undo()
     assert _owned(tree / "old") == (USER, USER, 0o755)
-    assert "`old`" in " ".join(report.problems)
+    assert "`old`" in " ".join(spoken(report.problems))
 
 
 def test_recovery_keeps_owners(tree: Path, home: Path, project: Project) -> None:
@@ -163,7 +164,7 @@ def test_recovery_keeps_owners(tree: Path, home: Path, project: Project) -> None
         for left in tree.glob(".takeback-stage-*/*") if is_removed else ():
             left.unlink()
         with takeback.open(tree, home=home) as again:
-            assert "as it was before" in " ".join(again.recovered)
+            assert "as it was before" in " ".join(spoken(again.recovered))
         assert {name: _owned(tree / name) for name in before} == before
         assert (tree / "tool").read_text() == "#!new\n"
 
@@ -225,7 +226,7 @@ def test_setuid_is_for_the_owner_and_setgid_for_the_group(tree: Path, project: P
         (tree / "both").unlink()
     report = project.undo()
     assert _owned(tree / "both") == (USER, USER, 0o4755)
-    assert "`both`" in " ".join(report.problems)
+    assert "`both`" in " ".join(spoken(report.problems))
 
 
 def test_root_leaves_nothing_of_its_own_in_a_users_store() -> None:

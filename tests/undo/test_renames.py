@@ -8,6 +8,7 @@ import pytest
 
 import takeback
 from cases import Work, paths_of
+from spoken import of_remark, sentence
 
 MANY = 410
 """So many files that went and as many that came are more pairs than are compared."""
@@ -67,7 +68,7 @@ def test_too_many_files_are_not_compared(work: Work) -> None:
     plan, moved = planned(work)
     assert moved < 8 * deleted + 0.2, (moved, deleted)
     assert (plan.changes, plan.conflicts) == ((), ())
-    kept = {remark.path: remark.reason for remark in plan.kept}
+    kept = {remark.path: of_remark(remark) for remark in plan.kept}
     assert all(kept[b"old/%04d" % number] == "deleted since by you" for number in range(MANY))
     again, _ = planned(work)
     assert [(r.path, r.reason) for r in again.kept] == [(r.path, r.reason) for r in plan.kept]
@@ -116,8 +117,8 @@ def test_both_sides_of_a_rename_belong_together(work: Work, named: str) -> None:
         work.write(other="1")
     plan = work.project.plan_undo(paths=[named])
     assert paths_of(plan) == {"old": "create", "d/new": "delete"}
-    along = {os.fsdecode(change.path): change.along for change in plan.changes}
-    assert along.pop(named) == ""
+    along = {os.fsdecode(c.path): c.along and sentence(c.along) for c in plan.changes}
+    assert along.pop(named) is None
     assert list(along.values()) == [f"together with `{named}` (a rename)"]
     work.undo(named)
     assert (work.text("old"), work.text("other")) == ("precious", "1")
@@ -157,4 +158,4 @@ def test_a_renamed_file_that_was_changed_since_goes_back_with_the_change(work: W
     for paths in ((), ("new",)):
         plan = work.project.plan_undo(paths=paths)
         assert [conflict.path for conflict in plan.conflicts] == [b"new", b"old"]
-        assert plan.conflicts[0].reason == "its old name `old` conflicts"
+        assert of_remark(plan.conflicts[0]) == "its old name `old` conflicts"

@@ -12,6 +12,7 @@ import takeback
 from faults.children import Tell, in_child
 from faults.injection import die
 from moments import Moments
+from spoken import spoken
 from takeback.disk import operations
 from takeback.errors import UnknownReferenceError
 from takeback.project import Project
@@ -36,7 +37,7 @@ def test_a_late_writer_is_named_and_can_be_read(tree: Path, project: Project) ->
         assert [told.path for told in report.rescued] == [b"sub/log"]
         late.write("late\n")
     project.checkpoint()
-    assert "sub/log" in " ".join(project.recovered)
+    assert "sub/log" in " ".join(spoken(project.recovered))
     assert b"".join(project.rescued(report.id, b"sub/log")) == b"new\nlate\n"
     assert b"".join(project.rescued(report.id[:6], b"log", inside=b"sub")) == b"new\nlate\n"
     said = history.command(tree / "sub", "show", report.id, "--rescued", "log")
@@ -77,7 +78,7 @@ def test_recovery_names_what_is_in_the_store_only(tree: Path, home: Path) -> Non
     in_child(lambda tell: _undo_and_die(tree, home, tell))
     (tree / "log").write_text("the newest\n")
     with takeback.open(tree, home=home) as project:
-        told = " ".join(project.recovered)
+        told = " ".join(spoken(project.recovered))
         assert (tree / "log").read_text() == "the newest\n"
         (event,) = project.ledger.events("WHERE kind = 'RestoreTakenBack'")
         restore = str((event.payload or {})["restore"])
@@ -139,7 +140,7 @@ def test_a_copy_of_a_half_restored_project_recovers(tree: Path, home: Path) -> N
     copy = _copied(tree)
     with Project.relocate(os.fsencode(copy), home=os.fsencode(home), join=known) as project:
         project.checkpoint()
-        assert "undo" in " ".join(project.recovered)
+        assert "undo" in " ".join(spoken(project.recovered))
         assert [(copy / name).read_text() for name in ("a", "b")] == ["new\n"] * 2
     assert sorted(path.name for path in copy.iterdir()) == ["a", "b"]
 

@@ -91,7 +91,7 @@ def test_all_doubts_are_listed(work: Work) -> None:
     assert said.count("may be your own work") == 1
     plan = work.project.plan_undo([first, second])
     assert len(plan.doubts) == len(set(plan.doubts)) == 3
-    with pytest.raises(DecisionNeededError, match="2 more"):
+    with pytest.raises(DecisionNeededError, match="3 doubts"):
         work.project.apply(plan)
     assert work.project.apply(plan, yes=True).plan.doubts == plan.doubts
 
@@ -107,6 +107,6 @@ def test_a_plan_is_asked_about_again_when_it_is_applied(work: Work) -> None:
     plan = work.project.plan_undo([first, second])
     assert plan.doubts == ()
     on_branch(work, "other")
-    with pytest.raises(DecisionNeededError, match="1 more"):
+    with pytest.raises(DecisionNeededError, match="2 doubts"):
         work.project.apply(plan)
     assert (work.text("a"), work.text("b")) == ("1\n", "1\n")

@@ -13,6 +13,7 @@ import oracle
 import takeback
 from cases import Work
 from history import command
+from spoken import of_remark
 from takeback.model.forgotten import as_texts
 from terminal import Terminal
 
@@ -136,7 +137,7 @@ def test_undo_of_a_turn_says_that_a_path_is_forgotten(work: Work) -> None:
     done = work.project.undo(turn)
     assert work.text("a") == "one\n"
     assert work.text("s") == "changed by the turn\n"
-    assert {remark.path: remark.reason for remark in done.plan.skipped} == {
+    assert {remark.path: of_remark(remark) for remark in done.plan.skipped} == {
         b"s": "not covered (forgotten)"
     }
     require_sound(work)

@@ -325,11 +325,3 @@ def captured(ledger: "Ledger") -> "dict[bytes, Owner]":
         for path, uid, gid in said.get("owners", ()):
             found.setdefault(path.encode("utf-8", "surrogateescape"), set()).add((uid, gid))
     return {path: owner for path, (owner, *others) in found.items() if not others}
-
-
-def dropped(path: bytes) -> str:
-    """What is said of a file that is not setuid again."""
-    return (
-        f"`{os.fsdecode(path)}` is not setuid or setgid any more: it has another owner than when it"
-        " was captured, or nobody knows whose it was; `chmod` gives that back"
-    )

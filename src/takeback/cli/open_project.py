@@ -47,9 +47,17 @@ def _how_to_begin(path: bytes) -> str:
 
 def heard(project: "Project", screen: "Screen") -> "Project":
     """A project whose recovery is told when it happens: when it is opened, or later locked."""
-    screen.listen(lambda: project.recovered)
+    screen.listen(lambda: _recovered(project))
     screen.secret_names = project.secret_names
     return project
+
+
+def _recovered(project: "Project") -> "list[str]":
+    if not project.recovered:
+        return []
+    from takeback.cli.reason_text import sentence
+
+    return [sentence(reason) for reason in project.recovered]
 
 
 def settled(project: "Project") -> "Project":

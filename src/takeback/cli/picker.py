@@ -7,6 +7,7 @@ that what one sees is what would be done.
 from typing import NamedTuple
 
 from takeback.cli import screen, turn_text
+from takeback.cli.reason_text import of_remark, sentence
 from takeback.model.plan import Conflict, Dependent, Plan, PlannedChange
 from takeback.model.words import KEEP_MINE, MARKERS, ROLLBACK, SKIP, TAKE_BACK
 
@@ -101,26 +102,35 @@ def renewed(model: Model, plan: Plan, of: "Callable[[PlannedChange], str]") -> M
     changes = {change.path: change for change in plan.changes}
     conflicts = {conflict.path: conflict for conflict in plan.conflicts}
     remarks = (*plan.kept, *plan.skipped, *plan.shared)
-    reasons = {remark.path: remark.reason for remark in remarks}
+    said_of = {remark.path: of_remark(remark, plan.verb) for remark in remarks}
     rows, decisions = [], model.choice.decisions
     for path in dict.fromkeys((*known, *conflicts, *changes)):
         old = known.get(path)
         conflict = conflicts.get(path) or (old.conflict if old is not None else None)
         change = changes.get(path)
-        said = conflicts[path].reason if path in conflicts else reasons.get(path, "")
+        said = said_of.get(path, "")
+        if path in conflicts:
+            said = of_remark(conflicts[path], plan.verb)
         said = _said(change, of) if change is not None else said
         decision = "?" if path in conflicts else decisions.get(path, "")
         row = _row(path, change, conflict, decision, said, is_off=path in model.choice.off)
         rows.append(row if change or old is None else row._replace(change=old.change))
     shown = {row.path for row in rows}
     items = (
-        *(Item("!", None, text) for text in plan.doubts),
+        *(Item("!", None, sentence(reason)) for reason in plan.doubts),
         *rows,
-        *(Item("keep", each.path, each.reason) for each in plan.kept if each.path not in shown),
-        *(Item("leave", each.path, each.reason) for each in plan.skipped if each.path not in shown),
-        *(Item("shared", each.path, each.reason) for each in plan.shared if each.path not in shown),
+        *(
+            Item(word, each.path, of_remark(each, plan.verb))
+            for word, part in (
+                ("keep", plan.kept),
+                ("leave", plan.skipped),
+                ("shared", plan.shared),
+            )
+            for each in part
+            if each.path not in shown
+        ),
         *(Item("later", None, _builds_on(each)) for each in plan.dependents),
-        *(Item("note", None, text) for text in plan.stays),
+        *(Item("note", None, sentence(reason)) for reason in plan.stays),
     )
     cursor = _where(model, items)
     return _scrolled(model._replace(plan=plan, items=items, cursor=cursor))

@@ -3,11 +3,13 @@
 A plan and the report of one as JSON, as documented in docs/json.md.
 """
 
+from takeback.cli import reason_text, turn_text
 from takeback.cli import screen as layout
-from takeback.cli import turn_text
 from takeback.cli.screen import safe_line
+from takeback.model import reasons
 from takeback.model.json_text import path_fields
-from takeback.model.plan import WITH_MARKERS, Remark
+from takeback.model.plan import Remark
+from takeback.model.reasons import Reason
 from takeback.model.safe_text import safe
 from takeback.model.tree import FOLDER
 from takeback.model.words import (
@@ -27,7 +29,7 @@ from takeback.model.words import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Iterable, Sequence
 
     from takeback.cli.restore_flow import Contents
     from takeback.cli.screen import Screen
@@ -68,15 +70,15 @@ def _json(
         "session": plan.session or None,
         "agent": plan.agent or None,
         "newest": plan.is_newest,
-        "changes": [_change(change, masker) for change in plan.changes],
-        "conflicts": [_conflict(each, masker) for each in plan.conflicts],
-        "kept": _remarks((*plan.kept, *(made.kept if made else ())), masker),
-        "skipped": _remarks(plan.skipped, masker),
-        "shared": _remarks(plan.shared, masker),
-        "rescued": _remarks(made.rescued if made else (), masker),
+        "changes": [_change(change, masker, plan.verb) for change in plan.changes],
+        "conflicts": [_conflict(each, masker, plan.verb) for each in plan.conflicts],
+        "kept": _remarks((*plan.kept, *(made.kept if made else ())), masker, plan.verb),
+        "skipped": _remarks(plan.skipped, masker, plan.verb),
+        "shared": _remarks(plan.shared, masker, plan.verb),
+        "rescued": _remarks(made.rescued if made else (), masker, plan.verb),
         "since_preview": [path_fields(path) for path in made.since_preview] if made else [],
-        "doubts": [words(text) for text in plan.doubts],
-        "stays": [words(text) for text in plan.stays],
+        "doubts": [reason_text.as_json(each, masker) for each in plan.doubts],
+        "stays": [reason_text.as_json(each, masker) for each in plan.stays],
         "covers": list(plan.covers),
         "passed_over": plan.passed_over,
         "effects": [],
@@ -86,20 +88,20 @@ def _json(
         "before": (made.before or None) if made else None,
         "after": (made.after or None) if made else None,
         "because": (words(made.because) or None) if made else None,
-        "problems": [words(text) for text in made.problems] if made else [],
+        "problems": [reason_text.as_json(x, masker) for x in made.problems] if made else [],
         "undo": (made.undo or None) if made else None,
         "conversations": conversations or [],
     }
 
 
-def _change(change: "PlannedChange", masker: "Masker") -> "dict[str, Json]":
+def _change(change: "PlannedChange", masker: "Masker", verb: str) -> "dict[str, Json]":
     return {
         **path_fields(change.path),
         "verb": change.verb,
         "whose": [masker.words(name) for name in change.whose],
         "how": change.how or None,
-        "along": masker.words(change.along) or None,
-        "merged": masker.words(change.merged) or None,
+        "along": reason_text.as_json(change.along, masker, verb),
+        "merged": reason_text.as_json(change.merged, masker, verb),
         "outside": change.outside,
     }
 
@@ -113,15 +115,22 @@ def _dependent(dependent: "Dependent", masker: "Masker") -> "dict[str, Json]":
     }
 
 
-def _conflict(conflict: "Conflict", masker: "Masker") -> "dict[str, Json]":
+def _conflict(conflict: "Conflict", masker: "Masker", verb: str) -> "dict[str, Json]":
     from takeback.cli import conflict_text
 
-    said = {**path_fields(conflict.path), "reason": masker.words(conflict.reason)}
-    return said | conflict_text.as_json(conflict, masker)
+    return _remark(conflict, masker, verb) | conflict_text.as_json(conflict, masker)
 
 
-def _remarks(remarks: "Iterable[Remark]", masker: "Masker") -> "list[Json]":
-    return [{**path_fields(each.path), "reason": masker.words(each.reason)} for each in remarks]
+def _remarks(remarks: "Iterable[Remark]", masker: "Masker", verb: str) -> "list[Json]":
+    return [_remark(each, masker, verb) for each in remarks]
+
+
+def _remark(remark: "Remark", masker: "Masker", verb: str) -> "dict[str, Json]":
+    path = remark.path.decode("utf-8", "surrogateescape")
+    return {
+        **path_fields(remark.path),
+        "reason": reason_text.as_json(remark.reason, masker, verb, path),
+    }
 
 
 _MOST_PREVIEWED = 200
@@ -136,7 +145,6 @@ _MOST_LINES = 4
 _LONGEST_TITLE = 60
 _WIDEST_PATH = 60
 _CONFLICT = "conflict"
-_YOURS = "yours"
 _DOING = {UNDO: "take back", REDO: "put back", ROLLBACK: "roll back to"}
 _DONE = {UNDO: "Took back", REDO: "Put back", ROLLBACK: "Rolled back to"}
 _HOW = {BY_SHELL: "by shell", PERHAPS: "perhaps yours"}
@@ -157,8 +165,8 @@ def preview(plan: "Plan", screen: "Screen", contents: "Contents") -> None:
         screen.say(screen.style("Later turns build on it, and stay", "bold"))
         for line in page.dependents():
             screen.say(f"  {line}")
-    for text in (*plan.stays, *page.notes()):
-        screen.say(safe_line(screen.masker.words(text)))
+    for text in page.notes():
+        screen.say(text)
 
 
 def report(
@@ -184,19 +192,19 @@ def report(
         page.changes(_MOST_REPORTED)
         page.what_stays([each for part in _parted(kept) if not _is_short(part) for each in part])
     page.part("Saved while this ran", made.rescued)
-    where = f"`takeback show {made.before[:8]} PATH` prints it"
+    where = Reason(reasons.IN_CHECKPOINT, checkpoint=made.before[:8])
     page.part(
         "Changed since the preview, and went back, too",
         [Remark(path, where) for path in made.since_preview],
     )
     if not was_previewed:
         page.doubts()
-        for text in (*made.plan.stays, *page.notes()):
-            screen.note(safe_line(screen.masker.words(text)))
+        for text in page.notes():
+            screen.note(text)
     for text in page.marked():
         screen.note(text)
     for problem in made.problems:
-        screen.note(f"note: {safe_line(screen.masker.words(problem))}")
+        screen.note(f"note: {page.text(problem)}")
     for text in besides:
         screen.note(text)
     if made.undo:
@@ -214,6 +222,14 @@ class Page:
 
     def _words(self, text: str) -> str:
         return self.screen.masker.words(text)
+
+    def text(self, reason: "Reason") -> str:
+        """A reason in words, as it may be shown."""
+        return safe_line(self._words(reason_text.sentence(reason, self.plan.verb)))
+
+    def of_remark(self, remark: "Remark") -> str:
+        """Why a path conflicts or stays, as it may be shown."""
+        return safe_line(self._words(reason_text.of_remark(remark, self.plan.verb)))
 
     # -- the first line ----------------------------------------------------------------------
 
@@ -234,10 +250,18 @@ class Page:
         """In one sentence what was done, to how much, and what stays."""
         parts = [
             amount(self.plan, done=True),
-            *(_kept(part, self._words) for part in _parted(kept) if part),
+            *(self._kept(part) for part in _parted(kept) if part),
         ]
-        parts += [_first_words(self._words(text)) for text in self.plan.stays]
+        parts += [reason_text.in_short(reason) for reason in self.plan.stays]
         return f"{_DONE[self.plan.verb]} {self._titled()}: {'; '.join(parts)}"
+
+    def _kept(self, remarks: "list[Remark]") -> str:
+        """What stays, in a few words."""
+        if _is_short(remarks):
+            names = " and ".join(safe(each.path or b".") for each in remarks)
+            return f"kept {names} ({self.of_remark(remarks[0])})"
+        of = " of yours" if remarks[0].reason.code == reasons.YOURS else ""
+        return f"kept {count(len(remarks), 'path')}{of}"
 
     def whence(self) -> None:
         """Which turns these are, and whose."""
@@ -284,7 +308,7 @@ class Page:
 
     def changes(self, most: int) -> None:
         """The conflicts, and then the changes, a line each."""
-        rows = [(_CONFLICT, c.path or b".", c.reason) for c in self.plan.conflicts]
+        rows = [(_CONFLICT, c.path or b".", self.of_remark(c)) for c in self.plan.conflicts]
         inner = [c for c in self.plan.changes if not c.outside]
         rows += [(c.verb, c.path or b".", self._of(c)) for c in inner[:most]]
         detailed = min(len(self.plan.conflicts), _MOST_DETAILED)
@@ -334,7 +358,8 @@ class Page:
     def whose(self, change: "PlannedChange") -> str:
         """Whose change it is, where that is not said by the first line."""
         if change.along or change.merged:
-            return "; ".join(filter(None, (change.along, change.merged)))
+            said = filter(None, (change.along, change.merged))
+            return "; ".join(reason_text.sentence(each, self.plan.verb) for each in said)
         if self.plan.verb != ROLLBACK:
             return _HOW.get(change.how, "")
         names = [name for name in change.whose if name]
@@ -375,14 +400,14 @@ class Page:
             return
         self.screen.say(self.screen.style(head, "bold"))
         first = listed[:_MOST_REPORTED]
-        shown = [(safe(each.path or b"."), safe_line(self._words(each.reason))) for each in first]
+        shown = [(safe(each.path or b"."), self.of_remark(each)) for each in first]
         self.screen.table(shown)
         if len(listed) > _MOST_REPORTED:
             self.screen.say(f"  and {len(listed) - _MOST_REPORTED:,} more")
 
     def doubts(self) -> None:
         """What one should think about before one says yes."""
-        said = [safe_line(self._words(text)) for text in self.plan.doubts]
+        said = [self.text(reason) for reason in self.plan.doubts]
         yours = sum(YOU in change.whose for change in self.plan.changes)
         if self.plan.verb == ROLLBACK and yours:
             them = "it" if yours == 1 else "them"
@@ -394,11 +419,12 @@ class Page:
         """What else there is to know."""
         passed = self.plan.passed_over
         turns = "1 newer turn" if passed == 1 else f"{passed:,} newer turns"
-        return [f"passed over {turns} that changed nothing"] if passed else []
+        notes = [self.text(reason) for reason in self.plan.stays]
+        return [*notes, *([f"passed over {turns} that changed nothing"] if passed else [])]
 
     def marked(self) -> "list[str]":
         """What is left to be done where both versions were written."""
-        found = [safe(c.path) for c in self.plan.changes if c.merged == WITH_MARKERS]
+        found = [safe(c.path) for c in self.plan.changes if _is_marked(c)]
         if not found:
             return []
         named = f"`{found[0]}`" if len(found) == 1 else count(len(found), "file")
@@ -443,8 +469,8 @@ def _is_folder(change: "PlannedChange") -> bool:
 def _parted(kept: "Iterable[Remark]") -> "tuple[list[Remark], list[Remark]]":
     """What stays for a reason of its own, and what is plainly yours."""
     listed = list(kept)
-    others = [each for each in listed if each.reason != _YOURS]
-    return others, [each for each in listed if each.reason == _YOURS]
+    others = [each for each in listed if each.reason.code != reasons.YOURS]
+    return others, [each for each in listed if each.reason.code == reasons.YOURS]
 
 
 def _is_short(kept: "list[Remark]") -> bool:
@@ -452,17 +478,5 @@ def _is_short(kept: "list[Remark]") -> bool:
     return len(kept) <= _MOST_NAMED and len({each.reason for each in kept}) <= 1
 
 
-def _kept(remarks: "list[Remark]", words: "Callable[[str], str]") -> str:
-    """What stays, in a few words."""
-    if _is_short(remarks):
-        names = " and ".join(safe(each.path or b".") for each in remarks)
-        return f"kept {names} ({safe_line(words(remarks[0].reason))})"
-    of = " of yours" if remarks[0].reason == _YOURS else ""
-    return f"kept {count(len(remarks), 'path')}{of}"
-
-
-def _first_words(text: str) -> str:
-    """What stays, without how to get rid of it."""
-    for end in (":", ";", " ("):
-        text = text.partition(end)[0]
-    return safe_line(text)
+def _is_marked(change: "PlannedChange") -> bool:
+    return change.merged is not None and change.merged.code == reasons.WITH_MARKERS

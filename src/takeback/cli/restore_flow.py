@@ -3,7 +3,7 @@
 import os
 
 from takeback.agents import agent as reasons
-from takeback.cli import plan_text
+from takeback.cli import plan_text, reason_text
 from takeback.cli.app import folder
 from takeback.cli.open_project import inside
 from takeback.cli.parser import SHOW_SECRETS, Option
@@ -467,7 +467,7 @@ class Restoring:
 
     def _unasked(self, plan: "Plan") -> DecisionNeededError:
         if plan.doubts:
-            why = plan.doubts[0]
+            why = reason_text.sentence(plan.doubts[0], plan.verb)
         elif plan.verb == ROLLBACK:
             why = "a rollback needs your consent"
         else:

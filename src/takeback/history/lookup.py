@@ -8,8 +8,9 @@ import os
 from takeback.capture import deltas
 from takeback.errors import UnknownReferenceError, UsageError
 from takeback.history.retention import Reading
-from takeback.model import words
+from takeback.model import reasons, words
 from takeback.model.difference import LARGEST
+from takeback.model.reasons import Reason
 from takeback.model.tree import FOLDER, LINK, Entry, Made, as_entry, nameless
 from takeback.model.value import Value
 from takeback.worktree.export import Extraction, Target
@@ -151,7 +152,7 @@ def extract(
     row: "CheckpointRow",
     directory: bytes,
     progress: "Progress | None" = None,
-    told: "Callable[[str], None] | None" = None,
+    told: "Callable[[Reason], None] | None" = None,
 ) -> int:
     """Write the tree of a checkpoint into a new or empty folder; return how many entries."""
     reading = Reading(store.ledger, row)
@@ -177,5 +178,5 @@ def extract(
         objects.close()
     if told is not None:
         for path in extraction.dropped:
-            told(deltas.dropped(path))
+            told(Reason(reasons.SETUID_DROPPED, path=os.fsdecode(path)))
     return done

@@ -129,16 +129,6 @@ def is_unknown(entry: "Entry | None") -> bool:
     return entry is not None and entry.reason != 0
 
 
-def not_covered(entry: "Entry | None") -> str:
-    """Why nobody knows what is there."""
-    return f"not covered ({words.word(entry.reason if entry is not None else 0)})"
-
-
-def no_folder(entry: "Entry") -> str:
-    """Why something cannot be in an entry."""
-    return not_covered(entry) if entry.reason else "no folder any more"
-
-
 def can_be_captured(now: "Entry", then: "Entry | None") -> bool:
     """Whether something that was left out is captured when it is to be replaced."""
     return now.reason == words.TOO_LARGE and now.kind == REGULAR and then is not None
@@ -152,15 +142,6 @@ def verb_of(path: bytes, now: "Entry | None", target: "Entry | None") -> str:
         return {FOLDER: words.MKDIR, LINK: words.LINK}.get(target.kind, words.WRITE)
     difference = judge(path, now, target)
     return difference.verb if difference is not None else ""
-
-
-def named(entries: "list[Entry]") -> str:
-    """The first of some entries, and how many more there are."""
-    first = (
-        f"`{min(entries, key=lambda entry: entry.name).name.decode('utf-8', 'surrogateescape')}`"
-    )
-    more = len(entries) - 1
-    return f"{first} and {more:,} more" if more else first
 
 
 def folders_above(path: bytes) -> "Iterable[bytes]":

@@ -11,11 +11,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from takeback.model.reasons import Reason
     from takeback.model.tree import Entry
 
 
-WITH_MARKERS = "both versions, with conflict markers"
-"""What is said of a file that holds both sides of a conflict."""
 MINUTES = 15
 """How long a plan that was shown can be applied."""
 _LONGEST = 60
@@ -43,55 +42,28 @@ class PlannedChange(Value):
     after: "Entry | None"
     whose: "tuple[str, ...]" = ()
     how: str = ""
-    along: str = ""
-    merged: str = ""
+    along: "Reason | None" = None
+    merged: "Reason | None" = None
     outside: bool = False
 
     def __repr__(self) -> str:
         return f"PlannedChange({self.path!r}, {self.verb!r})"
 
 
-class Remark:
-    """A path and what is to be said of it: why it conflicts, stays, or is left alone."""
+class Remark(Value):
+    """A path, and why it conflicts, stays, or is left alone."""
 
-    __slots__ = ("path", "reason")
-
-    def __init__(self, path: bytes, reason: str) -> None:
-        self.path = path
-        self.reason = reason
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Remark):
-            return NotImplemented
-        return (self.path, self.reason) == (other.path, other.reason)
-
-    def __hash__(self) -> int:
-        return hash((self.path, self.reason))
-
-    def __repr__(self) -> str:
-        return f"Remark({self.path!r}, {self.reason!r})"
+    path: bytes
+    reason: "Reason"
 
 
 class Conflict(Remark):
     """A path that somebody changed since: as it was left, as it is now, as it was before."""
 
-    __slots__ = ("base", "marked", "ours", "theirs")
-
-    def __init__(
-        self,
-        path: bytes,
-        reason: str,
-        *,
-        base: "Entry | None" = None,
-        ours: "Entry | None" = None,
-        theirs: "Entry | None" = None,
-        marked: "bytes | None" = None,
-    ) -> None:
-        super().__init__(path, reason)
-        self.base = base
-        self.ours = ours
-        self.theirs = theirs
-        self.marked = marked
+    base: "Entry | None" = None
+    ours: "Entry | None" = None
+    theirs: "Entry | None" = None
+    marked: "bytes | None" = None
 
 
 class Dependent(Value):
@@ -164,8 +136,8 @@ class Plan:
         skipped: "tuple[Remark, ...]" = (),
         shared: "tuple[Remark, ...]" = (),
         dependents: "tuple[Dependent, ...]" = (),
-        doubts: "tuple[str, ...]" = (),
-        stays: "tuple[str, ...]" = (),
+        doubts: "tuple[Reason, ...]" = (),
+        stays: "tuple[Reason, ...]" = (),
         covers: "tuple[str, ...]" = (),
         goal: str = "",
         passed_over: int = 0,
@@ -368,7 +340,7 @@ class Report:
         self.undo = undo
         self.because = because
         self.since_preview = since_preview
-        self.problems: tuple[str, ...] = ()
+        self.problems: tuple[Reason, ...] = ()
 
     def __repr__(self) -> str:
         return f"Report({self.id!r}, {self.plan!r})"

@@ -11,6 +11,10 @@ What is known of the projects whose stores are in one folder.
 
 from takeback.model.value import Value
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from takeback.model.reasons import Reason
+
 
 class OutsideFile(Value):
     """A file outside the project that a turn named: what was done to it, or why nobody knows."""
@@ -78,7 +82,7 @@ class Status(Value):
 class Damage(Value):
     """One thing that is not as it was written, and the checkpoints it touches."""
 
-    what: str
+    what: "Reason"
     checkpoints: "tuple[str, ...]" = ()
 
     def __repr__(self) -> str:
@@ -96,7 +100,7 @@ class Verification(Value):
     objects: int
     bytes: int
     damage: "tuple[Damage, ...]"
-    repaired: "tuple[str, ...]" = ()
+    repaired: "tuple[Reason, ...]" = ()
     gone: int = 0
 
     @property
@@ -105,8 +109,8 @@ class Verification(Value):
         return not self.damage
 
     @property
-    def problems(self) -> "tuple[str, ...]":
-        """The damage in words."""
+    def problems(self) -> "tuple[Reason, ...]":
+        """What is damaged."""
         return tuple(d.what for d in self.damage)
 
 
@@ -219,7 +223,7 @@ class Examined:
 
     def __init__(self) -> None:
         self.parts: list[Part] = []
-        self.repaired: list[str] = []
+        self.repaired: list[Reason] = []
         self.problems: tuple[str, ...] = ()
         self.events = 0
 

@@ -24,14 +24,15 @@ from takeback.errors import DamagedStoreError, TakebackError, UnfinishedError
 from takeback.ledger import events, journal
 from takeback.ledger.events import NewEvent
 from takeback.ledger.outside import file_facts
-from takeback.model import words
+from takeback.model import reasons, words
 from takeback.model.ids import is_stage
 from takeback.model.plan import Remark
+from takeback.model.reasons import Reason
 from takeback.model.tree import FOLDER, REGULAR, SETUID
 from takeback.undo import rescue
 from takeback.worktree.roots import Roots, require_outside, require_possible
 from takeback.worktree.stage import Stage
-from takeback.worktree.swap import MOVED, Restoring
+from takeback.worktree.swap import Restoring
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -59,7 +60,7 @@ class Finish:
         self.late = False
         self.dropped: list[bytes] = []
         """The paths that are not setuid again."""
-        self.kept: dict[bytes, str] = {}
+        self.kept: dict[bytes, Reason] = {}
         self.rescued: list[Remark] = []
         self._row = row
         self._said = said
@@ -94,8 +95,8 @@ class Finish:
 
     def event(self, checkpoint: str, cursor: int) -> NewEvent:
         """The event of the restore."""
-        kept = [[_text(path), reason] for path, reason in sorted(self.kept.items())]
-        rescued = [[_text(save.path), save.reason] for save in self.rescued]
+        kept = _told(self.kept)
+        rescued: list[Json] = [[_text(each.path), each.reason.as_json()] for each in self.rescued]
         said: dict[str, Json] = {
             **self._said,
             "after": checkpoint,
@@ -125,8 +126,9 @@ def _text(path: bytes) -> str:
     return path.decode("utf-8", "surrogateescape")
 
 
-_MOST_SHOWN = 10
-_STILL_OPEN = "some program has the old file open: what it writes there goes into the store"
+def _told(kept: "dict[bytes, Reason]") -> "list[Json]":
+    """As an event carries what was kept."""
+    return [[_text(path), kept[path].as_json()] for path in sorted(kept)]
 
 
 class MovedError(Exception):
@@ -166,7 +168,9 @@ def carry_out(
             # What nobody writes to any more is final, and only then is it looked at.
             late = _still_written(roots)
             finish.rescued += _rescue(store, roots, row, now)
-            finish.rescued += [Remark(path, _STILL_OPEN) for path in _paths(roots, late)]
+            finish.rescued += [
+                Remark(path, Reason(reasons.STILL_OPEN)) for path in _paths(roots, late)
+            ]
             finish.late = any(late) or bool(row.away)
             commit()
         except BaseException as problem:
@@ -190,27 +194,27 @@ def carry_out(
         roots.close()
 
 
-def recover(store: "Store", root: int, now: int) -> "list[str]":
-    """Take back what a process left that died in the middle of a restore; in words.
+def recover(store: "Store", root: int, now: int) -> "list[Reason]":
+    """Take back what a process left that died in the middle of a restore; what became of it.
 
     `root` is the folder of the project, also if that is a copy by now of what it was then.
     """
-    told = []
+    found: list[Reason] = []
     for row in store.ledger.journal.read():
         roots = Roots(root, store.objects, row, is_way_back=True)
         try:
             if row.phase != journal.APPLYING:
-                told += _clean_late(store, roots, row, now)
+                found += _clean_late(store, roots, row, now)
             else:
                 saved = _bring_back(store, roots, row, now, "its process died")
-                told.append(_in_words(row, roots))
-                told += [f"`{os.fsdecode(save.path)}`: {save.reason}" for save in saved]
+                found.append(_taken_back(row, roots))
+                found += [rescue.of_path(save, reasons.SAVE_RESCUED) for save in saved]
         except UnfinishedError as problem:
             # Captures go on: without them new work would have no protection.
-            told.append(f"{problem}; {rescue.HOW}")
+            found.append(Reason(reasons.NOT_TAKEN_BACK, problem=str(problem)))
         finally:
             roots.close()
-    return told + [rescue.left_alone(row) for row in store.ledger.journal.damaged()]
+    return found + [rescue.left_alone(row) for row in store.ledger.journal.damaged()]
 
 
 def sweep(store: "Store", root: int) -> None:
@@ -341,9 +345,8 @@ def _bring_back(store: "Store", roots: Roots, row: "Journal", now: int, why: str
         _require_done(roots, forward=False)
         late = _still_written(roots)
         saved = _rescue(store, roots, row, now)
-        kept = [[_text(path), reason] for path, reason in sorted(roots.kept.items())]
         said: dict[str, Json] = {"restore": row.id, "verb": row.verb}
-        said |= {"why": why, "kept": kept}
+        said |= {"why": why, "kept": _told(roots.kept)}
         over = NewEvent(events.RESTORE_TAKEN_BACK, said, now, parents=row.parents)
         store.ledger.record(over, closing=row.id, late=any(late) or bool(row.away))
     except BaseException as problem:
@@ -399,7 +402,8 @@ def _require_all_back(row: "Journal", roots: Roots, problem: BaseException, why:
     if not lost:
         return
     left = UnfinishedError(
-        f"{row.verb} failed ({why}) and was taken back, but not at {rescue.shown(lost)}: {MOVED}",
+        f"{row.verb} failed ({why}) and was taken back, but not at {rescue.shown(lost)}:"
+        " its folder is not what it was any more",
         hint=(
             "what was moved away may be as the restore left it; move it back, and"
             " `takeback diff` shows how it differs from before"
@@ -410,15 +414,16 @@ def _require_all_back(row: "Journal", roots: Roots, problem: BaseException, why:
     problem.add_note(str(left))  # an interrupt stays one
 
 
-def _in_words(row: "Journal", roots: Roots) -> str:
-    kept, lost = roots.kept, roots.out_of_reach
-    done = "and everything is as it was before" if not lost else f"but not at {rescue.shown(lost)}"
-    said = f"{row.called} was interrupted; it was taken back, {done}"
-    if kept:
-        shown = [f"`{os.fsdecode(path)}` ({kept[path]})" for path in sorted(kept)[:_MOST_SHOWN]]
-        more = [f"{len(kept) - _MOST_SHOWN:,} more"] if len(kept) > _MOST_SHOWN else []
-        said += f"; left as found: {', '.join(shown + more)}"
-    return said
+def _taken_back(row: "Journal", roots: Roots) -> Reason:
+    kept = sorted(roots.kept.items())
+    return Reason(
+        reasons.TAKEN_BACK,
+        verb=row.verb,
+        title=row.title,
+        lost=tuple(map(os.fsdecode, roots.out_of_reach)),
+        kept=tuple(os.fsdecode(path) for path, _ in kept),
+        why=tuple(reason.code for _, reason in kept),
+    )
 
 
 # -- afterwards ----------------------------------------------------------------------------
@@ -468,7 +473,7 @@ class Tidying:
         return isinstance(problem, OSError | DatabaseError)
 
 
-def _clean_late(store: "Store", roots: Roots, row: "Journal", now: int) -> "list[str]":
+def _clean_late(store: "Store", roots: Roots, row: "Journal", now: int) -> "list[Reason]":
     """Remove our folders of a restore that is over, or never began, if nobody writes there.
 
     What was still written to when it ended is closed by now, or stays for another time.
@@ -480,4 +485,4 @@ def _clean_late(store: "Store", roots: Roots, row: "Journal", now: int) -> "list
     done = [_discard(store, restoring) for restoring in roots.each]
     if all(done):
         store.ledger.record(closing=row.id)
-    return [f"`{os.fsdecode(save.path)}` was still written to: {save.reason}" for save in saved]
+    return [rescue.of_path(save, reasons.LATE_SAVE_RESCUED) for save in saved]

@@ -17,7 +17,7 @@ nobody knows what it held; each is said. What a state left out is unknown, which
 
 import os
 
-from takeback.model import words
+from takeback.model import reasons, words
 from takeback.model.entries import (
     can_be_captured,
     can_return,
@@ -27,14 +27,12 @@ from takeback.model.entries import (
     is_same,
     is_unknown,
     joined,
-    named,
-    no_folder,
-    not_covered,
     verb_of,
 )
-from takeback.model.plan import WITH_MARKERS, Conflict, PlannedChange, Remark
+from takeback.model.plan import Conflict, PlannedChange, Remark
+from takeback.model.reasons import Reason, not_covered
 from takeback.model.tree import FOLDER, REGULAR, Made
-from takeback.undo.merge import Clash, Kept, merged_with
+from takeback.undo.merge import Clash, Kept
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -80,7 +78,8 @@ class Wish:
         self.target = target
         self.folder_at = folder_at
         self.how = how
-        self.along = self.merged = ""
+        self.along: Reason | None = None
+        self.merged: Reason | None = None
 
 
 class Wishes:
@@ -91,22 +90,21 @@ class Wishes:
         self._merging = merging
         self.wishes: dict[bytes, Wish] = {}
         self.conflicts: dict[bytes, Conflict] = {}
-        self.kept: dict[bytes, str] = {}
-        self.skipped: dict[bytes, str] = {}
+        self.kept: dict[bytes, Reason] = {}
+        self.skipped: dict[bytes, Reason] = {}
         self._there: set[bytes] = set()
 
     def exactly(self, found: "Difference", folder_at: "FolderAt") -> None:
         """Let a path become what it was, whoever changed it."""
         now, then = found.before, found.after
         if then is not None and then.reason:
-            self.skipped[found.path] = f"not covered then ({words.word(then.reason)})"
+            self.skipped[found.path] = not_covered(then, reasons.NOT_COVERED_THEN)
         elif now is None or not now.reason or can_be_captured(now, then):
             self.wishes[found.path] = Wish(then, folder_at)
         elif then is None or (now.kind in (FOLDER, 0) and then.kind == FOLDER):
-            self.skipped[found.path] = f"not covered ({words.word(now.reason)})"
+            self.skipped[found.path] = not_covered(now)
         else:
-            word = words.word(now.reason)
-            self._object(found.path, f"in the way, and not covered ({word}): move it away")
+            self._object(found.path, not_covered(now, reasons.IN_THE_WAY))
 
     # -- what follows from it --------------------------------------------------------------
 
@@ -128,32 +126,34 @@ class Wishes:
             if above in self._there:
                 continue
             problem = self._require_folder(above, wish)
-            if not problem:
+            if problem is None:
                 self._there.add(above)
             else:
                 del self.wishes[path]
                 self._object(path, problem)
                 return
 
-    def _require_folder(self, path: bytes, wish: Wish) -> str:
+    def _require_folder(self, path: bytes, wish: Wish) -> "Reason | None":
         """Let a folder be there, in which something shall be; why it cannot, if so."""
         shown = os.fsdecode(path)
         if path in self.conflicts:
-            return f"its folder `{shown}` conflicts"
+            return Reason(reasons.FOLDER_CONFLICTS, folder=shown)
         wanted = self.wishes.get(path)
         if wanted is not None and wanted.target is not None:
-            return "" if wanted.target.kind == FOLDER else f"`{shown}` will be no folder"
+            is_folder = wanted.target.kind == FOLDER
+            return None if is_folder else Reason(reasons.NO_FOLDER_THEN, folder=shown)
         now = self._now.at(path)
         if now is not None and now.kind == FOLDER and not now.reason:
             self.wishes.pop(path, None)
-            return ""
+            return None
         if now is not None and (wanted is None or now.reason):
-            return f"`{shown}` is {no_folder(now)}"
+            why = words.word(now.reason) if now.reason else ""
+            return Reason(reasons.NO_FOLDER, folder=shown, why=why)
         folder = wish.folder_at(path) if wish.folder_at is not None else None
         if folder is None or folder.kind != FOLDER or folder.reason:
-            return f"its folder `{shown}` is gone"
+            return Reason(reasons.FOLDER_GONE, folder=shown)
         self.wishes[path] = Wish(folder, wish.folder_at, wish.how)
-        return ""
+        return None
 
     def _require_empty(self, path: bytes) -> None:
         """A folder goes, or becomes something else, only if nothing stays in it."""
@@ -166,26 +166,27 @@ class Wishes:
         if not stays:
             return
         del self.wishes[path]
+        first = os.fsdecode(min(entry.name for entry in stays))
         if wish.target is None:
-            self.kept[path] = f"not empty: it holds {named(stays)}"
+            self.kept[path] = Reason(reasons.NOT_EMPTY, name=first, count=len(stays))
         else:
-            self._object(path, f"it holds {named(stays)}, which would have to go: move it away")
+            self._object(path, Reason(reasons.HOLDS_OTHERS, name=first, count=len(stays)))
 
     def _goes(self, path: bytes) -> bool:
         wish = self.wishes.get(path)
         return wish is not None and wish.target is None
 
-    def _object(self, path: bytes, reason: str) -> None:
+    def _object(self, path: bytes, reason: Reason) -> None:
         if not self._is_left(path, reason):
             self.conflicts[path] = Conflict(path, reason)
 
-    def _is_left(self, path: bytes, reason: str) -> bool:
+    def _is_left(self, path: bytes, reason: Reason) -> bool:
         """Leave a path as it is, if that was decided."""
         decision = self._merging.decision(path)
         if decision == words.KEEP_MINE:
-            self.kept[path] = f"{reason}; stays, as decided"
+            self.kept[path] = reason.with_facts(decision=decision)
         elif decision == words.SKIP:
-            self.skipped[path] = f"{reason}; left as it is"
+            self.skipped[path] = reason.with_facts(decision=decision)
         return decision in (words.KEEP_MINE, words.SKIP)
 
     # -- what comes of it ------------------------------------------------------------------
@@ -217,17 +218,9 @@ def in_order(conflicts: "dict[bytes, Conflict]") -> "tuple[Conflict, ...]":
     return tuple(conflicts[path] for path in sorted(conflicts))
 
 
-def remarks(said: "dict[bytes, str]") -> "tuple[Remark, ...]":
+def remarks(said: "dict[bytes, Reason]") -> "tuple[Remark, ...]":
     """What is said of paths, in their order."""
     return tuple(Remark(path, said[path]) for path in sorted(said))
-
-
-_WAY_OUT = {
-    words.SPECIAL: ": move it away",
-    words.TOO_LARGE: ": move it away",
-    words.UNREADABLE: ": `chmod u+rwX` it",
-    words.OTHER_MOUNT: ": unmount it",
-}
 
 
 class _Spot:
@@ -242,7 +235,7 @@ class _Spot:
         self.at = at
         self.folder_at = folder_at
         self.goes = goes
-        self.merged = ""
+        self.merged: Reason | None = None
 
 
 class Draft(Wishes):
@@ -282,7 +275,7 @@ class Draft(Wishes):
         else:
             # What was done under another name may have been wished for already.
             self.wishes.pop(spot.at, None)
-            self.kept.setdefault(spot.at, "already as it was")
+            self.kept.setdefault(spot.at, Reason(reasons.ALREADY))
 
     def _fold(
         self, spot: "_Spot", state: "Entry | None", runs: "Fold", since: "Since"
@@ -337,9 +330,8 @@ class Draft(Wishes):
             return taken.path
         self.old_names.add(taken.path)
         if any(before is None for before, _ in taken.runs):
-            self.kept[found] = (
-                f"made by this turn as `{os.fsdecode(taken.path)}`, and renamed since"
-            )
+            name = os.fsdecode(taken.path)
+            self.kept[found] = Reason(reasons.MADE_AND_RENAMED, name=name)
             return None
         return found
 
@@ -362,10 +354,10 @@ class Draft(Wishes):
         if now is None and left is not None:
             found = self._renamed.find(new.path, left, self._planned)
             if found is not None and found in self.wishes:
-                self._object(old.path, "renamed by this turn, and changed by others in between")
+                self._object(old.path, Reason(reasons.RENAMED_BETWEEN))
                 return True
             if found is None:
-                self.kept[old.path] = "renamed by this turn and deleted since"
+                self.kept[old.path] = Reason(reasons.RENAMED_AND_DELETED)
                 return True
             self.old_names.add(new.path)
             at, now = found, self._now.at(found)
@@ -375,8 +367,8 @@ class Draft(Wishes):
             return True
         state = folded[0]
         if at != old.path and is_same(state, now):
-            said = f"renamed by this turn to `{os.fsdecode(new.path)}`, and since to this"
-            self.kept.setdefault(at, said)
+            name = os.fsdecode(new.path)
+            self.kept.setdefault(at, Reason(reasons.RENAMED_AGAIN, name=name))
         else:
             self._wish(spot, state)
         return True
@@ -384,34 +376,34 @@ class Draft(Wishes):
     def _wish(self, spot: "_Spot", state: "Entry | None") -> None:
         taken, at = spot.taken, spot.at
         wish = self.wishes[at] = Wish(state, spot.folder_at, taken.how)
-        wish.merged = spot.merged if isinstance(state, Made) else ""
+        wish.merged = spot.merged if isinstance(state, Made) else None
         if spot.goes:
             self.wishes[spot.goes] = Wish(None, spot.folder_at, taken.how)
-            wish.along = f"with what was changed since in `{os.fsdecode(spot.goes)}`"
+            wish.along = Reason(reasons.CARRIES_CHANGES, path=os.fsdecode(spot.goes))
         elif at != taken.path:
-            wish.along = f"was `{os.fsdecode(taken.path)}`, and was renamed since"
+            wish.along = Reason(reasons.WAS_RENAMED, path=os.fsdecode(taken.path))
 
     def _merge(self, spot: "_Spot", sides: "Sides", since: "Since") -> "Entry | Kept | None":
         """What comes of both changes; None if somebody has to decide, or has decided."""
         base, ours, theirs = sides
         seen = spot.goes or spot.at
         if is_unknown(ours):
-            way_out = _WAY_OUT.get(ours.reason, "") if ours is not None else ""
-            self._object(seen, not_covered(ours) + way_out)
+            self._object(seen, not_covered(ours, reasons.UNCOVERED_SINCE))
             return None
         if is_unknown(base):
             self.skipped[seen] = not_covered(base)
             return None
         found = self._merging.outcome(base, theirs, ours)
         if isinstance(found, Kept):
-            self.kept[seen] = _why(since(seen), found.reason)
+            self.kept[seen] = _by(since(seen), found.reason)
             return found
         if isinstance(found, Clash):
             conflict = _conflict(seen, found, sides, since)
             if not self._is_decided(spot, conflict):
                 self.conflicts[seen] = conflict
             return None
-        spot.merged = merged_with(since(seen)) if isinstance(found, Made) else spot.merged
+        if isinstance(found, Made):
+            spot.merged = Reason(reasons.MERGED, by=tuple(since(seen)))
         return found
 
     def _is_decided(self, spot: "_Spot", conflict: Conflict) -> bool:
@@ -421,11 +413,11 @@ class Draft(Wishes):
             self._left.add(conflict.path)
         elif decision == words.TAKE_BACK:
             self._wish(spot, spot.taken.runs[-1][0])
-            self.wishes[spot.at].along = f"{conflict.reason}; that goes, too"
+            self.wishes[spot.at].along = conflict.reason.with_facts(decision=decision)
         elif decision == words.MARKERS and conflict.marked is not None:
             ours = conflict.ours
             mode = ours.mode if ours is not None else REGULAR | 0o644
-            spot.merged = WITH_MARKERS
+            spot.merged = Reason(reasons.WITH_MARKERS)
             self._wish(spot, Made(conflict.marked, mode))
         else:
             return False
@@ -440,7 +432,8 @@ class Draft(Wishes):
         """
         self.revert(taken, folder_at, since)
         if taken.path in self.wishes:
-            self.wishes[taken.path].along = f"together with `{os.fsdecode(other)}` (a rename)"
+            along = Reason(reasons.WITH_RENAME, path=os.fsdecode(other))
+            self.wishes[taken.path].along = along
         elif taken.path in self.conflicts and taken.runs[-1][0] is None:
             self.kept[taken.path] = self.conflicts.pop(taken.path).reason
 
@@ -451,7 +444,8 @@ class Draft(Wishes):
         for path in filter(self._goes, list(renames)):
             for other in sorted(renames[path] & stuck):
                 self.wishes.pop(path, None)
-                self._object(path, f"its old name `{os.fsdecode(other)}` conflicts")
+                old = Reason(reasons.OLD_NAME_CONFLICTS, path=os.fsdecode(other))
+                self._object(path, old)
 
 
 def _conflict(
@@ -461,9 +455,9 @@ def _conflict(
     since: "Since",
 ) -> Conflict:
     base, ours, theirs = sides
-    reason = _why(since(path), clash.reason)
+    reason = _by(since(path), clash.reason)
     return Conflict(path, reason, base=base, ours=ours, theirs=theirs, marked=clash.marked)
 
 
-def _why(since: "list[str]", reason: str) -> str:
-    return f"{reason} by {' and '.join(since)}" if since else reason
+def _by(since: "list[str]", code: str) -> Reason:
+    return Reason(code, by=tuple(since)) if since else Reason(code)

@@ -1,17 +1,20 @@
-"""What the user's git has to do with a restore: it is never written, and it is told about.
+"""Reports commits and branches that a restore leaves in place. Never writes them.
 
-Another branch than when the turn ended is a doubt; commits that the turn made stay, and the
-command that would take them back is told. So are commits that came after the turn.
+Another branch than when the turn ended is a doubt. Commits of the turn stay, and so do commits
+that came after it; what would take them back is among the facts.
 """
 
 from takeback.ledger.sessions import git_state
+from takeback.model import reasons
 from takeback.model.history import GitState
+from takeback.model.reasons import Reason
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from takeback.ledger.events import CheckpointRow
     from takeback.ledger.ledger import Ledger
     from takeback.model.json_text import Json
+    from takeback.model.reasons import Fact
     from takeback.undo.select import Item
     from takeback.worktree.user_git import Commit
 
@@ -19,29 +22,31 @@ _SHORT = 10
 _MOST_REVERTED = 8
 
 
-def doubts(item: "Item", git: "Json") -> "tuple[str, ...]":
+def doubts(item: "Item", git: "Json") -> "tuple[Reason, ...]":
     """What needs consent when a turn is taken back or put back."""
     now, then = _state(git), git_state(item.git_after or item.git_before)
     if now is None or then is None or now.branch == then.branch:
         return ()
-    return (f"{item.called} ended on {_branch(then)}, and {_branch(now)} is checked out now",)
+    branches = {"then": then.branch or "", "now": now.branch or ""}
+    title = {"rollback" if item.restore is not None else "turn": item.title}
+    return (Reason(reasons.OTHER_BRANCH, **title, **branches),)
 
 
-def stays(item: "Item", git: "Json", root: bytes) -> "tuple[str, ...]":
+def stays(item: "Item", git: "Json", root: bytes) -> "tuple[Reason, ...]":
     """The commits that stay when a turn is taken back: its own, and those that came since."""
     now, then = _state(git), git_state(item.git_after or item.git_before)
     before = git_state(item.git_before)
     if now is None or then is None or before is None:
         return ()
-    told = [_stays(root, before, then, now)]
+    found = [_stays(root, before, then, now)]
     if now.branch == then.branch:
-        told.append(_came_since(root, then, now))
-    return tuple(filter(None, told))
+        found.append(_came_since(root, then, now))
+    return tuple(reason for reason in found if reason is not None)
 
 
 def commits_since(
     ledger: "Ledger", target: "CheckpointRow", turns: "tuple[str, ...]", git: "Json", root: bytes
-) -> "tuple[str, ...]":
+) -> "tuple[Reason, ...]":
     """The commits since the state that a rollback goes back to; they stay.
 
     Where HEAD was is recorded with turns only. If there is none to ask, or commits came before
@@ -56,8 +61,8 @@ def commits_since(
         since = _since(root, now.head, target.created)
         if len(since) > len(known):
             before = GitState(now.branch, since[-1].parent, None)
-    said = _stays(root, before, now, now) if before is not None else ""
-    return (said,) if said else ()
+    found = _stays(root, before, now, now) if before is not None else None
+    return (found,) if found is not None else ()
 
 
 def _before_oldest(ledger: "Ledger", turns: "tuple[str, ...]") -> "GitState | None":
@@ -66,56 +71,49 @@ def _before_oldest(ledger: "Ledger", turns: "tuple[str, ...]") -> "GitState | No
     return git_state(oldest.git_before) if oldest is not None else None
 
 
-def _stays(root: bytes, before: "GitState", after: "GitState", now: "GitState") -> str:
-    """The commits between two moments in words, with the command that takes them back."""
+def _stays(root: bytes, before: "GitState", after: "GitState", now: "GitState") -> "Reason | None":
+    """The commits between two moments, and what takes them back."""
     if before.head == after.head or after.head is None:
-        return ""
+        return None
     between = _between(root, before, after)
-    count = len(between) if between is not None else None
-    commits = f"1 commit stays ({after.head[:_SHORT]})"
-    if count != 1:
-        commits = f"{count or 'some'} commits stay (up to {after.head[:_SHORT]})"
+    known = len(between) if between is not None else 0
+    found = Reason(reasons.COMMITS_STAY, count=known, head=after.head[:_SHORT])
     if now.branch != after.branch:
-        return f"{commits} on {_branch(after)}"
+        return found.with_facts(branch=after.branch or "", elsewhere=True)
     if now.head != after.head:
-        return commits + _revert(root, after, now, between)
+        return found.with_facts(**_revert(root, after, now, between))
     if before.head is None:
-        return f"{commits}: `git update-ref -d HEAD` takes {_them(count)} back"
-    reset = f"`git reset --soft {before.head[:_SHORT]}`"
-    if count is None:
+        return found.with_facts(unborn=True)
+    back = before.head[:_SHORT]
+    if between is None:
         # Amended, reset, or packed by git: only where HEAD was is known.
-        return f"HEAD stays at {after.head[:_SHORT]}: {reset} brings it back to where it was"
-    return f"{commits}: {reset} takes {_them(count)} back"
+        return Reason(reasons.HEAD_STAYS, head=after.head[:_SHORT], reset=back)
+    return found.with_facts(reset=back)
 
 
-def _revert(root: bytes, after: "GitState", now: "GitState", between: "list[Commit] | None") -> str:
-    """The command that takes back commits with others on top of them; empty if none is known."""
+def _revert(
+    root: bytes, after: "GitState", now: "GitState", between: "list[Commit] | None"
+) -> "dict[str, Fact]":
+    """What takes back commits with others on top of them; nothing if that is not known."""
     if not between or _between(root, after, now) is None:
-        return ""
+        return {}
     if not any(commit.is_merge for commit in between):
-        span = f"{str(between[-1].parent)[:_SHORT]}..{between[0].id[:_SHORT]}"
-        return f": `git revert --no-commit {span}` takes {_them(len(between))} back"
+        return {"span": f"{str(between[-1].parent)[:_SHORT]}..{between[0].id[:_SHORT]}"}
     if len(between) > _MOST_REVERTED:
-        return "; `git revert` takes each back, the newest first, and merges with `-m 1`"
-    each = " && ".join(map(_revert_one, between))
-    return f": `{each}` takes {_them(len(between))} back"
-
-
-def _revert_one(commit: "Commit") -> str:
+        return {"each": True}
     # What came with a merge goes with it; git has to be told which side is the line.
-    line = "-m 1 " if commit.is_merge else ""
-    return f"git revert --no-commit {line}{commit.id[:_SHORT]}"
+    line = ("-m 1 " if commit.is_merge else "" for commit in between)
+    ids = (commit.id[:_SHORT] for commit in between)
+    return {"reverts": tuple(flag + id for flag, id in zip(line, ids, strict=True))}
 
 
-def _came_since(root: bytes, then: "GitState", now: "GitState") -> str:
-    """The commits that somebody made after the turn, in words."""
+def _came_since(root: bytes, then: "GitState", now: "GitState") -> "Reason | None":
+    """The commits that somebody made after the turn."""
     if now.head is None or now.head == then.head:
-        return ""
+        return None
     between = _between(root, then, now)
-    count = len(between) if between is not None else None
-    if count == 1:
-        return f"1 commit since then stays ({now.head[:_SHORT]})"
-    return f"{count or 'some'} commits since then stay (up to {now.head[:_SHORT]})"
+    known = len(between) if between is not None else 0
+    return Reason(reasons.COMMITS_SINCE, count=known, head=now.head[:_SHORT])
 
 
 def _between(root: bytes, before: "GitState", after: "GitState") -> "list[Commit] | None":
@@ -133,14 +131,6 @@ def _since(root: bytes, newest: str, moment: int) -> "list[Commit]":
 
     repository = user_git.find_repository(root)
     return repository.commits_since(newest, moment) if repository is not None else []
-
-
-def _them(count: "int | None") -> str:
-    return "it" if count == 1 else "them"
-
-
-def _branch(state: "GitState") -> str:
-    return f"the branch `{state.branch}`" if state.branch else "no branch"
 
 
 def _state(git: "Json") -> "GitState | None":

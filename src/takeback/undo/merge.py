@@ -22,10 +22,9 @@ Lines are merged byte for byte. Where that clashes and sides end their lines in 
 the endings do not count: what is in *ours* keeps its own. The byte order mark is that of *ours*.
 """
 
-from takeback.model import lines
+from takeback.model import lines, reasons
 from takeback.model.tree import FOLDER, REGULAR, Entry, Made
 from takeback.model.value import Value
-from takeback.model.words import YOU
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -43,7 +42,7 @@ _OPEN = 0o6066
 
 
 class Kept(Value):
-    """The path stays as it is, and why."""
+    """The path stays as it is; `reason` is the code why."""
 
     reason: str
 
@@ -64,17 +63,17 @@ def outcome(
 ) -> "Entry | Kept | Clash":
     """What a path becomes that is neither as the turn left it nor as it was before."""
     if ours is None:
-        return Kept("deleted since")
+        return Kept(reasons.DELETED_SINCE)
     if theirs is None:
-        return Kept("made by this turn and kept, for it was changed since")
+        return Kept(reasons.MADE_AND_CHANGED)
     if base is None:
-        return Clash("deleted by this turn and made anew since")
+        return Clash(reasons.MADE_ANEW)
     if not base.kind == theirs.kind == ours.kind:
-        return Clash("made another kind of entry since")
+        return Clash(reasons.OTHER_KIND)
     if ours.kind == REGULAR:
         return _of_files(base, theirs, ours, read, merge)
     is_folder = ours.kind == FOLDER
-    return Kept("its mode was changed since") if is_folder else Clash("led elsewhere since")
+    return Kept(reasons.MODE_SINCE) if is_folder else Clash(reasons.OTHER_TARGET)
 
 
 def _of_files(
@@ -86,7 +85,7 @@ def _of_files(
     if theirs.strong == ours.strong:
         return _with_mode(ours, mode)
     if mode & ~ours.mode & _OPEN:
-        return Clash("closed to others by this turn, and changed since")
+        return Clash(reasons.CLOSED_AND_CHANGED)
     if theirs.strong == base.strong:
         return _with_mode(ours, mode)
     return _of_texts((base, ours, theirs), mode, read, merge)
@@ -96,13 +95,13 @@ def _of_texts(
     sides: "tuple[Entry, Entry, Entry]", mode: int, read: "Read", merge: "Merge"
 ) -> "Entry | Clash":
     if max(side.size for side in sides) > _LARGEST:
-        return Clash("too large to be merged, and changed since")
+        return Clash(reasons.TOO_LARGE_TO_MERGE)
     texts = [read(side) for side in sides]
     if any(text is None or b"\0" in text for text in texts):
-        return Clash("no text that could be merged, and changed since")
+        return Clash(reasons.NO_TEXT)
     old, mine, wanted = (text or b"" for text in texts)
     data, clean = merge_texts(old, mine, wanted, merge)
-    return Made(data, mode) if clean else Clash("changed in the same place since", data)
+    return Made(data, mode) if clean else Clash(reasons.SAME_LINES, data)
 
 
 def merge_texts(base: bytes, ours: bytes, theirs: bytes, merge: "Merge") -> "tuple[bytes, bool]":
@@ -172,14 +171,6 @@ def _sources(side: "list[bytes]", merged: "list[bytes]") -> "dict[int, int]":
         found |= {new + step: old + step for step in range(start - old)}
         old, new = after, next_new
     return found
-
-
-def merged_with(since: "list[str]") -> str:
-    """Whose changes stay in a text that came of a merge."""
-    others = " and ".join(name for name in since if name != YOU)
-    if YOU not in since:
-        return f"merged with the changes of {others}" if others else "merged with what is there"
-    return f"merged with your changes{f' and those of {others}' if others else ''}"
 
 
 def _plain(text: bytes) -> bytes:

@@ -9,7 +9,9 @@ import os
 from takeback.capture.changes import Run
 from takeback.history.references import quoted
 from takeback.ledger import outside
+from takeback.model import reasons
 from takeback.model.plan import Conflict
+from takeback.model.reasons import Reason
 from takeback.model.words import KEEP_MINE, NAMED, SKIP
 from takeback.undo import reverts
 from takeback.undo.draft import Draft
@@ -55,16 +57,20 @@ class Elsewhere:
         draft = Draft(_Found(seen), merging, _NeverRenamed())
         for path in paths:
             if seen[path].reason:
-                _object(draft, merging, path, f"not covered any more ({seen[path].reason})")
+                _object(
+                    draft, merging, path, Reason(reasons.NOT_COVERED_NOW, why=seen[path].reason)
+                )
                 continue
             draft.revert(_taken(path, self.runs[path]), _no_folder, self._since)
             wish = draft.wishes.get(path)
             if wish is not None and wish.target is not None and not seen[path].has_folder:
                 del draft.wishes[path]
-                _object(draft, merging, path, "its folder is gone")
+                _object(draft, merging, path, Reason(reasons.FOLDER_GONE))
         for row in self._rows:
             if is_chosen(row.path) and row.path not in self.runs and not row.knows_after:
-                why = f"not covered ({row.reason})" if row.reason else "its step is not over"
+                why = Reason(reasons.STEP_OPEN)
+                if row.reason:
+                    why = Reason(reasons.NOT_COVERED, why=row.reason)
                 draft.skipped.setdefault(row.path, why)
         return draft
 
@@ -106,27 +112,17 @@ def changes(draft: Draft, agent: str) -> "tuple[PlannedChange, ...]":
     return tuple(change.replace(outside=True) for change in found)
 
 
-def doubts(changes: "Iterable[PlannedChange]") -> "tuple[str, ...]":
+def doubts(changes: "Iterable[PlannedChange]") -> "tuple[Reason, ...]":
     """What needs consent because it is outside."""
-    paths = [f"`{os.fsdecode(change.path)}`" for change in changes if change.outside]
-    if not paths:
-        return ()
-    more = len(paths) - _MOST_NAMED
-    shown = [*paths[:_MOST_NAMED], *([f"{more:,} more"] if more > 0 else [])]
-    files = "1 file" if len(paths) == 1 else f"{len(paths):,} files"
-    return (f"this also changes {files} outside the project: {', '.join(shown)}",)
+    paths = tuple(os.fsdecode(change.path) for change in changes if change.outside)
+    return (Reason(reasons.OUTSIDE_CHANGES, paths=paths),) if paths else ()
 
 
-def staying(ledger: "Ledger", turns: "Sequence[str]") -> "tuple[str, ...]":
+def staying(ledger: "Ledger", turns: "Sequence[str]") -> "tuple[Reason, ...]":
     """What a rollback over turns says of the files outside that they changed."""
     numbers = [number for id in turns if (number := ledger.turns.number_of(id)) is not None]
     count = len(outside.runs(ledger.outside.of_turns(numbers))) if numbers else 0
-    if not count:
-        return ()
-    files = "1 file" if count == 1 else f"{count:,} files"
-    return (
-        f"{files} outside the project {'stays as it is' if count == 1 else 'stay as they are'}",
-    )
+    return (Reason(reasons.OUTSIDE_STAYS, count=count),) if count else ()
 
 
 def _taken(path: bytes, fold: "list[Fold]") -> Taken:
@@ -144,9 +140,9 @@ def _no_folder(path: bytes) -> None:
     del path
 
 
-def _object(draft: Draft, merging: "Merging", path: bytes, reason: str) -> None:
+def _object(draft: Draft, merging: "Merging", path: bytes, reason: Reason) -> None:
     """Let somebody decide; only to leave it alone can be decided."""
     if merging.decision(path) in (KEEP_MINE, SKIP):
-        draft.skipped[path] = f"{reason}; left as it is"
+        draft.skipped[path] = reason.with_facts(decision=SKIP)
     else:
         draft.conflicts[path] = Conflict(path, reason)

@@ -19,9 +19,10 @@ from takeback.errors import (
 )
 from takeback.history import lookup, references
 from takeback.history.compare import Chosen, Saved, differences
-from takeback.model import words
+from takeback.model import reasons, words
 from takeback.model.entries import folders_above, is_same, is_unknown
 from takeback.model.plan import Dependent, Plan, Remark
+from takeback.model.reasons import Reason
 from takeback.model.words import DECISIONS, REDO, ROLLBACK, UNDO, UNREADABLE
 from takeback.undo import git_notes, outside, reverts
 from takeback.undo.draft import Draft, in_order, remarks
@@ -56,36 +57,16 @@ if TYPE_CHECKING:
     Known = Entry | None
 
 
-_MOST_NAMED = 3
-
-
-def doubts(ledger: "Ledger", item: "Item") -> "Iterator[str]":
+def doubts(ledger: "Ledger", item: "Item") -> "Iterator[Reason]":
     """What needs consent when a turn is taken back."""
     if item.restore is not None:
         return
-    for found, when in (
-        (ledger.deltas.behind(item.number), _behind(item)),
-        (ledger.deltas.perhaps(item.number), _perhaps(item)),
+    for found, code in (
+        (ledger.deltas.behind(item.number), reasons.AFTER_STOP),
+        (ledger.deltas.perhaps(item.number), reasons.PERHAPS_RAN),
     ):
         if found:
-            files = "1 path" if len(found) == 1 else f"{len(found):,} paths"
-            yield f"{files} changed {when}, and may be your own work: {_named(found)}"
-
-
-def _behind(item: "Item") -> str:
-    return f"after {item.called} had stopped, while a command of it ran on in the background"
-
-
-def _perhaps(item: "Item") -> str:
-    when = "a permission dialog waited, or its process was killed"
-    return f"when it is not known whether a command of {item.called} ran ({when})"
-
-
-def _named(found: "list[bytes]") -> str:
-    shown = [f"`{os.fsdecode(path)}`" for path in found[:_MOST_NAMED]]
-    more = len(found) - len(shown)
-    shown += [f"{more:,} more"] if more > 0 else []
-    return ", ".join(shown)
+            yield Reason(code, turn=item.title, paths=tuple(map(os.fsdecode, found)))
 
 
 class View:
@@ -248,9 +229,6 @@ class Planner:
             taken = self._reverts.of_restore(undo.before, undo.after, undo.turns)
         plan = self._revert(REDO, chosen, taken, tuple(paths))
         plan.restore = undo.id
-        for remark in (*plan.conflicts, *plan.kept, *plan.skipped):
-            # What is reverted here is what the undo did.
-            remark.reason = remark.reason.replace("by this turn", "by the undo")
         return plan
 
     def _revert(
@@ -267,7 +245,7 @@ class Planner:
         draft = self._draft(taken, chosen, since, within)
         if newest.restore is None and verb == UNDO:
             for path in filter(within.cover, self._reverts.left_out(*chosen.turns)):
-                draft.skipped.setdefault(path, "not covered, so it stays")
+                draft.skipped.setdefault(path, Reason(reasons.NOT_COVERED_STAYS))
         draft.finish()
         if not within.paths:
             self._keep_yours(draft, chosen)
@@ -383,7 +361,7 @@ class Planner:
         for path in self._reverts.yours(chosen.before, self._row):
             told = (draft.wishes, draft.conflicts, draft.skipped, draft.old_names)
             if not any(path in each for each in told):
-                draft.kept.setdefault(path, "yours")
+                draft.kept.setdefault(path, Reason(reasons.YOURS))
 
     def _shared(self, chosen: Selection) -> "tuple[Remark, ...]":
         found: dict[bytes, None] = {}
@@ -391,8 +369,7 @@ class Planner:
             if item.restore is None:
                 shared = self._reverts.shared(item.session, item.before, item.after)
                 found |= dict.fromkeys(shared)
-        reason = "shared with another session, so it stays"
-        return tuple(Remark(path, reason) for path in sorted(found))
+        return tuple(Remark(path, Reason(reasons.SHARED)) for path in sorted(found))
 
     # -- rollback --------------------------------------------------------------------------
 
@@ -433,7 +410,7 @@ class Planner:
             paths=chosen.paths,
         )
 
-    def _what_stays(self, row: "CheckpointRow", covers: "tuple[str, ...]") -> "tuple[str, ...]":
+    def _what_stays(self, row: "CheckpointRow", covers: "tuple[str, ...]") -> "tuple[Reason, ...]":
         said = git_notes.commits_since(self._ledger, row, covers, self._git, self._place.root)
         return (*said, *outside.staying(self._ledger, covers))
 
@@ -455,9 +432,9 @@ class Planner:
                     break
         return found
 
-    def _doubts(self, verb: str, items: "Sequence[Item]") -> "tuple[str, ...]":
+    def _doubts(self, verb: str, items: "Sequence[Item]") -> "tuple[Reason, ...]":
         """What needs consent before turns are taken back or put back: the doubts of each."""
-        found: dict[str, None] = {}
+        found: dict[Reason, None] = {}
         for item in items:
             behind = doubts(self._ledger, item) if verb == UNDO else ()
             found |= dict.fromkeys((*git_notes.doubts(item, self._git), *behind))

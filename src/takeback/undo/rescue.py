@@ -19,8 +19,10 @@ from takeback.disk import descent, operations
 from takeback.errors import UnknownReferenceError
 from takeback.ledger import events, journal
 from takeback.ledger.events import NewEvent, pack_facts
+from takeback.model import reasons
 from takeback.model.ids import PREFIX, is_stage
 from takeback.model.plan import Remark
+from takeback.model.reasons import Reason
 from takeback.model.tree import LINK, REGULAR, Entry
 from takeback.objects.git_objects import BLOB
 from takeback.objects.pack_write import SizeMismatchError
@@ -54,7 +56,7 @@ def into_store(store: "Store", restoring: "Restoring", row: "Journal", now: int)
                 continue
             path = restoring.named(op.path)
             saves.append([_text(path), *_keep(writer, restoring, name, state.kind | state.mode)])
-            told.append(Remark(path, _in_words(state.size, row.id)))
+            told.append(Remark(path, _in_store(state.size, row.id)))
         if not saves:
             writer.abort()
             return []
@@ -68,9 +70,13 @@ def into_store(store: "Store", restoring: "Restoring", row: "Journal", now: int)
     return told
 
 
-def _in_words(size: int, restore: str) -> str:
-    read = f"`takeback show {restore[:_SHORT]} --rescued PATH` prints it"
-    return f"a save of {size:,} bytes that came in between is in the store; {read}"
+def _in_store(size: int, restore: str) -> Reason:
+    return Reason(reasons.SAVE_IN_STORE, size=size, restore=restore[:_SHORT])
+
+
+def of_path(save: Remark, code: str) -> Reason:
+    """A save with its path among the facts, to be told by itself."""
+    return Reason(code, path=os.fsdecode(save.path), **dict(save.reason.facts))
 
 
 def _keep(
@@ -154,18 +160,15 @@ HOW = "see to these paths (`lsattr`, free space, mounts), or `takeback verify --
 _MOST_SHOWN = 10
 
 
-def left_alone(row: "Damaged") -> str:
-    """What is said of a row that cannot be read whenever somebody comes across it."""
-    return (
-        "a restore was interrupted and cannot be taken back, because its journal is damaged; "
-        f"what it displaced is in {row.stage}: `takeback verify --set-aside` keeps both"
-    )
+def left_alone(row: "Damaged") -> Reason:
+    """A row that cannot be read, whenever somebody comes across it."""
+    return Reason(reasons.JOURNAL_DAMAGED, stage=row.stage)
 
 
-def stuck(row: "Journal") -> str:
-    """What is said of a restore that could not be taken back yet."""
-    what = f"{row.called} was interrupted and could not be taken back yet"
-    return f"{what}; it is about {shown(row.paths)}; {HOW}"
+def stuck(row: "Journal") -> Reason:
+    """A restore that could not be taken back yet."""
+    paths = tuple(map(os.fsdecode, row.paths))
+    return Reason(reasons.RESTORE_STUCK, verb=row.verb, title=row.title, paths=paths)
 
 
 def shown(paths: "Sequence[bytes]") -> str:
@@ -175,8 +178,8 @@ def shown(paths: "Sequence[bytes]") -> str:
     return ", ".join(named + more)
 
 
-def set_aside(store: "Store", root: int, now: int) -> "list[str]":
-    """Let work go on without the rows that nobody can act on; what became of each, in words."""
+def set_aside(store: "Store", root: int, now: int) -> "list[Reason]":
+    """Let work go on without the rows that nobody can act on; what became of each."""
     unread, rows = store.ledger.journal.damaged(), store.ledger.journal.unfinished()
     if not unread and not rows:
         return []
@@ -188,11 +191,9 @@ def set_aside(store: "Store", root: int, now: int) -> "list[str]":
         said |= {"row": _as_text(row.said), "folders": [_as_text(name) for name in folders]}
         fact = NewEvent(events.RESTORE_SET_ASIDE, said, now)
         store.ledger.record(fact, setting_aside=row.number)
-    named = " and ".join(f"`{os.fsdecode(name)}`" for name in folders)
-    where = f"what was displaced is in {named}" if folders else "and there is no folder of it"
-    told = "the journal of a restore could not be read; it is in the log now, " + where
-    left = "a restore could not be taken back; its journal is in the log now, " + where
-    return [told] * len(unread) + [left] * len(rows)
+    named = tuple(map(os.fsdecode, folders))
+    codes = [reasons.SET_ASIDE_UNREAD] * len(unread) + [reasons.SET_ASIDE] * len(rows)
+    return [Reason(code, folders=named) for code in codes]
 
 
 def _show_folders(store: "Store", root: int, now: int) -> "list[bytes]":

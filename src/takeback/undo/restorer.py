@@ -11,7 +11,6 @@ import copy
 import os
 import time
 
-from takeback.capture import deltas
 from takeback.capture.changes import Trees
 from takeback.capture.checkpoint import Place
 from takeback.capture.safe_points import SafePoints
@@ -27,15 +26,15 @@ from takeback.history import references
 from takeback.ledger import events
 from takeback.ledger.events import NewEvent, pack_facts
 from takeback.ledger.journal import Away, Journal
-from takeback.model import ids
+from takeback.model import ids, reasons
 from takeback.model.difference import judge
 from takeback.model.entries import Op, is_same
 from takeback.model.plan import Plan, PlannedChange, Remark, Report, entry_ids
-from takeback.model.safe_text import shell_word
+from takeback.model.reasons import Reason
 from takeback.model.tree import FOLDER, Made
-from takeback.model.words import REDO, ROLLBACK
+from takeback.model.words import REDO, ROLLBACK, count
 from takeback.objects.git_objects import BLOB
-from takeback.undo import apply, select
+from takeback.undo import apply, rescue, select
 from takeback.undo import planner as planning
 from takeback.undo.apply import Finish, MovedError
 from takeback.worktree.stage import Shut
@@ -112,7 +111,7 @@ def _turns(said: "Mapping[str, Json]") -> "tuple[str, ...]":
 
 def _remarks(told: "Json") -> "tuple[Remark, ...]":
     pairs: Any = told or ()
-    return tuple(Remark(_bytes(str(path)), str(reason)) for path, reason in pairs)
+    return tuple(Remark(_bytes(str(path)), reasons.from_json(why)) for path, why in pairs)
 
 
 def _bytes(path: str) -> bytes:
@@ -354,7 +353,9 @@ class Restorer(SafePoints):
             undo=str(said["undo"]),
             because=str(said["because"]),
         )
-        report.problems = tuple(map(deltas.dropped, finish.dropped))
+        report.problems = tuple(
+            Reason(reasons.SETUID_DROPPED, path=os.fsdecode(path)) for path in finish.dropped
+        )
         return report
 
     def _store_texts(self, plan: Plan, at: int) -> "dict[bytes, Entry]":
@@ -414,17 +415,15 @@ class Restorer(SafePoints):
 
     # -- after a crash ---------------------------------------------------------------------
 
-    def set_aside(self) -> "list[str]":
+    def set_aside(self) -> "list[Reason]":
         """Let work go on without journals that cannot be read; nothing of them is lost."""
-        from takeback.undo import rescue
-
         root = self._host.open_root()
         try:
             return rescue.set_aside(self._store, root, time.time_ns())
         finally:
             os.close(root)
 
-    def recover(self, *, died: bool) -> "list[str]":
+    def recover(self, *, died: bool) -> "list[Reason]":
         """Take back what was interrupted, and remove what was left of it; in words."""
         root = self._host.open_root()
         try:
@@ -464,7 +463,7 @@ def _saves_since(first: "Plan | None", plan: Plan, now: "CheckpointRow") -> "lis
     # What was left out of the first look was there all along, and is captured by now.
     known = {path for path, entry in before.items() if entry is not None and entry.reason}
     return [
-        Remark(change.path, _in_checkpoint(change.path, now))
+        Remark(change.path, Reason(reasons.SAVED_BEFORE, checkpoint=now.id[:8]))
         for change in plan.changes
         if not change.outside and not change.merged and change.path not in known
         if change.before is not None and change.before.kind != FOLDER
@@ -472,15 +471,11 @@ def _saves_since(first: "Plan | None", plan: Plan, now: "CheckpointRow") -> "lis
     ]
 
 
-def _in_checkpoint(path: bytes, now: "CheckpointRow") -> str:
-    read = f"`takeback show {now.id[:8]} {shell_word(os.fsdecode(path))}` prints it"
-    return f"saved just before it was replaced; {read}"
-
-
 def _require_decided(plan: Plan, *, yes: bool) -> None:
     if plan.conflicts:
         raise ConflictError(
-            _conflicts_in_words(plan),
+            f"{rescue.shown([each.path for each in plan.conflicts])} cannot be taken back;"
+            " nothing was changed",
             hint=(
                 "`--keep-mine`, `--take-back`, `--markers` or `--skip-conflicts` decides;"
                 " `-- PATH…` takes back only the paths that you name"
@@ -488,16 +483,11 @@ def _require_decided(plan: Plan, *, yes: bool) -> None:
             conflicts=tuple((remark.path, remark.reason) for remark in plan.conflicts),
         )
     if plan.doubts and not yes:
-        more = f" (and {len(plan.doubts) - 1:,} more)" if len(plan.doubts) > 1 else ""
-        raise DecisionNeededError(plan.doubts[0] + more, hint="`--yes` goes on all the same")
-
-
-def _conflicts_in_words(plan: Plan) -> str:
-    first = plan.conflicts[0]
-    more = len(plan.conflicts) - 1
-    others = f" (and {more:,} more)" if more else ""
-    said = f"`{os.fsdecode(first.path)}` cannot be taken back: {first.reason}{others}"
-    return f"{said}; nothing was changed"
+        raise DecisionNeededError(
+            f"{count(len(plan.doubts), 'doubt needs', 'doubts need')} your consent",
+            hint="`--yes` goes on all the same",
+            reasons=plan.doubts,
+        )
 
 
 def _ops(plan: Plan, planner: "planning.Planner", made: "Mapping[bytes, Entry]") -> "list[Op]":

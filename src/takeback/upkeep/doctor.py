@@ -16,7 +16,9 @@ from takeback.disk import mounts, operations
 from takeback.disk.home import parse_line, read_small
 from takeback.errors import DamagedStoreError, TakebackError
 from takeback.ledger import schema
+from takeback.model import reasons
 from takeback.model.ids import is_stage
+from takeback.model.reasons import Reason
 from takeback.model.results import ERROR, NOTE, WARNING, Finding, Part
 from takeback.model.words import count
 from takeback.objects import git_view as view
@@ -31,7 +33,7 @@ if TYPE_CHECKING:
     from takeback.store import Store
 
 
-def mend(store: "Store") -> "Iterator[str]":
+def mend(store: "Store") -> "Iterator[Reason]":
     """Put right what can be, with the lock held; say what.
 
     The tables come last: they are made from the events, if those are as they were written.
@@ -63,14 +65,15 @@ def _litter_packs(store: "Store") -> "list[bytes]":
     return store.stray_packs() if is_whole else []
 
 
-def _litter(store: "Store") -> "Iterator[str]":
+def _litter(store: "Store") -> "Iterator[Reason]":
     before = set(never_finished(store))
     store.recover()
     for path in sorted(before - set(never_finished(store))):
-        yield f"`{os.fsdecode(os.path.basename(path))}` was never finished; removed"
+        name = os.fsdecode(os.path.basename(path))
+        yield Reason(reasons.LITTER_REMOVED, name=name)
 
 
-def _indexes(store: "Store") -> "Iterator[str]":
+def _indexes(store: "Store") -> "Iterator[Reason]":
     for name in sorted(store.ledger.packs()):
         with PackFile(store.packs_dir + b"/" + name.encode()) as pack:
             what = pack.index_problem()
@@ -80,10 +83,10 @@ def _indexes(store: "Store") -> "Iterator[str]":
                 pack.rewrite_index()
             except (DamagedStoreError, OSError):
                 continue  # the pack itself is damaged, and that is found elsewhere
-            yield f"{what}; made again"
+            yield Reason(reasons.INDEX_REMADE, problem=what)
 
 
-def _tables(store: "Store") -> "Iterator[str]":
+def _tables(store: "Store") -> "Iterator[Reason]":
     wrong = [what for what in store.ledger.check() if "of the table" in what]
     if not wrong or any(store.check_anchor()):
         return  # the tables are all that still knows of events that are gone
@@ -91,7 +94,7 @@ def _tables(store: "Store") -> "Iterator[str]":
         store.ledger.rebuild()
     except TakebackError:
         return
-    yield f"{len(wrong)} rows of the tables were not what the events say; all were made again"
+    yield Reason(reasons.TABLES_REMADE, count=len(wrong))
 
 
 _REPAIR = "`takeback doctor --repair` puts it right"
@@ -316,7 +319,7 @@ def permissions(home: "Home", id: "str | None") -> Part:
     return part
 
 
-def close(home: "Home", id: "str | None") -> "Iterator[str]":
+def close(home: "Home", id: "str | None") -> "Iterator[Reason]":
     """Make everything private that is ours and is not; say what."""
     for path, how in list(_not_private(home, id)):
         found = os.lstat(path)
@@ -330,7 +333,7 @@ def close(home: "Home", id: "str | None") -> "Iterator[str]":
             operations.fchmod(fd, 0o700 if stat.S_ISDIR(os.fstat(fd).st_mode) else 0o600)
         finally:
             os.close(fd)
-        yield f"`{os.fsdecode(path)}` {how}; it is private now"
+        yield Reason(reasons.MADE_PRIVATE, path=os.fsdecode(path), how=how)
 
 
 def _not_private(home: "Home", id: "str | None") -> "Iterator[tuple[bytes, str]]":

@@ -190,8 +190,7 @@ class Redaction:
     def _remarks(self, said: "Said") -> None:
         for name in ("kept", "rescued"):
             if name in said:
-                rows = [row for row in said[name] if not self._hides(row[0])]
-                said[name] = [[path, self.words(str(why))] for path, why in rows]
+                said[name] = [row for row in said[name] if not self._hides(row[0])]
 
     def _set_aside(self, said: "Said") -> None:
         """A row of the journal that nobody can read: it may say anything, so it goes whole."""

@@ -11,6 +11,8 @@ from contextlib import suppress
 from takeback.disk.failures import is_no_writes
 from takeback.errors import DamagedStoreError, TakebackError, UnfinishedError
 from takeback.ledger import journal
+from takeback.model import reasons
+from takeback.model.reasons import Reason
 from takeback.model.results import Damage, Verification
 from takeback.model.tree import FOLDER
 from takeback.objects import git_view
@@ -40,7 +42,7 @@ def verify(
     store: "Store",
     held: "Callable[[], Held]",
     progress: "Progress | None" = None,
-    mend: "Callable[[], list[str]] | None" = None,
+    mend: "Callable[[], list[Reason]] | None" = None,
 ) -> Verification:
     """Re-hash everything; damage is collected, never raised.
 
@@ -63,7 +65,7 @@ class _Check:
         self.damage: list[Damage] = []
         self.strong: dict[bytes, bytes | None] = {}
         """The SHA-256 of every sound blob; None for trees and commits."""
-        self.repaired: list[str] = []
+        self.repaired: list[Reason] = []
         self.can_mend = True
         self._below: dict[Key, list[Key]] = {}
         self._sound: list[bytes] = []
@@ -92,9 +94,10 @@ class _Check:
             repaired=tuple(self.repaired),
         )
 
-    def note(self, what: str, checkpoints: "tuple[str, ...]" = ()) -> None:
+    def note(self, what: "Reason | str", checkpoints: "tuple[str, ...]" = ()) -> None:
         """Add one damage to the list."""
-        self.damage.append(Damage(what, checkpoints))
+        found = Reason(reasons.DAMAGED, problem=what) if isinstance(what, str) else what
+        self.damage.append(Damage(found, checkpoints))
 
     def with_lock(
         self, held: "Callable[[], Held]", act: "Callable[[], None]", *, is_needed: bool = False
@@ -109,10 +112,11 @@ class _Check:
             self.can_mend = False
             act()
         except UnfinishedError as problem:
-            if all(str(problem) != damage.what for damage in self.damage):
-                self.note(str(problem))
+            found = Reason(reasons.DAMAGED, problem=str(problem))
+            if all(found != damage.what for damage in self.damage):
+                self.note(found)
 
-    def mend(self, mend: "Callable[[], list[str]] | None") -> None:
+    def mend(self, mend: "Callable[[], list[Reason]] | None") -> None:
         """Set aside what cannot be put right, if somebody said so."""
         self.repaired += mend() if mend is not None else ()
         with suppress(DamagedStoreError):  # a look at the whole ledger finds it, too
@@ -121,7 +125,7 @@ class _Check:
                 if open_row.phase == journal.APPLYING:
                     self.note(rescue.stuck(open_row))
         if self._store.is_forgetting():
-            self.note("something is being forgotten and is not done: `takeback forget --continue`")
+            self.note(Reason(reasons.FORGETTING_OPEN))
 
     def ledger(self) -> "tuple[list[CheckpointRow], list[str], list[tuple[int, bytes]]]":
         """The ledger's pages, chain and tables, as of one moment.
@@ -186,7 +190,7 @@ class _Check:
                     self.note(what)
                 elif what:
                     pack.rewrite_index()
-                    self.repaired.append(f"{what}; made again")
+                    self.repaired.append(Reason(reasons.INDEX_REMADE, problem=what))
         try:
             self.repaired += self._store.mend_view() if self.can_mend else ()
             for what in (*self._store.check_view(), *self._store.check_anchor()):
@@ -194,16 +198,13 @@ class _Check:
         except TakebackError as problem:
             self.note(str(problem))
         for commit in git_view.lost(self._store.git_dir):
-            self.note(
-                f"the ledger lost its end: the git view knows the commit `{commit.hex()}`, "
-                "the ledger does not"
-            )
+            self.note(Reason(reasons.COMMIT_LOST, commit=commit.hex()))
 
     # -- trees -----------------------------------------------------------------------------
 
     def trees(self, rows: "list[CheckpointRow]", objects: "ObjectStore") -> None:
         """Every manifest of every checkpoint, and that all it names is there and sound."""
-        bad: dict[Key, list[str]] = {}
+        bad: dict[Key, list[Reason]] = {}
         for done, row in enumerate(rows):
             if self._progress is not None:
                 self._progress("following checkpoints", done, len(rows))
@@ -211,7 +212,9 @@ class _Check:
         if bad:
             self._name_checkpoints(rows, bad)
 
-    def _check_tree(self, root: "Key", objects: "ObjectStore", bad: "dict[Key, list[str]]") -> None:
+    def _check_tree(
+        self, root: "Key", objects: "ObjectStore", bad: "dict[Key, list[Reason]]"
+    ) -> None:
         stack = [root]
         while stack:
             key = stack.pop()
@@ -221,7 +224,7 @@ class _Check:
             try:
                 manifest = objects.manifest(*key)
             except DamagedStoreError as problem:
-                bad.setdefault(key, []).append(str(problem))
+                bad.setdefault(key, []).append(Reason(reasons.DAMAGED, problem=str(problem)))
                 continue
             for entry in manifest.entries:
                 if entry.reason:
@@ -232,13 +235,16 @@ class _Check:
                     bad.setdefault(key, []).append(self._missing(entry))
             stack += below
 
-    def _missing(self, entry: "Entry") -> str:
+    def _missing(self, entry: "Entry") -> Reason:
         name = entry.name.decode("utf-8", "backslashreplace")
-        how = "damaged" if entry.oid in self.strong else "missing or damaged"
-        return f"the content of `{name}` ({entry.oid.hex()}) is {how}"
+        is_there = entry.oid in self.strong
+        code = reasons.CONTENT_DAMAGED if is_there else reasons.CONTENT_MISSING
+        return Reason(code, name=name, object=entry.oid.hex())
 
-    def _name_checkpoints(self, rows: "list[CheckpointRow]", bad: "dict[Key, list[str]]") -> None:
-        touched: dict[str, list[str]] = {}
+    def _name_checkpoints(
+        self, rows: "list[CheckpointRow]", bad: "dict[Key, list[Reason]]"
+    ) -> None:
+        touched: dict[Reason, list[str]] = {}
         for row in rows:
             for key in self._reachable((row.root, row.tree)):
                 for what in bad.get(key, ()):

@@ -17,9 +17,11 @@ import sys
 
 from takeback.disk.descent import Descent, open_folder
 from takeback.errors import BlockedError
+from takeback.model import reasons
+from takeback.model.reasons import Reason
 from takeback.model.tree import KIND, REGULAR
 from takeback.worktree.stage import GONE
-from takeback.worktree.swap import MOVED, Restoring
+from takeback.worktree.swap import Restoring
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -197,7 +199,6 @@ def _nearest(descent: Descent, way: "tuple[bytes, ...]") -> "tuple[int, tuple[by
 
 
 _OUT_OF_REACH = (*GONE, errno.EACCES, errno.EPERM, errno.ESTALE)
-_LOST = "its folder is not there any more, or nobody may open it: left as it is"
 
 
 class Roots:
@@ -207,7 +208,7 @@ class Roots:
         self, root: int, objects: "ObjectStore", row: "Journal", *, is_way_back: bool = False
     ) -> None:
         self.each: list[Restoring] = []
-        self.lost: dict[bytes, str] = {}
+        self.lost: dict[bytes, Reason] = {}
         self._opened: list[int] = []
         if row.ops or not row.away:
             self.each.append(Restoring(root, objects, row.stage, row.ops))
@@ -232,7 +233,7 @@ class Roots:
                     f"{problem.strerror}",
                     hint="look at the plan again; nothing was changed",
                 ) from problem
-            self.lost |= {away.path(op): _LOST for op in away.ops}
+            self.lost |= {away.path(op): Reason(reasons.FOLDER_LOST) for op in away.ops}
             return
         self._opened.append(fd)
         self.each.append(Restoring(fd, objects, stage, away.ops))
@@ -262,7 +263,7 @@ class Roots:
         return [path for restoring in self.each for path in restoring.dropped]
 
     @property
-    def kept(self) -> "dict[bytes, str]":
+    def kept(self) -> "dict[bytes, Reason]":
         """The paths where somebody's newer work stays; those outside are whole."""
         found = dict(self.lost)
         for restoring in self.each:
@@ -272,7 +273,7 @@ class Roots:
     @property
     def out_of_reach(self) -> "list[bytes]":
         """The paths that stay as the restore left them, if it got there, as nobody finds them."""
-        moved = [r.named(p) for r in self.each for p, why in r.kept.items() if why == MOVED]
+        moved = [r.named(path) for r in self.each for path in r.out_of_reach]
         return sorted([*self.lost, *moved])
 
     def changed(self) -> "list[bytes]":

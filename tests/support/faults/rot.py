@@ -12,6 +12,7 @@ from typing import NamedTuple, TypeVar
 import oracle
 from faults.children import Ended, Tell, in_child
 from oracle import Picture
+from spoken import spoken
 from takeback.errors import TakebackError
 from takeback.model.ids import PREFIX
 from takeback.project import Project
@@ -153,9 +154,9 @@ def _look(tell: Tell, patient: Patient, home: Path, out: Path, restores: bool) -
         tell({"tables": tables_of(home)})
         found = _tried(tell, "verify", project.verify)
         if found is not None:
-            tell({"damage": [damage.what for damage in found.damage]})
+            tell({"damage": list(spoken(found.problems))})
             tell({"named": sorted({id for damage in found.damage for id in damage.checkpoints})})
-            tell({"repaired": list(found.repaired)})
+            tell({"repaired": list(spoken(found.repaired))})
         _go_on(tell, project, patient, out)
         if restores:
             _roll_back(tell, project, patient)

@@ -8,9 +8,11 @@ from takeback import environment
 from takeback.cli.app import folder
 from takeback.cli.open_project import existing
 from takeback.cli.parser import Command, Option
+from takeback.cli.reason_text import as_json, sentence
 from takeback.cli.screen import safe_line
 from takeback.doctor import Doctor
 from takeback.errors import TakebackError
+from takeback.model.masking import CLOSED
 from takeback.model.results import ERROR, NOTE, WARNING
 from takeback.model.words import count
 
@@ -85,7 +87,7 @@ def _json(found: "Examined", *, rebuilt: bool) -> "dict[str, Json]":
     return {
         "ok": found.ok,
         "rebuilt": rebuilt,
-        "repaired": list(found.repaired),
+        "repaired": [as_json(reason, CLOSED) for reason in found.repaired],
         "events": found.events,
         "problems": list(found.problems),
         "parts": [{"name": part.name, "ok": not part.findings} for part in found.parts],
@@ -105,7 +107,7 @@ def _json(found: "Examined", *, rebuilt: bool) -> "dict[str, Json]":
 
 def _show(found: "Examined", screen: "Screen") -> None:
     for what in found.repaired:
-        screen.say(f"repaired: {safe_line(what)}")
+        screen.say(f"repaired: {safe_line(sentence(what))}")
     for part in found.parts:
         _show_part(part, screen)
     findings = [finding for part in found.parts for finding in part.findings]

@@ -2,6 +2,7 @@
 
 import os
 
+from takeback.cli import reason_text
 from takeback.cli.app import folder
 from takeback.cli.open_project import existing
 from takeback.cli.parser import Command
@@ -13,6 +14,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from takeback.cli.parser import Arguments
     from takeback.cli.screen import Screen
+    from takeback.model.reasons import Reason
 
 COMMAND = Command(
     "extract",
@@ -35,10 +37,10 @@ def run(given: "Arguments", screen: "Screen") -> int:
     ref, directory = given.operands
     with existing(folder(given), screen) as project:
         target = os.path.abspath(directory)
-        notes: list[str] = []
+        notes: list[Reason] = []
         written = project.extract(ref, target, progress=screen.progress, told=notes.append)
-    for text in notes:
-        screen.note(f"note: {safe_line(text)}")
+    for reason in notes:
+        screen.note(f"note: {safe_line(reason_text.sentence(reason))}")
     if screen.json:
         screen.data({"target": path_fields(os.fsencode(target)), "ref": ref, "entries": written})
     else:

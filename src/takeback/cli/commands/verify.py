@@ -3,7 +3,9 @@
 from takeback.cli.app import folder
 from takeback.cli.open_project import existing
 from takeback.cli.parser import Command, Option
+from takeback.cli.reason_text import as_json, sentence
 from takeback.cli.screen import safe_line, size
+from takeback.model.masking import CLOSED
 from takeback.model.words import count
 
 TYPE_CHECKING = False
@@ -49,9 +51,10 @@ def run(given: "Arguments", screen: "Screen") -> int:
                 "objects": found.objects,
                 "bytes": found.bytes,
                 "damage": [
-                    {"what": d.what, "checkpoints": list(d.checkpoints)} for d in found.damage
+                    {"what": as_json(d.what, CLOSED), "checkpoints": list(d.checkpoints)}
+                    for d in found.damage
                 ],
-                "repaired": list(found.repaired),
+                "repaired": [as_json(reason, CLOSED) for reason in found.repaired],
             }
         )
     else:
@@ -61,7 +64,7 @@ def run(given: "Arguments", screen: "Screen") -> int:
 
 def _show(found: "Verification", screen: "Screen") -> None:
     for what in found.repaired:
-        screen.say(f"repaired: {safe_line(what)}")
+        screen.say(f"repaired: {safe_line(sentence(what))}")
     looked = f"{count(found.checkpoints, 'checkpoint')}, {count(found.objects, 'object')}"
     looked += f" in {count(found.packs, 'pack')} ({size(found.bytes)})"
     if found.gone:
@@ -70,7 +73,7 @@ def _show(found: "Verification", screen: "Screen") -> None:
         screen.say(f"{screen.style('Sound', 'green', 'bold')}: {looked}")
         return
     for damage in found.damage:
-        screen.say(f"{screen.style('damaged', 'red', 'bold')}: {safe_line(damage.what)}")
+        screen.say(f"{screen.style('damaged', 'red', 'bold')}: {safe_line(sentence(damage.what))}")
         if damage.checkpoints:
             screen.say(f"  touches {', '.join(damage.checkpoints)}")
     screen.say(f"{count(len(found.damage), 'problem')} in {looked}")

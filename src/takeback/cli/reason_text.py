@@ -1,0 +1,368 @@
+"""Sentences for reasons: the one place where a code becomes words."""
+
+from takeback.model import reasons
+from takeback.model.plan import called
+from takeback.model.safe_text import shell_word
+from takeback.model.words import KEEP_MINE, REDO, ROLLBACK, SKIP, TAKE_BACK, YOU, count
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import Any
+
+    from takeback.model.json_text import Json
+    from takeback.model.masking import Masker
+    from takeback.model.plan import Remark
+    from takeback.model.reasons import Reason
+
+    Facts = dict[str, Any]
+
+HOW_TO_FREE = "see to these paths (`lsattr`, free space, mounts), or `takeback verify --set-aside`"
+_MOST_NAMED = 3
+_MOST_SHOWN = 10
+_FORM = 'listeners = [["reindex", "--changed"]] is a list of commands, each a list of words'
+
+_PLAIN = {
+    reasons.YOURS: "yours",
+    reasons.ALREADY: "already as it was",
+    reasons.SHARED: "shared with another session, so it stays",
+    reasons.NOT_COVERED: "not covered ({why})",
+    reasons.NOT_COVERED_THEN: "not covered then ({why})",
+    reasons.NOT_COVERED_STAYS: "not covered, so it stays",
+    reasons.NOT_COVERED_NOW: "not covered any more ({why})",
+    reasons.STEP_OPEN: "its step is not over",
+    reasons.IN_THE_WAY: "in the way, and not covered ({why}): move it away",
+    reasons.FOLDER_CONFLICTS: "its folder `{folder}` conflicts",
+    reasons.NO_FOLDER_THEN: "`{folder}` will be no folder",
+    reasons.NOT_EMPTY: "not empty: it holds {names}",
+    reasons.HOLDS_OTHERS: "it holds {names}, which would have to go: move it away",
+    reasons.OLD_NAME_CONFLICTS: "its old name `{path}` conflicts",
+    reasons.DELETED_SINCE: "deleted since",
+    reasons.MADE_AND_CHANGED: "made {by_this} and kept, for it was changed since",
+    reasons.MADE_AND_RENAMED: "made {by_this} as `{name}`, and renamed since",
+    reasons.MADE_ANEW: "deleted {by_this} and made anew since",
+    reasons.OTHER_KIND: "made another kind of entry since",
+    reasons.MODE_SINCE: "its mode was changed since",
+    reasons.OTHER_TARGET: "led elsewhere since",
+    reasons.CLOSED_AND_CHANGED: "closed to others {by_this}, and changed since",
+    reasons.TOO_LARGE_TO_MERGE: "too large to be merged, and changed since",
+    reasons.NO_TEXT: "no text that could be merged, and changed since",
+    reasons.SAME_LINES: "changed in the same place since",
+    reasons.RENAMED_BETWEEN: "renamed {by_this}, and changed by others in between",
+    reasons.RENAMED_AND_DELETED: "renamed {by_this} and deleted since",
+    reasons.RENAMED_AGAIN: "renamed {by_this} to `{name}`, and since to this",
+    reasons.CARRIES_CHANGES: "with what was changed since in `{path}`",
+    reasons.WAS_RENAMED: "was `{path}`, and was renamed since",
+    reasons.WITH_RENAME: "together with `{path}` (a rename)",
+    reasons.WITH_MARKERS: "both versions, with conflict markers",
+    reasons.SAVED_MEANWHILE: "saved while the restore ran",
+    reasons.CHANGED_SINCE: "changed since",
+    reasons.FOLDER_BY_NOW: "a folder by now",
+    reasons.NOT_EMPTY_NOW: "not empty any more",
+    reasons.REPLACED_BY_NOW: "something else is there by now",
+    reasons.MADE_MEANWHILE: "made by somebody meanwhile",
+    reasons.MODE_MEANWHILE: "its mode was changed meanwhile",
+    reasons.OUT_OF_REACH: "its folder is not what it was any more",
+    reasons.FOLDER_LOST: "its folder is not there any more, or nobody may open it: left as it is",
+    reasons.NOT_SETUID: "not setuid any more: its owner could not be given back",
+    reasons.SAVE_IN_STORE: "{save}",
+    reasons.SAVE_RESCUED: "`{path}`: {save}",
+    reasons.LATE_SAVE_RESCUED: "`{path}` was still written to: {save}",
+    reasons.SAVED_BEFORE: (
+        "saved just before it was replaced; `takeback show {checkpoint} {at}` prints it"
+    ),
+    reasons.IN_CHECKPOINT: "`takeback show {checkpoint} PATH` prints it",
+    reasons.STILL_OPEN: (
+        "some program has the old file open: what it writes there goes into the store"
+    ),
+    reasons.RESTORE_OPEN: "a restore was interrupted, and {problem}",
+    reasons.NOT_TAKEN_BACK: "{problem}; " + HOW_TO_FREE,
+    reasons.JOURNAL_DAMAGED: (
+        "a restore was interrupted and cannot be taken back, because its journal is damaged; "
+        "what it displaced is in {stage}: `takeback verify --set-aside` keeps both"
+    ),
+    reasons.FORGETTING: "something is being forgotten, and {problem}",
+    reasons.FORGOT: (
+        "forgetting was interrupted; it is finished now: everything was searched, and nothing is"
+        " left"
+    ),
+    reasons.SET_ASIDE: (
+        "a restore could not be taken back; its journal is in the log now, {displaced}"
+    ),
+    reasons.SET_ASIDE_UNREAD: (
+        "the journal of a restore could not be read; it is in the log now, {displaced}"
+    ),
+    reasons.STAGE_REMOVED: "`{name}` was left of a restore; removed",
+    reasons.LITTER_REMOVED: "`{name}` was never finished; removed",
+    reasons.CACHE_REMOVED: (
+        "the stat cache was of no use; removed, and the next checkpoint makes another"
+    ),
+    reasons.VIEW_REMADE: "the file `{file}` of the git view was {how}; made again",
+    reasons.INDEX_REMADE: "{problem}; made again",
+    reasons.TABLES_REMADE: (
+        "{count} rows of the tables were not what the events say; all were made again"
+    ),
+    reasons.REGISTRY_REMADE: "the registry was made again from the stores",
+    reasons.MADE_PRIVATE: "`{path}` {how}; it is private now",
+    reasons.DAMAGED: "{problem}",
+    reasons.FORGETTING_OPEN: (
+        "something is being forgotten and is not done: `takeback forget --continue`"
+    ),
+    reasons.CONTENT_DAMAGED: "the content of `{name}` ({object}) is damaged",
+    reasons.CONTENT_MISSING: "the content of `{name}` ({object}) is missing or damaged",
+    reasons.COMMIT_LOST: (
+        "the ledger lost its end: the git view knows the commit `{commit}`, the ledger does not"
+    ),
+    reasons.SETUID_DROPPED: (
+        "`{path}` is not setuid or setgid any more: it has another owner than when it"
+        " was captured, or nobody knows whose it was; `chmod` gives that back"
+    ),
+    reasons.LISTENER_INTERRUPTED: (
+        "the listener `{name}` was interrupted, and nobody else was told"
+    ),
+    reasons.LISTENERS_UNREAD: "nobody else was told: {problem}",
+    reasons.LISTENER_RAISED: "a listener failed: {error}",
+    reasons.LISTENER_MISSING: (
+        "the listener `{name}` is not there; name a command of your PATH, or a whole path"
+    ),
+    reasons.LISTENER_NOT_STARTED: "the listener `{name}` could not be started: {why}",
+    reasons.LISTENER_TOO_SLOW: (
+        "the listener `{name}` did not end within {seconds} seconds and was stopped"
+    ),
+}
+_WAY_OUT = {
+    "special": ": move it away",
+    "too large": ": move it away",
+    "unreadable": ": `chmod u+rwX` it",
+    "other mount": ": unmount it",
+}
+_DECIDED = {
+    KEEP_MINE: "; stays, as decided",
+    SKIP: "; left as it is",
+    TAKE_BACK: "; that goes, too",
+}
+
+
+def sentence(reason: "Reason", verb: str = "", path: str = "") -> str:
+    """A reason in words; `verb` is what the plan does, `path` what the reason is about."""
+    facts: Facts = dict(reason.facts)
+    made = _MADE.get(reason.code)
+    if made is not None:
+        return made(facts) + _DECIDED.get(facts.get("decision", ""), "")
+    facts["by_this"] = "by the undo" if verb == REDO else "by this turn"
+    facts["at"] = shell_word(path)
+    if "name" in facts and "count" in facts:
+        more = facts["count"] - 1
+        facts["names"] = f"`{facts['name']}`" + (f" and {more:,} more" if more else "")
+    if "size" in facts:
+        facts["save"] = _save(facts)
+    if "folders" in facts:
+        facts["displaced"] = _displaced(facts["folders"])
+    said = _PLAIN.get(reason.code, reason.code).format(**facts)
+    by = f" by {' and '.join(facts['by'])}" if facts.get("by") else ""
+    return said + by + _DECIDED.get(facts.get("decision", ""), "")
+
+
+def of_remark(remark: "Remark", verb: str = "") -> str:
+    """Why a path conflicts, stays, or is left alone."""
+    return sentence(remark.reason, verb, remark.path.decode("utf-8", "surrogateescape"))
+
+
+def in_short(reason: "Reason") -> str:
+    """What stays, without how to get rid of it."""
+    facts: Facts = dict(reason.facts)
+    if reason.code == reasons.HEAD_STAYS:
+        return f"HEAD stays at {facts['head']}"
+    if reason.code in (reasons.COMMITS_STAY, reasons.COMMITS_SINCE):
+        then = " since then" if reason.code == reasons.COMMITS_SINCE else ""
+        return _commits(facts, then)
+    return sentence(reason)
+
+
+def as_json(reason: "Reason | None", masker: "Masker", verb: str = "", path: str = "") -> "Json":
+    """A reason as documented in docs/json.md: code, facts, and the sentence."""
+    if reason is None:
+        return None
+    said = {name: _masked(fact, masker) for name, fact in reason.as_json().items()}
+    return said | {"text": _masked(sentence(reason, verb, path), masker)}
+
+
+def _masked(fact: "Json", masker: "Masker") -> "Json":
+    if isinstance(fact, list):
+        return [_masked(each, masker) for each in fact]
+    if not isinstance(fact, str):
+        return fact
+    return masker.words(fact.encode("utf-8", "surrogateescape").decode("utf-8", "replace"))
+
+
+def shown(paths: "Sequence[str]", most: int = _MOST_SHOWN) -> str:
+    """Some paths by name, and how many more there are."""
+    named = [f"`{path or '.'}`" for path in paths[:most]]
+    more = [f"{len(paths) - most:,} more"] if len(paths) > most else []
+    return ", ".join(named + more)
+
+
+# -- those that take more than a template ------------------------------------------------------
+
+
+def _uncovered(facts: "Facts") -> str:
+    return f"not covered ({facts['why']}){_WAY_OUT.get(facts['why'], '')}"
+
+
+def _folder_gone(facts: "Facts") -> str:
+    return f"its folder `{facts['folder']}` is gone" if "folder" in facts else "its folder is gone"
+
+
+def _no_folder(facts: "Facts") -> str:
+    what = f"not covered ({facts['why']})" if facts["why"] else "no folder any more"
+    return f"`{facts['folder']}` is {what}"
+
+
+def _merged(facts: "Facts") -> str:
+    others = " and ".join(name for name in facts["by"] if name != YOU)
+    if YOU not in facts["by"]:
+        return f"merged with the changes of {others}" if others else "merged with what is there"
+    return f"merged with your changes{f' and those of {others}' if others else ''}"
+
+
+def _other_branch(facts: "Facts") -> str:
+    is_turn = "turn" in facts
+    what = called(facts["turn"] if is_turn else facts["rollback"], is_turn=is_turn)
+    return (
+        f"{what} ended on {_branch(facts['then'])}, and {_branch(facts['now'])} is checked out now"
+    )
+
+
+def _branch(name: str) -> str:
+    return f"the branch `{name}`" if name else "no branch"
+
+
+def _after_stop(facts: "Facts") -> str:
+    turn = called(facts["turn"], is_turn=True)
+    when = f"after {turn} had stopped, while a command of it ran on in the background"
+    return _perhaps_yours(facts, when)
+
+
+def _perhaps_ran(facts: "Facts") -> str:
+    turn = called(facts["turn"], is_turn=True)
+    why = "a permission dialog waited, or its process was killed"
+    return _perhaps_yours(facts, f"when it is not known whether a command of {turn} ran ({why})")
+
+
+def _perhaps_yours(facts: "Facts", when: str) -> str:
+    paths = facts["paths"]
+    said = f"{count(len(paths), 'path')} changed {when}, and may be your own work"
+    return f"{said}: {shown(paths, _MOST_NAMED)}"
+
+
+def _outside_changes(facts: "Facts") -> str:
+    paths = facts["paths"]
+    files = count(len(paths), "file")
+    return f"this also changes {files} outside the project: {shown(paths, _MOST_NAMED)}"
+
+
+def _outside_stays(facts: "Facts") -> str:
+    stay = "stays as it is" if facts["count"] == 1 else "stay as they are"
+    return f"{count(facts['count'], 'file')} outside the project {stay}"
+
+
+def _commits(facts: "Facts", then: str = "") -> str:
+    if facts["count"] == 1:
+        return f"1 commit{then} stays"
+    return f"{facts['count'] or 'some'} commits{then} stay"
+
+
+def _up_to(facts: "Facts") -> str:
+    return f" ({facts['head']})" if facts["count"] == 1 else f" (up to {facts['head']})"
+
+
+def _commits_since(facts: "Facts") -> str:
+    return _commits(facts, " since then") + _up_to(facts)
+
+
+def _commits_stay(facts: "Facts") -> str:
+    said = _commits(facts) + _up_to(facts)
+    if facts.get("elsewhere"):
+        return f"{said} on {_branch(facts['branch'])}"
+    if facts.get("each"):
+        return f"{said}; `git revert` takes each back, the newest first, and merges with `-m 1`"
+    command = ""
+    if facts.get("unborn"):
+        command = "git update-ref -d HEAD"
+    elif "reset" in facts:
+        command = f"git reset --soft {facts['reset']}"
+    elif "span" in facts:
+        command = f"git revert --no-commit {facts['span']}"
+    elif "reverts" in facts:
+        command = " && ".join(f"git revert --no-commit {each}" for each in facts["reverts"])
+    them = "it" if facts["count"] == 1 else "them"
+    return f"{said}: `{command}` takes {them} back" if command else said
+
+
+def _head_stays(facts: "Facts") -> str:
+    reset = f"`git reset --soft {facts['reset']}`"
+    return f"HEAD stays at {facts['head']}: {reset} brings it back to where it was"
+
+
+def _save(facts: "Facts") -> str:
+    read = f"`takeback show {facts['restore']} --rescued PATH` prints it"
+    return f"a save of {facts['size']:,} bytes that came in between is in the store; {read}"
+
+
+def _displaced(folders: "Sequence[str]") -> str:
+    if not folders:
+        return "and there is no folder of it"
+    return "what was displaced is in " + " and ".join(f"`{name}`" for name in folders)
+
+
+def _restore(facts: "Facts") -> str:
+    return f"the {facts['verb']} {'to' if facts['verb'] == ROLLBACK else 'of'} {facts['title']}"
+
+
+def _taken_back(facts: "Facts") -> str:
+    lost, kept = facts["lost"], facts["kept"]
+    done = f"but not at {shown(lost)}" if lost else "and everything is as it was before"
+    said = f"{_restore(facts)} was interrupted; it was taken back, {done}"
+    if kept:
+        both = list(zip(kept, facts["why"], strict=True))
+        named = [f"`{path}` ({_PLAIN.get(why, why)})" for path, why in both[:_MOST_SHOWN]]
+        named += [f"{len(kept) - _MOST_SHOWN:,} more"] if len(kept) > _MOST_SHOWN else []
+        said += f"; left as found: {', '.join(named)}"
+    return said
+
+
+def _stuck(facts: "Facts") -> str:
+    what = f"{_restore(facts)} was interrupted and could not be taken back yet"
+    return f"{what}; it is about {shown(facts['paths'])}; {HOW_TO_FREE}"
+
+
+def _listeners_wrong(facts: "Facts") -> str:
+    if "count" in facts:
+        return f"{facts['count']} of `listeners` in the settings cannot be understood: {_FORM}"
+    return f"`listeners` in the settings is not understood: {_FORM}"
+
+
+def _listener_failed(facts: "Facts") -> str:
+    status = facts["status"]
+    how = f"exit code {status}" if status > 0 else f"ended by signal {-status}"
+    return f"the listener `{facts['name']}` failed: {how}"
+
+
+_MADE: "dict[str, Callable[[Facts], str]]" = {
+    reasons.UNCOVERED_SINCE: _uncovered,
+    reasons.FOLDER_GONE: _folder_gone,
+    reasons.NO_FOLDER: _no_folder,
+    reasons.MERGED: _merged,
+    reasons.OTHER_BRANCH: _other_branch,
+    reasons.AFTER_STOP: _after_stop,
+    reasons.PERHAPS_RAN: _perhaps_ran,
+    reasons.OUTSIDE_CHANGES: _outside_changes,
+    reasons.OUTSIDE_STAYS: _outside_stays,
+    reasons.COMMITS_STAY: _commits_stay,
+    reasons.COMMITS_SINCE: _commits_since,
+    reasons.HEAD_STAYS: _head_stays,
+    reasons.TAKEN_BACK: _taken_back,
+    reasons.RESTORE_STUCK: _stuck,
+    reasons.LISTENERS_WRONG: _listeners_wrong,
+    reasons.LISTENER_FAILED: _listener_failed,
+}

@@ -1,0 +1,168 @@
+"""Why something is, stays or failed: a code and facts. Doors make the sentences.
+
+Facts are plain: text, numbers, or tuples of text. A path in them is text as `os.fsdecode` gives it.
+"""
+
+from takeback.model.value import Value
+from takeback.model.words import word
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from takeback.model.json_text import Json
+    from takeback.model.tree import Entry
+
+    Fact = str | int | tuple[str, ...]
+
+# -- of a path that conflicts, stays, or is left alone ------------------------------------------
+
+YOURS = "yours"
+ALREADY = "already-as-it-was"
+SHARED = "shared"
+NOT_COVERED = "not-covered"
+NOT_COVERED_THEN = "not-covered-then"
+NOT_COVERED_STAYS = "not-covered-stays"
+NOT_COVERED_NOW = "not-covered-now"
+STEP_OPEN = "step-open"
+IN_THE_WAY = "in-the-way"
+UNCOVERED_SINCE = "uncovered-since"
+FOLDER_CONFLICTS = "folder-conflicts"
+FOLDER_GONE = "folder-gone"
+NO_FOLDER = "no-folder"
+NO_FOLDER_THEN = "no-folder-then"
+NOT_EMPTY = "not-empty"
+HOLDS_OTHERS = "holds-others"
+OLD_NAME_CONFLICTS = "old-name-conflicts"
+DELETED_SINCE = "deleted-since"
+MADE_AND_CHANGED = "made-and-changed"
+MADE_AND_RENAMED = "made-and-renamed"
+MADE_ANEW = "made-anew"
+OTHER_KIND = "other-kind"
+MODE_SINCE = "mode-since"
+OTHER_TARGET = "other-target"
+CLOSED_AND_CHANGED = "closed-and-changed"
+TOO_LARGE_TO_MERGE = "too-large-to-merge"
+NO_TEXT = "no-text"
+SAME_LINES = "same-lines"
+RENAMED_BETWEEN = "renamed-between"
+RENAMED_AND_DELETED = "renamed-and-deleted"
+RENAMED_AGAIN = "renamed-again"
+
+# -- with what a change goes, or with what it is merged -----------------------------------------
+
+CARRIES_CHANGES = "carries-changes"
+WAS_RENAMED = "was-renamed"
+WITH_RENAME = "with-rename"
+MERGED = "merged"
+WITH_MARKERS = "with-markers"
+
+# -- what needs consent, and what no restore takes back -----------------------------------------
+
+OTHER_BRANCH = "other-branch"
+AFTER_STOP = "after-stop"
+PERHAPS_RAN = "perhaps-ran"
+OUTSIDE_CHANGES = "outside-changes"
+OUTSIDE_STAYS = "outside-stays"
+COMMITS_STAY = "commits-stay"
+COMMITS_SINCE = "commits-since"
+HEAD_STAYS = "head-stays"
+
+# -- what came in between while a restore ran ---------------------------------------------------
+
+SAVED_MEANWHILE = "saved-meanwhile"
+CHANGED_SINCE = "changed-since"
+FOLDER_BY_NOW = "folder-by-now"
+NOT_EMPTY_NOW = "not-empty-now"
+REPLACED_BY_NOW = "replaced-by-now"
+MADE_MEANWHILE = "made-meanwhile"
+MODE_MEANWHILE = "mode-meanwhile"
+OUT_OF_REACH = "out-of-reach"
+FOLDER_LOST = "folder-lost"
+NOT_SETUID = "not-setuid"
+SAVE_IN_STORE = "save-in-store"
+SAVED_BEFORE = "saved-before"
+IN_CHECKPOINT = "in-checkpoint"
+STILL_OPEN = "still-open"
+
+# -- what a process left that died, and what became of it ----------------------------------------
+
+TAKEN_BACK = "restore-taken-back"
+NOT_TAKEN_BACK = "restore-not-taken-back"
+RESTORE_OPEN = "restore-open"
+RESTORE_STUCK = "restore-stuck"
+JOURNAL_DAMAGED = "journal-damaged"
+SAVE_RESCUED = "save-rescued"
+LATE_SAVE_RESCUED = "late-save-rescued"
+FORGETTING = "forgetting"
+FORGOT = "forgot"
+SET_ASIDE_UNREAD = "set-aside-unread"
+SET_ASIDE = "set-aside"
+
+# -- what was put right -------------------------------------------------------------------------
+
+STAGE_REMOVED = "stage-removed"
+LITTER_REMOVED = "litter-removed"
+CACHE_REMOVED = "cache-removed"
+VIEW_REMADE = "view-remade"
+INDEX_REMADE = "index-remade"
+TABLES_REMADE = "tables-remade"
+REGISTRY_REMADE = "registry-remade"
+MADE_PRIVATE = "made-private"
+
+# -- what is damaged ----------------------------------------------------------------------------
+
+DAMAGED = "damaged"
+FORGETTING_OPEN = "forgetting-open"
+CONTENT_DAMAGED = "content-damaged"
+CONTENT_MISSING = "content-missing"
+COMMIT_LOST = "commit-lost"
+
+# -- what went wrong after a restore was done ----------------------------------------------------
+
+SETUID_DROPPED = "setuid-dropped"
+LISTENERS_UNREAD = "listeners-unread"
+LISTENERS_WRONG = "listeners-wrong"
+LISTENER_INTERRUPTED = "listener-interrupted"
+LISTENER_RAISED = "listener-raised"
+LISTENER_MISSING = "listener-missing"
+LISTENER_NOT_STARTED = "listener-not-started"
+LISTENER_TOO_SLOW = "listener-too-slow"
+LISTENER_FAILED = "listener-failed"
+
+
+class Reason(Value):
+    """A code and what belongs to it: `Reason(NOT_EMPTY, name="a", count=2)`."""
+
+    code: str
+    facts: "tuple[tuple[str, Fact], ...]"
+
+    def __init__(self, code: str, **facts: "Fact") -> None:
+        super().__init__(code, tuple(facts.items()))
+
+    def with_facts(self, **facts: "Fact") -> "Reason":
+        """The same with more facts."""
+        return Reason(self.code, **{**dict(self.facts), **facts})
+
+    def as_json(self) -> "dict[str, Json]":
+        """As events and JSON carry it."""
+        said: dict[str, Json] = {"code": self.code}
+        for name, fact in self.facts:
+            said[name] = list(fact) if isinstance(fact, tuple) else fact
+        return said
+
+
+def from_json(said: "Mapping[str, Json]") -> Reason:
+    """A reason as an event carries it."""
+    facts: dict[str, Fact] = {}
+    for name, fact in said.items():
+        if isinstance(fact, list):
+            facts[name] = tuple(map(str, fact))
+        elif name != "code":
+            facts[name] = fact if isinstance(fact, int) else str(fact)
+    return Reason(str(said["code"]), **facts)
+
+
+def not_covered(entry: "Entry | None", code: str = NOT_COVERED) -> Reason:
+    """Why nobody knows what is there."""
+    return Reason(code, why=word(entry.reason if entry is not None else 0))
