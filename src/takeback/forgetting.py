@@ -174,11 +174,10 @@ class WithForget(Capturing):
             raise UnknownReferenceError(
                 f"`{ref}` is no turn", hint="`takeback log` shows turns and their ids"
             )
-        query = "SELECT id, status FROM turns WHERE number = ?"
-        ((id, status),) = self.ledger.rows(query, (meant.number,))
-        if status == RUNNING:
+        row = self.ledger.turns.get(self.ledger.turns.id_of(meant.number))
+        if row.status == RUNNING:
             raise UsageError(f"`{ref}` still runs", hint="forget it when it is over")
-        return str(id)
+        return row.id
 
 
 def _of_content(id: str, content: bytes) -> "Wish":

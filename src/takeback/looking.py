@@ -118,7 +118,7 @@ class Looking:
     def restored(self) -> int:
         """How many restores there were."""
         with FailingAs(TakebackError, _UNREADABLE):
-            return int(self.ledger.rows("SELECT coalesce(max(number), 0) FROM restores")[0][0])
+            return self.ledger.stack.count()
 
     def sessions(self, limit: int = 20, *, all: bool = False) -> "tuple[RecordedSession, ...]":
         """The sessions of the project, the one that was seen last first."""
@@ -207,14 +207,15 @@ class Looking:
 
         ledger = self._store.ledger
         with FailingAs(TakebackError, _UNREADABLE):
+            checkpoints = ledger.checkpoints.count()
             return Usage(
                 packs=len(ledger.packs()),
                 objects=self._store.packs_size(),
                 ledger=stores.size_of(ledger.path) + stores.size_of(ledger.path + b"-wal"),
                 index=stores.size_of(self._store.index_path),
-                checkpoints=ledger.checkpoints.count(),
-                gone=_number(ledger, "SELECT count(*) FROM checkpoints WHERE gone IS NOT NULL"),
-                pinned=_number(ledger, "SELECT count(*) FROM kept"),
+                checkpoints=checkpoints,
+                gone=checkpoints - ledger.care.count_with_files(),
+                pinned=len(ledger.care.kept()),
             )
 
     def secret_names(self) -> "tuple[str, ...]":
@@ -369,10 +370,6 @@ class Looking:
             return list(told(objects, row))
         finally:
             objects.close()
-
-
-def _number(ledger: "Ledger", query: str) -> int:
-    return int(ledger.rows(query)[0][0])
 
 
 def _moment(since: "str | float | None", now: float) -> "float | None":

@@ -368,7 +368,7 @@ def test_what_json_says(claude: Claude, run: Run) -> None:
     assert made["command"] == f"claude --resume {made['id']}"
     assert (made["folder"], made["problem"], made["repaired"]) == ("/project", None, False)
     with takeback.open(claude.tree) as project:
-        (event,) = project.ledger.events("WHERE kind = ?", (events.CONVERSATION_COPIED,))
+        (event,) = project.ledger.events_of(events.CONVERSATION_COPIED)
     payload = event.payload or {}
     assert (payload["from"], payload["to"]) == ("S1", made["id"])
     assert payload["restore"] == json.loads(out)["id"]

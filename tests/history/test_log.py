@@ -303,7 +303,7 @@ def test_a_turn_of_a_dead_process_was_interrupted(tree: Path, home: Path) -> Non
         assert "(interrupted)" in command(tree, "log").out
         assert command(tree, "sessions").out.rstrip().endswith("interrupted")
         assert project.ledger.last_event() == events
-        assert project.ledger.rows("SELECT status FROM turns") == [("running",)]
+        assert project.ledger._reader.rows("SELECT status FROM turns") == [("running",)]
 
 
 def test_the_sessions(aged: Story) -> None:

@@ -35,12 +35,8 @@ SQL = re.compile(
     r"|^\s*(?:BEGIN IMMEDIATE|COMMIT|ROLLBACK)\b"
     r"|\bWHERE \w+ (?:=|<|>|IN\b|IS\b)"
 )
-SQL_OUTSIDE = set(
-    """
-    takeback.forgetting takeback.looking takeback.upkeep.forget
-""".split()
-)
-"""Modules outside of the room `ledger` that still hold SQL."""
+INSIDE = re.compile(r"(?:ledger|store|project)\._(?:db|reader|events|transaction)\b|\.rows\(")
+"""What only the ledger may ask for: its connection, its rows, its transactions."""
 
 PRINTING = {
     "takeback.cli.app",  # flushes both streams before it ends
@@ -93,14 +89,14 @@ def test_rooms_are_small() -> None:
 
 
 def test_sql_is_in_the_ledger() -> None:
-    """SQL is written in one room; the list of modules that still hold some only shrinks."""
-    found = {
-        name
-        for name, path in MODULES.items()
-        if not name.startswith("takeback.ledger.") and any(map(SQL.search, strings(path)))
+    """SQL is written in one room, and no other asks for rows, a transaction or the connection."""
+    outside = {
+        name: path for name, path in MODULES.items() if not name.startswith("takeback.ledger.")
     }
-    assert sorted(found - SQL_OUTSIDE) == [], "SQL belongs into the ledger"
-    assert sorted(SQL_OUTSIDE - found) == [], "delete these lines from SQL_OUTSIDE"
+    found = [name for name, path in outside.items() if any(map(SQL.search, strings(path)))]
+    assert found == [], "SQL belongs into the ledger"
+    asking = [name for name, path in outside.items() if INSIDE.search(path.read_text())]
+    assert asking == [], "ask the ledger by a named query"
 
 
 def test_one_module_prints() -> None:

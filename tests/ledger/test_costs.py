@@ -12,7 +12,7 @@ HOUR = 3600 * 1_000_000_000
 
 
 def _plan(project: Project, ask: str, *values: object) -> str:
-    found = project.ledger.rows("EXPLAIN QUERY PLAN " + ask, values)  # type: ignore[arg-type]
+    found = project.ledger._reader.rows("EXPLAIN QUERY PLAN " + ask, values)  # type: ignore[arg-type]
     return "; ".join(str(row[3]) for row in found)
 
 
@@ -31,7 +31,7 @@ def test_forgotten_sessions_of_hooks_are_buried(
         session.turn("two").end()
         left_open = "SELECT count(*) FROM {} WHERE closed IS NULL"
         for table in ("turns", "steps"):
-            assert project.ledger.rows(left_open.format(table)) == [(0,)]
+            assert project.ledger._reader.rows(left_open.format(table)) == [(0,)]
         # One of them comes back, as if nothing had been.
         again = project.session("claude", id="7", held=False)
         again.turn("again").end()

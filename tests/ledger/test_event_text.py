@@ -36,7 +36,7 @@ def everything(project: Project) -> list[object]:
         (event.seq, event.kind, event.payload) for event in project.ledger.events()
     ]
     for table in schema.TABLES:
-        said += project.ledger.rows(f"SELECT * FROM {table}")
+        said += project.ledger._reader.rows(f"SELECT * FROM {table}")
     return said
 
 
@@ -61,7 +61,7 @@ def test_damaged_words_are_no_words_or_others(text: str, data: st.DataObject) ->
 def test_events_of_old_stores_are_read(project: Project) -> None:
     """Plain text says the same; log, tables, verify and rebuild do not notice."""
     before = everything(project)
-    rows = project.ledger.rows("SELECT seq, payload FROM events")
+    rows = project.ledger._reader.rows("SELECT seq, payload FROM events")
     assert all(isinstance(payload, bytes) for _, payload in rows)
     for seq, payload in rows[: len(rows) // 2]:
         change = "UPDATE events SET payload = ? WHERE seq = ?"
@@ -76,13 +76,13 @@ def test_events_of_old_stores_are_read(project: Project) -> None:
 def test_packed_events_take_less_space(project: Project) -> None:
     """What a checkpoint says is shorter by a third, or more."""
     query = "SELECT payload FROM events WHERE kind = ?"
-    for (payload,) in project.ledger.rows(query, (CHECKPOINT_TAKEN,)):
+    for (payload,) in project.ledger._reader.rows(query, (CHECKPOINT_TAKEN,)):
         assert len(payload) < len(events.unpack(payload)) * 2 / 3
 
 
 def test_a_changed_bit_of_packed_words_is_found(project: Project) -> None:
     """Whichever bit of a packed event flips, verify names the event."""
-    rows = project.ledger.rows("SELECT seq, payload FROM events")
+    rows = project.ledger._reader.rows("SELECT seq, payload FROM events")
     chance = random.Random(1)
     for _ in range(12):
         seq, payload = chance.choice(rows)

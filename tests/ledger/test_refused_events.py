@@ -29,13 +29,13 @@ def test_events_that_make_no_sense_are_told(
         with project.session("x") as session, session.turn("one"):
             (tree / "a").write_text("x")
         project.ledger._db.execute("UPDATE events SET payload = ? WHERE kind = ?", (payload, kind))
-        before = project.ledger.rows("SELECT * FROM deltas")
+        before = project.ledger._reader.rows("SELECT * FROM deltas")
         problems, _ = project.examine()
         assert any("was changed after it was written" in problem for problem in problems)
         assert problems[0] in spoken(project.verify().problems)
         with pytest.raises(takeback.DamagedStoreError):
             project.rebuild()
-        assert project.ledger.rows("SELECT * FROM deltas") == before
+        assert project.ledger._reader.rows("SELECT * FROM deltas") == before
 
 
 def test_a_program_that_became_old_while_it_ran_writes_no_more(tree: Path, home: Path) -> None:

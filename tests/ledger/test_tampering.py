@@ -57,7 +57,9 @@ class Original:
             with project.held():
                 kept = {"checkpoint": turn.before, "label": "good"}
                 project.ledger.record(NewEvent(events.CHECKPOINT_KEPT, kept, 1))
-                root = project.ledger.rows("SELECT root FROM checkpoints LIMIT 1")[0][0].hex()
+                root = project.ledger._reader.rows("SELECT root FROM checkpoints LIMIT 1")[0][
+                    0
+                ].hex()
                 project.ledger.record(NewEvent("MoonSeen", {"objects": [root]}, 1))
                 trimmed = {"checkpoints": [], "why": "age"}
                 project.ledger.record(NewEvent(events.HISTORY_TRIMMED, trimmed, 2))
@@ -163,10 +165,10 @@ def test_a_removed_end_is_missed(original: Original, count: int, tmp_path: Path)
     lock = ledger_of(home).with_name("lock")
     anchor = lock.read_bytes()
     with _opened(original.tree, home) as project:
-        before = project.ledger.rows("SELECT * FROM checkpoints")
+        before = project.ledger._reader.rows("SELECT * FROM checkpoints")
         with pytest.raises(DamagedStoreError, match="lost its end"):
             project.rebuild()
-        assert project.ledger.rows("SELECT * FROM checkpoints") == before
+        assert project.ledger._reader.rows("SELECT * FROM checkpoints") == before
     assert lock.read_bytes() == anchor
     verified, examined = _found(original.tree, home)
     assert any("lost its end" in what for what in verified)

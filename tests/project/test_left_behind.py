@@ -35,7 +35,7 @@ def leave_behind(project: Project, count: int, age: float) -> None:
 
 def open_steps(project: Project) -> int:
     """How many windows are open."""
-    return int(project.ledger.rows("SELECT count(*) FROM steps WHERE closed IS NULL")[0][0])
+    return int(project.ledger._reader.rows("SELECT count(*) FROM steps WHERE closed IS NULL")[0][0])
 
 
 def test_silent_sessions_are_given_up(tree: Path, home: Path) -> None:
@@ -74,5 +74,5 @@ def test_thousands_left_behind_cost_nothing(tree: Path, home: Path, query: str) 
     }
     with takeback.open(tree, home=home) as project:
         project.checkpoint()
-        plan = project.ledger.rows("EXPLAIN QUERY PLAN " + statements[query])
+        plan = project.ledger._reader.rows("EXPLAIN QUERY PLAN " + statements[query])
     assert all("SCAN" not in row[3] for row in plan), plan

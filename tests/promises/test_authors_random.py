@@ -303,7 +303,7 @@ class Schedule:
         return self._calling(look=True)
 
     def _count(self) -> int:
-        ((count,),) = self.play.project.ledger.rows("SELECT count(*) FROM checkpoints")
+        ((count,),) = self.play.project.ledger._reader.rows("SELECT count(*) FROM checkpoints")
         return int(count)
 
     def _compare(self) -> None:
@@ -313,7 +313,7 @@ class Schedule:
         is_new = bool(oracle.differences(before, self.picture))
         assert self._count() == self.checkpoints + is_new
         self.checkpoints += is_new
-        rows = self.play.project.ledger.rows(
+        rows = self.play.project.ledger._reader.rows(
             "SELECT path, verb, origin FROM deltas WHERE checkpoint = ?", (self._count(),)
         )
         found = {path: (verb, origin) for path, verb, origin in rows} if is_new else {}

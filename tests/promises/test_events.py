@@ -209,4 +209,4 @@ def _judge_store(project: Project, tree: Path, out: Path) -> Iterator[str]:
     yield from oracle.differences(oracle.picture(tree), oracle.picture(out))
     yield from project.examine()[0]
     query = "SELECT label FROM turns WHERE closed IS NULL"
-    yield from (f"`{label}` is still open" for (label,) in project.ledger.rows(query))
+    yield from (f"`{label}` is still open" for (label,) in project.ledger._reader.rows(query))

@@ -129,7 +129,9 @@ class History(Years):
         after = self._plans()
         floor = retention.floor(self.project.ledger)
         for turn, plans in before.items():
-            first = self.project.ledger.rows("SELECT before FROM turns WHERE id = ?", (turn,))[0][0]
+            first = self.project.ledger._reader.rows(
+                "SELECT before FROM turns WHERE id = ?", (turn,)
+            )[0][0]
             if first > floor:
                 assert after[turn] == plans, f"the plans of {turn} are others now"
             else:

@@ -89,9 +89,11 @@ def _events(project: takeback.Project, gone: str) -> None:
             if kind == events.SAVES_RESCUED:
                 said["saves"] = [[*save, oid.hex()]]
             project.ledger.record(NewEvent(kind, said, now))  # type: ignore[arg-type]
-        ((row,),) = project.ledger.rows("SELECT number FROM checkpoints WHERE id = ?", (gone,))
+        ((row,),) = project.ledger._reader.rows(
+            "SELECT number FROM checkpoints WHERE id = ?", (gone,)
+        )
         trimmed = NewEvent(events.HISTORY_TRIMMED, {"checkpoints": [[row, row]]}, now)
-        first = project.ledger.rows("SELECT id FROM checkpoints ORDER BY number")[1][0]
+        first = project.ledger._reader.rows("SELECT id FROM checkpoints ORDER BY number")[1][0]
         pinned = {"checkpoint": first, "label": f"pinned {MARK}"}
         project.ledger.record(trimmed, NewEvent(events.CHECKPOINT_KEPT, pinned, now))
 

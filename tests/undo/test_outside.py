@@ -93,8 +93,8 @@ def test_it_is_captured_before_the_edit(desk: Desk) -> None:
     turn = desk.agent.turn("edit")
     turn.step("Write", {"file_path": str(file)})
     with takeback.open(desk.tree, home=desk.home) as another:
-        (event,) = another.ledger.events("WHERE kind = ?", ("OutsideSeen",))
-        (row,) = another.ledger.rows("SELECT path, before, after FROM outside")
+        (event,) = another.ledger.events_of("OutsideSeen")
+        (row,) = another.ledger._reader.rows("SELECT path, before, after FROM outside")
         assert row[0] == os.fsencode(file)
         assert row[2] is None
         kind, data = another.objects.read(bytes.fromhex(json.loads(row[1])[4]))
@@ -540,10 +540,10 @@ def test_the_table_follows_from_the_events(desk: Desk) -> None:
     file.write_bytes(TEXT + b"yours\n")
     desk.project.redo(yes=True)
     query = "SELECT * FROM outside ORDER BY number"
-    before = desk.project.ledger.rows(query)
+    before = desk.project.ledger._reader.rows(query)
     assert len(before) >= 4
     desk.project.rebuild()
-    assert desk.project.ledger.rows(query) == before
+    assert desk.project.ledger._reader.rows(query) == before
     assert desk.project.verify().ok
 
 
@@ -553,7 +553,7 @@ def test_a_forged_journal_reaches_no_other_file(desk: Desk) -> None:
     file.write_bytes(TEXT)
     other.write_bytes(b"new\n")
     desk.edit((file, b"new\n"))
-    (row,) = desk.project.ledger.rows("SELECT before, after FROM outside")
+    (row,) = desk.project.ledger._reader.rows("SELECT before, after FROM outside")
     forge = "INSERT OR REPLACE INTO journal VALUES ('kkkkkkkkkkkk', 'applying', ?)"
 
     def said(folder: str, name: str) -> str:

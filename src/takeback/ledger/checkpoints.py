@@ -114,10 +114,6 @@ class Checkpoints(Table):
             yield from rows
             before = rows[-1].number
 
-    def count(self) -> int:
-        """How many checkpoints there are."""
-        return int(self._reader.value("SELECT count(*) FROM checkpoints"))
-
     def last_look(self) -> "tuple[int, int]":
         """The event that last named what the tree was, and when that look began."""
         query = "SELECT cursor, looked FROM coordinates ORDER BY cursor DESC LIMIT 1"

@@ -238,6 +238,10 @@ class Table(Group):
     what, time, label = "''", "started", "''"
     """What a row is in words, when it was and what it says: columns, for `described`."""
 
+    def count(self) -> int:
+        """How many rows there are."""
+        return int(self._reader.value(f"SELECT count(*) FROM {self.table}"))
+
     def id_of(self, number: int) -> str:
         """The id of a row; empty if there is no such row."""
         return str(

@@ -24,7 +24,7 @@ from takeback.ledger.schema import Tables
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
-    from typing import Any, Protocol
+    from typing import Protocol
 
     from takeback.disk.sqlite import Connection
     from takeback.ledger.checkpoints import Checkpoints, Deltas
@@ -242,7 +242,7 @@ class Ledger:
 
     def packs(self) -> "list[str]":
         """The names of all packs, the newest last."""
-        rows = self.rows("SELECT name FROM packs ORDER BY event, name")
+        rows = self._reader.rows("SELECT name FROM packs ORDER BY event, name")
         if not all(isinstance(name, str) for (name,) in rows):
             raise DamagedStoreError("a row of the ledger holds values of the wrong kind")
         return [name for (name,) in rows]
@@ -262,7 +262,7 @@ class Ledger:
     def made_with(self, pack: str) -> "tuple[str, ...]":
         """The checkpoint that a pack was written for."""
         query = "SELECT c.id FROM packs p JOIN checkpoints c ON c.event = p.event WHERE p.name = ?"
-        return tuple(str(id) for (id,) in self.rows(query, (pack,)))
+        return tuple(str(id) for (id,) in self._reader.rows(query, (pack,)))
 
     def foreign_packs(self, since: int = 0) -> "set[str]":
         """The packs that events of unknown kinds name, which only a newer program understands."""
@@ -276,7 +276,7 @@ class Ledger:
         An event that is older than all kept files needs them no longer. Only a newer program
         knows how long events of unknown kinds do.
         """
-        found = {(int(event), bytes(oid)) for event, oid in self.rows(_NEEDED, (since,))}
+        found = {(int(event), bytes(oid)) for event, oid in self._reader.rows(_NEEDED, (since,))}
         with AsDamage("read"):
             for event in events.unknown(self._db, since):
                 found |= {(event.seq, oid) for oid in events.objects_in(event.payload)}
@@ -293,33 +293,24 @@ class Ledger:
             row = self._db.execute("SELECT chain FROM events WHERE seq = ?", (seq,)).fetchone()
         return events.as_link(row[0]) if row else None
 
-    def rows(
-        self, query: str, values: "tuple[bytes | str | int | None, ...]" = ()
-    ) -> "list[tuple[Any, ...]]":
-        """What a query gives; for the modules that read projections."""
-        return self._reader.rows(query, values)
-
-    def events(
-        self, where: str = "ORDER BY seq", values: "tuple[str | int, ...]" = ()
-    ) -> "Iterator[Event]":
-        """The events of the log."""
-        with AsDamage("read"):
-            yield from events.read(self._db, where, values)
-
-    def events_since(self, seq: int) -> "Iterator[Event]":
-        """The events after a number."""
-        return self.events("WHERE seq > ? ORDER BY seq", (seq,))
+    def events(self, after: int = 0) -> "Iterator[Event]":
+        """The events of the log, after one."""
+        return self._events("WHERE seq > ? ORDER BY seq", (after,))
 
     def event(self, seq: int) -> "Event | None":
         """The event with this number."""
-        return next(self.events("WHERE seq = ?", (seq,)), None)
+        return next(self._events("WHERE seq = ?", (seq,)), None)
 
     def events_of(
         self, kind: str, *, after: int = 0, newest_first: bool = False
     ) -> "Iterator[Event]":
         """The events of one kind, after one."""
         order = "DESC" if newest_first else "ASC"
-        return self.events(f"WHERE kind = ? AND seq > ? ORDER BY seq {order}", (kind, after))
+        return self._events(f"WHERE kind = ? AND seq > ? ORDER BY seq {order}", (kind, after))
+
+    def _events(self, where: str, values: "tuple[str | int, ...]") -> "Iterator[Event]":
+        with AsDamage("read"):
+            yield from events.read(self._db, where, values)
 
     def texts(self) -> "Iterator[tuple[int, str]]":
         """What each event says, word by word."""

@@ -74,15 +74,6 @@ class SessionRow(Value):
     turns: int
 
 
-class SessionName(Value):
-    """What a session is called."""
-
-    number: int = 0
-    id: str = ""
-    agent: str = ""
-    title: str = ""
-
-
 class TurnRow(Value):
     """What the ledger holds of a turn.
 
@@ -277,15 +268,6 @@ class Sessions(Table):
         """Whether any session has not ended, so that its process may have died."""
         return self._reader.has("SELECT 1 FROM sessions WHERE ended IS NULL LIMIT 1")
 
-    def named(self) -> "list[SessionName]":
-        """All sessions; without a title, the label of the last turn."""
-        query = (
-            "SELECT z.number, z.id, z.agent, CASE WHEN z.title <> '' THEN z.title ELSE coalesce("
-            "(SELECT label FROM turns t WHERE t.session = z.number ORDER BY number DESC LIMIT 1),"
-            " '') END FROM sessions z"
-        )
-        return [SessionName(*row) for row in self._reader.rows(query)]
-
     def open(self) -> "list[SessionRow]":
         """The sessions that have not ended."""
         return self._some("WHERE ended IS NULL ORDER BY number")
@@ -462,14 +444,6 @@ class Turns(Table):
         """What a turn changed, as its end recorded it."""
         query = f"SELECT {', '.join(ChangeRow._fields)} FROM changes WHERE turn = ? ORDER BY path"
         return [ChangeRow(*row) for row in self._reader.rows(query, (number,))]
-
-    def count(self) -> int:
-        """How many turns there are."""
-        return int(self._reader.value("SELECT count(*) FROM turns"))
-
-    def newest_label(self) -> str:
-        """What the newest turn is called."""
-        return str(self._reader.value("SELECT label FROM turns ORDER BY number DESC LIMIT 1") or "")
 
     def is_over(self, turn: int) -> bool:
         """Whether a turn has ended."""

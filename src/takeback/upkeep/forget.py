@@ -166,7 +166,7 @@ class Forgetting:
         store.require_whole("nothing was forgotten")
         store.ledger.require_chain()
         texts = [text.decode("utf-8", "surrogateescape") for text in wish.texts]
-        for event in store.ledger.events("WHERE request IS NOT NULL OR author IS NOT NULL"):
+        for event in store.ledger.events():
             said = f"{event.author} {event.request}"
             if any(text in said for text in texts):
                 raise TakebackError(

@@ -149,7 +149,7 @@ class Reach:
         self.catalog.follow(ledger)
         self._foreign(ledger.foreign_packs(self._event))
         self._named(ledger, self._event)
-        for event in ledger.events_since(self._event):
+        for event in ledger.events(self._event):
             self._event = event.seq
             if event.kind in _SAVED:
                 self._saved(event)

@@ -7,7 +7,6 @@ changed most in that checkpoint. What nothing needs, and what packs need besides
 """
 
 from takeback.history import retention
-from takeback.ledger.sessions import SessionName
 from takeback.model.results import Share
 from takeback.model.words import STEP, YOU
 from takeback.upkeep.reachable import Catalog, Reach
@@ -115,16 +114,22 @@ class _ByOwner:
         self._most = max(found, key=found.count) if found else (YOU, 0)
 
     def shares(self) -> "Iterator[Share]":
-        sessions = {row.number: row for row in self._ledger.sessions.named()}
+        sessions = {row.number: row for row in self._ledger.sessions.newest(None)}
         merged: dict[str, tuple[int, int, str, str]] = {}
         for (who, number), (bytes, objects) in self._found.items():
-            of = sessions.get(number, SessionName())
-            name = who if not number else of.agent if self._by == AGENT else of.id
+            of = sessions.get(number)
+            name = who if of is None else of.agent if self._by == AGENT else of.id
             before = merged.get(name, (0, 0, "", ""))
-            shown = (of.agent, of.title) if self._by == SESSION and number else ("", "")
+            shown = ("", "")
+            if of is not None and self._by == SESSION:
+                shown = (of.agent, of.title or self._last_label(number))
             merged[name] = (before[0] + bytes, before[1] + objects, *shown)
         for name, (bytes, objects, agent, called) in merged.items():
             yield Share(name, bytes, objects, agent=agent, title=called)
+
+    def _last_label(self, session: int) -> str:
+        turn = self._ledger.turns.newest_of(session)
+        return "" if turn is None else turn.label
 
 
 def _path_of(series: bytes) -> "tuple[bytes, bytes]":

@@ -93,7 +93,7 @@ class Tidying:
             with open_project(self.tree, self.home) as project:
                 tidy(project)
                 query = "SELECT id FROM checkpoints WHERE gone IS NOT NULL"
-                tell({"gone": [str(id) for (id,) in project.ledger.rows(query)]})
+                tell({"gone": [str(id) for (id,) in project.ledger._reader.rows(query)]})
 
         gone = in_child(play).last("gone")
         assert isinstance(gone, list)
@@ -186,7 +186,7 @@ class Tidying:
 
     def _gone(self, project: Project) -> set[str]:
         query = "SELECT id FROM checkpoints WHERE gone IS NOT NULL"
-        return {str(id) for (id,) in project.ledger.rows(query)}
+        return {str(id) for (id,) in project.ledger._reader.rows(query)}
 
     def _extract_all(self, project: Project, when: str) -> Iterator[str]:
         gone = self._gone(project)
