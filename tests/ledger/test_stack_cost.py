@@ -5,12 +5,12 @@ import sys
 from contextlib import closing
 
 from takeback.disk import sqlite
-from takeback.ledger import schema, undo_stack
+from takeback.ledger import undo_stack
+from takeback.ledger.ledger import Ledger
 
 
 def history(db: sqlite.Connection, count: int) -> None:
     """Turns, each taken back by a rollback that nothing covers."""
-    schema.make(db, schema.PROJECTIONS)
     for number in range(1, count + 1):
         event, before = 10 * number, 2 * number
         insert(db, "turns", number=number, opened=event, before=before)
@@ -40,7 +40,8 @@ def work_of_an_undo(count: int) -> tuple[int, int]:
         calls[0] += 1
         return count_lines
 
-    with closing(sqlite.connect(":memory:", isolation_level=None)) as db:
+    with closing(Ledger.in_memory()) as ledger:
+        db = ledger._db
         history(db, count)
         undo = {"verb": "undo", "entry": count, "turns": json.dumps([]), "target": None}
         states = {"before": 2 * count + 2, "after": 2 * count + 3}
