@@ -221,18 +221,25 @@ class Project(WithForget, Caring):
         """What `rollback` would do. The tree is looked at, and nothing in it is written."""
         return self._plan(_rollback_to(ref, session, paths), inside)
 
-    def apply(self, plan: "Named", **options: "Unpack[Options]") -> "Report":
+    def apply(
+        self, plan: "Named", *, because: str = "", keep_mtime: bool = False, yes: bool = False
+    ) -> "Report":
         """Do what a plan says, given it or its id, also in another process, for some minutes.
 
         It is planned again. If a path that it touches changed since, or a folder that it makes or
         removes, it is refused; a rollback of everything takes that back, too, and the report names
-        it. A second call returns what the first did.
+        it. A plan is applied once: a second call returns what the first did.
 
         `because` is kept with the event. Restored files get the present time, or with
         `keep_mtime` the one they had. `yes` consents to what the plan calls doubts; conflicts
-        it does not resolve. A second call with the same `request` returns what the first did.
+        it does not resolve.
         """
-        return self._carry_out(b"", lambda restorer: restorer.apply(_named(plan), **options))
+        return self._carry_out(
+            b"",
+            lambda restorer: restorer.apply(
+                _named(plan), because=because, keep_mtime=keep_mtime, yes=yes
+            ),
+        )
 
     def undo(
         self,

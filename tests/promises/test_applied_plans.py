@@ -205,6 +205,25 @@ def test_several_turns_and_sessions_are_planned_again_by_id(work: Work) -> None:
     assert (work.text("a"), work.text("b"), work.text("c")) == ("1\n", "1\n", "2\n")
 
 
+def test_a_rollback_is_undone_and_redone_by_plans(edited: Work) -> None:
+    """A rollback has no turns; its plans are made again all the same."""
+    edited.project.rollback(list(edited.project.checkpoints())[-1].id)
+    for plan in (edited.project.plan_undo, edited.project.plan_redo):
+        shown = plan()
+        edited.write(other__log=str(plan))
+        assert edited.project.apply(shown.id).id
+    assert edited.text("a") == "0\n"
+
+
+def test_a_plan_that_had_nothing_to_do_is_over(edited: Work) -> None:
+    """Applied again it takes nothing back that came later."""
+    shown = edited.project.plan_rollback("@")
+    assert not edited.project.apply(shown).id
+    edited.write(a="mine\n")
+    assert not edited.project.apply(shown).id
+    assert edited.text("a") == "mine\n"
+
+
 def test_a_plan_is_applied_once(edited: Work) -> None:
     """The second call repeats the first's report and does nothing, also in another process."""
     told: list[takeback.Report] = []

@@ -38,6 +38,7 @@ pytestmark = pytest.mark.timeout(600 if EXAMPLES < 100 else 0)
 STAGE = b".takeback-stage-"
 
 Action = tuple[str, dict[str, Any]]
+Shown = tuple["int | None", list[tuple[bytes, object, object]]]
 Way = tuple[str, int, int]
 """Here, or in another process: perhaps killed at a step, and its recovery at another."""
 
@@ -65,6 +66,11 @@ class Wish:
         ask = project.plan_undo if self.verb == "undo" else project.plan_redo
         return ask(self.ref, session=self.session or None, paths=self.scope)
 
+    def resolved(self, plan: "takeback.Plan") -> "Wish":
+        """The same, with what the plan found for the newest."""
+        ref = self.ref if self.verb == "rollback" else plan.turn or plan.target
+        return Wish(self.verb, ref, "", self.scope, self.keep_mtime)
+
     def fulfil(self, project: takeback.Project) -> "takeback.Report":
         """Have it done."""
         if self.verb == "rollback":
@@ -73,6 +79,11 @@ class Wish:
         act = project.undo if self.verb == "undo" else project.redo
         session = self.session or None
         return act(self.ref, session=session, paths=self.scope, keep_mtime=self.keep_mtime)
+
+
+def _steps(now: Tree, then: Tree) -> list[tuple[bytes, object, object]]:
+    """What becomes of each path that differs."""
+    return [(path, now.get(path), then.get(path)) for path in sorted(differing(now, then))]
 
 
 REFUSALS: dict[type[Exception], str] = {
@@ -181,7 +192,7 @@ class Restores(RuleBasedStateMachine):
         self.sessions = [self.recording.session(agent=name) for name in ("one", "two")]
         self.running: list[tuple[Act, Turn] | None] = [None, None]
         self.ended_in: dict[Act, int] = {}
-        self.plan: tuple[Wish, takeback.Plan, Tree, tuple[int, ...]] | None = None
+        self.plan: tuple[Wish, takeback.Plan, Tree, Shown] | None = None
         self.checkpoints = [self.project.checkpoint().id]
         self.model = Model(copy_of(self.root))
 
@@ -325,28 +336,38 @@ class Restores(RuleBasedStateMachine):
                 assert ("conflict" if plan.conflicts else "done") == expected
                 changed = differing(now, tree)
                 assert plan.conflicts or {change.path for change in plan.changes} == changed
-            self.plan = (wish, plan, now, self._version())
+            shown = (self._target(wish), _steps(now, tree))
+            self.plan = (wish.resolved(plan), plan, now, shown)
         assert copy_of(self.root) == now
         self._same_states()
 
     def apply_plan(self) -> None:
-        """Apply a plan: it is refused if the tree moved, else it does what it said."""
+        """Apply a plan: it does what it said, or is refused because what it touches moved."""
         if self.plan is None:
             return
-        wish, plan, base, version = self.plan
+        (wish, plan, base, shown), self.plan = self.plan, None
         now = copy_of(self.root)
         self.model.look(now)
-        if now == base and version != self._version():
-            return
-        expected, tree = self._predict(wish) if now == base else ("stale", now)
+        expected, tree = self._predict(wish)
+        is_whole = wish.verb == "rollback" and not wish.scope
+        target, steps = self._target(wish), _steps(now, tree)
+        is_same = (target, [] if is_whole else steps) == (shown[0], [] if is_whole else shown[1])
         outcome, changed = told(lambda: self.project.apply(plan))
-        tree = self._outcome(expected, outcome, tree)
-        event(f"plan of {wish.verb}: {outcome}")
+        event(f"plan of {wish.verb}, {'same' if now == base else 'other'} tree: {outcome}")
+        if outcome == "stale":
+            in_doubt = plan.conflicts or self.model.doubt.paths
+            assert in_doubt or expected != "done" or not is_same, "nothing that it touches moved"
+        else:
+            tree = self._outcome(expected, outcome, tree)
+        if outcome == "done" and not is_whole:
+            assert {path: now.get(path) for path in changed} == {
+                path: base.get(path) for path in changed
+            }
+            assert changed == {change.path for change in plan.changes}
         self._judge(wish, now, tree, changed, done=outcome == "done")
 
-    def _version(self) -> tuple[int, ...]:
-        model = self.model
-        return len(model.states), len(model.restores), len(model.turns), len(model.running)
+    def _target(self, wish: Wish) -> "int | None":
+        return self._states_of_turns().get(wish.ref or "")
 
     def _wish(self, verb: str, pick: int, scope: list[int], keep: bool = False) -> Wish:
         """What is asked for: of the turns, states and paths that there are, by their numbers."""

@@ -153,17 +153,15 @@ class Restorer(SafePoints):
         because: str = "",
         keep_mtime: bool = False,
         yes: bool = False,
-        request: "str | None" = None,
     ) -> Report:
         """Make a plan that was shown once more, and do it if it is still the same.
 
-        A plan is applied once: a second call returns what the first one reported.
+        Its id is that of the request, so that it is applied once.
         """
-        request = request or f"plan:{id}"
-        known = self._ledger.requested(request)
-        preview = self._ledger.plans.find(id)
+        request = f"plan:{id}"
+        known = self._ledger.requested(request) if ids.is_prefix(id) else None
         if known is not None:
-            return self._done_before(preview.description.verb if preview else "", known)
+            return self._done_before(str((known.payload or {}).get("verb")), known)
         preview = self._ledger.plans.get(id, time.time_ns())
         return self.carry_out(
             preview.description,
@@ -403,7 +401,6 @@ class Restorer(SafePoints):
     def _done_before(self, verb: str, event: "Event") -> Report:
         """What an earlier call with the same request reported."""
         said = event.payload or {}
-        verb = verb or str(said.get("verb"))
         if said.get("verb") == verb and event.kind == events.RESTORE_APPLIED:
             return as_done(self._ledger, said)
         if said.get("verb") == verb and event.kind == events.CHECKPOINT_NAMED:
