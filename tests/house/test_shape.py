@@ -24,7 +24,7 @@ CROWDED = {
     "takeback": 21,
     "takeback.cli": 13,
     "takeback.disk": 12,
-    "takeback.ledger": 12,
+    "takeback.ledger": 13,
     "takeback.model": 18,
     "takeback.worktree": 13,
 }

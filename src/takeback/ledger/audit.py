@@ -10,7 +10,7 @@ import os
 
 from takeback.disk import operations, sqlite
 from takeback.errors import DamagedStoreError
-from takeback.ledger import events, projections, retention, schema
+from takeback.ledger import archive, events, projections, retention, schema
 from takeback.ledger.events import NewEvent
 from takeback.model import json_text
 
@@ -38,7 +38,8 @@ def check(db: "Connection") -> "Iterator[str]":
     try:
         yield from _check_pages(db)
         yield from check_chain(db)
-        yield from differences(db)
+        if archive.is_readable(db):
+            yield from differences(db)
     except (sqlite.DatabaseError, DamagedStoreError) as problem:
         yield f"the ledger cannot be read: {problem}"
     except (TypeError, ValueError, KeyError, AttributeError) as problem:
@@ -66,7 +67,10 @@ def refuse_broken_chain(db: "Connection") -> None:
 def check_chain(db: "Connection") -> "Iterator[str]":
     """Whether each event is there, as it was written, and follows from the one before."""
     expected, chain = 1, events.first_link(db)
-    redacted = events.redactions(db)
+    redacted = archive.redactions(db)
+    for segment in archive.segments(db):
+        yield from archive.check(segment, expected, chain, redacted)
+        expected, chain = segment.last + 1, segment.link
     for seq, kind, at, salt, commitment, link, text, by, *envelope in db.execute(
         "SELECT seq, kind, at, salt, commitment, chain, payload, redacted, author, request,"
         " parents FROM events ORDER BY seq"
@@ -148,6 +152,7 @@ def redact(
     rows = [(salt, events.pack(text), appended.seq, seq) for seq, (salt, text) in texts.items()]
     if rows:
         operations.sql_many(db, _CHANGE, rows)
+        archive.redact(db, texts, appended.seq)
     # A plan may name what is forgotten; it can be made again.
     operations.sql(db, "DELETE FROM plans")
     projections.follow_anew(db)

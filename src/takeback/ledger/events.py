@@ -272,18 +272,6 @@ def chain_over(
     return sha256(before + said + envelope + commitment).digest()
 
 
-def redactions(db: "Connection") -> "dict[tuple[int, int], bytes]":
-    """The commitments to what stands in the place of forgotten words, by (forgotten by, event).
-
-    The commitment to what was there before stays in the chain, and nobody has its salt any more.
-    """
-    found: dict[tuple[int, int], bytes] = {}
-    for event in read(db, "WHERE kind = ? ORDER BY seq", (FORGOTTEN,)):
-        told: Any = (event.payload or {}).get("events")
-        found |= {(event.seq, int(seq)): bytes.fromhex(said) for seq, said in told or ()}
-    return found
-
-
 def as_link(value: object) -> bytes:
     """A link as the database gave it; a flipped bit can make something else of it."""
     if not isinstance(value, bytes):
@@ -296,10 +284,11 @@ def read(
 ) -> "Iterator[Event]":
     """Events, in the order of their numbers unless told otherwise."""
     for row in db.execute(_SELECT + where, values):
-        yield _as_event(row)
+        yield as_event(row)
 
 
-def _as_event(row: "tuple[object, ...]") -> Event:
+def as_event(row: "tuple[object, ...]") -> Event:
+    """An event as the database gave it."""
     origin, seq, kind, at, author, request, parents, payload = row
     if not (
         isinstance(origin, str)

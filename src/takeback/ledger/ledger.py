@@ -294,29 +294,29 @@ class Ledger:
         return events.as_link(row[0]) if row else None
 
     def events(self, after: int = 0) -> "Iterator[Event]":
-        """The events of the log, after one."""
-        return self._events("WHERE seq > ? ORDER BY seq", (after,))
+        """All events, archived and live, after one."""
+        from takeback.ledger import archive
+
+        with AsDamage("read"):
+            yield from archive.read_all(self._db, after)
 
     def event(self, seq: int) -> "Event | None":
         """The event with this number."""
-        return next(self._events("WHERE seq = ?", (seq,)), None)
+        from takeback.ledger import archive
+
+        with AsDamage("read"):
+            live = next(events.read(self._db, "WHERE seq = ?", (seq,)), None)
+            return live or archive.find(self._db, seq)
 
     def events_of(
         self, kind: str, *, after: int = 0, newest_first: bool = False
     ) -> "Iterator[Event]":
         """The events of one kind, after one."""
-        order = "DESC" if newest_first else "ASC"
-        return self._events(f"WHERE kind = ? AND seq > ? ORDER BY seq {order}", (kind, after))
+        from takeback.ledger import archive
 
-    def _events(self, where: str, values: "tuple[str | int, ...]") -> "Iterator[Event]":
         with AsDamage("read"):
-            yield from events.read(self._db, where, values)
-
-    def texts(self) -> "Iterator[tuple[int, str]]":
-        """What each event says, word by word."""
-        with AsDamage("read"):
-            for seq, payload in self._db.execute("SELECT seq, payload FROM events"):
-                yield seq, events.as_text(payload)
+            found = archive.read_kind(self._db, kind, after)
+            yield from reversed(list(found)) if newest_first else found
 
     def requested(self, request: "str | None") -> "Event | None":
         """The event that was appended for a request, if it was."""
@@ -427,6 +427,17 @@ class Ledger:
         with self._transaction() as db:
             self._appended = audit.redact(db, fact, said, self._author(), forgetting)
         return self._appended[0]
+
+    def archive(self) -> int:
+        """Move events to the archive that nothing can undo; how many. One segment at a time."""
+        from takeback.ledger import archive
+
+        moved, added = 0, -1
+        while added:
+            with self._transaction() as db:
+                added = archive.add(db)
+            moved += added
+        return moved
 
     def shrink(self) -> "str":
         """Leave nothing in the file but what the tables hold; who is in the way, if somebody is."""

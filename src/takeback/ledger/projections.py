@@ -79,8 +79,10 @@ def _follow_envelope(to: Tables, event: "Event") -> None:
 
 def replay(source: "Connection", target: "Connection") -> None:
     """Make all rows from the events of `source` in the empty tables of `target`."""
+    from takeback.ledger import archive
+
     tables = Tables(target)
-    for event in events.read(source):
+    for event in archive.read_all(source):
         try:
             apply(tables, event)
         except (TypeError, ValueError, LookupError, AttributeError, OverflowError) as problem:
@@ -449,7 +451,7 @@ def _checkpoint_kept(to: "Tables", event: "Event", said: "Mapping[str, Any]") ->
     number = to.number("checkpoints", said.get("checkpoint"))
     if number is not None:
         add = "INSERT OR REPLACE INTO kept VALUES (?, ?, ?)"
-        operations.sql(to.db, add, (number, event.seq, str(said.get("label", ""))))
+        operations.sql(to.db, add, (number, event.at, str(said.get("label", ""))))
 
 
 def _checkpoint_released(to: "Tables", event: "Event", said: "Mapping[str, Any]") -> None:

@@ -40,8 +40,8 @@ _ACROSS = (
 )
 _KNOWN = "SELECT 1 FROM {table} WHERE path = ? OR (path > ? AND path < ?) LIMIT 1"
 _KEPT = (
-    "SELECT c.id, c.view, c.created, k.label, e.at, c.entries FROM kept k"
-    " JOIN checkpoints c ON c.number = k.checkpoint JOIN events e ON e.seq = k.event"
+    "SELECT c.id, c.view, c.created, k.label, k.at, c.entries FROM kept k"
+    " JOIN checkpoints c ON c.number = k.checkpoint"
     " ORDER BY c.number DESC"
 )
 _CUT = (

@@ -1,9 +1,10 @@
 """The ledger's tables, and which ledgers this program may use.
 
-`events` is the truth, and `origin` names the store that wrote it. `journal` has a row while a
-restore is under way, `forgetting` while something is being forgotten, `plans` for each plan that
-was shown in the last minutes. All other tables are projections: they follow from the events alone
-(see `projections`) and are written in the same transaction.
+`events` is the truth, `archive` holds the oldest of them, compressed, and `origin` names the store
+that wrote them. `journal` has a row while a restore is under way, `forgetting` while something is
+being forgotten, `plans` for each plan that was shown in the last minutes. All other tables are
+projections: they follow from the events alone (see `projections`) and are written in the same
+transaction.
 
 What many rows would repeat stands once: each path in `paths`. Who reads asks the views `deltas` and
 `changes`, which put it together. They look it up by subqueries, not by joins:
@@ -38,6 +39,11 @@ CREATE TABLE events (
     author TEXT, request TEXT, parents TEXT, redacted INTEGER);
 CREATE UNIQUE INDEX requests ON events (request) WHERE request IS NOT NULL;
 """
+ARCHIVE = """
+CREATE TABLE archive (
+    first INTEGER PRIMARY KEY, last INTEGER NOT NULL, began INTEGER NOT NULL,
+    ended INTEGER NOT NULL, link BLOB NOT NULL, data BLOB NOT NULL);
+"""
 JOURNAL = """
 CREATE TABLE journal (id TEXT PRIMARY KEY, phase TEXT NOT NULL, said TEXT NOT NULL);
 """
@@ -61,7 +67,7 @@ CREATE TABLE checkpoints (
     entries INTEGER NOT NULL, changed INTEGER NOT NULL, gone INTEGER);
 CREATE INDEX checkpoints_gone ON checkpoints (number) WHERE gone IS NOT NULL;
 CREATE TABLE kept (
-    checkpoint INTEGER PRIMARY KEY, event INTEGER NOT NULL, label TEXT NOT NULL);
+    checkpoint INTEGER PRIMARY KEY, at INTEGER NOT NULL, label TEXT NOT NULL);
 CREATE TABLE care (
     number INTEGER PRIMARY KEY, event INTEGER NOT NULL, at INTEGER NOT NULL, kind TEXT NOT NULL,
     said TEXT NOT NULL);
@@ -143,7 +149,7 @@ TABLES = (
     "paths", "delta_rows", "change_rows", "restores", "outside",
 )  # fmt: skip
 """The projections, in the order in which they are made."""
-ALL = ORIGIN + EVENTS + JOURNAL + FORGETTING + PLANS + PROJECTIONS
+ALL = ORIGIN + EVENTS + ARCHIVE + JOURNAL + FORGETTING + PLANS + PROJECTIONS
 VIEWS = ("deltas", "changes")
 """What is read in the place of tables whose rows name things by number."""
 

@@ -153,8 +153,8 @@ class Cleanup:
     """
 
     __slots__ = (
-        "after", "before", "checkpoints", "days", "dropped", "dry_run", "held", "kept", "merged",
-        "oldest", "packs_after", "packs_before", "turns", "turns_kept", "warnings", "why",
+        "after", "archived", "before", "checkpoints", "days", "dropped", "dry_run", "held", "kept",
+        "merged", "oldest", "packs_after", "packs_before", "turns", "turns_kept", "warnings", "why",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -171,6 +171,8 @@ class Cleanup:
         self.before = self.after = 0
         self.packs_before = self.packs_after = 0
         self.merged = self.dropped = 0
+        self.archived = 0
+        """How many events went to the archive of the log."""
         self.warnings: tuple[str, ...] = ()
 
     def __repr__(self) -> str:

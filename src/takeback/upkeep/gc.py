@@ -7,6 +7,7 @@
             and drops the old ones. If something is needed now that was not copied, it is merged
             again
     sweep   with the lock, a few files at a time: packs that nothing refers to go
+    archive with the lock, a moment: events that nothing can undo are compressed
 
 Who dies on the way leaves what was there and some packs that nothing refers to; the next run, or
 whoever cleans up after a crash, removes them. What the first event let go is garbage from then on,
@@ -110,6 +111,9 @@ class _Run:
         if not self._wish.dry_run:
             self._clean_up()
             with self._held():
+                done.archived = self._ledger.archive()
+                if self._wish.full and not self._is_short:
+                    self._ledger.shrink()
                 self._store.keep_reserve()
             done.after, done.packs_after = self._size()
         self._tell_what_stays(trim)

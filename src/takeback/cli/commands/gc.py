@@ -71,6 +71,7 @@ def _json(done: "Cleanup", screen: "Screen") -> None:
             "bytes_after": done.after,
             "packs_before": done.packs_before,
             "packs_after": done.packs_after,
+            "events_archived": done.archived,
             "warnings": list(done.warnings),
         }
     )
@@ -94,6 +95,8 @@ def _show(done: "Cleanup", screen: "Screen") -> None:
     now = f"{size(done.after)} in {count(done.packs_after, 'pack')}"
     was = f"{size(done.before)} in {count(done.packs_before, 'pack')}"
     screen.say(f"Size   {was}, {'about' if done.dry_run else 'now'} {now}")
+    if done.archived:
+        screen.say(f"Log    {count(done.archived, 'old event')} moved to the archive")
     for warning in done.warnings:
         screen.note(f"note: {warning}; `takeback gc --to-size SIZE` lets the oldest go")
     if done.dry_run:

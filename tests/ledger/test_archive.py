@@ -1,0 +1,164 @@
+"""Old events go to a compressed archive, and the log is still whole, readable and forgettable."""
+
+import json
+import sqlite3
+import zlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+import takeback
+from takeback.errors import DamagedStoreError
+from takeback.ledger import archive, events, schema
+from takeback.ledger.events import NewEvent
+from years import Years
+
+SEGMENT = 8
+
+
+@pytest.fixture
+def years(tree: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Years]:
+    """A history of 20 turns, one a day, with short segments."""
+    monkeypatch.setattr(archive, "SEGMENT", SEGMENT)
+    years = Years(tree, home, monkeypatch)
+    years.days(20)
+    yield years
+    years.close()
+
+
+def _log(years: Years) -> list[tuple[object, ...]]:
+    return [(e.seq, e.kind, e.at, e.request, e.payload) for e in years.project.ledger.events()]
+
+
+def _tables(years: Years) -> dict[str, list[tuple[object, ...]]]:
+    return {
+        name: years.project.ledger._reader.rows(f"SELECT * FROM {name} ORDER BY 1, 2")
+        for name in schema.TABLES
+    }
+
+
+def _problems(years: Years) -> list[str]:
+    found = years.project.verify().damage
+    return [str(dict(damage.what.facts).get("problem")) for damage in found]
+
+
+def _change(home: Path, statement: str, *values: object) -> None:
+    (ledger,) = home.glob("projects/*/ledger.db")
+    with sqlite3.connect(ledger) as db:
+        assert db.execute(statement, values).rowcount == 1
+    db.close()
+
+
+def test_old_events_are_archived_and_nothing_else_changes(years: Years) -> None:
+    """The log reads, verifies and rebuilds as before; turns are shown, kept ones undone."""
+    years.project.keep(years.turns[2].id, "good")
+    log = [(turn.id, turn.label) for turn in years.project.log(all=True).turns]
+    told = _log(years)
+    done = years.gc(days=5, turns=3)
+    assert done.archived >= 5 * SEGMENT
+    assert done.archived % SEGMENT == 0
+    live = years.project.ledger._reader.rows("SELECT min(seq) FROM events")[0][0]
+    assert live == done.archived + 1
+    assert _log(years)[: len(told)] == told
+    assert _problems(years) == []
+    tables = _tables(years)
+    years.project.ledger.rebuild()
+    assert _tables(years) == tables
+    assert [(turn.id, turn.label) for turn in years.project.log(all=True).turns] == log
+    assert years.project.turn(years.turns[0].id).label == "turn 0"
+    assert [kept.label for kept in years.project.kept()] == ["good"]
+    assert years.wrong() == []
+    years.undo(turn=years.turns[-1])
+    first = years.project.ledger.event(1)
+    assert first is not None
+    assert first.kind == told[0][1]
+
+
+def test_what_can_be_undone_and_what_is_unknown_stays_live(years: Years) -> None:
+    """No event goes that belongs to a kept turn, and none from one on that only others know."""
+    with years.project.held():
+        years.project.ledger.record(NewEvent("MoonLanded", {"crew": 2}, 1))
+    last = years.project.ledger.last_event()
+    years.days(20)
+    assert last - SEGMENT < years.gc(days=5, turns=3).archived < last
+    ((oldest,),) = years.project.ledger._reader.rows("SELECT min(seq) FROM events")
+    kept = [years.turns[place].id for place in years.kept_turns()]
+    for id in kept:
+        assert years.project.ledger._reader.rows(
+            "SELECT 1 FROM turns WHERE id = ? AND opened > ?", (id, oldest)
+        )
+
+
+def test_a_small_log_stays_as_it_is(years: Years, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is archived before a whole segment is old."""
+    monkeypatch.setattr(archive, "SEGMENT", 4096)
+    assert years.gc(days=5, turns=3).archived == 0
+
+
+def test_what_is_forgotten_leaves_the_archive(years: Years) -> None:
+    """The text is in no byte of the ledger any more, and the chain is still whole."""
+    with years.working(label="use hunter2-hunter2 to log in"):
+        years.put("file", "1")
+    years.days(20)
+    assert years.gc(days=5, turns=3).archived
+    assert any("hunter2" in str(event) for event in _log(years))
+    years.project.forget(text="hunter2-hunter2")
+    assert not any("hunter2" in str(event) for event in _log(years))
+    assert _problems(years) == []
+    years.days(20)
+    assert years.gc(days=5, turns=3).archived, "the event that tells of it goes, too"
+    assert not years.project.ledger._reader.rows(
+        "SELECT 1 FROM events WHERE kind = ?", (events.FORGOTTEN,)
+    )
+    assert _problems(years) == []
+
+
+def _with_other_words(data: bytes) -> bytes:
+    return zlib.compress(zlib.decompress(data).replace(b"turn 0", b"turn 9"))
+
+
+def _with_one_less(data: bytes) -> bytes:
+    return zlib.compress(json.dumps(json.loads(zlib.decompress(data))[:-1]).encode())
+
+
+TAMPERING: dict[str, tuple[str, Callable[[bytes], bytes]]] = {
+    "a flipped bit": (
+        "cannot be read",
+        lambda data: data[:50] + bytes((data[50] ^ 1,)) + data[51:],
+    ),
+    "an empty segment": ("cannot be read", lambda _: b""),
+    "a changed word": ("changed", _with_other_words),
+    "one event less": ("not complete", _with_one_less),
+}
+
+
+@pytest.mark.parametrize("name", TAMPERING)
+def test_a_damaged_segment_is_named_and_the_rest_works(name: str, years: Years, home: Path) -> None:
+    """`verify` tells which events, from when to when; turns that are kept can be undone."""
+    assert years.gc(days=5, turns=3).archived
+    ((data,),) = years.project.ledger._reader.rows("SELECT data FROM archive WHERE first = 1")
+    years.close()
+    said, change = TAMPERING[name]
+    _change(home, "UPDATE archive SET data = ? WHERE first = 1", change(data))
+    problem, *_ = _problems(years)
+    assert problem.startswith(f"events 1 to {SEGMENT} of the archive (20")
+    assert said in problem
+    with pytest.raises(DamagedStoreError, match="events 1 to 8"):
+        years.project.ledger.rebuild()
+    assert len(years.project.log(all=True).turns) == 20
+    years.undo(turn=years.turns[-1])
+    years.days(8)
+    years.gc(days=2, turns=3)
+    assert _problems(years)[0] == problem
+
+
+def test_a_missing_segment_is_named(years: Years, home: Path) -> None:
+    """It is known which events are missing."""
+    assert years.gc(days=5, turns=3).archived
+    years.close()
+    _change(home, "DELETE FROM archive WHERE first = ?", SEGMENT + 1)
+    assert f"events {SEGMENT + 1} to {2 * SEGMENT} of the archive are missing" in _problems(years)
+    with pytest.raises(takeback.TakebackError, match="missing"):
+        years.project.ledger.rebuild()
+    years.undo(turn=years.turns[-1])
