@@ -211,7 +211,7 @@ class Store:
     def is_forgetting(self) -> bool:
         """Whether something is being forgotten, or was when a process died."""
         noted = os.path.lexists(self.path + b"/forgetting")
-        return noted or self.ledger.forgets.under_way() is not None
+        return noted or self.ledger.forgets.is_under_way()
 
     def anchor(self) -> bytes:
         """Where the ledger ends, as this process left it; written into the lock file."""

@@ -200,6 +200,10 @@ class Forgets(Group):
         super().__init__(reader)
         self._transaction = transaction
 
+    def is_under_way(self) -> bool:
+        """Whether one was begun and is not done; each start asks, also in a damaged ledger."""
+        return self._reader.has("SELECT 1 FROM forgetting LIMIT 1")
+
     def under_way(self) -> "tuple[str, str] | None":
         """The id and the phase of a forget that was begun and is not done."""
         row = self._reader.one("SELECT id, phase FROM forgetting LIMIT 1")
