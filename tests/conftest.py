@@ -19,8 +19,7 @@ import hypothesis
 import pytest
 
 from cases import Work
-from takeback import tending
-from takeback.disk import operations
+from takeback.disk import operations, programs
 
 MEMORY = Path("/dev/shm")
 ROOM_NEEDED = 1 << 30
@@ -70,7 +69,7 @@ def _known_surroundings(tmp_path_factory: pytest.TempPathFactory) -> Iterator[No
     nobody = tmp_path_factory.mktemp("nobody")
     before = os.umask(0o022)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(tending, "start", lambda *_: False)
+        patch.setattr(programs, "start_ourselves", lambda *_, **__: False)
         for name in [name for name in os.environ if name.startswith(("GIT_", "TAKEBACK_", "XDG_"))]:
             patch.delenv(name)
         patch.setenv("HOME", str(nobody))

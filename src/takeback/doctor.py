@@ -6,7 +6,7 @@ It never stops at the first thing that is wrong: a store that cannot be opened i
 import os
 
 from takeback import location
-from takeback.capture.project_rules import Surroundings
+from takeback.capture.project_rules import ProjectRules
 from takeback.disk.home import Home
 from takeback.errors import BusyError, DamagedStoreError, NewerStoreError, TakebackError
 from takeback.model import reasons, results
@@ -103,7 +103,7 @@ class Doctor:
         state = stores.state_of(root)
         if state != "here":
             part.findings.append(Finding(WARNING, f"its folder is {state}"))
-        if Surroundings(root, self._home).is_remote():
+        if ProjectRules(root, self._home).is_remote():
             what = "its files are on a network disk: whoever writes there is seen late"
             part.findings.append(Finding(NOTE, what, "checkpoints look twice; nothing is lost"))
         return part
@@ -116,12 +116,12 @@ class Doctor:
             return
         try:
             found.problems, found.events = _examined(store)
-            around = Surroundings(root, self._home)
+            around = ProjectRules(root, self._home)
             yield from doctor.guarded("store", iter([doctor.store_format(store)]))
             yield doctor.ledger(found.problems, found.events)
             yield from doctor.guarded("packs", (doctor.packs(s) for s in (store,)))
             yield from doctor.guarded("git view", (doctor.git_view(s) for s in (store,)))
-            yield from doctor.guarded("stat cache", _stat_cache(store, around, now))
+            yield from doctor.guarded("stat cache", _stat_cache(store, around))
             yield from doctor.guarded("leftovers", _leftovers(store, around))
             yield from doctor.guarded("restores", (doctor.unfinished(s) for s in (store,)))
             yield from doctor.guarded("clock", (doctor.clock(s, now) for s in (store,)))
@@ -137,7 +137,7 @@ class Doctor:
         yield from doctor.close(self._home, root.id)
         try:
             with Project(root, self._home) as project:
-                yield from project.mend()
+                yield from project.repair()
         except (TakebackError, OSError):
             return  # what is wrong is told by the examination that follows
 
@@ -172,20 +172,17 @@ def _not_opened(problem: Exception) -> Finding:
     return Finding(ERROR, f"the store cannot be opened: {problem}", advice)
 
 
-def _stat_cache(store: Store, around: Surroundings, now: float) -> "Iterator[Part]":
+def _stat_cache(store: Store, around: ProjectRules) -> "Iterator[Part]":
     mark = None
     try:
-        request = around.request(int(now * 1e9))
-        try:
-            mark = around.mark(request)
-        finally:
-            os.close(request.root)
+        with around.site() as site:
+            mark = around.mark(site)
     except (TakebackError, OSError):
         pass  # the folder is not there; that is told elsewhere
     yield doctor.stat_cache(store, mark)
 
 
-def _leftovers(store: Store, around: Surroundings) -> "Iterator[Part]":
+def _leftovers(store: Store, around: ProjectRules) -> "Iterator[Part]":
     try:
         root = around.open_root()
     except (TakebackError, OSError):
@@ -199,8 +196,8 @@ def _leftovers(store: Store, around: Surroundings) -> "Iterator[Part]":
 
 def _is_held(store: Store) -> bool:
     """Whether somebody is at work; that the last one died stays as it is said in the lock."""
-    for lock in (store.lock, store.upkeep):
-        if lock is store.upkeep and not os.path.lexists(lock.path):
+    for lock in (store.lock, store.gc_lock):
+        if lock is store.gc_lock and not os.path.lexists(lock.path):
             continue
         try:
             died = lock.acquire(0)

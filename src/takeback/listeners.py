@@ -5,19 +5,39 @@ each is given one JSON object on its stdin. What a listener does wrong is told a
 """
 
 import os
-import signal
 
+from takeback.disk import programs
+from takeback.errors import TakebackError
 from takeback.model import json_text, reasons
 from takeback.model.reasons import Reason
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from subprocess import Popen
+    from collections.abc import Callable, Iterable
 
+    from takeback.capture.project_rules import ProjectRules
     from takeback.model.plan import Report
 
 LONGEST = 10
 """Seconds that one listener may take."""
+
+
+def notify(
+    callbacks: "Iterable[Callable[[Report], None]]", rules: "ProjectRules", report: "Report"
+) -> "tuple[Reason, ...]":
+    """Tell callbacks and listeners of a restore; what goes wrong there does not undo it."""
+    problems: list[Reason] = []
+    for callback in callbacks:
+        try:
+            callback(report)
+        except Exception as problem:  # noqa: BLE001 -- it is the caller's own code
+            said = f"{type(problem).__name__}: {problem}"
+            problems.append(Reason(reasons.LISTENER_RAISED, error=said))
+    try:
+        commands = rules.setting("restore", "listeners", [])
+    except TakebackError as problem:
+        return (*problems, Reason(reasons.LISTENERS_UNREAD, problem=str(problem)))
+    return (*problems, *(tell(commands, report, rules.root) if commands else ()))
 
 
 def tell(
@@ -78,34 +98,18 @@ def _message(report: "Report", root: bytes) -> bytes:
 
 def _run(words: "list[str]", said: bytes, root: bytes, longest: float) -> "Reason | None":
     """Run one listener to its end; return what went wrong, or nothing."""
-    from subprocess import DEVNULL, PIPE, Popen, TimeoutExpired
-
     program = _program(words[0])
     if program is None:
         return Reason(reasons.LISTENER_MISSING, name=words[0])
     try:
-        # A group of its own, so that it can be stopped with all that it started.
-        process = Popen(  # noqa: S603 -- the user's own settings name it
-            [program, *words[1:]],
-            cwd=root,
-            stdin=PIPE,
-            stdout=DEVNULL,
-            stderr=DEVNULL,
-            start_new_session=True,
-        )
+        ended = programs.run_limited([program, *words[1:]], said, cwd=root, seconds=longest)
+    except TimeoutError:
+        return Reason(reasons.LISTENER_TOO_SLOW, name=words[0], seconds=f"{longest:g}")
     except OSError as problem:
         return Reason(reasons.LISTENER_NOT_STARTED, name=words[0], why=str(problem.strerror))
-    try:
-        process.communicate(said, timeout=longest)
-    except TimeoutExpired:
-        _stop(process)
-        return Reason(reasons.LISTENER_TOO_SLOW, name=words[0], seconds=f"{longest:g}")
-    except BaseException:
-        _stop(process)
-        raise
-    if process.returncode == 0:
+    if ended.code == 0:
         return None
-    return Reason(reasons.LISTENER_FAILED, name=words[0], status=process.returncode)
+    return Reason(reasons.LISTENER_FAILED, name=words[0], status=ended.code)
 
 
 def _program(name: str) -> "str | None":
@@ -118,13 +122,3 @@ def _program(name: str) -> "str | None":
         if os.path.isabs(folder) and os.path.isfile(path) and os.access(path, os.X_OK):
             return path
     return None
-
-
-def _stop(process: "Popen[bytes]") -> None:
-    """End a listener and what it started."""
-    if process.poll() is None:
-        # It is not reaped yet, so the number of the group is still its own.
-        os.killpg(process.pid, signal.SIGKILL)
-    if process.stdin is not None:
-        process.stdin.close()
-    process.wait()

@@ -1,57 +1,56 @@
-"""Project: speaks the verbs."""
+"""`Project`: the verbs of Takeback, for Python and for the doors."""
 
 import os
-import time
 
 from takeback import location
-from takeback.capture import checkpoint as capture
-from takeback.capture.checkpoint import Place
-from takeback.caring import Caring
+from takeback.arguments import name_of, redo_of, rollback_to, undo_of
+from takeback.capture.safe_points import SafePoints
+from takeback.capture.workspace import Workspace
 from takeback.disk.failures import FailingAs
-from takeback.errors import CaptureError, DamagedStoreError, TakebackError, UsageError
-from takeback.forgetting import WithForget
-from takeback.ledger.events import CHECKPOINT_NAMED, CHECKPOINT_TAKEN
-from takeback.model import reasons
-from takeback.model.reasons import Reason
-from takeback.model.words import REDO, ROLLBACK, UNDO
+from takeback.disk.home import Home, Root
+from takeback.errors import CaptureError, TakebackError, UnknownReferenceError
+from takeback.model.words import RUNNING
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
-    from typing import Any, Protocol, Self, TypedDict, Unpack
+    from collections.abc import Callable, Iterable, Iterator
+    from typing import Self, Unpack
 
-    from takeback.ledger.events import Event
+    from takeback.agents.resume import Resumed
+    from takeback.arguments import AnyPath, Decide, Named, Options, Paths
+    from takeback.history.compare import Comparison
+    from takeback.history.reader import HistoryReader
+    from takeback.history.retention import Rules
+    from takeback.ledger.ledger import Ledger
+    from takeback.model.forgotten import Forgotten
+    from takeback.model.history import Log, RecordedCheckpoint, RecordedSession, RecordedTurn
     from takeback.model.plan import Description, Plan, Report
-    from takeback.model.results import Checkpoint, Verification
+    from takeback.model.reasons import Reason
+    from takeback.model.results import (
+        Checkpoint,
+        Cleanup,
+        KeptState,
+        Share,
+        Status,
+        Usage,
+        Verification,
+    )
+    from takeback.model.tree import Entry
     from takeback.ports import Progress
     from takeback.recorder import Recorder
-    from takeback.session import Notes, Session
+    from takeback.session import Session, Turn
     from takeback.undo.restorer import Restorer
-
-    AnyPath = str | bytes | os.PathLike[str] | os.PathLike[bytes]
-    Paths = Iterable[AnyPath]
-    Decide = str | Mapping[bytes, str]
-
-    class WithId(Protocol):
-        """A turn, a checkpoint, a report: whatever has an id."""
-
-        @property
-        def id(self) -> str:
-            """Its id."""
-
-    Named = str | WithId
-
-    class Options(TypedDict, total=False):
-        """How a restore is done."""
-
-        because: str
-        keep_mtime: bool
-        yes: bool
-        request: str | None
+    from takeback.upkeep.forget import Forgetter
+    from takeback.upkeep.upkeep import Upkeep
 
 
-class Project(WithForget, Caring):
-    """A work tree and its store."""
+class Project:
+    """A work tree and its history. Thread-safe; use it as a context manager, or call `close`."""
+
+    def __init__(self, root: Root, home: Home) -> None:
+        self.workspace = Workspace(root, home, self._recover)
+        """What the verbs work with. For Takeback's own doors, not part of the API."""
+        self._listeners: list[Callable[[Report], None]] = []
 
     # -- opening ---------------------------------------------------------------------------
 
@@ -60,7 +59,7 @@ class Project(WithForget, Caring):
         """The project that `path` is in, made on first use."""
         with FailingAs(TakebackError, "the project could not be opened"):
             project = cls(*location.open(path, home=home, user_home=user_home))
-        project.recover_early()
+        project.workspace.recover_early()
         return project
 
     @classmethod
@@ -71,7 +70,7 @@ class Project(WithForget, Caring):
             if found is None:
                 return None
             project = cls(*found)
-        project.recover_early()
+        project.workspace.recover_early()
         return project
 
     @classmethod
@@ -82,7 +81,68 @@ class Project(WithForget, Caring):
         with FailingAs(TakebackError, "nothing was decided"):
             return cls(*location.relocate(path, home=home, user_home=user_home, join=join))
 
-    # -- verbs -----------------------------------------------------------------------------
+    def close(self) -> None:
+        """Close the store."""
+        self.workspace.close()
+
+    def __enter__(self) -> "Self":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @property
+    def id(self) -> str:
+        """The project's own id."""
+        return self.workspace.id
+
+    @property
+    def root(self) -> bytes:
+        """The folder of the project."""
+        return self.workspace.root
+
+    @property
+    def git_dir(self) -> bytes:
+        """The bare git repository of the store, for `git --git-dir`."""
+        return self.workspace.store.git_dir
+
+    @property
+    def origin(self) -> str:
+        """The random id of this store's log: (origin, number) names an event on all machines."""
+        with FailingAs(TakebackError, "the store could not be read"):
+            return self.ledger.origin
+
+    @property
+    def ledger(self) -> "Ledger":
+        """The project's ledger."""
+        return self.workspace.ledger
+
+    @property
+    def recovered(self) -> "tuple[Reason, ...]":
+        """What was mended since the project was opened."""
+        return self.workspace.recovered
+
+    def recover(self) -> None:
+        """Undo a restore that was interrupted, now; whoever takes the lock next would do so."""
+        with self.workspace.held():
+            pass
+
+    def _recover(self, died: bool) -> None:
+        self._upkeep.recover(died)
+
+    @property
+    def _history(self) -> "HistoryReader":
+        from takeback.history.reader import HistoryReader
+
+        return HistoryReader(self.workspace)
+
+    @property
+    def _upkeep(self) -> "Upkeep":
+        from takeback.upkeep.upkeep import Upkeep
+
+        return Upkeep(self.workspace)
+
+    # -- recording -------------------------------------------------------------------------
 
     def checkpoint(
         self,
@@ -99,27 +159,10 @@ class Project(WithForget, Caring):
         `rehash` reads every file again instead of trusting its stamps. A second call with the
         same `request` returns what the first one did.
         """
-        with FailingAs(CaptureError, "no checkpoint was made"), self.held():
-            known = self.ledger.requested(request)
-            if known is not None:
-                return self._made_before(known)
-            if turn is not None:
-                self.recorder().go_on(turn)
-            at = time.time_ns()
-            dead = self.recorder().dead_sessions(at) if self.ledger.sessions.has_open() else []
-            closing = {row.id: ended for row, ended in dead}
-            made = self._capture(
-                Place(turn=turn),
-                closing,
-                at,
-                label=_clean(label),
-                rehash=rehash,
-                progress=progress,
-                request=request,
+        with FailingAs(CaptureError, "no checkpoint was made"), self.workspace.held():
+            return SafePoints(self.workspace).checkpoint(
+                label, rehash=rehash, progress=progress, request=request, turn=turn
             )
-            if dead:
-                self.recorder().bury(dead, made, at)
-            return made
 
     def session(
         self,
@@ -150,18 +193,122 @@ class Project(WithForget, Caring):
             found = recorder.start_session(
                 agent, id, title, held=held, beside=beside, inside=inside, request=request
             )
-        return Session(self.notes(recorder), found)
+        return Session(recorder, self, found)
 
-    def notes(self, recorder: "Recorder") -> "Notes":
-        """What the handles of sessions, turns and steps need."""
-        from takeback.session import Notes
+    def running_turn(self, id: str) -> "Turn | None":
+        """The handle of a turn that another process began; None if it does not run, or not here."""
+        from takeback.session import Turn
 
-        return Notes(recorder, self.turn, self.checkpoint, self.undo, self.redo)
+        try:
+            is_running = bool(id) and self.turn(id).status == RUNNING
+        except UnknownReferenceError:
+            return None
+        return Turn(self.recorder(), self, id) if is_running else None
+
+    def recorder(self, safe_points: "str | None" = None) -> "Recorder":
+        """Records sessions, turns and steps by their ids, for callers that are a process each."""
+        from takeback.recorder import Recorder
+
+        setting = self.workspace.rules.setting("recording", "safe_points", "step")
+        return Recorder(self.workspace, safe_points or str(setting), self.schedule_gc)
+
+    def end_interrupted(self) -> None:
+        """Close the turns that were interrupted inside an agent, which no hook reports."""
+        if self.ledger.sessions.has_open():
+            self.recorder().end_interrupted()
+
+    # -- the log ---------------------------------------------------------------------------
+
+    def log(
+        self,
+        limit: int = 20,
+        *,
+        session: "str | None" = None,
+        since: "str | float | None" = None,
+        all: bool = False,
+        changes: bool = True,
+    ) -> "Log":
+        """The newest turns, newest first.
+
+        `session` is a session's id or the beginning of it; `since` a time as in references, or
+        seconds since 1970; `all` lifts the limit. Without `changes` the turns have only their
+        numbers of files and lines, which is all that a list of them needs.
+        """
+        most = None if all else max(limit, 0)
+        return self._history.log(most, session=session, since=since, changes=changes)
+
+    def turn(self, ref: str) -> "RecordedTurn":
+        """What the log says of a turn: its changes, its steps, what it shares, git around it."""
+        return self._history.turn(ref)
+
+    def recorded(self, ref: str) -> "RecordedTurn | RecordedCheckpoint":
+        """The turn that a reference means, or else the checkpoint."""
+        return self._history.recorded(ref)
+
+    def sessions(self, limit: int = 20, *, all: bool = False) -> "tuple[RecordedSession, ...]":
+        """The sessions of the project, the one that was seen last first."""
+        return self._history.sessions(None if all else max(limit, 0))
+
+    def restored(self) -> int:
+        """How many restores there were."""
+        return self._history.restored()
+
+    def shortened(self, names: "Iterable[str]") -> "dict[str, str]":
+        """For each id the shortest beginning, of at least four letters, that means nothing else."""
+        return self._history.shortened(names)
+
+    def status(self) -> "Status":
+        """Where we are: the newest checkpoint and what is not covered."""
+        return self._history.status()
+
+    def checkpoints(self) -> "Iterator[Checkpoint]":
+        """All checkpoints, newest first."""
+        return self._history.checkpoints()
+
+    # -- states ----------------------------------------------------------------------------
+
+    def compare(
+        self,
+        before: "str | None",
+        after: "str | None" = None,
+        paths: "Iterable[bytes]" = (),
+        *,
+        inside: bytes = b"",
+        progress: "Progress | None" = None,
+    ) -> "Comparison":
+        """Where two states differ; None is now, the files on disk. Writes nothing.
+
+        `paths` are counted from the folder `inside` of the project, or else from its root.
+        """
+        return self._history.compare(before, after, tuple(paths), inside, progress)
+
+    def read(self, ref: "str | None", path: bytes, *, inside: bytes = b"") -> "Iterator[bytes]":
+        """What a file held in a state, piece by piece; None is now.
+
+        Every byte is verified by the end. An error about the path comes at once.
+        """
+        return self._history.read(ref, path, inside)
+
+    def rescued(self, restore: str, path: bytes, *, inside: bytes = b"") -> "Iterator[bytes]":
+        """What somebody saved while a restore ran, and is in the store only, piece by piece.
+
+        `restore` is the id of the restore, or the beginning of it. An error about the path comes
+        at once.
+        """
+        from takeback.undo import rescue
+
+        with FailingAs(TakebackError, "the store could not be read"):
+            entry = rescue.find_kept(self.ledger, restore, self.root, inside, path)
+        return self._history.stream(entry)
+
+    def contents(self, *entries: "Entry | None") -> "tuple[bytes | None, ...]":
+        """What entries of a plan hold: files and links; None if that is unknown or very large."""
+        return self._history.contents(*entries)
 
     def extract(
         self,
         ref: str,
-        directory: "str | bytes | os.PathLike[str] | os.PathLike[bytes]",
+        directory: "AnyPath",
         *,
         progress: "Progress | None" = None,
         told: "Callable[[Reason], None] | None" = None,
@@ -170,16 +317,7 @@ class Project(WithForget, Caring):
 
         `told` hears what could not be as it was: programs that are not setuid for another owner.
         """
-        from takeback.history import retention
-        from takeback.history.lookup import extract
-
-        with FailingAs(TakebackError, "nothing was extracted"):
-            target = os.path.abspath(os.fsencode(directory))
-            location.refuse_inside_store(target, self._home)
-            return retention.again(
-                self.ledger,
-                lambda: extract(self._store, self._resolve(ref), target, progress, told),
-            )
+        return self._history.extract(ref, os.fsencode(directory), progress, told)
 
     # -- taking back -----------------------------------------------------------------------
 
@@ -195,7 +333,7 @@ class Project(WithForget, Caring):
         inside: bytes = b"",
     ) -> "Plan":
         """What `undo` would do. The tree is looked at, and nothing in it is written."""
-        what = _undo_of(turn, session, whole_session, paths, decide, shared)
+        what = undo_of(turn, session, whole_session, paths, decide, shared)
         return self._plan(what, inside)
 
     def plan_redo(
@@ -208,7 +346,7 @@ class Project(WithForget, Caring):
         inside: bytes = b"",
     ) -> "Plan":
         """What `redo` would do. The tree is looked at, and nothing in it is written."""
-        return self._plan(_redo_of(turn, session, paths, decide), inside)
+        return self._plan(redo_of(turn, session, paths, decide), inside)
 
     def plan_rollback(
         self,
@@ -219,7 +357,7 @@ class Project(WithForget, Caring):
         inside: bytes = b"",
     ) -> "Plan":
         """What `rollback` would do. The tree is looked at, and nothing in it is written."""
-        return self._plan(_rollback_to(ref, session, paths), inside)
+        return self._plan(rollback_to(ref, session, paths), inside)
 
     def apply(
         self, plan: "Named", *, because: str = "", keep_mtime: bool = False, yes: bool = False
@@ -237,7 +375,7 @@ class Project(WithForget, Caring):
         return self._carry_out(
             b"",
             lambda restorer: restorer.apply(
-                _named(plan), because=because, keep_mtime=keep_mtime, yes=yes
+                name_of(plan), because=because, keep_mtime=keep_mtime, yes=yes
             ),
         )
 
@@ -261,7 +399,7 @@ class Project(WithForget, Caring):
         where turns are looked for; `whole_session` takes back all that one did. `shared` takes
         along what may be another session's.
         """
-        what = _undo_of(turn, session, whole_session, paths, decide, shared)
+        what = undo_of(turn, session, whole_session, paths, decide, shared)
         return self._carry_out(inside, lambda restorer: restorer.carry_out(what, **options))
 
     def redo(
@@ -275,7 +413,7 @@ class Project(WithForget, Caring):
         **options: "Unpack[Options]",
     ) -> "Report":
         """Put back what was undone last, or the turn that is named."""
-        what = _redo_of(turn, session, paths, decide)
+        what = redo_of(turn, session, paths, decide)
         return self._carry_out(inside, lambda restorer: restorer.carry_out(what, **options))
 
     def rollback(
@@ -291,45 +429,135 @@ class Project(WithForget, Caring):
 
         With a `session`, `@~N` counts its turns only.
         """
-        what = _rollback_to(ref, session, paths)
+        what = rollback_to(ref, session, paths)
         return self._carry_out(inside, lambda restorer: restorer.carry_out(what, **options))
 
     def on_restore(self, listener: "Callable[[Report], None]") -> None:
         """Call `listener` after each restore that this project makes, without the lock."""
         self._listeners.append(listener)
 
+    def _restorer(self, inside: bytes) -> "Restorer":
+        from takeback.undo.restorer import Restorer
+
+        return Restorer(self.workspace, inside)
+
     def _plan(self, what: "Description", inside: bytes) -> "Plan":
-        with FailingAs(TakebackError, "nothing was planned"), self.held():
-            return self.restorer(inside).plan(what)
+        with FailingAs(TakebackError, "nothing was planned"), self.workspace.held():
+            return self._restorer(inside).plan(what)
 
     def _carry_out(self, inside: bytes, do: "Callable[[Restorer], Report]") -> "Report":
-        with FailingAs(TakebackError, "nothing was changed"), self.held():
-            restorer = self.restorer(inside)
+        with FailingAs(TakebackError, "nothing was changed"), self.workspace.held():
+            restorer = self._restorer(inside)
             report = do(restorer)
         if restorer.has_restored:
-            report.problems += tuple(self._tell(report))
-        return report
-
-    def _tell(self, report: "Report") -> "list[Reason]":
-        """Tell whoever wants to know; what goes wrong there does not undo what was done."""
-        problems: list[Reason] = []
-        for listener in self._listeners:
-            try:
-                listener(report)
-            except Exception as problem:  # noqa: BLE001 -- it is the caller's own code
-                said = f"{type(problem).__name__}: {problem}"
-                problems.append(Reason(reasons.LISTENER_RAISED, error=said))
-        try:
-            commands = self._around.setting("restore", "listeners", [])
-        except TakebackError as problem:
-            return [*problems, Reason(reasons.LISTENERS_UNREAD, problem=str(problem))]
-        if commands:
             from takeback import listeners
 
-            problems += listeners.tell(commands, report, self.root)
-        return problems
+            report.problems += listeners.notify(self._listeners, self.workspace.rules, report)
+        return report
 
-    # -- the store -------------------------------------------------------------------------
+    def copy_conversations(
+        self, plan: "Plan", *, restore: str = "", in_the_middle: bool = False
+    ) -> "list[Resumed]":
+        """Copy the agents' conversations as they were before what a plan takes back."""
+        from takeback.agents.resume import resume
+
+        ledger, held = self.ledger, self.workspace.held
+        return resume(ledger, held, plan, restore=restore, in_the_middle=in_the_middle)
+
+    # -- upkeep ----------------------------------------------------------------------------
+
+    def gc(
+        self,
+        *,
+        max_age: "str | float | None" = None,
+        to_size: "str | int | None" = None,
+        full: bool = False,
+        dry_run: bool = False,
+        progress: "Progress | None" = None,
+    ) -> "Cleanup":
+        """Delete files that are older than the settings, or `max_age`, say; merge packs.
+
+        `to_size` deletes more of them, the oldest first, until the history fits. Kept states,
+        running work and the newest turns stay in any case. `full` writes all packs anew. With
+        `dry_run` nothing changes, and what would be deleted is returned.
+        """
+        return self._upkeep.gc(max_age, to_size, full=full, dry_run=dry_run, progress=progress)
+
+    def schedule_gc(self) -> bool:
+        """Start `gc` in a process that nobody waits for, if it is due; whether it was started."""
+        return self._upkeep.schedule_gc()
+
+    def usage(self) -> "Usage":
+        """What the history takes on disk."""
+        return self._upkeep.usage()
+
+    def usage_by(self, by: str, *, progress: "Progress | None" = None) -> "tuple[Share, ...]":
+        """What each `session`, `agent` or `path` (a folder at the top) added to the packs.
+
+        The largest comes first. What is left of `Usage.objects` is in nobody's account: indexes,
+        and what nothing needs any more.
+        """
+        return self._upkeep.usage_by(by, progress)
+
+    def retention(self) -> "Rules":
+        """How long files are kept, as the settings say."""
+        return self._upkeep.retention()
+
+    def keep(self, ref: str, label: str = "") -> "KeptState":
+        """Keep the state that a reference means, whatever its age."""
+        with FailingAs(TakebackError, "nothing was kept"), self.workspace.held():
+            return self._upkeep.keep(self._history.resolve(ref), label)
+
+    def release(self, ref: str) -> "KeptState":
+        """Treat a kept state like any other again; its files are deleted when they are old."""
+        with FailingAs(TakebackError, "nothing was released"), self.workspace.held():
+            return self._upkeep.release(self._history.resolve(ref))
+
+    def kept(self) -> "tuple[KeptState, ...]":
+        """The states that somebody keeps, newest first."""
+        return self._upkeep.kept()
+
+    def forget(
+        self,
+        paths: "Paths" = (),
+        *,
+        turn: str = "",
+        content: "bytes | None" = None,
+        text: str = "",
+        names: bool = False,
+        inside: bytes = b"",
+        dry_run: bool = False,
+        progress: "Progress | None" = None,
+    ) -> "Forgotten":
+        """Delete something from the history for good. It cannot be undone.
+
+        `paths` in every state, each with all below it, and with `names` their names; the words
+        of a `turn`, and the states that only it has; exactly this `content`, under whatever
+        name; or every file and every word that holds a `text`. The work tree stays as it is.
+        With `dry_run` only what it would touch is found out.
+        """
+        from takeback.upkeep.forget import Target
+
+        target = Target(tuple(map(os.fsencode, paths)), turn, content, text, names, inside)
+        return self._forgetter(progress).forget(target, dry_run=dry_run)
+
+    def continue_forgetting(self, *, progress: "Progress | None" = None) -> bool:
+        """Go on with a forget that was interrupted; False if there is none."""
+        return self._forgetter(progress).resume()
+
+    def is_path(self, word: bytes, inside: bytes = b"") -> bool:
+        """Whether a word names something that the history, or the work tree, knows as a path."""
+        return self._forgetter().is_path(word, inside)
+
+    def _forgetter(self, progress: "Progress | None" = None) -> "Forgetter":
+        from takeback.upkeep.forget import Forgetter
+
+        return Forgetter(self.workspace, progress)
+
+    def secret_names(self) -> "tuple[str, ...]":
+        """The names of files that the user's settings call secret, besides those known."""
+        names = self.workspace.rules.setting("secrets", "names", [])
+        return tuple(map(str, names)) if isinstance(names, list) else ()
 
     def verify(
         self, *, progress: "Progress | None" = None, set_aside: bool = False
@@ -338,82 +566,16 @@ class Project(WithForget, Caring):
 
         `set_aside` lets work go on after a restore was interrupted that cannot be taken back.
         """
-        from takeback.upkeep.verify import verify
+        return self._upkeep.verify(progress, set_aside=set_aside)
 
-        with FailingAs(TakebackError, "the store could not be verified"):
-            mend = self.restorer().set_aside if set_aside else None
-            return verify(self._store, self.held, progress, mend)
+    def examine(self) -> "tuple[tuple[str, ...], int]":
+        """What is wrong with the log, in words, and how many events it has."""
+        return self._upkeep.examine()
 
     def rebuild(self) -> None:
         """Make everything that follows from the log again."""
-        with FailingAs(TakebackError, "nothing was rebuilt"), self.held():
-            for lost in self._store.check_anchor():
-                # The tables are all that still knows of the events that are gone.
-                raise DamagedStoreError(f"nothing was rebuilt: {lost}")
-            self.ledger.rebuild()
+        self._upkeep.rebuild()
 
-    def _made_before(self, event: "Event") -> "Checkpoint":
-        """What an earlier call with the same request returned."""
-        said = event.payload or {}
-        rows = self.ledger.checkpoints.with_prefix(str(said.get("checkpoint")))
-        if event.kind not in (CHECKPOINT_TAKEN, CHECKPOINT_NAMED) or not rows:
-            raise UsageError(
-                f"the request `{event.request}` was already used for something else",
-                hint="give each request an id of its own",
-            )
-        new = event.kind == CHECKPOINT_TAKEN
-        return capture.as_value(rows[0], new=new, cursor=event.seq, told=self._told(rows[0]))
-
-
-def _clean(label: str) -> str:
-    """A label as text that can be stored and shown; the command line may hold any bytes."""
-    return "".join("\N{REPLACEMENT CHARACTER}" if "\ud800" <= c <= "\udfff" else c for c in label)
-
-
-def _named(what: "Named") -> str:
-    """A reference, or the id of what was given instead of one."""
-    return what if isinstance(what, str) else what.id
-
-
-def _undo_of(
-    turn: "Named | Iterable[Named] | None",
-    session: "str | None",
-    whole_session: str,
-    paths: "Paths",
-    decide: "Decide",
-    shared: bool,
-) -> "Description":
-    from takeback.model.plan import Description
-
-    is_one = turn is None or isinstance(turn, str) or hasattr(turn, "id")
-    named: Any = [] if turn is None else [turn] if is_one else turn
-    return Description(
-        UNDO,
-        tuple(_named(each) for each in named),
-        session=session,
-        whole_session=whole_session,
-        paths=_paths(paths),
-        decide=decide,
-        shared=shared,
-    )
-
-
-def _redo_of(
-    turn: "Named | None", session: "str | None", paths: "Paths", decide: "Decide"
-) -> "Description":
-    from takeback.model.plan import Description
-
-    refs = () if turn is None else (_named(turn),)
-    return Description(REDO, refs, session=session, paths=_paths(paths), decide=decide)
-
-
-def _rollback_to(ref: "Named", session: "str | None", paths: "Paths") -> "Description":
-    from takeback.model.plan import Description
-
-    return Description(ROLLBACK, (_named(ref),), session=session, paths=_paths(paths))
-
-
-def _paths(paths: "Paths") -> "tuple[bytes, ...]":
-    if isinstance(paths, str | bytes):
-        raise UsageError("`paths` takes several paths", hint="write paths=[PATH] for a single one")
-    return tuple(map(os.fsencode, paths))
+    def repair(self) -> "list[Reason]":
+        """Make again what can be made again without loss; what that was."""
+        return self._upkeep.repair()

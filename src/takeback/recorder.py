@@ -15,9 +15,9 @@ from takeback.model import ids, tools, words
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
-    from takeback.capture.safe_points import Host
+    from takeback.capture.workspace import Workspace
     from takeback.disk.lock import Held
     from takeback.ledger.ledger import Ledger
     from takeback.ledger.sessions import SessionRow, StepRow
@@ -36,8 +36,14 @@ _SAFELY = FailingAs(TakebackError, "it could not be recorded")
 class Recorder(SafePoints):
     """Writes what agents do into the log of one project."""
 
-    def __init__(self, host: "Host", safe_points: str = BY_STEP) -> None:
-        super().__init__(host)
+    def __init__(
+        self,
+        work: "Workspace",
+        safe_points: str = BY_STEP,
+        schedule_gc: "Callable[[], object]" = bool,
+    ) -> None:
+        super().__init__(work)
+        self._schedule_gc = schedule_gc
         self._safe_points = _one_of(safe_points, SAFE_POINTS, "a choice of safe points")
 
     # -- sessions --------------------------------------------------------------------------
@@ -61,7 +67,7 @@ class Recorder(SafePoints):
         if not agent:
             raise UsageError("a session needs to know which agent it is of", hint="agent='NAME'")
         holder = processes.holder() if held else ""
-        with _SAFELY, self._host.held():
+        with _SAFELY, self._work.held():
             kinds = (events.SESSION_STARTED, events.SESSION_RESUMED)
             known = _requested(self._ledger, request, *kinds)
             if known is not None:
@@ -95,24 +101,15 @@ class Recorder(SafePoints):
             said: dict[str, Json] = {"session": found.id, "holder": holder, "inside": inside}
             self._record(events.SESSION_RESUMED, said, (found.opened,), request)
 
-    def _awaken(self, row: "SessionRow") -> None:
-        """Something happens in a session: one that ended or was given up for dead goes on."""
-        gone = row.holder != "" and processes.is_alive(row.holder) is False
-        if gone or row.ended is not None:
-            # A fork goes on with the session of the process it came from, and holds it now.
-            holder = processes.holder() if row.holder else ""
-            said: dict[str, Json] = {"session": row.id, "holder": holder}
-            self._record(events.SESSION_RESUMED, said, (row.opened,), None)
-
     def end_session(self, session: str, *, request: "str | None" = None) -> None:
         """A session is over; turns that still run were interrupted."""
         at = time.time_ns()
-        with _SAFELY, self._host.held():
+        with _SAFELY, self._work.held():
             row = self._ledger.sessions.get(session)
             known = _requested(self._ledger, request, events.SESSION_ENDED, session=session)
             if row.ended is not None or known is not None:
                 return
-            self._awaken(row)
+            self._reopen_session(row)
             place = Place(session, parents=(row.opened,), title=f"end of session {session}")
             seen = self._look(place, {session: at}, at)
             facts = self._all_ended(row, at, seen, at)
@@ -120,15 +117,11 @@ class Recorder(SafePoints):
             parents = (row.opened, seen.cursor)
             over = NewEvent(events.SESSION_ENDED, said, at, parents=parents, request=request)
             self._conclude([*facts, over], at, sessions=[(row.number, at)])
-        self._host.tend_later()
-
-    def go_on(self, turn: str) -> None:
-        """Something happens in a turn that leaves no event of its own."""
-        self._awaken(self._ledger.sessions.of(self._ledger.turns.get(turn)))
+        self._schedule_gc()
 
     def together(self) -> "Held":
         """Hold the log while several things are recorded that belong together."""
-        return self._host.held()
+        return self._work.held()
 
     def mark_handled(self, session: str, event: str, request: str) -> None:
         """An event of a hook left nothing else in the log by which it counts once."""
@@ -148,12 +141,12 @@ class Recorder(SafePoints):
     ) -> str:
         """A prompt was submitted. A turn of the session that still runs was interrupted."""
         at = time.time_ns()
-        with _SAFELY, self._host.held():
+        with _SAFELY, self._work.held():
             known = _requested(self._ledger, request, events.TURN_STARTED, session=session)
             if known is not None:
                 return str(known["turn"])
             row = self._ledger.sessions.get(session)
-            self._awaken(row)
+            self._reopen_session(row)
             running = self._ledger.turns.running(row.number)
             over = min(interrupted, at) if interrupted is not None else at
             late = self._ledger.steps.late(row.number)
@@ -161,7 +154,7 @@ class Recorder(SafePoints):
             turn = _new_id()
             place = Place(session, parents=(row.opened,), title=f"before turn {turn}")
             seen = self._look(place, closing, at)
-            ending, git = self._ending(over, seen, at), self._host.git_state()
+            ending, git = self._ending(over, seen, at), self._work.git_state()
             facts = ending.of_turns(running, words.INTERRUPTED, git) + ending.of_steps(late)
             said: dict[str, Json] = {
                 "turn": turn,
@@ -183,7 +176,7 @@ class Recorder(SafePoints):
     def resume_turn(self, session: str, *, request: "str | None" = None) -> "str | None":
         """Go on with the newest turn of a session: a prompt came that no human wrote."""
         at = time.time_ns()
-        with _SAFELY, self._host.held():
+        with _SAFELY, self._work.held():
             known = _requested(self._ledger, request, events.TURN_RESUMED)
             row = self._ledger.sessions.get(session)
             if known is not None:
@@ -194,7 +187,7 @@ class Recorder(SafePoints):
             turn = self._ledger.turns.newest_of(row.number)
             if turn is None:
                 return None
-            self._awaken(row)
+            self._reopen_session(row)
             title = f"turn {turn.id} goes on"
             seen = self._look(Place(session, turn.id, None, (turn.opened,), title), {}, at)
             said: dict[str, Json] = {"turn": turn.id, **facts_of(seen, at)}
@@ -208,15 +201,15 @@ class Recorder(SafePoints):
         _require_end(status)
         at = time.time_ns()
         over = min(ended, at) if ended is not None else at
-        with _SAFELY, self._host.held():
+        with _SAFELY, self._work.held():
             row = self._ledger.turns.get(turn)
             known = _requested(self._ledger, request, events.TURN_ENDED, turn=turn)
             if row.status != words.RUNNING or known is not None:
                 return
-            self._awaken(self._ledger.sessions.of(row))
+            self._reopen_session(self._ledger.sessions.of(row))
             place = Place(turn=turn, parents=(row.opened,), title=f"after turn {turn}")
             seen = self._look(place, {turn: over}, at)
-            ending, git = self._ending(over, seen, at), self._host.git_state()
+            ending, git = self._ending(over, seen, at), self._work.git_state()
             facts = ending.of_turns([row], status, git, request)
             self._conclude(facts, at, over, turns=[row.number])
 
@@ -255,12 +248,12 @@ class Recorder(SafePoints):
         if kind is not None:
             chosen = _one_of(kind, words.KINDS, "a kind of step")
         at = time.time_ns()
-        with _SAFELY, self._host.held():
+        with _SAFELY, self._work.held():
             known = _requested(self._ledger, request, events.STEP_STARTED, turn=turn)
             if known is not None:
                 return str(known["step"])
             row = self._ledger.turns.get(turn)
-            self._awaken(self._ledger.sessions.of(row))
+            self._reopen_session(self._ledger.sessions.of(row))
             above = self._ledger.steps.get(parent).opened if parent else row.opened
             inside, outside = self._named(named if paths is None else paths, cwd)
             step = _new_id()
@@ -287,7 +280,7 @@ class Recorder(SafePoints):
             now = time.time_ns()
             started = NewEvent(events.STEP_STARTED, said, now, parents=about, request=request)
             if outside and chosen == words.EDIT:
-                self._host.outside().begin(started, turn, step, outside)
+                self._work.outside().begin(started, turn, step, outside)
             else:
                 self._ledger.record(started)
             return step
@@ -295,7 +288,7 @@ class Recorder(SafePoints):
     def ask_step(self, step: str) -> None:
         """A dialog asks whether the tool may run: until it has begun, others may work."""
         at = time.time_ns()
-        with _SAFELY, self._host.held():
+        with _SAFELY, self._work.held():
             row = self._to_close(step, events.STEP_ASKED, None)
             if row is None or row.status != words.RUNNING:
                 return
@@ -312,7 +305,7 @@ class Recorder(SafePoints):
 
     def begin_step(self, step: str, began: int) -> None:
         """It is known by now when a step began of which that was not known."""
-        with _SAFELY, self._host.held():
+        with _SAFELY, self._work.held():
             row = self._to_close(step, events.STEP_BEGAN, None)
             if row is None or row.status != words.WAITING:
                 return
@@ -325,7 +318,7 @@ class Recorder(SafePoints):
 
     def refuse_step(self, step: str) -> None:
         """A step never began: what changed since the dialog came is not its own."""
-        with _SAFELY, self._host.held():
+        with _SAFELY, self._work.held():
             row = self._to_close(step, events.STEP_ENDED, None)
             if row is not None and row.status == words.WAITING:
                 at = time.time_ns()
@@ -340,7 +333,7 @@ class Recorder(SafePoints):
     def detach_step(self, step: str, *, request: "str | None" = None) -> None:
         """The tool returned, but what it started goes on in the background."""
         at = time.time_ns()
-        with _SAFELY, self._host.held():
+        with _SAFELY, self._work.held():
             row = self._to_close(step, events.STEP_DETACHED, request)
             if row is None:
                 return
@@ -364,7 +357,7 @@ class Recorder(SafePoints):
         _require_end(status)
         at = time.time_ns()
         over = min(ended, at) if ended is not None else at
-        with _SAFELY, self._host.held():
+        with _SAFELY, self._work.held():
             row = self._to_close(step, events.STEP_ENDED, request)
             if row is None:
                 return
@@ -385,7 +378,7 @@ class Recorder(SafePoints):
         known = _requested(self._ledger, request, kind, step=step)
         if row.closed is not None or known is not None:
             return None
-        self._awaken(self._ledger.sessions.of(row))
+        self._reopen_session(self._ledger.sessions.of(row))
         return row
 
     def _is_safe_point(self, kind: str) -> bool:
@@ -400,7 +393,7 @@ class Recorder(SafePoints):
 
         Both with where links lead a tool that writes.
         """
-        root = self._host.root
+        root = self._work.root
         found: dict[bytes, None] = {}
         away: dict[bytes, None] = {}
         for path in paths:

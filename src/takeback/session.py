@@ -1,7 +1,6 @@
 """Session, Turn and Step: what a harness holds while its agent works."""
 
 from takeback.errors import UsageError
-from takeback.model.value import Value
 from takeback.model.words import DONE, FAILED, INTERRUPTED
 
 TYPE_CHECKING = False
@@ -13,6 +12,7 @@ if TYPE_CHECKING:
     from takeback.model.history import RecordedTurn
     from takeback.model.plan import Report
     from takeback.model.results import Checkpoint
+    from takeback.project import Project
     from takeback.recorder import Recorder
 
     AnyPath = str | bytes | os.PathLike[str] | os.PathLike[bytes]
@@ -30,16 +30,6 @@ _TOO_LATE = 1 << 33
 """Seconds: some time in the year 2242, and what the log can hold in nanoseconds."""
 
 
-class Notes(Value):
-    """What the handles need of the project that made them."""
-
-    recorder: "Recorder"
-    turn: "Callable[[str], RecordedTurn]"
-    checkpoint: "Callable[..., Checkpoint]"
-    undo: "Callable[..., Report]"
-    redo: "Callable[..., Report]"
-
-
 class Session:
     """One agent's conversation in a project.
 
@@ -47,8 +37,9 @@ class Session:
     ends the one before as interrupted. Agents that work side by side have a session each.
     """
 
-    def __init__(self, notes: Notes, id: str) -> None:
-        self._notes = notes
+    def __init__(self, recorder: "Recorder", project: "Project", id: str) -> None:
+        self._recorder = recorder
+        self._project = project
         self.id = id
 
     def turn(
@@ -67,7 +58,7 @@ class Session:
         `interrupted_at` tells when the turn before was interrupted, in seconds since 1970.
         `conversation` tells where the agent keeps it, and what the agent calls this prompt.
         """
-        id = self._notes.recorder.start_turn(
+        id = self._recorder.start_turn(
             self.id,
             label,
             whole=whole,
@@ -75,7 +66,7 @@ class Session:
             conversation=conversation,
             request=request,
         )
-        return Turn(self._notes, id)
+        return Turn(self._recorder, self._project, id)
 
     def undo(
         self,
@@ -86,7 +77,7 @@ class Session:
         request: "str | None" = None,
     ) -> "Report":
         """Take back the newest turn of this session; what others do meanwhile is not its own."""
-        return self._notes.undo(
+        return self._project.undo(
             session=self.id, because=because, keep_mtime=keep_mtime, yes=yes, request=request
         )
 
@@ -99,18 +90,18 @@ class Session:
         request: "str | None" = None,
     ) -> "Report":
         """Put back the turn of this session that was undone last."""
-        return self._notes.redo(
+        return self._project.redo(
             session=self.id, because=because, keep_mtime=keep_mtime, yes=yes, request=request
         )
 
     def resume(self, *, request: "str | None" = None) -> "Turn | None":
         """Go on with the newest turn: a prompt came that no human wrote. None if there is none."""
-        id = self._notes.recorder.resume_turn(self.id, request=request)
-        return Turn(self._notes, id) if id is not None else None
+        id = self._recorder.resume_turn(self.id, request=request)
+        return Turn(self._recorder, self._project, id) if id is not None else None
 
     def end(self, *, request: "str | None" = None) -> None:
         """The conversation is over."""
-        self._notes.recorder.end_session(self.id, request=request)
+        self._recorder.end_session(self.id, request=request)
 
     def __enter__(self) -> "Self":
         return self
@@ -126,9 +117,15 @@ class _Work:
     """
 
     def __init__(
-        self, notes: Notes, id: str, inside: "tuple[str, str | None]", record_end: "RecordEnd"
+        self,
+        recorder: "Recorder",
+        project: "Project",
+        id: str,
+        inside: "tuple[str, str | None]",
+        record_end: "RecordEnd",
     ) -> None:
-        self._notes = notes
+        self._recorder = recorder
+        self._project = project
         self._inside = inside
         self._record_end = record_end
         self.id = id
@@ -152,7 +149,7 @@ class _Work:
         from os import fsencode
 
         turn, parent = self._inside
-        id = self._notes.recorder.start_step(
+        id = self._recorder.start_step(
             turn,
             tool,
             given or {},
@@ -162,7 +159,7 @@ class _Work:
             parent=parent,
             request=request,
         )
-        return Step(self._notes, id, turn)
+        return Step(self._recorder, self._project, id, turn)
 
     def end(
         self,
@@ -184,16 +181,16 @@ class _Work:
 class Turn(_Work):
     """One prompt and everything it causes, until the agent stops."""
 
-    def __init__(self, notes: Notes, id: str) -> None:
-        super().__init__(notes, id, (id, None), notes.recorder.end_turn)
+    def __init__(self, recorder: "Recorder", project: "Project", id: str) -> None:
+        super().__init__(recorder, project, id, (id, None), recorder.end_turn)
 
     def checkpoint(self, label: str = "", *, request: "str | None" = None) -> "Checkpoint":
         """Make a checkpoint in the middle of the turn."""
-        return self._notes.checkpoint(label, turn=self.id, request=request)
+        return self._project.checkpoint(label, turn=self.id, request=request)
 
     def recorded(self) -> "RecordedTurn":
         """What the log says of this turn."""
-        return self._notes.turn(self.id)
+        return self._project.turn(self.id)
 
     @property
     def before(self) -> str:
@@ -209,12 +206,12 @@ class Turn(_Work):
 class Step(_Work):
     """One tool call or one phase inside a turn."""
 
-    def __init__(self, notes: Notes, id: str, turn: str) -> None:
-        super().__init__(notes, id, (turn, id), notes.recorder.end_step)
+    def __init__(self, recorder: "Recorder", project: "Project", id: str, turn: str) -> None:
+        super().__init__(recorder, project, id, (turn, id), recorder.end_step)
 
     def detach(self, *, request: "str | None" = None) -> None:
         """The tool returned, but what it started goes on until `end` is called."""
-        self._notes.recorder.detach_step(self.id, request=request)
+        self._recorder.detach_step(self.id, request=request)
 
 
 def _status(problem: "BaseException | None") -> str:

@@ -51,7 +51,7 @@ class Store:
         self.clock_path = path + b"/clock"
         self._reserve_path = path + b"/reserve"
         self.lock = Lock(path + b"/lock")
-        self.upkeep = Lock(path + b"/upkeep")
+        self.gc_lock = Lock(path + b"/upkeep")
         self.ledger = Ledger(path + b"/ledger.db")
         self._objects: ObjectStore | None = None
 
@@ -60,12 +60,12 @@ class Store:
 
         A lock that an interrupt left with us goes, too.
         """
-        with self.upkeep.mutex, self.lock.mutex:
+        with self.gc_lock.mutex, self.lock.mutex:
             if self._objects is not None:
                 self._objects.close()
             self.ledger.close()
             self.lock.back_to(0)
-            self.upkeep.back_to(0)
+            self.gc_lock.back_to(0)
 
     @property
     def objects(self) -> "ObjectStore":
@@ -74,13 +74,13 @@ class Store:
             self._objects = self.reader()
         return self._objects
 
-    def tending(self, patience: float = PATIENCE) -> Held:
+    def hold_gc(self, patience: float = PATIENCE) -> Held:
         """The right to write and to remove packs without the project's lock, for a `with` block.
 
         It is taken before the project's lock, never after it. Whoever has it may leave new packs
         that nothing refers to yet: nobody takes them for litter meanwhile.
         """
-        return Held(self.upkeep, patience=patience)
+        return Held(self.gc_lock, patience=patience)
 
     def reading(self, patience: float = PATIENCE) -> "AbstractContextManager[object]":
         """For a `with` block in which nobody puts packs in order; nothing of ours is written.
@@ -93,7 +93,7 @@ class Store:
 
         held = ExitStack()
         try:
-            held.enter_context(self.tending(patience))
+            held.enter_context(self.hold_gc(patience))
         except OSError as problem:
             if not is_no_writes(problem):
                 raise
@@ -114,7 +114,7 @@ class Store:
         for path in (self.index_path, self._reserve_path, *self.litter()):
             operations.discard(path)
         try:
-            with self.tending(patience=0):
+            with self.hold_gc(patience=0):
                 for name in os.listdir(self.packs_dir):
                     if name.startswith(b"tmp-") or name.endswith(b".tmp"):
                         operations.discard(self.packs_dir + b"/" + name)
@@ -163,10 +163,10 @@ class Store:
         """Remove litter, unless somebody puts packs in order, who does that in the end."""
         for path in self.litter():
             operations.unlink(path)
-        if self.upkeep.depth:
+        if self.gc_lock.depth:
             return
         try:
-            with self.tending(patience=0):
+            with self.hold_gc(patience=0):
                 while self.sweep():
                     pass
         except BusyError:

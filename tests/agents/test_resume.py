@@ -503,7 +503,7 @@ def test_a_file_that_is_there_is_never_written(
     monkeypatch.setattr(claude_code, "_uuid4", lambda: "taken")
     with takeback.open(claude.tree) as project:
         turn = project.log(1).turns[0].id
-        (made,) = resume.before_turns(project.ledger, project.held, [turn])
+        (made,) = resume.before_turns(project.ledger, project.workspace.held, [turn])
     assert (made.problem, made.fact) == ("unwritable", "File exists")
     assert taken.read_text() == "mine\n"
 

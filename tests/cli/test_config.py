@@ -77,7 +77,7 @@ def test_the_defaults_are_those_of_the_code(tree: Path, home: Path) -> None:
     with takeback.open(tree, home=home) as project:
         for each in settings.ALL:
             assert each.problem(each.default) == ""
-            found = project._around.setting(each.table, each.key, each.default)
+            found = project.workspace.rules.setting(each.table, each.key, each.default)
             assert found == each.default
 
 

@@ -175,7 +175,7 @@ def test_looking_does_not_wait_for_the_lock(project: Project, tree: Path, home: 
     (tree / "a").write_text("two\n")
     with (
         Project.open(os.fsencode(tree), home=os.fsencode(home)) as other,
-        other.held(),
+        other.workspace.held(),
     ):
         assert found(project, "@") == {b"a": "write"}
 

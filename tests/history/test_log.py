@@ -346,7 +346,7 @@ def test_only_the_newest_sessions_are_listed(story: Story) -> None:
 def test_reading_waits_for_nobody(story: Story) -> None:
     """While somebody holds the lock, the log is read all the same, and nothing is added to it."""
     events = story.project.ledger.last_event()
-    with story.project.held():
+    with story.project.workspace.held():
         for words in (["log"], ["sessions"], ["show", "login"], ["show", "@", "b.py"]):
             assert command(story.tree, *words).code == 0
     assert story.project.ledger.last_event() == events

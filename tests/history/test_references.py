@@ -405,7 +405,7 @@ def test_a_reference_writes_nothing_and_needs_no_lock(play: Play) -> None:
     """References are looked up while another process holds the lock, and add no event."""
     events = play.project.ledger.last_event()
     with (
-        play.project.held(),
+        play.project.workspace.held(),
         Project.open(
             os.fsencode(play.tree), home=os.fsencode(os.environ["TAKEBACK_HOME"])
         ) as other,

@@ -130,7 +130,7 @@ def test_nobody_waits_for_another_place(place: Place, tmp_path: Path) -> None:
     other = Place(tmp_path / "other", place.home)
     other.tree.mkdir()
     place.turn(a="1\n")
-    with takeback.open(place.tree, home=place.home) as project, project.held():
+    with takeback.open(place.tree, home=place.home) as project, project.workspace.held():
         waiting = threading.Thread(target=place.turn)
         waiting.start()
         other.turn(b="2\n")

@@ -134,12 +134,11 @@ def test_no_file_knows_this_machine() -> None:
     assert found_in_committed(r"(?<![\w.$}/-])/(?:home|root|work)/\w+") == []
 
 
-def test_only_six_modules_start_programs() -> None:
-    """Nothing is executed but what `run` is given, listeners, the demo, ourselves, our hooks."""
+def test_one_module_starts_programs() -> None:
+    """`disk/programs` starts programs; `__main__` starts itself again, isolated."""
     starts = re.compile(r"\bsubprocess\b|\bos\.(?:exec|spawn|posix_spawn|popen|system)\w*")
     found = {str(path.relative_to(PACKAGE)) for path in MODULES if starts.search(path.read_text())}
-    ours = {"cli/child.py", "cli/commands/demo.py", "hooks/trial.py"}
-    assert found == {*ours, "__main__.py", "listeners.py", "tending.py"}
+    assert found == {"__main__.py", "disk/programs.py"}
 
 
 def test_launchers_can_be_run() -> None:

@@ -77,7 +77,7 @@ def test_old_events_are_archived_and_nothing_else_changes(years: Years) -> None:
 
 def test_what_can_be_undone_and_what_is_unknown_stays_live(years: Years) -> None:
     """No event goes that belongs to a kept turn, and none from one on that only others know."""
-    with years.project.held():
+    with years.project.workspace.held():
         years.project.ledger.record(NewEvent("MoonLanded", {"crew": 2}, 1))
     last = years.project.ledger.last_event()
     years.days(20)

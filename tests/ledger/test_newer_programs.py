@@ -281,8 +281,8 @@ def test_a_program_that_became_old_removes_nothing(tree: Path, home: Path) -> No
 
 def name_objects(project: Project, *contents: bytes) -> list[str]:
     """An event of an unknown kind that brings a pack, and names all that is in it; the ids."""
-    store = project._store
-    with project.held():
+    store = project.workspace.store
+    with project.workspace.held():
         writer = store.pack_writer()
         ids = [writer.add(BLOB, content).hex() for content in contents]
         said = {"about": ids[:1], "packs": pack_facts(writer.finish()), "objects": ids}
@@ -298,7 +298,7 @@ def test_objects_of_unknown_events_stay(tree: Path, home: Path) -> None:
         for _ in range(2):
             work(tree, project)
             project.gc(full=True, max_age=1e-9)
-        assert project._store.objects.read(bytes.fromhex(id))[1] == b"moon dust"
+        assert project.workspace.store.objects.read(bytes.fromhex(id))[1] == b"moon dust"
         assert project.verify().ok
 
 
@@ -306,7 +306,7 @@ def test_a_missing_object_of_an_unknown_event_is_found(tree: Path, home: Path) -
     """`verify` names the object and the event, and gc removes nothing."""
     with takeback.open(tree, home=home) as project:
         work(tree, project)
-        with project.held():
+        with project.workspace.held():
             project.ledger.record(NewEvent(KIND, {"objects": ["ab" * 20]}, 7))
         event = project.ledger.last_event()
         (damage,) = project.verify().damage
@@ -330,9 +330,9 @@ def test_forget_takes_objects_of_unknown_events(tree: Path, home: Path) -> None:
         assert event.payload is not None
         assert event.payload["objects"] == [stays]
         assert gone not in str(event.payload)
-        assert project._store.objects.read(bytes.fromhex(stays))[1] == b"moon dust"
+        assert project.workspace.store.objects.read(bytes.fromhex(stays))[1] == b"moon dust"
         with pytest.raises(DamagedStoreError):
-            project._store.objects.read(bytes.fromhex(gone))
+            project.workspace.store.objects.read(bytes.fromhex(gone))
         assert project.verify().ok
 
 

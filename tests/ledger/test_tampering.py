@@ -54,7 +54,7 @@ class Original:
             project.undo(because="it was wrong", request="r4", yes=True)
             project.redo(yes=True)
             project.rollback(turn.before)
-            with project.held():
+            with project.workspace.held():
                 kept = {"checkpoint": turn.before, "label": "good"}
                 project.ledger.record(NewEvent(events.CHECKPOINT_KEPT, kept, 1))
                 root = project.ledger._reader.rows("SELECT root FROM checkpoints LIMIT 1")[0][
@@ -324,7 +324,7 @@ def test_parents_may_be_elsewhere(original: Original, tmp_path: Path) -> None:
     """What led to an event may be in the log of another store."""
     home = original.copied(tmp_path)
     with _opened(original.tree, home) as project:
-        with project.held():
+        with project.workspace.held():
             project.ledger.record(NewEvent("MoonLanded", {}, 7, parents=(1, ("abc", 3))))
         (kept,) = [event for event in project.ledger.events() if event.kind == "MoonLanded"]
         assert kept.parents == (1, ("abc", 3))
@@ -339,7 +339,7 @@ def test_unknown_kinds_are_kept(original: Original, tmp_path: Path) -> None:
     home = original.copied(tmp_path)
     with _opened(original.tree, home) as project:
         before = _tables(home)
-        with project.held():
+        with project.workspace.held():
             moon = NewEvent("MoonLanded", {"turn": "x", "session": "y"}, 7, parents=(1,))
             (seq,) = project.ledger.record(moon)
         assert _tables(home) == before

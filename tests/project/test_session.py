@@ -345,7 +345,7 @@ def test_a_fork_while_another_thread_records(tree: Path, home: Path) -> None:
         inside, leave = threading.Event(), threading.Event()
 
         def hold() -> None:
-            with project.held():
+            with project.workspace.held():
                 inside.set()
                 leave.wait(30)
 
@@ -531,7 +531,7 @@ def test_a_lock_that_cannot_be_had(
     """Who waits in vain for the lock gets an error of ours, and may try again."""
     session = project.session("claude", held=False)
     monkeypatch.setattr(Lock.acquire, "__defaults__", (0.05,))
-    with _opened(tree, home) as other, other.held(), pytest.raises(takeback.BusyError):
+    with _opened(tree, home) as other, other.workspace.held(), pytest.raises(takeback.BusyError):
         session.turn("go")
     session.turn("go").end()
 

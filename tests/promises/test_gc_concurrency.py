@@ -253,7 +253,7 @@ def _read_over_a_merge(tree: Path, home: Path) -> str:
         for _ in range(8):
             (tree / "file").write_text(os.urandom(8).hex())
             made.append(project.checkpoint())
-        objects = project._store.reader()
+        objects = project.workspace.store.reader()
         rows = [project.ledger.checkpoints.with_prefix(each.id)[0] for each in made[-3:]]
         objects.refresh()
         tidy(other, full=True)

@@ -401,5 +401,5 @@ def test_what_only_looks_like_our_folder_stops_nobody(
 
 def _die_with_the_lock(tree: Path, home: Path) -> None:
     """Let the next one who takes the lock clean up."""
-    with takeback.open(tree, home=home) as project, project.held():
+    with takeback.open(tree, home=home) as project, project.workspace.held():
         die()

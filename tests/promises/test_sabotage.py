@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
 
-from takeback.capturing import Capturing
+from takeback.capture.workspace import Workspace
 from takeback.disk import descent, operations
 from takeback.disk.lock import Lock
 from takeback.errors import TakebackError
@@ -72,7 +72,7 @@ def _journal_gone_before_the_event(patch: pytest.MonkeyPatch) -> None:
 
 
 def _no_recovery_on_open(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Capturing, "recover_early", lambda _self: None)
+    patch.setattr(Workspace, "recover_early", lambda _self: None)
 
 
 def _recovers_in_silence(patch: pytest.MonkeyPatch) -> None:

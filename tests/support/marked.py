@@ -77,9 +77,9 @@ def _files(tree: Path) -> None:
 
 def _events(project: takeback.Project, gone: str) -> None:
     """What is hard to bring about: saves in between, merged texts, a state that was let go."""
-    store = project._store
+    store = project.workspace.store
     now = time.time_ns()
-    with project.held():
+    with project.workspace.held():
         for kind in (events.SAVES_RESCUED, events.TEXTS_MERGED):
             writer = store.pack_writer()
             data = f"{kind} {MARK}\n".encode()
@@ -100,8 +100,8 @@ def _events(project: takeback.Project, gone: str) -> None:
 
 def _merge_packs(project: takeback.Project) -> None:
     """Put all packs into one, where versions are deltas of each other."""
-    store = project._store
-    with project.held():
+    store = project.workspace.store
+    with project.workspace.held():
         packs = store.ledger.packs()
         pieces = []
         for name in packs:

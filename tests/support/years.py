@@ -78,8 +78,8 @@ class Years(Work):
         """Let old files go, by rules of one's own."""
         wish = gc.Wish(Rules(days, turns), to_size=to_size, full=full)
         project = self.project
-        with project._store.tending():
-            return gc.run(project._store, project.held, wish, time.time_ns)
+        with project.workspace.store.hold_gc():
+            return gc.run(project.workspace.store, project.workspace.held, wish, time.time_ns)
 
     def extracted(self, ref: str) -> oracle.Picture:
         """What a state holds, as it is extracted."""

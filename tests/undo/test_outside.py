@@ -97,7 +97,7 @@ def test_it_is_captured_before_the_edit(desk: Desk) -> None:
         (row,) = another.ledger._reader.rows("SELECT path, before, after FROM outside")
         assert row[0] == os.fsencode(file)
         assert row[2] is None
-        kind, data = another.objects.read(bytes.fromhex(json.loads(row[1])[4]))
+        kind, data = another.workspace.objects.read(bytes.fromhex(json.loads(row[1])[4]))
     assert data == TEXT
     assert event.payload is not None
     assert event.payload["when"] == "before"
@@ -598,7 +598,7 @@ def test_a_save_in_the_store_only_can_be_read(desk: Desk) -> None:
         report = desk.project.undo(yes=True)
         late.write(b"late\n")
     assert [each.path for each in report.rescued] == [os.fsencode(file)]
-    with takeback.open(desk.tree, home=desk.home) as opened, opened.held():
+    with takeback.open(desk.tree, home=desk.home) as opened, opened.workspace.held():
         pass
     assert b"".join(desk.project.rescued(report.id, os.fsencode(file))) == b"new\nlate\n"
     assert file.read_bytes() == TEXT

@@ -31,7 +31,7 @@ def states(work: Work, many: int) -> list[str]:
 
 def trim(work: Work, last: int) -> None:
     """Let the files of the first checkpoints go, as gc does when they are old."""
-    with work.project.held():
+    with work.project.workspace.held():
         said = {"checkpoints": [[1, last]]}
         work.project.ledger.record(NewEvent(events.HISTORY_TRIMMED, said, time.time_ns()))
 
@@ -50,7 +50,7 @@ def test_after_gc_and_before_it(work: Work) -> None:
     """Let go, merged, pinned, forgotten, merged again: what is kept can be read all the time."""
     refs = states(work, 8)
     work.project.keep(refs[1], "a pin")
-    with work.project.held():
+    with work.project.workspace.held():
         said = {"checkpoints": [[1, 1], [3, 4]]}
         work.project.ledger.record(NewEvent(events.HISTORY_TRIMMED, said, time.time_ns()))
     work.project.gc(full=True)
@@ -80,8 +80,8 @@ def test_a_text_that_only_leftovers_hold_is_forgotten(work: Work) -> None:
     """A merged text of a restore that never came about is in a pack, and in no state."""
     work.put("a", "x\n")
     work.checkpoint()
-    with work.project.held():
-        writer = work.project._store.pack_writer()
+    with work.project.workspace.held():
+        writer = work.project.workspace.store.pack_writer()
         writer.add(3, b"merged sekrit-4711 text\n")
         packs = {"packs": pack_facts(writer.finish())}
         work.project.ledger.record(NewEvent(events.TEXTS_MERGED, packs, time.time_ns()))

@@ -13,8 +13,7 @@ import pytest
 import oracle
 import program
 import takeback
-from takeback import tending
-from takeback.disk import operations
+from takeback.disk import operations, programs
 from takeback.errors import (
     BusyError,
     DamagedStoreError,
@@ -467,10 +466,12 @@ def test_packs_are_copied_a_few_times_only(years: Years) -> None:
     """What was put together lately is left alone by the next run, until much came."""
     years.days(60)
     years.gc(days=None, full=True)
-    (big,) = {name for name in os.listdir(years.project._store.packs_dir) if b".pack" in name}
+    (big,) = {
+        name for name in os.listdir(years.project.workspace.store.packs_dir) if b".pack" in name
+    }
     years.days(1)
     years.gc(days=None)
-    assert big in os.listdir(years.project._store.packs_dir)
+    assert big in os.listdir(years.project.workspace.store.packs_dir)
 
 
 def test_gc_again_has_nothing_to_do(years: Years) -> None:
@@ -480,9 +481,9 @@ def test_gc_again_has_nothing_to_do(years: Years) -> None:
     years.gc(days=5)
     years.gc(days=5)
     last = years.project.ledger.last_event()
-    before = sorted(os.listdir(years.project._store.packs_dir))
+    before = sorted(os.listdir(years.project.workspace.store.packs_dir))
     years.gc(days=5)
-    assert sorted(os.listdir(years.project._store.packs_dir)) == before
+    assert sorted(os.listdir(years.project.workspace.store.packs_dir)) == before
     assert years.project.ledger.last_event() == last
 
 
@@ -618,8 +619,8 @@ def test_rescued_saves_are_kept_as_long_as_their_restore(years: Years) -> None:
     years.days(10)
     report = years.undo()
     data = b"typed while the restore ran\n"
-    store = years.project._store
-    with years.project.held():
+    store = years.project.workspace.store
+    with years.project.workspace.held():
         writer = store.pack_writer()
         oid = writer.add(BLOB, data)
         save = ["saved", 0o100644, len(data), hashlib.sha256(data).hexdigest(), oid.hex()]
@@ -663,7 +664,7 @@ def test_a_dry_run_changes_nothing(years: Years) -> None:
 def test_a_damaged_store_is_left_as_it_is(years: Years) -> None:
     """Where nobody can tell what is needed, nothing is removed."""
     years.days(10)
-    packs = Path(os.fsdecode(years.project._store.packs_dir))
+    packs = Path(os.fsdecode(years.project.workspace.store.packs_dir))
     newest = max(packs.glob("*.pack"), key=lambda path: path.stat().st_mtime_ns)
     data = bytearray(newest.read_bytes())
     data[len(data) // 2] ^= 0xFF
@@ -680,8 +681,8 @@ def test_only_one_at_a_time(years: Years) -> None:
     """Whoever puts packs in order is alone; captures go on meanwhile."""
     years.days(3)
     with takeback.open(years.tree, home=years.home) as other:
-        with other._store.tending():
-            with pytest.raises(BusyError), years.project._store.tending(patience=0):
+        with other.workspace.store.hold_gc():
+            with pytest.raises(BusyError), years.project.workspace.store.hold_gc(patience=0):
                 pass
             years.days(1)
         years.gc(days=None)
@@ -691,7 +692,7 @@ def test_only_one_at_a_time(years: Years) -> None:
 def test_litter_of_a_run_that_died_is_removed(years: Years) -> None:
     """Packs that nothing refers to and half-written ones go with the next run."""
     years.days(5)
-    packs = Path(os.fsdecode(years.project._store.packs_dir))
+    packs = Path(os.fsdecode(years.project.workspace.store.packs_dir))
     (packs / "tmp-1-1").write_bytes(b"half")
     (packs / f"pack-{'0' * 40}.pack").write_bytes(b"never committed")
     years.gc(days=None)
@@ -719,21 +720,22 @@ def test_it_does_not_try_again_at_once(years: Years, monkeypatch: pytest.MonkeyP
     """It is time when packs are many; but after a run, whatever came of it, not at once."""
     begun: list[bytes] = []
 
-    def start(root: bytes, _home: bytes) -> bool:
+    def start(_option: str, root: bytes, _verb: str, *, home: bytes) -> bool:
+        del home
         begun.append(root)
         return True
 
-    monkeypatch.setattr(tending, "start", start)
+    monkeypatch.setattr(programs, "start_ourselves", start)
     years.days(retention.MANY_PACKS + 1, each=0)
-    assert years.project.tend_later()
+    assert years.project.schedule_gc()
     assert begun[-1] == years.project.root
-    with years.project._store.tending():
+    with years.project.workspace.store.hold_gc():
         pass
-    assert not years.project.tend_later()
+    assert not years.project.schedule_gc()
     years.wait(0.1)
-    assert years.project.tend_later()
+    assert years.project.schedule_gc()
     (years.home / "config.toml").write_text("[gc]\nauto = false\n")
-    assert not years.project.tend_later()
+    assert not years.project.schedule_gc()
 
 
 def test_it_runs_by_itself_behind_the_scenes(tree: Path, home: Path) -> None:

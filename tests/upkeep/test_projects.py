@@ -207,7 +207,7 @@ def test_a_running_session_keeps_its_store(make: Callable[[str], str], tmp_path:
         with pytest.raises(BusyError, match="session"):
             keeping.remove(id, NOW, even_if_in_use=True)
         session.end()
-        with project.held(), pytest.raises(BusyError, match="at work"):
+        with project.workspace.held(), pytest.raises(BusyError, match="at work"):
             keeping.remove(id, NOW, even_if_in_use=True)
     with pytest.raises(DecisionNeededError):
         keeping.remove(id, NOW)

@@ -51,7 +51,7 @@ def project(tree: Path, home: Path) -> takeback.Project:
 
 def on_disk(project: takeback.Project) -> tuple[bool, StatCache]:
     """Whether the file is about the newest checkpoint, and what another process reads from it."""
-    mine, newest = project._cache, project.ledger.checkpoints.newest()
+    mine, newest = project.workspace._cache, project.ledger.checkpoints.newest()
     assert mine is not None
     assert newest is not None
     found = StatCache(mine._path, mine.identity)
@@ -64,14 +64,18 @@ def test_what_is_written_is_what_is_known(
 ) -> None:
     """Whether records grew, shrank or stayed as long, the file holds what this process knows."""
     change(tree)
-    inode = os.stat(project._store.index_path).st_ino
+    inode = os.stat(project.workspace.store.index_path).st_ino
     project.checkpoint()
     is_valid, found = on_disk(project)
     assert is_valid
-    assert project._cache is not None
-    assert found.records == project._cache.records
-    assert found.entries == project._cache.entries == stat_cache.count_entries(found.records)
-    assert os.stat(project._store.index_path).st_ino == inode, "it was not changed in place"
+    assert project.workspace._cache is not None
+    assert found.records == project.workspace._cache.records
+    assert (
+        found.entries == project.workspace._cache.entries == stat_cache.count_entries(found.records)
+    )
+    assert os.stat(project.workspace.store.index_path).st_ino == inode, (
+        "it was not changed in place"
+    )
     assert not project.checkpoint().new
     project.close()
 

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from chance import examples
-from takeback.capture.checkpoint import Place
+from takeback.capture.checkpoint import Place, Request
 from takeback.disk import mounts
 from takeback.model.results import Checkpoint
 from takeback.project import Project
@@ -37,7 +37,7 @@ class Watched:
     def __init__(self, tree: Path, home: Path) -> None:
         self.tree = tree
         self.project = Project.open(os.fsencode(tree), home=os.fsencode(home / "watched"))
-        self.project.watch_tree()
+        self.project.workspace.watch_tree()
         self.other = Project.open(os.fsencode(tree), home=os.fsencode(home / "other"))
         self.glanced = 0
 
@@ -49,20 +49,22 @@ class Watched:
     def look(self, *, whole: bool = False) -> Checkpoint:
         """Look, and let the watch catch up."""
         seen = self.seen(whole=whole)
-        self.project.settle_watch()
+        self.project.workspace.settle_watch()
         return seen
 
     def seen(self, *, whole: bool = False) -> Checkpoint:
         """Look, and let the watch be."""
-        with self.project.held():
-            found = self.project.look(Place(), {}, time.time_ns(), whole=whole)
+        with self.project.workspace.held():
+            found = self.project.workspace.checkpoint_if_changed(
+                Request(time.time_ns(), Place(), whole=whole)
+            )
         self.glanced += not self.is_whole()
         return found
 
     def is_whole(self) -> bool:
         """Whether the last look was at everything."""
-        assert self.project._glances is not None
-        return self.project._glances._is_whole
+        assert self.project.workspace._glances is not None
+        return self.project.workspace._glances._is_whole
 
     def begin(self) -> None:
         """Let glances begin."""
@@ -143,10 +145,10 @@ def test_a_folder_in_which_nothing_happened_is_not_looked_at(watched: Watched) -
     watched.begin()
     watched.look()
     (watched.tree / "d/e/a").write_text("other")
-    cache = watched.project._cache
+    cache = watched.project.workspace._cache
     assert cache is not None
-    assert watched.project._glances is not None
-    assert watched.project._glances.folders(cache) == {b"d/e"}
+    assert watched.project.workspace._glances is not None
+    assert watched.project.workspace._glances.folders(cache) == {b"d/e"}
 
 
 def _remove(path: Path, _: Path) -> None:
@@ -174,7 +176,7 @@ BY_HAND: "dict[str, Callable[[Path, Path], object]]" = {
 
 
 def _by_another(watched: Watched) -> None:
-    with Project.open(watched.project.root, home=watched.project._home.path) as another:
+    with Project.open(watched.project.root, home=watched.project.workspace.home.path) as another:
         another.checkpoint()
 
 
@@ -250,7 +252,7 @@ def test_what_happened_before_a_folder_was_watched(watched: Watched) -> None:
     (watched.tree / "new").mkdir()
     watched.seen()
     (watched.tree / "new/file").write_text("in between")
-    watched.project.settle_watch()
+    watched.project.workspace.settle_watch()
     watched.require_same()
 
 
@@ -359,7 +361,7 @@ def test_a_look_that_fails_is_taken_again(
     watched.begin()
     (watched.tree / "d/e/a").write_text("written before a failure")
     with monkeypatch.context() as broken:
-        broken.setattr(watched.project._store, "pack_writer", lambda _: 1 / 0)
+        broken.setattr(watched.project.workspace.store, "pack_writer", lambda _: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             watched.look()
     watched.require_same()

@@ -9,11 +9,12 @@ publish   the git view and the stat cache follow; losing them loses nothing
 What a checkpoint is taken of, and where in the log it belongs.
 """
 
+import os
 from struct import error as struct_error
 
 from takeback.disk import clock
 from takeback.ledger.events import CHECKPOINT_NAMED, CheckpointRow, NewEvent
-from takeback.model import words
+from takeback.model import ids, words
 from takeback.model.results import Checkpoint, LeftOut
 from takeback.model.tree import KIND, REASON, REGULAR, SETUID, UNSTABLE
 from takeback.model.value import Value
@@ -26,6 +27,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
     from collections.abc import Set as AbstractSet
+    from typing import Any, Self
 
     from takeback.capture.deltas import Delta
     from takeback.capture.manifests import Previous
@@ -56,81 +58,33 @@ class Place(Value):
     title: str = ""
 
 
-class Request:
-    """What a checkpoint is taken of, when, where in the log, and what it will be called.
+NOTHING: "Mapping[Any, int]" = {}
 
-    `attribute` tells the authors of what changed. A `silent` one leaves no event when nothing
-    changed, and does not tell what was left out: whoever asked for it records what it was for.
-    `wanted` are files that are captured whatever their size; `again` are paths whose stamps are not
-    to be believed. `modes` are those that paths really have which are open for this look only.
-    `finish` is the restore that is committed with the checkpoint. `glances` may know where nothing
-    happened.
+
+class Request(Value):
+    """What somebody wants of a checkpoint: when, where in the log, and how it is made.
+
+    `closing` are the ids of what ends with it, each with its time. A `silent` one leaves no event
+    when nothing changed, and does not list what was left out: the caller records what it was for.
+    A retry with the same `request` gets the first result. `wanted` files are captured whatever
+    their size; `again` are paths whose stamps are not trusted. `modes` are the real modes of paths
+    that are open for this look only. `finish` is the restore that is committed with the checkpoint.
+    Unless `whole`, a watch may tell where looking can be spared.
     """
 
-    __slots__ = (
-        "again",
-        "at",
-        "attribute",
-        "device",
-        "finish",
-        "glances",
-        "id",
-        "label",
-        "modes",
-        "mounts",
-        "place",
-        "progress",
-        "rehash",
-        "request",
-        "root",
-        "rules",
-        "silent",
-        "strangers",
-        "wanted",
-    )
-
-    def __init__(
-        self,
-        *,
-        root: int,
-        device: int,
-        rules: "Callable[[Callable[[bytes], bool]], Rules]",
-        mounts: "frozenset[bytes] | None",
-        strangers: "Mapping[tuple[int, int], int]",
-        at: int,
-        id: str,
-        label: str,
-        attribute: "Attribute | None",
-        place: Place,
-        silent: bool = False,
-        request: "str | None" = None,
-        rehash: bool = False,
-        progress: "Progress | None" = None,
-        wanted: "frozenset[bytes]" = frozenset(),
-        again: "frozenset[bytes]" = frozenset(),
-        modes: "Mapping[bytes, int] | None" = None,
-        finish: "Finish | None" = None,
-        glances: "Glances | None" = None,
-    ) -> None:
-        self.again = again
-        self.modes = modes or {}
-        self.root = root
-        self.device = device
-        self.rules = rules
-        self.mounts = mounts
-        self.strangers = strangers
-        self.at = at
-        self.id = id
-        self.label = label
-        self.attribute = attribute
-        self.place = place
-        self.silent = silent
-        self.request = request
-        self.rehash = rehash
-        self.progress = progress
-        self.wanted = wanted
-        self.finish = finish
-        self.glances = glances
+    at: int
+    place: Place
+    closing: "Mapping[str, int]" = NOTHING
+    label: str = ""
+    silent: bool = True
+    request: "str | None" = None
+    rehash: bool = False
+    progress: "Progress | None" = None
+    wanted: "frozenset[bytes]" = frozenset()
+    again: "frozenset[bytes]" = frozenset()
+    modes: "Mapping[bytes, int]" = NOTHING
+    finish: "Finish | None" = None
+    whole: bool = True
 
     def coordinate(self) -> "dict[str, Json]":
         """Where in the log this is, as events say it."""
@@ -142,48 +96,94 @@ class Request:
         }
 
     def tell(self, doing: str, done: int, total: int) -> None:
-        """Say how far it has come, if anybody listens."""
+        """Report progress, if anybody listens."""
         if self.progress is not None:
             self.progress(doing, done, total)
 
 
-def take(store: "Store", cache: "StatCache", request: "Request") -> Checkpoint:
-    """Make a checkpoint of the tree as it is, or name the newest one if it holds just that."""
-    capture = _Capture(store, cache, request)
+class Site:
+    """The project's folder, open, and what a look at it has to respect."""
+
+    __slots__ = ("device", "mounts", "root", "rules", "strangers")
+
+    def __init__(
+        self,
+        root: int,
+        rules: "Callable[[Callable[[bytes], bool]], Rules]",
+        mounts: "frozenset[bytes] | None",
+        strangers: "Mapping[tuple[int, int], int]",
+    ) -> None:
+        self.root = root
+        self.device = os.fstat(root).st_dev
+        self.rules = rules
+        self.mounts = mounts
+        self.strangers = strangers
+
+    def __enter__(self) -> "Self":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        os.close(self.root)
+
+
+def take(
+    store: "Store",
+    cache: "StatCache",
+    site: Site,
+    request: Request,
+    attribute: "Attribute | None" = None,
+    glances: "Glances | None" = None,
+) -> Checkpoint:
+    """Make a checkpoint of the tree as it is, or name the newest one if it holds just that.
+
+    `attribute` finds the authors of what changed; `glances` may know where nothing did.
+    """
+    capture = _Capture(store, cache, site, request, attribute, glances)
     try:
         taken = capture.run()
     finally:
         capture.close()
-    if request.glances is not None:
-        request.glances.done(cache)
+    if glances is not None:
+        glances.done(cache)
     return taken
 
 
 class _Capture:
     """One checkpoint in the making."""
 
-    def __init__(self, store: "Store", cache: "StatCache", request: "Request") -> None:
+    def __init__(
+        self,
+        store: "Store",
+        cache: "StatCache",
+        site: Site,
+        request: Request,
+        attribute: "Attribute | None",
+        glances: "Glances | None",
+    ) -> None:
         self._store = store
         self._cache = cache
+        self._site = site
         self._request = request
+        self._attribute = attribute
+        self._glances = glances
         self._newest = newest = store.ledger.checkpoints.newest()
         known = newest is not None and cache.load(newest.number, newest.tree)
         self._incremental = known and not request.rehash
         if self._incremental and request.again:
             cache.distrust(request.again)
         self._previous = None if self._incremental else _previous(store, newest)
-        self._clock = clock.read(store.clock_path, request.device)
+        self._clock = clock.read(store.clock_path, site.device)
         self._scan = self._new_scan()
         self._pieces: Pieces | None = None
         if not self._incremental:
             cache.forget()
 
     def _new_scan(self) -> Scan:
-        request = self._request
+        request, site = self._request, self._site
         known = self._previous.was_captured if self._previous else _never
         wanted = request.wanted | (request.finish.wanted if request.finish is not None else set())
-        rules = request.rules((lambda path: path in wanted or known(path)) if wanted else known)
-        return Scan(request.root, rules, request.strangers, request.mounts)
+        rules = site.rules((lambda path: path in wanted or known(path)) if wanted else known)
+        return Scan(site.root, rules, site.strangers, site.mounts)
 
     def close(self) -> None:
         """Close what the scan opened."""
@@ -224,8 +224,7 @@ class _Capture:
             # A restore was preceded by a look at everything: what somebody changed elsewhere
             # meanwhile is found by the next one, and is not of the restore.
             return self._request.finish.folders
-        glances = self._request.glances
-        return glances.folders(self._cache) if glances is not None else None
+        return self._glances.folders(self._cache) if self._glances is not None else None
 
     def _give_up(self, writer: "PackWriter") -> None:
         """Leave nothing behind of a checkpoint that was not committed."""
@@ -290,15 +289,15 @@ class _Capture:
         from takeback.objects import git_view
 
         request, newest = self._request, self._newest
-        seconds = request.at // 1_000_000_000
-        title = request.label or request.place.title or f"checkpoint {request.id}"
+        id, seconds = ids.from_entropy(os.urandom(8)), request.at // 1_000_000_000
+        title = request.label or request.place.title or f"checkpoint {id}"
         message = title.encode("utf-8", "replace").replace(b"\0", b" ")
         above = newest.view if newest else None
         commit = git_view.add_commit(writer, root.view, above, seconds, message)
         entries, found = self._count_entries(root), self._deltas(root)
         row = CheckpointRow(
             number=0,
-            id=request.id,
+            id=id,
             event=0,
             tree=root.strong,
             root=root.oid,
@@ -332,11 +331,10 @@ class _Capture:
     def _told(self, found: "list[Delta] | None") -> "dict[str, Json]":
         """What the event says besides the row: where in the log, and who changed what."""
         told = self._request.coordinate()
-        attribute = self._request.attribute
-        if found is not None and attribute is not None:
+        if found is not None and self._attribute is not None:
             from takeback.capture import deltas
 
-            authors = attribute(found, self._clock.slack)
+            authors = self._attribute(found, self._clock.slack)
             told |= deltas.facts(found, authors)
         return told
 

@@ -8,24 +8,21 @@ left out. `docs/limits.md` gives the reason for each default.
 
 import os
 
-from takeback.capture.checkpoint import Place, Request
+from takeback.capture.checkpoint import Site
 from takeback.disk import mounts
 from takeback.disk.settings import settings_in
 from takeback.errors import CaptureError, UsageError
-from takeback.model import ids, words
+from takeback.model import words
 from takeback.worktree import stat_cache
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from takeback.capture.checkpoint import Attribute
     from takeback.disk.home import Home, Root
     from takeback.model.json_text import Json
-    from takeback.ports import Progress, Rules
-    from takeback.undo.apply import Finish
+    from takeback.ports import Rules
     from takeback.worktree.ignore import IgnoreRules
-    from takeback.worktree.watch import Glances
 
 
 ENTRIES = 200
@@ -161,7 +158,7 @@ def _names(value: object) -> "list[bytes]":
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
-class Surroundings:
+class ProjectRules:
     """What a look at the tree of one project has to know besides the tree."""
 
     def __init__(self, root: "Root", home: "Home") -> None:
@@ -171,47 +168,16 @@ class Surroundings:
         self._changed: int | None = None
         """When something came into the folder or left it, as of the last look."""
 
-    def request(
-        self,
-        at: int,
-        *,
-        label: str = "",
-        attribute: "Attribute | None" = None,
-        place: "Place | None" = None,
-        silent: bool = False,
-        request: "str | None" = None,
-        rehash: bool = False,
-        progress: "Progress | None" = None,
-        wanted: "frozenset[bytes]" = frozenset(),
-        again: "frozenset[bytes]" = frozenset(),
-        modes: "Mapping[bytes, int] | None" = None,
-        finish: "Finish | None" = None,
-        glances: "Glances | None" = None,
-    ) -> Request:
-        """Everything for one look at the tree; the root is open and is the caller's to close."""
+    @property
+    def root(self) -> bytes:
+        """The folder of the project."""
+        return self._root.path
+
+    def site(self) -> Site:
+        """The project's folder, open for one look at it, for a `with` block."""
         root = self.open_root()
         try:
-            return Request(
-                root=root,
-                device=os.fstat(root).st_dev,
-                rules=self._rules,
-                mounts=mounts.below(self._root.path),
-                strangers=self._strangers(),
-                at=at,
-                id=ids.from_entropy(os.urandom(8)),
-                label=label,
-                attribute=attribute,
-                place=place or Place(),
-                silent=silent,
-                request=request,
-                rehash=rehash,
-                progress=progress,
-                wanted=wanted,
-                again=again,
-                modes=modes,
-                finish=finish,
-                glances=glances,
-            )
+            return Site(root, self._rules, mounts.below(self._root.path), self._strangers())
         except BaseException:
             os.close(root)
             raise
@@ -252,10 +218,10 @@ class Surroundings:
         found[home.st_dev, home.st_ino] = words.STORE
         return found
 
-    def mark(self, request: Request) -> bytes:
+    def mark(self, site: Site) -> bytes:
         """What a stat cache must have been written for to be believed."""
         root = (self._root.device, self._root.inode)
-        places = [*(request.mounts or ()), *(b"%d %d" % known for known in request.strangers)]
+        places = [*(site.mounts or ()), *(b"%d %d" % known for known in site.strangers)]
         return stat_cache.identity(self._root.id, root, places, self._read_limits().fingerprint())
 
     def _read_limits(self) -> Limits:
@@ -276,7 +242,7 @@ class Surroundings:
                 return found[name]
         return default
 
-    def standing(self) -> "tuple[object, ...]":
+    def freshness(self) -> "tuple[object, ...]":
         """What opening the project depends on: while this is the same, it need not be done again.
 
         The folder and the ledger may be replaced; all else that is read once may also change.

@@ -11,7 +11,9 @@ changed is told again with the step's end.
 
 import time
 
+from takeback.capture.checkpoint import Place, Request, as_value
 from takeback.disk import processes
+from takeback.errors import UsageError
 from takeback.ledger import events
 from takeback.ledger.events import NewEvent
 from takeback.model import words
@@ -21,62 +23,15 @@ from takeback.model.words import INTERRUPTED
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
-    from typing import Protocol
 
-    from takeback.capture.checkpoint import Place
-    from takeback.capture.outside import Outside
-    from takeback.disk.lock import Held
+    from takeback.capture.workspace import Workspace
+    from takeback.ledger.events import Event
     from takeback.ledger.ledger import Ledger
     from takeback.ledger.sessions import SessionRow, StepRow, TurnRow
     from takeback.model.json_text import Json
     from takeback.model.results import Checkpoint
     from takeback.objects.object_store import ObjectStore
-    from takeback.undo.apply import Finish
-
-    class Host(Protocol):
-        """What recording needs of a project."""
-
-        @property
-        def root(self) -> bytes:
-            """The folder of the project."""
-
-        @property
-        def ledger(self) -> Ledger:
-            """The project's ledger."""
-
-        @property
-        def objects(self) -> ObjectStore:
-            """What the project's packs hold."""
-
-        def held(self) -> Held:
-            """The project's lock."""
-
-        def look(
-            self,
-            place: Place,
-            closing: "Mapping[str, int]",
-            at: int,
-            *,
-            rehash: bool = False,
-            wanted: frozenset[bytes] = frozenset(),
-            again: frozenset[bytes] = frozenset(),
-            modes: "Mapping[bytes, int] | None" = None,
-            finish: Finish | None = None,
-            whole: bool = True,
-        ) -> Checkpoint:
-            """Look at the tree, and make a checkpoint if it changed."""
-
-        def open_root(self) -> int:
-            """The project's folder, open."""
-
-        def git_state(self) -> "Json":
-            """What the user's git looks like."""
-
-        def outside(self) -> Outside:
-            """What looks at files outside the project."""
-
-        def tend_later(self) -> bool:
-            """Put the store in order behind the scenes, if it is time for that."""
+    from takeback.ports import Progress
 
 
 class Ending(Value):
@@ -135,28 +90,83 @@ class Ending(Value):
 
 
 _FORGOTTEN = 24 * words.LONGEST_SILENCE
-_MOST_BURIED = 5
+_MOST_CLOSED = 5
 """After how long a session that nobody holds is given up, and how many are at one look."""
 
 
 class SafePoints:
-    """Looks at the tree of one project, and closes what somebody left open."""
+    """Makes checkpoints of one project, and closes what somebody left open."""
 
-    def __init__(self, host: "Host") -> None:
-        self._host = host
+    def __init__(self, work: "Workspace") -> None:
+        self._work = work
 
     @property
     def _ledger(self) -> "Ledger":
-        return self._host.ledger
+        return self._work.ledger
+
+    def checkpoint(
+        self,
+        label: str,
+        *,
+        rehash: bool = False,
+        progress: "Progress | None" = None,
+        request: "str | None" = None,
+        turn: "str | None" = None,
+    ) -> "Checkpoint":
+        """Make the checkpoint that somebody asked for. With the lock held."""
+        known = self._ledger.requested(request)
+        if known is not None:
+            return self._made_before(known)
+        if turn is not None:
+            self._reopen_session(self._ledger.sessions.of(self._ledger.turns.get(turn)))
+        at = time.time_ns()
+        dead = self.dead_sessions(at) if self._ledger.sessions.has_open() else []
+        made = self._work.capture(
+            Request(
+                at,
+                Place(turn=turn),
+                {row.id: ended for row, ended in dead},
+                label=_clean(label),
+                silent=False,
+                request=request,
+                rehash=rehash,
+                progress=progress,
+            )
+        )
+        self.close_dead_sessions(dead, made, at)
+        return made
+
+    def _made_before(self, event: "Event") -> "Checkpoint":
+        """What an earlier call with the same request returned."""
+        said = event.payload or {}
+        found = self._ledger.checkpoints.with_prefix(str(said.get("checkpoint")))
+        if event.kind not in (events.CHECKPOINT_TAKEN, events.CHECKPOINT_NAMED) or not found:
+            raise UsageError(
+                f"the request `{event.request}` was already used for something else",
+                hint="give each request an id of its own",
+            )
+        new = event.kind == events.CHECKPOINT_TAKEN
+        told = self._work.left_out(found[0])
+        return as_value(found[0], new=new, cursor=event.seq, told=told)
+
+    def _reopen_session(self, row: "SessionRow") -> None:
+        """Something happens in a session: one that ended or was given up for dead goes on."""
+        gone = row.holder != "" and processes.is_alive(row.holder) is False
+        if gone or row.ended is not None:
+            # A fork goes on with the session of the process it came from, and holds it now.
+            holder = processes.holder() if row.holder else ""
+            said: dict[str, Json] = {"session": row.id, "holder": holder}
+            self._record(events.SESSION_RESUMED, said, (row.opened,), None)
 
     def _look(
-        self, place: "Place", closing: "Mapping[str, int]", at: int, *, whole: bool = True
+        self, place: Place, closing: "Mapping[str, int]", at: int, *, whole: bool = True
     ) -> "Checkpoint":
         """Look at the tree; sessions whose process died without a word are closed with it."""
         dead = self.dead_sessions(at)
         ends = {row.id: ended for row, ended in dead}
-        seen = self._host.look(place, {**ends, **closing}, at, whole=whole or bool(dead))
-        self.bury(dead, seen, at)
+        request = Request(at, place, {**ends, **closing}, whole=whole or bool(dead))
+        seen = self._work.checkpoint_if_changed(request)
+        self.close_dead_sessions(dead, seen, at)
         return seen
 
     def dead_sessions(self, at: int) -> "list[tuple[SessionRow, int]]":
@@ -165,14 +175,16 @@ class SafePoints:
         Their process is gone; or nobody can tell, and nothing was heard of them for a day. Hooks
         end no session whose agent was killed, and each would cost every later look a little.
         """
-        gone = self._ledger.sessions.silent(at - _FORGOTTEN, _MOST_BURIED)
+        gone = self._ledger.sessions.silent(at - _FORGOTTEN, _MOST_CLOSED)
         for row in self._ledger.sessions.held():
             is_alive = processes.is_alive(row.holder)
             if is_alive is False or (is_alive is None and row.seen < at - _FORGOTTEN):
                 gone.append(row)
         return [(row, min(at, row.seen + words.LONGEST_SILENCE)) for row in gone]
 
-    def bury(self, dead: "list[tuple[SessionRow, int]]", seen: "Checkpoint", at: int) -> None:
+    def close_dead_sessions(
+        self, dead: "list[tuple[SessionRow, int]]", seen: "Checkpoint", at: int
+    ) -> None:
         """Close what dead sessions left open, as interrupted."""
         facts = []
         for row, ended in dead:
@@ -205,7 +217,7 @@ class SafePoints:
                 found = self._ledger.outside.waiting(session=number)
                 waiting += [(row, when) for row in found]
         if waiting:
-            self._host.outside().end(waiting, at, facts)
+            self._work.outside().end(waiting, at, facts)
         else:
             self._ledger.record(*facts)
 
@@ -216,9 +228,7 @@ class SafePoints:
         self._ledger.record(NewEvent(kind, said, now, parents=parents, request=request))
 
     def _ending(self, ended: int, seen: "Checkpoint | None", at: int) -> "Ending":
-        # Imported only when something ends.
-
-        objects, now = self._host.objects, time.time_ns()
+        objects, now = self._work.objects, time.time_ns()
         return Ending(self._ledger, objects, ended=ended, seen=seen, at=at, now=now)
 
     def _all_ended(
@@ -228,10 +238,15 @@ class SafePoints:
         ending = self._ending(ended, seen, at)
         running = self._ledger.turns.running(session.number)
         late = self._ledger.steps.late(session.number, background=True)
-        turns = ending.of_turns(running, words.INTERRUPTED, self._host.git_state())
+        turns = ending.of_turns(running, words.INTERRUPTED, self._work.git_state())
         return turns + ending.of_steps(late)
 
 
 def facts_of(seen: "Checkpoint", at: int) -> "dict[str, Json]":
     """What an event says of the look that it was recorded with."""
     return {"checkpoint": seen.id, "looked": at}
+
+
+def _clean(label: str) -> str:
+    """A label as text that can be stored and shown; the command line may hold any bytes."""
+    return "".join("\N{REPLACEMENT CHARACTER}" if "\ud800" <= c <= "\udfff" else c for c in label)

@@ -19,6 +19,7 @@ import os
 import signal
 import sys
 
+from takeback.disk import programs
 from takeback.errors import TakebackError
 
 TYPE_CHECKING = False
@@ -140,26 +141,18 @@ def _start(
 ) -> int:
     try:
         try:
-            return _spawn(path, words, surroundings, quiet)
+            return programs.start(path, words, surroundings, quiet.before)
         except OSError as problem:
             if problem.errno != errno.ENOEXEC:
                 raise
             # A script without its first line: shells run it, and so does `execvp`.
-            return _spawn("/bin/sh", ["/bin/sh", path, *words[1:]], surroundings, quiet)
+            shell = "/bin/sh"
+            return programs.start(shell, [shell, path, *words[1:]], surroundings, quiet.before)
     except OSError as problem:
         code = NOT_FOUND if problem.errno == errno.ENOENT else NOT_EXECUTABLE
         raise CannotStartError(
             f"`{words[0]}` cannot be started: {problem.strerror}", code
         ) from None
-
-
-def _spawn(
-    path: str, words: "list[str]", surroundings: "Mapping[bytes, bytes]", quiet: Undisturbed
-) -> int:
-    # Every descriptor of ours closes by itself. Python ignores two signals that no program expects
-    # to be ignored; the others are as they were when we were started.
-    usual = [signal.SIGPIPE, signal.SIGXFSZ]
-    return os.posix_spawn(path, words, surroundings, setsigmask=quiet.before, setsigdef=usual)
 
 
 class _Waiting:

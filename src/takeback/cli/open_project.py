@@ -62,8 +62,7 @@ def _recovered(project: "Project") -> "list[str]":
 
 def settled(project: "Project") -> "Project":
     """A project whose turns are closed that were interrupted inside an agent."""
-    if project.ledger.sessions.has_open():
-        project.recorder().end_interrupted()
+    project.end_interrupted()
     return project
 
 

@@ -170,10 +170,7 @@ class Conversation:
         """Make the copies that go with a plan; None if nobody wants any."""
         if not self._is_wanted:
             return None
-        from takeback.agents.resume import resume
-
-        ledger, held = self._project.ledger, self._project.held
-        return resume(ledger, held, plan, restore=restore, in_the_middle=self.is_all)
+        return self._project.copy_conversations(plan, restore=restore, in_the_middle=self.is_all)
 
 
 def trim(conversation: Conversation, plan: "Plan", screen: "Screen") -> int:
@@ -429,8 +426,7 @@ class Restoring:
     def _interrupted(self, notes: "list[str]") -> int:
         """Somebody pressed Ctrl-C: it is done, or it is as if it had never begun."""
         try:
-            with self._project.held():
-                pass  # who takes the lock next mends what is left, and that may as well be we
+            self._project.recover()
         except TakebackError as problem:
             self._screen.error(problem)
         for text in notes:

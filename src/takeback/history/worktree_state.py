@@ -29,11 +29,12 @@ from takeback.worktree.scan import Scan, StrangeRoot
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
-    from takeback.capture.checkpoint import Request
+    from takeback.capture.checkpoint import Site
     from takeback.ledger.events import CheckpointRow
     from takeback.objects.object_store import ObjectStore
+    from takeback.ports import Progress
     from takeback.store import Store
     from takeback.worktree.folders import Folder, Node
     from takeback.worktree.stat_cache import StatCache
@@ -75,16 +76,24 @@ class _Nowhere:
 class Now:
     """The work tree as it is: what changed in memory, the rest as the newest checkpoint has it."""
 
-    def __init__(self, store: "Store", cache: "StatCache", request: "Request") -> None:
+    def __init__(
+        self,
+        store: "Store",
+        cache: "StatCache",
+        site: "Site",
+        at: int,
+        progress: "Progress | None" = None,
+    ) -> None:
         self._objects = store.reader()
         self._ledger = store.ledger
-        self._disk = Disk(request.root, request.at)
+        self._disk = Disk(site.root, at)
         self._folders: dict[bytes, Folder] = {}
         self._nowhere = _Nowhere()
         try:
             self._newest, known = _newest(store, cache)
             usable = cache if known else None
-            looked = _look(self._newest, usable, self._objects, request, self._nowhere)
+            look = _Look(site, FsClock(at, COARSE), self._nowhere, progress)
+            looked = look.folders(self._newest, usable, self._objects)
             self._folders = {folder.path(): folder for folder in looked}
         except BaseException:
             self.close()
@@ -139,50 +148,60 @@ def _newest(store: "Store", cache: "StatCache") -> "tuple[CheckpointRow | None, 
     return newest, False
 
 
-def _look(
-    newest: "CheckpointRow | None",
-    cache: "StatCache | None",
-    objects: "ObjectStore",
-    request: "Request",
-    nowhere: _Nowhere,
-) -> "list[Folder]":
-    """The folders in which something may have changed, described; none if nothing did."""
-    clock = FsClock(request.at, COARSE)
-    if cache is not None:
-        scan = Scan(request.root, request.rules(_never), request.strangers, request.mounts)
+class _Look:
+    """One look at the tree, which reads what changed and keeps nothing of it."""
+
+    def __init__(
+        self, site: "Site", clock: FsClock, nowhere: _Nowhere, progress: "Progress | None"
+    ) -> None:
+        self._site = site
+        self._clock = clock
+        self._nowhere = nowhere
+        self._progress = progress
+
+    def folders(
+        self,
+        newest: "CheckpointRow | None",
+        cache: "StatCache | None",
+        objects: "ObjectStore",
+    ) -> "list[Folder]":
+        """The folders in which something may have changed, described; none if nothing did."""
+        if cache is not None:
+            scan = self._scan(_never)
+            try:
+                root = scan.changes(cache.records)
+                return [] if root is None else self._described(scan, root)
+            except (StrangeRoot, ValueError):
+                # What the cache says cannot be about this tree: look at everything instead.
+                pass
+            finally:
+                scan.close()
+        scan = self._scan(Previous(objects, newest).was_captured)
         try:
-            root = scan.changes(cache.records)
-            if root is None:
-                return []
-            return _describe(scan, root, nowhere, clock, request)
-        except (StrangeRoot, ValueError):
-            # What the cache says cannot be about this tree: look at everything instead.
-            pass
+            return self._described(scan, scan.whole())
         finally:
             scan.close()
-    rules = request.rules(Previous(objects, newest).was_captured)
-    scan = Scan(request.root, rules, request.strangers, request.mounts)
-    try:
-        return _describe(scan, scan.whole(), nowhere, clock, request)
-    finally:
-        scan.close()
+
+    def _scan(self, was_captured: "Callable[[bytes], bool]") -> Scan:
+        site = self._site
+        return Scan(site.root, site.rules(was_captured), site.strangers, site.mounts)
+
+    def _described(self, scan: Scan, root: "Folder") -> "list[Folder]":
+        total = len(scan.pending)
+        reading = Reading(scan, self._nowhere, self._clock, knows_some=True, alone=True)
+        reading.run(lambda done: self._tell(done, total))
+        describe(root, self._nowhere, self._clock, {})
+        return everything(root)
+
+    def _tell(self, done: int, total: int) -> None:
+        if self._progress is not None:
+            self._progress("reading", done, total)
 
 
 def _never(path: bytes) -> bool:
     """With a stat cache, only what is new to it is asked about."""
     del path
     return False
-
-
-def _describe(
-    scan: Scan, root: "Folder", nowhere: _Nowhere, clock: FsClock, request: "Request"
-) -> "list[Folder]":
-    """Read what a scan found, without keeping it, and let the folders say what they hold."""
-    total = len(scan.pending)
-    reading = Reading(scan, nowhere, clock, knows_some=True, alone=True)
-    reading.run(lambda done: request.tell("reading", done, total))
-    describe(root, nowhere, clock, {})
-    return everything(root)
 
 
 def _as_manifest(folder: "Folder") -> Manifest:

@@ -13,6 +13,7 @@ import time
 
 from takeback.agents import agent as kinds
 from takeback.agents.agent import Trial
+from takeback.disk import programs
 from takeback.errors import TakebackError
 from takeback.hooks import command
 from takeback.model.value import Value
@@ -91,34 +92,31 @@ class _Player:
             file.write(data)
 
     def _send(self, kind: str) -> None:
-        from subprocess import TimeoutExpired, run
-
         event, payload = self._agent.event_of(kind), self._agent.trial(kind, self._trial)
         if payload is None:
             return
         began = time.monotonic()
         try:
-            done = run(  # noqa: S603 -- the command line that is about to be installed
-                ["/bin/sh", "-c", self._commands[event]],
-                input=json.dumps(payload).encode(),
+            done = programs.run_limited(
+                ["/bin/sh", "-c", self._commands[event]],  # the line that is about to be installed
+                json.dumps(payload).encode(),
                 cwd=self._folder,
-                env=self._environment,
-                capture_output=True,
-                check=False,
-                timeout=LONGEST,
+                environment=self._environment,
+                seconds=LONGEST,
+                capture=True,
             )
-        except TimeoutExpired:
+        except TimeoutError:
             raise _failed(f"`{event}` was not answered within {LONGEST} seconds") from None
         except OSError as problem:
             raise _failed(f"no shell could be started: {problem.strerror}") from None
         self._took.append(time.monotonic() - began)
-        if done.returncode == _CANNOT_BE_RUN and command.uses_client(self._commands[event]):
+        if done.code == _CANNOT_BE_RUN and command.uses_client(self._commands[event]):
             ask = command.client(command.paths(self._commands[event])[1])
             raise _failed(f"`{ask}` is not for this machine; remove it, hooks work without it, too")
-        if done.returncode:
-            said = done.stderr.decode("utf-8", "replace").strip()
-            raise _failed(f"`{event}` ended with {done.returncode}: {said[-500:]}")
-        _require_success(event, done.stdout)
+        if done.code:
+            said = done.errors.decode("utf-8", "replace").strip()
+            raise _failed(f"`{event}` ended with {done.code}: {said[-500:]}")
+        _require_success(event, done.output)
 
     def _take_back(self) -> None:
         """See the change in the log and take it back."""

@@ -16,7 +16,8 @@ import hashlib
 import os
 
 from takeback.disk import descent, operations
-from takeback.errors import UnknownReferenceError
+from takeback.errors import NoLongerKeptError, UnknownReferenceError
+from takeback.history.lookup import Place
 from takeback.ledger import events, journal
 from takeback.ledger.events import NewEvent, pack_facts
 from takeback.model import reasons
@@ -136,6 +137,18 @@ def is_kept(ledger: "Ledger", restore: str) -> bool:
     last = row.event if row is not None else 0
     found = ledger.events_of(events.SAVES_RESCUED, after=last)
     return any(str((e.payload or {}).get("restore")).startswith(restore) for e in found)
+
+
+def find_kept(ledger: "Ledger", restore: str, root: bytes, inside: bytes, path: bytes) -> Entry:
+    """The newest save of a path, counted from `inside`, if it is still kept."""
+    whole = descent.whole(root, inside, path)
+    is_outside = any(whole == saved for saved, _ in saves(ledger, restore))
+    entry = find_save(
+        ledger, restore, [whole] if is_outside else Place(root, inside).candidates(path)
+    )
+    if not is_kept(ledger, restore):
+        raise NoLongerKeptError(f"what was saved during the restore `{restore}` is no longer kept")
+    return entry
 
 
 def find_save(ledger: "Ledger", restore: str, paths: "Sequence[bytes]") -> Entry:

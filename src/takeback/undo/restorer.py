@@ -12,7 +12,7 @@ import os
 import time
 
 from takeback.capture.changes import Trees
-from takeback.capture.checkpoint import Place
+from takeback.capture.checkpoint import NOTHING, Place, Request
 from takeback.capture.safe_points import SafePoints
 from takeback.disk import descent
 from takeback.errors import (
@@ -23,6 +23,7 @@ from takeback.errors import (
     UsageError,
 )
 from takeback.history import references
+from takeback.history.lookup import Place as Folder
 from takeback.ledger import events
 from takeback.ledger.events import NewEvent, pack_facts
 from takeback.ledger.journal import Away, Journal
@@ -44,15 +45,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from typing import Any
 
-    from takeback.capture.safe_points import Host
-    from takeback.history.lookup import Place as Folder
+    from takeback.capture.workspace import Workspace
     from takeback.ledger.events import CheckpointRow, Event
     from takeback.ledger.ledger import Ledger
     from takeback.model.json_text import Json
     from takeback.model.plan import Description, Preview
     from takeback.model.results import Checkpoint
     from takeback.model.tree import Entry
-    from takeback.store import Store
 
 
 def as_done(ledger: "Ledger", said: "Mapping[str, Json]") -> Report:
@@ -126,10 +125,10 @@ _MOST_NAMED = 3
 class Restorer(SafePoints):
     """Plans restores of one project and carries them out. With the lock held."""
 
-    def __init__(self, host: "Host", store: "Store", folder: "Folder") -> None:
-        super().__init__(host)
-        self._store = store
-        self._folder = folder
+    def __init__(self, work: "Workspace", inside: bytes = b"") -> None:
+        super().__init__(work)
+        self._store = work.store
+        self._folder = Folder(work.root, inside)
         self.has_restored = False
         """Whether anything was done, and not only told again."""
         self._trees: Trees | None = None
@@ -138,7 +137,7 @@ class Restorer(SafePoints):
     def plan(self, what: "Description") -> Plan:
         """Look at the tree, then plan; any process can apply the plan by its id."""
         self._ledger.journal.require_sound()
-        shut = Shut(self._host.open_root())
+        shut = Shut(self._work.rules.open_root())
         try:
             plan, _ = self._planned(what, self._safety(), shut)
         finally:
@@ -187,7 +186,7 @@ class Restorer(SafePoints):
         known = self._ledger.requested(request)
         if known is not None:
             return self._done_before(what.verb, known)
-        shut = Shut(self._host.open_root())
+        shut = Shut(self._work.rules.open_root())
         done: tuple[bytes, ...] = ()
         try:
             report = self._try(
@@ -246,12 +245,17 @@ class Restorer(SafePoints):
     ) -> "CheckpointRow":
         at = time.time_ns()
         dead = self.dead_sessions(at)
-        closing = {row.id: ended for row, ended in dead}
-        place = Place(title="before a restore")
-        seen = self._host.look(
-            place, closing, at, rehash=rehash, wanted=wanted, again=again, modes=modes
+        request = Request(
+            at,
+            Place(title="before a restore"),
+            {row.id: ended for row, ended in dead},
+            rehash=rehash,
+            wanted=wanted,
+            again=again,
+            modes=modes or NOTHING,
         )
-        self.bury(dead, seen, at)
+        seen = self._work.checkpoint_if_changed(request)
+        self.close_dead_sessions(dead, seen, at)
         return self._row(seen)
 
     def _planned(
@@ -277,9 +281,9 @@ class Restorer(SafePoints):
     def _planner(self, now: "CheckpointRow") -> "planning.Planner":
         if self._trees is None:
             # Kept for all plans of this restore: what has one hash is read once.
-            self._trees = Trees(self._host.objects)
-            self._git = self._host.git_state()
-        look, at = self._host.outside().now, time.time()
+            self._trees = Trees(self._work.objects)
+            self._git = self._work.git_state()
+        look, at = self._work.outside().now, time.time()
         return planning.Planner(self._ledger, self._trees, now, self._folder, at, self._git, look)
 
     def _capture_left_out(self, plan: Plan, now: "CheckpointRow", shut: Shut) -> "CheckpointRow":
@@ -313,7 +317,7 @@ class Restorer(SafePoints):
         said = _said(plan, id, now, because.strip()[:_LONGEST_REASON], at)
         said["undo"] = self._reverse_of(plan, now)
         planner = self._planner(now)
-        root = self._host.open_root()
+        root = self._work.rules.open_root()
         try:
             made = self._store_texts(plan, at)
             ops = _with_closed_folders(_ops(plan, planner, made), planner)
@@ -324,12 +328,17 @@ class Restorer(SafePoints):
             finish.rescued = saves
             looked: list[Checkpoint] = []
             place = Place(title=f"after {plan.verb} {id}")
+
+            def look() -> None:
+                request = Request(time.time_ns(), place, finish=finish)
+                looked.append(self._work.checkpoint_if_changed(request))
+
             apply.carry_out(
                 self._store,
                 root,
                 row,
                 finish,
-                lambda: looked.append(self._host.look(place, {}, time.time_ns(), finish=finish)),
+                look,
                 keep_mtime=keep_mtime,
                 now=at,
             )
@@ -414,7 +423,7 @@ class Restorer(SafePoints):
 
     def set_aside(self) -> "list[Reason]":
         """Let work go on without journals that cannot be read; nothing of them is lost."""
-        root = self._host.open_root()
+        root = self._work.rules.open_root()
         try:
             return rescue.set_aside(self._store, root, time.time_ns())
         finally:
@@ -422,7 +431,7 @@ class Restorer(SafePoints):
 
     def recover(self, *, died: bool) -> "list[Reason]":
         """Take back what was interrupted, and remove what was left of it; in words."""
-        root = self._host.open_root()
+        root = self._work.rules.open_root()
         try:
             told = apply.recover(self._store, root, time.time_ns())
             if died:

@@ -11,9 +11,12 @@ What fails before the commit leaves everything as it was. What fails after it, o
 is taken up again by whoever takes the lock next.
 """
 
+import hashlib
 import os
+import time
 
-from takeback.disk import failures, operations
+from takeback.disk import descent, failures, operations
+from takeback.disk.failures import FailingAs
 from takeback.disk.home import read_small, replace_file
 from takeback.disk.sqlite import DatabaseError
 from takeback.errors import (
@@ -22,13 +25,22 @@ from takeback.errors import (
     TakebackError,
     UnfinishedError,
     UnknownReferenceError,
+    UsageError,
 )
+from takeback.history import lookup, references
+from takeback.history.compare import Saved
+from takeback.history.lookup import Place
 from takeback.ledger import database, events, retention
 from takeback.ledger.events import NewEvent, pack_facts
-from takeback.model import forgotten, json_text
-from takeback.model.forgotten import Forgotten
+from takeback.model import forgotten, ids, json_text, reasons, tools
+from takeback.model.forgotten import Forgotten, Wish
+from takeback.model.reasons import Reason
+from takeback.model.value import Value
+from takeback.model.words import RUNNING
 from takeback.objects import git_view, pack_merge, pack_write
+from takeback.objects.git_objects import BLOB, object_id
 from takeback.objects.pack_write import PackWriter
+from takeback.undo import apply
 from takeback.upkeep import search
 from takeback.upkeep.purge import Sizing
 from takeback.upkeep.rewrite import Rewriting
@@ -37,7 +49,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from takeback.model.forgotten import Touched, Wish
+    from takeback.capture.workspace import Workspace
+    from takeback.ledger.ledger import Ledger
+    from takeback.model.forgotten import Touched
     from takeback.model.json_text import Json
     from takeback.objects.pack_write import SealedPack
     from takeback.ports import Progress
@@ -45,7 +59,186 @@ if TYPE_CHECKING:
 
 _BILLION = 1e9
 _LARGEST = 1 << 26
+_PATIENCE = 60.0
+"""Seconds to wait for a gc, which may have many packs."""
 _ABOUT_OLD_REFS = (b"/packed-refs", b"/FETCH_HEAD", b"/ORIG_HEAD", b"/objects/info/commit-graph")
+
+
+class Target(Value):
+    """What somebody names to be forgotten; one of paths, turn, content and text."""
+
+    paths: "tuple[bytes, ...]" = ()
+    turn: str = ""
+    content: "bytes | None" = None
+    text: str = ""
+    names: bool = False
+    inside: bytes = b""
+
+
+class Forgetter:
+    """Forgets in one project, and finishes what somebody began."""
+
+    def __init__(self, work: "Workspace", progress: "Progress | None" = None) -> None:
+        self._work = work
+        self._progress = progress
+
+    @property
+    def _ledger(self) -> "Ledger":
+        return self._work.ledger
+
+    def forget(self, target: "Target", *, dry_run: bool) -> Forgotten:
+        """Delete something from the history for good; with `dry_run`, only look for it."""
+        with (
+            FailingAs(TakebackError, "nothing was forgotten"),
+            self._work.store.hold_gc(_PATIENCE),
+            self._work.held(),
+        ):
+            self._forgetting().go_on()
+            wish = self._wish(target)
+            if dry_run:
+                return Forgotten(wish, 0.0, self._forgetting().preview(wish), 0)
+            try:
+                return self._forgetting().carry_out(wish)
+            finally:
+                self._work.drop_stat_cache()
+
+    def resume(self) -> bool:
+        """Go on with a forget that was interrupted; False if there is none."""
+        with FailingAs(TakebackError, "forgetting is not finished"):
+            began = self._ledger.forgets.under_way() is not None
+            with self._work.store.hold_gc(_PATIENCE), self._work.held():
+                self._forgetting().go_on()
+                self._work.drop_stat_cache()
+                return began
+
+    def publish(self) -> None:
+        """See that nobody takes the packs of a history that was forgotten for lost ones."""
+        if self._ledger.forgets.is_committed():
+            self._forgetting().publish()
+
+    def resume_after_crash(self) -> None:
+        """Go on with a forget whose process died. Nobody else has to fail if that does."""
+        work, store = self._work, self._work.store
+        if not store.is_forgetting():
+            return
+        if store.gc_lock.depth:
+            # Whoever puts packs in order has some that nothing refers to yet; so not now.
+            store.lock.leave_unclean()
+            return
+        work.drop_stat_cache()
+        try:
+            meaning = "forgetting is not finished"
+            with FailingAs(TakebackError, meaning), store.hold_gc(patience=0):
+                done = self._forgetting().go_on()
+        except TakebackError as problem:
+            store.lock.leave_unclean()
+            work.recovered += (Reason(reasons.FORGETTING, problem=str(problem)),)
+        else:
+            if done is not None:
+                work.recovered += (Reason(reasons.FORGOT),)
+
+    def _forgetting(self) -> "Forgetting":
+        work = self._work
+
+        def sweep() -> None:
+            root = work.rules.open_root()
+            try:
+                apply.sweep(work.store, root)
+            finally:
+                os.close(root)
+
+        return Forgetting(work.store, time.time_ns(), sweep, self._progress)
+
+    # -- what is meant -------------------------------------------------------------------------
+
+    def is_path(self, word: bytes, inside: bytes = b"") -> bool:
+        """Whether a word names something that the history, or the work tree, knows as a path."""
+        if os.path.lexists(os.path.join(self._work.root, inside, word)):
+            return True
+        try:
+            within, beyond = self._sorted((word,), inside)
+        except UsageError:
+            return False
+        return any(map(self._is_known, within)) or any(
+            self._ledger.forgets.is_outside(path) for path in beyond
+        )
+
+    def _is_known(self, path: bytes) -> bool:
+        """Whether some turn, or somebody else, changed a path, or the newest state holds it."""
+        if self._ledger.forgets.is_changed(path):
+            return True
+        newest = self._ledger.checkpoints.newest()
+        if newest is None:
+            return False
+        state = Saved(self._work.store.reader(), newest, self._ledger)
+        try:
+            return lookup.find(state, path) is not None
+        finally:
+            state.close()
+
+    def _wish(self, target: "Target") -> Wish:
+        paths, turn, content, text = target.paths, target.turn, target.content, target.text
+        given = [bool(paths), bool(turn), content is not None, bool(text)]
+        if sum(given) != 1:
+            raise UsageError(
+                "one thing is forgotten at a time: paths, a turn, a content or a text",
+                hint="see `takeback forget --help`",
+            )
+        id = ids.from_entropy(os.urandom(8))
+        if paths:
+            within, beyond = self._sorted(paths, target.inside)
+            return Wish(forgotten.PATH, id, paths=within, outside=beyond, names=target.names)
+        if content is not None:
+            return _of_content(id, content)
+        if turn:
+            return Wish(forgotten.TURN, id, turn=self._turn_meant(turn))
+        raw = os.fsencode(text)
+        if len(raw) < forgotten.SHORTEST_TEXT:
+            raise UsageError(
+                f"a text of less than {forgotten.SHORTEST_TEXT} bytes would be found everywhere",
+                hint="give more of it",
+            )
+        return Wish(forgotten.TEXT, id, texts=(raw,), in_files=True)
+
+    def _sorted(
+        self, paths: "tuple[bytes, ...]", inside: bytes
+    ) -> "tuple[list[bytes], list[bytes]]":
+        """Paths in the project, counted from its root, and whole ones of files outside."""
+        place, within, beyond = Place(self._work.root, inside), [], []
+        for path in paths:
+            whole = descent.whole(self._work.root, inside, path)
+            if tools.inside(self._work.root, self._work.root, whole) is None and path.startswith(
+                (b"/", b"..")
+            ):
+                beyond.append(whole)
+                continue
+            found = self._meant(place, path)
+            if not found:
+                raise UsageError(
+                    "the whole project cannot be forgotten like this",
+                    hint="its history is the folder that `takeback` names: remove that",
+                )
+            within.append(found)
+        return within, beyond
+
+    def _meant(self, place: "Place", path: bytes) -> bytes:
+        candidates = place.candidates(path)
+        for each in candidates:
+            there = os.path.lexists(os.path.join(self._work.root, each))
+            if there or self._is_known(each):
+                return each
+        return candidates[0]
+
+    def _turn_meant(self, ref: str) -> str:
+        meant = references.find(self._ledger, ref, time.time())
+        if meant.kind != references.TURN or meant.before:
+            raise UnknownReferenceError(
+                f"`{ref}` is no turn", hint="`takeback log` shows turns and their ids"
+            )
+        turn = self._ledger.turns.get(self._ledger.turns.id_of(meant.number))
+        if turn.status == RUNNING:
+            raise UsageError(f"`{ref}` still runs", hint="forget it when it is over")
+        return turn.id
 
 
 class Forgetting:
@@ -302,3 +495,13 @@ class Forgetting:
             f"forgetting is not finished: {why}",
             hint=f"{first.removesuffix(', and try again')}; {goes_on}" if first else goes_on,
         )
+
+
+def _of_content(id: str, content: bytes) -> "Wish":
+    """Exactly these bytes; a short text also where somebody said it."""
+    said = content.strip()
+    is_text = forgotten.SHORTEST_TEXT * 2 <= len(said) <= forgotten.LONGEST_TEXT and 0 not in said
+    texts = (said,) if is_text and b"\n" not in said else ()
+    objects = (object_id(BLOB, content),)
+    contents = (hashlib.sha256(content).digest(),)
+    return Wish(forgotten.CONTENT, id, contents=contents, objects=objects, texts=texts)

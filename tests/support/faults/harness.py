@@ -13,7 +13,7 @@ from faults.children import Child, Ended, Tell, in_child
 from faults.injection import Strike
 from faults.judge import Before, Court, judge
 from faults.scenarios import Scenario
-from takeback.capturing import Capturing
+from takeback.capture.workspace import Workspace
 from takeback.disk import operations
 from takeback.disk.lock import Held
 from takeback.errors import TakebackError
@@ -267,7 +267,7 @@ def impatient(seconds: float = _IMPATIENT) -> None:
     """Let this process, which is thrown away, wait for locks only for so long."""
     defaults = Held.__init__.__defaults__ or ()
     Held.__init__.__defaults__ = (*defaults[:-1], seconds)
-    Capturing.held.__defaults__ = (seconds,)
+    Workspace.held.__defaults__ = (seconds,)
 
 
 def _no_moment(_step: int) -> None:

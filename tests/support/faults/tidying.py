@@ -30,8 +30,8 @@ _ENDS = ("idx", "keep", "pack")
 def tidy(project: Project, *, full: bool = False) -> Cleanup:
     """Let everything go but the newest turns, and put packs together."""
     wish = gc.Wish(Rules(1e-9, KEPT), full=full)
-    with project._store.tending(patience=3):
-        return gc.run(project._store, project.held, wish, time.time_ns)
+    with project.workspace.store.hold_gc(patience=3):
+        return gc.run(project.workspace.store, project.workspace.held, wish, time.time_ns)
 
 
 class Tidying:
@@ -58,9 +58,9 @@ class Tidying:
                     self._work(agent.turn(f"turn {number}", whole=False), number)
             project.keep(self.turns[PINNED])
             # The first packs were put together before.
-            with project._store.tending():
+            with project.workspace.store.hold_gc():
                 wish = gc.Wish(Rules(None, KEPT))
-                gc.run(project._store, project.held, wish, time.time_ns)
+                gc.run(project.workspace.store, project.workspace.held, wish, time.time_ns)
             for number in range(TURNS, TURNS + 3):
                 with project.session("agent") as agent:
                     self._work(agent.turn(f"turn {number}", whole=False), number)
@@ -222,6 +222,6 @@ class Tidying:
 
     def _litter(self, project: Project) -> Iterator[str]:
         known = {f"{name}.{end}" for name in project.ledger.packs() for end in _ENDS}
-        there = set(os.listdir(os.fsdecode(project._store.packs_dir)))
+        there = set(os.listdir(os.fsdecode(project.workspace.store.packs_dir)))
         yield from (f"litter: {name}" for name in sorted(there - known))
         yield from (f"missing: {name}" for name in sorted(known - there))

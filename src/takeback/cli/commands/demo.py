@@ -1,16 +1,16 @@
 """`takeback demo`: what works so far, shown in a throw-away project.
 
 This module plays a user and an agent: it runs commands in a temporary folder and shows each one
-before its output. Besides `cli/child` it is the only module that starts programs.
+before its output.
 """
 
 import os
 import shutil
-import subprocess
 import sys
 import tempfile
 
 from takeback.cli.parser import Command
+from takeback.disk import programs
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -68,14 +68,9 @@ def _tell(place: str, screen: "Screen") -> int:
             screen.say(screen.style(f"# {words}", "dim"))
         if command:
             screen.say(f"{screen.style('$', 'dim')} {screen.style(command, 'bold')}")
-            done = subprocess.run(  # noqa: S603 -- our own story, not input
-                ["/bin/sh", "-c", command],
-                cwd=project,
-                env=environment,
-                check=False,
-            )
-            if done.returncode:
-                screen.note(f"the demo stopped: exit code {done.returncode}")
+            code = programs.run(["/bin/sh", "-c", command], cwd=project, environment=environment)
+            if code:
+                screen.note(f"the demo stopped: exit code {code}")
                 return 1
     screen.say()
     screen.note("the throw-away project is removed; begin yours with `takeback checkpoint`")

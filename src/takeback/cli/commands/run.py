@@ -94,7 +94,11 @@ class _Wrapped:
     def run_in(self, project: "Project") -> child.Outcome:
         """Run it. What fails afterwards must not hide how it ended."""
         try:
-            outer = None if self._given.has("session") else _enclosing(project)
+            outer = (
+                None
+                if self._given.has("session")
+                else project.running_turn(os.environ.get("TAKEBACK_TURN", ""))
+            )
             if outer is None:
                 outcome = self._as_turn(project)
             else:
@@ -138,7 +142,7 @@ class _Wrapped:
 
     def _as_turn(self, project: "Project") -> child.Outcome:
         name, label = self._given.get("session"), tools.one_line(self._given.get("label"))
-        if not project.ledger.checkpoints.count():
+        if next(project.checkpoints(), None) is None:
             # The first look at a big tree takes its time, and says so.
             project.checkpoint(progress=self._screen.progress)
         # One look before and one after are all there is to see; the step says what ran between.
@@ -158,19 +162,6 @@ class _Wrapped:
             self._outcome = outcome
             step.end(_status(outcome))
         return outcome
-
-
-def _enclosing(project: "Project") -> "Turn | None":
-    """The turn of this project inside which we run, if there is one that still goes on."""
-    from takeback.session import Turn
-
-    id = os.environ.get("TAKEBACK_TURN", "")
-    try:
-        is_running = bool(id) and project.turn(id).status == terms.RUNNING
-    except UnknownReferenceError:  # another project's
-        return None
-    notes = project.notes(project.recorder())
-    return Turn(notes, id) if is_running else None
 
 
 def _surroundings(session: str, turn: str) -> "dict[bytes, bytes]":

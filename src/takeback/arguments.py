@@ -1,0 +1,86 @@
+"""What callers of the Python API may give for a turn, a path or a choice."""
+
+import os
+
+from takeback.errors import UsageError
+from takeback.model.words import REDO, ROLLBACK, UNDO
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from typing import Any, Protocol, TypedDict
+
+    from takeback.model.plan import Description
+
+    AnyPath = str | bytes | os.PathLike[str] | os.PathLike[bytes]
+    Paths = Iterable[AnyPath]
+    Decide = str | Mapping[bytes, str]
+
+    class WithId(Protocol):
+        """A turn, a checkpoint, a report: whatever has an id."""
+
+        @property
+        def id(self) -> str:
+            """Its id."""
+
+    Named = str | WithId
+
+    class Options(TypedDict, total=False):
+        """How a restore is done."""
+
+        because: str
+        keep_mtime: bool
+        yes: bool
+        request: str | None
+
+
+def name_of(what: "Named") -> str:
+    """A reference, or the id of what was given instead of one."""
+    return what if isinstance(what, str) else what.id
+
+
+def undo_of(
+    turn: "Named | Iterable[Named] | None",
+    session: "str | None",
+    whole_session: str,
+    paths: "Paths",
+    decide: "Decide",
+    shared: bool,
+) -> "Description":
+    """What an undo is asked for."""
+    from takeback.model.plan import Description
+
+    is_one = turn is None or isinstance(turn, str) or hasattr(turn, "id")
+    named: Any = [] if turn is None else [turn] if is_one else turn
+    return Description(
+        UNDO,
+        tuple(name_of(each) for each in named),
+        session=session,
+        whole_session=whole_session,
+        paths=_paths(paths),
+        decide=decide,
+        shared=shared,
+    )
+
+
+def redo_of(
+    turn: "Named | None", session: "str | None", paths: "Paths", decide: "Decide"
+) -> "Description":
+    """What a redo is asked for."""
+    from takeback.model.plan import Description
+
+    refs = () if turn is None else (name_of(turn),)
+    return Description(REDO, refs, session=session, paths=_paths(paths), decide=decide)
+
+
+def rollback_to(ref: "Named", session: "str | None", paths: "Paths") -> "Description":
+    """What a rollback is asked for."""
+    from takeback.model.plan import Description
+
+    return Description(ROLLBACK, (name_of(ref),), session=session, paths=_paths(paths))
+
+
+def _paths(paths: "Paths") -> "tuple[bytes, ...]":
+    if isinstance(paths, str | bytes):
+        raise UsageError("`paths` takes several paths", hint="write paths=[PATH] for a single one")
+    return tuple(map(os.fsencode, paths))

@@ -1,0 +1,230 @@
+"""A project as it is worked with: its store, its lock, its rules, and looks at its tree."""
+
+import os
+import time
+
+from takeback.capture import checkpoint
+from takeback.capture.project_rules import ProjectRules
+from takeback.disk.failures import FailingAs
+from takeback.disk.lock import PATIENCE, Held
+from takeback.errors import CaptureError, TakebackError
+from takeback.model import reasons
+from takeback.model.reasons import Reason
+from takeback.store import Store
+from takeback.worktree.stat_cache import StatCache
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from takeback.capture.checkpoint import Attribute, Request, Site
+    from takeback.capture.deltas import Delta
+    from takeback.capture.outside import Outside
+    from takeback.disk.home import Home, Root
+    from takeback.ledger.events import CheckpointRow
+    from takeback.ledger.ledger import Ledger
+    from takeback.model.history import Author
+    from takeback.model.json_text import Json
+    from takeback.model.results import Checkpoint
+    from takeback.objects.object_store import ObjectStore
+    from takeback.worktree.watch import Glances
+
+_left_alone: "list[Store]" = []
+"""Stores of the process that this one was forked from; never closed here."""
+
+
+class Workspace:
+    """What all verbs of one project share. `recovered` lists what was mended.
+
+    `recover` mends what the last holder of the lock left; it is called when that one died, or left
+    a restore unfinished.
+    """
+
+    def __init__(self, root: "Root", home: "Home", recover: "Callable[[bool], None]") -> None:
+        self._root = root
+        self.home = home
+        self.rules = ProjectRules(root, home)
+        self.recovered: tuple[Reason, ...] = ()
+        self._recover = recover
+        self._store = Store(home.store_path(root.id), root.id)
+        self._cache: StatCache | None = None
+        self._glances: Glances | None = None
+        self._process = os.getpid()
+        self._is_cut_off = False
+        """Whether SQLite believes for ever that a thread writes which only the original has."""
+
+    def close(self) -> None:
+        """Close the store."""
+        if self._process == os.getpid():
+            self._store.close()
+        if self._glances is not None:
+            self._glances.close()
+
+    @property
+    def id(self) -> str:
+        """The project's own id."""
+        return self._root.id
+
+    @property
+    def root(self) -> bytes:
+        """The folder of the project."""
+        return self._root.path
+
+    @property
+    def store(self) -> Store:
+        """The store as this process opened it.
+
+        A connection to SQLite must not be carried over a fork: used or closed in the copy, it
+        would break what the original writes. So a copy leaves it alone and opens its own.
+        """
+        if self._process != os.getpid():
+            _left_alone.append(self._store)
+            self._is_cut_off |= self._store.ledger.writer != 0
+            self._store.lock.leave_to_original()
+            self._store.gc_lock.leave_to_original()
+            self._store = Store(self.home.store_path(self.id), self.id)
+            self._cache = None
+            self._process = os.getpid()
+        return self._store
+
+    @property
+    def ledger(self) -> "Ledger":
+        """The project's ledger."""
+        return self.store.ledger
+
+    @property
+    def objects(self) -> "ObjectStore":
+        """What the project's packs hold; only with the lock held."""
+        return self.store.objects
+
+    def outside(self) -> "Outside":
+        """Looks at files outside the project; only with the lock held."""
+        from takeback.capture.outside import Outside
+
+        return Outside(self.store, self.home.path, self.rules.largest_file())
+
+    # -- the lock --------------------------------------------------------------------------
+
+    def held(self, patience: float = PATIENCE) -> Held:
+        """The lock of the project, for a `with` block."""
+        store = self.store
+        if self._is_cut_off:
+            raise TakebackError(
+                "this process was forked while another thread wrote to the project, so it cannot "
+                "write to it",
+                hint="fork before threads use the project, or let `multiprocessing` spawn",
+            )
+        store.ledger.require_writable()
+        return Held(store.lock, self._begin, store.anchor, patience)
+
+    def _begin(self, died: bool) -> None:
+        self.ledger.refuse_newer()
+        self.store.require_packs()
+        if died or self.ledger.has_journal():
+            self._recover(died)
+
+    def add_recovered(self, *mended: Reason) -> None:
+        """Remember what was mended; what is met at every lock is reported once."""
+        self.recovered += tuple(each for each in mended if each not in self.recovered)
+
+    def recover_early(self) -> None:
+        """Undo a restore that a process left unfinished, unless somebody is at work.
+
+        A reader should not fail because this does: the next one to write will.
+        """
+        from takeback.errors import BusyError
+
+        is_open = True
+        try:
+            with FailingAs(TakebackError, "it could not be taken back yet"):
+                is_open = self.ledger.has_journal()
+                # A restore that never began, or had ended, may have left its folder in the tree.
+                if is_open or self.store.lock.is_marked:
+                    with self.held(patience=0):
+                        pass
+        except BusyError:
+            return
+        except TakebackError as problem:
+            if is_open:
+                self.recovered += (Reason(reasons.RESTORE_OPEN, problem=str(problem)),)
+
+    # -- the tree --------------------------------------------------------------------------
+
+    def watch_tree(self) -> None:
+        """Watch the tree from now on, so that looks inside a turn need not look everywhere."""
+        from takeback.worktree.watch import Glances, Watch
+
+        if self._glances is None:
+            self._glances = Glances(Watch(self.root))
+
+    def settle_watch(self) -> None:
+        """Let the watch, if there is one, catch up with the last look."""
+        if self._glances is not None:
+            self._glances.settle()
+
+    def checkpoint_if_changed(self, request: "Request") -> "Checkpoint":
+        """Look at the tree, and make a checkpoint if it changed. With the lock held."""
+        is_restore = request.finish is not None
+        meaning = "nothing was changed" if is_restore else "no checkpoint was made"
+        with FailingAs(CaptureError, meaning):
+            return self.capture(request)
+
+    def capture(self, request: "Request") -> "Checkpoint":
+        """Make a checkpoint, or name the newest one. With the lock held."""
+        glances = self._glances if request.finish is None else None
+        if glances is not None:
+            whole = request.whole or request.rehash
+            whole = whole or bool(request.wanted or request.again or request.modes)
+            glances.intend(self.ledger.last_event(), request.at, whole=whole)
+        with self.rules.site() as site:
+            return checkpoint.take(
+                self.store,
+                self.stat_cache(site),
+                site,
+                request,
+                self._attributor(request),
+                glances,
+            )
+
+    def _attributor(self, request: "Request") -> "Attribute":
+        finish = request.finish
+
+        def attribute(deltas: "list[Delta]", slack: int) -> "list[Author]":
+            # Imported only when something changed.
+            from takeback.capture import attribution
+
+            now = time.time_ns()
+            asked = attribution.Asked(request.closing, now, slack, self.rules.is_remote)
+            if finish is None:
+                return attribution.authors(self.ledger, deltas, asked, self._glances)
+            found = attribution.authors(self.ledger, deltas, asked)
+            return [finish.author(delta, by) for delta, by in zip(deltas, found, strict=True)]
+
+        return attribute
+
+    def stat_cache(self, site: "Site") -> StatCache:
+        """The stat cache that fits a look at the tree."""
+        mark = self.rules.mark(site)
+        if self._cache is None or self._cache.identity != mark:
+            self._cache = StatCache(self.store.index_path, mark)
+        return self._cache
+
+    def drop_stat_cache(self) -> None:
+        """Read the stat cache from disk again next time: something may have replaced it."""
+        self._cache = None
+
+    def left_out(self, row: "CheckpointRow") -> "list[tuple[bytes, int]]":
+        """The paths that a checkpoint left out or could not read in peace, each with its flags."""
+        from takeback.capture.manifests import told
+
+        if row.gone is not None:
+            return []
+        objects = self.store.reader()
+        try:
+            return list(told(objects, row))
+        finally:
+            objects.close()
+
+    def git_state(self) -> "Json":
+        """What the user's git looks like; None without one."""
+        return self.rules.git_state()

@@ -1,0 +1,132 @@
+"""The one place that starts programs: what `takeback run` and the settings name, and ourselves."""
+
+import os
+import sys
+
+from takeback.model.value import Value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from signal import Signals
+    from subprocess import Popen
+
+    Word = str | bytes
+
+_DETACH = (
+    'TAKEBACK_HOME=$1; export TAKEBACK_HOME; shift; nice -n 10 "$@" </dev/null >/dev/null 2>&1 &'
+)
+_LONGEST_START = 5.0
+
+
+class Ended(Value):
+    """How a program ended: its exit code, negative for a signal, and what it wrote, if captured."""
+
+    code: int
+    output: bytes = b""
+    errors: bytes = b""
+
+
+def start(
+    path: str,
+    words: "list[str]",
+    environment: "Mapping[bytes, bytes]",
+    mask: "set[int | Signals]",
+) -> int:
+    """Start a program that shares our terminal and our files; return its process id."""
+    import signal
+
+    # Every descriptor of ours closes by itself. Python ignores two signals that no program expects
+    # to be ignored; the others are as they were when we were started.
+    usual = [signal.SIGPIPE, signal.SIGXFSZ]
+    return os.posix_spawn(path, words, environment, setsigmask=mask, setsigdef=usual)
+
+
+def run(
+    words: "Sequence[str]", *, cwd: "Word", environment: "Mapping[str, str] | None" = None
+) -> int:
+    """Run a program on our terminal until it ends; return its exit code."""
+    from subprocess import run as run_program
+
+    return run_program(words, cwd=cwd, env=environment, check=False).returncode  # noqa: S603
+
+
+def run_limited(
+    words: "Sequence[str]",
+    given: bytes,
+    *,
+    cwd: "Word",
+    seconds: float,
+    environment: "Mapping[str, str] | None" = None,
+    capture: bool = False,
+) -> Ended:
+    """Run a program away from our terminal, with `given` on its stdin.
+
+    After so many `seconds` it is killed with all that it started, and a TimeoutError raised.
+    """
+    from subprocess import DEVNULL, PIPE, Popen, TimeoutExpired
+
+    output = PIPE if capture else DEVNULL
+    process = Popen(  # noqa: S603 -- the caller says why
+        words,
+        cwd=cwd,
+        env=environment,
+        stdin=PIPE,
+        stdout=output,
+        stderr=output,
+        start_new_session=True,  # a group of its own, which can be killed as a whole
+    )
+    try:
+        out, errors = process.communicate(given, timeout=seconds)
+    except TimeoutExpired:
+        _kill(process)
+        raise TimeoutError from None
+    except BaseException:
+        _kill(process)
+        raise
+    return Ended(process.returncode, out or b"", errors or b"")
+
+
+def _kill(process: "Popen[bytes]") -> None:
+    import signal
+
+    if process.poll() is None:
+        # It is not reaped yet, so the number of the group is still its own.
+        os.killpg(process.pid, signal.SIGKILL)
+    for pipe in (process.stdin, process.stdout, process.stderr):
+        if pipe is not None:
+            pipe.close()
+    process.wait()
+
+
+def start_ourselves(*words: "Word", home: bytes) -> bool:
+    """Start a Takeback that nobody waits for; whether that worked.
+
+    It is a new process and no fork of this one, whose open ledger and threads a fork could not use.
+    Its parent, a shell, ends at once, so the program that we are part of never hears of it. It has
+    none of our files open, a session of its own, and a low priority.
+    """
+    if not sys.executable:
+        return False
+    from subprocess import DEVNULL, Popen, TimeoutExpired
+
+    command: list[Word] = [sys.executable, "-I", *_ourselves(), *words]
+    try:
+        shell = Popen(  # noqa: S603 -- our own program
+            ["/bin/sh", "-c", _DETACH, "takeback", home, *command],
+            cwd="/",
+            stdin=DEVNULL,
+            stdout=DEVNULL,
+            stderr=DEVNULL,
+            start_new_session=True,
+        )
+        return shell.wait(_LONGEST_START) == 0
+    except (OSError, TimeoutExpired):
+        return False
+
+
+def _ourselves() -> "list[str]":
+    """How Python finds this program: as it found it this time."""
+    if sys.flags.no_site:
+        return ["-S", os.path.dirname(os.path.dirname(__file__)) + "/__main__.py"]
+    return ["-m", "takeback"]

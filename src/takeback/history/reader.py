@@ -1,0 +1,235 @@
+"""Reads the history of a project: nothing here writes, and nothing waits for the lock."""
+
+import os
+import time
+
+from takeback.capture import checkpoint
+from takeback.disk.failures import FailingAs
+from takeback.errors import TakebackError, UsageError
+from takeback.history import references, retention
+from takeback.history.lookup import Place, choose, content_of, extract, read_file
+from takeback.history.timeline import Timeline
+from takeback.model.results import Status
+from takeback.worktree.stat_cache import StatCache
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from takeback.capture.workspace import Workspace
+    from takeback.history.compare import Comparison, State
+    from takeback.ledger.events import CheckpointRow
+    from takeback.ledger.ledger import Ledger
+    from takeback.model.history import Log, RecordedCheckpoint, RecordedSession, RecordedTurn
+    from takeback.model.reasons import Reason
+    from takeback.model.results import Checkpoint
+    from takeback.model.tree import Entry
+    from takeback.ports import Progress
+
+_READING = FailingAs(TakebackError, "the store could not be read")
+
+
+class HistoryReader:
+    """The log and the recorded states of one project."""
+
+    def __init__(self, work: "Workspace") -> None:
+        self._work = work
+
+    @property
+    def _ledger(self) -> "Ledger":
+        return self._work.ledger
+
+    # -- the log ---------------------------------------------------------------------------
+
+    def log(
+        self,
+        limit: "int | None",
+        *,
+        session: "str | None",
+        since: "str | float | None",
+        changes: bool,
+    ) -> "Log":
+        """The newest turns, newest first."""
+        now = time.time()
+        with _READING, self._ledger.snapshot() as ledger:
+            return Timeline(ledger, now).log(
+                limit=limit, session=session, since=_moment(since, now), changes=changes
+            )
+
+    def turn(self, ref: str) -> "RecordedTurn":
+        """What the log says of a turn."""
+        now = time.time()
+        with _READING, self._ledger.snapshot() as ledger:
+            return Timeline(ledger, now).turn(references.turn(ledger, ref, now))
+
+    def sessions(self, limit: "int | None") -> "tuple[RecordedSession, ...]":
+        """The sessions, the one that was seen last first."""
+        with _READING, self._ledger.snapshot() as ledger:
+            return Timeline(ledger, time.time()).sessions(limit)
+
+    def restored(self) -> int:
+        """How many restores there were."""
+        with _READING:
+            return self._ledger.stack.count()
+
+    def shortened(self, names: "Iterable[str]") -> "dict[str, str]":
+        """For each id the shortest unique beginning of at least four letters."""
+        with _READING, self._ledger.snapshot() as ledger:
+            return references.shortened(ledger, names)
+
+    def recorded(self, ref: str) -> "RecordedTurn | RecordedCheckpoint":
+        """The turn that a reference means, or else the checkpoint."""
+        now = time.time()
+        with _READING, self._ledger.snapshot() as ledger:
+            meant = references.find(ledger, ref, now)
+            is_turn = meant.kind in (references.TURN, references.STEP)
+            number = references.turn_of(ledger, meant) if is_turn else None
+            if number is not None:
+                return Timeline(ledger, now).turn(number)
+            return self._recorded(ledger, references.state_of(ledger, meant, now))
+
+    def _recorded(self, ledger: "Ledger", row: "CheckpointRow") -> "RecordedCheckpoint":
+        from takeback.history import timeline
+        from takeback.model.history import RecordedCheckpoint
+
+        place = checkpoint.Place(*ledger.checkpoints.taken_for(row))
+        told = self._work.left_out(row)
+        value = checkpoint.as_value(row, new=False, told=told, place=place)
+        restore = Timeline(ledger, time.time()).restore(row.number)
+        changes = timeline.of_checkpoint(ledger, row)
+        return RecordedCheckpoint(value, changes, restore, kept=row.gone is None)
+
+    def status(self) -> Status:
+        """The newest checkpoint and what is not covered."""
+        with _READING:
+            row = self._ledger.checkpoints.newest()
+            told = self._work.left_out(row) if row else []
+            newest = checkpoint.as_value(row, new=False, told=told) if row else None
+            return Status(
+                project=self._work.id,
+                root=self._work.root,
+                origin=self._ledger.origin,
+                store=self._work.store.path,
+                checkpoints=self._ledger.checkpoints.count(),
+                newest=newest,
+                entries=newest.entries if newest else 0,
+                left_out=newest.left_out if newest else (),
+            )
+
+    def checkpoints(self) -> "Iterator[Checkpoint]":
+        """All checkpoints, newest first."""
+        with _READING:
+            for row in self._ledger.checkpoints.all():
+                yield checkpoint.as_value(row, new=False)
+
+    # -- states ----------------------------------------------------------------------------
+
+    def resolve(self, ref: str) -> "CheckpointRow":
+        """The checkpoint that a reference means."""
+        with self._ledger.snapshot() as ledger:
+            return references.state(ledger, ref, time.time())
+
+    def compare(
+        self,
+        before: "str | None",
+        after: "str | None",
+        paths: "tuple[bytes, ...]",
+        inside: bytes,
+        progress: "Progress | None",
+    ) -> "Comparison":
+        """Where two states differ; None is now."""
+        from takeback.history.compare import Comparison
+
+        def compare() -> Comparison:
+            opened: list[State] = []
+            try:
+                opened.append(self._state(before, progress))
+                opened.append(self._state(after, progress))
+                chosen = choose(opened, paths, Place(self._work.root, inside))
+                return Comparison(opened[0], opened[1], chosen)
+            except BaseException:
+                for state in opened:
+                    state.close()
+                raise
+
+        with FailingAs(TakebackError, "nothing was compared"):
+            return retention.again(self._ledger, compare)
+
+    def read(self, ref: "str | None", path: bytes, inside: bytes) -> "Iterator[bytes]":
+        """What a file held in a state, piece by piece; an error about the path comes at once."""
+        from itertools import chain
+
+        def begin() -> "Iterator[bytes]":
+            return chain([next(pieces := self._pieces(ref, path, inside), b"")], pieces)
+
+        return retention.again(self._ledger, begin)
+
+    def contents(self, *entries: "Entry | None") -> "tuple[bytes | None, ...]":
+        """What entries of a plan hold: files and links; None if that is unknown or very large."""
+        with _READING:
+            objects = self._work.store.reader()
+            try:
+                return tuple(content_of(objects, entry) for entry in entries)
+            finally:
+                objects.close()
+
+    def stream(self, entry: "Entry") -> "Iterator[bytes]":
+        """What a stored file holds, piece by piece."""
+        objects = self._work.store.reader()
+        try:
+            yield from objects.stream(entry)
+        finally:
+            objects.close()
+
+    def extract(
+        self,
+        ref: str,
+        target: bytes,
+        progress: "Progress | None",
+        told: "Callable[[Reason], None] | None",
+    ) -> int:
+        """Write a checkpoint's tree into a new or empty folder; return how many entries."""
+        from takeback import location
+
+        with FailingAs(TakebackError, "nothing was extracted"):
+            target = os.path.abspath(target)
+            location.refuse_inside_store(target, self._work.home)
+            return retention.again(
+                self._ledger,
+                lambda: extract(self._work.store, self.resolve(ref), target, progress, told),
+            )
+
+    def _pieces(self, ref: "str | None", path: bytes, inside: bytes) -> "Iterator[bytes]":
+        with FailingAs(TakebackError, "nothing could be read"):
+            state = self._state(ref, None)
+            try:
+                yield from read_file(state, ref or "@", path, Place(self._work.root, inside))
+            finally:
+                state.close()
+
+    def _state(self, ref: "str | None", progress: "Progress | None") -> "State":
+        """A checkpoint's tree or, with no reference, the work tree as it is."""
+        work = self._work
+        if ref is not None:
+            from takeback.history.compare import Saved
+
+            row = retention.require(work.ledger, self.resolve(ref))
+            return Saved(work.store.reader(), row, work.ledger)
+        from takeback.history.worktree_state import Now
+
+        site = work.rules.site()
+        cache = StatCache(work.store.index_path, work.rules.mark(site))
+        return Now(work.store, cache, site, time.time_ns(), progress)
+
+
+def _moment(since: "str | float | None", now: float) -> "float | None":
+    if since is None or not isinstance(since, str):
+        return since
+    from takeback.history import times
+
+    found = times.parse(since, now)
+    if found is None:
+        raise UsageError(
+            f"`{since}` is no time", hint="`10m`, `2h`, `3d`, `14:05`, `yesterday 15:00` are"
+        )
+    return found

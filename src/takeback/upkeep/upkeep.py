@@ -1,0 +1,255 @@
+"""Keeps the store of a project small and healthy: gc, kept states, verify, repair, recovery."""
+
+import os
+import time
+
+from takeback.disk.failures import FailingAs
+from takeback.disk.lock import Held
+from takeback.errors import DamagedStoreError, TakebackError, UnknownReferenceError, UsageError
+from takeback.history import retention
+from takeback.ledger import events
+from takeback.ledger.events import NewEvent
+from takeback.model import reasons
+from takeback.model.reasons import Reason
+from takeback.model.results import KeptState, Usage
+from takeback.store import size_of
+from takeback.undo.restorer import Restorer
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from takeback.capture.workspace import Workspace
+    from takeback.history.retention import Rules
+    from takeback.ledger.events import CheckpointRow
+    from takeback.ledger.ledger import Ledger
+    from takeback.model.results import Cleanup, Share, Verification
+    from takeback.ports import Progress
+
+_LONGEST_LABEL = 1000
+_PAUSE = 600.0
+"""Seconds between two automatic runs of gc."""
+_ROOM, _FILES = 1 << 20, 8
+"""Bytes and files that SQLite and a lock may need."""
+
+
+class Upkeep:
+    """The upkeep of one project's store."""
+
+    def __init__(self, work: "Workspace") -> None:
+        self._work = work
+
+    @property
+    def _ledger(self) -> "Ledger":
+        return self._work.ledger
+
+    # -- size ------------------------------------------------------------------------------
+
+    def retention(self) -> "Rules":
+        """How long files are kept, as the settings say."""
+        setting = self._work.rules.setting
+        return retention.from_settings(lambda name, default: setting("retention", name, default))
+
+    def usage(self) -> Usage:
+        """What the history takes on disk."""
+        store, ledger = self._work.store, self._ledger
+        with FailingAs(TakebackError, "the store could not be read"):
+            count = ledger.checkpoints.count()
+            return Usage(
+                packs=len(ledger.packs()),
+                objects=store.packs_size(),
+                ledger=size_of(ledger.path) + size_of(ledger.path + b"-wal"),
+                index=size_of(store.index_path),
+                checkpoints=count,
+                gone=count - ledger.care.count_with_files(),
+                pinned=len(ledger.care.kept()),
+            )
+
+    def usage_by(self, by: str, progress: "Progress | None") -> "tuple[Share, ...]":
+        """What each session, agent or folder added to the packs, the largest first."""
+        from takeback.upkeep import usage
+
+        if by not in (usage.SESSION, usage.AGENT, usage.PATH):
+            raise UsageError(
+                f"`{by}` is nothing to count by", hint="`session`, `agent`, `path` are"
+            )
+        store = self._work.store
+        with FailingAs(TakebackError, "the store could not be read"), store.reading():
+            objects = store.reader()
+            try:
+                with self._ledger.snapshot() as ledger:
+                    return tuple(usage.shares(ledger, objects, store.packs_dir, by, progress))
+            finally:
+                objects.close()
+
+    def gc(
+        self,
+        max_age: "str | float | None",
+        to_size: "str | int | None",
+        *,
+        full: bool,
+        dry_run: bool,
+        progress: "Progress | None",
+    ) -> "Cleanup":
+        """Delete expired files and merge packs."""
+        from takeback.upkeep import gc
+
+        store = self._work.store
+        with FailingAs(TakebackError, "nothing needed was removed"):
+            rules, why = self.retention(), retention.AGE
+            if max_age is not None:
+                rules, why = rules.replace(days=retention.age(max_age)), retention.ASKED
+            limit = retention.size(to_size) if to_size is not None else 0
+            if not limit and rules.size_cap_trims:
+                limit = rules.size_cap
+            wish = gc.Wish(rules, why=why, to_size=limit, full=full, dry_run=dry_run)
+            if not dry_run:
+                self._make_room()
+            self._ledger.require_writable()
+            with store.hold_gc():
+                return gc.run(store, self._work.held, wish, time.time_ns, progress)
+
+    def _make_room(self) -> None:
+        """Delete what can be made again, if the disk is so full that SQLite cannot work."""
+        store = self._work.store
+        found = os.statvfs(store.path)
+        is_full = found.f_bavail * found.f_frsize < _ROOM
+        if not is_full and (not found.f_files or found.f_favail > _FILES):
+            return
+        lock = store.lock
+        with Held(lock, lambda died: lock.leave_unclean() if died else None):
+            self._work.drop_stat_cache()
+            store.make_room()
+
+    def schedule_gc(self) -> bool:
+        """Start gc in a process that nobody waits for, if it is due; whether it was started.
+
+        Failures are not reported: there will be a next time.
+        """
+        work = self._work
+        try:
+            with FailingAs(TakebackError, "it can be done later"):
+                is_on = work.rules.setting("gc", "auto", True) is True
+                if not is_on or self._ran_lately():
+                    return False
+                if not retention.is_due(self._ledger, self.retention(), time.time_ns()):
+                    return False
+        except TakebackError:
+            return False
+        from takeback.disk import programs
+
+        return programs.start_ourselves("-C", work.root, "gc", home=work.home.path)
+
+    def _ran_lately(self) -> bool:
+        """Whether gc was tried a moment ago: what failed then would fail again."""
+        try:
+            last = os.stat(self._work.store.gc_lock.path).st_mtime
+        except FileNotFoundError:
+            return False
+        return 0 <= time.time() - last < _PAUSE
+
+    # -- kept states -----------------------------------------------------------------------
+
+    def keep(self, row: "CheckpointRow", label: str) -> KeptState:
+        """Keep a state, whatever its age. With the lock held."""
+        retention.require(self._ledger, row)
+        self._record(events.CHECKPOINT_KEPT, {"checkpoint": row.id, "label": _clean(label)})
+        return self._kept_state(row)
+
+    def release(self, row: "CheckpointRow") -> KeptState:
+        """Treat a kept state like any other again. With the lock held."""
+        if not self._ledger.care.is_kept(row.number):
+            raise UnknownReferenceError(
+                f"`{row.id}` is not kept by anybody", hint="`takeback keep` lists what is"
+            )
+        found = self._kept_state(row)
+        self._record(events.CHECKPOINT_RELEASED, {"checkpoint": row.id})
+        return found
+
+    def kept(self) -> "tuple[KeptState, ...]":
+        """The states that somebody keeps, newest first."""
+        with FailingAs(TakebackError, "the store could not be read"):
+            return tuple(
+                KeptState(row.id, row.created / 1e9, row.label, row.at / 1e9, row.entries)
+                for row in self._ledger.care.kept()
+            )
+
+    def _kept_state(self, row: "CheckpointRow") -> KeptState:
+        return next(each for each in self.kept() if each.checkpoint == row.id)
+
+    def _record(self, kind: str, said: "dict[str, str]") -> None:
+        """Commit an event about a kept state, and let the git view follow."""
+        self._ledger.record(NewEvent(kind, said, time.time_ns()))
+        try:
+            for _ in self._work.store.mend_view():
+                pass
+        except OSError:
+            # The next start brings the view up to date.
+            self._work.store.lock.leave_unclean()
+
+    # -- health ----------------------------------------------------------------------------
+
+    def verify(self, progress: "Progress | None", *, set_aside: bool) -> "Verification":
+        """Re-hash everything in the store; damage is returned, not raised."""
+        from takeback.upkeep.verify import verify
+
+        with FailingAs(TakebackError, "the store could not be verified"):
+            mend = Restorer(self._work).set_aside if set_aside else None
+            return verify(self._work.store, self._work.held, progress, mend)
+
+    def examine(self) -> "tuple[tuple[str, ...], int]":
+        """What is wrong with the log, in words, and how many events it has."""
+        with FailingAs(TakebackError, "the log could not be read"):
+            # Read before the snapshot, which then holds at least what the anchor names.
+            lost = tuple(self._work.store.check_anchor())
+            with self._ledger.snapshot() as log:
+                return (*log.check(), *lost), log.last_event()
+
+    def rebuild(self) -> None:
+        """Make everything that follows from the log again."""
+        with FailingAs(TakebackError, "nothing was rebuilt"), self._work.held():
+            for lost in self._work.store.check_anchor():
+                # The tables are all that still knows of the events that are gone.
+                raise DamagedStoreError(f"nothing was rebuilt: {lost}")
+            self._ledger.rebuild()
+
+    def repair(self) -> "list[Reason]":
+        """Make again what can be made again without loss; what that was."""
+        from takeback.upkeep import doctor
+
+        work = self._work
+        with FailingAs(TakebackError, "nothing was repaired"), work.held():
+            told: list[Reason] = [*work.recovered, *doctor.mend(work.store)]
+            before = doctor.stages(work.root)
+            told += Restorer(work).recover(died=True)
+            gone = sorted(before - doctor.stages(work.root))
+            told += [Reason(reasons.STAGE_REMOVED, name=os.fsdecode(name)) for name in gone]
+            return told + self._repair_cache()
+
+    def _repair_cache(self) -> "list[Reason]":
+        """Delete a stat cache that is of no use; the next checkpoint makes another."""
+        work, newest = self._work, self._ledger.checkpoints.newest()
+        with work.rules.site() as site:
+            cache = work.stat_cache(site)
+            if newest is None or not os.path.lexists(work.store.index_path):
+                return []
+            if cache.load(newest.number, newest.tree):
+                return []
+            cache.discard()
+        return [Reason(reasons.CACHE_REMOVED)]
+
+    def recover(self, died: bool) -> None:
+        """Mend what the last holder of the lock left. With the lock held."""
+        from takeback.upkeep.forget import Forgetter
+
+        work, forgetter = self._work, Forgetter(self._work)
+        if died:
+            forgetter.publish()
+            work.store.recover()
+        work.add_recovered(*Restorer(work).recover(died=died))
+        if died:
+            forgetter.resume_after_crash()
+
+
+def _clean(label: str) -> str:
+    """A label as one line that can be stored and shown."""
+    text = " ".join(label.split())[:_LONGEST_LABEL]
+    return "".join("\N{REPLACEMENT CHARACTER}" if "\ud800" <= c <= "\udfff" else c for c in text)
