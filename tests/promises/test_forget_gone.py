@@ -21,7 +21,6 @@ from faults.injection import Strike
 from marked import MARK, STAGE, plant, search
 from spoken import spoken
 from takeback.disk import operations
-from takeback.ledger import audit
 from takeback.ledger.ledger import Ledger
 from takeback.upkeep import forget
 from takeback.upkeep import search as proof
@@ -150,7 +149,7 @@ def _nothing(*_args: object, **_options: object) -> None:
 LEFT_OUT: dict[str, tuple[object, str, object]] = {
     "old packs and caches stay": (forget.Forgetting, "_clean", forget.Forgetting.publish),
     "the ledger is not written anew": (Ledger, "shrink", lambda _ledger: ""),
-    "the note stays": (audit, "end", _nothing),
+    "the note stays": (forget.Forgetting, "_end", _nothing),
 }
 
 

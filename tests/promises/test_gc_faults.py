@@ -15,10 +15,10 @@ from faults.harness import every_nth, parse
 from faults.report import FULL, SECONDS, noted, stage
 from faults.tidying import NAME, Tidying
 from takeback.disk import operations
+from takeback.ledger.retention import Care
 from takeback.objects import pack_merge
 from takeback.objects.pack_merge import Order
 from takeback.store import Store
-from takeback.upkeep.reachable import Reach
 
 KINDS = ("kill", "ENOSPC", "EIO", "EACCES", "torn", "half", "interrupt", "full", "broken")
 FEW = {"kill": 10, "ENOSPC": 5, "EIO": 4}
@@ -92,7 +92,7 @@ def _removes_before_the_commit(patch: pytest.MonkeyPatch) -> None:
 
 
 def _forgets_files_outside(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Reach, "_outside", lambda *_: None)
+    patch.setattr(Care, "outside_above", lambda *_: ())
 
 
 def _never_sweeps(patch: pytest.MonkeyPatch) -> None:
