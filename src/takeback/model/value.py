@@ -30,6 +30,8 @@ class Value:
     def __init__(self, *values: object, **named: object) -> None:
         fields = self.__dict__
         fields.update(zip(self._fields, values, strict=False))
+        if not named and len(values) == len(self._fields):
+            return
         if named:
             if not named.keys() <= self._names - fields.keys():
                 raise TypeError(f"{type(self).__name__}: {sorted(named.keys() - self._names)}")
@@ -40,7 +42,8 @@ class Value:
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"{type(self).__name__} is frozen; `replace` makes another")
 
-    __delattr__ = __setattr__  # type: ignore[assignment]
+    def __delattr__(self, name: str) -> None:
+        raise AttributeError(f"{type(self).__name__} is frozen")
 
     def replace(self, **changes: object) -> "Self":
         """The same value, but for some fields."""
