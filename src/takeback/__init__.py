@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from takeback.project import Project
     from takeback.session import Session, Step, Turn
 
+    __version__: str
     AnyPath = str | bytes | os.PathLike[str] | os.PathLike[bytes]
 
 __all__ = (
@@ -132,6 +133,10 @@ def open(path: "AnyPath" = ".", *, home: "AnyPath | None" = None) -> "Project":
 
 def __getattr__(name: str) -> object:
     # Imported when asked for: a hook that only needs one verb should not pay for all names.
+    if name == "__version__":
+        from takeback.version import VERSION
+
+        return VERSION
     if name == "Project":
         from takeback.project import Project
 

@@ -14,6 +14,7 @@ DOOR = "disk/operations.py"
 # Modules that may change the disk by themselves, each with the reason.
 ALLOWED = {
     "cli/commands/demo.py": "plays the user, who edits files in a throw-away project",
+    "testing.py": "plays an agent in a throw-away project",
     "hooks/trial.py": "plays an agent in a throw-away project",
     "disk/syscalls.py": "the system calls of the door that Python has no name for",
 }

@@ -1,6 +1,5 @@
 """An agent that tells what it does through hooks, as the real ones do."""
 
-import json
 import os
 import subprocess
 import sys
@@ -8,8 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import takeback
-from takeback import environment
-from takeback.hooks import hook as hearing
+from takeback import environment, testing
 
 MAIN = Path(takeback.__file__).with_name("__main__.py")
 
@@ -104,8 +102,8 @@ class Codex(Agent):
 
 def heard(payload: object, folder: str = "") -> dict[str, Any]:
     """What is answered to a payload, in this process."""
-    said = hearing.hear(surroundings(folder), json.dumps(payload).encode())
-    return dict(json.loads(said)) if said else {}
+    home, user_home = environment.default_home(), environment.user_home()
+    return testing.answer(payload, home=home, user_home=user_home, folder=os.fsencode(folder))
 
 
 def surroundings(folder: str = "") -> tuple[bytes, ...]:

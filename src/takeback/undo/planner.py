@@ -9,6 +9,7 @@ waits while somebody edits, and not every agent tells when it was answered; or i
 What happened to paths after what is taken back had left them: who did it, in which turns.
 """
 
+import copy
 import os
 
 from takeback.capture.changes import Trees
@@ -161,7 +162,7 @@ class Planner:
 
     def plan(self, what: "Description") -> Plan:
         """The plan that is described."""
-        planner = self.deciding(what.decide, shared=what.shared)
+        planner = self.with_decisions(what.decide, shared=what.shared)
         if what.verb == ROLLBACK:
             return planner.rollback(what.refs[0], what.session, what.paths)
         if what.verb == REDO:
@@ -170,8 +171,8 @@ class Planner:
             return planner.undo_session(what.whole_session, what.paths)
         return planner.undo(what.refs, what.session, what.paths)
 
-    def deciding(self, decide: "str | Mapping[bytes, str]", *, shared: bool = False) -> "Self":
-        """The same, with what was decided about conflicts: for all of them, or path by path.
+    def with_decisions(self, decide: "str | Mapping[bytes, str]", *, shared: bool) -> "Self":
+        """A copy, with what was decided about conflicts: for all of them, or path by path.
 
         `shared` takes along what may be another session's.
         """
@@ -182,9 +183,10 @@ class Planner:
                 raise UsageError(
                     f"`{decision}` decides nothing", hint=f"one of: {', '.join(DECISIONS)}"
                 )
-        self._merging = Merging(self._trees.content, chosen, every)
-        self._with_shared = shared
-        return self
+        decided = copy.copy(self)
+        decided._merging = Merging(self._trees.content, chosen, every)
+        decided._with_shared = shared
+        return decided
 
     # -- undo and redo ---------------------------------------------------------------------
 
