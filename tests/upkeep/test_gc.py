@@ -92,7 +92,9 @@ def test_what_still_runs_is_kept_with_all_that_came_since(years: Years) -> None:
     running = slow.turn("a long one", whole=False)
     with running.step("Write", {"file_path": "slow"}):
         years.put("slow", "begun")
-    years.days(30)
+    years.days(27)
+    running.step("Read", {"file_path": "slow"}).end()
+    years.days(3)
     years.gc(days=2, turns=3)
     assert years.kept_turns() == list(range(5, 35))
     running.end("done")
@@ -103,19 +105,50 @@ def test_what_still_runs_is_kept_with_all_that_came_since(years: Years) -> None:
     assert years.has_none("slow")
 
 
-def test_an_open_session_keeps_its_turns(years: Years) -> None:
-    """What an agent did in a session that goes on can be taken back as a whole."""
+def test_an_abandoned_turn_keeps_only_the_state_before_it(years: Years) -> None:
+    """An agent that was killed in a turn does not keep all files from then on."""
+    years.days(5)
+    dead = years.project.session("dead").turn("killed", whole=False)
+    years.put("dead", "begun")
+    years.days(30)
+    years.gc(days=10, turns=3)
+    assert years.kept_turns() == list(range(25, 35))
+    assert years.kept()[0] == dead.before
+    assert years.wrong() == []
+    with pytest.raises(takeback.NoLongerKeptError):
+        years.undo(turn=dead.id)
+    years.rollback(dead.before)
+    assert years.has_none("dead")
+    dead.end("done")
+    years.gc(days=10, turns=3)
+    assert dead.before not in years.kept()
+
+
+def test_a_long_conversation_keeps_no_more_than_the_horizon(years: Years) -> None:
+    """Neither an open session nor a server that it left running keeps turns that are too old."""
     years.days(3)
     agent = years.project.session("agent")
-    for number in range(20):
+    with agent.turn("serve") as turn:
+        server = turn.step("Bash", {"command": "serve &"})
+        server.detach()
+    for number in range(40):
         years.wait(0.5)
         with agent.turn(f"{number}"):
             years.put("file", f"{number}\n" * 20)
-    years.gc(days=1, turns=2)
-    assert len(years.project.log(all=True).turns) == 23
-    assert [turn.kept for turn in years.project.log(all=True).turns] == [True] * 20 + [False] * 3
-    years.project.undo(whole_session=agent.id)
-    assert years.has_none("file")
+        years.put("server.log", f"{number}\n")
+    years.gc(days=5, turns=2)
+    turns = years.project.log(all=True).turns
+    assert [turn.kept for turn in turns] == [True] * 10 + [False] * 34
+    assert years.wrong() == []
+    server.end()
+    with agent.turn("last"):
+        years.put("file", "last")
+    years.undo()
+    years.undo()
+    assert years.text("file") == "38\n" * 20
+    assert years.wrong() == []
+    with pytest.raises(takeback.NoLongerKeptError):
+        years.project.undo(whole_session=agent.id)
 
 
 def test_no_turn_is_cut_in_half(years: Years) -> None:

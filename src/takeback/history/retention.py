@@ -3,9 +3,9 @@
     1 … 40   41    42 … 60              numbers of checkpoints
     ├ gone ┤ pin ├ gone ┤ H ─────► kept
 
-Everything from the horizon H on is kept. Below it only single states are that somebody wants to
-keep. A turn, and what can be undone, needs all from its first state on; so what began below the
-highest number that is gone is no longer kept.
+Everything from the horizon H on is kept. Below it only single states are: those that somebody wants
+to keep, and those before turns that never ended. A turn, and what can be undone, needs all from its
+first state on; so what began below the highest number that is gone is no longer kept.
 
 What is still kept: the one place that every reader of a checkpoint's files passes.
 """
@@ -35,6 +35,9 @@ AGE, TO_SIZE, ASKED = "age", "size", "asked"
 """Why files went: the setting, the size of the history, or somebody said how old they may be."""
 
 _DAY = 86_400 * 10**9
+_QUIET = 7 * _DAY
+"""A turn that runs is taken to be abandoned if its session was quiet for so long, and for longer
+than files are kept."""
 _UNITS = {"": 1, "b": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
 _UNITS |= {"ki": 1 << 10, "mi": 1 << 20, "gi": 1 << 30, "ti": 1 << 40}
 _SPANS = {"": 1.0, "d": 1.0, "w": 7.0, "m": 30.0, "y": 365.0, "h": 1 / 24}
@@ -147,8 +150,9 @@ def decide(ledger: "Ledger", rules: Rules, now: int, *, beyond: int = 0) -> Trim
     horizon = min(newest, _by_rules(ledger, rules, cutoff, newest))
     if beyond > horizon:
         horizon = min(newest, beyond, _at_least(ledger, LEAST_TURNS, newest))
-    # What is still going on, and what reaches over the horizon, is kept whole.
-    horizon = _at_most(horizon, ledger.care.begin_of_open_work(cutoff))
+    # A turn that is running, or was at the horizon, is kept whole; a session is not.
+    quiet_since = min(cutoff, now - _QUIET)
+    horizon = _at_most(horizon, ledger.care.begin_of_running_turns(quiet_since))
     horizon = _at_most(horizon, ledger.care.begin_of_work_across(horizon))
     return _going(ledger, horizon)
 

@@ -26,16 +26,12 @@ if TYPE_CHECKING:
 
 BEGUN, COMMITTED, PROVED = "begun", "committed", "proved"
 
-_OPEN_WORK = (
-    "SELECT min(before) FROM turns WHERE closed IS NULL UNION ALL"
-    " SELECT min(t.before) FROM steps s JOIN turns t ON t.number = s.turn WHERE s.closed IS NULL"
-    " UNION ALL SELECT min(t.before) FROM sessions z JOIN turns t ON t.session = z.number"
-    " WHERE z.ended IS NULL AND z.seen > ?"
+_RUNNING = (
+    "SELECT min(t.before) FROM turns t JOIN sessions z ON z.number = t.session"
+    " WHERE t.closed IS NULL AND z.seen > ?"
 )
 _ACROSS = (
-    "SELECT min(before) FROM turns WHERE before < ?1 AND (after IS NULL OR after > ?1) UNION ALL"
-    " SELECT min(t.before) FROM deltas d JOIN turns t ON t.number = d.turn"
-    " WHERE d.checkpoint > ?1 AND t.before < ?1 UNION ALL"
+    "SELECT min(before) FROM turns WHERE before < ?1 AND after > ?1 UNION ALL"
     " SELECT min(before) FROM restores WHERE before < ?1 AND after > ?1"
 )
 _KNOWN = "SELECT 1 FROM {table} WHERE path = ? OR (path > ? AND path < ?) LIMIT 1"
@@ -107,19 +103,23 @@ class Care(Group):
         )
         return self._number(query, many)
 
-    def begin_of_open_work(self, cutoff: int) -> "int | None":
-        """Where turns, steps and sessions begin that are not over; sessions seen since a moment."""
-        return self._least(_OPEN_WORK, cutoff)
+    def begin_of_running_turns(self, moment: int) -> "int | None":
+        """Where turns begin that run in sessions which were heard of since a moment."""
+        return self._number(_RUNNING, moment)
 
     def begin_of_work_across(self, horizon: int) -> "int | None":
         """Where turns and restores begin that reach over a horizon."""
         return self._least(_ACROSS, horizon)
 
     def with_files_below(self, horizon: int) -> "list[int]":
-        """The checkpoints below a horizon that nobody keeps and whose files are there."""
+        """The checkpoints below a horizon that nobody keeps and whose files are there.
+
+        A turn that runs keeps the state before it, however old.
+        """
         query = (
             "SELECT number FROM checkpoints WHERE number < ? AND gone IS NULL"
-            " AND number NOT IN (SELECT checkpoint FROM kept) ORDER BY number"
+            " AND number NOT IN (SELECT checkpoint FROM kept)"
+            " AND number NOT IN (SELECT before FROM turns WHERE closed IS NULL) ORDER BY number"
         )
         return [int(number) for number in self._reader.column(query, (horizon,))]
 
