@@ -4,17 +4,19 @@ A share of the faults that is always the same; `scripts/faults` tries every one 
 """
 
 import os
+import zlib
 from collections.abc import Callable, Iterator
-from itertools import count
+from itertools import chain, count
 from pathlib import Path
 
 import pytest
 
 from faults import judge
-from faults.harness import every_nth, parse
+from faults.harness import Fault, every_nth, parse
 from faults.report import FULL, SECONDS, noted, stage
 from faults.tidying import NAME, Tidying
 from takeback.disk import operations
+from takeback.ledger import archive
 from takeback.ledger.retention import Care
 from takeback.objects import pack_merge
 from takeback.objects.pack_merge import Order
@@ -67,6 +69,17 @@ def test_killed_twice(theatre: Tidying) -> None:
     assert not wrong, "\n".join(wrong)
 
 
+@pytest.mark.timeout(SECONDS)
+def test_killed_while_events_are_archived(theatre: Tidying) -> None:
+    """An event is in the log or in the archive, whenever the process dies."""
+    wrong = []
+    every = theatre.steps_of_archive()
+    for step in chain.from_iterable(every if FULL else every[:1]):
+        fault = Fault(NAME, "kill", step, sync=True)
+        wrong += [f"{fault.replay}\n    {what}" for what in theatre.play(fault)]
+    assert not wrong, "\n".join(wrong)
+
+
 def test_replay(tmp_path: Path) -> None:
     """One fault, named in the environment as a failure prints it, or a fixed one."""
     fault = parse(os.environ.get("FAULT", f"{NAME}:kill:40:sync:cache"))
@@ -110,11 +123,16 @@ def _drops_what_it_should_copy(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Order, "pieces", fewer)
 
 
+def _archives_nothing(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(archive, "_pack", lambda _: zlib.compress(b"[]"))
+
+
 SABOTAGE = (
     _removes_before_the_commit,
     _forgets_files_outside,
     _never_sweeps,
     _drops_what_it_should_copy,
+    _archives_nothing,
 )
 
 

@@ -15,6 +15,7 @@ from faults.judge import verified
 from takeback.disk import operations
 from takeback.errors import TakebackError
 from takeback.history.retention import Rules
+from takeback.ledger import archive
 from takeback.model.results import Cleanup
 from takeback.project import Project
 from takeback.session import Turn
@@ -24,6 +25,8 @@ TURNS = 12
 KEPT = 4
 PINNED = 2
 NAME = "gc"
+SEGMENT = 16
+"""Events; so this history has something to archive."""
 _ENDS = ("idx", "keep", "pack")
 
 
@@ -46,6 +49,7 @@ class Tidying:
         self.turns: list[str] = []
         self._pictures: dict[str, oracle.Picture] = {}
         self._steps: list[str] = []
+        self._of_archive: list[str] = []
         self.tree.mkdir()
         self._rehearse()
         self.will_go = self._try_without_fault()
@@ -91,7 +95,7 @@ class Tidying:
 
         def play(tell: Tell) -> None:
             with open_project(self.tree, self.home) as project:
-                tidy(project)
+                self._tidy(project)
                 query = "SELECT id FROM checkpoints WHERE gone IS NOT NULL"
                 tell({"gone": [str(id) for (id,) in project.ledger._reader.rows(query)]})
 
@@ -111,12 +115,22 @@ class Tidying:
             def play(tell: Tell) -> None:
                 with open_project(self.tree, self.home) as project:
                     operations.hook = recorder
-                    tidy(project)
+                    self._tidy(project)
+                statements = [str(args[:1]) for _, args in recorder.steps]
                 tell({"steps": [step for step, _ in recorder.steps]})
+                tell(
+                    {
+                        "archive": [
+                            str(n) for n, s in enumerate(statements, 1) if "INTO archive" in s
+                        ]
+                    }
+                )
 
-            steps = in_child(play).last("steps")
+            ended = in_child(play)
+            steps, archived = ended.last("steps"), ended.last("archive")
             assert isinstance(steps, list)
-            self._steps = steps
+            assert isinstance(archived, list)
+            self._steps, self._of_archive = steps, archived
         return self._steps
 
     def faults(self, kind: str, *, sync: bool) -> list[Fault]:
@@ -124,6 +138,12 @@ class Tidying:
         steps = enumerate(self.steps(), 1)
         fitting = [n for n, s in steps if kind not in injection.WRITES_ONLY or s == "write"]
         return [Fault(NAME, kind, number, sync) for number in fitting]
+
+    def steps_of_archive(self) -> list[range]:
+        """The steps of each transaction that archives: BEGIN to COMMIT, and one more."""
+        assert self.steps()
+        assert self._of_archive, "nothing was archived"
+        return [range(int(step) - 1, int(step) + 4) for step in self._of_archive]
 
     def play(self, fault: Fault) -> list[str]:
         """Let a fault happen; return what is wrong afterwards, nothing if all is well."""
@@ -144,13 +164,18 @@ class Tidying:
         with open_project(self.tree, self.home) as project:
             operations.hook = Strike(fault.kind, fault.step, tell, lambda _: None)
             try:
-                tidy(project)
+                self._tidy(project)
             except (Exception, KeyboardInterrupt) as problem:
                 tell({"refused": f"{type(problem).__name__}: {problem}"})
             operations.hook = None
             if fault.kind not in injection.LASTING and fault.step % 2:
                 # The same process goes on.
                 project.checkpoint()
+
+    def _tidy(self, project: Project) -> None:
+        """In a process of its own: there segments are short."""
+        archive.SEGMENT = SEGMENT
+        tidy(project)
 
     def reset(self) -> None:
         """Put the store back to where it was before the fault."""
@@ -176,13 +201,17 @@ class Tidying:
         yield from verified(project, "after the fault")
         yield from self._extract_all(project, "after the fault")
         yield from self._take_back(project)
-        tidy(project)
+        self._tidy(project)
         yield from verified(project, "after the next run")
         yield from self._extract_all(project, "after the next run")
         gone = self._gone(project)
         if not self.will_go <= gone:
             yield f"the next run did not let go: {self.will_go - gone}"
         yield from self._litter(project)
+        if len([*project.ledger.events()]) != project.ledger.last_event():
+            yield "the log is not whole"
+        if project.ledger._reader.value("SELECT min(seq) FROM events") == 1:
+            yield "the next run archived nothing"
 
     def _gone(self, project: Project) -> set[str]:
         query = "SELECT id FROM checkpoints WHERE gone IS NOT NULL"
