@@ -12,7 +12,6 @@ from takeback.errors import BusyError, DamagedStoreError, NewerStoreError, Takeb
 from takeback.model import reasons, results
 from takeback.model.reasons import Reason
 from takeback.model.results import ERROR, NOTE, WARNING, Examined, Finding, Part
-from takeback.model.words import count
 from takeback.project import Project
 from takeback.store import Store
 from takeback.upkeep import doctor, stores
@@ -36,7 +35,7 @@ class Doctor:
         """Look at everything; with `repair`, put right what can be without loss first."""
         found = Examined()
         if not os.path.lexists(self._home.path):
-            nothing = f"nothing was ever stored in `{os.fsdecode(self._home.path)}`"
+            nothing = Reason("nothing-stored", path=os.fsdecode(self._home.path))
             found.parts = [Part("place", nothing)]
             return found
         if repair:
@@ -73,46 +72,47 @@ class Doctor:
     def _others(self, id: "str | None", now: float) -> "Iterator[Part]":
         """The stores of other projects, as they look from outside."""
         others = [each for each in stores.stores(self._home, int(now * 1e9)) if each.id != id]
-        said = f"{count(len(others), 'other store')} can be opened" if others else "there are none"
-        part = Part("others", said)
+        part = Part("others", Reason("other-stores", count=len(others)))
         for each in others:
             if each.health != results.SOUND:
                 root = os.fsdecode(each.root) if each.root is not None else "?"
-                what = f"the store `{each.id}` of `{root}` is {each.health}: {each.problem}"
-                advice = "run `takeback doctor` there; `takeback projects` lists all"
-                severity = WARNING
+                what = Reason(
+                    "store-unwell", id=each.id, root=root, health=each.health, problem=each.problem
+                )
+                severity, action = WARNING, Reason("doctor-there")
                 if each.health == results.OLDER:
-                    severity, advice = NOTE, f"`takeback projects --remove {each.id}` deletes it"
-                part.findings.append(Finding(severity, what, advice))
+                    severity, action = NOTE, Reason("remove-store", id=each.id)
+                part.findings.append(Finding(severity, what, action))
         yield part
 
     def _settings(self, id: "str | None") -> Part:
-        part = Part("settings", "nothing in them that is not understood")
+        part = Part("settings", Reason("settings-understood"))
         for misfit in Settings(self._home.path, id).misfits():
             severity = ERROR if misfit.is_refused else WARNING
-            what = f"{misfit.problem} (in `{os.fsdecode(misfit.path)}`)"
-            part.findings.append(Finding(severity, what, misfit.hint))
+            path = os.fsdecode(misfit.path)
+            what = Reason("misfit", problem=misfit.problem, path=path)
+            part.findings.append(Finding(severity, what, _hint(misfit.hint)))
         return part
 
     def _folder(self, root: "Root | None", problem: "TakebackError | None") -> Part:
         if problem is not None:
-            return Part("project", "", [Finding(ERROR, str(problem), problem.hint)])
+            return Part("project", None, [_failed(problem)])
         if root is None:
-            return Part("project", "you are in none; `takeback checkpoint` makes this folder one")
-        part = Part("project", os.fsdecode(root.path))
+            return Part("project", Reason("no-project"))
+        part = Part("project", Reason("at", path=os.fsdecode(root.path)))
         state = stores.state_of(root)
         if state != "here":
-            part.findings.append(Finding(WARNING, f"its folder is {state}"))
+            part.findings.append(Finding(WARNING, Reason("folder-state", state=state)))
         if ProjectRules(root, self._home).is_remote():
-            what = "its files are on a network disk: whoever writes there is seen late"
-            part.findings.append(Finding(NOTE, what, "checkpoints look twice; nothing is lost"))
+            what = Reason("files-on-network-disk")
+            part.findings.append(Finding(NOTE, what, Reason("looked-at-twice")))
         return part
 
     def _store(self, root: "Root", found: Examined, now: float) -> "Iterator[Part]":
         try:
             store = Store(self._home.store_path(root.id), root.id)
         except (TakebackError, OSError) as problem:
-            yield Part("store", "", [_not_opened(problem)])
+            yield Part("store", None, [_not_opened(problem)])
             return
         try:
             found.problems, found.events = _examined(store)
@@ -152,24 +152,31 @@ class Doctor:
             return
 
 
-def _examined(store: Store) -> "tuple[tuple[str, ...], int]":
-    """What is wrong with the log, in words, and how many events it has."""
+def _hint(text: str) -> "Reason | None":
+    return Reason("hint", text=text) if text else None
+
+
+def _failed(problem: TakebackError) -> Finding:
+    return Finding(ERROR, Reason(reasons.DAMAGED, problem=str(problem)), _hint(problem.hint))
+
+
+def _examined(store: Store) -> "tuple[tuple[Reason, ...], int]":
+    """What is wrong with the log, and how many events it has."""
     try:
         lost = tuple(store.check_anchor())
         with store.ledger.snapshot() as log:
             return (*log.check(), *lost), log.last_event()
     except (TakebackError, OSError) as problem:
-        return (str(problem),), 0
+        return (Reason(reasons.DAMAGED, problem=str(problem)),), 0
 
 
 def _not_opened(problem: Exception) -> Finding:
-    advice = getattr(problem, "hint", "")
+    action = _hint(getattr(problem, "hint", ""))
     if isinstance(problem, NewerStoreError):
-        advice = "update Takeback; until then `takeback run` works without cover"
+        action = Reason("update")
     elif isinstance(problem, DamagedStoreError):
-        advice = "copy the store; what git can read is in its folder `git`; `takeback relocate "
-        advice += "--new` begins a new history, and the old one stays"
-    return Finding(ERROR, f"the store cannot be opened: {problem}", advice)
+        action = Reason("begin-anew")
+    return Finding(ERROR, Reason("store-unopened", problem=str(problem)), action)
 
 
 def _stat_cache(store: Store, around: ProjectRules) -> "Iterator[Part]":

@@ -34,8 +34,11 @@ class Rules(Protocol):
 class Progress(Protocol):
     """Told now and then how far long work has come."""
 
-    def __call__(self, doing: str, done: int, total: int, /) -> None:
-        """Hear that `done` of `total` are done; a total of 0 means that nobody knows."""
+    def __call__(self, phase: str, done: int, total: int, /) -> None:
+        """Hear that `done` of `total` are done; a total of 0 means that nobody knows.
+
+        `phase` is a code of `model.words`. `HASHING` counts bytes, all others count things.
+        """
 
 
 class ObjectTaker(Protocol):

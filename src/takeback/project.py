@@ -568,8 +568,8 @@ class Project:
         """
         return self._upkeep.verify(progress, set_aside=set_aside)
 
-    def examine(self) -> "tuple[tuple[str, ...], int]":
-        """What is wrong with the log, in words, and how many events it has."""
+    def examine(self) -> "tuple[tuple[Reason, ...], int]":
+        """What is wrong with the log, and how many events it has."""
         return self._upkeep.examine()
 
     def rebuild(self) -> None:

@@ -229,7 +229,7 @@ class Store:
             # Whoever gives the lock back has done what it came for; others tell of damage.
             return True
 
-    def check_anchor(self) -> "Iterator[str]":
+    def check_anchor(self) -> "Iterator[Reason]":
         """Whether the ledger still reaches as far as it did when the lock was last given back."""
         said, _, checksum = read_anchor(self.lock.path).strip().rpartition(b" ")
         if checksum != b"%08x" % zlib.crc32(said):
@@ -238,28 +238,24 @@ class Store:
         seq, link = said.split(b" ")
         found = self.ledger.link_of(int(seq))
         if found is None or found.hex().encode() != link:
-            yield f"the ledger lost its end: event {int(seq)} was there and is not any more"
+            yield Reason(reasons.LEDGER_CUT, event=int(seq))
 
     def require_whole(self, meaning: str) -> None:
         """An error if the ledger lost its end: then nobody can tell what is needed."""
         from takeback.objects import git_view
 
-        what = next(iter((*self.check_anchor(), *self.check_view())), "")
-        if not what and git_view.lost(self.git_dir):
+        is_cut = any(self.check_anchor()) or any(self.check_view()) or git_view.lost(self.git_dir)
+        if is_cut:
             what = "the ledger lost its end, so nobody can tell what is needed"
-        if what:
             raise DamagedStoreError(what, hint=f"`takeback verify` tells more; {meaning}")
 
-    def check_view(self) -> "Iterator[str]":
+    def check_view(self) -> "Iterator[Reason]":
         """Whether the git view shows more than the ledger knows."""
         from takeback.objects import git_view
 
         shown = git_view.read_ref(self.git_dir, git_view.BRANCH)
         if shown is not None and self._is_lost(shown):
-            yield (
-                f"the git view shows the commit `{shown.hex()}`, which the ledger does not know: "
-                "the ledger lost its end"
-            )
+            yield Reason(reasons.VIEW_AHEAD, commit=shown.hex())
 
     def _is_lost(self, commit: bytes) -> bool:
         """Whether a commit is there that the ledger should know and does not.

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import takeback
+from spoken import sentence
 from takeback.errors import DamagedStoreError
 from takeback.ledger import archive, events, schema
 from takeback.ledger.events import NewEvent
@@ -40,7 +41,7 @@ def _tables(years: Years) -> dict[str, list[tuple[object, ...]]]:
 
 def _problems(years: Years) -> list[str]:
     found = years.project.verify().damage
-    return [str(dict(damage.what.facts).get("problem")) for damage in found]
+    return [sentence(damage.what) for damage in found]
 
 
 def _change(home: Path, statement: str, *values: object) -> None:

@@ -196,7 +196,7 @@ def test_progress_is_told_in_bytes(patient: Patient) -> None:
         with open_project(patient.tree, home) as project:
             assert project.verify(progress=lambda *words: told.append(words)).ok
         size = sum(path.stat().st_size for path in home.rglob("*.pack"))
-    hashed = [(done, total) for doing, done, total in told if doing == "hashing bytes"]
+    hashed = [(done, total) for doing, done, total in told if doing == "hashing"]
     assert {total for _, total in hashed} == {size}
     assert [done for done, _ in hashed] == sorted(done for done, _ in hashed)
     assert size * 0.9 < hashed[-1][0] <= size

@@ -14,6 +14,7 @@ import oracle
 import takeback
 from faults.children import Tell, in_child
 from takeback.cli import app
+from takeback.cli.finding_text import sentence
 from takeback.disk import operations
 from takeback.disk.lock import Lock
 from takeback.doctor import Doctor
@@ -50,7 +51,7 @@ class Ward:
         found = doctor.examine(time.time(), repair=repair)
         self.repaired = found.repaired
         return {
-            part.name: [f"{each.severity}: {each.what}" for each in part.findings]
+            part.name: [f"{each.severity}: {sentence(each.what)}" for each in part.findings]
             for part in found.parts
             if part.findings
         }
@@ -242,7 +243,7 @@ def test_what_cannot_be_repaired_is_explained(
     said = json.loads(capsys.readouterr().out)
     assert not said["ok"]
     broken = [each for each in said["findings"] if each["severity"] == "error"]
-    assert all(each["advice"] for each in broken)
+    assert all(each["action"] for each in broken)
     if harm in (_garble_ledger, _make_newer):
         assert (ward.store / "ledger.db").read_bytes() == before
 

@@ -191,7 +191,7 @@ class _Capture:
 
     def run(self) -> Checkpoint:
         """Look; then read, describe and commit if there is anything new."""
-        self._request.tell("looking", 0, 0)
+        self._request.tell(words.LOOKING, 0, 0)
         root = self._look()
         if root is None and self._newest is not None:
             return self._name_again(self._newest)
@@ -268,7 +268,7 @@ class _Capture:
             alone=self._request.rehash,
         )
         total = len(self._scan.pending)
-        reading.run(lambda done: self._request.tell("reading", done, total))
+        reading.run(lambda done: self._request.tell(words.READING, done, total))
 
     def _holds(self, oid: bytes) -> bool:
         """Whether an object need not be stored again."""

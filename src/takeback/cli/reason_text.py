@@ -103,7 +103,6 @@ _PLAIN = {
         "{count} rows of the tables were not what the events say; all were made again"
     ),
     reasons.REGISTRY_REMADE: "the registry was made again from the stores",
-    reasons.MADE_PRIVATE: "`{path}` {how}; it is private now",
     reasons.DAMAGED: "{problem}",
     reasons.FORGETTING_OPEN: (
         "something is being forgotten and is not done: `takeback forget --continue`"
@@ -112,6 +111,31 @@ _PLAIN = {
     reasons.CONTENT_MISSING: "the content of `{name}` ({object}) is missing or damaged",
     reasons.COMMIT_LOST: (
         "the ledger lost its end: the git view knows the commit `{commit}`, the ledger does not"
+    ),
+    reasons.COMMIT_MISSING: "the commit `{commit}` of the git view is missing",
+    reasons.OBJECT_MISSING: "the object `{object}`, which event {event} needs, is missing",
+    reasons.LEDGER_CUT: "the ledger lost its end: event {event} was there and is not any more",
+    reasons.VIEW_AHEAD: (
+        "the git view shows the commit `{commit}`, which the ledger does not know: "
+        "the ledger lost its end"
+    ),
+    reasons.PAGES_DAMAGED: "the ledger is damaged: {problem}",
+    reasons.LEDGER_UNREADABLE: "the ledger cannot be read: {problem}",
+    reasons.LEDGER_KINDS: "the ledger holds values of the wrong kind: {problem}",
+    reasons.EVENT_MISSING: "event {event} of the ledger is missing",
+    reasons.EVENT_CHANGED: "event {event} of the ledger was changed after it was written",
+    reasons.EVENT_UNCHAINED: "event {event} of the ledger does not follow from the one before",
+    reasons.ARCHIVE_MISSING: "events {first} to {last} of the archive are missing",
+    reasons.ARCHIVE_CHANGED: "{segment} were changed after they were written",
+    reasons.ARCHIVED_EVENT_CHANGED: (
+        "event {event} of the archive was changed after it was written"
+    ),
+    reasons.STATEMENT_WRONG: (
+        "the statement of the table, index or view `{statement}` is not as it was made"
+    ),
+    reasons.ROW_WRONG: "the row `{row}` of the table `{table}` is not what the events say",
+    reasons.ROW_MISSING: (
+        "the row `{row}` of the table `{table}` is missing, which the events say"
     ),
     reasons.SETUID_DROPPED: (
         "`{path}` is not setuid or setgid any more: it has another owner than when it"
@@ -183,8 +207,13 @@ def as_json(reason: "Reason | None", masker: "Masker", verb: str = "", path: str
     """A reason as documented in docs/json.md: code, facts, and the sentence."""
     if reason is None:
         return None
+    return with_text(reason, sentence(reason, verb, path), masker)
+
+
+def with_text(reason: "Reason", text: str, masker: "Masker") -> "Json":
+    """Code and facts, and the sentence that was made of them."""
     said = {name: _masked(fact, masker) for name, fact in reason.as_json().items()}
-    return said | {"text": _masked(sentence(reason, verb, path), masker)}
+    return said | {"text": _masked(text, masker)}
 
 
 def _masked(fact: "Json", masker: "Masker") -> "Json":
@@ -366,3 +395,5 @@ _MADE: "dict[str, Callable[[Facts], str]]" = {
     reasons.LISTENERS_WRONG: _listeners_wrong,
     reasons.LISTENER_FAILED: _listener_failed,
 }
+SENTENCES = _PLAIN.keys() | _MADE.keys()
+"""The codes that have words here."""

@@ -8,7 +8,7 @@ import sys
 import time
 
 from takeback.errors import TakebackError
-from takeback.model import json_text
+from takeback.model import json_text, words
 from takeback.model.safe_text import safe
 from takeback.model.words import count
 
@@ -102,6 +102,14 @@ _STYLES |= {"red": "31", "green": "32", "yellow": "33", "cyan": "36"}
 _SMALLEST = (40, 10)
 _FIRST_SHOWN_AFTER = 0.4
 _SHOWN_EVERY = 0.1
+_DOING = {
+    words.MERGING_PACKS: "merging packs",
+    words.SEARCHING_PACKS: "searching packs",
+    words.FOLLOWING: "following checkpoints",
+    words.FINDING_NEEDED: "looking what is needed",
+    words.ATTRIBUTING: "looking who added what",
+    words.TRYING_HOOKS: "trying the hooks out",
+}
 
 
 class Screen:
@@ -261,10 +269,10 @@ class Screen:
             lines = "\n".join(safe_line(line) for line in hint.split("\n"))
             _put(sys.stderr, f"\n{self._mark('hint:', 'cyan')} {lines}\n")
 
-    def progress(self, doing: str, done: int, total: int) -> None:
+    def progress(self, phase: str, done: int, total: int) -> None:
         """Show how far long work has come, on a terminal, once it turns out to be long."""
         if self._progress is not None:
-            self._progress.show(doing, done, total)
+            self._progress.show(phase, done, total)
 
     @property
     def _results(self) -> "TextIO | None":
@@ -292,19 +300,21 @@ class _Progress:
         self._next = time.monotonic() + _FIRST_SHOWN_AFTER
         self._shown = False
 
-    def show(self, doing: str, done: int, total: int) -> None:
+    def show(self, phase: str, done: int, total: int) -> None:
         now = time.monotonic()
         if now < self._next:
             return
         self._next = now + _SHOWN_EVERY
         self._shown = True
+        doing = _DOING.get(phase, phase)
         line = f"{doing}…"
         if total:
             filled = 24 * done // total
-            is_size = doing.endswith(" bytes")
-            numbers = (size(done), size(total)) if is_size else (f"{done:,}", f"{total:,}")
+            numbers = (
+                (size(done), size(total)) if phase == words.HASHING else (f"{done:,}", f"{total:,}")
+            )
             bar = f"{'━' * filled}{'╌' * (24 - filled)} {numbers[0]} of {numbers[1]}"
-            line = f"{doing.removesuffix(' bytes')} {bar}"
+            line = f"{doing} {bar}"
         _put(sys.stderr, f"\r\x1b[K{line}")
 
     def clear(self) -> None:

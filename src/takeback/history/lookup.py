@@ -166,7 +166,7 @@ def extract(
                 way = tuple(path.split(b"/")) if path else ()
                 done += extraction.write_folder(way, manifest)
                 if progress is not None:
-                    progress("writing", done, row.entries)
+                    progress(words.WRITING, done, row.entries)
         extraction.close_folders()
         extraction.close()
         target.finish()

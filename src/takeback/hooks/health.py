@@ -9,6 +9,7 @@ from takeback.agents import registry
 from takeback.errors import TakebackError
 from takeback.hooks import command, hook, install, settings_file, settings_text, trial
 from takeback.hooks.install import PROJECT, settings_path
+from takeback.model.reasons import Reason
 from takeback.model.results import WARNING, Finding, Part
 
 TYPE_CHECKING = False
@@ -114,15 +115,16 @@ def part(
 ) -> Part:
     """What all that means, as `takeback doctor` shows it; pure."""
     working = [one for one in hooked if not one.problem]
-    said = "; ".join(_works(one, heard.get(one.agent.name), now) for one in working)
-    found = Part(NAME, said or "no agent calls Takeback; `takeback install AGENT` lets one")
+    calls = tuple(_works(one, heard.get(one.agent.name), now) for one in working)
+    found = Part(NAME, Reason("hooks", calls=calls))
     for one in hooked:
         found.findings += _wrongs(one)
     lately = [each for each in troubles if _is_lately(each.get("at"), now)]
     for each in lately[-_SHOWN_TROUBLES:]:
         what = " ".join(str(each.get(key, "")) for key in ("agent", "event"))
-        told = f"a hook failed{_ago(now, each.get('at'))}: {what}: {each.get('problem', '')}"
-        found.findings.append(Finding(WARNING, told, "that turn was not covered"))
+        problem = str(each.get("problem", ""))
+        failed = Reason("hook-failed", ago=_ago(now, each.get("at")), what=what, problem=problem)
+        found.findings.append(Finding(WARNING, failed, Reason("turn-not-covered")))
     return found
 
 
@@ -202,14 +204,17 @@ def _works(one: Hooked, last: "float | None", now: float) -> str:
 
 
 def _wrongs(one: Hooked) -> "list[Finding]":
-    again = f"takeback install {one.agent.name}{' --project' if one.scope == PROJECT else ''}"
+    where = {"agent": one.agent.name, "scope": one.scope}
     if one.problem:
-        what = f"{one.agent.title} cannot call Takeback from `{one.file}`: {one.problem}"
-        return [Finding(WARNING, what, f"`{again}` puts it right")]
-    found = [Finding(WARNING, f"{remark} (`{one.file}`)") for remark in one.remarks]
+        facts = {"title": one.agent.title, "file": one.file, "problem": one.problem}
+        return [Finding(WARNING, Reason("hooks-broken", **facts), Reason("install", **where))]
+    found = [
+        Finding(WARNING, Reason("hooks-remark", remark=remark, file=one.file))
+        for remark in one.remarks
+    ]
     if one.missing:
-        what = f"no hook is there for {', '.join(one.missing)} (`{one.file}`)"
-        found.append(Finding(WARNING, what, f"`{again}` adds what is missing"))
+        what = Reason("hooks-missing", events=tuple(one.missing), file=one.file)
+        found.append(Finding(WARNING, what, Reason("install-missing", **where)))
     return found
 
 

@@ -13,7 +13,8 @@ from contextlib import suppress
 from takeback.disk import operations
 from takeback.errors import DamagedStoreError
 from takeback.ledger import events
-from takeback.model import json_text
+from takeback.model import json_text, reasons
+from takeback.model.reasons import Reason
 from takeback.model.value import Value
 
 TYPE_CHECKING = False
@@ -174,24 +175,26 @@ def find(db: "Connection", seq: int) -> "Event | None":
     return None
 
 
-def check(segment: Segment, expected: int, chain: bytes, redacted: "Redactions") -> "Iterator[str]":
-    """What is wrong with a segment that should begin with an event, chained to a link; in words."""
+def check(
+    segment: Segment, expected: int, chain: bytes, redacted: "Redactions"
+) -> "Iterator[Reason]":
+    """What is wrong with a segment that should begin with an event, chained to a link."""
     if segment.first != expected:
-        yield f"events {expected} to {segment.first - 1} of the archive are missing"
+        yield Reason(reasons.ARCHIVE_MISSING, first=expected, last=segment.first - 1)
         return
     try:
         rows = segment.rows()
     except DamagedStoreError as problem:
-        yield str(problem)
+        yield Reason(reasons.DAMAGED, problem=str(problem))
         return
     for row in rows:
         chain = row.link_after(chain)
         if row.redacted is not None:
             told = redacted.get((row.redacted, row.seq))
             if events.commit_to(row.salt, row.text) != told:
-                yield f"event {row.seq} of the archive was changed after it was written"
+                yield Reason(reasons.ARCHIVED_EVENT_CHANGED, event=row.seq)
     if chain != segment.link:
-        yield f"{segment.name} were changed after they were written"
+        yield Reason(reasons.ARCHIVE_CHANGED, segment=segment.name)
 
 
 def add(db: "Connection") -> int:

@@ -12,7 +12,8 @@ from takeback.disk import operations, sqlite
 from takeback.errors import DamagedStoreError
 from takeback.ledger import archive, events, projections, retention, schema
 from takeback.ledger.events import NewEvent
-from takeback.model import json_text
+from takeback.model import json_text, reasons
+from takeback.model.reasons import Reason
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -33,38 +34,40 @@ _KEYS = {
 }
 
 
-def check(db: "Connection") -> "Iterator[str]":
-    """What is wrong, in words."""
+def check(db: "Connection") -> "Iterator[Reason]":
+    """What is wrong."""
     try:
         yield from _check_pages(db)
         yield from check_chain(db)
         if archive.is_readable(db):
             yield from differences(db)
     except (sqlite.DatabaseError, DamagedStoreError) as problem:
-        yield f"the ledger cannot be read: {problem}"
+        yield Reason(reasons.LEDGER_UNREADABLE, problem=str(problem))
     except (TypeError, ValueError, KeyError, AttributeError) as problem:
-        yield f"the ledger holds values of the wrong kind: {problem!r}"
+        yield Reason(reasons.LEDGER_KINDS, problem=repr(problem))
 
 
-def _check_pages(db: "Connection") -> "Iterator[str]":
+def _check_pages(db: "Connection") -> "Iterator[Reason]":
     for (said,) in db.execute("PRAGMA integrity_check(20)"):
         if said != "ok":
-            yield f"the ledger is damaged: {said}"
+            yield Reason(reasons.PAGES_DAMAGED, problem=str(said))
 
 
 def refuse_broken_chain(db: "Connection") -> None:
     """An error if the log is not as it was written: nothing should be made to follow it."""
     try:
-        problem = next(check_chain(db), "")
+        problem = next(check_chain(db), None)
     except (TypeError, ValueError, AttributeError) as trouble:
-        problem = f"the ledger holds values of the wrong kind: {trouble!r}"
-    if problem:
+        problem = Reason(reasons.LEDGER_KINDS, problem=repr(trouble))
+    if problem is not None:
+        facts = ", ".join(f"{name} {fact}" for name, fact in problem.facts)
         raise DamagedStoreError(
-            problem, hint="the tables may tell better than the log does by now, so they stay"
+            f"the log is not as it was written: {problem.code} ({facts})",
+            hint="the tables may tell better than the log does by now, so they stay",
         )
 
 
-def check_chain(db: "Connection") -> "Iterator[str]":
+def check_chain(db: "Connection") -> "Iterator[Reason]":
     """Whether each event is there, as it was written, and follows from the one before."""
     expected, chain = 1, events.first_link(db)
     redacted = archive.redactions(db)
@@ -76,13 +79,13 @@ def check_chain(db: "Connection") -> "Iterator[str]":
         " parents FROM events ORDER BY seq"
     ):
         if seq != expected:
-            yield f"event {expected} of the ledger is missing"
+            yield Reason(reasons.EVENT_MISSING, event=expected)
         written = commitment if by is None else redacted.get((by, seq))
         if text is None or not _says(salt, text, written):
-            yield f"event {seq} of the ledger was changed after it was written"
+            yield Reason(reasons.EVENT_CHANGED, event=seq)
         said = events.envelope_of(*envelope)
         if events.chain_over(chain, seq, kind, at, said, commitment) != link:
-            yield f"event {seq} of the ledger does not follow from the one before"
+            yield Reason(reasons.EVENT_UNCHAINED, event=seq)
         expected, chain = seq + 1, link
 
 
@@ -94,7 +97,7 @@ def _says(salt: bytes, payload: object, written: "bytes | None") -> bool:
         return False
 
 
-def differences(db: "Connection") -> "Iterator[str]":
+def differences(db: "Connection") -> "Iterator[Reason]":
     """Where the tables are not what the events say, found by making them again in memory."""
     again = sqlite.connect(":memory:", isolation_level=None)
     try:
@@ -107,12 +110,12 @@ def differences(db: "Connection") -> "Iterator[str]":
         again.close()
 
 
-def _misshapen(db: "Connection", again: "Connection") -> "Iterator[str]":
+def _misshapen(db: "Connection", again: "Connection") -> "Iterator[Reason]":
     """What is made otherwise than it should be: also words that nobody asks for can be damaged."""
     found = _statements(db)
     for name, statement in _statements(again).items():
         if found.get(name) != statement:
-            yield f"the statement of the table, index or view `{name}` is not as it was made"
+            yield Reason(reasons.STATEMENT_WRONG, statement=name)
 
 
 def _statements(db: "Connection") -> "dict[str, bytes]":
@@ -121,14 +124,14 @@ def _statements(db: "Connection") -> "dict[str, bytes]":
     return {name.decode(errors="replace"): sql for name, sql in db.execute(query)}
 
 
-def _compare(db: "Connection", again: "Connection", table: str) -> "Iterator[str]":
+def _compare(db: "Connection", again: "Connection", table: str) -> "Iterator[Reason]":
     query = f"SELECT * FROM {table} ORDER BY {_KEYS.get(table, 'number')}"
     found = {repr(row): row for row in db.execute(query)}
     expected = {repr(row): row for row in again.execute(query)}
     for text in sorted(found.keys() ^ expected.keys())[:_MOST_TOLD]:
         row = found.get(text) or expected[text]
-        how = "is not what" if text in found else "is missing, which"
-        yield f"the row `{row[0]} {row[1]}` of the table `{table}` {how} the events say"
+        code = reasons.ROW_WRONG if text in found else reasons.ROW_MISSING
+        yield Reason(code, row=f"{row[0]} {row[1]}", table=table)
 
 
 _CHANGE = "UPDATE events SET salt = ?, payload = ?, redacted = ? WHERE seq = ?"

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from takeback.ledger.sessions import Sessions, Steps, Turns
     from takeback.ledger.undo_stack import UndoStack
     from takeback.model.json_text import Json
+    from takeback.model.reasons import Reason
     from takeback.objects.pack_write import SealedPack
 
     class Finish(Protocol):
@@ -481,8 +482,8 @@ class Ledger:
         """The ledger as it is at this moment, on a connection of its own."""
         return Snapshot(self.path)
 
-    def check(self) -> "Iterator[str]":
-        """What is wrong with the ledger itself, in words."""
+    def check(self) -> "Iterator[Reason]":
+        """What is wrong with the ledger itself."""
         from takeback.ledger import audit
 
         return audit.check(self._db)

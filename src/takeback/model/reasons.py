@@ -108,7 +108,6 @@ VIEW_REMADE = "view-remade"
 INDEX_REMADE = "index-remade"
 TABLES_REMADE = "tables-remade"
 REGISTRY_REMADE = "registry-remade"
-MADE_PRIVATE = "made-private"
 
 # -- what is damaged ----------------------------------------------------------------------------
 
@@ -117,6 +116,24 @@ FORGETTING_OPEN = "forgetting-open"
 CONTENT_DAMAGED = "content-damaged"
 CONTENT_MISSING = "content-missing"
 COMMIT_LOST = "commit-lost"
+COMMIT_MISSING = "commit-missing"
+OBJECT_MISSING = "object-missing"
+LEDGER_CUT = "ledger-cut"
+VIEW_AHEAD = "view-ahead"
+PAGES_DAMAGED = "pages-damaged"
+LEDGER_UNREADABLE = "ledger-unreadable"
+LEDGER_KINDS = "ledger-kinds"
+EVENT_MISSING = "event-missing"
+EVENT_CHANGED = "event-changed"
+EVENT_UNCHAINED = "event-unchained"
+ARCHIVE_MISSING = "archive-missing"
+ARCHIVE_CHANGED = "archive-changed"
+ARCHIVED_EVENT_CHANGED = "archived-event-changed"
+STATEMENT_WRONG = "statement-wrong"
+ROW_WRONG = "row-wrong"
+ROW_MISSING = "row-missing"
+OF_TABLES = (STATEMENT_WRONG, ROW_WRONG, ROW_MISSING)
+"""What is made right by making the tables again from the events."""
 
 # -- what went wrong after a restore was done ----------------------------------------------------
 

@@ -199,22 +199,27 @@ ERROR, WARNING, NOTE = "error", "warning", "note"
 
 
 class Finding(Value):
-    """One thing that is not as it should be. `can_be_repaired` by us, without any loss."""
+    """One thing that is not as it should be, and what to do about it.
+
+    `can_be_repaired` by us, without any loss.
+    """
 
     severity: str
-    what: str
-    advice: str = ""
+    what: "Reason"
+    action: "Reason | None" = None
     can_be_repaired: bool = False
 
 
 class Part:
-    """One part of the examination: `said` is what is to be said of it if all is well."""
+    """One part of the examination: `state` is what there is to know of it if all is well."""
 
-    __slots__ = ("findings", "name", "said")
+    __slots__ = ("findings", "name", "state")
 
-    def __init__(self, name: str, said: str, findings: "list[Finding] | None" = None) -> None:
+    def __init__(
+        self, name: str, state: "Reason | None", findings: "list[Finding] | None" = None
+    ) -> None:
         self.name = name
-        self.said = said
+        self.state = state
         self.findings = findings or []
 
 
@@ -226,7 +231,7 @@ class Examined:
     def __init__(self) -> None:
         self.parts: list[Part] = []
         self.repaired: list[Reason] = []
-        self.problems: tuple[str, ...] = ()
+        self.problems: tuple[Reason, ...] = ()
         self.events = 0
 
     @property

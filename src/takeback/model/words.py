@@ -33,6 +33,12 @@ UNDO, REDO, ROLLBACK = "undo", "redo", "rollback"
 OMIT = "omit"
 """A path that appeared and is not covered, so that it cannot be taken back."""
 
+LOOKING, READING, WRITING, HASHING = "looking", "reading", "writing", "hashing"
+MERGING_PACKS, SEARCHING_PACKS = "merging-packs", "searching-packs"
+FOLLOWING, FINDING_NEEDED = "following-checkpoints", "finding-needed"
+ATTRIBUTING, TRYING_HOOKS = "attributing-usage", "trying-hooks"
+"""What long work is doing, as `Progress` reports it."""
+
 
 CAPTURED = 0
 VERSION_CONTROL = 1

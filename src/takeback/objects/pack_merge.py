@@ -16,6 +16,7 @@ from zlib import crc32
 from takeback.disk import operations
 from takeback.errors import DamagedStoreError
 from takeback.model.value import Value
+from takeback.model.words import MERGING_PACKS
 from takeback.objects import pack_write
 from takeback.objects.git_objects import sha1
 from takeback.objects.pack_entry import PackBytes, scan
@@ -233,7 +234,7 @@ def _write(
             for done, row in enumerate(plan.of(group)):
                 target.add(row.oid, repacking.packed(row, target.size))
                 if progress is not None and done % _TELL_EVERY == 0:
-                    progress("Merging packs", done, total)
+                    progress(MERGING_PACKS, done, total)
             target.finish()
             operations.fsync(fd)
         finally:

@@ -20,7 +20,6 @@ from takeback.model import reasons
 from takeback.model.ids import is_stage
 from takeback.model.reasons import Reason
 from takeback.model.results import ERROR, NOTE, WARNING, Finding, Part
-from takeback.model.words import count
 from takeback.objects import git_view as view
 from takeback.objects.pack_read import PackFile
 from takeback.worktree.stat_cache import StatCache
@@ -87,7 +86,7 @@ def _indexes(store: "Store") -> "Iterator[Reason]":
 
 
 def _tables(store: "Store") -> "Iterator[Reason]":
-    wrong = [what for what in store.ledger.check() if "of the table" in what]
+    wrong = [what for what in store.ledger.check() if what.code in reasons.OF_TABLES]
     if not wrong or any(store.check_anchor()):
         return  # the tables are all that still knows of events that are gone
     try:
@@ -97,151 +96,148 @@ def _tables(store: "Store") -> "Iterator[Reason]":
     yield Reason(reasons.TABLES_REMADE, count=len(wrong))
 
 
-_REPAIR = "`takeback doctor --repair` puts it right"
-_VERIFY = "`takeback verify` tells which checkpoints it touches"
+_REPAIR = Reason("repair")
+_VERIFY = Reason("verify")
 _AHEAD = 300
 """Seconds that a clock may be behind what was recorded before anybody needs to know."""
 _SKEW = 5
 _HEAD = b"PACK\0\0\0\2"
 
 
-def ledger(problems: "tuple[str, ...]", events: int) -> Part:
+def ledger(problems: "tuple[Reason, ...]", events: int) -> Part:
     """Pages, chain, and tables against events; `problems` are what was found."""
-    part = Part("ledger", f"{count(events, 'event')}, and the tables are as told by them")
+    part = Part("ledger", Reason("events-told", events=events))
     for what in problems:
-        is_table = "of the table" in what
-        advice = _REPAIR if is_table else "copy the store before anything else; " + _VERIFY
-        part.findings.append(Finding(ERROR, what, advice, can_be_repaired=is_table))
+        is_table = what.code in reasons.OF_TABLES
+        action = _REPAIR if is_table else Reason("copy-and-verify")
+        part.findings.append(Finding(ERROR, what, action, can_be_repaired=is_table))
     return part
 
 
 def store_format(store: "Store") -> Part:
     """The format that the store is in."""
-    return Part("store", f"{os.fsdecode(store.path)}, format {schema.VERSION}")
+    return Part("store", Reason("format", path=os.fsdecode(store.path), format=schema.VERSION))
 
 
 def packs(store: "Store") -> Part:
     """That each pack is there, begins as packs do, has its size and an index that fits."""
     names = sorted(store.ledger.packs())
-    part = Part("packs", f"{count(len(names), 'pack')}, each with an index that fits")
+    part = Part("packs", Reason("packs-fit", packs=len(names)))
     sizes = store.ledger.pack_sizes()
     for name in names:
         base = store.packs_dir + b"/" + name.encode()
         what = _pack_problem(base + b".pack", sizes.get(name))
-        if what:
-            part.findings.append(Finding(ERROR, f"pack `{name}` {what}", _VERIFY))
+        if what is not None:
+            part.findings.append(Finding(ERROR, what.with_facts(pack=name), _VERIFY))
             continue
         with PackFile(base) as pack:
             index = pack.index_problem()
             misnamed = "" if index else pack.name_problem()
         if misnamed:
-            part.findings.append(Finding(ERROR, misnamed, _VERIFY))
+            part.findings.append(Finding(ERROR, Reason(reasons.DAMAGED, problem=misnamed), _VERIFY))
         if index:
-            part.findings.append(Finding(WARNING, index, _REPAIR, can_be_repaired=True))
+            found = Reason(reasons.DAMAGED, problem=index)
+            part.findings.append(Finding(WARNING, found, _REPAIR, can_be_repaired=True))
     return part
 
 
-def _pack_problem(path: bytes, size: "int | None") -> str:
+def _pack_problem(path: bytes, size: "int | None") -> "Reason | None":
     try:
         fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError as problem:
-        return f"cannot be opened: {problem.strerror}"
+        return Reason("pack-unopened", why=str(problem.strerror))
     try:
         if not stat.S_ISREG(os.fstat(fd).st_mode):
-            return "is not a plain file"
+            return Reason("pack-no-file")
         if os.pread(fd, len(_HEAD), 0) != _HEAD:
-            return "does not begin as a pack does"
+            return Reason("pack-no-pack")
         found = os.fstat(fd).st_size
     finally:
         os.close(fd)
     if size is not None and found != size:
-        return f"has {found:,} bytes instead of {size:,}"
-    return ""
+        return Reason("pack-size", found=found, expected=size)
+    return None
 
 
 def git_view(store: "Store") -> Part:
     """That the refs show what the ledger says."""
-    part = Part("git view", "its refs show what the ledger says")
+    part = Part("git view", Reason("view-fits"))
     for what in store.check_view():
         part.findings.append(Finding(ERROR, what, _VERIFY))
     for commit in view.lost(store.git_dir):
-        what = f"the ledger lost its end: the view knows the commit `{commit.hex()}`"
+        what = Reason(reasons.COMMIT_LOST, commit=commit.hex())
         part.findings.append(Finding(ERROR, what, _VERIFY))
     if not part.findings:
         for name, content in view.wanted_files(store.ledger).items():
             if read_small(store.git_dir + name) != content:
-                what = f"the file `{os.fsdecode(name[1:])}` of the git view is not as it should be"
+                what = Reason("view-file-wrong", file=os.fsdecode(name[1:]))
                 part.findings.append(Finding(WARNING, what, _REPAIR, can_be_repaired=True))
     return part
 
 
 def stat_cache(store: "Store", mark: "bytes | None") -> Part:
     """That the stat cache can be read, and is about the newest checkpoint."""
-    part = Part("stat cache", "fits the newest checkpoint")
+    part = Part("stat cache", Reason("cache-fits"))
     newest = store.ledger.checkpoints.newest()
     if newest is None or not os.path.lexists(store.index_path):
-        part.said = "none, so the next checkpoint looks at everything"
+        part.state = Reason("no-cache")
     elif mark is None:
-        part.said = "not looked at: the project's folder is not there"
+        part.state = Reason("no-folder-to-look-at")
     elif not StatCache(store.index_path, mark).load(newest.number, newest.tree):
-        what = "the stat cache is damaged, or of another state: the next checkpoint takes longer"
-        advice = "nothing is lost by it: a checkpoint makes it again"
-        part.findings.append(Finding(NOTE, what, advice, can_be_repaired=True))
+        what = Reason("cache-unfit")
+        part.findings.append(Finding(NOTE, what, Reason("wait"), can_be_repaired=True))
     return part
 
 
 def leftovers(store: "Store", root: "int | None", *, is_held: bool) -> Part:
     """Files that a process left which died: in the store, and our folders in the work tree."""
-    part = Part("leftovers", "none")
+    part = Part("leftovers", Reason("none"))
     if is_held:
-        part.said = "not looked at: somebody is at work"
+        part.state = Reason("somebody-at-work")
         return part
     for path in never_finished(store):
-        what = f"`{os.fsdecode(path)}` was never finished"
+        what = Reason("unfinished-file", path=os.fsdecode(path))
         part.findings.append(Finding(NOTE, what, _REPAIR, can_be_repaired=True))
     known = {row.stage for row in store.ledger.journal.read()}
     for name in map(os.fsencode, os.listdir(root)) if root is not None else ():
         if is_stage(name) and name not in known:
-            what = f"`{os.fsdecode(name)}` in the work tree is left of a restore"
+            what = Reason("stage-left", name=os.fsdecode(name))
             part.findings.append(Finding(WARNING, what, _REPAIR, can_be_repaired=True))
     return part
 
 
 def unfinished(store: "Store") -> Part:
     """Restores that were interrupted, and words that are still to be forgotten."""
-    part = Part("restores", "none is half done")
+    part = Part("restores", Reason("none-half-done"))
     ledger = store.ledger
     for row in ledger.journal.damaged():
-        what = f"a restore was interrupted, and its journal cannot be read (it is in {row.stage})"
-        advice = "`takeback verify --set-aside` keeps it, and lets undo work again"
-        part.findings.append(Finding(ERROR, what, advice))
+        what = Reason("journal-unread", stage=row.stage)
+        part.findings.append(Finding(ERROR, what, Reason("set-aside")))
     for open_row in ledger.journal.read():
-        what = f"the restore `{open_row.id}` is not finished"
-        advice = "the next command that writes takes it back, or says why it cannot"
-        part.findings.append(Finding(WARNING, what, advice, can_be_repaired=True))
+        what = Reason("restore-unfinished", restore=open_row.id)
+        part.findings.append(Finding(WARNING, what, Reason("next-command"), can_be_repaired=True))
     forget = ledger.forgets.under_way()
     if forget is not None:
-        what = f"forgetting `{forget[0]}` is not finished ({forget[1]})"
-        part.findings.append(Finding(WARNING, what, "`takeback forget --continue` goes on with it"))
+        what = Reason("forget-unfinished", id=forget[0], phase=forget[1])
+        part.findings.append(Finding(WARNING, what, Reason("go-on-forgetting")))
     return part
 
 
 def clock(store: "Store", now: float) -> Part:
     """That time goes forward, and the disk's clock is ours."""
-    part = Part("clock", "as the log and the disk tell the time")
+    part = Part("clock", Reason("clocks-agree"))
     last = store.ledger.last_event_at()
     ahead = last / 1e9 - now if last is not None else 0.0
     if ahead > _AHEAD:
-        what = f"the newest event is {ahead / 60:,.0f} minutes in the future"
-        advice = "set the clock; the order of events does not depend on it, `10m` and the like do"
-        part.findings.append(Finding(WARNING, what, advice))
+        what = Reason("events-ahead", minutes=round(ahead / 60))
+        part.findings.append(Finding(WARNING, what, Reason("set-clock")))
     try:
         touched = os.lstat(store.clock_path).st_mtime
     except OSError:
         return part
     if touched - now > _SKEW:
-        what = f"the disk's clock is {touched - now:,.0f} seconds ahead of this machine's"
-        part.findings.append(Finding(WARNING, what, "is it a network disk? set both clocks"))
+        what = Reason("disk-clock-ahead", seconds=round(touched - now))
+        part.findings.append(Finding(WARNING, what, Reason("set-both-clocks")))
     return part
 
 
@@ -250,8 +246,9 @@ def guarded(name: str, look: "Iterator[Part]") -> "Iterator[Part]":
     try:
         yield from look
     except (TakebackError, OSError, ValueError, TypeError) as problem:
-        advice = _VERIFY if isinstance(problem, DamagedStoreError) else ""
-        yield Part(name, "", [Finding(ERROR, f"it cannot be read: {problem}", advice)])
+        action = _VERIFY if isinstance(problem, DamagedStoreError) else None
+        what = Reason("part-unread", problem=str(problem))
+        yield Part(name, None, [Finding(ERROR, what, action)])
 
 
 _LITTLE, _HARDLY_ANY = 1_000_000_000, 100_000_000
@@ -261,17 +258,11 @@ _OPEN = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 def place(home: "Home") -> Part:
     """Where the stores are, and whether that is a disk to rely on."""
-    part = Part("place", os.fsdecode(home.path))
+    part = Part("place", Reason("at", path=os.fsdecode(home.path)))
     kind = mounts.network_file_system(home.path)
     if kind is not None:
-        part.findings.append(
-            Finding(
-                ERROR,
-                f"the stores are on a network file system ({kind}), where locks and syncs do not "
-                "keep what they promise",
-                "move the folder to a local disk, and set TAKEBACK_HOME",
-            )
-        )
+        what = Reason("network-disk", kind=kind)
+        part.findings.append(Finding(ERROR, what, Reason("move-home")))
     return part
 
 
@@ -279,24 +270,24 @@ def space(home: "Home") -> Part:
     """How much room there is."""
     found = os.statvfs(home.path)
     free = found.f_bavail * found.f_frsize
-    part = Part("space", f"{free / 1e9:.1f} GB free")
+    part = Part("space", Reason("free", bytes=free))
     shown = os.fsdecode(home.path)
     if found.f_flag & os.ST_RDONLY:
-        what = f"the disk of `{shown}` is read-only: nothing can be recorded"
-        part.findings.append(Finding(ERROR, what, "make it writable; what was recorded is there"))
+        what = Reason("read-only", path=shown)
+        part.findings.append(Finding(ERROR, what, Reason("make-writable")))
     if found.f_files and not found.f_favail:
-        what = f"the disk of `{shown}` has no inodes left: nothing can be recorded"
-        part.findings.append(Finding(ERROR, what, "delete some files there"))
+        what = Reason("no-inodes", path=shown)
+        part.findings.append(Finding(ERROR, what, Reason("delete-files")))
     if free < _LITTLE:
         severity = ERROR if free < _HARDLY_ANY else WARNING
-        what = f"only {free / 1e6:.0f} MB are free where the stores are"
-        part.findings.append(Finding(severity, what, "free some; `takeback projects` lists stores"))
+        what = Reason("little-space", bytes=free)
+        part.findings.append(Finding(severity, what, Reason("free-space")))
     return part
 
 
 def permissions(home: "Home", id: "str | None") -> Part:
     """That nobody else can reach anything: 0700 and 0600, whatever the umask was."""
-    part = Part("permissions", "only you can reach it")
+    part = Part("permissions", Reason("private"))
     wrong = list(_not_private(home, id))
     for path, how in wrong[:_MOST_NAMED]:
         entry = os.lstat(path)
@@ -304,17 +295,14 @@ def permissions(home: "Home", id: "str | None") -> Part:
         # A file that is open in a folder that is not is nothing that anybody could reach.
         is_reached = not is_ours or not stat.S_ISREG(entry.st_mode)
         shown = os.fsdecode(path)
-        advice = "`takeback doctor --repair` closes it; look who has been there"
-        part.findings.append(
-            Finding(
-                ERROR if is_reached else WARNING,
-                f"`{shown}` {how}",
-                advice if is_ours else f"look who put it there: chown {os.geteuid()} {shown}",
-                can_be_repaired=is_ours,
-            )
-        )
+        action = Reason("close")
+        if not is_ours:
+            action = Reason("chown", user=os.geteuid(), path=shown)
+        severity = ERROR if is_reached else WARNING
+        what = how.with_facts(path=shown)
+        part.findings.append(Finding(severity, what, action, can_be_repaired=is_ours))
     if len(wrong) > _MOST_NAMED:
-        more = f"{len(wrong) - _MOST_NAMED} more files or folders are not private"
+        more = Reason("more-not-private", count=len(wrong) - _MOST_NAMED)
         part.findings.append(Finding(ERROR, more, can_be_repaired=True))
     return part
 
@@ -333,10 +321,10 @@ def close(home: "Home", id: "str | None") -> "Iterator[Reason]":
             operations.fchmod(fd, 0o700 if stat.S_ISDIR(os.fstat(fd).st_mode) else 0o600)
         finally:
             os.close(fd)
-        yield Reason(reasons.MADE_PRIVATE, path=os.fsdecode(path), how=how)
+        yield how.with_facts(path=os.fsdecode(path), closed=True)
 
 
-def _not_private(home: "Home", id: "str | None") -> "Iterator[tuple[bytes, str]]":
+def _not_private(home: "Home", id: "str | None") -> "Iterator[tuple[bytes, Reason]]":
     tops = [home.path, home.path + b"/projects", home.path + b"/registry", home.path + b"/lock"]
     tops.append(home.path + b"/config.toml")
     inner = _below(home.store_path(id)) if id is not None else ()
@@ -346,11 +334,11 @@ def _not_private(home: "Home", id: "str | None") -> "Iterator[tuple[bytes, str]]
         except OSError:
             continue
         if found.st_uid != os.geteuid():
-            yield path, "belongs to another user"
+            yield path, Reason("not-yours")
         elif stat.S_ISLNK(found.st_mode):
-            yield path, "is a link"
+            yield path, Reason("is-a-link")
         elif found.st_mode & 0o077:
-            yield path, f"can be reached by others (mode {stat.S_IMODE(found.st_mode):04o})"
+            yield path, Reason("reachable", mode=f"{stat.S_IMODE(found.st_mode):04o}")
 
 
 def _below(path: bytes) -> "Iterator[bytes]":
@@ -370,22 +358,22 @@ def _below(path: bytes) -> "Iterator[bytes]":
 def registry(home: "Home") -> Part:
     """That the registry says of each project what its store says."""
     known = {root.id: root.line() for root in home.roots_from_stores()}
-    part = Part("registry", count(len(known), "project"))
+    part = Part("registry", Reason("projects", count=len(known)))
     lines = [line for line in read_small(home.path + b"/registry").split(b"\n") if line]
     listed = {root.id: root.line() for root in map(parse_line, lines) if root is not None}
-    advice = "`takeback doctor --repair` makes it again from the stores"
+    action = Reason("remake-registry")
     if listed != known:
         odd = sorted(id for id in listed.keys() | known.keys() if listed.get(id) != known.get(id))
-        what = f"the registry is not what the stores say of {', '.join(odd[:_MOST_NAMED])}"
-        part.findings.append(Finding(WARNING, what, advice, can_be_repaired=True))
+        what = Reason("registry-wrong", ids=tuple(odd[:_MOST_NAMED]))
+        part.findings.append(Finding(WARNING, what, action, can_be_repaired=True))
     elif len(listed) != len(lines):
-        what = "the registry has lines that nobody can read"
-        part.findings.append(Finding(WARNING, what, advice, can_be_repaired=True))
+        what = Reason("registry-unread")
+        part.findings.append(Finding(WARNING, what, action, can_be_repaired=True))
     for name in sorted(os.listdir(home.path)):
         if name.endswith(b".tmp"):
-            what = f"`{os.fsdecode(home.path + b'/' + name)}` was never finished"
-            part.findings.append(Finding(NOTE, what, advice, can_be_repaired=True))
+            what = Reason("unfinished-file", path=os.fsdecode(home.path + b"/" + name))
+            part.findings.append(Finding(NOTE, what, action, can_be_repaired=True))
     for left in removal.leftovers(home):
-        what = f"`{os.fsdecode(left)}` is left of a store whose removal was cut short"
-        part.findings.append(Finding(NOTE, what, advice, can_be_repaired=True))
+        what = Reason("store-left", path=os.fsdecode(left))
+        part.findings.append(Finding(NOTE, what, action, can_be_repaired=True))
     return part

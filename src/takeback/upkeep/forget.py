@@ -308,8 +308,10 @@ class Forgetting:
                 # Nothing was begun: the process died when it had just noted what it was about.
                 self._end(noted[0].id)
             return None
-        for lost in self._store.check_anchor():
-            raise DamagedStoreError(lost, hint="`takeback verify` tells more; nothing was removed")
+        if any(self._store.check_anchor()):
+            raise DamagedStoreError(
+                "the ledger lost its end", hint="`takeback verify` tells more; nothing was removed"
+            )
         id, phase = found
         if noted is None or phase == retention.PROVED:
             self._end(id)

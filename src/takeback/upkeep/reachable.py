@@ -13,6 +13,7 @@ from takeback.errors import DamagedStoreError
 from takeback.ledger import events
 from takeback.ledger.events import entry_from
 from takeback.model.tree import FOLDER
+from takeback.model.words import FINDING_NEEDED
 from takeback.objects.git_objects import MODE_TREE
 from takeback.objects.pack_index import Ids
 from takeback.objects.pack_read import PackFile
@@ -134,7 +135,7 @@ class Reach:
         self._checkpoint = rows[0].number if rows else 0
         for done, row in enumerate(rows):
             if progress is not None and done % _TELL_EVERY == 0:
-                progress("looking what is needed", done, len(rows))
+                progress(FINDING_NEEDED, done, len(rows))
             self.checkpoint(row)
         for path, entry in ledger.care.outside_above(floor):
             self._entry(entry, b"o" + path)

@@ -8,6 +8,7 @@ from takeback.errors import UnfinishedError
 from takeback.ledger import events
 from takeback.model import json_text
 from takeback.model.forgotten import as_texts
+from takeback.model.words import SEARCHING_PACKS
 from takeback.objects.git_objects import BLOB
 from takeback.objects.pack_read import PackFile
 
@@ -98,7 +99,7 @@ def prove(
     names = sorted(store.ledger.packs())
     for done, name in enumerate(names):
         if progress is not None:
-            progress("searching packs", done, len(names))
+            progress(SEARCHING_PACKS, done, len(names))
         with PackFile(store.packs_dir + b"/" + name.encode()) as pack:
             read += _in_pack(pack, search, name, in_files=wish.in_files)
     return read

@@ -195,8 +195,8 @@ class Upkeep:
             mend = Restorer(self._work).set_aside if set_aside else None
             return verify(self._work.store, self._work.held, progress, mend)
 
-    def examine(self) -> "tuple[tuple[str, ...], int]":
-        """What is wrong with the log, in words, and how many events it has."""
+    def examine(self) -> "tuple[tuple[Reason, ...], int]":
+        """What is wrong with the log, and how many events it has."""
         with FailingAs(TakebackError, "the log could not be read"):
             # Read before the snapshot, which then holds at least what the anchor names.
             lost = tuple(self._work.store.check_anchor())
@@ -206,9 +206,9 @@ class Upkeep:
     def rebuild(self) -> None:
         """Make everything that follows from the log again."""
         with FailingAs(TakebackError, "nothing was rebuilt"), self._work.held():
-            for lost in self._work.store.check_anchor():
+            if any(self._work.store.check_anchor()):
                 # The tables are all that still knows of the events that are gone.
-                raise DamagedStoreError(f"nothing was rebuilt: {lost}")
+                raise DamagedStoreError("nothing was rebuilt: the ledger lost its end")
             self._ledger.rebuild()
 
     def repair(self) -> "list[Reason]":

@@ -8,7 +8,7 @@ changed most in that checkpoint. What nothing needs, and what packs need besides
 
 from takeback.history import retention
 from takeback.model.results import Share
-from takeback.model.words import STEP, YOU
+from takeback.model.words import ATTRIBUTING, STEP, YOU
 from takeback.upkeep.reachable import Catalog, Reach
 
 TYPE_CHECKING = False
@@ -43,7 +43,7 @@ def shares(
         )
         for done, row in enumerate(rows):
             if progress is not None:
-                progress("looking who added what", done, len(rows))
+                progress(ATTRIBUTING, done, len(rows))
             reach.checkpoint(row)
         reach.everything(ledger, retention.floor(ledger))
     finally:

@@ -15,6 +15,7 @@ from takeback.model import reasons
 from takeback.model.reasons import Reason
 from takeback.model.results import Damage, Verification
 from takeback.model.tree import FOLDER
+from takeback.model.words import FOLLOWING, HASHING
 from takeback.objects import git_view
 from takeback.objects.git_objects import BLOB
 from takeback.objects.pack_read import PackFile
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
     from takeback.store import Store
 
     Key = tuple[bytes, bytes]
-_HASHING = "hashing bytes"
 _PATIENCE = 600.0
 """How many seconds are waited for somebody who puts packs in order."""
 
@@ -124,8 +124,8 @@ class _Check:
             for open_row in self._store.ledger.journal.read():
                 if open_row.phase == journal.APPLYING:
                     self.note(rescue.stuck(open_row))
-        if self._store.is_forgetting():
-            self.note(Reason(reasons.FORGETTING_OPEN))
+            if self._store.is_forgetting():
+                self.note(Reason(reasons.FORGETTING_OPEN))
 
     def ledger(self) -> "tuple[list[CheckpointRow], list[str], list[tuple[int, bytes]]]":
         """The ledger's pages, chain and tables, as of one moment.
@@ -175,8 +175,8 @@ class _Check:
         progress = self._progress
         if progress is None:
             return None
-        progress(_HASHING, before, total)
-        return lambda place: progress(_HASHING, min(before + place, total), total)
+        progress(HASHING, before, total)
+        return lambda place: progress(HASHING, min(before + place, total), total)
 
     def _on_object(self, oid: bytes, kind: int, strong: "bytes | None") -> None:
         self.strong[oid] = strong if kind == BLOB else None
@@ -193,8 +193,8 @@ class _Check:
                     self.repaired.append(Reason(reasons.INDEX_REMADE, problem=what))
         try:
             self.repaired += self._store.mend_view() if self.can_mend else ()
-            for what in (*self._store.check_view(), *self._store.check_anchor()):
-                self.note(what)
+            for lost in (*self._store.check_view(), *self._store.check_anchor()):
+                self.note(lost)
         except TakebackError as problem:
             self.note(str(problem))
         for commit in git_view.lost(self._store.git_dir):
@@ -207,7 +207,7 @@ class _Check:
         bad: dict[Key, list[Reason]] = {}
         for done, row in enumerate(rows):
             if self._progress is not None:
-                self._progress("following checkpoints", done, len(rows))
+                self._progress(FOLLOWING, done, len(rows))
             self._check_tree((row.root, row.tree), objects, bad)
         if bad:
             self._name_checkpoints(rows, bad)
@@ -267,10 +267,10 @@ class _Check:
         """That the git view holds the commits of every checkpoint."""
         for row in rows:
             if row.view not in self.strong:
-                self.note(f"the commit `{row.view.hex()}` of the git view is missing", (row.id,))
+                self.note(Reason(reasons.COMMIT_MISSING, commit=row.view.hex()), (row.id,))
 
     def named(self, named: "list[tuple[int, bytes]]") -> None:
         """That what events name is there."""
         for event, oid in named:
             if oid not in self.strong:
-                self.note(f"the object `{oid.hex()}`, which event {event} needs, is missing")
+                self.note(Reason(reasons.OBJECT_MISSING, object=oid.hex(), event=event))

@@ -5,10 +5,11 @@ import os
 import time
 
 from takeback import environment
+from takeback.cli import finding_text
 from takeback.cli.app import folder
 from takeback.cli.open_project import existing
 from takeback.cli.parser import Command, Option
-from takeback.cli.reason_text import as_json, sentence
+from takeback.cli.reason_text import as_json
 from takeback.cli.screen import safe_line
 from takeback.doctor import Doctor
 from takeback.errors import TakebackError
@@ -87,16 +88,16 @@ def _json(found: "Examined", *, rebuilt: bool) -> "dict[str, Json]":
     return {
         "ok": found.ok,
         "rebuilt": rebuilt,
-        "repaired": [as_json(reason, CLOSED) for reason in found.repaired],
+        "repaired": [finding_text.as_json(reason) for reason in found.repaired],
         "events": found.events,
-        "problems": list(found.problems),
+        "problems": [as_json(reason, CLOSED) for reason in found.problems],
         "parts": [{"name": part.name, "ok": not part.findings} for part in found.parts],
         "findings": [
             {
                 "part": part.name,
                 "severity": finding.severity,
-                "what": finding.what,
-                "advice": finding.advice or None,
+                "what": finding_text.as_json(finding.what),
+                "action": finding_text.as_json(finding.action),
                 "repairable": finding.can_be_repaired,
             }
             for part in found.parts
@@ -107,7 +108,7 @@ def _json(found: "Examined", *, rebuilt: bool) -> "dict[str, Json]":
 
 def _show(found: "Examined", screen: "Screen") -> None:
     for what in found.repaired:
-        screen.say(f"repaired: {safe_line(sentence(what))}")
+        screen.say(f"repaired: {safe_line(finding_text.sentence(what))}")
     for part in found.parts:
         _show_part(part, screen)
     findings = [finding for part in found.parts for finding in part.findings]
@@ -125,11 +126,12 @@ def _show(found: "Examined", screen: "Screen") -> None:
 def _show_part(part: "Part", screen: "Screen") -> None:
     name = f"{part.name:<11}"
     if not part.findings:
-        screen.say(f"{name}  {screen.style('ok', 'green')}  {safe_line(part.said)}".rstrip())
+        state = safe_line(finding_text.state(part.state))
+        screen.say(f"{name}  {screen.style('ok', 'green')}  {state}".rstrip())
         return
     for finding in part.findings:
         mark = screen.style(finding.severity, _STYLES[finding.severity])
-        screen.say(f"{name}  {mark}  {safe_line(finding.what)}")
-        if finding.advice:
-            screen.say(f"{'':<11}      {safe_line(finding.advice)}")
+        screen.say(f"{name}  {mark}  {safe_line(finding_text.sentence(finding.what))}")
+        if finding.action is not None:
+            screen.say(f"{'':<11}      {safe_line(finding_text.sentence(finding.action))}")
         name = " " * 11

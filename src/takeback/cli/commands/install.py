@@ -14,7 +14,7 @@ from takeback.cli.parser import Command, Option
 from takeback.cli.screen import safe_line
 from takeback.errors import TakebackError, UsageError
 from takeback.hooks import install
-from takeback.model.words import count
+from takeback.model.words import TRYING_HOOKS, count
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -151,7 +151,7 @@ def run(given: "Arguments", screen: "Screen") -> int:
     made = install.installation(agent, scope, path, python=python, main=main, events=events)
     if given.has("dry-run"):
         return _show(made, screen)
-    screen.progress("trying the hooks out", 0, 0)
+    screen.progress(TRYING_HOOKS, 0, 0)
     trial = canary.try_hooks(agent, made.commands, dict(os.environ))
     backup = install.install(made, environment.default_home())
     checkpoint = _first_checkpoint(given, screen, is_meant=scope == install.PROJECT)

@@ -1,0 +1,25 @@
+"""Every code has a sentence: a reason that nobody can read is a defect."""
+
+import re
+from pathlib import Path
+
+import takeback
+from takeback.cli import finding_text, reason_text
+from takeback.model import reasons
+
+SOURCE = Path(takeback.__file__).parent
+CODES = {value for name, value in vars(reasons).items() if name.isupper() and type(value) is str}
+
+
+def test_every_code_has_a_sentence() -> None:
+    """Also those that are written where they are found."""
+    written = {
+        code
+        for path in SOURCE.rglob("*.py")
+        for code in re.findall(r'Reason\(\s*"([a-z-]+)"', path.read_text())
+    }
+    assert written
+    assert CODES
+    known = {*reason_text.SENTENCES, *finding_text.SENTENCES}
+    assert (CODES | written) - known == set()
+    assert known - (CODES | written) == set()
