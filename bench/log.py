@@ -109,9 +109,9 @@ def fill(project: Project, turns: int) -> None:
         ended = {"turn": turn, "status": "done", "ended": at, "git": None, "changes": changes}
         facts.append(NewEvent("TurnEnded", {**ended, **look}, at))
         if len(facts) > AT_ONCE:
-            project.ledger.record(*facts)
+            project.workspace.ledger.record(*facts)
             facts.clear()
-    project.ledger.record(*facts)
+    project.workspace.ledger.record(*facts)
 
 
 def new_id() -> str:

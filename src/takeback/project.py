@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from takeback.history.compare import Comparison
     from takeback.history.reader import HistoryReader
     from takeback.history.retention import Rules
-    from takeback.ledger.ledger import Ledger
     from takeback.model.forgotten import Forgotten
     from takeback.model.history import Log, RecordedCheckpoint, RecordedSession, RecordedTurn
     from takeback.model.plan import Description, Plan, Report
@@ -110,12 +109,7 @@ class Project:
     def origin(self) -> str:
         """The random id of this store's log: (origin, number) names an event on all machines."""
         with FailingAs(TakebackError, "the store could not be read"):
-            return self.ledger.origin
-
-    @property
-    def ledger(self) -> "Ledger":
-        """The project's ledger."""
-        return self.workspace.ledger
+            return self.workspace.ledger.origin
 
     @property
     def recovered(self) -> "tuple[Reason, ...]":
@@ -214,7 +208,7 @@ class Project:
 
     def end_interrupted(self) -> None:
         """Close the turns that were interrupted inside an agent, which no hook reports."""
-        if self.ledger.sessions.has_open():
+        if self.workspace.ledger.sessions.has_open():
             self.recorder().end_interrupted()
 
     # -- the log ---------------------------------------------------------------------------
@@ -298,7 +292,7 @@ class Project:
         from takeback.undo import rescue
 
         with FailingAs(TakebackError, "the store could not be read"):
-            entry = rescue.find_kept(self.ledger, restore, self.root, inside, path)
+            entry = rescue.find_kept(self.workspace.ledger, restore, self.root, inside, path)
         return self._history.stream(entry)
 
     def contents(self, *entries: "Entry | None") -> "tuple[bytes | None, ...]":
@@ -461,7 +455,7 @@ class Project:
         """Copy the agents' conversations as they were before what a plan takes back."""
         from takeback.agents.resume import resume
 
-        ledger, held = self.ledger, self.workspace.held
+        ledger, held = self.workspace.ledger, self.workspace.held
         return resume(ledger, held, plan, restore=restore, in_the_middle=in_the_middle)
 
     # -- upkeep ----------------------------------------------------------------------------

@@ -58,7 +58,7 @@ def test_a_record_that_cannot_be_read_tells_nothing(
     said.append(agent.stop())
     assert said == [{}, {}]
     with takeback.open(tree) as project:
-        assert not list(project.ledger.events_of(events.CONVERSATION_REWOUND))
+        assert not list(project.workspace.ledger.events_of(events.CONVERSATION_REWOUND))
         assert [turn.label for turn in project.log().turns] == ["three", "two", "one"]
 
 

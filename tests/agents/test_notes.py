@@ -40,7 +40,7 @@ def note(answer: dict[str, Any]) -> str:
 def told(tree: Path) -> list[tuple[str, str]]:
     """Whom the log says was told what."""
     with takeback.open(tree) as project:
-        found = project.ledger.events_of(events.SESSION_TOLD)
+        found = project.workspace.ledger.events_of(events.SESSION_TOLD)
         said = [event.payload or {} for event in found]
         return [(str(each["session"]), str(each["restore"])) for each in said]
 

@@ -368,7 +368,7 @@ def test_what_json_says(claude: Claude, run: Run) -> None:
     assert made["command"] == f"claude --resume {made['id']}"
     assert (made["folder"], made["problem"], made["repaired"]) == ("/project", None, False)
     with takeback.open(claude.tree) as project:
-        (event,) = project.ledger.events_of(events.CONVERSATION_COPIED)
+        (event,) = project.workspace.ledger.events_of(events.CONVERSATION_COPIED)
     payload = event.payload or {}
     assert (payload["from"], payload["to"]) == ("S1", made["id"])
     assert payload["restore"] == json.loads(out)["id"]
@@ -503,7 +503,7 @@ def test_a_file_that_is_there_is_never_written(
     monkeypatch.setattr(claude_code, "_uuid4", lambda: "taken")
     with takeback.open(claude.tree) as project:
         turn = project.log(1).turns[0].id
-        (made,) = resume.before_turns(project.ledger, project.workspace.held, [turn])
+        (made,) = resume.before_turns(project.workspace.ledger, project.workspace.held, [turn])
     assert (made.problem, made.fact) == ("unwritable", "File exists")
     assert taken.read_text() == "mine\n"
 

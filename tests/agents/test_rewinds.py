@@ -34,7 +34,7 @@ def codex(tree: Path, home: Path, tmp_path: Path) -> CodexTalk:
 def rewinds(tree: Path) -> list[dict[str, Any]]:
     """What the log knows of going back."""
     with takeback.open(tree) as project:
-        found = project.ledger.events_of(events.CONVERSATION_REWOUND)
+        found = project.workspace.ledger.events_of(events.CONVERSATION_REWOUND)
         return [dict(event.payload or {}) for event in found]
 
 

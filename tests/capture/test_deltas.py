@@ -117,7 +117,7 @@ def _covered(found: oracle.Deltas) -> int:
 
 
 def _deltas(project: takeback.Project) -> oracle.Deltas:
-    rows = project.ledger._reader.rows(
+    rows = project.workspace.ledger._reader.rows(
         "SELECT path, verb, origin FROM deltas"
         " WHERE checkpoint = (SELECT max(number) FROM checkpoints)"
     )

@@ -8,7 +8,7 @@ from takeback.project import Project
 
 def author_of(project: Project, path: bytes) -> tuple[str, str | None]:
     """Who changed a path last, and in which turn."""
-    (row,) = project.ledger._reader.rows(
+    (row,) = project.workspace.ledger._reader.rows(
         "SELECT d.who, t.id FROM deltas d LEFT JOIN turns t ON t.number = d.turn"
         " WHERE d.path = ? ORDER BY d.checkpoint DESC LIMIT 1",
         (path,),

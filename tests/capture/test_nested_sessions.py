@@ -19,7 +19,7 @@ def _run(tree: Path, *words: str) -> "subprocess.Popen[bytes]":
 
 def _turn_that_changed(project: Project, path: bytes) -> str:
     """The label of the turn that a path belongs to; `you` if to none."""
-    (row,) = project.ledger._reader.rows(
+    (row,) = project.workspace.ledger._reader.rows(
         "SELECT coalesce(t.label, d.who) FROM deltas d LEFT JOIN turns t ON t.number = d.turn"
         " WHERE d.path = ? ORDER BY d.checkpoint DESC LIMIT 1",
         (path,),
@@ -51,16 +51,18 @@ def test_two_runs_of_one_session_name_keep_apart(tree: Path, home: Path) -> None
         wait = "until [ -e {} ]; do sleep 0.02; done; echo > {}"
         named = ("run", "--session", "nightly", "-m")
         first = _run(tree, *named, "first", "--", "sh", "-c", wait.format("go-1", "by-first"))
-        while not project.ledger._reader.rows("SELECT 1 FROM steps"):
+        while not project.workspace.ledger._reader.rows("SELECT 1 FROM steps"):
             time.sleep(0.02)
         second = _run(tree, *named, "second", "--", "sh", "-c", wait.format("go-2", "by-second"))
-        while len(project.ledger._reader.rows("SELECT 1 FROM steps")) < 2:
+        while len(project.workspace.ledger._reader.rows("SELECT 1 FROM steps")) < 2:
             time.sleep(0.02)
         # The first one is over while the second still runs.
         for name, process in (("go-1", first), ("go-2", second)):
             (tree / name).touch()
             process.communicate(timeout=20)
-        found = project.ledger._reader.rows("SELECT label, status FROM turns ORDER BY number")
+        found = project.workspace.ledger._reader.rows(
+            "SELECT label, status FROM turns ORDER BY number"
+        )
         assert found == [("first", "done"), ("second", "done")]
         assert _turn_that_changed(project, b"by-second") == "second"
 
@@ -106,7 +108,9 @@ def test_the_turn_of_another_project_disturbs_no_hook(tree: Path, home: Path) ->
             session = project.session("claude", id="c", held=False, inside="xxxxxxxxxxxx")
             session.turn(f"turn {number}").end()
         assert (
-            project.ledger._reader.rows("SELECT kind FROM events WHERE kind = 'SessionResumed'")
+            project.workspace.ledger._reader.rows(
+                "SELECT kind FROM events WHERE kind = 'SessionResumed'"
+            )
             == []
         )
 
@@ -117,9 +121,11 @@ def test_a_hook_does_not_let_go_of_a_session_that_is_held(tree: Path, home: Path
         outer = project.session("run").turn("outer", whole=False)
         project.session("claude", id="c")
         query = "SELECT holder FROM sessions WHERE own_id = 'c'"
-        before = project.ledger._reader.rows(query)
+        before = project.workspace.ledger._reader.rows(query)
         for _ in range(2):
             project.session("claude", id="c", held=False, inside=outer.id)
-        assert project.ledger._reader.rows(query) == before
-        resumed = project.ledger._reader.rows("SELECT 1 FROM events WHERE kind = 'SessionResumed'")
+        assert project.workspace.ledger._reader.rows(query) == before
+        resumed = project.workspace.ledger._reader.rows(
+            "SELECT 1 FROM events WHERE kind = 'SessionResumed'"
+        )
         assert len(resumed) == 1, "only the first time is worth a word"

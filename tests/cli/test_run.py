@@ -51,7 +51,7 @@ def start(*words: str, **more: Any) -> "subprocess.Popen[bytes]":  # noqa: ANN40
 def turns() -> list[Any]:
     """The turns in the log, newest first."""
     with takeback.open(".") as project:
-        rows = project.ledger._reader.rows("SELECT id FROM turns ORDER BY number DESC")
+        rows = project.workspace.ledger._reader.rows("SELECT id FROM turns ORDER BY number DESC")
         return [project.turn(str(id)) for (id,) in rows]
 
 

@@ -294,7 +294,7 @@ def test_a_turn_of_a_dead_process_was_interrupted(tree: Path, home: Path) -> Non
     done = subprocess.run([sys.executable, "-c", program], cwd=tree, check=False)
     assert done.returncode == -signal.SIGKILL
     with takeback.open(tree) as project:
-        events = project.ledger.last_event()
+        events = project.workspace.ledger.last_event()
         turn = project.turn("never ends")
         assert (turn.status, turn.steps[0].status) == ("interrupted", "interrupted")
         assert project.log().turns[0].status == "interrupted"
@@ -302,8 +302,8 @@ def test_a_turn_of_a_dead_process_was_interrupted(tree: Path, home: Path) -> Non
         assert (session.running, session.ended) == (False, None)
         assert "(interrupted)" in command(tree, "log").out
         assert command(tree, "sessions").out.rstrip().endswith("interrupted")
-        assert project.ledger.last_event() == events
-        assert project.ledger._reader.rows("SELECT status FROM turns") == [("running",)]
+        assert project.workspace.ledger.last_event() == events
+        assert project.workspace.ledger._reader.rows("SELECT status FROM turns") == [("running",)]
 
 
 def test_the_sessions(aged: Story) -> None:
@@ -345,16 +345,16 @@ def test_only_the_newest_sessions_are_listed(story: Story) -> None:
 
 def test_reading_waits_for_nobody(story: Story) -> None:
     """While somebody holds the lock, the log is read all the same, and nothing is added to it."""
-    events = story.project.ledger.last_event()
+    events = story.project.workspace.ledger.last_event()
     with story.project.workspace.held():
         for words in (["log"], ["sessions"], ["show", "login"], ["show", "@", "b.py"]):
             assert command(story.tree, *words).code == 0
-    assert story.project.ledger.last_event() == events
+    assert story.project.workspace.ledger.last_event() == events
 
 
 def test_the_log_is_of_one_moment(story: Story) -> None:
     """What is recorded while somebody reads is not half in what he sees."""
-    with story.project.ledger.snapshot() as moment:
+    with story.project.workspace.ledger.snapshot() as moment:
         before = moment.last_event()
         with story.codex.turn("Meanwhile"):
             (story.tree / "meanwhile.txt").write_text("1\n")
@@ -431,7 +431,7 @@ def work(story: Story, **wanted: object) -> int:
         steps += 1
         return 0
 
-    with story.project.ledger.snapshot() as ledger:
+    with story.project.workspace.ledger.snapshot() as ledger:
         ledger._db.set_progress_handler(count, 10)
         asked: dict[str, object] = {"limit": 20, "session": None, "since": None, "changes": True}
         log = Timeline(ledger, time.time()).log(**{**asked, **wanted})  # type: ignore[arg-type]
@@ -463,7 +463,7 @@ SHORT = ("SCAN CONSTANT ROW", "SCAN json_each", "SCAN origin")
 def test_no_query_looks_at_everything(story: Story) -> None:
     """SQLite finds all rows of the log by a key or an index."""
     asked: list[str] = []
-    with story.project.ledger.snapshot() as ledger:
+    with story.project.workspace.ledger.snapshot() as ledger:
         ledger._db.set_trace_callback(asked.append)
         timeline = Timeline(ledger, time.time())
         timeline.log(limit=20, session=None, since=None, changes=True)

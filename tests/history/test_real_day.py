@@ -30,7 +30,7 @@ def day(tmp_path_factory: pytest.TempPathFactory) -> Day:
 def authors(day: Day) -> dict[tuple[int, bytes], str]:
     """Who the log says wrote each path between two checkpoints, folders left aside."""
     with takeback.open(day.root, home=day.home) as project:
-        rows = project.ledger._reader.rows(
+        rows = project.workspace.ledger._reader.rows(
             "SELECT d.checkpoint, d.path, d.who, t.id FROM deltas d"
             " LEFT JOIN turns t ON t.number = d.turn WHERE d.verb NOT IN ('mkdir', 'rmdir')"
         )

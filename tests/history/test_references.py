@@ -101,7 +101,7 @@ class Play:
     def state(self, ref: str, now: float | None = None) -> str:
         """The id of the checkpoint that a reference means."""
         at = time.time() if now is None else now
-        return references.state(self.project.ledger, self.named(ref), at).id
+        return references.state(self.project.workspace.ledger, self.named(ref), at).id
 
     def named(self, ref: str) -> str:
         """A reference with the ids that the names in braces stand for."""
@@ -109,7 +109,7 @@ class Play:
 
     def sql(self, statement: str, *values: object) -> None:
         """Change the tables behind everybody's back."""
-        with sqlite3.connect(os.fsdecode(self.project.ledger.path)) as db:
+        with sqlite3.connect(os.fsdecode(self.project.workspace.ledger.path)) as db:
             db.execute(statement, values)
         db.close()
 
@@ -186,7 +186,7 @@ def test_the_beginning_of_an_id_is_enough(play: Play) -> None:
     """Whatever is shown as short id means just what the whole id means."""
     for name in ("c1", "t1", "t3", "step"):
         id = play.ids[name]
-        short = references.shortened(play.project.ledger, [id])[id]
+        short = references.shortened(play.project.workspace.ledger, [id])[id]
         assert id.startswith(short)
         assert 4 <= len(short) <= 12
         assert play.state(short) == play.state(id)
@@ -304,7 +304,7 @@ def test_an_ambiguous_beginning_lists_what_each_is(play: Play) -> None:
     assert "`zzzzzzzzzzzm` step Bash, " in hint
     assert "`zzzzzzzzzzzn` session of claude, " in hint
     assert play.state("zzzzzzzzzzzk") == play.ids["c4"]
-    short = references.shortened(play.project.ledger, ["zzzzzzzzzzzk"])
+    short = references.shortened(play.project.workspace.ledger, ["zzzzzzzzzzzk"])
     assert short == {"zzzzzzzzzzzk": "zzzzzzzzzzzk"}
 
 
@@ -325,7 +325,7 @@ def test_a_time_is_the_newest_state_at_that_time(play: Play) -> None:
     for number in range(1, 6 + 1):
         at = int((NOON - (7 - number) * HOUR) * 1e9)
         play.sql("UPDATE checkpoints SET created = ? WHERE number = ?", at, number)
-    numbers = {row.id: row.number for row in play.project.ledger.checkpoints.all()}
+    numbers = {row.id: row.number for row in play.project.workspace.ledger.checkpoints.all()}
     found = {
         ref: numbers[play.state(ref, NOON)]
         for ref in ("1m", "60m", "61m", "119m", "10:00", "09:59", "6h", "2026-11-15 05:00Z")
@@ -356,7 +356,7 @@ def test_halving_finds_what_looking_at_all_finds(play: Play) -> None:
     rows = [(number, number * 10) for number in range(1, 60) if number % 7 and number % 5 != 2]
     for row in rows:
         play.sql("INSERT INTO sample VALUES (?, ?)", *row)
-    sample = Sample(play.project.ledger._reader)
+    sample = Sample(play.project.workspace.ledger._reader)
     for moment in range(620):
         expected = max((number for number, at in rows if at <= moment), default=None)
         assert sample.last_by(moment) == expected
@@ -403,7 +403,7 @@ def test_references_work_everywhere(play: Play, tmp_path: Path) -> None:
 
 def test_a_reference_writes_nothing_and_needs_no_lock(play: Play) -> None:
     """References are looked up while another process holds the lock, and add no event."""
-    events = play.project.ledger.last_event()
+    events = play.project.workspace.ledger.last_event()
     with (
         play.project.workspace.held(),
         Project.open(
@@ -411,4 +411,4 @@ def test_a_reference_writes_nothing_and_needs_no_lock(play: Play) -> None:
         ) as other,
     ):
         assert other.turn("payment validation").id == play.ids["t1"]
-    assert play.project.ledger.last_event() == events
+    assert play.project.workspace.ledger.last_event() == events

@@ -317,12 +317,12 @@ def test_what_a_tool_said_is_read(name: str, output: str, code: int | None) -> N
 
 def test_unknown_agents_are_let_through(project: takeback.Project) -> None:
     """Whoever nobody knows is answered with nothing, and changes nothing."""
-    before = project.ledger.last_event()
+    before = project.workspace.ledger.last_event()
     strange = {"hook_event_name": "MoonLanded", "session_id": "x"}
     payloads: list[object] = [{}, [], "x", 7, None, strange]
     for payload in payloads:
         assert heard(payload) == {}
-    assert project.ledger.last_event() == before
+    assert project.workspace.ledger.last_event() == before
 
 
 def test_the_command_never_fails(tree: Path, home: Path) -> None:

@@ -29,12 +29,14 @@ def years(tree: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Y
 
 
 def _log(years: Years) -> list[tuple[object, ...]]:
-    return [(e.seq, e.kind, e.at, e.request, e.payload) for e in years.project.ledger.events()]
+    return [
+        (e.seq, e.kind, e.at, e.request, e.payload) for e in years.project.workspace.ledger.events()
+    ]
 
 
 def _tables(years: Years) -> dict[str, list[tuple[object, ...]]]:
     return {
-        name: years.project.ledger._reader.rows(f"SELECT * FROM {name} ORDER BY 1, 2")
+        name: years.project.workspace.ledger._reader.rows(f"SELECT * FROM {name} ORDER BY 1, 2")
         for name in schema.TABLES
     }
 
@@ -59,19 +61,19 @@ def test_old_events_are_archived_and_nothing_else_changes(years: Years) -> None:
     done = years.gc(days=5, turns=3)
     assert done.archived >= 5 * SEGMENT
     assert done.archived % SEGMENT == 0
-    live = years.project.ledger._reader.rows("SELECT min(seq) FROM events")[0][0]
+    live = years.project.workspace.ledger._reader.rows("SELECT min(seq) FROM events")[0][0]
     assert live == done.archived + 1
     assert _log(years)[: len(told)] == told
     assert _problems(years) == []
     tables = _tables(years)
-    years.project.ledger.rebuild()
+    years.project.workspace.ledger.rebuild()
     assert _tables(years) == tables
     assert [(turn.id, turn.label) for turn in years.project.log(all=True).turns] == log
     assert years.project.turn(years.turns[0].id).label == "turn 0"
     assert [kept.label for kept in years.project.kept()] == ["good"]
     assert years.wrong() == []
     years.undo(turn=years.turns[-1])
-    first = years.project.ledger.event(1)
+    first = years.project.workspace.ledger.event(1)
     assert first is not None
     assert first.kind == told[0][1]
 
@@ -79,14 +81,14 @@ def test_old_events_are_archived_and_nothing_else_changes(years: Years) -> None:
 def test_what_can_be_undone_and_what_is_unknown_stays_live(years: Years) -> None:
     """No event goes that belongs to a kept turn, and none from one on that only others know."""
     with years.project.workspace.held():
-        years.project.ledger.record(NewEvent("MoonLanded", {"crew": 2}, 1))
-    last = years.project.ledger.last_event()
+        years.project.workspace.ledger.record(NewEvent("MoonLanded", {"crew": 2}, 1))
+    last = years.project.workspace.ledger.last_event()
     years.days(20)
     assert last - SEGMENT < years.gc(days=5, turns=3).archived < last
-    ((oldest,),) = years.project.ledger._reader.rows("SELECT min(seq) FROM events")
+    ((oldest,),) = years.project.workspace.ledger._reader.rows("SELECT min(seq) FROM events")
     kept = [years.turns[place].id for place in years.kept_turns()]
     for id in kept:
-        assert years.project.ledger._reader.rows(
+        assert years.project.workspace.ledger._reader.rows(
             "SELECT 1 FROM turns WHERE id = ? AND opened > ?", (id, oldest)
         )
 
@@ -109,7 +111,7 @@ def test_what_is_forgotten_leaves_the_archive(years: Years) -> None:
     assert _problems(years) == []
     years.days(20)
     assert years.gc(days=5, turns=3).archived, "the event that tells of it goes, too"
-    assert not years.project.ledger._reader.rows(
+    assert not years.project.workspace.ledger._reader.rows(
         "SELECT 1 FROM events WHERE kind = ?", (events.FORGOTTEN,)
     )
     assert _problems(years) == []
@@ -138,7 +140,9 @@ TAMPERING: dict[str, tuple[str, Callable[[bytes], bytes]]] = {
 def test_a_damaged_segment_is_named_and_the_rest_works(name: str, years: Years, home: Path) -> None:
     """`verify` tells which events, from when to when; turns that are kept can be undone."""
     assert years.gc(days=5, turns=3).archived
-    ((data,),) = years.project.ledger._reader.rows("SELECT data FROM archive WHERE first = 1")
+    ((data,),) = years.project.workspace.ledger._reader.rows(
+        "SELECT data FROM archive WHERE first = 1"
+    )
     years.close()
     said, change = TAMPERING[name]
     _change(home, "UPDATE archive SET data = ? WHERE first = 1", change(data))
@@ -146,7 +150,7 @@ def test_a_damaged_segment_is_named_and_the_rest_works(name: str, years: Years, 
     assert problem.startswith(f"events 1 to {SEGMENT} of the archive (20")
     assert said in problem
     with pytest.raises(DamagedStoreError, match="events 1 to 8"):
-        years.project.ledger.rebuild()
+        years.project.workspace.ledger.rebuild()
     assert len(years.project.log(all=True).turns) == 20
     years.undo(turn=years.turns[-1])
     years.days(8)
@@ -161,5 +165,5 @@ def test_a_missing_segment_is_named(years: Years, home: Path) -> None:
     _change(home, "DELETE FROM archive WHERE first = ?", SEGMENT + 1)
     assert f"events {SEGMENT + 1} to {2 * SEGMENT} of the archive are missing" in _problems(years)
     with pytest.raises(takeback.TakebackError, match="missing"):
-        years.project.ledger.rebuild()
+        years.project.workspace.ledger.rebuild()
     years.undo(turn=years.turns[-1])

@@ -12,7 +12,7 @@ HOUR = 3600 * 1_000_000_000
 
 
 def _plan(project: Project, ask: str, *values: object) -> str:
-    found = project.ledger._reader.rows("EXPLAIN QUERY PLAN " + ask, values)  # type: ignore[arg-type]
+    found = project.workspace.ledger._reader.rows("EXPLAIN QUERY PLAN " + ask, values)  # type: ignore[arg-type]
     return "; ".join(str(row[3]) for row in found)
 
 
@@ -31,7 +31,7 @@ def test_forgotten_sessions_of_hooks_are_buried(
         session.turn("two").end()
         left_open = "SELECT count(*) FROM {} WHERE closed IS NULL"
         for table in ("turns", "steps"):
-            assert project.ledger._reader.rows(left_open.format(table)) == [(0,)]
+            assert project.workspace.ledger._reader.rows(left_open.format(table)) == [(0,)]
         # One of them comes back, as if nothing had been.
         again = project.session("claude", id="7", held=False)
         again.turn("again").end()
@@ -57,7 +57,7 @@ def test_the_end_of_a_turn_costs_what_it_changed(tree: Path, home: Path) -> None
             worked += 1
             return 0
 
-        project.ledger._db.set_progress_handler(count, 1000)
+        project.workspace.ledger._db.set_progress_handler(count, 1000)
         turn.end()
         assert len(turn.recorded().changes) == 1000
         assert worked < 2000, "each file was compared with everything that others changed"
@@ -67,16 +67,16 @@ def test_no_question_of_a_safe_point_walks_a_table(tree: Path, home: Path) -> No
     """What a safe point asks is found by an index, however long the history is."""
     with takeback.open(tree, home=home) as project:
         asked: list[str] = []
-        project.ledger._db.set_trace_callback(asked.append)
+        project.workspace.ledger._db.set_trace_callback(asked.append)
         session = project.session("x", id="own", held=False)
         turn = session.turn("one")
         with turn.step("Bash"):
             (tree / "a").write_text("x")
         turn.end()
         session.end()
-        project.ledger._db.set_trace_callback(None)
+        project.workspace.ledger._db.set_trace_callback(None)
         plans = {q: _plan(project, q) for q in asked if q.startswith(("SELECT", "UPDATE"))}
-        assert project.ledger.sessions.find("x", "own") is not None
+        assert project.workspace.ledger.sessions.find("x", "own") is not None
         for question, plan in plans.items():
             newest = question.endswith(("LIMIT 1", "LIMIT 1 OFFSET 0"))
             for step in plan.split("; "):

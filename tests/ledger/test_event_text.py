@@ -34,10 +34,10 @@ def project(tmp_path: Path) -> Iterator[Project]:
 def everything(project: Project) -> list[object]:
     """All that the log says, by events and by tables."""
     said: list[object] = [
-        (event.seq, event.kind, event.payload) for event in project.ledger.events()
+        (event.seq, event.kind, event.payload) for event in project.workspace.ledger.events()
     ]
     for table in schema.TABLES:
-        said += project.ledger._reader.rows(f"SELECT * FROM {table}")
+        said += project.workspace.ledger._reader.rows(f"SELECT * FROM {table}")
     return said
 
 
@@ -62,35 +62,35 @@ def test_damaged_words_are_no_words_or_others(text: str, data: st.DataObject) ->
 def test_events_of_old_stores_are_read(project: Project) -> None:
     """Plain text says the same; log, tables, verify and rebuild do not notice."""
     before = everything(project)
-    rows = project.ledger._reader.rows("SELECT seq, payload FROM events")
+    rows = project.workspace.ledger._reader.rows("SELECT seq, payload FROM events")
     assert all(isinstance(payload, bytes) for _, payload in rows)
     for seq, payload in rows[: len(rows) // 2]:
         change = "UPDATE events SET payload = ? WHERE seq = ?"
-        project.ledger._db.execute(change, (events.unpack(payload), seq))
+        project.workspace.ledger._db.execute(change, (events.unpack(payload), seq))
     assert everything(project) == before
     assert project.verify().damage == ()
     project.rebuild()
     assert everything(project) == before
-    assert project.ledger.made_with(min(project.ledger.packs())) != ()
+    assert project.workspace.ledger.made_with(min(project.workspace.ledger.packs())) != ()
 
 
 def test_packed_events_take_less_space(project: Project) -> None:
     """What a checkpoint says is shorter by a third, or more."""
     query = "SELECT payload FROM events WHERE kind = ?"
-    for (payload,) in project.ledger._reader.rows(query, (CHECKPOINT_TAKEN,)):
+    for (payload,) in project.workspace.ledger._reader.rows(query, (CHECKPOINT_TAKEN,)):
         assert len(payload) < len(events.unpack(payload)) * 2 / 3
 
 
 def test_a_changed_bit_of_packed_words_is_found(project: Project) -> None:
     """Whichever bit of a packed event flips, verify names the event."""
-    rows = project.ledger._reader.rows("SELECT seq, payload FROM events")
+    rows = project.workspace.ledger._reader.rows("SELECT seq, payload FROM events")
     chance = random.Random(1)
     for _ in range(12):
         seq, payload = chance.choice(rows)
         changed = bytearray(payload)
         changed[chance.randrange(len(changed))] ^= 1 << chance.randrange(8)
         change = "UPDATE events SET payload = ? WHERE seq = ?"
-        project.ledger._db.execute(change, (bytes(changed), seq))
-        assert any(f"event {seq} " in what for what in spoken(project.ledger.check()))
-        project.ledger._db.execute(change, (payload, seq))
-    assert list(project.ledger.check()) == []
+        project.workspace.ledger._db.execute(change, (bytes(changed), seq))
+        assert any(f"event {seq} " in what for what in spoken(project.workspace.ledger.check()))
+        project.workspace.ledger._db.execute(change, (payload, seq))
+    assert list(project.workspace.ledger.check()) == []

@@ -96,7 +96,7 @@ def test_gc_leaves_the_packs_of_unknown_events_alone(tree: Path, home: Path, row
             work(tree, project)
             project.gc(full=full, max_age=0)
             assert name in packs_of(project)
-        assert (name in project.ledger.packs()) == row
+        assert (name in project.workspace.ledger.packs()) == row
     with takeback.open(tree, home=home) as project:
         assert project.verify().ok or not row
         project.rebuild()
@@ -307,8 +307,8 @@ def test_a_missing_object_of_an_unknown_event_is_found(tree: Path, home: Path) -
     with takeback.open(tree, home=home) as project:
         work(tree, project)
         with project.workspace.held():
-            project.ledger.record(NewEvent(KIND, {"objects": ["ab" * 20]}, 7))
-        event = project.ledger.last_event()
+            project.workspace.ledger.record(NewEvent(KIND, {"objects": ["ab" * 20]}, 7))
+        event = project.workspace.ledger.last_event()
         (damage,) = project.verify().damage
         assert (
             sentence(damage.what)
@@ -326,7 +326,7 @@ def test_forget_takes_objects_of_unknown_events(tree: Path, home: Path) -> None:
         work(tree, project)
         gone, stays = name_objects(project, b"a moon-secret", b"moon dust")
         project.forget(text="moon-secret")
-        (event,) = [event for event in project.ledger.events() if event.kind == KIND]
+        (event,) = [event for event in project.workspace.ledger.events() if event.kind == KIND]
         assert event.payload is not None
         assert event.payload["objects"] == [stays]
         assert gone not in str(event.payload)

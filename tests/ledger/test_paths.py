@@ -42,7 +42,7 @@ def test_paths_that_look_alike_are_told_apart(project: Project) -> None:
     told = [[change.path.decode() for change in turn.changes] for turn in project.log().turns]
     assert told == [[other], sorted([one, other]), [one]]
     short = "SELECT count(DISTINCT hash), count(*) FROM paths"
-    assert project.ledger._reader.rows(short) == [(1, 2)]
+    assert project.workspace.ledger._reader.rows(short) == [(1, 2)]
     assert project.verify().damage == ()
     project.close()
 
@@ -60,13 +60,13 @@ def test_each_path_stands_once_in_the_order_of_the_events(project: Project) -> N
         with session.turn("turn"):
             (root / "a.txt").unlink()
     query = "SELECT number, path FROM paths ORDER BY number"
-    before = project.ledger._reader.rows(query)
+    before = project.workspace.ledger._reader.rows(query)
     assert before == [(1, b"a.txt"), (2, b"z.txt"), (3, b"m.txt")]
     renamed = "SELECT path, origin FROM {} WHERE origin IS NOT NULL"
     for view in ("deltas", "changes"):
-        assert project.ledger._reader.rows(renamed.format(view)) == [(b"m.txt", b"z.txt")]
+        assert project.workspace.ledger._reader.rows(renamed.format(view)) == [(b"m.txt", b"z.txt")]
     project.rebuild()
-    assert project.ledger._reader.rows(query) == before
+    assert project.workspace.ledger._reader.rows(query) == before
     project.close()
 
 
@@ -77,6 +77,6 @@ def test_packs_that_were_merged_are_named_no_more(project: Project) -> None:
         (root / "file.txt").write_text(f"{number}\n")
         project.checkpoint()
     project.gc(full=True)
-    assert len(project.ledger.packs()) == 1
+    assert len(project.workspace.ledger.packs()) == 1
     assert project.verify().damage == ()
     project.close()

@@ -13,28 +13,30 @@ def test_events_that_make_no_sense_are_told(tree: Path, home: Path) -> None:
     with takeback.open(tree, home=home) as project:
         with project.session("x") as session, session.turn("one"):
             (tree / "a").write_text("x")
-        project.ledger._db.execute("UPDATE events SET payload = '[]' WHERE kind = 'TurnEnded'")
-        before = project.ledger._reader.rows("SELECT * FROM deltas")
+        project.workspace.ledger._db.execute(
+            "UPDATE events SET payload = '[]' WHERE kind = 'TurnEnded'"
+        )
+        before = project.workspace.ledger._reader.rows("SELECT * FROM deltas")
         problems, _ = project.examine()
         assert any(problem.code == "event-changed" for problem in problems)
         assert problems[0] in project.verify().problems
         with pytest.raises(takeback.DamagedStoreError):
             project.rebuild()
-        assert project.ledger._reader.rows("SELECT * FROM deltas") == before
+        assert project.workspace.ledger._reader.rows("SELECT * FROM deltas") == before
 
 
 def test_a_program_that_became_old_while_it_ran_writes_no_more(tree: Path, home: Path) -> None:
     """When a newer program changes the format of an open store, nothing of the old is appended."""
     with takeback.open(tree, home=home) as project:
         session = project.session("x", held=False)
-        events = project.ledger.last_event()
-        project.ledger._db.execute(f"PRAGMA user_version = {schema.VERSION + 1}")
+        events = project.workspace.ledger.last_event()
+        project.workspace.ledger._db.execute(f"PRAGMA user_version = {schema.VERSION + 1}")
         with pytest.raises(takeback.TakebackError, match="newer Takeback"):
             session.turn("one")
         (tree / "a").write_text("x")
         with pytest.raises(takeback.TakebackError, match="newer Takeback"):
             project.checkpoint()
-        assert project.ledger.last_event() == events
+        assert project.workspace.ledger.last_event() == events
 
 
 @pytest.mark.parametrize("when", [float("nan"), float("inf"), -1e30, -1, 1e30, 10**400, "soon"])

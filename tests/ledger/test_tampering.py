@@ -56,13 +56,13 @@ class Original:
             project.rollback(turn.before)
             with project.workspace.held():
                 kept = {"checkpoint": turn.before, "label": "good"}
-                project.ledger.record(NewEvent(events.CHECKPOINT_KEPT, kept, 1))
-                root = project.ledger._reader.rows("SELECT root FROM checkpoints LIMIT 1")[0][
-                    0
-                ].hex()
-                project.ledger.record(NewEvent("MoonSeen", {"objects": [root]}, 1))
+                project.workspace.ledger.record(NewEvent(events.CHECKPOINT_KEPT, kept, 1))
+                root = project.workspace.ledger._reader.rows(
+                    "SELECT root FROM checkpoints LIMIT 1"
+                )[0][0].hex()
+                project.workspace.ledger.record(NewEvent("MoonSeen", {"objects": [root]}, 1))
                 trimmed = {"checkpoints": [], "why": "age"}
-                project.ledger.record(NewEvent(events.HISTORY_TRIMMED, trimmed, 2))
+                project.workspace.ledger.record(NewEvent(events.HISTORY_TRIMMED, trimmed, 2))
 
     def copied(self, folder: Path) -> Path:
         """A copy of the store, to be tampered with."""
@@ -165,10 +165,10 @@ def test_a_removed_end_is_missed(original: Original, count: int, tmp_path: Path)
     lock = ledger_of(home).with_name("lock")
     anchor = lock.read_bytes()
     with _opened(original.tree, home) as project:
-        before = project.ledger._reader.rows("SELECT * FROM checkpoints")
+        before = project.workspace.ledger._reader.rows("SELECT * FROM checkpoints")
         with pytest.raises(DamagedStoreError, match="lost its end"):
             project.rebuild()
-        assert project.ledger._reader.rows("SELECT * FROM checkpoints") == before
+        assert project.workspace.ledger._reader.rows("SELECT * FROM checkpoints") == before
     assert lock.read_bytes() == anchor
     verified, examined = _found(original.tree, home)
     assert any("lost its end" in what for what in verified)
@@ -313,7 +313,7 @@ def test_origins_differ_and_stay(original: Original, tmp_path: Path) -> None:
     with _opened(original.tree, home) as project:
         project.rebuild()
         assert project.origin == before == project.status().origin
-        ids = [event.id for event in project.ledger.events()]
+        ids = [event.id for event in project.workspace.ledger.events()]
         assert ids == [(before, n) for n in range(1, len(ids) + 1)]
     (tmp_path / "other").mkdir()
     with _opened(tmp_path / "other", home) as project:
@@ -325,8 +325,10 @@ def test_parents_may_be_elsewhere(original: Original, tmp_path: Path) -> None:
     home = original.copied(tmp_path)
     with _opened(original.tree, home) as project:
         with project.workspace.held():
-            project.ledger.record(NewEvent("MoonLanded", {}, 7, parents=(1, ("abc", 3))))
-        (kept,) = [event for event in project.ledger.events() if event.kind == "MoonLanded"]
+            project.workspace.ledger.record(NewEvent("MoonLanded", {}, 7, parents=(1, ("abc", 3))))
+        (kept,) = [
+            event for event in project.workspace.ledger.events() if event.kind == "MoonLanded"
+        ]
         assert kept.parents == (1, ("abc", 3))
     assert _found(original.tree, home) == ([], [])
 
@@ -341,11 +343,13 @@ def test_unknown_kinds_are_kept(original: Original, tmp_path: Path) -> None:
         before = _tables(home)
         with project.workspace.held():
             moon = NewEvent("MoonLanded", {"turn": "x", "session": "y"}, 7, parents=(1,))
-            (seq,) = project.ledger.record(moon)
+            (seq,) = project.workspace.ledger.record(moon)
         assert _tables(home) == before
         project.rebuild()
         assert _tables(home) == before
-        (kept,) = [event for event in project.ledger.events() if event.kind == "MoonLanded"]
+        (kept,) = [
+            event for event in project.workspace.ledger.events() if event.kind == "MoonLanded"
+        ]
         assert (kept.seq, kept.payload, kept.parents) == (seq, {"turn": "x", "session": "y"}, (1,))
         assert project.checkpoint().cursor == seq + 1
     assert _found(original.tree, home) == ([], [])

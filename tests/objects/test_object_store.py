@@ -195,9 +195,9 @@ def test_the_same_tree_has_the_same_id_everywhere(tmp_path: Path) -> None:
                 path.chmod(0o755)
                 os.utime(path, ns=(7, 7))
             made = project.checkpoint()
-            (row,) = project.ledger.checkpoints.with_prefix(made.id)
+            (row,) = project.workspace.ledger.checkpoints.with_prefix(made.id)
             project.gc(full=True)
-            assert project.ledger.checkpoints.with_prefix(made.id)[0].root == row.root
+            assert project.workspace.ledger.checkpoints.with_prefix(made.id)[0].root == row.root
             trees.append((made.tree, row.root))
     assert trees[0] == trees[1]
 

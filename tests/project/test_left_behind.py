@@ -30,12 +30,16 @@ def leave_behind(project: Project, count: int, age: float) -> None:
         facts.append(NewEvent("TurnStarted", {**begun, "label": "x", "looked": at}, at))
         tool: dict[str, Json] = {"step": step, "turn": turn, "tool": "Bash", "kind": "shell"}
         facts.append(NewEvent("StepStarted", tool, at))
-    project.ledger.record(*facts)
+    project.workspace.ledger.record(*facts)
 
 
 def open_steps(project: Project) -> int:
     """How many windows are open."""
-    return int(project.ledger._reader.rows("SELECT count(*) FROM steps WHERE closed IS NULL")[0][0])
+    return int(
+        project.workspace.ledger._reader.rows("SELECT count(*) FROM steps WHERE closed IS NULL")[0][
+            0
+        ]
+    )
 
 
 def test_silent_sessions_are_given_up(tree: Path, home: Path) -> None:
@@ -74,5 +78,5 @@ def test_thousands_left_behind_cost_nothing(tree: Path, home: Path, query: str) 
     }
     with takeback.open(tree, home=home) as project:
         project.checkpoint()
-        plan = project.ledger._reader.rows("EXPLAIN QUERY PLAN " + statements[query])
+        plan = project.workspace.ledger._reader.rows("EXPLAIN QUERY PLAN " + statements[query])
     assert all("SCAN" not in row[3] for row in plan), plan

@@ -7,7 +7,7 @@ from takeback.version import VERSION
 
 VERBS = """
     apply checkpoint checkpoints close compare contents continue_forgetting copy_conversations
-    end_interrupted examine extract find forget gc git_dir id is_path keep kept ledger log
+    end_interrupted examine extract find forget gc git_dir id is_path keep kept log
     on_restore open origin plan_redo plan_rollback plan_undo read rebuild recorded recorder recover
     recovered redo release relocate repair rescued restored retention rollback root running_turn
     schedule_gc secret_names session sessions shortened status turn undo usage usage_by verify

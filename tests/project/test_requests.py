@@ -39,7 +39,7 @@ def _anonymous_session(project: Project, _ids: Ids) -> object:
 
 def _session_again(project: Project, ids: Ids) -> object:
     recorder = project.recorder()
-    if project.ledger.requested("r") is None:
+    if project.workspace.ledger.requested("r") is None:
         recorder.end_session(ids.session)
     return project.session("claude", id="one", held=False, request="r").id
 
@@ -106,11 +106,11 @@ def _begun(tree: Path, home: Path) -> Ids:
 
 
 def _kinds(project: Project) -> list[str]:
-    return [event.kind for event in project.ledger.events()]
+    return [event.kind for event in project.workspace.ledger.events()]
 
 
 def _requests(project: Project) -> list[int]:
-    return [event.seq for event in project.ledger.events() if event.request == "r"]
+    return [event.seq for event in project.workspace.ledger.events() if event.request == "r"]
 
 
 @each_verb
@@ -158,7 +158,7 @@ def test_a_crash_before_the_event_is_retried(verb: Verb, tree: Path, home: Path)
 
 def _is_of_request(project: Project) -> bool:
     """Whether the event of the request is in the transaction that is open now."""
-    return project.ledger.requested("r") is not None
+    return project.workspace.ledger.requested("r") is not None
 
 
 ENDS: tuple[Verb, ...] = (_step_end, _turn_end, _session_end, _detach)
@@ -185,7 +185,7 @@ def test_a_request_means_one_thing(verb: Verb, tree: Path, home: Path) -> None:
     ids = _begun(tree, home)
     with _opened(tree, home) as project:
         moon = NewEvent("MoonLanded", {"session": "x", "turn": "x", "step": "x"}, 1, request="r")
-        project.ledger.record(moon)
+        project.workspace.ledger.record(moon)
         if verb is _session_again:
             with pytest.raises(UsageError):
                 project.session("claude", id="one", held=False, request="r")
@@ -259,7 +259,7 @@ def test_the_handles_pass_requests_on(tree: Path, home: Path) -> None:
             assert again.id == turn.id
             again.end(request="11")
             session.end(request="12")
-        asked = [event.request for event in project.ledger.events() if event.request]
+        asked = [event.request for event in project.workspace.ledger.events() if event.request]
         assert asked == [str(number) for number in range(1, 13)]
 
 

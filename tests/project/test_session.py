@@ -42,24 +42,26 @@ def _opened(tree: Path, home: Path) -> Project:
 
 def _status(project: Project, of: Turn | Step) -> str:
     table = "turns" if isinstance(of, Turn) else "steps"
-    ((status,),) = project.ledger._reader.rows(f"SELECT status FROM {table} WHERE id = ?", (of.id,))
+    ((status,),) = project.workspace.ledger._reader.rows(
+        f"SELECT status FROM {table} WHERE id = ?", (of.id,)
+    )
     return str(status)
 
 
 def _is_over(project: Project, session: Session) -> bool:
     query = "SELECT ended FROM sessions WHERE id = ?"
-    ((ended,),) = project.ledger._reader.rows(query, (session.id,))
+    ((ended,),) = project.workspace.ledger._reader.rows(query, (session.id,))
     return ended is not None
 
 
 def _open_windows(project: Project) -> int:
     query = "SELECT (SELECT count(*) FROM turns WHERE closed IS NULL) + (SELECT count(*) FROM steps"
-    ((count,),) = project.ledger._reader.rows(query + " WHERE closed IS NULL)")
+    ((count,),) = project.workspace.ledger._reader.rows(query + " WHERE closed IS NULL)")
     return int(count)
 
 
 def _kinds(project: Project) -> list[str]:
-    return [event.kind for event in project.ledger.events()]
+    return [event.kind for event in project.workspace.ledger.events()]
 
 
 # -- the body raises -------------------------------------------------------------------------
@@ -252,7 +254,7 @@ def test_steps_in_threads(project: Project, tree: Path) -> None:
         for thread in threads:
             thread.join()
     assert problems == []
-    rows = project.ledger._reader.rows("SELECT status, parent FROM steps")
+    rows = project.workspace.ledger._reader.rows("SELECT status, parent FROM steps")
     assert [status for status, _ in rows] == ["done"] * (2 * THREADS * EACH)
     assert sum(parent is not None for _, parent in rows) == THREADS * EACH
     changes = project.turn(turn.id).changes
@@ -423,7 +425,7 @@ def test_killed_and_resumed(project: Project, tree: Path, home: Path) -> None:
             assert project.turn(turn).status == "interrupted"
         assert _status(project, more) == "done"
     assert _is_over(project, again)
-    ((count,),) = project.ledger._reader.rows("SELECT count(*) FROM sessions")
+    ((count,),) = project.workspace.ledger._reader.rows("SELECT count(*) FROM sessions")
     assert count == 1
 
 
@@ -540,10 +542,10 @@ def test_a_disk_that_fails(project: Project, tree: Path) -> None:
     """What SQLite complains about is an error of ours, and nothing is half recorded."""
     session = project.session("claude", held=False)
     told = _kinds(project)
-    project.ledger._reader.rows("PRAGMA query_only = ON")
+    project.workspace.ledger._reader.rows("PRAGMA query_only = ON")
     with pytest.raises(TakebackError, match=r"no checkpoint was made|could not be recorded"):
         session.turn("go")
-    project.ledger._reader.rows("PRAGMA query_only = OFF")
+    project.workspace.ledger._reader.rows("PRAGMA query_only = OFF")
     assert _kinds(project) == told
     (tree / "b").write_text("b\n")
     session.turn("go").end()

@@ -275,8 +275,8 @@ def test_gc_deletes_expired_plans(edited: Work, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(journal, "_VALID", 0)
     gone = edited.project.plan_undo()
     edited.project.gc()
-    assert edited.project.ledger.plans.find(gone.id) is None
-    assert edited.project.ledger.plans.find(kept.id) is not None
+    assert edited.project.workspace.ledger.plans.find(gone.id) is None
+    assert edited.project.workspace.ledger.plans.find(kept.id) is not None
 
 
 def test_a_plan_of_another_project_is_unknown(edited: Work, tmp_path: Path) -> None:
@@ -308,6 +308,6 @@ def test_a_forget_deletes_plans(edited: Work) -> None:
     plan = edited.project.plan_undo()
     edited.remove("new")
     edited.project.forget([b"new/file"], names=True)
-    assert edited.project.ledger.plans.find(plan.id) is None
-    ledger = Path(os.fsdecode(edited.project.ledger.path))
+    assert edited.project.workspace.ledger.plans.find(plan.id) is None
+    ledger = Path(os.fsdecode(edited.project.workspace.ledger.path))
     assert b"new/file" not in ledger.read_bytes()

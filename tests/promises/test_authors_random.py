@@ -303,7 +303,9 @@ class Schedule:
         return self._calling(look=True)
 
     def _count(self) -> int:
-        ((count,),) = self.play.project.ledger._reader.rows("SELECT count(*) FROM checkpoints")
+        ((count,),) = self.play.project.workspace.ledger._reader.rows(
+            "SELECT count(*) FROM checkpoints"
+        )
         return int(count)
 
     def _compare(self) -> None:
@@ -313,7 +315,7 @@ class Schedule:
         is_new = bool(oracle.differences(before, self.picture))
         assert self._count() == self.checkpoints + is_new
         self.checkpoints += is_new
-        rows = self.play.project.ledger._reader.rows(
+        rows = self.play.project.workspace.ledger._reader.rows(
             "SELECT path, verb, origin FROM deltas WHERE checkpoint = ?", (self._count(),)
         )
         found = {path: (verb, origin) for path, verb, origin in rows} if is_new else {}
@@ -410,7 +412,7 @@ def test_no_history_has_a_wrong_author(looks: tuple[str, str], history: list[Act
         for name, given in history:
             getattr(schedule, name)(**given)
         assert play.project.examine()[0] == ()
-        assert list(audit.differences(play.project.ledger._db)) == []
+        assert list(audit.differences(play.project.workspace.ledger._db)) == []
         before = play.tables()
         play.project.rebuild()
         assert play.tables() == before

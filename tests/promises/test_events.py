@@ -44,7 +44,7 @@ def test_each_event_once() -> None:
         assert crowd.kills >= WORKERS * EACH // KILL_AFTER // 2
         assert crowd.longest < PATIENCE
         with _opened(tree, home) as project:
-            written = list(project.ledger.events())
+            written = list(project.workspace.ledger.events())
             note["acked"], note["killed"] = len(crowd.acked), crowd.kills
             note["written"], note["retried"] = len(written), crowd.retried
             note["longest_wait_ms"] = int(crowd.longest * 1000)
@@ -209,4 +209,6 @@ def _judge_store(project: Project, tree: Path, out: Path) -> Iterator[str]:
     yield from oracle.differences(oracle.picture(tree), oracle.picture(out))
     yield from spoken(project.examine()[0])
     query = "SELECT label FROM turns WHERE closed IS NULL"
-    yield from (f"`{label}` is still open" for (label,) in project.ledger._reader.rows(query))
+    yield from (
+        f"`{label}` is still open" for (label,) in project.workspace.ledger._reader.rows(query)
+    )

@@ -114,7 +114,7 @@ def test_a_marker_in_all_places_is_found_by_no_scan(ground: Ground) -> None:
         assert ground.found() == []
         ground.require_the_rest(project)
         assert project.turn(ground.ids["turn"]).label == "prompt with (forgotten) in it"
-        said = json.dumps([event.payload for event in project.ledger.events()])
+        said = json.dumps([event.payload for event in project.workspace.ledger.events()])
         # A pack is called after what was in it, also one that was merged long ago.
         assert [name for name in ground.ids["packs"].split() if name in said] == []
     assert ground.found() == []
@@ -129,7 +129,7 @@ def test_a_reader_that_will_not_go_is_named(ground: Ground) -> None:
         reader = sqlite3.connect(ledger, isolation_level=None)
         reader.execute("BEGIN")
         reader.execute("SELECT count(*) FROM events").fetchone()
-        project.ledger._db.execute("PRAGMA busy_timeout = 50")
+        project.workspace.ledger._db.execute("PRAGMA busy_timeout = 50")
         with pytest.raises(takeback.TakebackError, match="reads the ledger"):
             project.forget(text=MARK)
         assert [d.what for d in project.verify().damage if d.what.code == "forgetting-open"]

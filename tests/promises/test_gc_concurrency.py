@@ -108,7 +108,7 @@ def care(folder: Path, tell: Tell) -> None:
     with opened(folder) as project:
         while not (folder / "over").exists():
             try:
-                done = tidy(project, full=project.ledger.last_event() % 3 == 0)
+                done = tidy(project, full=project.workspace.ledger.last_event() % 3 == 0)
                 tell({"tidied": done.checkpoints})
             except BusyError:
                 tell({"busy": True})
@@ -254,7 +254,7 @@ def _read_over_a_merge(tree: Path, home: Path) -> str:
             (tree / "file").write_text(os.urandom(8).hex())
             made.append(project.checkpoint())
         objects = project.workspace.store.reader()
-        rows = [project.ledger.checkpoints.with_prefix(each.id)[0] for each in made[-3:]]
+        rows = [project.workspace.ledger.checkpoints.with_prefix(each.id)[0] for each in made[-3:]]
         objects.refresh()
         tidy(other, full=True)
         try:

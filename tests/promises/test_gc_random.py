@@ -127,9 +127,9 @@ class History(Years):
         before = self._plans()
         self.gc(days=days, turns=turns, full=full)
         after = self._plans()
-        floor = retention.floor(self.project.ledger)
+        floor = retention.floor(self.project.workspace.ledger)
         for turn, plans in before.items():
-            first = self.project.ledger._reader.rows(
+            first = self.project.workspace.ledger._reader.rows(
                 "SELECT before FROM turns WHERE id = ?", (turn,)
             )[0][0]
             if first > floor:

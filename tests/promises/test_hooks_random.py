@@ -78,15 +78,15 @@ def test_any_payload_is_answered(
     tree: Path,
 ) -> None:
     """The answer is empty or one JSON object, the tree and all that was recorded are untouched."""
-    before, events = oracle.picture(tree), project.ledger.last_event()
+    before, events = oracle.picture(tree), project.workspace.ledger.last_event()
     said = mutated(payload, changes)
     text = json.dumps(said).replace('"/project', f'"{tree}').encode()
     data = text if cut is None else text[: int(len(text) * cut)]
     answer = hook.hear(surroundings(), data)
     assert not answer or isinstance(json.loads(answer), dict)
     assert oracle.picture(tree) == before
-    assert project.ledger.last_event() >= events
-    known = [event.seq for event in project.ledger.events() if event.seq <= events]
+    assert project.workspace.ledger.last_event() >= events
+    known = [event.seq for event in project.workspace.ledger.events() if event.seq <= events]
     assert known == list(range(1, events + 1))
 
 

@@ -141,7 +141,7 @@ class World:
 
     def _judge(self, tell: Tell) -> None:
         with open_project(self.tree, self.home) as project:
-            done = project.ledger.requested(REQUEST) is not None
+            done = project.workspace.ledger.requested(REQUEST) is not None
             wanted, other = (self.before, self.after) if done else (self.after, self.before)
             if self.now() != wanted:
                 where = "the other side" if self.now() == other else "between"
@@ -150,7 +150,7 @@ class World:
                 for name in os.listdir(folder):
                     if is_stage(os.fsencode(name)):
                         tell({"wrong": f"litter: {folder.name}/{name}"})
-            if project.ledger.has_journal():
+            if project.workspace.ledger.has_journal():
                 tell({"wrong": "the journal still has a row"})
             for damage in project.verify().damage:
                 tell({"wrong": f"damage: {damage.what}"})
@@ -217,7 +217,10 @@ def test_a_folder_that_is_gone_blocks_nobody() -> None:
         def look(tell: Tell) -> None:
             with open_project(world.tree, world.home) as project:
                 tell(
-                    {"told": list(spoken(project.recovered)), "open": project.ledger.has_journal()}
+                    {
+                        "told": list(spoken(project.recovered)),
+                        "open": project.workspace.ledger.has_journal(),
+                    }
                 )
                 project.checkpoint()
 

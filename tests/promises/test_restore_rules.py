@@ -557,7 +557,7 @@ def test_what_recovery_wrote_is_nobodys_save(tmp_path: Path) -> None:
         assert "everything is as it was before" in told
         assert "left as found" not in told
         assert world.is_after()
-        assert not list(project.ledger.events_of("SavesRescued"))
+        assert not list(project.workspace.ledger.events_of("SavesRescued"))
 
 
 def test_damage_is_found_before_the_first_change(tmp_path: Path) -> None:

@@ -297,7 +297,7 @@ class Restores(RuleBasedStateMachine):
 
     def _same_stack(self) -> None:
         """What is live, and which undos stand, is what the model says."""
-        model, rows = self.model, self.project.ledger._reader.rows
+        model, rows = self.model, self.project.workspace.ledger._reader.rows
         turns = rows("SELECT id, undone IS NULL AND covered IS NULL FROM turns ORDER BY number")
         assert turns == [(turn.name, model.says.is_live(turn)) for turn in model.turns]
         out = "coalesce(undone, covered, reversed)"
@@ -310,7 +310,7 @@ class Restores(RuleBasedStateMachine):
             "SELECT d.path, d.who, t.id FROM deltas d LEFT JOIN turns t ON t.number = d.turn"
             " WHERE d.checkpoint > ? ORDER BY d.checkpoint, d.path"
         )
-        told = self.project.ledger._reader.rows(query, (len(self.checkpoints) - count,))
+        told = self.project.workspace.ledger._reader.rows(query, (len(self.checkpoints) - count,))
         ours = self.model.changes[-len(told) :] if told else []
         for (path, who, turn), change in zip(told, ours, strict=True):
             by = change.by
@@ -463,7 +463,7 @@ class Restores(RuleBasedStateMachine):
             assert changed == differing(now, tree)
             act = self._act(wish)[0]
             self.model.done(act, tree)
-            ids = self.project.ledger._reader.rows(
+            ids = self.project.workspace.ledger._reader.rows(
                 "SELECT id FROM restores ORDER BY number DESC LIMIT 1"
             )
             act.name = ids[0][0] if ids else ""
@@ -512,7 +512,7 @@ class Restores(RuleBasedStateMachine):
             in_child(play)
         self.reopen()
         self.project.checkpoint()
-        ((count,),) = self.project.ledger._reader.rows("SELECT count(*) FROM restores")
+        ((count,),) = self.project.workspace.ledger._reader.rows("SELECT count(*) FROM restores")
         return int(count) > len(self.model.restores)
 
     # -- what always holds -----------------------------------------------------------------
@@ -535,7 +535,7 @@ class Restores(RuleBasedStateMachine):
     def _settle(self) -> None:
         project = self.project
         assert project.examine()[0] == ()
-        assert list(audit.differences(project.ledger._db)) == []
+        assert list(audit.differences(project.workspace.ledger._db)) == []
         before = self._tables()
         project.rebuild()
         assert self._tables() == before
@@ -548,7 +548,7 @@ class Restores(RuleBasedStateMachine):
             assert copy_of(os.fsencode(folder)) == tree
 
     def _tables(self) -> dict[str, list[tuple[Any, ...]]]:
-        rows = self.project.ledger._reader.rows
+        rows = self.project.workspace.ledger._reader.rows
         return {table: rows(f"SELECT * FROM {table}") for table in schema.TABLES}
 
 

@@ -170,7 +170,7 @@ class Theatre:
 
 def _named_by_events(project: Project, since: int) -> Iterator[str]:
     """The paths that events of rescue name."""
-    for event in project.ledger.events_of("SavesRescued", after=since):
+    for event in project.workspace.ledger.events_of("SavesRescued", after=since):
         saves: Any = (event.payload or {})["saves"]
         for told in saves:
             yield str(told[0])

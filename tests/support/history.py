@@ -58,10 +58,12 @@ class Story:
         new = {}
         beginnings = (first + second for first in "zx" for second in "klmnopqrstuvwxyz")
         for table in ("checkpoints", "turns", "steps", "sessions"):
-            for number, id in self.project.ledger._reader.rows(f"SELECT number, id FROM {table}"):
+            for number, id in self.project.workspace.ledger._reader.rows(
+                f"SELECT number, id FROM {table}"
+            ):
                 new[id] = next(beginnings) + id[2:]
                 self.sql(f"UPDATE {table} SET id = ? WHERE number = ?", new[id], number)
-        for number, path, shared in self.project.ledger._reader.rows(
+        for number, path, shared in self.project.workspace.ledger._reader.rows(
             "SELECT checkpoint, path, sessions FROM deltas WHERE who = 'shared'"
         ):
             names = " ".join(sorted(new[id] for id in shared.split()))
@@ -116,7 +118,7 @@ class Story:
 
     def sql(self, statement: str, *values: object) -> None:
         """Change the tables behind everybody's back."""
-        with sqlite3.connect(os.fsdecode(self.project.ledger.path)) as db:
+        with sqlite3.connect(os.fsdecode(self.project.workspace.ledger.path)) as db:
             db.execute(statement, values)
         db.close()
 

@@ -55,7 +55,7 @@ def plant(tree: Path, home: Path) -> dict[str, str]:
         (tree / "shared").write_text(f"content {MARK}\n")
         ids["end"] = project.checkpoint("end").id
         _events(project, gone)
-        ids["packs"] = " ".join(project.ledger.packs())
+        ids["packs"] = " ".join(project.workspace.ledger.packs())
         _merge_packs(project)
         (tree / "plain").write_text("three\n")
         ids["last"] = project.checkpoint(f"in the log of the database {MARK}").id
@@ -88,14 +88,16 @@ def _events(project: takeback.Project, gone: str) -> None:
             said: dict[str, object] = {"restore": "k" * 12, "packs": pack_facts(writer.finish())}
             if kind == events.SAVES_RESCUED:
                 said["saves"] = [[*save, oid.hex()]]
-            project.ledger.record(NewEvent(kind, said, now))  # type: ignore[arg-type]
-        ((row,),) = project.ledger._reader.rows(
+            project.workspace.ledger.record(NewEvent(kind, said, now))  # type: ignore[arg-type]
+        ((row,),) = project.workspace.ledger._reader.rows(
             "SELECT number FROM checkpoints WHERE id = ?", (gone,)
         )
         trimmed = NewEvent(events.HISTORY_TRIMMED, {"checkpoints": [[row, row]]}, now)
-        first = project.ledger._reader.rows("SELECT id FROM checkpoints ORDER BY number")[1][0]
+        first = project.workspace.ledger._reader.rows("SELECT id FROM checkpoints ORDER BY number")[
+            1
+        ][0]
         pinned = {"checkpoint": first, "label": f"pinned {MARK}"}
-        project.ledger.record(trimmed, NewEvent(events.CHECKPOINT_KEPT, pinned, now))
+        project.workspace.ledger.record(trimmed, NewEvent(events.CHECKPOINT_KEPT, pinned, now))
 
 
 def _merge_packs(project: takeback.Project) -> None:

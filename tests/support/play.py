@@ -261,13 +261,13 @@ class Play:
 
     def tables(self) -> dict[str, list[tuple[object, ...]]]:
         """Every row of every table that follows from the log."""
-        ledger = self.project.ledger
+        ledger = self.project.workspace.ledger
         return {table: ledger._reader.rows(f"SELECT * FROM {table}") for table in schema.TABLES}
 
     def authors(self, since: int = 1) -> dict[str, str]:
         """What the log says of each path, checkpoint by checkpoint."""
         told: dict[str, str] = {}
-        for path, *author, checkpoint in self.project.ledger._reader.rows(_AUTHORS):
+        for path, *author, checkpoint in self.project.workspace.ledger._reader.rows(_AUTHORS):
             if checkpoint > since:
                 name = os.fsdecode(path)
                 text = self._author(*author)

@@ -141,7 +141,7 @@ class Day:
 
     def _settle(self) -> None:
         """A look at the tree was taken: what was written until then belongs to it."""
-        newest = self.project.ledger.checkpoints.newest()
+        newest = self.project.workspace.ledger.checkpoints.newest()
         assert newest is not None
         for path, author in self._written.items():
             self.truth[newest.number, path] = author

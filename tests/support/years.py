@@ -41,7 +41,7 @@ class Years(Work):
         is_new = self._project is None
         project = super().project
         if is_new:
-            project.ledger._reader.rows("PRAGMA synchronous = OFF")
+            project.workspace.ledger._reader.rows("PRAGMA synchronous = OFF")
         return project
 
     def wait(self, days: float = 1) -> None:
@@ -92,7 +92,9 @@ class Years(Work):
 
     def kept(self) -> list[str]:
         """The checkpoints of which the ledger says that their files are kept, oldest first."""
-        rows = self.project.ledger._reader.rows("SELECT id FROM checkpoints WHERE gone IS NULL")
+        rows = self.project.workspace.ledger._reader.rows(
+            "SELECT id FROM checkpoints WHERE gone IS NULL"
+        )
         return [str(id) for (id,) in rows]
 
     def kept_turns(self) -> list[int]:

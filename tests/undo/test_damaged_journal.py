@@ -77,7 +77,7 @@ def test_a_damaged_journal_is_no_dead_end(work: Work, damage: str) -> None:
     assert (found.ok, len(found.repaired)) == (True, 1)
     (folder,) = work.tree.glob("takeback-found-*")
     assert (folder / "n0").read_bytes() == b"a save that is nowhere else"
-    (event,) = work.project.ledger.events_of(events.RESTORE_SET_ASIDE)
+    (event,) = work.project.workspace.ledger.events_of(events.RESTORE_SET_ASIDE)
     name = {"id": "restore", "phase": "phase", "said": "row"}[column]
     kept = str((event.payload or {})[name]).encode("utf-8", "surrogateescape")
     assert kept == value
@@ -111,7 +111,7 @@ def test_setting_aside_may_be_killed_anywhere(work: Work) -> None:
         saves = [*work.tree.glob(".takeback-stage-*/n0"), *work.tree.glob("takeback-found-*/n0")]
         assert [save.read_bytes() for save in saves] == [b"a save that is nowhere else"]
     assert number > 5
-    kept = [*work.project.ledger.events_of(events.RESTORE_SET_ASIDE)]
+    kept = [*work.project.workspace.ledger.events_of(events.RESTORE_SET_ASIDE)]
     assert [(event.payload or {})["row"] for event in kept] == ["{"]
     assert work.project.verify().ok
 

@@ -93,8 +93,8 @@ def test_it_is_captured_before_the_edit(desk: Desk) -> None:
     turn = desk.agent.turn("edit")
     turn.step("Write", {"file_path": str(file)})
     with takeback.open(desk.tree, home=desk.home) as another:
-        (event,) = another.ledger.events_of("OutsideSeen")
-        (row,) = another.ledger._reader.rows("SELECT path, before, after FROM outside")
+        (event,) = another.workspace.ledger.events_of("OutsideSeen")
+        (row,) = another.workspace.ledger._reader.rows("SELECT path, before, after FROM outside")
         assert row[0] == os.fsencode(file)
         assert row[2] is None
         kind, data = another.workspace.objects.read(bytes.fromhex(json.loads(row[1])[4]))
@@ -540,10 +540,10 @@ def test_the_table_follows_from_the_events(desk: Desk) -> None:
     file.write_bytes(TEXT + b"yours\n")
     desk.project.redo(yes=True)
     query = "SELECT * FROM outside ORDER BY number"
-    before = desk.project.ledger._reader.rows(query)
+    before = desk.project.workspace.ledger._reader.rows(query)
     assert len(before) >= 4
     desk.project.rebuild()
-    assert desk.project.ledger._reader.rows(query) == before
+    assert desk.project.workspace.ledger._reader.rows(query) == before
     assert desk.project.verify().ok
 
 
@@ -553,7 +553,7 @@ def test_a_forged_journal_reaches_no_other_file(desk: Desk) -> None:
     file.write_bytes(TEXT)
     other.write_bytes(b"new\n")
     desk.edit((file, b"new\n"))
-    (row,) = desk.project.ledger._reader.rows("SELECT before, after FROM outside")
+    (row,) = desk.project.workspace.ledger._reader.rows("SELECT before, after FROM outside")
     forge = "INSERT OR REPLACE INTO journal VALUES ('kkkkkkkkkkkk', 'applying', ?)"
 
     def said(folder: str, name: str) -> str:
@@ -561,14 +561,14 @@ def test_a_forged_journal_reaches_no_other_file(desk: Desk) -> None:
         return f'{{"verb":"undo","title":"x","parents":[],"ops":[],"away":{away}}}'
 
     for folder in (str(desk.away), f"{desk.away}/../{desk.away.name}"):
-        with desk.project.ledger._transaction() as db:
+        with desk.project.workspace.ledger._transaction() as db:
             db.execute(forge, (said(folder, "other"),))
         stamps = oracle.stamps(desk.away)
         with takeback.open(desk.tree, home=desk.home) as opened:
             assert "its journal is damaged" in sentence(opened.recovered[0])
         assert oracle.stamps(desk.away) == stamps
     # The true file can be named by a true row only: then recovery brings it back.
-    with desk.project.ledger._transaction() as db:
+    with desk.project.workspace.ledger._transaction() as db:
         db.execute(forge, (said(str(desk.away), "rc"),))
     with takeback.open(desk.tree, home=desk.home) as opened:
         assert "was taken back" in sentence(opened.recovered[0])
@@ -582,7 +582,7 @@ def test_a_damaged_journal_is_set_aside_with_what_it_displaced(desk: Desk) -> No
     desk.edit((file, b"new\n"))
     (desk.away / ".takeback-stage-kkkkkkkkkkkk").mkdir()
     (desk.away / ".takeback-stage-kkkkkkkkkkkk/n0").write_bytes(b"displaced\n")
-    with desk.project.ledger._transaction() as db:
+    with desk.project.workspace.ledger._transaction() as db:
         db.execute("INSERT INTO journal VALUES ('kkkkkkkkkkkk', 'applying', '{')")
     made = desk.project.verify(set_aside=True)
     assert (desk.away / "takeback-found-kkkkkkkkkkkk/n0").read_bytes() == b"displaced\n"

@@ -80,7 +80,7 @@ def test_recovery_names_what_is_in_the_store_only(tree: Path, home: Path) -> Non
     with takeback.open(tree, home=home) as project:
         told = " ".join(spoken(project.recovered))
         assert (tree / "log").read_text() == "the newest\n"
-        (event,) = project.ledger.events_of("RestoreTakenBack")
+        (event,) = project.workspace.ledger.events_of("RestoreTakenBack")
         restore = str((event.payload or {})["restore"])
         assert b"".join(project.rescued(restore, b"log")) == b"in between\n"
         assert f"{restore[:8]} --rescued" in told

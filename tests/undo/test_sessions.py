@@ -60,7 +60,9 @@ def test_a_prompt_is_in_the_log_once(project: takeback.Project, tree: Path) -> N
         project.redo()
         project.rollback(f"{turn.id}-")
         assert project.undo().plan.title == f'before "{prompt}"'
-    told = [event.kind for event in project.ledger.events() if prompt in str(event.payload)]
+    told = [
+        event.kind for event in project.workspace.ledger.events() if prompt in str(event.payload)
+    ]
     assert told == ["TurnStarted"]
     assert [each.title for each in project.log(all=True).restores] == [
         f'before "{prompt}"',

@@ -190,7 +190,7 @@ def test_a_file_outside_is_forgotten_by_its_whole_path(work: Work) -> None:
     with work.turn("edit it") as turn, turn.step("Write", {"file_path": str(place)}):
         place.write_text("changed\n")
     work.project.forget([str(place)])
-    rows = work.project.ledger._reader.rows("SELECT before, after, reason FROM outside")
+    rows = work.project.workspace.ledger._reader.rows("SELECT before, after, reason FROM outside")
     assert rows == [(None, None, "forgotten")]
     assert place.read_text() == "changed\n"
     require_sound(work)
@@ -235,9 +235,9 @@ def test_the_same_can_be_forgotten_twice(work: Work) -> None:
         work.put("s", SECRET)
         work.project.checkpoint(f"sekrit-4711 {number}")
         work.project.forget(text="sekrit-4711")
-    assert work.project.ledger._reader.rows("SELECT count(*) FROM care WHERE kind = 'forget'") == [
-        (2,)
-    ]
+    assert work.project.workspace.ledger._reader.rows(
+        "SELECT count(*) FROM care WHERE kind = 'forget'"
+    ) == [(2,)]
     require_sound(work)
 
 
@@ -294,7 +294,7 @@ def test_a_tombstone_tells_that_when_and_by_whom_and_not_what(work: Work) -> Non
     """The event says the kind and an id; nothing of what it was."""
     story(work)
     done = work.project.forget([".env"])
-    (event,) = work.project.ledger.events_of("Forgotten")
+    (event,) = work.project.workspace.ledger.events_of("Forgotten")
     assert event.payload is not None
     assert (event.payload["forgotten"], event.payload["what"]) == (done.id, "path")
     assert event.author
@@ -305,9 +305,9 @@ def test_tables_are_what_the_events_say(work: Work) -> None:
     """A rebuild makes the same tables again."""
     story(work)
     work.project.forget([".env"])
-    before = list(work.project.ledger._reader.rows("SELECT * FROM checkpoints"))
+    before = list(work.project.workspace.ledger._reader.rows("SELECT * FROM checkpoints"))
     work.project.rebuild()
-    assert list(work.project.ledger._reader.rows("SELECT * FROM checkpoints")) == before
+    assert list(work.project.workspace.ledger._reader.rows("SELECT * FROM checkpoints")) == before
 
 
 # -- the command ---------------------------------------------------------------------------------
@@ -423,12 +423,12 @@ def test_a_path_is_known_by_the_history_alone(work: Work) -> None:
 def test_errors_tell_what_to_do(work: Work, words: list[str], code: int, said: str) -> None:
     """What makes no sense is refused with a hint, and nothing is changed."""
     story(work)
-    events = work.project.ledger.last_event()
+    events = work.project.workspace.ledger.last_event()
     work.close()
     answer = command(work.tree, "forget", *words, "--yes")
     assert (answer.code, said in answer.err) == (code, True), answer.err
     assert "hint:" in answer.err
-    assert work.project.ledger.last_event() == events
+    assert work.project.workspace.ledger.last_event() == events
 
 
 def everything(home: Path) -> bytes:

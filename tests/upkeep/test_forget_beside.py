@@ -33,7 +33,7 @@ def trim(work: Work, last: int) -> None:
     """Let the files of the first checkpoints go, as gc does when they are old."""
     with work.project.workspace.held():
         said = {"checkpoints": [[1, last]]}
-        work.project.ledger.record(NewEvent(events.HISTORY_TRIMMED, said, time.time_ns()))
+        work.project.workspace.ledger.record(NewEvent(events.HISTORY_TRIMMED, said, time.time_ns()))
 
 
 def require_sound(work: Work) -> None:
@@ -52,7 +52,7 @@ def test_after_gc_and_before_it(work: Work) -> None:
     work.project.keep(refs[1], "a pin")
     with work.project.workspace.held():
         said = {"checkpoints": [[1, 1], [3, 4]]}
-        work.project.ledger.record(NewEvent(events.HISTORY_TRIMMED, said, time.time_ns()))
+        work.project.workspace.ledger.record(NewEvent(events.HISTORY_TRIMMED, said, time.time_ns()))
     work.project.gc(full=True)
     require_sound(work)
     work.project.forget(["s"])
@@ -84,7 +84,7 @@ def test_a_text_that_only_leftovers_hold_is_forgotten(work: Work) -> None:
         writer = work.project.workspace.store.pack_writer()
         writer.add(3, b"merged sekrit-4711 text\n")
         packs = {"packs": pack_facts(writer.finish())}
-        work.project.ledger.record(NewEvent(events.TEXTS_MERGED, packs, time.time_ns()))
+        work.project.workspace.ledger.record(NewEvent(events.TEXTS_MERGED, packs, time.time_ns()))
     assert any(b"sekrit-4711" in data for data in objects(work))
     work.project.forget(text="sekrit-4711")
     assert not any(b"sekrit-4711" in data for data in objects(work))

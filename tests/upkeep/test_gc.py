@@ -513,11 +513,11 @@ def test_gc_again_has_nothing_to_do(years: Years) -> None:
     years.project.keep(years.turns[3].id)
     years.gc(days=5)
     years.gc(days=5)
-    last = years.project.ledger.last_event()
+    last = years.project.workspace.ledger.last_event()
     before = sorted(os.listdir(years.project.workspace.store.packs_dir))
     years.gc(days=5)
     assert sorted(os.listdir(years.project.workspace.store.packs_dir)) == before
-    assert years.project.ledger.last_event() == last
+    assert years.project.workspace.ledger.last_event() == last
 
 
 def test_git_finds_nothing_wrong_with_the_view(years: Years) -> None:
@@ -683,12 +683,12 @@ def test_a_dry_run_changes_nothing(years: Years) -> None:
     before = {k: v for k, v in oracle.picture(years.home).items() if b"ledger" not in k}
     trial = years.project.gc(dry_run=True)
     after = {k: v for k, v in oracle.picture(years.home).items() if b"ledger" not in k}
-    last = years.project.ledger.last_event()
+    last = years.project.workspace.ledger.last_event()
     assert (
         oracle.differences(before, after, [b"projects/%s/lock" % years.project.id.encode()]) == []
     )
     done = years.project.gc()
-    assert years.project.ledger.last_event() > last
+    assert years.project.workspace.ledger.last_event() > last
     assert (trial.checkpoints, trial.turns, trial.kept, trial.turns_kept, trial.oldest) == (
         done.checkpoints, done.turns, done.kept, done.turns_kept, done.oldest,
     )  # fmt: skip
@@ -737,7 +737,7 @@ def test_it_is_time_when_files_are_old(years: Years) -> None:
     rules = retention.Rules(days=5, turns=3)
 
     def is_due() -> bool:
-        return retention.is_due(years.project.ledger, rules, time.time_ns())
+        return retention.is_due(years.project.workspace.ledger, rules, time.time_ns())
 
     years.days(5)
     assert not is_due()
@@ -780,7 +780,7 @@ def test_it_runs_by_itself_behind_the_scenes(tree: Path, home: Path) -> None:
         "    for number in range(60):\n"
         "        with agent.turn('x'):\n"
         "            open('file', 'w').write(str(number))\n"
-        "print(len(project.ledger.packs()))\n"
+        "print(len(project.workspace.ledger.packs()))\n"
     )
     done = subprocess.run(
         [sys.executable, "-I", "-c", program],
@@ -794,7 +794,7 @@ def test_it_runs_by_itself_behind_the_scenes(tree: Path, home: Path) -> None:
     assert done.stderr == ""
     with takeback.open(tree, home=home) as project:
         end = time.monotonic() + 60
-        while len(project.ledger.packs()) > 20 and time.monotonic() < end:
+        while len(project.workspace.ledger.packs()) > 20 and time.monotonic() < end:
             pass
-        assert len(project.ledger.packs()) <= 20
+        assert len(project.workspace.ledger.packs()) <= 20
         assert project.verify().ok

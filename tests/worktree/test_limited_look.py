@@ -66,7 +66,7 @@ def test_what_somebody_changes_elsewhere_is_not_of_the_restore(
         assert after.new
         query = "SELECT path, who FROM deltas d JOIN checkpoints c ON c.number = d.checkpoint"
         rows = {
-            id: project.ledger._reader.rows(f"{query} WHERE c.id = ?", (id,))
+            id: project.workspace.ledger._reader.rows(f"{query} WHERE c.id = ?", (id,))
             for id in (report.after, after.id)
         }
     assert rows == {report.after: [(b"here/file", "restore")], after.id: [(b"there/file", "you")]}

@@ -51,7 +51,7 @@ def project(tree: Path, home: Path) -> takeback.Project:
 
 def on_disk(project: takeback.Project) -> tuple[bool, StatCache]:
     """Whether the file is about the newest checkpoint, and what another process reads from it."""
-    mine, newest = project.workspace._cache, project.ledger.checkpoints.newest()
+    mine, newest = project.workspace._cache, project.workspace.ledger.checkpoints.newest()
     assert mine is not None
     assert newest is not None
     found = StatCache(mine._path, mine.identity)

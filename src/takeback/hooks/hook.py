@@ -228,12 +228,12 @@ def _answer(project: "Project", session: str, event: "HookEvent", context: HookC
         if event.can_be_told():
             from takeback.agents import notes
 
-            to_agent = notes.pending(project.ledger, project.workspace.held, session)
+            to_agent = notes.pending(project.workspace.ledger, project.workspace.held, session)
         if event.tells_of_prompts():
             from takeback.agents import rewinds
 
             held = project.workspace.held
-            to_user = _rewind_text(rewinds.notice(project.ledger, held, session, event))
+            to_user = _rewind_text(rewinds.notice(project.workspace.ledger, held, session, event))
         reason = RESTORED if to_agent else REWOUND if to_user else ""
         return Answer(reason=reason, to_agent=to_agent, to_user=to_user)
     except Exception as problem:  # noqa: BLE001 -- whatever it is, it is not the agent's

@@ -35,7 +35,7 @@ class HookRecorder:
     """Writes one event into the log of a project."""
 
     def __init__(self, project: "Project") -> None:
-        self._ledger = project.ledger
+        self._ledger = project.workspace.ledger
         self._recorder = project.recorder()
 
     def record(self, event: "HookEvent") -> "str | None":

@@ -99,7 +99,7 @@ def _end_session(project: Project, ids: Ids) -> Done:
 def _edit_outside(project: Project, ids: Ids) -> Done:
     """A step that names a file beside the tree, changes it, and ends."""
     file = Path(os.fsdecode(project.root)).parent / "beside"
-    if project.ledger.requested("a") is None:
+    if project.workspace.ledger.requested("a") is None:
         file.write_bytes(b"before\n")
     given = {"file_path": "../beside"}
     step = project.recorder().start_step(ids["turn"], "Write", given, request="a")

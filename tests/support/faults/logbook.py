@@ -82,7 +82,7 @@ class Logbook(Theatre):
 
 def shape(project: Project) -> list[str]:
     """What the log says, without ids and times."""
-    return [repr(row) for query in _SHAPE for row in project.ledger._reader.rows(query)]
+    return [repr(row) for query in _SHAPE for row in project.workspace.ledger._reader.rows(query)]
 
 
 class _LogCourt(Court):

@@ -97,7 +97,7 @@ class Tidying:
             with open_project(self.tree, self.home) as project:
                 self._tidy(project)
                 query = "SELECT id FROM checkpoints WHERE gone IS NOT NULL"
-                tell({"gone": [str(id) for (id,) in project.ledger._reader.rows(query)]})
+                tell({"gone": [str(id) for (id,) in project.workspace.ledger._reader.rows(query)]})
 
         gone = in_child(play).last("gone")
         assert isinstance(gone, list)
@@ -208,14 +208,14 @@ class Tidying:
         if not self.will_go <= gone:
             yield f"the next run did not let go: {self.will_go - gone}"
         yield from self._litter(project)
-        if len([*project.ledger.events()]) != project.ledger.last_event():
+        if len([*project.workspace.ledger.events()]) != project.workspace.ledger.last_event():
             yield "the log is not whole"
-        if project.ledger._reader.value("SELECT min(seq) FROM events") == 1:
+        if project.workspace.ledger._reader.value("SELECT min(seq) FROM events") == 1:
             yield "the next run archived nothing"
 
     def _gone(self, project: Project) -> set[str]:
         query = "SELECT id FROM checkpoints WHERE gone IS NOT NULL"
-        return {str(id) for (id,) in project.ledger._reader.rows(query)}
+        return {str(id) for (id,) in project.workspace.ledger._reader.rows(query)}
 
     def _extract_all(self, project: Project, when: str) -> Iterator[str]:
         gone = self._gone(project)
@@ -250,7 +250,7 @@ class Tidying:
             yield "the file outside is not as it was"
 
     def _litter(self, project: Project) -> Iterator[str]:
-        known = {f"{name}.{end}" for name in project.ledger.packs() for end in _ENDS}
+        known = {f"{name}.{end}" for name in project.workspace.ledger.packs() for end in _ENDS}
         there = set(os.listdir(os.fsdecode(project.workspace.store.packs_dir)))
         yield from (f"litter: {name}" for name in sorted(there - known))
         yield from (f"missing: {name}" for name in sorted(known - there))
