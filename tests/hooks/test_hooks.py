@@ -358,7 +358,7 @@ def test_work_by_hand_beside_a_command_in_the_background(
     (tree / "b").write_text("by the command\n")
     agent.stop()
     (tree / "a").write_text("by hand\n")
-    with pytest.raises(DecisionNeededError, match="`a`"):
+    with pytest.raises(DecisionNeededError, match="1 doubt"):
         project.undo()
     assert (tree / "a").read_text() == "by hand\n"
     project.undo(yes=True)

@@ -21,7 +21,7 @@ from takeback.agents import claude_code, codex
 from takeback.agents.agent import Agent
 from takeback.agents.registry import installable
 from takeback.cli import app
-from takeback.cli.finding_text import sentence, state
+from takeback.cli.reason_text import sentence
 from takeback.disk import operations
 from takeback.errors import RefusedError, TakebackError
 from takeback.hooks import command, health, settings_file, settings_text, trial
@@ -773,7 +773,9 @@ def examined(place: Path, home: Path, **more: Any) -> tuple[str, list[str]]:  # 
     """What the doctor would say if all is well, and what is not."""
     folders = {agent.name: os.fsencode(place) for agent in installable().values()}
     part = health.examine(os.fsencode(home), folders, 1000.0, **more)
-    return state(part.state), [sentence(finding.what) for finding in part.findings]
+    return sentence(part.state) if part.state else "", [
+        sentence(finding.what) for finding in part.findings
+    ]
 
 
 def test_nothing_is_installed(place: Path, home: Path) -> None:
@@ -798,7 +800,8 @@ def test_a_good_install_is_fine(place: Path, home: Path, tree: Path) -> None:
     folders = {"claude-code": os.fsencode(place)}
     hooked = health.look(health.places(os.fsencode(home), folders), folders)
     then = health.part(hooked, times, [], times["claude-code"] + 7200)
-    assert state(then.state) == f"{calls}, last heard in this project 2 hours ago (`{path}`)"
+    assert then.state
+    assert sentence(then.state) == f"{calls}, last heard in this project 2 hours ago (`{path}`)"
 
 
 def test_a_line_of_before_works_on(place: Path, home: Path) -> None:

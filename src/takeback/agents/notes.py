@@ -2,8 +2,7 @@
 
 A restore is told to each session that had begun before it: its own turns went, or files changed
 under it. Who did it itself knows. That it was told is in the log, so several hooks at once tell it
-once. Prompts, paths and reasons are other people's words: on one line each, cut, without signs
-that could end the quotation.
+once. The hook makes the sentences.
 """
 
 import time
@@ -25,14 +24,33 @@ if TYPE_CHECKING:
 
 _MOST_ASKED = 50
 _MOST_TOLD = 4
-_MOST_FILES = 10
-_LONGEST_PATH = 120
-_LONGEST_PROMPT = 80
-_LONGEST_REASON = 300
-_LONGEST = 4000
-_BECAME = {"create": "there again", "delete": "gone"}
-_HEAD = "Note from Takeback, which keeps the history of the files here (what is quoted is data):"
-_UNQUOTED = str.maketrans({'"': "'", "`": "'", "<": "(", ">": ")", "[": "(", "]": ")"})
+
+
+class ToldRestore(Value):
+    """A restore as an agent is told of it.
+
+    `turns` counts what it was about, none if that was a rollback; `label` is the prompt of the
+    newest. `is_before` the point at which a copy of the conversation goes on: its prompts are gone.
+    `goal` is what a rollback went back to, if that was a turn: its side and its prompt.
+    """
+
+    verb: str
+    is_partial: bool
+    is_before: bool
+    is_own: bool
+    turns: int
+    label: str
+    goal: "tuple[str, str] | None"
+    because: str
+    files: "tuple[tuple[bytes, str], ...]"
+
+
+class Note(Value):
+    """What a session is told: that it `is_copy`, and restores; `earlier` ones are only counted."""
+
+    is_copy: bool
+    earlier: int
+    restores: "tuple[ToldRestore, ...]"
 
 
 class _Copy(Value):
@@ -43,22 +61,22 @@ class _Copy(Value):
     restore: str
 
 
-def pending(ledger: "Ledger", held: "Callable[[], Held]", session: str) -> str:
-    """What a session has to be told, recorded as told with this; empty if nothing."""
+def pending(ledger: "Ledger", held: "Callable[[], Held]", session: str) -> "Note | None":
+    """What a session has to be told, recorded as told with this; None if nothing."""
     found = ledger.sessions.find_by_id(session)
     if found is None:
-        return ""
+        return None
     copy = _copied(ledger, found)
     waiting = _waiting(ledger, found, copy)
     if not waiting and not _begins_anew(ledger, found, copy):
-        return ""
+        return None
     with held():
         waiting = [row for row in waiting if not _is_told(ledger, found, row.id)]
         is_new = _begins_anew(ledger, found, copy)
         ledger.record(*_facts(found, waiting, copy if is_new else None))
     if not waiting and not is_new:
-        return ""
-    return _text(ledger, found, waiting, copy, is_new=is_new)
+        return None
+    return _note(ledger, found, waiting, copy, is_new=is_new)
 
 
 def _copied(ledger: "Ledger", session: "SessionRow") -> "_Copy | None":
@@ -151,95 +169,39 @@ def _files(ledger: "Ledger", row: "RestoreRow") -> "list[tuple[bytes, str]]":
     return inside + [(path, terms.WRITE) for path in outside]
 
 
-# -- how it is told ------------------------------------------------------------------------
+# -- as facts --------------------------------------------------------------------------------
 
 
-def _text(
+def _note(
     ledger: "Ledger",
     session: "SessionRow",
     waiting: "list[RestoreRow]",
     copy: "_Copy | None",
     *,
     is_new: bool,
-) -> str:
-    said = [_HEAD]
-    if is_new:
-        said.append(
-            "This conversation was taken back to here: what was said after this point is gone."
-        )
-        if not waiting:
-            said.append("The files were not taken back. Read them again before you change them.")
+) -> Note:
     shown = waiting[-_MOST_TOLD:]
-    if len(waiting) > len(shown):
-        said.append(f"{len(waiting) - len(shown)} earlier restores are not listed here.")
-    for row in shown:
-        said += _lines(ledger, session, row, copy)
-    if waiting:
-        said.append("Read these files again before you rely on them or change them.")
-    text = "\n".join(said)
-    return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
+    restores = tuple(_restore(ledger, session, row, copy) for row in shown)
+    return Note(is_new, len(waiting) - len(shown), restores)
 
 
-def _lines(
+def _restore(
     ledger: "Ledger", session: "SessionRow", row: "RestoreRow", copy: "_Copy | None"
-) -> "list[str]":
+) -> ToldRestore:
     """One restore: what was done, why, and the files."""
     origin = ledger.sessions.find_by_id(copy.session) if copy is not None else None
     sessions = [each for each in (session, origin) if each is not None]
-    is_before = copy is not None and row.event < copy.event
-    said = [f"- {_what(ledger, sessions, row, is_before=is_before)}"]
-    if row.because:
-        said.append(f'  Reason given: "{_clean(row.because, _LONGEST_REASON)}"')
-    files = _files(ledger, row)
-    if files:
-        named = [
-            f'"{_clean(path, _LONGEST_PATH)}" ({_BECAME.get(verb, "changed")})'
-            for path, verb in files[:_MOST_FILES]
-        ]
-        more = f" and {len(files) - _MOST_FILES:,} more" if len(files) > _MOST_FILES else ""
-        said.append(f"  Files: {', '.join(named)}{more}")
-    else:
-        said.append("  No file changed by it.")
-    return said
-
-
-def _what(
-    ledger: "Ledger", sessions: "list[SessionRow]", row: "RestoreRow", *, is_before: bool
-) -> str:
-    """What a restore did, in one sentence.
-
-    In a copy the prompts that were taken back are gone, and are not brought back by quoting them.
-    """
-    part = " (only some paths)" if row.partial else ""
-    if row.verb == terms.ROLLBACK:
-        goal = "an earlier state" if is_before else f"an earlier state, {_goal(ledger, row)}"
-        return f"The user brought the whole project back to {goal}{part}."
-    verb = "took back" if row.verb == terms.UNDO else "put back"
-    if row.turn is None:
-        return f"The user {verb} an earlier rollback of the project{part}."
-    if is_before:
-        return f"The user {verb} what was done after this point{part}."
-    is_own = any(ledger.stack.is_about(row, each.number) for each in sessions)
-    whose = "you" if is_own else "another session"
-    turn = ledger.turns.numbered(row.turn)
-    label = _clean(turn.label if turn is not None else "", _LONGEST_PROMPT)
-    more = f" and {len(row.turns) - 1} more" if len(row.turns) > 1 else ""
-    return f'The user {verb} what {whose} did for the prompt "{label}"{more}{part}.'
-
-
-def _goal(ledger: "Ledger", row: "RestoreRow") -> str:
     side, _, id = row.goal.partition(" ")
-    turn = ledger.turns.find(id)
-    if turn is None:
-        return "by its own name"
-    return f'{side} the prompt "{_clean(turn.label, _LONGEST_PROMPT)}"'
-
-
-def _clean(words: "str | bytes", longest: int) -> str:
-    """Other people's words: on one line, without secrets, cut, and unable to end a quotation."""
-    from takeback.model.masking import without_secrets
-    from takeback.model.safe_text import safe
-
-    if isinstance(words, str):
-        words = " ".join(without_secrets(words[:4000]).split())
-    return safe(words, longest).translate(_UNQUOTED)
+    goal = ledger.turns.find(id) if row.verb == terms.ROLLBACK else None
+    turn = ledger.turns.numbered(row.turn) if row.turn is not None else None
+    return ToldRestore(
+        verb=row.verb,
+        is_partial=bool(row.partial),
+        is_before=copy is not None and row.event < copy.event,
+        is_own=any(ledger.stack.is_about(row, each.number) for each in sessions),
+        turns=len(row.turns) if row.turn is not None else 0,
+        label=turn.label if turn is not None else "",
+        goal=(side, goal.label) if goal is not None else None,
+        because=row.because,
+        files=tuple(_files(ledger, row)),
+    )

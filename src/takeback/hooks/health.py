@@ -213,7 +213,7 @@ def _wrongs(one: Hooked) -> "list[Finding]":
         for remark in one.remarks
     ]
     if one.missing:
-        what = Reason("hooks-missing", events=tuple(one.missing), file=one.file)
+        what = Reason("hooks-missing", missing=tuple(one.missing), file=one.file)
         found.append(Finding(WARNING, what, Reason("install-missing", **where)))
     return found
 

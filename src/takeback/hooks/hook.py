@@ -39,7 +39,6 @@ if TYPE_CHECKING:
     from typing import NoReturn
 
     from takeback.agents.agent import HookEvent
-    from takeback.agents.rewinds import Rewind
     from takeback.model.json_text import Json
     from takeback.project import Project
 
@@ -100,7 +99,6 @@ def _append(path: bytes, line: bytes) -> None:
 
 NOT_COVERED, REWOUND, RESTORED = "not covered", "rewound", "restored"
 """Reasons of answers."""
-_LONGEST_ANSWER = 60
 
 
 class HookContext(Value):
@@ -227,39 +225,21 @@ def _answer(project: "Project", session: str, event: "HookEvent", context: HookC
         to_agent = to_user = ""
         if event.can_be_told():
             from takeback.agents import notes
+            from takeback.hooks import words
 
-            to_agent = notes.pending(project.workspace.ledger, project.workspace.held, session)
+            work = project.workspace
+            to_agent = words.of_note(notes.pending(work.ledger, work.held, session))
         if event.tells_of_prompts():
             from takeback.agents import rewinds
+            from takeback.hooks import words
 
-            held = project.workspace.held
-            to_user = _rewind_text(rewinds.notice(project.workspace.ledger, held, session, event))
+            work = project.workspace
+            to_user = words.of_rewind(rewinds.notice(work.ledger, work.held, session, event))
         reason = RESTORED if to_agent else REWOUND if to_user else ""
         return Answer(reason=reason, to_agent=to_agent, to_user=to_user)
     except Exception as problem:  # noqa: BLE001 -- whatever it is, it is not the agent's
         _log(event, context, problem)
         return Answer()
-
-
-def _rewind_text(rewind: "Rewind | None") -> str:
-    """What the user can do about the files; nothing if they are as they were."""
-    if rewind is None:
-        return ""
-    if not rewind.to:
-        return (
-            "Takeback: you went back in the conversation; the files did not go with it."
-            " `takeback log` shows where they can go back to."
-        )
-    if not rewind.moves_files:
-        return ""
-    from takeback.model.masking import without_secrets
-    from takeback.model.safe_text import safe
-
-    label = safe(" ".join(without_secrets(rewind.label[:4000]).split()), _LONGEST_ANSWER)
-    return (
-        f'Takeback: you went back to before "{label}"; the files are not as they'
-        f" were then. `takeback rollback {rewind.to[:8]}-` brings them back."
-    )
 
 
 def _log(event: "HookEvent", context: HookContext, problem: Exception) -> "tuple[str, bool]":

@@ -21,7 +21,7 @@ from takeback.model import reasons
 from takeback.model.reasons import Reason
 from takeback.model.tree import KIND, REGULAR
 from takeback.worktree.stage import GONE
-from takeback.worktree.swap import Restoring
+from takeback.worktree.swap import MOVED, Restoring
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -273,7 +273,7 @@ class Roots:
     @property
     def out_of_reach(self) -> "list[bytes]":
         """The paths that stay as the restore left them, if it got there, as nobody finds them."""
-        moved = [r.named(path) for r in self.each for path in r.out_of_reach]
+        moved = [r.named(p) for r in self.each for p, why in r.kept.items() if why == MOVED]
         return sorted([*self.lost, *moved])
 
     def changed(self) -> "list[bytes]":

@@ -17,7 +17,6 @@ from takeback.disk.descent import Descent
 from takeback.errors import BlockedError, DamagedStoreError
 from takeback.model import reasons
 from takeback.model.entries import is_state
-from takeback.model.reasons import Reason
 from takeback.model.tree import FOLDER, REGULAR, SETUID, with_mode
 from takeback.worktree.stage import (
     GONE,
@@ -43,7 +42,8 @@ if TYPE_CHECKING:
 
 _NOT_EMPTY = (errno.ENOTEMPTY, errno.EEXIST)
 _PATIENCE = 20
-_SAVED = Reason(reasons.SAVED_MEANWHILE)
+_SAVED = reasons.Reason(reasons.SAVED_MEANWHILE)
+MOVED = reasons.Reason(reasons.OUT_OF_REACH)
 
 
 class Restoring:
@@ -57,7 +57,7 @@ class Restoring:
         self._descent = Descent(root)
         self.stage = Stage(root, stage, objects)
         self.ops = sorted(ops, key=lambda op: op.path)
-        self.kept: dict[bytes, Reason] = {}
+        self.kept: dict[bytes, reasons.Reason] = {}
         self._is_many = len({op.way for op in self.ops}) + sum(map(_is_mode, self.ops)) > SYNC_EACH
         """Whether it is cheaper to sync the whole disk than each folder, and each mode."""
         self._new = {op.path for op in self.ops if op.before is None}
@@ -74,11 +74,6 @@ class Restoring:
         """Close every descriptor but the root's."""
         self._descent.close()
         self.stage.close()
-
-    @property
-    def out_of_reach(self) -> "list[bytes]":
-        """The paths that were not changed because their folder was moved away."""
-        return [path for path, why in self.kept.items() if why.code == reasons.OUT_OF_REACH]
 
     def named(self, path: bytes) -> bytes:
         """A path as one calls it: outside the project by all of its folders."""
@@ -165,7 +160,7 @@ class Restoring:
             self.dropped.append(self.named(op.path))
             op.after = with_mode(entry, mode)
         else:
-            self.kept[op.path] = Reason(reasons.NOT_SETUID)
+            self.kept[op.path] = reasons.Reason(reasons.NOT_SETUID)
 
     def _displaced(self) -> "dict[bytes, bytes]":
         """What was displaced and shall come back, by path."""
@@ -219,7 +214,7 @@ class Restoring:
                     f"somebody removed what was in `{os.fsdecode(self.stage.name)}`",
                     hint="a restore needs that folder while it runs; try again",
                 ) from problem
-            self.kept.setdefault(op.path, Reason(reasons.OUT_OF_REACH))
+            self.kept.setdefault(op.path, MOVED)
 
     def _is_untouched(self, op: "Op", forward: bool) -> bool:
         """Whether nobody was at a path: then somebody was in our own folder."""
@@ -274,7 +269,7 @@ class Restoring:
         wanted, other = op.sides(forward=forward)
         folder = self._find_parent(op)
         if folder is None and wanted is None and not forward and self._had_folder(op):
-            self.kept.setdefault(op.path, Reason(reasons.OUT_OF_REACH))  # with what we put there
+            self.kept.setdefault(op.path, MOVED)  # with what we put there
         kind = kind_at(folder, op.name or b".") if folder is not None else None
         if kind is None or (wanted is not None and kind == wanted.kind):
             return
@@ -286,7 +281,7 @@ class Restoring:
         found = self.look(op)
         if not is_state(found, other):
             if found is not None:
-                self.kept[op.path] = Reason(reasons.CHANGED_SINCE)
+                self.kept[op.path] = reasons.Reason(reasons.CHANGED_SINCE)
             return
         quarantined = self.stage.unused(b"q%d" % number)
         operations.move(self._parent(op), op.name, self.stage.fd, quarantined)
@@ -305,14 +300,14 @@ class Restoring:
 
     def _remove_folder(self, op: "Op", other: "Entry | None") -> None:
         if other is None or other.kind != FOLDER:
-            self.kept[op.path] = Reason(reasons.FOLDER_BY_NOW)
+            self.kept[op.path] = reasons.Reason(reasons.FOLDER_BY_NOW)
             return
         try:
             operations.rmdir(op.name, dir_fd=self._parent(op))
         except OSError as problem:
             if problem.errno not in _NOT_EMPTY:
                 raise
-            self.kept[op.path] = Reason(reasons.NOT_EMPTY_NOW)
+            self.kept[op.path] = reasons.Reason(reasons.NOT_EMPTY_NOW)
 
     def _make_folder(self, op: "Op", forward: bool) -> None:
         if not op.path:
@@ -322,7 +317,7 @@ class Restoring:
         except FileExistsError:
             found = self.look(op)
             if found is None or found.kind != FOLDER:
-                self.kept[op.path] = Reason(reasons.REPLACED_BY_NOW)
+                self.kept[op.path] = reasons.Reason(reasons.REPLACED_BY_NOW)
             return
         if os.geteuid() == 0:
             owner = self._owner_of(op, forward)
@@ -337,10 +332,10 @@ class Restoring:
             try:
                 operations.move(self.stage.fd, name, self._parent(op), op.name)
             except FileExistsError:
-                self.kept[op.path] = Reason(reasons.MADE_MEANWHILE)
+                self.kept[op.path] = reasons.Reason(reasons.MADE_MEANWHILE)
             return
         if not op.knows(found):
-            self.kept[op.path] = Reason(reasons.CHANGED_SINCE)
+            self.kept[op.path] = reasons.Reason(reasons.CHANGED_SINCE)
             return
         self._exchange(op, name, set())
 
@@ -393,7 +388,7 @@ class Restoring:
                 operations.chmod_file(file, op.name, wanted.mode & 0o7777)
                 self._sync_mode(file)
             else:
-                self.kept[op.path] = Reason(reasons.CHANGED_SINCE)
+                self.kept[op.path] = reasons.Reason(reasons.CHANGED_SINCE)
         finally:
             os.close(file)
 
@@ -479,7 +474,7 @@ class Restoring:
 
     def done(self) -> "list[Op]":
         """The files and links that are back; a folder is not back before what is in it."""
-        left = {*self.unfinished(forward=False), *self.out_of_reach}
+        left = {*self.unfinished(forward=False), *(p for p, w in self.kept.items() if w == MOVED)}
         return [op for op in self.ops if op.path not in left and FOLDER not in op.kinds]
 
     def _is_hidden(self, op: "Op", forward: bool) -> bool:
@@ -505,7 +500,7 @@ class Restoring:
         if wanted is None or found is None or wanted.kind != FOLDER:
             return True
         if found.mode not in modes_of_folder(wanted, other):
-            self.kept[op.path] = Reason(reasons.MODE_MEANWHILE)
+            self.kept[op.path] = reasons.Reason(reasons.MODE_MEANWHILE)
         return found.mode == wanted.mode & 0o7777 or op.path in self.kept
 
     def changed(self) -> "list[bytes]":

@@ -5,11 +5,10 @@ import os
 import time
 
 from takeback import environment
-from takeback.cli import finding_text
 from takeback.cli.app import folder
 from takeback.cli.open_project import existing
 from takeback.cli.parser import Command, Option
-from takeback.cli.reason_text import as_json
+from takeback.cli.reason_text import as_json, sentence
 from takeback.cli.screen import safe_line
 from takeback.doctor import Doctor
 from takeback.errors import TakebackError
@@ -88,7 +87,7 @@ def _json(found: "Examined", *, rebuilt: bool) -> "dict[str, Json]":
     return {
         "ok": found.ok,
         "rebuilt": rebuilt,
-        "repaired": [finding_text.as_json(reason) for reason in found.repaired],
+        "repaired": [as_json(reason, CLOSED) for reason in found.repaired],
         "events": found.events,
         "problems": [as_json(reason, CLOSED) for reason in found.problems],
         "parts": [{"name": part.name, "ok": not part.findings} for part in found.parts],
@@ -96,8 +95,8 @@ def _json(found: "Examined", *, rebuilt: bool) -> "dict[str, Json]":
             {
                 "part": part.name,
                 "severity": finding.severity,
-                "what": finding_text.as_json(finding.what),
-                "action": finding_text.as_json(finding.action),
+                "what": as_json(finding.what, CLOSED),
+                "action": as_json(finding.action, CLOSED),
                 "repairable": finding.can_be_repaired,
             }
             for part in found.parts
@@ -108,7 +107,7 @@ def _json(found: "Examined", *, rebuilt: bool) -> "dict[str, Json]":
 
 def _show(found: "Examined", screen: "Screen") -> None:
     for what in found.repaired:
-        screen.say(f"repaired: {safe_line(finding_text.sentence(what))}")
+        screen.say(f"repaired: {safe_line(sentence(what))}")
     for part in found.parts:
         _show_part(part, screen)
     findings = [finding for part in found.parts for finding in part.findings]
@@ -126,12 +125,12 @@ def _show(found: "Examined", screen: "Screen") -> None:
 def _show_part(part: "Part", screen: "Screen") -> None:
     name = f"{part.name:<11}"
     if not part.findings:
-        state = safe_line(finding_text.state(part.state))
+        state = safe_line(sentence(part.state)) if part.state is not None else ""
         screen.say(f"{name}  {screen.style('ok', 'green')}  {state}".rstrip())
         return
     for finding in part.findings:
         mark = screen.style(finding.severity, _STYLES[finding.severity])
-        screen.say(f"{name}  {mark}  {safe_line(finding_text.sentence(finding.what))}")
+        screen.say(f"{name}  {mark}  {safe_line(sentence(finding.what))}")
         if finding.action is not None:
-            screen.say(f"{'':<11}      {safe_line(finding_text.sentence(finding.action))}")
+            screen.say(f"{'':<11}      {safe_line(sentence(finding.action))}")
         name = " " * 11
