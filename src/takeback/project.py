@@ -550,8 +550,7 @@ class Project:
 
     def secret_names(self) -> "tuple[str, ...]":
         """The names of files that the user's settings call secret, besides those known."""
-        names = self.workspace.rules.setting("secrets", "names", [])
-        return tuple(map(str, names)) if isinstance(names, list) else ()
+        return self.workspace.rules.secret_names()
 
     def verify(
         self, *, progress: "Progress | None" = None, set_aside: bool = False

@@ -237,9 +237,12 @@ class Recorder(SafePoints):
         parent: "str | None" = None,
         missed: bool = False,
         began: "int | None" = None,
+        about: "Mapping[str, str] | None" = None,
         request: "str | None" = None,
     ) -> str:
         """A tool is about to be called. It may start when this returns.
+
+        `about` may tell the `model`, the `permission_mode` and the `agent_version`.
 
         One that was `missed` has run by now, and `began` then, if anybody knows; what it did is
         found by the look at its end.
@@ -257,15 +260,21 @@ class Recorder(SafePoints):
             above = self._ledger.steps.get(parent).opened if parent else row.opened
             inside, outside = self._named(named if paths is None else paths, cwd)
             step = _new_id()
+            from takeback.capture import step_details
+
+            summary, detail = step_details.of_input(self._work, tool, chosen, given)
             said: dict[str, Json] = {
                 "step": step,
                 "turn": turn,
                 "parent": parent,
                 "tool": tools.one_line(tool),
                 "kind": chosen,
-                "summary": tools.summary_of(tool, given),
+                "summary": summary,
                 "paths": inside,
+                **{key: tools.one_line(value) for key, value in (about or {}).items() if value},
             }
+            if cwd is not None:
+                said["cwd"] = cwd.decode("utf-8", "surrogateescape")
             parents = [above]
             if missed:
                 said |= {"missed": True} if began is None else {"began": began}
@@ -276,9 +285,11 @@ class Recorder(SafePoints):
                 seen = self._look(place, {}, at, whole=row.status != words.RUNNING)
                 said |= facts_of(seen, at)
                 parents.append(seen.cursor)
-            about = tuple(parents)
+            led = tuple(parents)
             now = time.time_ns()
-            started = NewEvent(events.STEP_STARTED, said, now, parents=about, request=request)
+            started = NewEvent(
+                events.STEP_STARTED, said, now, parents=led, request=request, detail=detail
+            )
             if outside and chosen == words.EDIT:
                 self._work.outside().begin(started, turn, step, outside)
             else:
@@ -316,6 +327,12 @@ class Recorder(SafePoints):
                 said: dict[str, Json] = {"step": step, "began": began}
                 self._record(events.STEP_BEGAN, said, (row.opened,), None)
 
+    def summary_of(self, tool: str, given: "Mapping[str, object]") -> str:
+        """One line about a call, as the log has it."""
+        from takeback.capture import step_details
+
+        return step_details.of_input(self._work, tool, tools.kind_of(tool), given)[0]
+
     def refuse_step(self, step: str) -> None:
         """A step never began: what changed since the dialog came is not its own."""
         with _SAFELY, self._work.held():
@@ -348,11 +365,19 @@ class Recorder(SafePoints):
             self._record(events.STEP_DETACHED, said, tuple(parents), request)
 
     def end_step(
-        self, step: str, status: str, *, ended: "int | None" = None, request: "str | None" = None
+        self,
+        step: str,
+        status: str,
+        *,
+        ended: "int | None" = None,
+        output: str = "",
+        exit_code: "int | None" = None,
+        given: "Mapping[str, object] | None" = None,
+        request: "str | None" = None,
     ) -> None:
         """The tool is done, and with it the steps inside it that were not detached.
 
-        A step that is over already stays as it is.
+        A step that is over already stays as it is. `given` is what the tool was called with.
         """
         _require_end(status)
         at = time.time_ns()
@@ -368,8 +393,13 @@ class Recorder(SafePoints):
                 closing = {each.id: over for each in (row, *inside)}
                 seen = self._look(_after(row), closing, at, whole=is_late)
             ending = self._ending(over, seen, at)
-            own = ending.of_steps([row], status, request)
-            facts = [*ending.of_steps(inside), *own]
+            (own,) = ending.of_steps([row], status, request)
+            from takeback.capture import step_details
+
+            detail, envelope = step_details.of_output(self._work, row.kind, given, output)
+            code: dict[str, Json] = {} if exit_code is None else {"exit_code": exit_code}
+            own = own.replace(payload={**own.payload, **code, **envelope}, detail=detail)
+            facts = [*ending.of_steps(inside), own]
             self._conclude(facts, at, over, steps=[each.number for each in (row, *inside)])
 
     def _to_close(self, step: str, kind: str, request: "str | None") -> "StepRow | None":

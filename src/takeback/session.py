@@ -159,7 +159,7 @@ class _Work:
             parent=parent,
             request=request,
         )
-        return Step(self._recorder, self._project, id, turn)
+        return Step(self._recorder, self._project, id, turn, given)
 
     def end(
         self,
@@ -206,8 +206,39 @@ class Turn(_Work):
 class Step(_Work):
     """One tool call or one phase inside a turn."""
 
-    def __init__(self, recorder: "Recorder", project: "Project", id: str, turn: str) -> None:
+    def __init__(
+        self,
+        recorder: "Recorder",
+        project: "Project",
+        id: str,
+        turn: str,
+        given: "Mapping[str, object] | None" = None,
+    ) -> None:
         super().__init__(recorder, project, id, (turn, id), recorder.end_step)
+        self._given = given
+
+    def end(
+        self,
+        status: str = DONE,
+        *,
+        output: str = "",
+        exit_code: "int | None" = None,
+        ended_at: "float | None" = None,
+        request: "str | None" = None,
+    ) -> None:
+        """It is over: `done`, `failed` or `interrupted`, now or some time ago.
+
+        `output` is what the tool said; head and tail of it are recorded, without secrets.
+        """
+        self._recorder.end_step(
+            self.id,
+            status,
+            ended=_nanoseconds(ended_at),
+            output=output,
+            exit_code=exit_code,
+            given=self._given,
+            request=request,
+        )
 
     def detach(self, *, request: "str | None" = None) -> None:
         """The tool returned, but what it started goes on until `end` is called."""

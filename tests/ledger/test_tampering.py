@@ -39,6 +39,7 @@ class Original:
         self.tree, self.home = folder / "tree", folder / "home"
         self.tree.mkdir()
         (self.tree / "a").write_text("a\n")
+        (self.tree / ".env").write_text("KEY=a secret value\n")
         with _opened(self.tree, self.home) as project:
             project.checkpoint("first", request="r1")
             with project.session("claude", id="own", title="t") as session:
@@ -49,6 +50,7 @@ class Original:
                     with turn.step("Write", {"file_path": str(folder / "outside")}):
                         (folder / "outside").write_text("after\n")
                     turn.step("Bash", {"command": "make &"}).detach()
+                    turn.step("Bash", {"command": "ls"}).end(output="a b", exit_code=0)
                 session.turn("again").end()
             project.checkpoint("last", request="r3")
             project.undo(because="it was wrong", request="r4", yes=True)
@@ -288,6 +290,27 @@ def test_a_damaged_statement_is_found(
         with _opened(original.tree, home) as project:
             project.rebuild()
         assert _found(original.tree, home) == ([], [])
+
+
+# -- details ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "DELETE FROM details WHERE event = (SELECT max(event) FROM details)",
+        "UPDATE details SET text = '{}'",
+        "UPDATE details SET salt = x'00'",
+        "INSERT INTO details SELECT 1, salt, text FROM details LIMIT 1",
+    ],
+)
+def test_a_changed_detail_is_found(original: Original, change: str, tmp_path: Path) -> None:
+    """What an event says at length is committed to as well."""
+    home = original.copied(tmp_path)
+    _change(home, change)
+    verified, examined = _found(original.tree, home)
+    assert any("detail" in what for what in verified)
+    assert any("detail" in what for what in examined)
 
 
 # -- the origin ------------------------------------------------------------------------------

@@ -22,6 +22,7 @@ from takeback.objects.pack_write import discard_pack
 
 MARK = "mArK-7f3a91c2-Qx"
 STAGE = ".takeback-stage-" + "k" * 12
+LONG = f"long {MARK}\n" * 100
 VERSIONS = [f"{number} lines\n" * 40 + f"{MARK} {number}\n" for number in range(3)]
 
 
@@ -40,6 +41,8 @@ def plant(tree: Path, home: Path) -> dict[str, str]:
         with session.turn(f"prompt with {MARK} in it") as turn:
             with turn.step("Bash", {"command": f"echo {MARK}"}):
                 (tree / "versions").write_text(VERSIONS[1])
+            turn.step("Bash", {"command": "cat it"}).end(output=f"said {MARK}\n", exit_code=0)
+            turn.step("Write", {"file_path": "elsewhere", "content": LONG}).end()
             with turn.step("Write", {"file_path": f"dir-{MARK}/inner"}):
                 (tree / f"dir-{MARK}" / "inner").write_text("harmless\n")
             with turn.step("Write", {"file_path": str(beside)}):
@@ -147,7 +150,7 @@ def ways() -> dict[str, bytes]:
         # The first and the last group depend on what is around.
         whole = base64.b64encode(b"\0" * shift + mark)
         found[f"base64 {shift}"] = whole[4 if shift else 0 : -4]
-    contents = [f"content {MARK}\n", f"undone {MARK}\n", f"outside {MARK}\n", *VERSIONS]
+    contents = [f"content {MARK}\n", f"undone {MARK}\n", f"outside {MARK}\n", LONG, *VERSIONS]
     contents += [f"{kind} {MARK}\n" for kind in ("SavesRescued", "TextsMerged")]
     contents.append(f"to/{MARK}")
     for content in contents:
@@ -223,7 +226,7 @@ def _in_rows(ledger: Path) -> list[str]:
         for row in db.execute(f"SELECT * FROM {name.decode()}"):
             values = [value for value in row if isinstance(value, bytes)]
             found += _in(f"table {name.decode()}", b"\0".join(values))
-            for value in values if name == b"events" else ():
+            for value in values if name in (b"events", b"details") else ():
                 found += _in("a deflated event", _deflated(value))
     db.close()
     return found

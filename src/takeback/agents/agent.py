@@ -136,6 +136,15 @@ class HookEvent:
             return None
         return files.interrupted_at(self.transcript, self.turn)
 
+    def agent_version(self) -> str:
+        """The version that the conversation says the agent has; empty if unknown."""
+        mark = self.agent.version_mark
+        if not mark or not self.transcript:
+            return ""
+        from takeback.agents import transcripts
+
+        return transcripts.text_behind(self.transcript, mark)
+
     def was_at_work(self) -> bool:
         """Whether a tool is known to have run when the turn before a prompt was interrupted."""
         files = self.agent.conversations
@@ -306,6 +315,8 @@ class Agent:
     install_note = ""
     """What the user has to do after `install`."""
 
+    version_mark = b""
+    """What stands before its version, near the beginning of a conversation."""
     reports_background_ends = True
     """Whether it reports the end of commands that went on in the background."""
     rewinds_into_new_file = False

@@ -73,6 +73,7 @@ class ClaudeCode(ClaudeFormat):
     """Known by the names of its events; unlike Codex it sends no `turn_id`."""
 
     name = "claude-code"
+    version_mark = b'"version":"'
     title = "Claude Code"
     kinds = KINDS
     folder = ".claude"

@@ -69,6 +69,7 @@ class Codex(ClaudeFormat):
     """It runs no hook that the user did not trust, and knows each by the hash of its settings."""
 
     name = "codex"
+    version_mark = b'"cli_version":"'
     title = "Codex"
     kinds = KINDS
     folder = ".codex"

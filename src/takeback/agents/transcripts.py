@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 MOST = 16 << 20
 """Bytes at the end of a file beyond which no hook looks."""
 _AT_ONCE = 256 << 10
+_HEAD, _LONGEST_TEXT = 64 << 10, 100
 _HOW = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
 
 
@@ -38,6 +39,23 @@ def backwards(path: str, most: int = MOST, end: "int | None" = None) -> "Iterato
         return
     finally:
         os.close(fd)
+
+
+def text_behind(path: str, mark: bytes) -> str:
+    """The text behind the first mark near the beginning of a file, up to a quote; empty if none."""
+    try:
+        fd = os.open(path, _HOW)
+    except (OSError, ValueError):
+        return ""
+    try:
+        head = os.pread(fd, _HEAD, 0)
+    except OSError:
+        return ""
+    finally:
+        os.close(fd)
+    _, _, rest = head.partition(mark)
+    text, quote, _ = rest[:_LONGEST_TEXT].partition(b'"')
+    return text.decode("utf-8", "replace") if quote else ""
 
 
 def _backwards(fd: int, end: int, least: int) -> "Iterator[bytes]":

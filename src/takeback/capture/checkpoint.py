@@ -104,7 +104,7 @@ class Request(Value):
 class Site:
     """The project's folder, open, and what a look at it has to respect."""
 
-    __slots__ = ("device", "mounts", "root", "rules", "strangers")
+    __slots__ = ("device", "mounts", "root", "rules", "secret_names", "strangers")
 
     def __init__(
         self,
@@ -112,12 +112,14 @@ class Site:
         rules: "Callable[[Callable[[bytes], bool]], Rules]",
         mounts: "frozenset[bytes] | None",
         strangers: "Mapping[tuple[int, int], int]",
+        secret_names: "tuple[str, ...]" = (),
     ) -> None:
         self.root = root
         self.device = os.fstat(root).st_dev
         self.rules = rules
         self.mounts = mounts
         self.strangers = strangers
+        self.secret_names = secret_names
 
     def __enter__(self) -> "Self":
         return self
@@ -307,7 +309,7 @@ class _Capture:
             entries=entries,
             changed=entries if found is None else sum(d.verb != OMIT for d in found),
         )
-        told = self._told(found) | self._owners(root)
+        told = self._told(found) | self._owners(root) | self._secrets(root)
         parents = (newest.event,) if newest else ()
         return self._store.ledger.add_checkpoint(
             row,
@@ -350,6 +352,20 @@ class _Capture:
 
         found = deltas.owner_facts(changed, self._scan.descent)
         return {"owners": found} if found else {}
+
+    def _secrets(self, root: "Folder") -> "dict[str, Json]":
+        """The secret files in folders that changed: their values are masked in what tools say."""
+        from takeback.capture.manifests import everything
+        from takeback.model import secrets
+
+        names = self._site.secret_names
+        found: list[Json] = []
+        for folder in everything(root):
+            for name in secrets.among(folder.nodes, names) if folder.changed else ():
+                node = folder.nodes[name]
+                if node.mode & KIND == REGULAR and not node.reason:
+                    found.append(folder.path_of(name).decode("utf-8", "surrogateescape"))
+        return {"secrets": found} if found else {}
 
     def _count_entries(self, root: "Folder") -> int:
         from takeback.capture.manifests import everything

@@ -173,11 +173,26 @@ class ProjectRules:
         """The folder of the project."""
         return self._root.path
 
+    def records_output(self) -> bool:
+        """Whether inputs and outputs of tools are recorded."""
+        return self.setting("record", "output", "on") not in ("off", False)
+
+    def secret_names(self) -> "tuple[str, ...]":
+        """The names of files that the user's settings call secret, besides those known."""
+        names = self.setting("secrets", "names", [])
+        return tuple(map(str, names)) if isinstance(names, list) else ()
+
     def site(self) -> Site:
         """The project's folder, open for one look at it, for a `with` block."""
         root = self.open_root()
         try:
-            return Site(root, self._rules, mounts.below(self._root.path), self._strangers())
+            return Site(
+                root,
+                self._rules,
+                mounts.below(self._root.path),
+                self._strangers(),
+                self.secret_names(),
+            )
         except BaseException:
             os.close(root)
             raise

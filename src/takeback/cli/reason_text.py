@@ -125,6 +125,7 @@ _PLAIN = {
     reasons.LEDGER_KINDS: "the ledger holds values of the wrong kind: {problem}",
     reasons.EVENT_MISSING: "event {event} of the ledger is missing",
     reasons.EVENT_CHANGED: "event {event} of the ledger was changed after it was written",
+    reasons.DETAIL_CHANGED: "the detail of event {event} of the ledger is missing, or was changed",
     reasons.EVENT_UNCHAINED: "event {event} of the ledger does not follow from the one before",
     reasons.ARCHIVE_MISSING: "events {first} to {last} of the archive are missing",
     reasons.ARCHIVE_CHANGED: "{segment} were changed after they were written",

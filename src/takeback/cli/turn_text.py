@@ -353,6 +353,7 @@ def _lines(added: "int | None", removed: "int | None", marks: "Marks") -> str:
 
 
 _MOST = 200
+_LINES_OF_OUTPUT = 3
 _MOST_OF_STEP = 12
 _DEEPEST = 6
 """Steps further down are not indented any more."""
@@ -509,10 +510,15 @@ def _steps(steps: "Iterable[RecordedStep]", page: _Page) -> None:
             page.say(f"{indent}    {change.verb:<6} {named(change, page.marks)}")
         if len(step.changes) > _MOST_OF_STEP:
             page.say(f"{indent}    and {len(step.changes) - _MOST_OF_STEP:,} more")
+        if step.exit_code:
+            for line in (step.output or "").strip().splitlines()[-_LINES_OF_OUTPUT:]:
+                text = layout.cut(page.text(line), page.room - 8, page.marks.cut)
+                page.say(f"{indent}    {text}")
 
 
 def _notes(step: "RecordedStep") -> "list[str]":
     notes = ["in the background"] if step.background else []
+    notes += [f"exit code {step.exit_code}"] if step.exit_code else []
     return notes if step.status == "done" else [*notes, step.status]
 
 

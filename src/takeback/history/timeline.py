@@ -27,7 +27,8 @@ from takeback.model.words import INTERRUPTED, MKDIR, RMDIR, RUNNING
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
+    from typing import Any
 
     from takeback.ledger.checkpoints import DeltaRow, NamedDelta
     from takeback.ledger.events import CheckpointRow
@@ -35,6 +36,9 @@ if TYPE_CHECKING:
     from takeback.ledger.sessions import ChangeRow, SessionRow, StepRow, TurnRecord
     from takeback.ledger.undo_stack import RestoreRow
     from takeback.model.history import Change
+    from takeback.model.json_text import Json
+
+_ABOUT = ("cwd", "model", "permission_mode", "agent_version")
 
 
 class Sound:
@@ -127,6 +131,7 @@ class Turn:
                 ended=_seconds(step.ended),
                 background=bool(step.background),
                 changes=fold(found.get(step.number, ())),
+                **self._details(step.first, step.last),
             )
             for step in steps
         )
@@ -135,6 +140,23 @@ class Turn:
         if step.parent is None:
             return ""
         return names.get(step.parent) or self._ledger.steps.id_of(step.parent)
+
+    def _details(self, first: int, last: "int | None") -> "dict[str, Any]":
+        """What the events at the beginning and the end of a step say."""
+        begun, over = self._payload(first), self._payload(last)
+        given, said = (self._ledger.detail(event or 0) or {} for event in (first, last))
+        words = {key: str(begun.get(key, "")) for key in _ABOUT}
+        code = over.get("exit_code")
+        return {
+            **words,
+            "input": given.get("input"),
+            "output": said.get("output"),
+            "exit_code": code if isinstance(code, int) else None,
+        }
+
+    def _payload(self, seq: "int | None") -> "Mapping[str, Json]":
+        event = self._ledger.event(seq) if seq is not None else None
+        return event.payload or {} if event is not None else {}
 
     def _author(self, how: str) -> Author:
         return Author(words.STEP, session=self._session, turn=self._id, how=how)

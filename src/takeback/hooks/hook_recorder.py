@@ -174,6 +174,11 @@ class HookRecorder:
             parent=self._task_of(event) if event.subagent else None,
             missed=missed,
             began=event.began() if missed else None,
+            about={
+                "model": event.model,
+                "permission_mode": event.permission_mode,
+                "agent_version": event.agent_version(),
+            },
             request=_request(event, event.call, requests.BEFORE),
         )
 
@@ -182,7 +187,7 @@ class HookRecorder:
 
         Another hook may have changed that; then it is the latest call.
         """
-        summary = tools.summary_of(event.tool, event.given)
+        summary = self._recorder.summary_of(event.tool, event.given)
         tool = tools.one_line(event.tool)
         step = self._ledger.steps.find_running(session, tool, summary)
         if step is not None:
@@ -199,7 +204,7 @@ class HookRecorder:
             self._recorder.detach_step(step, request=_request(event, event.task, requests.TASK))
         else:
             status = words.FAILED if event.failed else words.DONE
-            self._end(step, status, requests.delivery(event))
+            self._end(step, status, requests.delivery(event), event)
 
     def _step_like(self, session: str, event: "HookEvent") -> "str | None":
         """The oldest call that runs with the same tool and input: it was reported without an id."""
@@ -238,9 +243,27 @@ class HookRecorder:
             self._recorder.refuse_waiting(inside=task)
         self._end(task, words.DONE, requests.delivery(event))
 
-    def _end(self, step: "str | None", status: str, request: "str | None" = None) -> None:
-        if step is not None and self._ledger.steps.get(step).closed is None:
+    def _end(
+        self,
+        step: "str | None",
+        status: str,
+        request: "str | None" = None,
+        event: "HookEvent | None" = None,
+    ) -> None:
+        """End a step; `event` reports its end, and what the tool said."""
+        if step is None or self._ledger.steps.get(step).closed is not None:
+            return
+        if event is None:
             self._recorder.end_step(step, status, request=request)
+        else:
+            self._recorder.end_step(
+                step,
+                status,
+                output=event.output,
+                exit_code=event.exit_code,
+                given=event.given,
+                request=request,
+            )
 
     def _step_of(self, event: "HookEvent") -> "str | None":
         if not event.call:

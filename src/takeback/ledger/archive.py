@@ -156,6 +156,12 @@ def is_readable(db: "Connection") -> bool:
         return False
 
 
+def details_let_go(db: "Connection") -> int:
+    """The event up to which details were deleted, with the files of their time."""
+    trims = (trim.payload or {} for trim in read_kind(db, events.HISTORY_TRIMMED))
+    return max((int(str(trim.get("details", 0))) for trim in trims), default=0)
+
+
 def redactions(db: "Connection") -> "dict[tuple[int, int], bytes]":
     """The commitments to what stands in the place of forgotten words, by (forgotten by, event).
 

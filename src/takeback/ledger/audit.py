@@ -31,6 +31,7 @@ _KEYS = {
     "kept": "checkpoint",
     "packs": "name",
     "needs": "event, object",
+    "secret_files": "path",
 }
 
 
@@ -74,15 +75,19 @@ def check_chain(db: "Connection") -> "Iterator[Reason]":
     for segment in archive.segments(db):
         yield from archive.check(segment, expected, chain, redacted)
         expected, chain = segment.last + 1, segment.link
-    for seq, kind, at, salt, commitment, link, text, by, *envelope in db.execute(
-        "SELECT seq, kind, at, salt, commitment, chain, payload, redacted, author, request,"
-        " parents FROM events ORDER BY seq"
+    let_go = archive.details_let_go(db)
+    for seq, kind, at, salt, commitment, link, text, by, *rest in db.execute(
+        "SELECT seq, kind, at, e.salt, commitment, chain, payload, redacted, d.salt, d.text,"
+        " author, request, parents FROM events e LEFT JOIN details d ON d.event = seq ORDER BY seq"
     ):
+        detail, envelope = rest[:2], rest[2:]
         if seq != expected:
             yield Reason(reasons.EVENT_MISSING, event=expected)
         written = commitment if by is None else redacted.get((by, seq))
         if text is None or not _says(salt, text, written):
             yield Reason(reasons.EVENT_CHANGED, event=seq)
+        elif not _has_detail(text, *detail, is_let_go=seq <= let_go):
+            yield Reason(reasons.DETAIL_CHANGED, event=seq)
         said = events.envelope_of(*envelope)
         if events.chain_over(chain, seq, kind, at, said, commitment) != link:
             yield Reason(reasons.EVENT_UNCHAINED, event=seq)
@@ -95,6 +100,15 @@ def _says(salt: bytes, payload: object, written: "bytes | None") -> bool:
         return events.commit_to(salt, events.as_text(payload)) == written
     except ValueError:
         return False
+
+
+def _has_detail(payload: object, salt: "bytes | None", text: object, *, is_let_go: bool) -> bool:
+    """Whether the detail of an event is what its payload committed to."""
+    said = events.as_text(payload)
+    written = json_text.loads(said).get("detail") if '"detail"' in said else None
+    if salt is None:
+        return written is None or is_let_go
+    return written is not None and _says(salt, text, bytes.fromhex(written))
 
 
 def differences(db: "Connection") -> "Iterator[Reason]":
@@ -135,19 +149,23 @@ def _compare(db: "Connection", again: "Connection", table: str) -> "Iterator[Rea
 
 
 _CHANGE = "UPDATE events SET salt = ?, payload = ?, redacted = ? WHERE seq = ?"
+_DETAIL = "UPDATE details SET salt = ?, text = ? WHERE event = ?"
 
 
 def redact(
     db: "Connection",
     fact: NewEvent,
     said: "Mapping[int, Mapping[str, Json]]",
+    details: "Mapping[int, Mapping[str, Json] | None]",
     author: str,
     id: str,
 ) -> "tuple[int, bytes]":
     """Let events say something else, and all tables follow; in the caller's transaction.
 
-    Number and link of the event that tells so.
+    `details` are those that change, None for one that goes. Number and link of the event that
+    tells so.
     """
+    said = {**said, **{seq: _redact_detail(db, seq, said[seq], details[seq]) for seq in details}}
     texts = {seq: (os.urandom(16), json_text.dumps(said[seq])) for seq in sorted(said)}
     listed: list[Json] = [[seq, events.commit_to(*pair).hex()] for seq, pair in texts.items()]
     fact = fact.replace(payload={**fact.payload, "events": listed})
@@ -161,6 +179,18 @@ def redact(
     projections.follow_anew(db)
     retention.advance(db, id, retention.COMMITTED)
     return appended.seq, link
+
+
+def _redact_detail(
+    db: "Connection", seq: int, said: "Mapping[str, Json]", detail: "Mapping[str, Json] | None"
+) -> "Mapping[str, Json]":
+    """Replace or remove the detail of an event; what the event says then."""
+    if detail is None:
+        operations.sql(db, "DELETE FROM details WHERE event = ?", (seq,))
+        return {key: value for key, value in said.items() if key != "detail"}
+    salt, text = os.urandom(16), json_text.dumps(detail)
+    operations.sql(db, _DETAIL, (salt, events.pack(text), seq))
+    return {**said, "detail": events.commit_to(salt, text).hex()}
 
 
 def shrink(db: "Connection", path: bytes) -> str:

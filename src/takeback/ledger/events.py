@@ -7,6 +7,9 @@ a newer one, are kept and chained like all others.
 The payload of any event, of a known kind or not, may name what the event needs: `packs`, which it
 brings, and `objects`, by id. gc keeps these, `verify` looks for them, `forget` takes them out.
 
+What an event says at length (the input and the output of a tool) is its `detail`: a text of its
+own, which the payload commits to, so that it can be deleted with the files of its time.
+
 The chain begins at the store's origin, a random id: (origin, number) names an event among those of
 many machines, so that their logs can be put together without new numbers.
 
@@ -198,6 +201,7 @@ class NewEvent(Value):
     at: int
     parents: "tuple[int | EventId, ...]" = ()
     request: "str | None" = None
+    detail: "Mapping[str, Json] | None" = None
 
 
 class Event(Value):
@@ -236,15 +240,33 @@ def append(db: "Connection", new: NewEvent, author: str) -> "tuple[Event, bytes]
     last = db.execute("SELECT seq, chain FROM events ORDER BY seq DESC LIMIT 1")
     seq, chain = last.fetchone() or (0, first_link(db))
     seq = int(seq) + 1
-    text, salt = json_text.dumps(new.payload), os.urandom(16)
+    payload = new.payload if new.detail is None else _add_detail(db, seq, new)
+    text, salt = json_text.dumps(payload), os.urandom(16)
     parents = json_text.dumps(new.parents)
     commitment = commit_to(salt, text)
     envelope = envelope_of(author, new.request, parents)
     link = chain_over(as_link(chain), seq, new.kind, new.at, envelope, commitment)
     values = (seq, new.kind, new.at, salt, commitment, link, pack(text))
     operations.sql(db, _INSERT, (*values, author, new.request, parents))
-    rest = (author, new.request, new.parents, new.payload)
+    rest = (author, new.request, new.parents, payload)
     return Event(origin(db), seq, new.kind, new.at, *rest), link
+
+
+def _add_detail(db: "Connection", seq: int, new: NewEvent) -> "Mapping[str, Json]":
+    """Store the detail of an event; what the event says, with the commitment to it."""
+    text, salt = json_text.dumps(new.detail), os.urandom(16)
+    operations.sql(db, "INSERT INTO details VALUES (?, ?, ?)", (seq, salt, pack(text)))
+    return {**new.payload, "detail": commit_to(salt, text).hex()}
+
+
+def detail(db: "Connection", seq: int) -> "dict[str, Any] | None":
+    """The detail of an event; None if it has none, or none any more."""
+    row = db.execute("SELECT text FROM details WHERE event = ?", (seq,)).fetchone()
+    try:
+        found = json_text.loads(as_text(row[0])) if row else None
+    except (TypeError, ValueError, RecursionError):
+        raise DamagedStoreError(f"the detail of event {seq} of the ledger cannot be read") from None
+    return found if isinstance(found, dict) else None
 
 
 def commit_to(salt: bytes, text: str) -> bytes:

@@ -24,7 +24,7 @@ from takeback.ledger.schema import Tables
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
-    from typing import Protocol
+    from typing import Any, Protocol
 
     from takeback.disk.sqlite import Connection
     from takeback.ledger.checkpoints import Checkpoints, Deltas
@@ -319,6 +319,19 @@ class Ledger:
             found = archive.read_kind(self._db, kind, after)
             yield from reversed(list(found)) if newest_first else found
 
+    def detail(self, event: int) -> "dict[str, Any] | None":
+        """What an event says at length; None if that is nothing, or deleted."""
+        with AsDamage("read"):
+            return events.detail(self._db, event)
+
+    def secret_files(self, limit: int) -> "list[bytes]":
+        """Paths that held secrets when they were captured, by their names; the newest first."""
+        query = (
+            "SELECT p.path FROM secret_files s JOIN paths p ON p.number = s.path"
+            " ORDER BY s.path DESC LIMIT ?"
+        )
+        return [bytes(path) for (path,) in self._reader.rows(query, (limit,))]
+
     def requested(self, request: "str | None") -> "Event | None":
         """The event that was appended for a request, if it was."""
         if request is None:
@@ -417,7 +430,11 @@ class Ledger:
             projections.follow_anew(self._db)
 
     def redact(
-        self, fact: NewEvent, said: "Mapping[int, Mapping[str, Json]]", forgetting: str
+        self,
+        fact: NewEvent,
+        said: "Mapping[int, Mapping[str, Json]]",
+        details: "Mapping[int, Mapping[str, Json] | None]",
+        forgetting: str,
     ) -> int:
         """Let events say something else from now on, and let all tables follow; one transaction.
 
@@ -426,7 +443,7 @@ class Ledger:
         from takeback.ledger import audit
 
         with self._transaction() as db:
-            self._appended = audit.redact(db, fact, said, self._author(), forgetting)
+            self._appended = audit.redact(db, fact, said, details, self._author(), forgetting)
         return self._appended[0]
 
     def archive(self) -> int:

@@ -52,7 +52,7 @@ _TURN = (
 _RESTORE = (
     "INSERT INTO restores VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, NULL, NULL, NULL)"
 )
-_STEP = "INSERT INTO steps VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+_STEP = "INSERT INTO steps VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, NULL)"
 _SESSION = "INSERT INTO sessions VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 
 
@@ -108,6 +108,10 @@ def _checkpoint_taken(to: Tables, event: "Event", said: "Said") -> None:
     place = _coordinate(to, event, said, row.number)
     authors = [_author(to, _list(author)) for author in _list(said.get("authors"))]
     deltas = [_list(delta) for delta in _list(said.get("deltas"))]
+    if said.get("secrets"):
+        numbers = to.paths(_list(said["secrets"]))
+        rows = [(number, event.seq) for number in numbers.values()]
+        operations.sql_many(to.db, "INSERT OR IGNORE INTO secret_files VALUES (?, ?)", rows)
     if deltas:
         undo_stack.go_on(to.db, _add_deltas(to, row.number, deltas, authors))
     _seen(to, place, event.at)
@@ -293,7 +297,7 @@ def _step_started(to: Tables, event: "Event", said: "Said") -> None:
     status = WAITING if said.get("missed") else RUNNING
     started = int(str(said.get("began", event.at)))
     times = (status, _inherited(to, names[2]), started, None, event.seq, None)
-    operations.sql(to.db, _STEP, (to.next("steps"), *names, *what, paths, *times))
+    operations.sql(to.db, _STEP, (to.next("steps"), *names, *what, paths, *times, event.seq))
     operations.sql(to.db, "UPDATE turns SET steps = steps + 1 WHERE number = ?", (turn,))
     _observed(to, event, said)
     _seen(to, to.session_of(turn), event.at)
@@ -356,8 +360,8 @@ def _give_back(to: Tables, step: "int | None", began: int = 1 << 62) -> None:
 
 def _step_ended(to: Tables, event: "Event", said: "Said") -> None:
     step = to.number("steps", said.get("step"))
-    change = "UPDATE steps SET status = ?, ended = ?, closed = ? WHERE number = ?"
-    values = (str(said.get("status")), said.get("ended", event.at), event.seq, step)
+    change = "UPDATE steps SET status = ?, ended = ?, closed = ?, last = ? WHERE number = ?"
+    values = (str(said.get("status")), said.get("ended", event.at), event.seq, event.seq, step)
     operations.sql(to.db, change, values)  # type: ignore[arg-type]
     if said.get("status") == REFUSED:
         _give_back(to, step)
@@ -466,6 +470,7 @@ def _history_trimmed(to: "Tables", event: "Event", said: "Mapping[str, Any]") ->
     change = "UPDATE checkpoints SET gone = ? WHERE number BETWEEN ? AND ? AND gone IS NULL"
     for first, last in said["checkpoints"]:
         operations.sql(to.db, change, (event.seq, int(first), int(last)))
+    operations.sql(to.db, "DELETE FROM details WHERE event <= ?", (said.get("details", 0),))
     _note(to, event, TRIM, said)
 
 

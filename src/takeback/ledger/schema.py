@@ -1,10 +1,10 @@
 """The ledger's tables, and which ledgers this program may use.
 
 `events` is the truth, `archive` holds the oldest of them, compressed, and `origin` names the store
-that wrote them. `journal` has a row while a restore is under way, `forgetting` while something is
-being forgotten, `plans` for each plan that was shown in the last minutes. All other tables are
-projections: they follow from the events alone (see `projections`) and are written in the same
-transaction.
+that wrote them. `details` holds what events say at length, for as long as files are kept. `journal`
+has a row while a restore is under way, `forgetting` while something is being forgotten, `plans` for
+each plan that was shown in the last minutes. All other tables are projections: they follow from the
+events alone (see `projections`) and are written in the same transaction.
 
 What many rows would repeat stands once: each path in `paths`. Who reads asks the views `deltas` and
 `changes`, which put it together. They look it up by subqueries, not by joins:
@@ -38,6 +38,9 @@ CREATE TABLE events (
     salt BLOB NOT NULL, commitment BLOB NOT NULL, chain BLOB NOT NULL, payload TEXT,
     author TEXT, request TEXT, parents TEXT, redacted INTEGER);
 CREATE UNIQUE INDEX requests ON events (request) WHERE request IS NOT NULL;
+"""
+DETAILS = """
+CREATE TABLE details (event INTEGER PRIMARY KEY, salt BLOB NOT NULL, text BLOB NOT NULL);
 """
 ARCHIVE = """
 CREATE TABLE archive (
@@ -101,11 +104,13 @@ CREATE TABLE steps (
     number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, turn INTEGER NOT NULL, parent INTEGER,
     tool TEXT NOT NULL, kind TEXT NOT NULL, summary TEXT NOT NULL, paths TEXT NOT NULL,
     status TEXT NOT NULL, background INTEGER NOT NULL,
-    started INTEGER NOT NULL, ended INTEGER, opened INTEGER NOT NULL, closed INTEGER);
+    started INTEGER NOT NULL, ended INTEGER, opened INTEGER NOT NULL, closed INTEGER,
+    first INTEGER NOT NULL, last INTEGER);
 CREATE INDEX steps_of_turn ON steps (turn, number);
 CREATE INDEX steps_by_end ON steps (closed);
 CREATE TABLE paths (number INTEGER PRIMARY KEY, hash INTEGER NOT NULL, path BLOB NOT NULL);
 CREATE INDEX paths_by_hash ON paths (hash);
+CREATE TABLE secret_files (path INTEGER PRIMARY KEY, event INTEGER NOT NULL);
 CREATE TABLE delta_rows (
     checkpoint INTEGER NOT NULL, place INTEGER NOT NULL, path INTEGER NOT NULL,
     verb TEXT NOT NULL, origin INTEGER,
@@ -146,10 +151,10 @@ CREATE INDEX outside_waiting ON outside (step)
 """
 TABLES = (
     "packs", "needs", "checkpoints", "kept", "care", "coordinates", "sessions", "turns", "steps",
-    "paths", "delta_rows", "change_rows", "restores", "outside",
+    "paths", "secret_files", "delta_rows", "change_rows", "restores", "outside",
 )  # fmt: skip
 """The projections, in the order in which they are made."""
-ALL = ORIGIN + EVENTS + ARCHIVE + JOURNAL + FORGETTING + PLANS + PROJECTIONS
+ALL = ORIGIN + EVENTS + DETAILS + ARCHIVE + JOURNAL + FORGETTING + PLANS + PROJECTIONS
 VIEWS = ("deltas", "changes")
 """What is read in the place of tables whose rows name things by number."""
 

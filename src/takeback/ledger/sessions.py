@@ -154,6 +154,8 @@ class StepRow(Value):
     ended: "int | None"
     opened: int
     closed: "int | None"
+    first: int
+    last: "int | None"
 
     @property
     def names(self) -> "tuple[bytes, ...]":

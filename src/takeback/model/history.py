@@ -4,6 +4,7 @@ from takeback.model.value import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from takeback.model.json_text import Json
     from takeback.model.results import Checkpoint, LeftOut, OutsideFile
 
 
@@ -98,7 +99,11 @@ class RecordedSession(Value):
 
 
 class RecordedStep(Value):
-    """One tool call or phase inside a turn; `changes` are those of its own deltas."""
+    """One tool call or phase inside a turn; `changes` are those of its own deltas.
+
+    `input` is what the tool was given, `output` what it said: masked, cut where they are long, and
+    kept as long as files are. What is unknown is empty, or None.
+    """
 
     id: str
     parent: str
@@ -111,6 +116,13 @@ class RecordedStep(Value):
     ended: "float | None"
     background: bool = False
     changes: "tuple[Change, ...]" = ()
+    cwd: str = ""
+    input: "Json" = None
+    output: "str | None" = None
+    exit_code: "int | None" = None
+    model: str = ""
+    permission_mode: str = ""
+    agent_version: str = ""
 
     def __repr__(self) -> str:
         return f"RecordedStep({self.id!r}, {self.tool!r}, {self.status!r})"

@@ -7,12 +7,14 @@ the shapes of well-known tokens are masked, with what tells their kind left in p
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
 PLAIN, VALUES, WHOLE = "plain", "values", "whole"
 """How much of a file is secret: only tokens in it, its values, or all of it."""
 
 MASK = "••••".encode()
+SHORTEST_VALUE = 8
+"""Characters: a shorter value of a secret file stands in other texts by chance."""
 
 _VALUE_NAMES = frozenset(
     b"""
@@ -33,6 +35,9 @@ _WHOLE_ENDINGS = (
     b".pem", b".key", b".p12", b".pfx", b".p8", b".jks", b".jceks", b".keystore", b".kdbx",
     b".ppk", b".gpg", b".keytab",
 )  # fmt: skip
+
+_PLACED = frozenset(place.rpartition(b"/")[2] for place in _VALUE_PLACES)
+_HINTS = (*_VALUE_NAMES, *_PLACED, *_VALUE_ENDINGS, *_WHOLE_ENDINGS, b"id_")
 
 _BEGINS, _ENDS = b"-----BEGIN ", b"-----END "
 _PRIVATE = b"PRIVATE KEY"
@@ -91,6 +96,37 @@ def how_secret(path: bytes) -> str:
     if is_known or _is_environment(name) or name.endswith(_VALUE_ENDINGS):
         return VALUES
     return PLAIN
+
+
+def among(names: "Iterable[bytes]", added_names: "Iterable[str]" = ()) -> "list[bytes]":
+    """The names of a folder's entries that are those of secret files, wherever the folder is."""
+    every = list(names)
+    joined = b"\n".join(every).lower()
+    # One folder in hundreds has any: most are done here.
+    if not added_names and not any(hint in joined for hint in _HINTS):
+        return []
+    # A file that is secret in a certain folder only counts as one; its values are looked for.
+    return [
+        name
+        for name in every
+        if how_secret(name) != PLAIN
+        or name.lower() in _PLACED
+        or added(name, (each.rpartition("/")[2] for each in added_names)) != PLAIN
+    ]
+
+
+def values_in(data: bytes, how: str) -> "Iterator[str]":
+    """What a secret file must not show elsewhere: its values, or all lines of a key."""
+    import re
+
+    is_whole = how == WHOLE
+    for line in data.splitlines():
+        text = line.strip()
+        named = None if is_whole else re.fullmatch(_NAME, text)
+        value = text if named is None else named[2].strip(b" \t\"',;")
+        is_head = text.startswith((_BEGINS, _ENDS, b"#")) or text in _PUNCTUATION
+        if len(value) >= SHORTEST_VALUE and not is_head:
+            yield value.decode("utf-8", "replace")
 
 
 def _without_copy(name: bytes) -> bytes:

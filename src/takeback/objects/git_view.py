@@ -10,7 +10,7 @@ import os
 
 from takeback.disk import operations
 from takeback.disk.home import make_folder, read_small, replace_file
-from takeback.model.tree import FOLDER, KIND, LINK
+from takeback.model.tree import FOLDER, KIND, LINK, NO_OBJECT
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -153,3 +153,26 @@ def remove_others(git_dir: bytes, wanted: "Iterable[bytes]") -> None:
     left = [line for line in lines if not line[41:].startswith(_OURS)]
     if len(left) < len(lines):
         replace_file(git_dir + b"/packed-refs", b"".join(left), durable=False)
+
+
+class Commit:
+    """What a commit of the view says."""
+
+    __slots__ = ("message", "parents", "tree")
+
+    def __init__(self, data: bytes) -> None:
+        head, _, self.message = data.partition(b"\n\n")
+        lines = [line.split(b" ", 1) for line in head.split(b"\n")]
+        self.parents = [_hex(line[1]) for line in lines if line[0] == b"parent"]
+        self.tree = _hex(lines[0][1])
+
+    def stands_on(self, parent: "bytes | None") -> bool:
+        """Whether this is its only parent; None is none."""
+        return self.parents == ([parent] if parent is not None else [])
+
+
+def _hex(text: bytes) -> bytes:
+    try:
+        return bytes.fromhex(text.decode("ascii"))
+    except ValueError:
+        return NO_OBJECT

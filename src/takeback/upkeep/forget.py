@@ -390,7 +390,7 @@ class Forgetting:
                 "packs": pack_facts([*made, *merged]),
             }
             fact = NewEvent(events.FORGOTTEN, said, self._now)
-            store.ledger.redact(fact, new.events(), wish.id)
+            store.ledger.redact(fact, new.events(), new.details(), wish.id)
         except BaseException:
             store.ledger.abandon()
             if not self._store.ledger.forgets.is_committed():

@@ -194,8 +194,10 @@ class _Run:
             done.why = retention.TO_SIZE
         done.checkpoints, done.turns = trim.checkpoints, trim.turns
         if trim.ranges and not wish.dry_run:
+            first = self._ledger.checkpoints.numbered(trim.ranges[-1][1] + 1)
             said: dict[str, Json] = {
                 "checkpoints": [list(each) for each in trim.ranges],
+                "details": first.event - 1 if first is not None else 0,
                 "count": trim.checkpoints,
                 "turns": trim.turns,
                 "why": done.why,

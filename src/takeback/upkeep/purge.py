@@ -5,6 +5,7 @@ nobody wants forgotten keeps its bytes and its place.
 """
 
 import os
+from hashlib import sha256
 
 from takeback.model import ids, tree
 from takeback.model.forgotten import purged
@@ -151,6 +152,22 @@ class Purge:
         self._hashes_kept.add(entry.strong)
         self.names.setdefault(entry.oid, path)
         self.series.setdefault(entry.oid, b"f" + path)
+
+    def takes_object(self, oid: bytes) -> bool:
+        """Whether an object that an event names is forgotten; once all trees were gone through."""
+        if oid in self._wish.objects or (oid in self.taken and oid not in self.marks):
+            return True
+        if not self._wish.in_files or oid not in self._known:
+            return False
+        data = self._objects.read(oid)[1]
+        return any(text in data for text in self._wish.texts)
+
+    def take_object(self, oid: bytes) -> None:
+        """Note that an object which an event named is forgotten, unless a tree needs it."""
+        if oid in self._known and oid not in self.marks:
+            data = self._objects.read(oid)[1]
+            self.taken.setdefault(oid, (len(data), b""))
+            self.hashes.setdefault(oid, sha256(data).digest())
 
     # -- one folder ----------------------------------------------------------------------------
 

@@ -9,8 +9,6 @@ Nothing is written here. Ids, hashes and words of our own stay; names, prompts a
 what shall be forgotten, and entries of lists go where nothing sensible would be left.
 """
 
-from hashlib import sha256
-
 from takeback.errors import DamagedStoreError, NewerStoreError
 from takeback.ledger import events
 from takeback.ledger.events import entry_facts, entry_from
@@ -19,6 +17,7 @@ from takeback.model.forgotten import GONE, SHORTEST_TEXT, TURN, Touched
 from takeback.model.tree import NO_HASH, NO_OBJECT
 from takeback.model.value import Value
 from takeback.objects import git_view
+from takeback.objects.git_view import Commit
 from takeback.objects.pack_merge import Piece
 from takeback.objects.pack_read import PackFile
 from takeback.undo import rescue
@@ -41,10 +40,10 @@ if TYPE_CHECKING:
 _OURS = frozenset(
     (
         "after", "authors", "before", "changes", "checkpoint", "checkpoints", "deltas", "dropped",
-        "entry", "events", "files", "holder", "inside", "kept", "kind", "looked",
+        "entry", "detail", "events", "files", "holder", "inside", "kept", "kind", "looked",
         "objects", "outside", "owners", "packs", "parent", "paths", "rescued", "restore",
-        "root", "saves", "session", "status", "step", "target", "tree", "turn", "turns", "verb",
-        "view", "when",
+        "root", "saves", "secrets", "session", "status", "step", "target", "tree", "turn",
+        "turns", "verb", "view", "when",
     )
 )  # fmt: skip
 """What of an event is made of ids, hashes and words of our own, or is seen to one by one."""
@@ -67,6 +66,8 @@ class Redaction:
         self._purge = purge
         self._turn = turn
         self._patterns = wish.patterns()
+        self._emptied: set[str] = set()
+        """Steps that named a forgotten file: their input may hold it."""
         self._each: dict[str, Callable[[Said], None]] = {
             events.CHECKPOINT_TAKEN: self._checkpoint,
             events.CHECKPOINT_NAMED: self._checkpoint,
@@ -91,27 +92,31 @@ class Redaction:
         if self._patterns:
             for key, value in said.items():
                 if key not in _OURS:
-                    said[key] = self._words(value)
+                    said[key] = _mapped(value, self.words)
         return said
 
     def empties(self, event: "Event") -> bool:
-        """Whether an event needs nothing any more: it is of a turn that is forgotten."""
-        return event.kind in events.KINDS and self._is_of_turn(dict(event.payload or {}))
+        """Whether an event needs nothing any more, and says nothing at length.
+
+        It is of a turn that is forgotten, or of a step that named a forgotten file.
+        """
+        said: Said = dict(event.payload or {})
+        if event.kind == events.STEP_STARTED and any(
+            self._wish.covers(_bytes(path)) for path in said.get("paths", ())
+        ):
+            self._emptied.add(str(said.get("step")))
+        is_of_step = said.get("step") in self._emptied
+        return event.kind in events.KINDS and (is_of_step or self._is_of_turn(said))
+
+    def detail(self, said: "Said") -> "Said":
+        """What an event says at length without what is forgotten."""
+        return {key: _mapped(value, self.words) for key, value in said.items()}
 
     def words(self, text: str) -> str:
         """Words without what shall be forgotten."""
         for pattern in self._patterns:
             text = pattern.sub(GONE, text)
         return text
-
-    def _words(self, value: "Any") -> "Any":  # noqa: ANN401 - whatever an event holds
-        if isinstance(value, str):
-            return self.words(value)
-        if isinstance(value, list):
-            return [self._words(each) for each in value]
-        if isinstance(value, dict):
-            return {key: self._words(each) for key, each in value.items()}
-        return value
 
     # -- kinds of events -----------------------------------------------------------------------
 
@@ -120,6 +125,8 @@ class Redaction:
             said["label"] = GONE
         if said.get("owners"):
             said["owners"] = [row for row in said["owners"] if not self._hides(row[0])]
+        if said.get("secrets"):
+            said["secrets"] = [path for path in said["secrets"] if not self._hides(path)]
         if said.get("deltas"):
             said["deltas"] = [row for each in said["deltas"] for row in self._delta(each)]
 
@@ -254,6 +261,17 @@ class Redaction:
         return text
 
 
+def _mapped(value: "Any", change: "Callable[[str], str]") -> "Any":  # noqa: ANN401 - as JSON is
+    """The same with each text in it changed."""
+    if isinstance(value, str):
+        return change(value)
+    if isinstance(value, list):
+        return [_mapped(each, change) for each in value]
+    if isinstance(value, dict):
+        return {change(key): _mapped(each, change) for key, each in value.items()}
+    return value
+
+
 def _bytes(text: object) -> bytes:
     return str(text).encode("utf-8", "surrogateescape")
 
@@ -290,6 +308,8 @@ class Rewriting:
         self._events = 0
         self._dead: dict[str, list[bytes]] = {}
         self._named: dict[int, list[bytes]] = {}
+        self._details: dict[int, Said | None] = {}
+        """Details of events that change, as they were; those that go, as None."""
         self._left: dict[int, list[bytes]] = {}
         """What events name, and what they name from now on, where that is less."""
 
@@ -298,21 +318,33 @@ class Rewriting:
         # The events first: whether a content is needed outside has to be known with the trees.
         for event in self._store.ledger.events():
             self._events += self._redaction.of(event) != event.payload
+            is_emptied = self._redaction.empties(event)
+            if "detail" in (event.payload or {}):
+                self._look_at_detail(event.seq, is_emptied=is_emptied)
             named = events.objects_in(event.payload)
             if named:
                 self._named[event.seq] = named
-                if self._redaction.empties(event):
+                if is_emptied:
                     self._left[event.seq] = []
         self._trees()
         self._objects()
         self._refuse_foreign()
         self._dead = self._find_dead()
 
+    def _look_at_detail(self, seq: int, *, is_emptied: bool) -> None:
+        detail = self._store.ledger.detail(seq)
+        if detail is None:
+            return
+        new = None if is_emptied else self._redaction.detail(detail)
+        if new != detail:
+            self._details[seq] = new
+            self._events += 1
+
     def _objects(self) -> None:
         """What events name is needed, unless it is forgotten."""
         purge = self.purge
         for seq, named in self._named.items():
-            left = self._left.get(seq, [oid for oid in named if not self._goes(oid)])
+            left = self._left.get(seq, [oid for oid in named if not purge.takes_object(oid)])
             if left != named:
                 self._left[seq] = left
         self._events += len(self._left)
@@ -322,20 +354,8 @@ class Rewriting:
                 purge.series.setdefault(oid, b"e" + oid)
         for seq, left in self._left.items():
             for oid in self._named[seq]:
-                if oid not in left and oid in self._known and oid not in purge.marks:
-                    data = self._store.objects.read(oid)[1]
-                    purge.taken.setdefault(oid, (len(data), b""))
-                    purge.hashes.setdefault(oid, sha256(data).digest())
-
-    def _goes(self, oid: bytes) -> bool:
-        """Whether an object that an event names is forgotten."""
-        purge, wish = self.purge, self._wish
-        if oid in wish.objects or (oid in purge.taken and oid not in purge.marks):
-            return True
-        if not wish.in_files or oid not in self._known:
-            return False
-        data = self._store.objects.read(oid)[1]
-        return any(text in data for text in wish.texts)
+                if oid not in left:
+                    purge.take_object(oid)
 
     def _refuse_foreign(self) -> None:
         """An error if a newer program needs what it does not name: nobody knows what that holds."""
@@ -415,13 +435,13 @@ class Rewriting:
         event = self._store.ledger.event(row.event)
         return str(self._redaction.of(event).get("label", "")) if event is not None else row.label
 
-    def _commit(self, row: "CheckpointRow") -> "_Commit":
+    def _commit(self, row: "CheckpointRow") -> "Commit":
         try:
-            return _Commit(self._store.objects.read(row.view)[1])
+            return Commit(self._store.objects.read(row.view)[1])
         except DamagedStoreError:
             # Only what it was called is lost, and that the log knows, too.
             title = row.label or f"checkpoint {row.id}"
-            return _Commit(b"tree " + bytes(40) + b"\n\n" + title.encode() + b"\n")
+            return Commit(b"tree " + bytes(40) + b"\n\n" + title.encode() + b"\n")
 
     # -- what comes of it ----------------------------------------------------------------------
 
@@ -456,7 +476,7 @@ class Rewriting:
 
     def events(self) -> "dict[int, Said]":
         """What events have to say from now on, by number; only those that change."""
-        live = set(self.packs) - self._dead.keys()
+        live, details = set(self.packs) - self._dead.keys(), self.details()
         changed = {}
         for event in self._store.ledger.events():
             said = self._redaction.of(event)
@@ -469,9 +489,21 @@ class Rewriting:
                 said["dropped"] = []
             if event.seq in self._left:
                 said = self._without_objects(event.seq, said)
-            if said != event.payload:
+            if said != event.payload or event.seq in details:
                 changed[event.seq] = said
         return changed
+
+    def details(self) -> "dict[int, Said | None]":
+        """What events have to say at length from now on, by number; None if that goes."""
+        found = dict(self._details)
+        for seq, left in self._left.items():
+            detail = found.get(seq, self._store.ledger.detail(seq))
+            for oid in self._named[seq]:
+                if oid not in left:
+                    detail = _replaced(detail, oid.hex())
+            if detail is not None:
+                found[seq] = detail
+        return found
 
     def _without_objects(self, seq: int, said: "Said") -> "Said":
         """The same without the ids of forgotten objects, wherever it says them."""
@@ -517,31 +549,9 @@ class _Above:
         self.view: bytes | None = None
         self.is_new = False
 
-    def is_kept(self, view: "_Commit") -> bool:
+    def is_kept(self, view: "Commit") -> bool:
         """Whether the commit of a checkpoint already stands on the one before."""
         return not self.is_new and view.stands_on(self.view)
-
-
-class _Commit:
-    """A commit of the view, as far as it is needed here."""
-
-    __slots__ = ("message", "parents", "tree")
-
-    def __init__(self, data: bytes) -> None:
-        head, _, self.message = data.partition(b"\n\n")
-        lines = [line.split(b" ", 1) for line in head.split(b"\n")]
-        self.parents = [_hex(line[1]) for line in lines if line[0] == b"parent"]
-        self.tree = _hex(lines[0][1])
-
-    def stands_on(self, parent: "bytes | None") -> bool:
-        return self.parents == ([parent] if parent is not None else [])
-
-
-def _hex(text: bytes) -> bytes:
-    try:
-        return bytes.fromhex(text.decode("ascii"))
-    except ValueError:
-        return NO_OBJECT
 
 
 def _turn(store: "Store", wish: "Wish") -> "tuple[int, ForgottenTurn] | None":
@@ -551,14 +561,8 @@ def _turn(store: "Store", wish: "Wish") -> "tuple[int, ForgottenTurn] | None":
     return None if found is None else (found[0], ForgottenTurn(wish.turn, *found[1:]))
 
 
-def _replaced(value: "Any", text: str) -> "Any":  # noqa: ANN401 - whatever an event holds
-    if isinstance(value, str):
-        return value.replace(text, GONE)
-    if isinstance(value, list):
-        return [_replaced(each, text) for each in value]
-    if isinstance(value, dict):
-        return {key: _replaced(each, text) for key, each in value.items()}
-    return value
+def _replaced(said: "Any", text: str) -> "Any":  # noqa: ANN401 - whatever an event holds
+    return _mapped(said, lambda words: words.replace(text, GONE))
 
 
 def _text(data: bytes) -> str:

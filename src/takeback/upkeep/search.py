@@ -114,6 +114,11 @@ def _in_events(store: "Store", search: Search) -> int:
         read += size
         if found:
             raise _left(f"{found} is in the event {event.seq}")
+        detail = json_text.dumps(store.ledger.detail(event.seq)).encode()
+        found, size = search.find(iter((detail,)), hashes=True)
+        read += size
+        if found:
+            raise _left(f"{found} is in the detail of the event {event.seq}")
     return read
 
 

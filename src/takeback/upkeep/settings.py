@@ -195,6 +195,9 @@ ALL = (
             "above it, the oldest states let their files go"),
     Setting("gc.auto", SWITCH, True,
             "put the store in order at the end of a session"),
+    Setting("record.output", CHOICE, "on",
+            "record what tools are given and what they print, up to 16 KiB each, masked",
+            ("on", "off")),
     Setting("secrets.names", NAMES, [],
             "more files of which nothing is shown: `NAME`, `FOLDER/NAME`, `*.ENDING`"),
 )  # fmt: skip

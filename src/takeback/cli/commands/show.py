@@ -166,6 +166,13 @@ def _step(step: "RecordedStep", masker: "Masker") -> "dict[str, Json]":
         "ended": turn_text.when(step.ended),
         "names": [path_fields(path) for path in step.paths],
         "changes": [_brief(change) for change in step.changes],
+        "cwd": step.cwd or None,
+        "input": step.input,
+        "output": None if step.output is None else masker.words(step.output),
+        "exit_code": step.exit_code,
+        "model": step.model or None,
+        "permission_mode": step.permission_mode or None,
+        "agent_version": step.agent_version or None,
     }
 
 
