@@ -241,7 +241,7 @@ SYNC_EACH = 48
 """Up to so many files or folders are synced one by one; more of them with the whole disk.
 
 To sync the whole disk also writes what others have not written yet: with 20 MB of that, which an
-agent's build leaves any time, 30 ms (docs/design/0009). One by one costs 0.2 ms each.
+agent's build leaves any time, 30 ms (docs/design/0054). One by one costs 0.2 ms each.
 """
 
 _IGNORE = b".gitignore"
