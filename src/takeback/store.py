@@ -26,12 +26,12 @@ from takeback.model.reasons import Reason
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterator
     from contextlib import AbstractContextManager
 
     from takeback.ledger.events import CheckpointRow
     from takeback.objects.object_store import ObjectStore
-    from takeback.objects.pack_write import PackWriter, SealedPack
+    from takeback.objects.pack_write import PackWriter
 
 _RESERVE = 1 << 17
 """Bytes: `gc` needs 96 KiB to record the first thing that it deletes."""
@@ -115,16 +115,15 @@ class Store:
             operations.discard(path)
         try:
             with self.hold_gc(patience=0):
-                for name in os.listdir(self.packs_dir):
-                    if name.startswith(b"tmp-") or name.endswith(b".tmp"):
-                        operations.discard(self.packs_dir + b"/" + name)
+                for path in self.objects.half_written():
+                    operations.discard(path)
         except (BusyError, OSError):
             pass  # somebody is writing a pack, or there is no room for a lock
         self.ledger.require_writable()
 
     def keep_reserve(self) -> None:
         """Hold some room for `gc` on a full disk. With the lock held; no failure matters."""
-        if size_of(self._reserve_path) >= _RESERVE:
+        if home.size_of(self._reserve_path) >= _RESERVE:
             return
         try:
             fd = operations.open_or_create(self._reserve_path)
@@ -178,13 +177,7 @@ class Store:
         With the project's lock held, and with the right to tend: no pack is being written.
         """
         self.ledger.refuse_newer()
-        found = [n for n in os.listdir(self.packs_dir) if n.startswith(b"tmp-")]
-        found += [n for n in os.listdir(self.packs_dir) if n.endswith(b".tmp")]
-        if self.knows_its_packs():
-            found += self._strays()
-        for name in found[:most]:
-            operations.unlink(self.packs_dir + b"/" + name)
-        return len(found) > most
+        return self.objects.sweep(most, with_strays=self.knows_its_packs())
 
     def knows_its_packs(self) -> bool:
         """Whether a pack that no event names is litter.
@@ -196,7 +189,7 @@ class Store:
         return (
             not git_view.lost(self.git_dir)
             and not any(self.check_anchor())
-            and self._has_all_packs()
+            and self.objects.has_all_packs()
         )
 
     def require_packs(self) -> None:
@@ -224,7 +217,7 @@ class Store:
     def _is_anchor_needed(self) -> bool:
         """Whether the anchor that is there proves that the ledger lost what some packs are of."""
         try:
-            return any(self.check_anchor()) and bool(self.stray_packs())
+            return any(self.check_anchor()) and bool(self.objects.stray_packs())
         except (TakebackError, DatabaseError, OSError):
             # Whoever gives the lock back has done what it came for; others tell of damage.
             return True
@@ -264,14 +257,7 @@ class Store:
         """
         if self.ledger.checkpoints.has_commit(commit):
             return False
-        from takeback.objects.object_store import holds
-        from takeback.objects.pack_read import PackFile
-
-        for stray in self.stray_packs():
-            with PackFile(self.packs_dir + b"/" + stray) as pack:
-                if holds(pack, commit):
-                    return True
-        return False
+        return self.objects.is_stray(commit)
 
     def mend_view(self) -> "Iterator[Reason]":
         """Write again what is not as the ledger wants it in the git view.
@@ -308,37 +294,6 @@ class Store:
             operations.mkdir(self.git_dir + b"/" + git_view.KEPT)
         home.replace_file(self.git_dir + name, content, durable=False)
 
-    def packs_size(self) -> int:
-        """How many bytes the packs and their indexes take on disk."""
-        return sum(size_of(self.packs_dir + b"/" + name) for name in os.listdir(self.packs_dir))
-
-    def has_on_disk(self, packs: "Iterable[SealedPack]") -> bool:
-        """Whether new packs are there, whole, before the ledger leads to them."""
-        return all(size_of(self.packs_dir + b"/" + p.name + b".pack") == p.size for p in packs)
-
-    def stray_packs(self) -> "list[bytes]":
-        """The packs on disk that no event names; none if an event cannot be read that may."""
-        try:
-            foreign = self.ledger.foreign_packs()
-        except DamagedStoreError:
-            return []
-        known = {name.encode() for name in (*self.ledger.packs(), *foreign)}
-        names = (n for n in os.listdir(self.packs_dir) if n.startswith(b"pack-"))
-        return sorted({n.rsplit(b".", 1)[0] for n in names} - known)
-
-    def _has_all_packs(self) -> bool:
-        """Whether each pack that the ledger knows is there; one that is not may be in another."""
-        there = set(os.listdir(self.packs_dir))
-        return all(n.encode() + b".pack" in there for n in self.ledger.packs())
-
-    def _strays(self) -> "Iterator[bytes]":
-        from takeback.objects.pack_write import SUFFIXES
-
-        for stray in self.stray_packs():
-            for name in (stray + suffix for suffix in SUFFIXES):
-                if os.path.lexists(self.packs_dir + b"/" + name):
-                    yield name
-
     def litter(self) -> "Iterator[bytes]":
         """What a process left that died while it wrote something."""
         folders = [b"", b"/git", b"/git/refs/heads", b"/git/refs/takeback"]
@@ -353,14 +308,6 @@ def _ballast() -> bytes:
     """Bytes that take their room also on a disk that compresses."""
     golden, most = 0x9E3779B97F4A7C15, (1 << 64) - 1
     return b"".join((n * golden & most).to_bytes(8, "big") for n in range(_RESERVE // 8))
-
-
-def size_of(path: bytes) -> int:
-    """How large a file is; 0 if it is gone."""
-    try:
-        return os.lstat(path).st_size
-    except OSError:
-        return 0
 
 
 def create(path: bytes) -> None:

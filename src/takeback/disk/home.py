@@ -336,3 +336,11 @@ def read_small(path: bytes, limit: int = 16 * 1024 * 1024) -> bytes:
         return os.read(fd, limit) if stat.S_ISREG(os.fstat(fd).st_mode) else b""
     finally:
         os.close(fd)
+
+
+def size_of(path: bytes) -> int:
+    """How large a file is; 0 if it is gone."""
+    try:
+        return os.lstat(path).st_size
+    except OSError:
+        return 0

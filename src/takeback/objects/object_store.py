@@ -12,18 +12,21 @@ import os
 import sys
 from hashlib import sha256
 
+from takeback.disk import home, operations
 from takeback.errors import DamagedStoreError
 from takeback.objects import pack_index
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
     from typing import Protocol
 
     from takeback.model.tree import Entry, Manifest
     from takeback.objects.pack_index import PackIndex
+    from takeback.objects.pack_merge import Catalog, Piece
     from takeback.objects.pack_read import PackFile
-    from takeback.objects.pack_write import PackWriter
+    from takeback.objects.pack_write import PackWriter, SealedPack
+    from takeback.ports import Progress
 
     class PackNames(Protocol):
         """Who knows which packs there are, the newest last."""
@@ -33,6 +36,9 @@ if TYPE_CHECKING:
 
         def packs_now(self) -> list[str]:
             """At this moment, whatever is being read."""
+
+        def foreign_packs(self) -> set[str]:
+            """Packs that only events of unknown kinds name."""
 
 
 _OPEN_AT_ONCE = 32
@@ -164,6 +170,98 @@ class ObjectStore:
         """Take in which packs there are."""
         self._follow(self._ledger.packs())
 
+    # -- packs as files ------------------------------------------------------------------------
+
+    def pack(self, name: str) -> "PackFile":
+        """One pack, to check or repair it; the caller closes it."""
+        from takeback.objects.pack_read import PackFile
+
+        return PackFile(self._base(name))
+
+    def catalog(self) -> "Catalog":
+        """An empty catalog of the packs, for gc."""
+        from takeback.objects.pack_merge import Catalog
+
+        return Catalog(self._directory)
+
+    def merge(
+        self, pieces: "Iterable[Piece]", progress: "Progress | None" = None
+    ) -> "list[SealedPack]":
+        """Write packs that hold the pieces, beside those that hold them now."""
+        from takeback.objects import pack_merge
+
+        return pack_merge.merge(self._directory, pieces, progress=progress)
+
+    def discard(self, packs: "Iterable[SealedPack]") -> None:
+        """Remove new packs that nothing refers to, as far as that can be done."""
+        from takeback.objects.pack_write import discard_pack
+
+        for pack in packs:
+            discard_pack(self._base(pack.name.decode()))
+
+    def size(self) -> int:
+        """Bytes that the packs and their indexes take on disk."""
+        folder = self._directory
+        return sum(home.size_of(folder + b"/" + name) for name in os.listdir(folder))
+
+    def pack_size(self, name: str) -> int:
+        """Bytes; 0 if the pack is gone."""
+        return home.size_of(self._base(name) + b".pack")
+
+    def free_space(self) -> int:
+        """Bytes that new packs may take."""
+        disk = os.statvfs(self._directory)
+        return disk.f_bavail * disk.f_frsize
+
+    def has_on_disk(self, packs: "Iterable[SealedPack]") -> bool:
+        """Whether new packs are there, whole, before the ledger leads to them."""
+        return all(self.pack_size(pack.name.decode()) == pack.size for pack in packs)
+
+    def has_all_packs(self) -> bool:
+        """Whether each pack that the ledger knows is there."""
+        there = set(os.listdir(self._directory))
+        return all(name.encode() + b".pack" in there for name in self._ledger.packs())
+
+    def stray_packs(self) -> "list[str]":
+        """The packs on disk that no event names; none if an event cannot be read that may."""
+        try:
+            foreign = self._ledger.foreign_packs()
+        except DamagedStoreError:
+            return []
+        names = map(os.fsdecode, os.listdir(self._directory))
+        there = {name.rsplit(".", 1)[0] for name in names if name.startswith("pack-")}
+        return sorted(there.difference(self._ledger.packs(), foreign))
+
+    def is_stray(self, oid: bytes) -> bool:
+        """Whether a pack that no event names holds an object."""
+        for name in self.stray_packs():
+            with self.pack(name) as pack:
+                if holds(pack, oid):
+                    return True
+        return False
+
+    def half_written(self) -> "list[bytes]":
+        """The paths of files that a process is writing, or left when it died."""
+        return [
+            self._directory + b"/" + name
+            for name in sorted(os.listdir(self._directory))
+            if name.startswith(b"tmp-") or name.endswith(b".tmp")
+        ]
+
+    def sweep(self, most: int, *, with_strays: bool) -> bool:
+        """Remove up to `most` files that nothing refers to; whether some are left.
+
+        With both locks held: no pack is being written.
+        """
+        from takeback.objects.pack_write import SUFFIXES
+
+        paths = self.half_written()
+        for name in self.stray_packs() if with_strays else ():
+            paths += filter(os.path.lexists, (self._base(name) + suffix for suffix in SUFFIXES))
+        for path in paths[:most]:
+            operations.unlink(path)
+        return len(paths) > most
+
     # -- where objects lie ---------------------------------------------------------------------
 
     def _follow(self, names: "list[str]") -> None:
@@ -207,7 +305,7 @@ class ObjectStore:
         """Read an index; whether it has an object. A pack without one is read as a last resort."""
         self._asked += 1
         try:
-            index = pack_index.read(self._directory + b"/" + name.encode())
+            index = pack_index.read(self._base(name))
         except DamagedStoreError:
             return False
         if len(index) >= _SMALL:
@@ -220,7 +318,7 @@ class ObjectStore:
 
     def _is_present(self, name: str) -> bool:
         if name not in self._present:
-            if not os.path.lexists(self._directory + b"/" + name.encode() + b".pack"):
+            if not os.path.lexists(self._base(name) + b".pack"):
                 return False
             self._present.add(name)
         return True
@@ -231,10 +329,11 @@ class ObjectStore:
             if len(self._open) >= _OPEN_AT_ONCE:
                 oldest = next(iter(self._open))
                 self._open.pop(oldest).close()
-            from takeback.objects.pack_read import PackFile
-
-            pack = self._open[name] = PackFile(self._directory + b"/" + name.encode())
+            pack = self._open[name] = self.pack(name)
         return pack
+
+    def _base(self, name: str) -> bytes:
+        return self._directory + b"/" + os.fsencode(name)
 
 
 def holds(pack: "PackFile", oid: bytes) -> bool:

@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from takeback.ports import Progress
     from takeback.upkeep.reachable import Reach
 
+    Mark = tuple[int, int, int, int]
+
 
 LIMIT = 512 * 1024 * 1024
 """A new pack is begun once one holds so many bytes."""
@@ -274,6 +276,74 @@ GARBAGE = 3
 
 _FACTOR = 8
 """How much larger a pack is than the next smaller one that is left alone."""
+
+
+class Catalog:
+    """Which packs there are, and which of them hold an object; objects have numbers."""
+
+    def __init__(self, directory: bytes) -> None:
+        self._directory = directory
+        self.names: list[bytes] = []
+        self.bytes: list[int] = []
+        """What the objects of each take, packed."""
+        self.ids = Ids()
+        self.sizes, self.places = array("Q"), array("I")
+        """What each object takes in the newest pack that holds it, and which pack that is."""
+
+    def follow(self, packs: "Iterable[str]") -> None:
+        """Take in the packs that came since."""
+        known = set(self.names)
+        for name in map(str.encode, packs):
+            if name not in known:
+                self.names.append(name)
+                self.bytes.append(self._read(len(self.names) - 1))
+
+    def open(self, place: int) -> PackFile:
+        """One of the packs; it is the caller's to close."""
+        return PackFile(self._directory + b"/" + self.names[place])
+
+    def _read(self, place: int) -> int:
+        total = 0
+        with self.open(place) as pack:
+            for oid, size in pack.sizes():
+                total += size
+                number = self.ids.add(oid)
+                if number == len(self.sizes):
+                    self.places.append(place)
+                    self.sizes.append(size)
+                else:
+                    # The newest copy counts: an older one may be why it was stored again.
+                    self.places[number], self.sizes[number] = place, size
+        return total
+
+
+class Marks:
+    """What was marked, in the order in which it was: object, pack, series, newest checkpoint."""
+
+    def __init__(self) -> None:
+        self._objects, self._places, self._series = array("I"), array("I"), array("I")
+        self._checkpoints = array("q")
+        self._names: dict[bytes, int] = {}
+
+    def __len__(self) -> int:
+        return len(self._objects)
+
+    def add(self, found: int, place: int, series: bytes, checkpoint: int) -> None:
+        """Add one."""
+        self._objects.append(found)
+        self._places.append(place)
+        self._series.append(self._names.setdefault(series, len(self._names)))
+        self._checkpoints.append(checkpoint)
+
+    def __iter__(self) -> "Iterator[Mark]":
+        return zip(self._objects, self._places, self._series, self._checkpoints, strict=True)
+
+    def __getitem__(self, at: int) -> "Mark":
+        return self._objects[at], self._places[at], self._series[at], self._checkpoints[at]
+
+    def series(self) -> "list[bytes]":
+        """The names of series by their numbers."""
+        return list(self._names)
 
 
 class Order:

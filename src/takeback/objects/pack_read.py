@@ -5,6 +5,7 @@ import os
 import stat
 
 from takeback.errors import DamagedStoreError
+from takeback.model.reasons import Reason
 from takeback.objects import deflate, pack_index, pack_write
 from takeback.objects.git_objects import object_head, sha1
 from takeback.objects.pack_entry import Chains, PackBytes, read_head, rebuild, scan, walk_object
@@ -122,6 +123,24 @@ class PackFile:
     def base_of(self, offset: int) -> int:
         """Return where the base of the delta at `offset` is; 0 if the object there is whole."""
         return read_head(self._bytes(window=_HEAD_WINDOW), offset).base
+
+    def head_problem(self, size: "int | None") -> "Reason | None":
+        """What is wrong with the file, at first sight; it should have this size."""
+        try:
+            fd = os.open(self._base + b".pack", _OPEN)
+        except OSError as problem:
+            return Reason("pack-unopened", why=str(problem.strerror))
+        try:
+            if not stat.S_ISREG(os.fstat(fd).st_mode):
+                return Reason("pack-no-file")
+            if os.pread(fd, len(pack_write.MAGIC), 0) != pack_write.MAGIC:
+                return Reason("pack-no-pack")
+            found = os.fstat(fd).st_size
+        finally:
+            os.close(fd)
+        if size is not None and found != size:
+            return Reason("pack-size", found=found, expected=size)
+        return None
 
     def index_problem(self) -> str:
         """Return what is wrong with the index file, '' if nothing is.

@@ -26,7 +26,7 @@ _WRITE_AT_ONCE = 1 << 20
 _MOST_BUFFERED = 16 * 1024 * 1024
 SUFFIXES = (b".keep", b".idx", b".pack")
 """The files of a pack, in the order in which they are removed."""
-_MAGIC = b"PACK\0\0\0\x02"
+MAGIC = b"PACK\0\0\0\x02"
 _temporary_numbers = count()
 
 
@@ -177,7 +177,7 @@ class PackWriter:
     def _write_parts(self, fd: int) -> bytes:
         """Write the buffered pack, a small one in one go; return its checksum."""
         digest = sha1()
-        pieces, size = [_MAGIC + len(self._entries).to_bytes(4, "big")], 0
+        pieces, size = [MAGIC + len(self._entries).to_bytes(4, "big")], 0
         for part in self._parts:
             pieces.append(part)
             size += len(part)
@@ -218,7 +218,7 @@ class _BlobStream:
     def write_all(self, chunks: "Iterable[Data]") -> bytes:
         """Write the whole pack; return the blob's id."""
         head = entry_head(BLOB, self._size)
-        self._write(_MAGIC + (1).to_bytes(4, "big") + head)
+        self._write(MAGIC + (1).to_bytes(4, "big") + head)
         crc = crc32(head)
         digest = sha1(object_head(BLOB, self._size))
         compressor = deflate.compressor(self._size)

@@ -21,7 +21,6 @@ from takeback.model.ids import is_stage
 from takeback.model.reasons import Reason
 from takeback.model.results import ERROR, NOTE, WARNING, Finding, Part
 from takeback.objects import git_view as view
-from takeback.objects.pack_read import PackFile
 from takeback.worktree.stat_cache import StatCache
 
 TYPE_CHECKING = False
@@ -51,17 +50,11 @@ def stages(root: bytes) -> "set[bytes]":
 def never_finished(store: "Store") -> "Iterator[bytes]":
     """The files that a process left which died: nothing refers to them."""
     yield from store.litter()
-    for name in sorted(os.listdir(store.packs_dir)):
-        if name.startswith(b"tmp-") or name.endswith(b".tmp"):
-            yield store.packs_dir + b"/" + name
-    for name in _litter_packs(store):
-        yield store.packs_dir + b"/" + name
-
-
-def _litter_packs(store: "Store") -> "list[bytes]":
-    """Packs that no event names, unless they may be what is left of a lost part of the ledger."""
-    is_whole = store.knows_its_packs() and not any(store.check_view())
-    return store.stray_packs() if is_whole else []
+    yield from store.objects.half_written()
+    # Packs that no event names may be what is left of a lost part of the ledger.
+    if store.knows_its_packs() and not any(store.check_view()):
+        for name in store.objects.stray_packs():
+            yield store.packs_dir + b"/" + name.encode()
 
 
 def _litter(store: "Store") -> "Iterator[Reason]":
@@ -74,7 +67,7 @@ def _litter(store: "Store") -> "Iterator[Reason]":
 
 def _indexes(store: "Store") -> "Iterator[Reason]":
     for name in sorted(store.ledger.packs()):
-        with PackFile(store.packs_dir + b"/" + name.encode()) as pack:
+        with store.objects.pack(name) as pack:
             what = pack.index_problem()
             if not what:
                 continue
@@ -101,7 +94,6 @@ _VERIFY = Reason("verify")
 _AHEAD = 300
 """Seconds that a clock may be behind what was recorded before anybody needs to know."""
 _SKEW = 5
-_HEAD = b"PACK\0\0\0\2"
 
 
 def ledger(problems: "tuple[Reason, ...]", events: int) -> Part:
@@ -125,12 +117,11 @@ def packs(store: "Store") -> Part:
     part = Part("packs", Reason("packs-fit", packs=len(names)))
     sizes = store.ledger.pack_sizes()
     for name in names:
-        base = store.packs_dir + b"/" + name.encode()
-        what = _pack_problem(base + b".pack", sizes.get(name))
-        if what is not None:
-            part.findings.append(Finding(ERROR, what.with_facts(pack=name), _VERIFY))
-            continue
-        with PackFile(base) as pack:
+        with store.objects.pack(name) as pack:
+            what = pack.head_problem(sizes.get(name))
+            if what is not None:
+                part.findings.append(Finding(ERROR, what.with_facts(pack=name), _VERIFY))
+                continue
             index = pack.index_problem()
             misnamed = "" if index else pack.name_problem()
         if misnamed:
@@ -139,24 +130,6 @@ def packs(store: "Store") -> Part:
             found = Reason(reasons.DAMAGED, problem=index)
             part.findings.append(Finding(WARNING, found, _REPAIR, can_be_repaired=True))
     return part
-
-
-def _pack_problem(path: bytes, size: "int | None") -> "Reason | None":
-    try:
-        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    except OSError as problem:
-        return Reason("pack-unopened", why=str(problem.strerror))
-    try:
-        if not stat.S_ISREG(os.fstat(fd).st_mode):
-            return Reason("pack-no-file")
-        if os.pread(fd, len(_HEAD), 0) != _HEAD:
-            return Reason("pack-no-pack")
-        found = os.fstat(fd).st_size
-    finally:
-        os.close(fd)
-    if size is not None and found != size:
-        return Reason("pack-size", found=found, expected=size)
-    return None
 
 
 def git_view(store: "Store") -> Part:

@@ -37,7 +37,7 @@ from takeback.model.forgotten import Forgotten, Wish
 from takeback.model.reasons import Reason
 from takeback.model.value import Value
 from takeback.model.words import RUNNING
-from takeback.objects import git_view, pack_merge, pack_write
+from takeback.objects import git_view, pack_write
 from takeback.objects.git_objects import BLOB, object_id
 from takeback.objects.pack_write import PackWriter
 from takeback.undo import apply
@@ -381,7 +381,7 @@ class Forgetting:
             new.run()
             touched = self._touched(wish, new) if is_new else new.touched()
             made = writer.finish()
-            merged = pack_merge.merge(store.packs_dir, new.pieces(), progress=self._progress)
+            merged = store.objects.merge(new.pieces(), self._progress)
             before = self._noted()
             self._note(wish, new.ids() | (before[1] if before else set()))
             said: dict[str, Json] = {
@@ -400,8 +400,7 @@ class Forgetting:
 
     def _remove_new(self, writer: PackWriter, merged: "list[SealedPack]") -> None:
         writer.abort()
-        for pack in merged:
-            pack_write.discard_pack(self._store.packs_dir + b"/" + pack.name)
+        self._store.objects.discard(merged)
 
     def _give_up(self, wish: "Wish", problem: BaseException) -> None:
         """Nothing was changed: leave nothing behind. If even that fails, the next start goes on."""

@@ -15,7 +15,7 @@ and any later run finds it.
 """
 
 import errno
-import os
+from contextlib import closing
 
 from takeback.errors import BusyError
 from takeback.history import retention
@@ -23,9 +23,8 @@ from takeback.ledger import events
 from takeback.ledger.events import NewEvent, pack_facts
 from takeback.model.results import Cleanup
 from takeback.model.value import Value
-from takeback.objects import pack_merge, pack_write
 from takeback.objects.pack_merge import GARBAGE, Order
-from takeback.upkeep.reachable import ALWAYS, Catalog, Reach
+from takeback.upkeep.reachable import ALWAYS, Reach
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -153,7 +152,7 @@ class _Run:
             done.warnings = (f"the history takes {done.after:,} bytes, more than `size_cap`",)
 
     def _size(self) -> "tuple[int, int]":
-        return self._store.packs_size(), len(self._ledger.packs())
+        return self._store.objects.size(), len(self._ledger.packs())
 
     def _require_sound(self) -> None:
         """Nobody removes anything from a store that lost something."""
@@ -171,7 +170,7 @@ class _Run:
         if not limit or self._done.before <= limit:
             return 0
         by_number: dict[int, int] = {}
-        with _Marking(self._store) as reach:
+        with closing(Reach(self._store.reader())) as reach:
             self._mark(reach)
             for found, _, _, number in reach.marks:
                 size = reach.catalog.sizes[found] + _INDEXED
@@ -211,14 +210,14 @@ class _Run:
     def _put_in_order(self, trim: "Trim") -> bool:
         """Mark, merge and commit; False if something came in between that needs more."""
         wish, done = self._wish, self._done
-        with _Marking(self._store) as reach:
+        with closing(Reach(self._store.reader())) as reach:
             self._mark(reach)
             gone = self._gone_if(trim) if wish.dry_run else lambda _: False
             # Who wants it smaller wants all garbage to go.
             share = 1 << 62 if done.why == retention.TO_SIZE else GARBAGE
             order = Order(reach, share, full=wish.full, gone=gone)
             if self._is_short:
-                order.fit(_room(self._store.packs_dir) - _RESERVE)
+                order.fit(self._store.objects.free_space() - _RESERVE)
             done.merged, done.dropped = len(order.rewritten), len(order.dead)
             if wish.dry_run:
                 done.packs_after = done.packs_before - order.fewer
@@ -240,7 +239,7 @@ class _Run:
         made: list[SealedPack] = []
         reach.close()
         try:
-            made += pack_merge.merge(self._store.packs_dir, order.pieces(), progress=self._progress)
+            made += self._store.objects.merge(order.pieces(), self._progress)
             # Most of what came meanwhile is looked at before anybody has to wait.
             with self._ledger.snapshot() as ledger:
                 reach.follow(ledger)
@@ -250,7 +249,7 @@ class _Run:
         with self._held():
             reach.follow(self._ledger)
             # The old packs are removed next, so the new ones must be there.
-            if order.covers(reach) and self._store.has_on_disk(made):
+            if order.covers(reach) and self._store.objects.has_on_disk(made):
                 # Whether an error here means that it failed, only the ledger knows: nothing is
                 # removed then but by who asks it.
                 self._commit(order, made)
@@ -274,9 +273,7 @@ class _Run:
         """Remove new packs that nothing refers to; one that was there before has their name."""
         self._ledger.abandon()
         known = {name.encode() for name in self._ledger.packs()}
-        for pack in made:
-            if pack.name not in known:
-                pack_write.discard_pack(os.path.join(self._store.packs_dir, pack.name))
+        self._store.objects.discard(pack for pack in made if pack.name not in known)
 
     # -- sweep -----------------------------------------------------------------------------
 
@@ -289,23 +286,3 @@ class _Run:
         while left:
             with self._held():
                 left = self._store.sweep(_MOST_AT_ONCE)
-
-
-def _room(folder: bytes) -> int:
-    found = os.statvfs(folder)
-    return found.f_bavail * found.f_frsize
-
-
-class _Marking:
-    """What is needed, with packs open for the length of a `with` block."""
-
-    __slots__ = ("_reach",)
-
-    def __init__(self, store: "Store") -> None:
-        self._reach = Reach(Catalog(store.packs_dir), store.reader())
-
-    def __enter__(self) -> Reach:
-        return self._reach
-
-    def __exit__(self, *_: object) -> None:
-        self._reach.close()

@@ -7,16 +7,13 @@ are told as one series. Objects have numbers here, those of the catalog, and wha
 stands in arrays: a large store has hundreds of thousands.
 """
 
-from array import array
-
 from takeback.errors import DamagedStoreError
 from takeback.ledger import events
 from takeback.ledger.events import entry_from
 from takeback.model.tree import FOLDER
 from takeback.model.words import FINDING_NEEDED
 from takeback.objects.git_objects import MODE_TREE
-from takeback.objects.pack_index import Ids
-from takeback.objects.pack_read import PackFile
+from takeback.objects.pack_merge import Marks
 from takeback.undo import rescue
 
 TYPE_CHECKING = False
@@ -28,9 +25,8 @@ if TYPE_CHECKING:
     from takeback.ledger.ledger import Ledger
     from takeback.model.tree import Entry
     from takeback.objects.object_store import ObjectStore
+    from takeback.objects.pack_read import PackFile
     from takeback.ports import Progress
-
-    Mark = tuple[int, int, int, int]
 
 ALWAYS = 1 << 62
 """The number of what is needed whatever the horizon is."""
@@ -39,79 +35,11 @@ _OPEN_AT_ONCE = 16
 _SAVED = (events.OUTSIDE_SEEN, events.RESTORE_APPLIED, events.SAVES_RESCUED)
 
 
-class Catalog:
-    """Which packs there are, and which of them hold an object; objects have numbers."""
-
-    def __init__(self, directory: bytes) -> None:
-        self._directory = directory
-        self.names: list[bytes] = []
-        self.bytes: list[int] = []
-        """What the objects of each take, packed."""
-        self.ids = Ids()
-        self.sizes, self.places = array("Q"), array("I")
-        """What each object takes in the newest pack that holds it, and which pack that is."""
-
-    def follow(self, ledger: "Ledger") -> None:
-        """Take in the packs that came since."""
-        known = set(self.names)
-        for name in map(str.encode, ledger.packs()):
-            if name not in known:
-                self.names.append(name)
-                self.bytes.append(self._read(len(self.names) - 1))
-
-    def open(self, place: int) -> PackFile:
-        """One of the packs; it is the caller's to close."""
-        return PackFile(self._directory + b"/" + self.names[place])
-
-    def _read(self, place: int) -> int:
-        total = 0
-        with self.open(place) as pack:
-            for oid, size in pack.sizes():
-                total += size
-                number = self.ids.add(oid)
-                if number == len(self.sizes):
-                    self.places.append(place)
-                    self.sizes.append(size)
-                else:
-                    # The newest copy counts: an older one may be why it was stored again.
-                    self.places[number], self.sizes[number] = place, size
-        return total
-
-
-class Marks:
-    """What was marked, in the order in which it was: object, pack, series, newest checkpoint."""
-
-    def __init__(self) -> None:
-        self._objects, self._places, self._series = array("I"), array("I"), array("I")
-        self._checkpoints = array("q")
-        self._names: dict[bytes, int] = {}
-
-    def __len__(self) -> int:
-        return len(self._objects)
-
-    def add(self, found: int, place: int, series: bytes, checkpoint: int) -> None:
-        """Add one."""
-        self._objects.append(found)
-        self._places.append(place)
-        self._series.append(self._names.setdefault(series, len(self._names)))
-        self._checkpoints.append(checkpoint)
-
-    def __iter__(self) -> "Iterator[Mark]":
-        return zip(self._objects, self._places, self._series, self._checkpoints, strict=True)
-
-    def __getitem__(self, at: int) -> "Mark":
-        return self._objects[at], self._places[at], self._series[at], self._checkpoints[at]
-
-    def series(self) -> "list[bytes]":
-        """The names of series by their numbers."""
-        return list(self._names)
-
-
 class Reach:
     """Everything that is needed, in `marks`."""
 
-    def __init__(self, catalog: Catalog, objects: "ObjectStore") -> None:
-        self.catalog = catalog
+    def __init__(self, objects: "ObjectStore") -> None:
+        self.catalog = objects.catalog()
         self._objects = objects
         self._packs: dict[int, PackFile] = {}
         self.marks = Marks()
@@ -129,7 +57,7 @@ class Reach:
         no longer kept.
         """
         self._event = ledger.last_event()
-        self.catalog.follow(ledger)
+        self.catalog.follow(ledger.packs())
         self._foreign(ledger.foreign_packs())
         rows = [row for row in ledger.checkpoints.all() if row.gone is None]
         self._checkpoint = rows[0].number if rows else 0
@@ -147,7 +75,7 @@ class Reach:
 
     def follow(self, ledger: "Ledger") -> None:
         """Mark what came since; with the lock held, or in a ledger that stands still."""
-        self.catalog.follow(ledger)
+        self.catalog.follow(ledger.packs())
         self._foreign(ledger.foreign_packs(self._event))
         self._named(ledger, self._event)
         for event in ledger.events(self._event):

@@ -19,7 +19,6 @@ from takeback.model.value import Value
 from takeback.objects import git_view
 from takeback.objects.git_view import Commit
 from takeback.objects.pack_merge import Piece
-from takeback.objects.pack_read import PackFile
 from takeback.undo import rescue
 from takeback.upkeep.purge import Purge
 
@@ -371,7 +370,7 @@ class Rewriting:
     def _holdings(self) -> "dict[str, list[bytes]]":
         found = {}
         for name in self.packs:
-            with PackFile(self._store.packs_dir + b"/" + name.encode()) as pack:
+            with self._store.objects.pack(name) as pack:
                 found[name] = list(pack.objects())
         return found
 

@@ -10,13 +10,13 @@ from takeback.model import json_text
 from takeback.model.forgotten import as_texts
 from takeback.model.words import SEARCHING_PACKS
 from takeback.objects.git_objects import BLOB
-from takeback.objects.pack_read import PackFile
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from takeback.model.forgotten import Wish
+    from takeback.objects.pack_read import PackFile
     from takeback.ports import Progress
     from takeback.store import Store
 
@@ -100,7 +100,7 @@ def prove(
     for done, name in enumerate(names):
         if progress is not None:
             progress(SEARCHING_PACKS, done, len(names))
-        with PackFile(store.packs_dir + b"/" + name.encode()) as pack:
+        with store.objects.pack(name) as pack:
             read += _in_pack(pack, search, name, in_files=wish.in_files)
     return read
 
@@ -122,7 +122,7 @@ def _in_events(store: "Store", search: Search) -> int:
     return read
 
 
-def _in_pack(pack: PackFile, search: Search, name: str, *, in_files: bool) -> int:
+def _in_pack(pack: "PackFile", search: Search, name: str, *, in_files: bool) -> int:
     """The same in everything that a pack holds, unpacked.
 
     Only if files that hold a text were forgotten, too, must it stand in none of them.

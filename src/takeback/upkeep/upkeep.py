@@ -4,6 +4,7 @@ import os
 import time
 
 from takeback.disk.failures import FailingAs
+from takeback.disk.home import size_of
 from takeback.disk.lock import Held
 from takeback.errors import DamagedStoreError, TakebackError, UnknownReferenceError, UsageError
 from takeback.history import retention
@@ -12,7 +13,6 @@ from takeback.ledger.events import NewEvent
 from takeback.model import reasons
 from takeback.model.reasons import Reason
 from takeback.model.results import KeptState, Usage
-from takeback.store import size_of
 from takeback.undo.restorer import Restorer
 
 TYPE_CHECKING = False
@@ -55,7 +55,7 @@ class Upkeep:
             count = ledger.checkpoints.count()
             return Usage(
                 packs=len(ledger.packs()),
-                objects=store.packs_size(),
+                objects=store.objects.size(),
                 ledger=size_of(ledger.path) + size_of(ledger.path + b"-wal"),
                 index=size_of(store.index_path),
                 checkpoints=count,
@@ -76,7 +76,7 @@ class Upkeep:
             objects = store.reader()
             try:
                 with self._ledger.snapshot() as ledger:
-                    return tuple(usage.shares(ledger, objects, store.packs_dir, by, progress))
+                    return tuple(usage.shares(ledger, objects, by, progress))
             finally:
                 objects.close()
 

@@ -9,7 +9,7 @@ changed most in that checkpoint. What nothing needs, and what packs need besides
 from takeback.history import retention
 from takeback.model.results import Share
 from takeback.model.words import ATTRIBUTING, STEP, YOU
-from takeback.upkeep.reachable import Catalog, Reach
+from takeback.upkeep.reachable import Reach
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,14 +29,13 @@ OUTSIDE = "(outside)"
 def shares(
     ledger: "Ledger",
     objects: "ObjectStore",
-    packs: bytes,
     by: str,
     progress: "Progress | None" = None,
 ) -> "list[Share]":
     """What each added, the largest first; in a ledger that stands still."""
-    reach = Reach(Catalog(packs), objects)
+    reach = Reach(objects)
     try:
-        reach.catalog.follow(ledger)
+        reach.catalog.follow(ledger.packs())
         rows = sorted(
             (row for row in ledger.checkpoints.all() if row.gone is None),
             key=lambda row: row.number,

@@ -18,8 +18,6 @@ from takeback.model.tree import FOLDER
 from takeback.model.words import FOLLOWING, HASHING
 from takeback.objects import git_view
 from takeback.objects.git_objects import BLOB
-from takeback.objects.pack_read import PackFile
-from takeback.store import size_of
 from takeback.undo import rescue
 
 TYPE_CHECKING = False
@@ -68,7 +66,7 @@ class _Check:
         self.repaired: list[Reason] = []
         self.can_mend = True
         self._below: dict[Key, list[Key]] = {}
-        self._sound: list[bytes] = []
+        self._sound: list[str] = []
 
     def run(self, held: "Callable[[], Held]") -> Verification:
         """Look at everything, with the lock only in the end."""
@@ -89,7 +87,7 @@ class _Check:
             gone=len(every) - len(rows),
             packs=len(packs),
             objects=len(self.strong),
-            bytes=store.packs_size(),
+            bytes=store.objects.size(),
             damage=tuple(self.damage),
             repaired=tuple(self.repaired),
         )
@@ -146,13 +144,13 @@ class _Check:
     def packs(self, packs: "list[str]") -> None:
         """Every pack: each byte and each object."""
         waiting, known = list(reversed(packs)), set(packs)
-        total, done = sum(map(self._pack_size, packs)), 0
+        objects = self._store.objects
+        total, done = sum(map(objects.pack_size, packs)), 0
         while waiting:
             name = waiting.pop()
             reach = self._reached(done, total)
-            done += self._pack_size(name)
-            path = self._store.packs_dir + b"/" + name.encode()
-            with PackFile(path) as pack:
+            done += objects.pack_size(name)
+            with objects.pack(name) as pack:
                 if pack.is_gone():
                     now = self._store.ledger.packs()
                     if name not in now:
@@ -165,10 +163,7 @@ class _Check:
             for what in problems:
                 self.note(what, made_with)
             if not problems:
-                self._sound.append(path)
-
-    def _pack_size(self, name: str) -> int:
-        return size_of(self._store.packs_dir + b"/" + name.encode() + b".pack")
+                self._sound.append(name)
 
     def _reached(self, before: int, total: int) -> "Callable[[int], None] | None":
         """What tells how many bytes are done, also in the middle of a pack."""
@@ -183,8 +178,8 @@ class _Check:
 
     def settle(self) -> None:
         """With the lock held: mend what can be made again, compare what may have moved."""
-        for path in self._sound:
-            with PackFile(path) as pack:
+        for name in self._sound:
+            with self._store.objects.pack(name) as pack:
                 what = "" if pack.is_gone() else pack.index_problem()
                 if what and not self.can_mend:
                     self.note(what)
