@@ -27,7 +27,7 @@ from takeback.undo.draft import Draft, Wish
 from takeback.undo.restorer import Restorer
 from takeback.worktree import stage
 from takeback.worktree.stage import Stage
-from takeback.worktree.swap import Restoring
+from takeback.worktree.swap import PathSwapper
 from tests.promises import test_restore_rules as rules
 
 if TYPE_CHECKING:
@@ -49,16 +49,16 @@ class Sabotage(NamedTuple):
 
 
 def _journal_after_apply(patch: pytest.MonkeyPatch) -> None:
-    write, apply = Journals.write, Restoring.apply
+    write, apply = Journals.write, PathSwapper.apply
     waiting: list[tuple[object, ...]] = []
 
-    def late(self: Restoring, staged: dict[bytes, bytes], *, forward: bool) -> None:
+    def late(self: PathSwapper, staged: dict[bytes, bytes], *, forward: bool) -> None:
         apply(self, staged, forward=forward)
         while waiting:
             write(*waiting.pop())  # type: ignore[arg-type]
 
     patch.setattr(Journals, "write", lambda *row: waiting.append(row))
-    patch.setattr(Restoring, "apply", late)
+    patch.setattr(PathSwapper, "apply", late)
 
 
 def _journal_gone_before_the_event(patch: pytest.MonkeyPatch) -> None:
@@ -90,7 +90,7 @@ def _errors_are_left_to_recovery(patch: pytest.MonkeyPatch) -> None:
 
 
 def _no_verify(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Restoring, "unfinished", lambda _self, **_: [])
+    patch.setattr(PathSwapper, "unfinished", lambda _self, **_: [])
 
 
 # -- nothing is lost -------------------------------------------------------------------------
@@ -98,14 +98,14 @@ def _no_verify(patch: pytest.MonkeyPatch) -> None:
 
 def _no_safety_checkpoint(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Restorer, "_safety", lambda self, **_: self._ledger.checkpoints.newest())
-    patch.setattr(Restoring, "changed", lambda _self: [])
+    patch.setattr(PathSwapper, "changed", lambda _self: [])
 
 
 def _displaced_is_not_hashed(patch: pytest.MonkeyPatch) -> None:
-    def swap(self: Restoring, op: Op, name: bytes, _seen: set[bytes]) -> None:
+    def swap(self: PathSwapper, op: Op, name: bytes, _seen: set[bytes]) -> None:
         self._swap(op, name)
 
-    patch.setattr(Restoring, "_exchange", swap)
+    patch.setattr(PathSwapper, "_exchange", swap)
 
 
 def _rename_over(patch: pytest.MonkeyPatch) -> None:
@@ -163,38 +163,38 @@ def _unknown_is_absent(patch: pytest.MonkeyPatch) -> None:
 
 
 def _folders_are_renamed(patch: pytest.MonkeyPatch) -> None:
-    def move_away(self: Restoring, op: Op, _other: object) -> None:
+    def move_away(self: PathSwapper, op: Op, _other: object) -> None:
         operations._announce("rmdir", op.name)
         operations.move(self._parent(op), op.name, self.stage.fd, b"folder")
 
-    patch.setattr(Restoring, "_remove_folder", move_away)
+    patch.setattr(PathSwapper, "_remove_folder", move_away)
 
 
 # -- nothing is in between -------------------------------------------------------------------
 
 
 def _overwrite_in_place(patch: pytest.MonkeyPatch) -> None:
-    def overwrite(self: Restoring, op: Op, name: bytes, _seen: set[bytes]) -> None:
+    def overwrite(self: PathSwapper, op: Op, name: bytes, _seen: set[bytes]) -> None:
         file = os.open(op.name, os.O_WRONLY | os.O_TRUNC, dir_fd=self._parent(op))
         for piece in self.stage.read(name):
             operations.write(file, piece)
         os.close(file)
 
-    patch.setattr(Restoring, "_exchange", overwrite)
+    patch.setattr(PathSwapper, "_exchange", overwrite)
 
 
 def _folders_are_shut_first(patch: pytest.MonkeyPatch) -> None:
-    make_folder = Restoring._make_folder
+    make_folder = PathSwapper._make_folder
 
-    def make_and_shut(self: Restoring, op: Op, forward: bool) -> None:
+    def make_and_shut(self: PathSwapper, op: Op, forward: bool) -> None:
         make_folder(self, op, forward)
         self._set_folder_mode(op, True)
 
-    patch.setattr(Restoring, "_make_folder", make_and_shut)
+    patch.setattr(PathSwapper, "_make_folder", make_and_shut)
 
 
 def _shut_folders_stay_shut(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Restoring, "_open_up", lambda *_: None)
+    patch.setattr(PathSwapper, "_open_up", lambda *_: None)
 
 
 def _no_lock(patch: pytest.MonkeyPatch) -> None:
@@ -209,11 +209,11 @@ def _states_are_not_compared(patch: pytest.MonkeyPatch) -> None:
 
 
 def _links_are_followed_at_the_end(patch: pytest.MonkeyPatch) -> None:
-    def follow(self: Restoring, op: Op, wanted: "Entry") -> None:
+    def follow(self: PathSwapper, op: Op, wanted: "Entry") -> None:
         operations._announce("chmod_file", op.name, wanted.mode)
         os.chmod(op.name, wanted.mode & 0o7777, dir_fd=self._parent(op))
 
-    patch.setattr(Restoring, "_set_mode", follow)
+    patch.setattr(PathSwapper, "_set_mode", follow)
 
 
 def _links_are_followed_on_the_way(patch: pytest.MonkeyPatch) -> None:
@@ -245,7 +245,7 @@ def _disk_is_not_synced(patch: pytest.MonkeyPatch) -> None:
 
 
 def _modes_are_not_synced(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Restoring, "_sync_mode", lambda _self, _fd: None)
+    patch.setattr(PathSwapper, "_sync_mode", lambda _self, _fd: None)
 
 
 def _the_mark_is_not_synced(patch: pytest.MonkeyPatch) -> None:

@@ -32,7 +32,7 @@ from takeback.model.tree import FOLDER, REGULAR, SETUID
 from takeback.undo import rescue
 from takeback.worktree.roots import Roots, require_outside, require_possible
 from takeback.worktree.stage import Stage
-from takeback.worktree.swap import Restoring
+from takeback.worktree.swap import PathSwapper
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -161,8 +161,8 @@ def carry_out(
         finish.dropped = roots.dropped
         late: Late = []
         try:
-            for restoring, names in zip(roots.each, staged, strict=True):
-                restoring.apply(names, forward=True)
+            for swapper, names in zip(roots.each, staged, strict=True):
+                swapper.apply(names, forward=True)
             _require_done(roots, forward=True)
             finish.kept = roots.kept
             # What nobody writes to any more is final, and only then is it looked at.
@@ -237,11 +237,11 @@ def sweep(store: "Store", root: int) -> None:
 
 def _preflight(store: "Store", roots: Roots) -> None:
     """Refuse, before anything is touched, what cannot be done."""
-    for restoring in roots.each:
-        if restoring.at:
-            require_outside(restoring.root, restoring.ops, restoring.at)
+    for swapper in roots.each:
+        if swapper.at:
+            require_outside(swapper.root, swapper.ops, swapper.at)
         else:
-            require_possible(restoring.root, restoring.ops)
+            require_possible(swapper.root, swapper.ops)
     moved = roots.changed()
     if moved:
         roots.require_apart()
@@ -314,7 +314,7 @@ def _require_done(roots: Roots, *, forward: bool) -> None:
 
 
 def _still_written(roots: Roots) -> "Late":
-    return [restoring.still_written() for restoring in roots.each]
+    return [swapper.still_written() for swapper in roots.each]
 
 
 def _paths(roots: Roots, late: "Late") -> "list[bytes]":
@@ -325,7 +325,7 @@ def _paths(roots: Roots, late: "Late") -> "list[bytes]":
 
 def _rescue(store: "Store", roots: Roots, row: "Journal", now: int) -> "list[Remark]":
     """Keep saves that came in between; what was kept."""
-    found = [rescue.into_store(store, restoring, row, now) for restoring in roots.each]
+    found = [rescue.into_store(store, swapper, row, now) for swapper in roots.each]
     return [remark for remarks in found for remark in remarks]
 
 
@@ -335,13 +335,13 @@ def _rescue(store: "Store", roots: Roots, row: "Journal", now: int) -> "list[Rem
 def _bring_back(store: "Store", roots: Roots, row: "Journal", now: int, why: str) -> "list[Remark]":
     """Bring every path back; the row goes when all of them are. What is in the store only."""
     try:
-        for restoring in roots.each:
-            restoring.kept = {}
-            restoring.open_up(forward=False)
-            restoring.stage.open()
-            restoring.give_back()
-            staged = restoring.stage_all(forward=False, keep_mtime=True)
-            restoring.apply(staged, forward=False)
+        for swapper in roots.each:
+            swapper.kept = {}
+            swapper.open_up(forward=False)
+            swapper.stage.open()
+            swapper.give_back()
+            staged = swapper.stage_all(forward=False, keep_mtime=True)
+            swapper.apply(staged, forward=False)
         _require_done(roots, forward=False)
         late = _still_written(roots)
         saved = _rescue(store, roots, row, now)
@@ -370,8 +370,8 @@ def _settle(store: "Store", roots: Roots, row: "Journal") -> None:
     try:
         settled = [op for each in roots.each for op in each.done() if not op.is_settled]
         if settled:
-            for restoring in roots.each:
-                operations.syncfs(restoring.root)
+            for swapper in roots.each:
+                operations.syncfs(swapper.root)
             for op in settled:
                 op.is_settled = True
             store.ledger.journal.write(row)
@@ -432,27 +432,27 @@ def _taken_back(row: "Journal", roots: Roots) -> Reason:
 def _clean(store: "Store", roots: Roots, row: "Journal", late: "Late") -> None:
     """Remove our folders; what was still being written to stays until it is not."""
     is_clean = not any(late)
-    for restoring, held in zip(roots.each, late or [{} for _ in roots.each], strict=True):
+    for swapper, held in zip(roots.each, late or [{} for _ in roots.each], strict=True):
         if not held:
-            is_clean = _discard(store, restoring) and is_clean
+            is_clean = _discard(store, swapper) and is_clean
             continue
         with Tidying(store.lock):
-            for _, name, _ in restoring.stage.held():
+            for _, name, _ in swapper.stage.held():
                 if name not in held:
-                    restoring.stage.discard(name)
+                    swapper.stage.discard(name)
     if row.away and is_clean:
         with Tidying(store.lock):
             store.ledger.record(closing=row.id)
 
 
-def _discard(store: "Store", restoring: Restoring) -> bool:
+def _discard(store: "Store", swapper: PathSwapper) -> bool:
     """Remove our folder, as far as that can be done; else the next start does."""
-    if restoring.stage.fd < 0:
+    if swapper.stage.fd < 0:
         store.lock.leave_unclean()
         return False
     tidying = Tidying(store.lock)
     with tidying:
-        restoring.stage.remove()
+        swapper.stage.remove()
     return tidying.is_done
 
 
@@ -482,7 +482,7 @@ def _clean_late(store: "Store", roots: Roots, row: "Journal", now: int) -> "list
     if any(_still_written(roots)):
         return []
     saved = _rescue(store, roots, row, now) if row.phase == journal.LATE else []
-    done = [_discard(store, restoring) for restoring in roots.each]
+    done = [_discard(store, swapper) for swapper in roots.each]
     if all(done):
         store.ledger.record(closing=row.id)
     return [rescue.of_path(save, reasons.LATE_SAVE_RESCUED) for save in saved]

@@ -39,24 +39,24 @@ if TYPE_CHECKING:
     from takeback.model.json_text import Json
     from takeback.objects.pack_write import PackWriter
     from takeback.store import Store
-    from takeback.worktree.swap import Restoring
+    from takeback.worktree.swap import PathSwapper
 
 
 _SHORT = 8
 _TRIES = 3
 
 
-def into_store(store: "Store", restoring: "Restoring", row: "Journal", now: int) -> "list[Remark]":
+def into_store(store: "Store", swapper: "PathSwapper", row: "Journal", now: int) -> "list[Remark]":
     """Keep what lies in our folder and is no state that the store knows; what was kept."""
     writer = store.pack_writer()
     saves: list[Json] = []
     told: list[Remark] = []
     try:
-        for op, name, state in restoring.strangers():
+        for op, name, state in swapper.strangers():
             if state.kind not in (REGULAR, LINK):
                 continue
-            path = restoring.named(op.path)
-            saves.append([_text(path), *_keep(writer, restoring, name, state.kind | state.mode)])
+            path = swapper.named(op.path)
+            saves.append([_text(path), *_keep(writer, swapper, name, state.kind | state.mode)])
             told.append(Remark(path, _in_store(state.size, row.id)))
         if not saves:
             writer.abort()
@@ -81,19 +81,19 @@ def of_path(save: Remark, code: str) -> Reason:
 
 
 def _keep(
-    writer: "PackWriter", restoring: "Restoring", name: bytes, mode: int
+    writer: "PackWriter", swapper: "PathSwapper", name: bytes, mode: int
 ) -> "tuple[Json, ...]":
     """Put one save into a pack; somebody may still write to it."""
     for _ in range(_TRIES if mode & 0o170000 == REGULAR else 0):
         strong = hashlib.sha256()
-        size = restoring.stage.size(name)
+        size = swapper.stage.size(name)
         try:
-            oid = writer.add_large(size, _hashed(restoring.stage.read(name), size, strong))
+            oid = writer.add_large(size, _hashed(swapper.stage.read(name), size, strong))
         except SizeMismatchError:
             continue
         return mode, size, strong.hexdigest(), oid.hex()
     # A link, or a file that somebody empties again and again.
-    data = b"".join(restoring.stage.read(name))
+    data = b"".join(swapper.stage.read(name))
     oid = writer.add(BLOB, data)
     return mode, len(data), hashlib.sha256(data).hexdigest(), oid.hex()
 
@@ -232,8 +232,8 @@ def _rescue(store: "Store", root: int, row: "Journal", now: int) -> None:
     roots = Roots(root, store.objects, row, is_way_back=True)
     try:
         roots.open_stages()
-        for restoring in roots.each:
-            into_store(store, restoring, row, now)
+        for swapper in roots.each:
+            into_store(store, swapper, row, now)
     finally:
         roots.close()
 

@@ -21,7 +21,7 @@ from takeback.model import reasons
 from takeback.model.reasons import Reason
 from takeback.model.tree import KIND, REGULAR
 from takeback.worktree.stage import GONE
-from takeback.worktree.swap import MOVED, Restoring
+from takeback.worktree.swap import MOVED, PathSwapper
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -207,11 +207,11 @@ class Roots:
     def __init__(
         self, root: int, objects: "ObjectStore", row: "Journal", *, is_way_back: bool = False
     ) -> None:
-        self.each: list[Restoring] = []
+        self.each: list[PathSwapper] = []
         self.lost: dict[bytes, Reason] = {}
         self._opened: list[int] = []
         if row.ops or not row.away:
-            self.each.append(Restoring(root, objects, row.stage, row.ops))
+            self.each.append(PathSwapper(root, objects, row.stage, row.ops))
         try:
             for away in row.away:
                 self._open(away, objects, row.stage, is_way_back=is_way_back)
@@ -236,38 +236,38 @@ class Roots:
             self.lost |= {away.path(op): Reason(reasons.FOLDER_LOST) for op in away.ops}
             return
         self._opened.append(fd)
-        self.each.append(Restoring(fd, objects, stage, away.ops))
+        self.each.append(PathSwapper(fd, objects, stage, away.ops))
         self.each[-1].at = away.folder
 
     def close(self) -> None:
         """Close every descriptor but that of the project's folder."""
-        for restoring in self.each:
-            restoring.close()
+        for swapper in self.each:
+            swapper.close()
         while self._opened:
             os.close(self._opened.pop())
 
     @property
     def ops(self) -> "list[Op]":
         """What is done, in all folders."""
-        return [op for restoring in self.each for op in restoring.ops]
+        return [op for swapper in self.each for op in swapper.ops]
 
     def trust(self, owners: "dict[bytes, Owner]") -> None:
         """Let programs be setuid for those whose they were; outside, only our own are captured."""
-        for restoring in self.each:
-            own = dict.fromkeys((op.path for op in restoring.ops), (os.geteuid(), os.getegid()))
-            restoring.trusted = own if restoring.at else owners
+        for swapper in self.each:
+            own = dict.fromkeys((op.path for op in swapper.ops), (os.geteuid(), os.getegid()))
+            swapper.trusted = own if swapper.at else owners
 
     @property
     def dropped(self) -> "list[bytes]":
         """The paths that are not setuid again."""
-        return [path for restoring in self.each for path in restoring.dropped]
+        return [path for swapper in self.each for path in swapper.dropped]
 
     @property
     def kept(self) -> "dict[bytes, Reason]":
         """The paths where somebody's newer work stays; those outside are whole."""
         found = dict(self.lost)
-        for restoring in self.each:
-            found |= {restoring.named(path): why for path, why in restoring.kept.items()}
+        for swapper in self.each:
+            found |= {swapper.named(path): why for path, why in swapper.kept.items()}
         return found
 
     @property
@@ -282,8 +282,8 @@ class Roots:
 
     def require_apart(self) -> None:
         """An error if two names of the plan are one to the disk."""
-        for restoring in self.each:
-            restoring.require_apart()
+        for swapper in self.each:
+            swapper.require_apart()
 
     def unfinished(self, *, forward: bool) -> "list[bytes]":
         """The paths that are not on their side."""
@@ -291,9 +291,9 @@ class Roots:
 
     def open_stages(self) -> None:
         """Open our own folders, where they are there; the others are done with."""
-        for restoring in list(self.each):
-            if restoring.stage.is_there():
-                restoring.stage.open()
+        for swapper in list(self.each):
+            if swapper.stage.is_there():
+                swapper.stage.open()
             else:
-                self.each.remove(restoring)
-                restoring.close()
+                self.each.remove(swapper)
+                swapper.close()

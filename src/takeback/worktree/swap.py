@@ -1,9 +1,9 @@
-"""Bring paths of the work tree to one of their two states, each in an instant.
+"""Bring paths of the work tree to one of their two states, each atomically.
 
-Removals come first, the deepest at the beginning: what goes is renamed into our folder. Then
-folders are made and staged entries change places with what is there; the modes of folders come
-last. What is displaced is looked at after the fact: if it is neither of the two states, then
-somebody saved meanwhile, and the newest save goes back to its path.
+Removals come first, the deepest at the beginning: a removed entry is renamed into our folder.
+Then folders are made and staged entries are exchanged with the present ones; the modes of folders
+come last. A displaced entry is hashed afterwards: if it has neither of the two states, another
+process saved meanwhile, and the newest save goes back to its path.
 
 Never through a link, never over an entry, never a folder by renaming it. The same code goes
 forward, and back when a restore failed or its process died.
@@ -46,8 +46,8 @@ _SAVED = reasons.Reason(reasons.SAVED_MEANWHILE)
 MOVED = reasons.Reason(reasons.OUT_OF_REACH)
 
 
-class Restoring:
-    """One restore in a folder, that of the project or `at`; at `kept` paths newer work stays."""
+class PathSwapper:
+    """One restore in a folder, the project's or `at`; at `kept` paths newer work stays."""
 
     def __init__(
         self, root: int, objects: "ObjectStore", stage: bytes, ops: "Iterable[Op]"
@@ -71,7 +71,6 @@ class Restoring:
         """What was at the paths when everything was as planned."""
 
     def close(self) -> None:
-        """Close every descriptor but the root's."""
         self._descent.close()
         self.stage.close()
 
@@ -142,7 +141,6 @@ class Restoring:
                     self._drop_setuid(op, op.after, mode, True)
 
     def _owner_of(self, op: "Op", forward: bool) -> "Owner | None":
-        """Whose what appears shall be: of who has what is there, else of who has the folder."""
         if op.before is not None or not forward or self.at or os.geteuid() != 0:
             return op.owner
         for depth in range(len(op.way), -1, -1):
@@ -217,7 +215,6 @@ class Restoring:
             self.kept.setdefault(op.path, MOVED)
 
     def _is_untouched(self, op: "Op", forward: bool) -> bool:
-        """Whether nobody was at a path: then somebody was in our own folder."""
         self._descent.close()
         try:
             found = look_at(self._descent.open(op.way), op.name)
@@ -228,12 +225,12 @@ class Restoring:
         return is_state(found, op.sides(forward=forward)[1])
 
     def open_up(self, *, forward: bool) -> None:
-        """Let us into every folder that is about to change, or is on the way to something."""
+        """Give us access to every folder that changes, or is on the way to a path."""
         for op in self.ops:
             self._open_up(op, forward)
 
     def _open_up(self, op: "Op", forward: bool) -> None:
-        """Let us change what is in a folder, and nobody see it who shall not, until the end."""
+        """Give us access to a folder, and deny it to whom the wanted mode denies it."""
         wanted, other = op.sides(forward=forward)
         modes = {entry.mode for entry in (wanted, other) if entry and entry.kind == FOLDER}
         if len(modes) < 2 and all(mode & 0o700 == 0o700 for mode in modes):
@@ -268,7 +265,8 @@ class Restoring:
         """Take away what must not be there, or is of another kind than it shall be."""
         wanted, other = op.sides(forward=forward)
         folder = self._find_parent(op)
-        if folder is None and wanted is None and not forward and self._had_folder(op):
+        had_folder = op.path.rpartition(b"/")[0] not in self._new
+        if folder is None and wanted is None and not forward and had_folder:
             self.kept.setdefault(op.path, MOVED)  # with what we put there
         kind = kind_at(folder, op.name or b".") if folder is not None else None
         if kind is None or (wanted is not None and kind == wanted.kind):
@@ -294,10 +292,6 @@ class Restoring:
             # Saved once more: the newer save has the path, this one is rescued.
             return
 
-    def _had_folder(self, op: "Op") -> bool:
-        """Whether the folder of a path was there before the restore."""
-        return op.path.rpartition(b"/")[0] not in self._new
-
     def _remove_folder(self, op: "Op", other: "Entry | None") -> None:
         if other is None or other.kind != FOLDER:
             self.kept[op.path] = reasons.Reason(reasons.FOLDER_BY_NOW)
@@ -320,11 +314,10 @@ class Restoring:
                 self.kept[op.path] = reasons.Reason(reasons.REPLACED_BY_NOW)
             return
         if os.geteuid() == 0:
-            owner = self._owner_of(op, forward)
+            owner = self._owner_of(op, forward)  # first: it may close the folder's descriptor
             give(self._folder(op), owner)
 
     def _place(self, op: "Op", wanted: "Entry", name: bytes) -> None:
-        """Let a staged entry appear at its path."""
         found = self._glance(op)
         if is_state(found, wanted):
             return  # already right: its time stays
@@ -420,8 +413,7 @@ class Restoring:
         """Make names durable, while every folder can be opened."""
         if self._is_many:
             return  # the whole disk is synced in the end
-        ways = sorted({op.way for op in self.ops})
-        for way in ways:
+        for way in sorted({op.way for op in self.ops}):
             try:
                 operations.fsync(self._descent.open(way))
             except OSError as problem:
@@ -554,7 +546,6 @@ class Restoring:
         return glance_at(folder, op.name, known)
 
     def look(self, op: "Op") -> "State | None":
-        """What is at a path now."""
         folder = self._find_parent(op)
         return look_at(folder, op.name or b".") if folder is not None else None
 
@@ -585,13 +576,11 @@ def _one_file(one: bytes, other: bytes) -> BlockedError:
 
 
 def _are_one(folder: int, one: bytes, other: bytes) -> bool:
-    """Whether two names in a folder are of the same entry."""
     found = [os.stat(name, dir_fd=folder, follow_symlinks=False) for name in (one, other)]
     return (found[0].st_dev, found[0].st_ino) == (found[1].st_dev, found[1].st_ino)
 
 
 def _own() -> "Owner":
-    """Who makes the restore."""
     return os.geteuid(), os.getegid()
 
 
