@@ -16,6 +16,7 @@ import takeback
 from spoken import spoken
 from takeback import Project, TakebackError
 from takeback.disk import operations
+from takeback.model.words import MERGING_PACKS
 
 SECONDS = 60
 """How long a test waits for a thread before it fails."""
@@ -120,7 +121,7 @@ def test_a_second_gc_leaves_the_packs_of_the_first_alone(
     """A gc that comes while another thread merges packs does not take those for litter."""
     with takeback.open(tree, home=home) as project:
         states = history(tree, project)
-        merging, looking = Gate("Merging"), Gate()
+        merging, looking = Gate(MERGING_PACKS), Gate()
         with threads() as started:
             started.start(lambda: project.gc(full=True, progress=merging))
             merging.wait()
@@ -142,7 +143,7 @@ def test_gc_commits_only_packs_that_are_there(tree: Path, home: Path, tmp_path: 
     """If a new pack vanishes before gc commits, gc writes it again, or fails and loses nothing."""
     with takeback.open(tree, home=home) as project:
         states = history(tree, project)
-        merging, looking = Gate("Merging"), Gate()
+        merging, looking = Gate(MERGING_PACKS), Gate()
         packs = Path(project.git_dir.decode()) / "objects" / "pack"
         with threads() as started:
             started.start(lambda: project.gc(full=True, progress=merging))
@@ -166,7 +167,7 @@ def test_threads_that_overlap_leave_locks_that_work(tree: Path, home: Path) -> N
     """After a verify and a gc that overlapped, the locks are free, and the next gc takes them."""
     with takeback.open(tree, home=home) as project:
         history(tree, project)
-        hashing, looking, again = Gate("hashing"), Gate("looking"), Gate("looking")
+        hashing, looking, again = Gate("hashing"), Gate(), Gate()
         with threads() as started:
             first = started.start(lambda: project.verify(progress=hashing))
             hashing.wait()
