@@ -158,12 +158,15 @@ def test_a_damaged_segment_is_named_and_the_rest_works(name: str, years: Years, 
     assert _problems(years)[0] == problem
 
 
-def test_a_missing_segment_is_named(years: Years, home: Path) -> None:
+@pytest.mark.parametrize("is_last", [False, True])
+def test_a_missing_segment_is_named(is_last: bool, years: Years, home: Path) -> None:
     """It is known which events are missing."""
-    assert years.gc(days=5, turns=3).archived
+    archived = years.gc(days=5, turns=3).archived
     years.close()
-    _change(home, "DELETE FROM archive WHERE first = ?", SEGMENT + 1)
-    assert f"events {SEGMENT + 1} to {2 * SEGMENT} of the archive are missing" in _problems(years)
+    first = archived - SEGMENT + 1 if is_last else SEGMENT + 1
+    _change(home, "DELETE FROM archive WHERE first = ?", first)
+    missing = f"events {first} to {first + SEGMENT - 1} of the archive are missing"
+    assert missing in _problems(years)
     with pytest.raises(takeback.TakebackError, match="missing"):
         years.project.workspace.ledger.rebuild()
     years.undo(turn=years.turns[-1])

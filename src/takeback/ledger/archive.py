@@ -100,14 +100,20 @@ class Segment(Value):
 
     def rows(self) -> "list[Archived]":
         """The events, or a DamagedStoreError that names them."""
+        return self._read(range(self.last - self.first + 1))
+
+    def row(self, seq: int) -> Archived:
+        """One of them."""
+        return self._read(range(seq - self.first, seq - self.first + 1))[0]
+
+    def _read(self, places: range) -> "list[Archived]":
         try:
             facts = json_text.loads(zlib.decompress(self.data).decode())
-            rows = [Archived.from_facts(self.first + n, each) for n, each in enumerate(facts)]
+            if len(facts) != self.last - self.first + 1:
+                raise DamagedStoreError(f"{self.name} are not complete")
+            return [Archived.from_facts(self.first + n, facts[n]) for n in places]
         except (TypeError, ValueError, zlib.error, RecursionError):
             raise DamagedStoreError(f"{self.name} cannot be read") from None
-        if len(rows) != self.last - self.first + 1:
-            raise DamagedStoreError(f"{self.name} are not complete")
-        return rows
 
     @property
     def name(self) -> str:
@@ -177,7 +183,7 @@ def redactions(db: "Connection") -> "dict[tuple[int, int], bytes]":
 def find(db: "Connection", seq: int) -> "Event | None":
     """The archived event with this number."""
     for segment in segments(db, "WHERE ? BETWEEN first AND last", seq):
-        return segment.rows()[seq - segment.first].event(events.origin(db))
+        return segment.row(seq).event(events.origin(db))
     return None
 
 

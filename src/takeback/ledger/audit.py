@@ -75,6 +75,10 @@ def check_chain(db: "Connection") -> "Iterator[Reason]":
     for segment in archive.segments(db):
         yield from archive.check(segment, expected, chain, redacted)
         expected, chain = segment.last + 1, segment.link
+    first = db.execute("SELECT min(seq) FROM events").fetchone()[0]
+    if first is not None and first > expected + 1:
+        yield Reason(reasons.ARCHIVE_MISSING, first=expected, last=first - 1)
+        expected = first
     let_go = archive.details_let_go(db)
     for seq, kind, at, salt, commitment, link, text, by, *rest in db.execute(
         "SELECT seq, kind, at, e.salt, commitment, chain, payload, redacted, d.salt, d.text,"

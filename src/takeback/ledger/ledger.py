@@ -447,15 +447,11 @@ class Ledger:
         return self._appended[0]
 
     def archive(self) -> int:
-        """Move events to the archive that nothing can undo; how many. One segment at a time."""
+        """Move events that nothing can undo to a new segment of the archive; how many."""
         from takeback.ledger import archive
 
-        moved, added = 0, -1
-        while added:
-            with self._transaction() as db:
-                added = archive.add(db)
-            moved += added
-        return moved
+        with self._transaction() as db:
+            return archive.add(db)
 
     def shrink(self) -> "str":
         """Leave nothing in the file but what the tables hold; who is in the way, if somebody is."""

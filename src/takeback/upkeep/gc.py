@@ -7,7 +7,7 @@
             and drops the old ones. If something is needed now that was not copied, it is merged
             again
     sweep   with the lock, a few files at a time: packs that nothing refers to go
-    archive with the lock, a moment: events that nothing can undo are compressed
+    archive with the lock, some thousand events at a time: what nothing can undo is compressed
 
 Who dies on the way leaves what was there and some packs that nothing refers to; the next run, or
 whoever cleans up after a crash, removes them. What the first event let go is garbage from then on,
@@ -15,6 +15,7 @@ and any later run finds it.
 """
 
 import errno
+import os
 from contextlib import closing
 
 from takeback.errors import BusyError
@@ -109,10 +110,8 @@ class _Run:
             self._order_without_room(trim)
         if not self._wish.dry_run:
             self._clean_up()
+            self._archive()
             with self._held():
-                done.archived = self._ledger.archive()
-                if self._wish.full and not self._is_short:
-                    self._ledger.shrink()
                 self._store.keep_reserve()
             done.after, done.packs_after = self._size()
         self._tell_what_stays(trim)
@@ -286,3 +285,15 @@ class _Run:
         while left:
             with self._held():
                 left = self._store.sweep(_MOST_AT_ONCE)
+
+    def _archive(self) -> None:
+        added = -1
+        while added:
+            with self._held():
+                added = self._ledger.archive()
+            self._done.archived += added
+        # SQLite writes the file anew, and then once more through its log.
+        needed = 2 * os.path.getsize(self._ledger.path) + _RESERVE
+        if self._wish.full and self._store.objects.free_space() > needed:
+            with self._held():
+                self._ledger.shrink()
