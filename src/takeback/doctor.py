@@ -110,7 +110,7 @@ class Doctor:
 
     def _store(self, root: "Root", found: Examined, now: float) -> "Iterator[Part]":
         try:
-            store = Store(self._home.store_path(root.id), root.id)
+            store = Store(self._home.store_path(root.id), root.id, root.line)
         except (TakebackError, OSError) as problem:
             yield Part("store", None, [_not_opened(problem)])
             return

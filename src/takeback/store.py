@@ -6,7 +6,7 @@ projects/ID/        0700
   lock              held by whoever changes the store
   upkeep            held by whoever puts packs in order, while others go on
   ledger.db         events, checkpoints, packs; its commit is the commit point
-  index             the stat cache, disposable
+  index, index-LINE the stat cache of each line, disposable
   reserve           room for `gc` on a full disk, disposable
   clock             touched to read the file system's time
   git/              the packs, as a bare git repository
@@ -14,6 +14,7 @@ projects/ID/        0700
 """
 
 import os
+import time
 import zlib
 
 from takeback.disk import home, operations
@@ -21,6 +22,7 @@ from takeback.disk.lock import PATIENCE, Held, Lock, read_anchor
 from takeback.disk.sqlite import DatabaseError
 from takeback.errors import BusyError, DamagedStoreError, TakebackError
 from takeback.ledger.ledger import Ledger
+from takeback.ledger.schema import MAIN
 from takeback.model import reasons
 from takeback.model.reasons import Reason
 
@@ -38,21 +40,21 @@ _RESERVE = 1 << 17
 
 
 class Store:
-    """Everything that is kept about one project."""
+    """Everything that is kept about one project, opened for one of its lines."""
 
-    def __init__(self, path: bytes, id: str) -> None:
+    def __init__(self, path: bytes, id: str, line: str = MAIN) -> None:
         for folder in (b"", b"/git", b"/git/objects", b"/git/objects/pack"):
             home.require_private(path + folder)
         self.path = path
         self.id = id
         self.git_dir = path + b"/git"
         self.packs_dir = self.git_dir + b"/objects/pack"
-        self.index_path = path + b"/index"
+        self.index_path = path + (b"/index" if line == MAIN else b"/index-" + line.encode())
         self.clock_path = path + b"/clock"
         self._reserve_path = path + b"/reserve"
         self.lock = Lock(path + b"/lock")
         self.gc_lock = Lock(path + b"/upkeep")
-        self.ledger = Ledger(path + b"/ledger.db")
+        self.ledger = Ledger(path + b"/ledger.db", line=line)
         self._objects: ObjectStore | None = None
 
     def close(self) -> None:
@@ -111,7 +113,7 @@ class Store:
 
     def make_room(self) -> None:
         """Delete what can be made again, for a disk that is full. With the lock held."""
-        for path in (self.index_path, self._reserve_path, *self.litter()):
+        for path in (*self.stat_caches(), self._reserve_path, *self.litter()):
             operations.discard(path)
         try:
             with self.hold_gc(patience=0):
@@ -120,6 +122,22 @@ class Store:
         except (BusyError, OSError):
             pass  # somebody is writing a pack, or there is no room for a lock
         self.ledger.require_writable()
+
+    def stat_caches(self) -> "list[bytes]":
+        """The stat caches of all lines."""
+        names = (n for n in os.listdir(self.path) if n == b"index" or n.startswith(b"index-"))
+        return [self.path + b"/" + name for name in names]
+
+    def add_line(self, parent: "str | None") -> str:
+        """Begin a line at a checkpoint; its id, which `Store` takes. With the lock held.
+
+        Its first checkpoint is the whole of its tree, and has no deltas.
+        """
+        from takeback.model import ids
+
+        id = ids.from_entropy(os.urandom(8))
+        self.ledger.add_line(id, parent, time.time_ns())
+        return id
 
     def keep_reserve(self) -> None:
         """Hold some room for `gc` on a full disk. With the lock held; no failure matters."""
@@ -138,11 +156,12 @@ class Store:
         """Let the git view show a committed checkpoint. It follows the ledger, never leads."""
         from takeback.objects import git_view
 
-        shown = git_view.read_ref(self.git_dir, git_view.BRANCH)
+        branch = git_view.branch(self.ledger.line)
+        shown = git_view.read_ref(self.git_dir, branch)
         expected = before is not None and shown == before.view
         if shown is not None and not expected and self._is_lost(shown):
             git_view.keep_lost(self.git_dir, shown)
-        git_view.write_ref(self.git_dir, git_view.BRANCH, row.view)
+        git_view.write_ref(self.git_dir, branch, row.view)
 
     def recover(self) -> None:
         """Clean up after a process that died: remove what was never committed."""
@@ -269,11 +288,8 @@ class Store:
 
         wanted = git_view.wanted_files(self.ledger)
         for name, content in self._unlike(wanted):
-            shown = (
-                git_view.read_ref(self.git_dir, git_view.BRANCH)
-                if name[1:] == git_view.BRANCH
-                else None
-            )
+            is_branch = name.startswith(b"/refs/heads/")
+            shown = git_view.read_ref(self.git_dir, name[1:]) if is_branch else None
             if shown is None or not self._is_lost(shown):
                 how = "changed" if os.path.lexists(self.git_dir + name) else "missing"
                 self._write_view(name, content)

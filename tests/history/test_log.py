@@ -406,9 +406,9 @@ def grow(story: Story, turns: int) -> None:
     """Let the ledger have so many turns more, each with a checkpoint, steps, deltas and changes."""
     created = "SELECT * FROM checkpoints WHERE number = 1"
     fill = {
-        "checkpoints": "{id}, 1, tree, root, view, created + n, '', 1, 1, NULL",
+        "checkpoints": "{id}, 1, tree, root, view, created + n, '', 1, 1, NULL, 1, n + 99",
         "turns": "{id}, 1, 'Turn ' || n, 'done', 0, n, n + 1, n, n + 1, n + 99, n + 100, 3, 2, 2,"
-        " 5, 5, 0, NULL, NULL, NULL, NULL",
+        " 5, 5, 0, NULL, NULL, NULL, NULL, 1",
         "steps": "{id}, n + 100, NULL, 'Bash', 'shell', 'make', '[]', 'done', 0, n, n + 1, n,"
         " n + 1, n, n + 1",
         "paths": "n, CAST('a' || n AS BLOB)",

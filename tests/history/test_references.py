@@ -352,10 +352,11 @@ class Sample(Table):
 
 def test_halving_finds_what_looking_at_all_finds(play: Play) -> None:
     """Also with gaps in the numbers, each moment leads to the newest row that is not younger."""
-    play.sql("CREATE TABLE sample (number INTEGER PRIMARY KEY, at INTEGER)")
+    play.sql("CREATE TABLE sample (number INTEGER PRIMARY KEY, at INTEGER, line INTEGER)")
     rows = [(number, number * 10) for number in range(1, 60) if number % 7 and number % 5 != 2]
     for row in rows:
-        play.sql("INSERT INTO sample VALUES (?, ?)", *row)
+        play.sql("INSERT INTO sample VALUES (?, ?, 1)", *row)
+    play.sql("INSERT INTO sample SELECT number + 1, 0, 2 FROM sample WHERE number % 5 = 1")
     sample = Sample(play.project.workspace.ledger._reader)
     for moment in range(620):
         expected = max((number for number, at in rows if at <= moment), default=None)

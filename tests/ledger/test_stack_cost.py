@@ -14,6 +14,8 @@ def history(db: sqlite.Connection, count: int) -> None:
     for number in range(1, count + 1):
         event, before = 10 * number, 2 * number
         insert(db, "turns", number=number, opened=event, before=before)
+        for state in (before, before + 1):
+            insert(db, "checkpoints", number=state, id=str(state), parent=state - 1)
         insert(db, "delta_rows", checkpoint=before, place=number, path=1, turn=number)
         states = {"target": before, "before": before + 1, "after": before + 2}
         insert(db, "restores", number=number, verb="rollback", event=event + 5, **states)
@@ -22,7 +24,8 @@ def history(db: sqlite.Connection, count: int) -> None:
 def insert(db: sqlite.Connection, table: str, **values: object) -> None:
     """A row; what the stack does not look at is empty."""
     empty = {"undone": None, "covered": None, "reversed": None, "entry": None, "turns": "[]"}
-    row: dict[str, object] = {**empty, "id": str(values.get("number")), "partial": 0, **values}
+    row: dict[str, object] = {**empty, "id": str(values.get("number")), "partial": 0}
+    row |= {"line": 1, **values}
     names = [name for _, name, *_ in db.execute(f"PRAGMA table_info({table})")]
     marks = ", ".join("?" * len(names))
     db.execute(f"INSERT INTO {table} VALUES ({marks})", tuple(row.get(n, "") for n in names))

@@ -554,7 +554,7 @@ def test_a_forged_journal_reaches_no_other_file(desk: Desk) -> None:
     other.write_bytes(b"new\n")
     desk.edit((file, b"new\n"))
     (row,) = desk.project.workspace.ledger._reader.rows("SELECT before, after FROM outside")
-    forge = "INSERT OR REPLACE INTO journal VALUES ('kkkkkkkkkkkk', 'applying', ?)"
+    forge = "INSERT OR REPLACE INTO journal VALUES ('kkkkkkkkkkkk', 'applying', ?, 1)"
 
     def said(folder: str, name: str) -> str:
         away = f'[["{folder}",[["{name}",{row[0]},{row[1]}]]]]'
@@ -583,7 +583,7 @@ def test_a_damaged_journal_is_set_aside_with_what_it_displaced(desk: Desk) -> No
     (desk.away / ".takeback-stage-kkkkkkkkkkkk").mkdir()
     (desk.away / ".takeback-stage-kkkkkkkkkkkk/n0").write_bytes(b"displaced\n")
     with desk.project.workspace.ledger._transaction() as db:
-        db.execute("INSERT INTO journal VALUES ('kkkkkkkkkkkk', 'applying', '{')")
+        db.execute("INSERT INTO journal VALUES ('kkkkkkkkkkkk', 'applying', '{', 1)")
     made = desk.project.verify(set_aside=True)
     assert (desk.away / "takeback-found-kkkkkkkkkkkk/n0").read_bytes() == b"displaced\n"
     assert str(desk.away / "takeback-found-kkkkkkkkkkkk") in sentence(made.repaired[0])

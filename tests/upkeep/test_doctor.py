@@ -261,7 +261,7 @@ def test_warnings_are_no_damage(ward: Ward) -> None:
 def test_a_restore_that_was_cut_short_is_told(ward: Ward) -> None:
     """A restore and a forgetting that were interrupted are told, each with how it goes on."""
     ward.sql("INSERT INTO forgetting VALUES ('kkkkkkkkkkkk', 'packs', '{}')")
-    ward.sql("INSERT INTO journal VALUES ('zzzzzzzzzzzz', 'applying', 'garbage')")
+    ward.sql("INSERT INTO journal VALUES ('zzzzzzzzzzzz', 'applying', 'garbage', 1)")
     found = ward.examine()["restores"]
     assert [what.split(":")[0] for what in found] == ["error", "warning"]
 

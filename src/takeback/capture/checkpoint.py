@@ -294,8 +294,10 @@ class _Capture:
         id, seconds = ids.from_entropy(os.urandom(8)), request.at // 1_000_000_000
         title = request.label or request.place.title or f"checkpoint {id}"
         message = title.encode("utf-8", "replace").replace(b"\0", b" ")
-        above = newest.view if newest else None
-        commit = git_view.add_commit(writer, root.view, above, seconds, message)
+        above = newest or self._store.ledger.checkpoints.start()
+        commit = git_view.add_commit(
+            writer, root.view, above.view if above else None, seconds, message
+        )
         entries, found = self._count_entries(root), self._deltas(root)
         row = CheckpointRow(
             number=0,
@@ -308,9 +310,10 @@ class _Capture:
             label=request.label,
             entries=entries,
             changed=entries if found is None else sum(d.verb != OMIT for d in found),
+            parent=above.number if above else None,
         )
         told = self._told(found) | self._owners(root) | self._secrets(root)
-        parents = (newest.event,) if newest else ()
+        parents = (above.event,) if above else ()
         return self._store.ledger.add_checkpoint(
             row,
             writer.finish(),

@@ -46,7 +46,7 @@ class Workspace:
         self.rules = ProjectRules(root, home)
         self.recovered: tuple[Reason, ...] = ()
         self._recover = recover
-        self._store = Store(home.store_path(root.id), root.id)
+        self._store = Store(home.store_path(root.id), root.id, root.line)
         self._cache: StatCache | None = None
         self._glances: Glances | None = None
         self._process = os.getpid()
@@ -82,7 +82,7 @@ class Workspace:
             self._is_cut_off |= self._store.ledger.writer != 0
             self._store.lock.leave_to_original()
             self._store.gc_lock.leave_to_original()
-            self._store = Store(self.home.store_path(self.id), self.id)
+            self._store = Store(self.home.store_path(self.id), self.id, self._root.line)
             self._cache = None
             self._process = os.getpid()
         return self._store

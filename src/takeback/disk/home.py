@@ -77,6 +77,7 @@ class Root(Value):
     """A project's folder as we know it: by id, by device and inode, and by path.
 
     `birth` is when the folder was made, in nanoseconds, if it was looked at just now; else 0.
+    `line` is the line of the history that the folder's states are.
     """
 
     id: str
@@ -84,6 +85,7 @@ class Root(Value):
     inode: int
     path: bytes
     birth: int = 0
+    line: str = "main"
 
     def is_folder(self, found: os.stat_result) -> bool:
         """Whether this is the very folder, whatever its path."""
@@ -96,7 +98,7 @@ class Root(Value):
         except OSError:
             return False
 
-    def line(self) -> bytes:
+    def entry(self) -> bytes:
         """One line of the registry."""
         path = self.path.replace(b"%", b"%25").replace(b"\n", b"%0A")
         return b"%s %d %d %s\n" % (self.id.encode(), self.device, self.inode, path)
@@ -173,22 +175,22 @@ class Home(Value):
         own = parse_line(read_small(store + b"/root"))
         if own is None:
             return os.path.lexists(store + b"/ledger.db")
-        return own.line() == root.line()
+        return own.entry() == root.entry()
 
     def birth(self, root: Root) -> int:
         """When the folder of a project was made, in nanoseconds; 0 if that was never known."""
         checksum, _, said = read_small(self.store_path(root.id) + b"/birth").partition(b" ")
         birth, _, line = said.partition(b" ")
         is_whole = checksum == b"%08x" % zlib.crc32(said)
-        return int(birth) if is_whole and line == root.line() else 0
+        return int(birth) if is_whole and line == root.entry() else 0
 
     def _write_root(self, root: Root) -> None:
         if root.birth:
             # First, and with the line that it belongs to: what is cut short is only not known.
-            said = b"%d %s" % (root.birth, root.line())
+            said = b"%d %s" % (root.birth, root.entry())
             told = b"%08x %s" % (zlib.crc32(said), said)
             replace_file(self.store_path(root.id) + b"/birth", told, durable=False)
-        replace_file(self.store_path(root.id) + b"/root", root.line(), durable=True)
+        replace_file(self.store_path(root.id) + b"/root", root.entry(), durable=True)
 
     def unclaimed(self) -> "str | None":
         """The id of a store that a first use made and did not live to claim."""
@@ -241,7 +243,7 @@ class Home(Value):
         self._write_lines(self.roots_from_stores())
 
     def _write_lines(self, roots: "Iterable[Root]") -> None:
-        lines = b"".join(root.line() for root in roots)
+        lines = b"".join(root.entry() for root in roots)
         replace_file(self.path + b"/registry", lines, durable=False)
 
 

@@ -123,7 +123,7 @@ def _parted(given: object) -> "tuple[float | None, str]":
 
 
 def floor(ledger: "Ledger") -> int:
-    """The highest number whose files are gone: what began at or below it is no longer kept."""
+    """The highest number of the line whose files are gone: what began there is no longer kept."""
     return ledger.care.floor()
 
 
@@ -138,7 +138,7 @@ def is_due(ledger: "Ledger", rules: Rules, now: int) -> bool:
     if rules.days is None or (last is not None and 0 <= now - last < _DAY):
         return False
     # Asked at the end of each session: one state tells whether anything is old at all.
-    created = ledger.care.oldest_above(floor(ledger))
+    created = ledger.care.oldest_above(ledger.care.trimmed())
     is_old = created is not None and created < now - rules.days * _DAY
     return is_old and bool(decide(ledger, rules, now).ranges)
 
@@ -177,7 +177,7 @@ def _at_least(ledger: "Ledger", many: int, newest: int) -> int:
 
 def _going(ledger: "Ledger", horizon: int) -> Trim:
     """Everything below a horizon but single states that are kept; also those no longer wanted."""
-    below = floor(ledger)
+    below = ledger.care.trimmed()
     numbers = ledger.care.with_files_below(max(horizon, below + 1))
     last = max(numbers, default=0)
     turns = ledger.care.turns_begun_in(below + 1, last) if last > below else 0
@@ -201,7 +201,7 @@ def require(ledger: "Ledger", row: "CheckpointRow") -> "CheckpointRow":
 
 
 def is_whole(ledger: "Ledger", before: int) -> bool:
-    """Whether all states from a number on are kept, so that what began there can be taken back."""
+    """Whether all later states of the line are kept, so that what began there can be undone."""
     return before > floor(ledger)
 
 

@@ -10,12 +10,12 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from takeback.ledger.database import Values
+    from takeback.ledger.database import Reader, Values
 
 _MOST_PASSED_OVER = 100
 _SELECT = (
-    "SELECT number, id, event, tree, root, view, created, label, entries, changed, gone"
-    " FROM checkpoints "
+    "SELECT number, id, event, tree, root, view, created, label, entries, changed, gone,"
+    " line, parent FROM checkpoints "
 )
 
 
@@ -73,16 +73,21 @@ _NEWEST = 1 << 62
 class Checkpoints(Table):
     """What is asked about checkpoints."""
 
-    __slots__ = ()
+    __slots__ = ("_parents",)
     table = "checkpoints"
     what, time, label = "'checkpoint'", "created", "label"
 
-    def newest(self, back: int = 0) -> "CheckpointRow | None":
-        """The newest checkpoint, or the one `back` steps before it.
+    def __init__(self, reader: "Reader") -> None:
+        super().__init__(reader)
+        self._parents: dict[int, int] = {}
+
+    def newest(self, back: int = 0, line: "int | None" = None) -> "CheckpointRow | None":
+        """The newest checkpoint of the line, or the one `back` steps before it.
 
         A damaged row is passed over, so that it does not end the protection; `verify` tells.
         """
-        where = "ORDER BY number DESC LIMIT 1 OFFSET ?"
+        of = self._here if line is None else f"line = {line}"
+        where = f"WHERE {of} ORDER BY number DESC LIMIT 1 OFFSET ?"
         while True:
             try:
                 return next(iter(self._some(where, (back,))), None)
@@ -97,7 +102,15 @@ class Checkpoints(Table):
 
     def parent_of(self, number: int) -> int:
         """The number of the state before a checkpoint; 0 if it is the first."""
-        return number - 1
+        if number not in self._parents:
+            query = "SELECT parent FROM checkpoints WHERE number = ?"
+            self._parents[number] = int(self._reader.value(query, (number,)) or 0)
+        return self._parents[number]
+
+    def start(self) -> "CheckpointRow | None":
+        """The checkpoint of another line at which this one began."""
+        where = f"WHERE number = (SELECT parent FROM lines WHERE number = {self._reader.line})"
+        return next(iter(self._some(where)), None)
 
     def with_prefix(self, prefix: str) -> "list[CheckpointRow]":
         """The checkpoints whose id begins with `prefix`."""
@@ -105,10 +118,24 @@ class Checkpoints(Table):
         return self._some("WHERE id >= ? AND id < ? LIMIT 20", (prefix, upper))
 
     def all(self) -> "Iterator[CheckpointRow]":
-        """All checkpoints, newest first; no cursor stays open while the caller thinks."""
-        before = 1 << 62
+        """The checkpoints of the line, newest first."""
+        return self._pages(self._here)
+
+    def newest_of_lines(self) -> "dict[str, CheckpointRow]":
+        """The newest checkpoint of each line, by the id of the line."""
+        lines = self._reader.rows("SELECT id, number FROM lines ORDER BY number")
+        found = {str(id): self.newest(line=number) for id, number in lines}
+        return {id: row for id, row in found.items() if row is not None}
+
+    def of_all_lines(self) -> "Iterator[CheckpointRow]":
+        """All checkpoints of the store, newest first."""
+        return self._pages("1")
+
+    def _pages(self, these: str) -> "Iterator[CheckpointRow]":
+        """No cursor stays open while the caller thinks."""
+        before, order = 1 << 62, "ORDER BY number DESC LIMIT 200"
         while True:
-            rows = self._some("WHERE number < ? ORDER BY number DESC LIMIT 200", (before,))
+            rows = self._some(f"WHERE {these} AND number < ? {order}", (before,))
             if not rows:
                 return
             yield from rows
@@ -116,14 +143,14 @@ class Checkpoints(Table):
 
     def last_look(self) -> "tuple[int, int]":
         """The event that last named what the tree was, and when that look began."""
-        query = "SELECT cursor, looked FROM coordinates ORDER BY cursor DESC LIMIT 1"
-        cursor, looked = self._reader.one(query) or (0, 0)
+        query = f"SELECT cursor, looked FROM coordinates WHERE {self._here}"
+        cursor, looked = self._reader.one(query + " ORDER BY cursor DESC LIMIT 1") or (0, 0)
         return int(cursor), int(looked)
 
     def seen_by(self, event: int) -> "int | None":
         """The number of the checkpoint that held what the tree was at an event."""
-        query = "SELECT checkpoint FROM coordinates WHERE cursor <= ? ORDER BY cursor DESC LIMIT 1"
-        number: int | None = self._reader.value(query, (event,))
+        query = f"SELECT checkpoint FROM coordinates WHERE cursor <= ? AND {self._here}"
+        number: int | None = self._reader.value(query + " ORDER BY cursor DESC LIMIT 1", (event,))
         return number
 
     def taken_for(self, row: CheckpointRow) -> "tuple[str | None, str | None, str | None]":
@@ -161,8 +188,8 @@ class Deltas(Group):
     def shared(self, session: str, before: int, after: "int | None") -> "list[DeltaRow]":
         """What a session or another one changed between two checkpoints, in their order."""
         where = (
-            "WHERE who = 'shared' AND verb <> 'omit' AND checkpoint > ? AND checkpoint <= ?"
-            " AND instr(' ' || sessions || ' ', ?) ORDER BY checkpoint, path"
+            f"WHERE {self._here} AND who = 'shared' AND verb <> 'omit' AND checkpoint > ?"
+            " AND checkpoint <= ? AND instr(' ' || sessions || ' ', ?) ORDER BY checkpoint, path"
         )
         return self._some(where, (before, _NEWEST if after is None else after, f" {session} "))
 
@@ -178,8 +205,8 @@ class Deltas(Group):
     def since(self, checkpoint: int, but: "Iterable[int]" = ()) -> "list[NamedDelta]":
         """What changed after a checkpoint, in its order, but for some turns."""
         where = (
-            f"WHERE d.checkpoint > ? AND (d.turn IS NULL OR d.turn NOT IN {_THESE})"
-            " ORDER BY d.checkpoint"
+            f"WHERE d.{self._here} AND d.checkpoint > ?"
+            f" AND (d.turn IS NULL OR d.turn NOT IN {_THESE}) ORDER BY d.checkpoint"
         )
         return self._named(where, (checkpoint, _listed(but)))
 
@@ -188,20 +215,21 @@ class Deltas(Group):
     ) -> "list[tuple[bytes, int]]":
         """Path and checkpoint of what others than some turns changed between two checkpoints."""
         query = (
-            "SELECT path, checkpoint FROM deltas WHERE checkpoint > ? AND checkpoint < ?"
-            f" AND (turn IS NULL OR turn NOT IN {_THESE})"
+            f"SELECT path, checkpoint FROM deltas WHERE {self._here} AND checkpoint > ?"
+            f" AND checkpoint < ? AND (turn IS NULL OR turn NOT IN {_THESE})"
         )
         return self._reader.rows(query, (first, last, _listed(but)))
 
     def yours_since(self, checkpoint: int) -> "list[bytes]":
         """The paths that you changed after a checkpoint."""
         query = "SELECT DISTINCT path FROM deltas WHERE checkpoint > ? AND who = 'you'"
-        return self._reader.column(query + " AND verb <> 'omit'", (checkpoint,))
+        these = f" AND verb <> 'omit' AND {self._here}"
+        return self._reader.column(query + these, (checkpoint,))
 
     def count_yours_since(self, checkpoint: int) -> int:
         """How many paths you changed after a checkpoint, also those that are left out."""
         query = "SELECT count(DISTINCT path) FROM deltas WHERE checkpoint > ? AND who = 'you'"
-        return int(self._reader.value(query, (checkpoint,)))
+        return int(self._reader.value(f"{query} AND {self._here}", (checkpoint,)))
 
     # -- doubts ----------------------------------------------------------------------------
 
@@ -225,7 +253,7 @@ class Deltas(Group):
         """What others than some turns made after a checkpoint, and each from what."""
         query = (
             "SELECT path, origin FROM deltas"
-            " WHERE checkpoint > ? AND verb IN ('create', 'rename', 'link')"
+            f" WHERE {self._here} AND checkpoint > ? AND verb IN ('create', 'rename', 'link')"
             " AND (who <> 'restore' OR origin IS NOT NULL)"
             f" AND (turn IS NULL OR turn NOT IN {_THESE}) ORDER BY checkpoint"
         )
@@ -235,7 +263,7 @@ class Deltas(Group):
         """What restores made after a checkpoint."""
         query = (
             "SELECT DISTINCT path FROM deltas"
-            " WHERE checkpoint > ? AND who = 'restore' AND verb = 'create'"
+            f" WHERE {self._here} AND checkpoint > ? AND who = 'restore' AND verb = 'create'"
         )
         return set(self._reader.column(query, (checkpoint,)))
 
@@ -244,7 +272,8 @@ class Deltas(Group):
         query = (
             "SELECT made.path FROM deltas gone"
             " JOIN deltas made ON made.checkpoint = gone.checkpoint"
-            " WHERE gone.checkpoint > ? AND gone.path = ? AND gone.verb = 'delete'"
+            f" WHERE gone.{self._here} AND gone.checkpoint > ? AND gone.path = ?"
+            " AND gone.verb = 'delete'"
             " AND gone.who = 'restore' AND made.who = 'restore' AND made.verb = 'create'"
         )
         return self._reader.column(query, (checkpoint, path))
@@ -252,12 +281,12 @@ class Deltas(Group):
     def renames(self) -> "list[tuple[bytes, bytes]]":
         """All new names with the old ones."""
         query = "SELECT DISTINCT path, origin FROM deltas WHERE origin IS NOT NULL"
-        return self._reader.rows(query)
+        return self._reader.rows(f"{query} AND {self._here}")
 
     def names_after(self, path: bytes, after: int, until: int) -> "list[bytes]":
         """The names that a file got between two checkpoints."""
         query = "SELECT path FROM deltas WHERE origin = ? AND checkpoint > ? AND checkpoint <= ?"
-        return self._reader.column(query, (path, after, until))
+        return self._reader.column(f"{query} AND {self._here}", (path, after, until))
 
     def authors(self, checkpoint: int) -> "list[tuple[bytes, str, int | None]]":
         """Who changed each path of a checkpoint, and the session."""

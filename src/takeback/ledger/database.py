@@ -182,10 +182,12 @@ class _Own:
 class Reader:
     """Reads the database for the groups of named queries, on the connection of this thread."""
 
-    __slots__ = ("_connection",)
+    __slots__ = ("_connection", "line")
 
-    def __init__(self, connection: "Callable[[], Connection]") -> None:
+    def __init__(self, connection: "Callable[[], Connection]", line: int = 1) -> None:
         self._connection = connection
+        self.line = line
+        """The number of the line that is read: the states of one tree."""
 
     def rows(self, query: str, values: "Values" = ()) -> "list[tuple[Any, ...]]":
         """All rows that a query gives."""
@@ -220,6 +222,11 @@ class Group:
     def __init__(self, reader: Reader) -> None:
         self._reader = reader
 
+    @property
+    def _here(self) -> str:
+        """The condition that a row is of the line that is read."""
+        return f"line = {self._reader.line}"
+
 
 class Description(Value):
     """A row in words: `what` it is, when it was, and its label."""
@@ -239,8 +246,14 @@ class Table(Group):
     """What a row is in words, when it was and what it says: columns, for `described`."""
 
     def count(self) -> int:
-        """How many rows there are."""
-        return int(self._reader.value(f"SELECT count(*) FROM {self.table}"))
+        """How many rows the line has."""
+        query = f"SELECT count(*) FROM {self.table} WHERE {self._in_line}"
+        return int(self._reader.value(query))
+
+    @property
+    def _in_line(self) -> str:
+        """The same, found by another index than that of lines, which `+` hides."""
+        return "+" + self._here
 
     def id_of(self, number: int) -> str:
         """The id of a row; empty if there is no such row."""
@@ -256,9 +269,10 @@ class Table(Group):
         return number
 
     def numbers_with_prefix(self, prefix: str, limit: int) -> "list[int]":
-        """The rows whose ids begin so."""
+        """The rows of this line whose ids begin so."""
         upper = prefix + "{"  # the character after `z`
-        query = f"SELECT number FROM {self.table} WHERE id >= ? AND id < ? LIMIT ?"
+        these = f"id >= ? AND id < ? AND {self._in_line}"
+        query = f"SELECT number FROM {self.table} WHERE {these} LIMIT ?"
         return self._reader.column(query, (prefix, upper, limit))
 
     def neighbours(self, id: str) -> "list[str]":
@@ -282,7 +296,7 @@ class Table(Group):
         """
         newest = (
             f"SELECT number, {self.time} FROM {self.table} WHERE number <= ?"
-            " ORDER BY number DESC LIMIT 1"
+            f" AND {self._in_line} ORDER BY number DESC LIMIT 1"
         )
         low, high = 0, int(self._reader.value(f"SELECT max(number) FROM {self.table}") or 0)
         while low < high:

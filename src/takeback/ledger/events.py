@@ -119,6 +119,7 @@ def _inflated(view: memoryview, words: bytes) -> bytes:
     return b"".join(found)
 
 
+LINE_STARTED = "LineStarted"
 CHECKPOINT_TAKEN = "CheckpointTaken"
 CHECKPOINT_NAMED = "CheckpointNamed"
 SESSION_STARTED = "SessionStarted"
@@ -149,6 +150,7 @@ SESSION_TOLD = "SessionTold"
 HOOK_HANDLED = "HookHandled"
 
 KINDS = (
+    LINE_STARTED,
     CHECKPOINT_TAKEN,
     CHECKPOINT_NAMED,
     SESSION_STARTED,
@@ -371,13 +373,14 @@ def with_request(db: "Connection", request: str) -> "Event | None":
 
 # -- what events say of checkpoints, packs and entries ------------------------------------
 
-_TYPES = (int, str, int, bytes, bytes, bytes, int, str, int, int, int | None)
+_TYPES = (int, str, int, bytes, bytes, bytes, int, str, int, int, int | None, int, int | None)
 
 
 class CheckpointRow(Value):
     """One committed checkpoint as the ledger holds it.
 
-    `gone` is the event that let its files go; they can no longer be read then.
+    `gone` is the event that let its files go; they can no longer be read then. `line` is the tree
+    that it is a state of, and `parent` the state before it.
     """
 
     number: int
@@ -391,6 +394,8 @@ class CheckpointRow(Value):
     entries: int
     changed: int
     gone: "int | None" = None
+    line: int = 1
+    parent: "int | None" = None
 
     @classmethod
     def checked(cls, values: "tuple[object, ...]") -> "CheckpointRow":
@@ -403,11 +408,15 @@ class CheckpointRow(Value):
         """What the row holds, in the order of the table's columns."""
         place = (self.number, self.id, self.event, self.tree, self.root)
         shown = (self.view, self.created, self.label)
-        return *place, *shown, self.entries, self.changed, self.gone
+        rest = (self.entries, self.changed, self.gone, self.line, self.parent)
+        return *place, *shown, *rest
 
 
-def row_from(number: int, event: int, at: int, said: "Mapping[str, Json]") -> CheckpointRow:
-    """The row that an event of a checkpoint speaks of."""
+def row_from(
+    place: "tuple[int, int | None, int | None]", event: int, at: int, said: "Mapping[str, Json]"
+) -> CheckpointRow:
+    """The row that an event of a checkpoint speaks of; its number, line and parent."""
+    number, line, parent = place
     return CheckpointRow.checked(
         (
             number,
@@ -421,6 +430,8 @@ def row_from(number: int, event: int, at: int, said: "Mapping[str, Json]") -> Ch
             said["entries"],
             said["changed"],
             None,
+            line,
+            parent,
         )
     )
 

@@ -140,9 +140,9 @@ class Journals(Group):
 
         In the phase `staging` nothing was touched yet; only what was staged has to go.
         """
-        values = (journal.id, phase, json_text.dumps(_facts(journal)))
+        values = (journal.id, phase, json_text.dumps(_facts(journal)), self._reader.line)
         with self._transaction() as db:
-            operations.sql(db, "INSERT OR REPLACE INTO journal VALUES (?, ?, ?)", values)
+            operations.sql(db, "INSERT OR REPLACE INTO journal VALUES (?, ?, ?, ?)", values)
         journal.phase = phase
 
     def close(self, db: "Connection", id: str, *, late: bool) -> None:
@@ -157,12 +157,16 @@ class Journals(Group):
         operations.sql(db, "DELETE FROM journal WHERE rowid = ?", (number,))
 
     def read(self) -> "list[Journal]":
-        """The restores that were left under way, those to be taken back first."""
-        return [row for row in self._rows() if isinstance(row, Journal)]
+        """The restores of the line that were left under way, those to be taken back first."""
+        return [row for row in self._rows(self._here) if isinstance(row, Journal)]
+
+    def of_all_lines(self) -> "list[Journal]":
+        """The restores that were left under way in any line."""
+        return [row for row in self._rows("1") if isinstance(row, Journal)]
 
     def damaged(self) -> "list[Damaged]":
         """The rows that nobody can act on."""
-        return [row for row in self._rows() if isinstance(row, Damaged)]
+        return [row for row in self._rows("1") if isinstance(row, Damaged)]
 
     def unfinished(self) -> "list[Damaged]":
         """The rows, as they are, of restores that could not be taken back. With the lock held.
@@ -170,7 +174,9 @@ class Journals(Group):
         Whoever takes the lock tries that first.
         """
         unread = {row.number for row in self.damaged()}
-        query = f"SELECT rowid, {_COLUMNS} FROM journal WHERE phase = ? ORDER BY id"
+        query = (
+            f"SELECT rowid, {_COLUMNS} FROM journal WHERE phase = ? AND {self._here} ORDER BY id"
+        )
         rows = self._reader.rows(query, (APPLYING,))
         return [Damaged(*row) for row in rows if row[0] not in unread]
 
@@ -179,7 +185,7 @@ class Journals(Group):
         query = "SELECT 1 FROM journal WHERE id = ? AND phase NOT IN (?, ?)"
         return self._reader.has(query, (id, LATE, STAGING))
 
-    def require_sound(self) -> None:
+    def require_sound(self, *, in_all_lines: bool = False) -> None:
         """An error while there is a row that cannot be read: where a restore stopped is unknown."""
         for row in self.damaged():
             raise DamagedStoreError(
@@ -189,7 +195,7 @@ class Journals(Group):
                     " --set-aside` keeps both, and work goes on; nothing was changed"
                 ),
             )
-        for open_row in self.read():
+        for open_row in self.of_all_lines() if in_all_lines else self.read():
             if open_row.phase == APPLYING:
                 raise UnfinishedError(
                     f"{open_row.called} was interrupted and could not be taken back yet",
@@ -199,8 +205,8 @@ class Journals(Group):
                     ),
                 )
 
-    def _rows(self) -> "Iterator[Journal | Damaged]":
-        query = f"SELECT rowid, {_COLUMNS} FROM journal ORDER BY phase, id"
+    def _rows(self, these: str) -> "Iterator[Journal | Damaged]":
+        query = f"SELECT rowid, {_COLUMNS} FROM journal WHERE {these} ORDER BY phase, id"
         for number, id, phase, said in self._reader.rows(query):
             try:
                 row = _journal(id.decode(), phase.decode(), json_text.loads(said.decode()))
@@ -302,13 +308,14 @@ class Plans(Group):
         said = _plan_facts(plan, description.resolved(plan))
         with self._transaction() as db:
             operations.sql(db, "DELETE FROM plans WHERE expires <= ?", (now,))
-            values = (id, now + _VALID, json_text.dumps(said))
-            operations.sql(db, "INSERT INTO plans VALUES (?, ?, ?)", values)
+            values = (id, now + _VALID, json_text.dumps(said), self._reader.line)
+            operations.sql(db, "INSERT INTO plans VALUES (?, ?, ?, ?)", values)
         return id
 
     def find(self, id: str) -> "Preview | None":
         """A plan that was shown, also an expired one; None if there is none."""
-        row = self._reader.one("SELECT expires, said FROM plans WHERE id = ?", (id,))
+        query = f"SELECT expires, said FROM plans WHERE id = ? AND {self._here}"
+        row = self._reader.one(query, (id,))
         try:
             return _preview(id, row[0], json_text.loads(row[1])) if row is not None else None
         except (ValueError, TypeError, KeyError, AttributeError):

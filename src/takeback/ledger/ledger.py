@@ -9,11 +9,12 @@ from _thread import get_ident
 from functools import cached_property
 
 from takeback.disk import operations, sqlite
-from takeback.errors import DamagedStoreError, UsageError
+from takeback.errors import DamagedStoreError, UnknownReferenceError, UsageError
 from takeback.ledger import events, projections, schema
 from takeback.ledger.database import AsDamage, Connections, Reader, connect, require_file
 from takeback.ledger.events import (
     CHECKPOINT_TAKEN,
+    LINE_STARTED,
     CheckpointRow,
     NewEvent,
     pack_facts,
@@ -60,10 +61,12 @@ _NEEDED = (
 
 
 class Ledger:
-    """The ledger of one project."""
+    """The ledger of one project, as one of its lines sees it."""
 
-    def __init__(self, path: bytes, *, writable: bool = True) -> None:
+    def __init__(self, path: bytes, *, writable: bool = True, line: str = schema.MAIN) -> None:
         self.path = path
+        self.line = line
+        """The id of the line whose states, turns and restores are asked for."""
         self._account = ""
         self._appended: tuple[int, bytes] | None = None
         self.end: tuple[int, bytes] | None = None
@@ -80,6 +83,14 @@ class Ledger:
             self._connections.use(self._open(writable))
         except sqlite.OperationalError as problem:
             self._connections.use(self._copy(problem))
+        if line != schema.MAIN:
+            self._reader.line = self._line_number(line)
+
+    def _line_number(self, line: str) -> int:
+        number = self._reader.value("SELECT number FROM lines WHERE id = ?", (line,))
+        if number is None:
+            raise UnknownReferenceError(f"the history has no line `{line}`")
+        return int(number)
 
     def _connect(self) -> "Connection":
         """One more connection, for another thread."""
@@ -238,8 +249,12 @@ class Ledger:
     # -- reading ---------------------------------------------------------------------------
 
     def has_journal(self) -> bool:
-        """Whether a restore is under way, or was when its process died; each checkpoint asks."""
-        return self._reader.has("SELECT 1 FROM journal LIMIT 1")
+        """Whether a restore of the line is under way, or was when its process died.
+
+        Each checkpoint asks.
+        """
+        query = "SELECT 1 FROM journal WHERE line = ? LIMIT 1"
+        return self._reader.has(query, (self._reader.line,))
 
     def packs(self) -> "list[str]":
         """The names of all packs, the newest last."""
@@ -393,16 +408,22 @@ class Ledger:
         """
         self.commit_sent = False
         self._begin()
-        payload = {**row_facts(row), "packs": pack_facts(packs), **told}
+        place = {"line": self.line, "parent": self.checkpoints.id_of(row.parent or 0) or None}
+        payload = {**row_facts(row), **place, "packs": pack_facts(packs), **told}
         taken = NewEvent(CHECKPOINT_TAKEN, payload, row.created, parents=parents, request=request)
         event = self._append(taken)
-        row = row.replace(event=event, number=self._number("SELECT max(number) FROM checkpoints"))
+        number = self._number("SELECT max(number) FROM checkpoints")
+        row = row.replace(event=event, number=number, line=self._reader.line)
         if finish is not None:
             self._append(finish.event(row.id, row.event))
             self.journal.close(self._db, finish.journal, late=finish.late)
         self.commit_sent = True
         self._commit()
         return row
+
+    def add_line(self, id: str, parent: "str | None", at: int) -> None:
+        """Begin a line, at a checkpoint of another one."""
+        self.record(NewEvent(LINE_STARTED, {"line": id, "parent": parent}, at))
 
     def _transaction(self) -> "Transaction":
         """All of a `with` block, or nothing of it."""
@@ -493,7 +514,7 @@ class Ledger:
 
     def snapshot(self) -> "Snapshot":
         """The ledger as it is at this moment, on a connection of its own."""
-        return Snapshot(self.path)
+        return Snapshot(self.path, self.line)
 
     def check(self) -> "Iterator[Reason]":
         """What is wrong with the ledger itself."""
@@ -536,8 +557,8 @@ class Snapshot:
 
     __slots__ = ("_ledger",)
 
-    def __init__(self, path: bytes) -> None:
-        self._ledger = Ledger(path, writable=False)
+    def __init__(self, path: bytes, line: str) -> None:
+        self._ledger = Ledger(path, writable=False, line=line)
 
     def __enter__(self) -> Ledger:
         self._ledger._begin_reading()

@@ -42,15 +42,15 @@ if TYPE_CHECKING:
     Apply = Callable[["Tables", Event, Said], None]
 
 
-_ROW = "INSERT INTO checkpoints VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+_ROW = "INSERT INTO checkpoints VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 _DELTA = "INSERT INTO delta_rows VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 _CHANGE = "INSERT INTO change_rows VALUES (?, ?, ?, ?, ?, ?, ?)"
 _TURN = (
     "INSERT INTO turns VALUES"
-    " (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, NULL, NULL)"
+    " (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, NULL, NULL, ?)"
 )
 _RESTORE = (
-    "INSERT INTO restores VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, NULL, NULL, NULL)"
+    "INSERT INTO restores VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, NULL, NULL, NULL, ?)"
 )
 _STEP = "INSERT INTO steps VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, NULL)"
 _SESSION = "INSERT INTO sessions VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
@@ -102,10 +102,18 @@ def follow_anew(db: "Connection") -> None:
 # -- checkpoints ---------------------------------------------------------------------------
 
 
+def _line_started(to: Tables, event: "Event", said: "Said") -> None:
+    parent = to.number("checkpoints", said.get("parent"))
+    values = (to.next("lines"), str(said["line"]), event.seq, parent)
+    operations.sql(to.db, "INSERT INTO lines VALUES (?, ?, ?, ?)", values)
+
+
 def _checkpoint_taken(to: Tables, event: "Event", said: "Said") -> None:
-    row = row_from(to.next("checkpoints"), event.seq, event.at, said)  # type: ignore[arg-type]
+    line = to.number("lines", said.get("line", schema.MAIN))
+    place = (to.next("checkpoints"), line, to.number("checkpoints", said.get("parent")))
+    row = row_from(place, event.seq, event.at, said)  # type: ignore[arg-type]
     operations.sql(to.db, _ROW, row.values())
-    place = _coordinate(to, event, said, row.number)
+    session = _coordinate(to, event, said, row.number)
     authors = [_author(to, _list(author)) for author in _list(said.get("authors"))]
     deltas = [_list(delta) for delta in _list(said.get("deltas"))]
     if said.get("secrets"):
@@ -114,7 +122,7 @@ def _checkpoint_taken(to: Tables, event: "Event", said: "Said") -> None:
         operations.sql_many(to.db, "INSERT OR IGNORE INTO secret_files VALUES (?, ?)", rows)
     if deltas:
         undo_stack.go_on(to.db, _add_deltas(to, row.number, deltas, authors))
-    _seen(to, place, event.at)
+    _seen(to, session, event.at)
 
 
 def _add_deltas(
@@ -166,8 +174,8 @@ def _coordinate(to: Tables, event: "Event", said: "Said", checkpoint: int) -> "i
     turn = to.number("turns", said.get("turn")) or to.turn_of(step)
     session = to.number("sessions", said.get("session")) or to.session_of(turn)
     looked = said.get("looked", event.at)
-    values = (event.seq, checkpoint, looked, session, turn, step)
-    operations.sql(to.db, "INSERT INTO coordinates VALUES (?, ?, ?, ?, ?, ?)", values)  # type: ignore[arg-type]
+    values = (event.seq, checkpoint, looked, session, turn, step, to.line_of(checkpoint))
+    operations.sql(to.db, "INSERT INTO coordinates VALUES (?, ?, ?, ?, ?, ?, ?)", values)  # type: ignore[arg-type]
     return session
 
 
@@ -225,7 +233,8 @@ def _turn_started(to: Tables, event: "Event", said: "Said") -> None:
     names = (str(said.get("turn")), session, str(said.get("label", "")), RUNNING)
     times = (bool(said.get("whole")), event.at, None, event.seq, None, before, None)
     sums = (0, 0, 0, 0, 0, 0)
-    operations.sql(to.db, _TURN, (number, *names, *times, *sums, _text(said.get("git")), None))
+    rest = (_text(said.get("git")), None, to.line_of(before))
+    operations.sql(to.db, _TURN, (number, *names, *times, *sums, *rest))
     _observed(to, event, said)
     change = "UPDATE sessions SET turns = turns + 1, seen = max(seen, ?) WHERE number = ?"
     operations.sql(to.db, change, (event.at, session))
@@ -388,7 +397,7 @@ def _restore_applied(to: Tables, event: "Event", said: "Said") -> None:
     turns = [to.number("turns", id) for id in _list(said.get("turns"))] or [turn]
     told = json_text.dumps([known for known in turns if known is not None])
     what = (turn, entry, target, told, *states, partial, *words, session)
-    operations.sql(to.db, _RESTORE, (*names, *what))
+    operations.sql(to.db, _RESTORE, (*names, *what, to.line_of(states[1])))
     _observed(to, event, {"checkpoint": said.get("after"), "looked": said.get("looked", event.at)})
     undo_stack.follow(to.db, number)
     if said.get("outside"):
@@ -421,6 +430,7 @@ def _text(value: object) -> "str | None":
 
 
 _APPLY: "dict[str, Apply]" = {
+    events.LINE_STARTED: _line_started,
     events.CHECKPOINT_TAKEN: _checkpoint_taken,
     events.CHECKPOINT_NAMED: _checkpoint_named,
     events.SESSION_STARTED: _session_started,

@@ -41,7 +41,7 @@ _KEPT = (
     " ORDER BY c.number DESC"
 )
 _CUT = (
-    "SELECT c.view FROM checkpoints p JOIN checkpoints c ON c.number = p.number + 1"
+    "SELECT c.view FROM checkpoints p JOIN checkpoints c ON c.parent = p.number"
     " WHERE p.gone IS NOT NULL AND c.gone IS NULL"
 )
 _FIRST_OUTSIDE = (
@@ -50,10 +50,11 @@ _FIRST_OUTSIDE = (
 )
 _ONLY_ITS_OWN = (
     "SELECT c.number FROM checkpoints c JOIN turns t ON t.number = ?1"
-    " WHERE c.number > t.before AND c.number < t.after AND c.gone IS NULL"
-    " AND c.number < (SELECT max(number) FROM checkpoints)"
-    " AND NOT EXISTS (SELECT 1 FROM deltas d WHERE d.checkpoint IN (c.number, c.number + 1)"
-    "   AND d.turn IS NOT ?1)"
+    " WHERE c.line = t.line AND c.number > t.before AND c.number < t.after AND c.gone IS NULL"
+    " AND c.number NOT IN (SELECT max(number) FROM checkpoints GROUP BY line)"
+    " AND c.number NOT IN (SELECT parent FROM lines WHERE parent IS NOT NULL)"
+    " AND NOT EXISTS (SELECT 1 FROM deltas d WHERE d.turn IS NOT ?1 AND (d.checkpoint = c.number"
+    "   OR d.checkpoint IN (SELECT n.number FROM checkpoints n WHERE n.parent = c.number)))"
     " AND NOT EXISTS (SELECT 1 FROM turns o WHERE o.number <> ?1"
     "   AND c.number IN (o.before, o.after))"
     " AND NOT EXISTS (SELECT 1 FROM restores r WHERE c.number IN (r.before, r.after, r.target))"
@@ -78,12 +79,30 @@ class Care(Group):
     __slots__ = ()
 
     def floor(self) -> int:
-        """The highest number whose files are gone: what began at or below it is not kept."""
-        query = "SELECT max(number) FROM checkpoints WHERE gone IS NOT NULL"
+        """The highest number of the line whose files are gone: what began there is not kept."""
+        query = f"SELECT max(number) FROM checkpoints WHERE gone IS NOT NULL AND +{self._here}"
+        return self._number(query) or 0
+
+    def first_above(self, floor: int) -> "int | None":
+        """The first checkpoint of the line above a number."""
+        query = f"SELECT min(number) FROM checkpoints WHERE number > ? AND +{self._here}"
+        return self._number(query, floor)
+
+    def trimmed(self) -> int:
+        """The highest number in the store whose files are gone."""
+        return self._number("SELECT max(number) FROM checkpoints WHERE gone IS NOT NULL") or 0
+
+    def lowest_floor(self) -> int:
+        """Below it nothing is kept in any line, but for single states."""
+        query = (
+            "SELECT min(floor) FROM (SELECT coalesce("
+            "max(CASE WHEN gone IS NOT NULL THEN number END), min(number) - 1) AS floor"
+            " FROM checkpoints GROUP BY line)"
+        )
         return self._number(query) or 0
 
     def newest(self) -> int:
-        """The number of the newest checkpoint; 0 if there is none."""
+        """The number of the newest checkpoint of the store; 0 if there is none."""
         return self._number("SELECT max(number) FROM checkpoints") or 0
 
     def oldest_above(self, floor: int) -> "int | None":
@@ -114,12 +133,16 @@ class Care(Group):
     def with_files_below(self, horizon: int) -> "list[int]":
         """The checkpoints below a horizon that nobody keeps and whose files are there.
 
-        A turn that runs keeps the state before it, however old.
+        A turn that runs keeps the state before it, however old; each line keeps its newest state,
+        and the one of another line at which it began.
         """
         query = (
             "SELECT number FROM checkpoints WHERE number < ? AND gone IS NULL"
             " AND number NOT IN (SELECT checkpoint FROM kept)"
-            " AND number NOT IN (SELECT before FROM turns WHERE closed IS NULL) ORDER BY number"
+            " AND number NOT IN (SELECT before FROM turns WHERE closed IS NULL)"
+            " AND number NOT IN (SELECT max(number) FROM checkpoints GROUP BY line)"
+            " AND number NOT IN (SELECT parent FROM lines WHERE parent IS NOT NULL)"
+            " ORDER BY number"
         )
         return [int(number) for number in self._reader.column(query, (horizon,))]
 
@@ -146,8 +169,8 @@ class Care(Group):
 
     def first_trim_from(self, number: int) -> "int | None":
         """The event that let the files of the first checkpoint go, from a number on."""
-        query = "SELECT gone FROM checkpoints WHERE number >= ? AND gone IS NOT NULL LIMIT 1"
-        return self._number(query, number)
+        query = "SELECT gone FROM checkpoints WHERE number >= ? AND gone IS NOT NULL"
+        return self._number(f"{query} AND +{self._here} ORDER BY number LIMIT 1", number)
 
     def run(self, event: "int | None") -> "tuple[int, dict[str, Any]] | None":
         """When an event trimmed, merged or forgot something, and what it says."""

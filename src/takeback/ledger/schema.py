@@ -6,6 +6,10 @@ has a row while a restore is under way, `forgetting` while something is being fo
 each plan that was shown in the last minutes. All other tables are projections: they follow from the
 events alone (see `projections`) and are written in the same transaction.
 
+A store may hold several lines: the states of one tree each. Checkpoints are numbered in the order
+of their commits, over all lines; the state before one is its `parent`, in the same line, or where
+the line began. Turns, restores and coordinates are of the line of their checkpoints.
+
 What many rows would repeat stands once: each path in `paths`. Who reads asks the views `deltas` and
 `changes`, which put it together. They look it up by subqueries, not by joins:
 so only who asks for a path pays for it, and SQLite always begins with the rows, by their keys.
@@ -28,6 +32,8 @@ APPLICATION = 0x544B4236
 _UNRELEASED = 0x544B4231
 """`TKB1`: formats 1 to 5, which no release wrote."""
 VERSION = 6
+MAIN = "main"
+"""The id of the line that each store begins with."""
 
 ORIGIN = """
 CREATE TABLE origin (id TEXT NOT NULL);
@@ -48,13 +54,15 @@ CREATE TABLE archive (
     ended INTEGER NOT NULL, link BLOB NOT NULL, data BLOB NOT NULL);
 """
 JOURNAL = """
-CREATE TABLE journal (id TEXT PRIMARY KEY, phase TEXT NOT NULL, said TEXT NOT NULL);
+CREATE TABLE journal (
+    id TEXT PRIMARY KEY, phase TEXT NOT NULL, said TEXT NOT NULL, line INTEGER NOT NULL);
 """
 FORGETTING = """
 CREATE TABLE forgetting (id TEXT PRIMARY KEY, phase TEXT NOT NULL, said TEXT NOT NULL);
 """
 PLANS = """
-CREATE TABLE plans (id TEXT PRIMARY KEY, expires INTEGER NOT NULL, said TEXT NOT NULL);
+CREATE TABLE plans (
+    id TEXT PRIMARY KEY, expires INTEGER NOT NULL, said TEXT NOT NULL, line INTEGER NOT NULL);
 """
 PROJECTIONS = """
 CREATE TABLE packs (
@@ -62,12 +70,18 @@ CREATE TABLE packs (
     objects INTEGER NOT NULL);
 CREATE TABLE needs (
     event INTEGER NOT NULL, object BLOB NOT NULL, PRIMARY KEY (event, object)) WITHOUT ROWID;
+CREATE TABLE lines (
+    number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, event INTEGER, parent INTEGER);
+INSERT INTO lines VALUES (1, 'main', NULL, NULL);
 CREATE TABLE checkpoints (
     number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE,
     event INTEGER NOT NULL, tree BLOB NOT NULL, root BLOB NOT NULL,
     view BLOB NOT NULL,
     created INTEGER NOT NULL, label TEXT NOT NULL,
-    entries INTEGER NOT NULL, changed INTEGER NOT NULL, gone INTEGER);
+    entries INTEGER NOT NULL, changed INTEGER NOT NULL, gone INTEGER,
+    line INTEGER NOT NULL, parent INTEGER);
+CREATE INDEX checkpoints_of_line ON checkpoints (line);
+CREATE INDEX checkpoints_after ON checkpoints (parent);
 CREATE INDEX checkpoints_gone ON checkpoints (number) WHERE gone IS NOT NULL;
 CREATE TABLE kept (
     checkpoint INTEGER PRIMARY KEY, at INTEGER NOT NULL, label TEXT NOT NULL);
@@ -76,7 +90,8 @@ CREATE TABLE care (
     said TEXT NOT NULL);
 CREATE TABLE coordinates (
     cursor INTEGER PRIMARY KEY, checkpoint INTEGER NOT NULL, looked INTEGER NOT NULL,
-    session INTEGER, turn INTEGER, step INTEGER);
+    session INTEGER, turn INTEGER, step INTEGER, line INTEGER NOT NULL);
+CREATE INDEX coordinates_of_line ON coordinates (line);
 CREATE TABLE sessions (
     number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, agent TEXT NOT NULL,
     own_id TEXT NOT NULL, title TEXT NOT NULL, author TEXT NOT NULL, holder TEXT NOT NULL,
@@ -94,7 +109,7 @@ CREATE TABLE turns (
     before INTEGER NOT NULL, after INTEGER, steps INTEGER NOT NULL,
     paths INTEGER NOT NULL, files INTEGER NOT NULL, added INTEGER NOT NULL,
     removed INTEGER NOT NULL, uncounted INTEGER NOT NULL, git_before TEXT, git_after TEXT,
-    undone INTEGER, covered INTEGER);
+    undone INTEGER, covered INTEGER, line INTEGER NOT NULL);
 CREATE INDEX turns_of_session ON turns (session, number);
 CREATE INDEX turns_by_end ON turns (closed, session);
 CREATE INDEX turns_with_changes ON turns (number) WHERE paths > 0;
@@ -122,7 +137,8 @@ CREATE INDEX deltas_shared ON delta_rows (checkpoint) WHERE who = 'shared';
 CREATE VIEW deltas AS SELECT r.checkpoint,
     (SELECT p.path FROM paths p WHERE p.number = r.path) AS path, r.verb,
     (SELECT p.path FROM paths p WHERE p.number = r.origin) AS origin,
-    r.who, r.how, r.session, r.turn, r.step, r.sessions FROM delta_rows r;
+    r.who, r.how, r.session, r.turn, r.step, r.sessions,
+    (SELECT c.line FROM checkpoints c WHERE c.number = r.checkpoint) AS line FROM delta_rows r;
 CREATE TABLE change_rows (
     turn INTEGER NOT NULL, path INTEGER NOT NULL, verb TEXT NOT NULL, origin INTEGER,
     added INTEGER, removed INTEGER, how TEXT NOT NULL, PRIMARY KEY (turn, path)) WITHOUT ROWID;
@@ -136,7 +152,7 @@ CREATE TABLE restores (
     turns TEXT NOT NULL,
     before INTEGER NOT NULL, after INTEGER NOT NULL, partial INTEGER NOT NULL,
     goal TEXT NOT NULL, because TEXT NOT NULL, session INTEGER,
-    undone INTEGER, covered INTEGER, reversed INTEGER);
+    undone INTEGER, covered INTEGER, reversed INTEGER, line INTEGER NOT NULL);
 CREATE INDEX restores_of_turn ON restores (turn) WHERE turn IS NOT NULL;
 CREATE INDEX restores_by_state ON restores (after);
 CREATE INDEX restores_covered ON restores (covered) WHERE covered IS NOT NULL;
@@ -150,8 +166,8 @@ CREATE INDEX outside_waiting ON outside (step)
     WHERE before IS NOT NULL AND after IS NULL AND reason = '';
 """
 TABLES = (
-    "packs", "needs", "checkpoints", "kept", "care", "coordinates", "sessions", "turns", "steps",
-    "paths", "secret_files", "delta_rows", "change_rows", "restores", "outside",
+    "packs", "needs", "lines", "checkpoints", "kept", "care", "coordinates", "sessions", "turns",
+    "steps", "paths", "secret_files", "delta_rows", "change_rows", "restores", "outside",
 )  # fmt: skip
 """The projections, in the order in which they are made."""
 ALL = ORIGIN + EVENTS + DETAILS + ARCHIVE + JOURNAL + FORGETTING + PLANS + PROJECTIONS
@@ -278,6 +294,10 @@ class Tables:
             rows = [(known[path], hashes[path], path) for path in new]
             operations.sql_many(self.db, "INSERT INTO paths VALUES (?, ?, ?)", rows)
         return {name: known[path] for name, path in paths.items()}
+
+    def line_of(self, checkpoint: "int | None") -> "int | None":
+        """The line that a checkpoint belongs to."""
+        return self._belongs("SELECT line FROM checkpoints WHERE number = ?", checkpoint)
 
     def turn_of(self, step: "int | None") -> "int | None":
         """The turn that a step belongs to."""

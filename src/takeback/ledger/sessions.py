@@ -203,19 +203,14 @@ _TURN = f"SELECT {', '.join(TurnRow._fields)} FROM turns "
 _STEP = f"SELECT {', '.join(StepRow._fields)} FROM steps "
 
 
-class Beginning:
+class Beginning(Value):
     """How the newest turn of a session began; `at` is when it was recorded."""
 
-    __slots__ = ("at", "closed", "request", "started", "steps")
-
-    def __init__(
-        self, started: int, steps: int, closed: "int | None", at: int, request: "str | None"
-    ) -> None:
-        self.started = started
-        self.steps = steps
-        self.closed = closed
-        self.at = at
-        self.request = request or ""
+    started: int
+    steps: int
+    closed: "int | None"
+    at: int
+    request: str
 
 
 class Sessions(Table):
@@ -224,6 +219,13 @@ class Sessions(Table):
     __slots__ = ()
     table = "sessions"
     what, label = "'session of ' || agent", "title"
+    _in_line = "1"
+
+    @property
+    def _is_free(self) -> str:
+        """No turn of it runs in another tree: only who looks at that one can end the turn."""
+        of = f"t.session = sessions.number AND t.closed IS NULL AND NOT t.{self._here}"
+        return f"NOT EXISTS (SELECT 1 FROM turns t WHERE {of})"
 
     def get(self, id: str) -> SessionRow:
         """The session with this id."""
@@ -259,12 +261,13 @@ class Sessions(Table):
 
     def held(self) -> "list[SessionRow]":
         """The sessions that go on as long as a process lives."""
-        return self._some("INDEXED BY sessions_held WHERE ended IS NULL AND holder <> ''")
+        where = "INDEXED BY sessions_held WHERE ended IS NULL AND holder <> ''"
+        return self._some(f"{where} AND {self._is_free}")
 
     def silent(self, before: int, limit: int) -> "list[SessionRow]":
         """Sessions that no process holds and that gave no sign of life since a moment."""
-        where = "WHERE ended IS NULL AND seen < ? AND holder = '' ORDER BY seen LIMIT ?"
-        return self._some(where, (before, limit))
+        where = f"WHERE ended IS NULL AND seen < ? AND holder = '' AND {self._is_free}"
+        return self._some(where + " ORDER BY seen LIMIT ?", (before, limit))
 
     def has_open(self) -> bool:
         """Whether any session has not ended, so that its process may have died."""
@@ -312,17 +315,18 @@ class Turns(Table):
 
     def of_session(self, session: int, limit: int) -> "list[TurnRow]":
         """The turns of a session, the newest first."""
-        return self._some("WHERE session = ? ORDER BY number DESC LIMIT ?", (session, limit))
+        where = f"WHERE session = ? AND {self._here} ORDER BY number DESC LIMIT ?"
+        return self._some(where, (session, limit))
 
     def running(self, session: int) -> "list[TurnRow]":
         """The turns of a session that have not ended."""
-        return self._some("WHERE closed IS NULL AND session = ?", (session,))
+        return self._some(f"WHERE closed IS NULL AND session = ? AND {self._here}", (session,))
 
     def running_but_of(self, session: str) -> "list[TurnRow]":
         """The turns of all sessions but one that have not ended."""
         where = (
             "WHERE closed IS NULL AND session NOT IN (SELECT number FROM sessions WHERE id = ?)"
-            " ORDER BY number"
+            f" AND {self._here} ORDER BY number"
         )
         return self._some(where, (session,))
 
@@ -337,7 +341,8 @@ class Turns(Table):
     def labels(self) -> "Iterator[tuple[int, str, int]]":
         """Number, label and session of each turn, the newest first."""
         query = (
-            "SELECT number, label, session FROM turns WHERE number < ? ORDER BY number DESC LIMIT ?"
+            f"SELECT number, label, session FROM turns WHERE number < ? AND {self._here}"
+            " ORDER BY number DESC LIMIT ?"
         )
         before, page = _ALL, [(0, "", 0)]
         while page:
@@ -352,24 +357,25 @@ class Turns(Table):
 
     def newest_changed(self, session: "int | None") -> "TurnRow | None":
         """The newest live turn that changed something: of the project, or of one session."""
-        newest = " ORDER BY number DESC LIMIT 1"
+        newest = f" AND {self._here} ORDER BY number DESC LIMIT 1"
         rows = [self._first(f"WHERE {each} AND {_OF}{newest}", (session,)) for each in _CHANGED]
         known = [row for row in rows if row is not None]
         return max(known, key=lambda row: row.opened, default=None)
 
     def changed(self, session: int) -> "list[TurnRow]":
         """The live turns of a session that changed something, the newest first."""
-        rows = [
-            row for each in _CHANGED for row in self._some(f"WHERE {each} AND {_OF}", (session,))
-        ]
-        known = {row.number: row for row in rows}
+        where = f"WHERE {self._here} AND {_OF} AND "
+        known = {
+            row.number: row for each in _CHANGED for row in self._some(where + each, (session,))
+        }
         return [known[number] for number in sorted(known, reverse=True)]
 
     def changed_since(self, checkpoint: int) -> "list[str]":
         """The live turns that changed something and began at a state or later, newest first."""
         changed = f"(paths > 0 OR ((closed IS NULL OR {_BEHIND}) AND {_SO_FAR}))"
         query = (
-            f"SELECT id FROM turns WHERE {_LIVE} AND before >= ? AND {changed} ORDER BY number DESC"
+            f"SELECT id FROM turns WHERE {self._here} AND {_LIVE} AND before >= ? AND {changed}"
+            " ORDER BY number DESC"
         )
         return self._reader.column(query, (checkpoint,))
 
@@ -377,22 +383,22 @@ class Turns(Table):
         """How many live turns changed nothing that began after an event."""
         query = (
             f"SELECT count(*) FROM turns WHERE paths = 0 AND closed NOT NULL AND {_LIVE} AND {_OF}"
+            f" AND opened > ?2 AND {self._here}"
         )
-        return int(self._reader.value(query + " AND opened > ?2", (session, opened)))
+        return int(self._reader.value(query, (session, opened)))
 
     def count_changed_after(self, turn: TurnRow) -> int:
         """How many live turns of its session came after a turn and changed something."""
         query = (
-            f"SELECT count(*) FROM turns WHERE session = ? AND number > ? AND paths > 0 AND {_LIVE}"
+            "SELECT count(*) FROM turns WHERE session = ? AND number > ? AND paths > 0"
+            f" AND {_LIVE} AND {self._here}"
         )
         return int(self._reader.value(query, (turn.session, turn.number)))
 
     def count_undone(self) -> int:
         """How many turns are undone, or were gone back over."""
-        query = (
-            "SELECT (SELECT count(*) FROM turns WHERE undone IS NOT NULL)"
-            " + (SELECT count(*) FROM turns WHERE covered IS NOT NULL AND undone IS NULL)"
-        )
+        of = f"SELECT count(*) FROM turns WHERE {self._here} AND"
+        query = f"SELECT ({of} undone NOT NULL) + ({of} covered NOT NULL AND undone IS NULL)"
         return int(self._reader.value(query))
 
     # -- before and after ------------------------------------------------------------------
@@ -400,16 +406,17 @@ class Turns(Table):
     def begun_since(self, checkpoint: int, after: "TurnRow | None") -> "list[TurnRow]":
         """The turns that began at a state or later, and `after` a turn."""
         last = after.number if after is not None else 0
-        return self._some("WHERE before >= ? AND number > ? ORDER BY number", (checkpoint, last))
+        where = f"WHERE {self._here} AND before >= ? AND number > ? ORDER BY number"
+        return self._some(where, (checkpoint, last))
 
     def one_before(self, turn: TurnRow) -> "TurnRow | None":
         """The turn of the same session before a turn."""
-        where = "WHERE session = ? AND number < ? ORDER BY number DESC LIMIT 1"
+        where = f"WHERE session = ? AND number < ? AND {self._here} ORDER BY number DESC LIMIT 1"
         return self._first(where, (turn.session, turn.number))
 
     def first_between(self, number: int, turn: TurnRow) -> "TurnRow | None":
         """The first turn of a session after a number and before a turn; a live one, if any is."""
-        within = "WHERE session = ? AND number > ? AND number < ? "
+        within = f"WHERE session = ? AND number > ? AND number < ? AND {self._here} "
         values = (turn.session, number, turn.number)
         live = self._first(f"{within} AND {_LIVE} ORDER BY number LIMIT 1", values)
         return live or self._first(within + "ORDER BY number LIMIT 1", values)
@@ -417,8 +424,8 @@ class Turns(Table):
     def newest_state(self) -> "int | None":
         """The newest checkpoint with which a turn began or ended."""
         queries = (
-            "SELECT before FROM turns ORDER BY number DESC LIMIT 1",
-            "SELECT after FROM turns ORDER BY closed DESC LIMIT 1",
+            f"SELECT before FROM turns WHERE {self._here} ORDER BY number DESC LIMIT 1",
+            f"SELECT after FROM turns WHERE {self._here} ORDER BY closed DESC LIMIT 1",
         )
         known = [number for query in queries if (number := self._reader.value(query)) is not None]
         return max(map(int, known), default=None)
@@ -434,7 +441,7 @@ class Turns(Table):
         self, *, session: "int | None", first: int, limit: int, live: bool
     ) -> "list[TurnRecord]":
         """The newest turns from a number on as the log shows them: of a session, only live ones."""
-        of = "t.session = ?3 AND " if session is not None else ""
+        of = f"t.{self._here} AND " + ("t.session = ?3 AND " if session is not None else "")
         order = "t.session DESC, t.number DESC" if session is not None else "t.number DESC"
         if live:
             of += "t.undone IS NULL AND t.covered IS NULL AND "
@@ -455,9 +462,9 @@ class Turns(Table):
     def newest_beginning(self, session: str) -> "Beginning | None":
         """How the newest turn of a session began."""
         query = (
-            "SELECT t.started, t.steps, t.closed, e.at, e.request FROM turns t"
+            "SELECT t.started, t.steps, t.closed, e.at, coalesce(e.request, '') FROM turns t"
             " JOIN sessions z ON z.number = t.session JOIN events e ON e.seq = t.opened"
-            " WHERE z.id = ? ORDER BY t.number DESC LIMIT 1"
+            f" WHERE z.id = ? AND t.{self._here} ORDER BY t.number DESC LIMIT 1"
         )
         row = self._reader.one(query, (session,))
         return Beginning(*row) if row else None
@@ -476,6 +483,10 @@ class Steps(Table):
     __slots__ = ()
     table = "steps"
     what, label = "'step ' || tool", "summary"
+
+    @property
+    def _in_line(self) -> str:
+        return f"EXISTS (SELECT 1 FROM turns t WHERE t.number = steps.turn AND t.{self._here})"
 
     def get(self, id: str) -> StepRow:
         """The step with this id."""
@@ -503,15 +514,16 @@ class Steps(Table):
         """What was open at any moment after an event: steps, and turns without steps."""
         rows = []
         for query in (_WINDOWS_OF_STEPS, _WINDOWS_OF_TURNS):
-            rows += self._reader.rows(query + "IS NULL")
-            rows += self._reader.rows(query + "> ?", (event,))
+            rows += self._reader.rows(f"{query} IS NULL AND t.{self._here}")
+            rows += self._reader.rows(f"{query} > ? AND t.{self._here}", (event,))
         return [WindowRow(*row) for row in rows]
 
     def late(self, session: int, *, background: bool = False) -> "list[StepRow]":
         """The open steps of a session whose turn is over; with or without those in background."""
         where = (
             "WHERE closed IS NULL AND (? OR NOT background) AND EXISTS (SELECT 1 FROM turns t"
-            " WHERE t.number = steps.turn AND t.session = ? AND t.closed IS NOT NULL)"
+            f" WHERE t.number = steps.turn AND t.session = ? AND t.closed IS NOT NULL"
+            f" AND t.{self._here})"
         )
         return self._some(where, (background, session))
 

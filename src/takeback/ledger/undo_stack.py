@@ -44,15 +44,17 @@ UNDONE, COVERED, REVERSED = "undone", "covered", "reversed"
 _NEWEST = 1 << 62
 _SELECT = (
     "SELECT number, id, event, at, verb, turn, entry, target, before, after, partial, goal,"
-    " because, session, undone, covered, reversed, turns FROM restores "
+    " because, session, undone, covered, reversed, turns, line FROM restores "
 )
-_LINE = (
+_LIVE = (
     "SELECT kind, number FROM (SELECT 'turn' AS kind, number, opened FROM turns"
-    " WHERE paths > 0 AND undone IS NULL AND covered IS NULL AND (?1 IS NULL OR session = ?1)"
+    " WHERE line = ?2 AND paths > 0 AND undone IS NULL AND covered IS NULL"
+    " AND (?1 IS NULL OR session = ?1)"
     " UNION ALL SELECT 'restore', number, event FROM restores"
-    " WHERE verb = 'rollback' AND undone IS NULL AND covered IS NULL AND ?1 IS NULL)"
+    " WHERE line = ?2 AND verb = 'rollback' AND undone IS NULL AND covered IS NULL"
+    " AND ?1 IS NULL)"
 )
-"""The current line: what is live, in the project or of one session."""
+"""The entries of a line that are live, in the project or of one session."""
 _STANDING_UNDO = "verb = 'undo' AND reversed IS NULL AND covered IS NULL"
 """It was not put back, and no rollback went over it."""
 
@@ -74,6 +76,7 @@ class RestoreRow:
         "event",
         "goal",
         "id",
+        "line",
         "number",
         "partial",
         "reversed",
@@ -104,6 +107,7 @@ class RestoreRow:
         self.covered: int | None = row[15]
         self.reversed: int | None = row[16]
         self.turns: tuple[int, ...] = tuple(json_text.loads(row[17]))
+        self.line: int = row[18]
 
 
 class UndoStack(Table):
@@ -123,12 +127,12 @@ class UndoStack(Table):
 
     def newest_rollback(self) -> "RestoreRow | None":
         """The newest rollback that is live."""
-        where = "WHERE verb = ? AND undone IS NULL AND covered IS NULL ORDER BY number DESC"
-        return self._first(where, (ROLLBACK,))
+        where = f"WHERE {self._here} AND verb = ? AND undone IS NULL AND covered IS NULL"
+        return self._first(where + " ORDER BY number DESC", (ROLLBACK,))
 
     def newest_undo(self, session: "int | None" = None) -> "RestoreRow | None":
         """The newest undo that still stands: of the project, or of one session."""
-        where = f"WHERE {_STANDING_UNDO} AND (?1 IS NULL OR session = ?1)"
+        where = f"WHERE {self._here} AND {_STANDING_UNDO} AND (?1 IS NULL OR session = ?1)"
         return self._first(where + " ORDER BY number DESC", (session,))
 
     def undo_of_turn(self, turn: int) -> "RestoreRow | None":
@@ -143,18 +147,19 @@ class UndoStack(Table):
 
     def between(self, first: int, last: int, limit: int) -> "list[RestoreRow]":
         """The restores whose events lie between two, the newest first."""
-        where = "WHERE event > ? AND event < ? ORDER BY number DESC LIMIT ?"
+        where = f"WHERE {self._here} AND event > ? AND event < ? ORDER BY number DESC LIMIT ?"
         return self._some(where, (first, last, limit))
 
     def entry_back(self, back: int, session: "int | None") -> "tuple[str, int] | None":
         """The live turn or rollback so many entries below the newest: kind and number."""
-        query = f"{_LINE} ORDER BY opened DESC LIMIT 1 OFFSET ?2"
-        row = self._reader.one(query, (session, back))
+        query = f"{_LIVE} ORDER BY opened DESC LIMIT 1 OFFSET ?3"
+        row = self._reader.one(query, (session, self._reader.line, back))
         return (str(row[0]), int(row[1])) if row else None
 
     def count_entries(self, session: "int | None") -> int:
         """How many live turns and rollbacks there are."""
-        return int(self._reader.value(f"SELECT count(*) FROM ({_LINE})", (session,)))
+        values = (session, self._reader.line)
+        return int(self._reader.value(f"SELECT count(*) FROM ({_LIVE})", values))
 
     def newest_to(self, checkpoint: int) -> "RestoreRow | None":
         """The newest restore that ended in a checkpoint."""
@@ -162,12 +167,12 @@ class UndoStack(Table):
 
     def all(self) -> "list[RestoreRow]":
         """All restores, the newest first."""
-        return self._some("ORDER BY number DESC")
+        return self._some(f"WHERE {self._here} ORDER BY number DESC")
 
     def rollbacks_since(self, moment: int) -> "list[RestoreRow]":
         """The live rollbacks since a time, the newest first."""
         where = "WHERE verb = ? AND undone IS NULL AND covered IS NULL AND at >= ?"
-        return self._some(where + " ORDER BY number DESC", (ROLLBACK, moment))
+        return self._some(f"{where} AND {self._here} ORDER BY number DESC", (ROLLBACK, moment))
 
     def is_about(self, restore: RestoreRow, session: int) -> bool:
         """Whether a restore took back, put back or went over turns of a session."""
@@ -211,7 +216,7 @@ def follow(db: "Connection", number: int) -> None:
     else:
         is_simple = undo is None or undo.entry is None  # it is about a turn
     if not is_simple:
-        _begin_anew(db)
+        _begin_anew(db, act.line)
     elif act.verb == ROLLBACK:
         _cover(db, act, _Rolled([]))
     elif act.verb != REDO:
@@ -246,16 +251,17 @@ def numbered(db: "Connection", number: "int | None") -> "RestoreRow | None":
 def _is_first_since_its_goal(db: "Connection", act: RestoreRow) -> bool:
     """Whether a rollback goes over turns only, none of which had begun before its goal."""
     query = (
-        "SELECT 1 FROM restores WHERE after > ?1 AND number < ?2 UNION ALL"
+        "SELECT 1 FROM restores WHERE after > ?1 AND number < ?2 AND line = ?3 UNION ALL"
         " SELECT 1 FROM deltas d JOIN turns t ON t.number = d.turn"
-        " WHERE d.checkpoint > ?1 AND t.before < ?1 LIMIT 1"
+        " WHERE d.checkpoint > ?1 AND t.before < ?1 AND t.line = ?3 LIMIT 1"
     )
-    return db.execute(query, (act.target, act.number)).fetchone() is None
+    return db.execute(query, (act.target, act.number, act.line)).fetchone() is None
 
 
-def _begin_anew(db: "Connection") -> None:
-    """Make the stack from all restores."""
-    acts = [RestoreRow(row) for row in db.execute(_SELECT + "ORDER BY number DESC").fetchall()]
+def _begin_anew(db: "Connection", line: int) -> None:
+    """Make the stack of a line from all its restores."""
+    rows = db.execute(_SELECT + "WHERE line = ? ORDER BY number DESC", (line,)).fetchall()
+    acts = [RestoreRow(row) for row in rows]
     words, heard, back = _weigh(acts)
     for act in acts:
         said = [words.get((act.number, column)) for column in (UNDONE, COVERED, REVERSED)]
@@ -264,10 +270,10 @@ def _begin_anew(db: "Connection") -> None:
             operations.sql(db, change, (*said, act.number))
     change = (
         "UPDATE turns SET undone = NULL, covered = NULL"
-        " WHERE undone IS NOT NULL OR covered IS NOT NULL"
+        " WHERE line = ? AND (undone IS NOT NULL OR covered IS NOT NULL)"
     )
-    operations.sql(db, change)
-    _cover_all(db, [act for act in reversed(heard) if act.verb == ROLLBACK], heard)
+    operations.sql(db, change, (line,))
+    _cover_all(db, line, heard)
     rolled = _Rolled(heard)
     for act in reversed(heard):
         if act.verb == UNDO:
@@ -345,19 +351,20 @@ def _take_back(
             operations.sql(db, change, (act.number, turn))
 
 
-def _cover_all(db: "Connection", acts: "list[RestoreRow]", heard: "list[RestoreRow]") -> None:
-    """What rollbacks, the oldest first, say about turns: of several, the newest counts.
+def _cover_all(db: "Connection", line: int, heard: "list[RestoreRow]") -> None:
+    """What the rollbacks of a line say about turns: of several, the newest counts.
 
     So each turn is looked at once, however many rollbacks there are. A turn that goes on after the
     newest one goes on after the others, too.
     """
     from bisect import bisect_left
 
-    rows = db.execute("SELECT before, number FROM turns ORDER BY before, number").fetchall()
+    query = "SELECT before, number FROM turns WHERE line = ? ORDER BY before, number"
+    rows = db.execute(query, (line,)).fetchall()
     befores, numbers = [row[0] for row in rows], [row[1] for row in rows]
     rolled, newer = _Rolled(heard), _NEWEST
-    for act in reversed(acts):
-        if act.target is None:
+    for act in heard:
+        if act.verb != ROLLBACK or act.target is None:
             continue
         some = numbers[bisect_left(befores, act.target) : bisect_left(befores, newer)]
         if some:
@@ -378,7 +385,10 @@ def _cover(
     """
     if act.partial or act.target is None:
         return
-    over = "number BETWEEN ?5 AND ?6 AND before >= ?1 AND before < ?7 AND opened < ?2 AND"
+    over = (
+        f"line = {act.line} AND number BETWEEN ?5 AND ?6"
+        " AND before >= ?1 AND before < ?7 AND opened < ?2 AND"
+    )
     later = "EXISTS (SELECT 1 FROM deltas d WHERE d.turn = turns.number AND d.checkpoint > ?3)"
     values = (act.target, act.event, _done_by(db, act), act.number, *numbers, newer)
     query = f"SELECT number FROM turns WHERE {over} {later}"

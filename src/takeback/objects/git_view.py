@@ -26,7 +26,7 @@ KEPT = b"refs/takeback/kept"
 SHALLOW = b"shallow"
 """Tells git which commits have parents that are gone."""
 _LOST = b"/refs/takeback/lost"
-_OURS = (b"refs/takeback/", BRANCH)
+_OURS = (b"refs/takeback/", b"refs/heads/")
 _CONFIG = b"""[core]
 \trepositoryformatversion = 1
 \tfilemode = true
@@ -40,6 +40,11 @@ _FOLDERS = (b"", b"/objects", b"/objects/pack", b"/objects/info", b"/refs", b"/r
 _FILES = ((b"/HEAD", b"ref: " + BRANCH + b"\n"), (b"/config", _CONFIG))
 FILES = dict(_FILES)
 """What the fixed files of the view hold, by path below its folder."""
+
+
+def branch(line: str) -> bytes:
+    """The branch that shows a line."""
+    return BRANCH if line == "main" else b"refs/heads/" + line.encode()
 
 
 def create(git_dir: bytes) -> None:
@@ -124,9 +129,8 @@ def wanted_files(ledger: "Ledger") -> "dict[bytes, bytes]":
     Where the files of checkpoints are gone, git is told that the history begins after them.
     """
     wanted = dict(FILES)
-    newest = ledger.checkpoints.newest()
-    if newest is not None:
-        wanted[b"/" + BRANCH] = _line(newest.view)
+    for line, newest in ledger.checkpoints.newest_of_lines().items():
+        wanted[b"/" + branch(line)] = _line(newest.view)
     for row in ledger.care.kept():
         wanted[b"/%s/%s" % (KEPT, row.id.encode())] = _line(row.commit)
     cut = ledger.care.cut_commits()

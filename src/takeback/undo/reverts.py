@@ -454,7 +454,9 @@ class Reverts:
     def yours(self, before: int, now: "CheckpointRow") -> "list[bytes]":
         """What you changed since a checkpoint, and is still changed."""
         # What is put back may be older than what is kept.
-        then = self._row(max(before, retention.floor(self._ledger) + 1))
+        floor = retention.floor(self._ledger)
+        kept = self._ledger.care.first_above(floor) if before <= floor else None
+        then = self._row(before if kept is None else kept)
         found = self._ledger.deltas.yours_since(before)
         return [
             path

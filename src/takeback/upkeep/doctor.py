@@ -330,10 +330,10 @@ def _below(path: bytes) -> "Iterator[bytes]":
 
 def registry(home: "Home") -> Part:
     """That the registry says of each project what its store says."""
-    known = {root.id: root.line() for root in home.roots_from_stores()}
+    known = {root.id: root.entry() for root in home.roots_from_stores()}
     part = Part("registry", Reason("projects", count=len(known)))
     lines = [line for line in read_small(home.path + b"/registry").split(b"\n") if line]
-    listed = {root.id: root.line() for root in map(parse_line, lines) if root is not None}
+    listed = {root.id: root.entry() for root in map(parse_line, lines) if root is not None}
     action = Reason("remake-registry")
     if listed != known:
         odd = sorted(id for id in listed.keys() | known.keys() if listed.get(id) != known.get(id))

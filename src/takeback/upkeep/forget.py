@@ -352,7 +352,7 @@ class Forgetting:
 
     def _require_possible(self, wish: "Wish") -> None:
         store = self._store
-        store.ledger.journal.require_sound()
+        store.ledger.journal.require_sound(in_all_lines=True)
         if store.ledger.has_journal():
             raise BusyError(
                 "a restore is not over yet: some program still writes to a file that it displaced",
@@ -434,9 +434,8 @@ class Forgetting:
     def publish(self) -> None:
         """Let the git view show the history as it is now; the old one is no lost part of it."""
         store = self._store
-        newest = store.ledger.checkpoints.newest()
-        if newest is not None:
-            git_view.write_ref(store.git_dir, git_view.BRANCH, newest.view)
+        for line, newest in store.ledger.checkpoints.newest_of_lines().items():
+            git_view.write_ref(store.git_dir, git_view.branch(line), newest.view)
         for _ in store.mend_view():
             pass
         for name in _ABOUT_OLD_REFS:
@@ -447,9 +446,8 @@ class Forgetting:
         store = self._store
         store.objects.close()
         self.publish()
-        for path in (*store.litter(), *self._beside()):
+        for path in (*store.litter(), *self._beside(), *store.stat_caches()):
             self._remove(path)
-        self._remove(store.index_path)
         for folder in (store.packs_dir, store.git_dir):
             operations.fsync_dir(folder)
         self._sweep()

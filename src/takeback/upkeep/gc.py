@@ -141,11 +141,11 @@ class _Run:
     def _tell_what_stays(self, trim: "Trim") -> None:
         done, ledger, rules = self._done, self._ledger, self._wish.rules
         floor = trim.ranges[-1][1] if trim.ranges else 0
-        floor = max(floor, retention.floor(ledger))
+        floor = max(floor, ledger.care.trimmed())
         done.kept = ledger.care.count_with_files() - (done.checkpoints if done.dry_run else 0)
         done.turns_kept = ledger.care.turns_above(floor)
-        first = ledger.checkpoints.numbered(floor + 1)
-        done.oldest = first.created / 1e9 if first is not None else None
+        oldest = ledger.care.oldest_above(floor)
+        done.oldest = oldest / 1e9 if oldest is not None else None
         done.held = tuple(row.id for row in ledger.care.kept())
         if rules.size_cap and done.after > rules.size_cap:
             done.warnings = (f"the history takes {done.after:,} bytes, more than `size_cap`",)
@@ -155,7 +155,7 @@ class _Run:
 
     def _require_sound(self) -> None:
         """Nobody removes anything from a store that lost something."""
-        self._ledger.journal.require_sound()
+        self._ledger.journal.require_sound(in_all_lines=True)
         self._store.require_whole("nothing was removed")
 
     # -- trim ------------------------------------------------------------------------------
@@ -180,8 +180,7 @@ class _Run:
             if total > limit:
                 break
             horizon = number
-        newest = self._ledger.checkpoints.newest()
-        return horizon or (newest.number if newest is not None else 0)
+        return horizon or self._ledger.care.newest()
 
     def _trim(self, beyond: int) -> "Trim":
         """Say which checkpoints let their files go: from that commit on they are gone."""
@@ -228,7 +227,7 @@ class _Run:
 
     def _mark(self, reach: Reach) -> None:
         with self._ledger.snapshot() as ledger:
-            reach.everything(ledger, retention.floor(ledger), self._progress)
+            reach.everything(ledger, ledger.care.lowest_floor(), self._progress)
 
     def _gone_if(self, trim: "Trim") -> "Callable[[int], bool]":
         """Of a dry run: whether a checkpoint would be gone."""

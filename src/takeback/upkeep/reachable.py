@@ -59,7 +59,7 @@ class Reach:
         self._event = ledger.last_event()
         self.catalog.follow(ledger.packs())
         self._foreign(ledger.foreign_packs())
-        rows = [row for row in ledger.checkpoints.all() if row.gone is None]
+        rows = [row for row in ledger.checkpoints.of_all_lines() if row.gone is None]
         self._checkpoint = rows[0].number if rows else 0
         for done, row in enumerate(rows):
             if progress is not None and done % _TELL_EVERY == 0:
@@ -82,8 +82,7 @@ class Reach:
             self._event = event.seq
             if event.kind in _SAVED:
                 self._saved(event)
-        newest = ledger.checkpoints.newest()
-        for number in range(self._checkpoint + 1, newest.number + 1 if newest else 0):
+        for number in range(self._checkpoint + 1, ledger.care.newest() + 1):
             row = ledger.checkpoints.numbered(number)
             if row is not None:
                 self.checkpoint(row)
@@ -116,7 +115,7 @@ class Reach:
 
     def _journal(self, ledger: "Ledger") -> None:
         """Both states of what a restore under way changes."""
-        for row in ledger.journal.read():
+        for row in ledger.journal.of_all_lines():
             for op in (*row.ops, *(op for away in row.away for op in away.ops)):
                 for entry in (op.before, op.after):
                     if entry is not None and entry.kind != FOLDER and not entry.reason:

@@ -300,7 +300,7 @@ class Rewriting:
         self._turn = turn[1] if turn else None
         self._redaction = Redaction(wish, self.purge, self._turn)
         self._own = store.ledger.forgets.states_of_turn_alone(turn[0]) if turn else frozenset()
-        self._rows = sorted(store.ledger.checkpoints.all(), key=lambda row: row.number)
+        self._rows = sorted(store.ledger.checkpoints.of_all_lines(), key=lambda row: row.number)
         self._new: dict[str, Said] = {}
         self._old: set[bytes] = set()
         self._changed = self._own_changed = 0
@@ -377,9 +377,11 @@ class Rewriting:
     # -- checkpoints ---------------------------------------------------------------------------
 
     def _trees(self) -> None:
-        above = _Above()
+        known: dict[int, _Above] = {}
         for done, row in enumerate(self._rows):
             self._tell("looking through checkpoints", done, len(self._rows))
+            parent = known.get(row.parent or 0)
+            above = known[row.number] = _Above(parent)
             if row.gone is not None:
                 self._let_go(row)
             else:
@@ -544,9 +546,11 @@ class Rewriting:
 class _Above:
     """What the commit of the next checkpoint stands on."""
 
-    def __init__(self) -> None:
-        self.view: bytes | None = None
-        self.is_new = False
+    __slots__ = ("is_new", "view")
+
+    def __init__(self, parent: "_Above | None") -> None:
+        self.view: bytes | None = parent.view if parent is not None else None
+        self.is_new: bool = parent is not None and parent.is_new
 
     def is_kept(self, view: "Commit") -> bool:
         """Whether the commit of a checkpoint already stands on the one before."""

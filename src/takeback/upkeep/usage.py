@@ -6,7 +6,6 @@ changed most in that checkpoint. What nothing needs, and what packs need besides
 `other`: with it the parts are exactly what the packs take on disk.
 """
 
-from takeback.history import retention
 from takeback.model.results import Share
 from takeback.model.words import ATTRIBUTING, STEP, YOU
 from takeback.upkeep.reachable import Reach
@@ -37,14 +36,14 @@ def shares(
     try:
         reach.catalog.follow(ledger.packs())
         rows = sorted(
-            (row for row in ledger.checkpoints.all() if row.gone is None),
+            (row for row in ledger.checkpoints.of_all_lines() if row.gone is None),
             key=lambda row: row.number,
         )
         for done, row in enumerate(rows):
             if progress is not None:
                 progress(ATTRIBUTING, done, len(rows))
             reach.checkpoint(row)
-        reach.everything(ledger, retention.floor(ledger))
+        reach.everything(ledger, ledger.care.lowest_floor())
     finally:
         reach.close()
     count = _ByPath() if by == PATH else _ByOwner(ledger, by)

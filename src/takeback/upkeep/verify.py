@@ -136,7 +136,11 @@ class _Check:
                     self.note(what)
                 for row in ledger.journal.damaged():
                     self.note(rescue.left_alone(row))
-                return list(ledger.checkpoints.all()), ledger.packs(), ledger.objects_named()
+                return (
+                    list(ledger.checkpoints.of_all_lines()),
+                    ledger.packs(),
+                    ledger.objects_named(),
+                )
         except TakebackError as problem:
             self.note(str(problem))
             return [], [], []
