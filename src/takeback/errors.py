@@ -22,7 +22,7 @@
     ├── DamagedStoreError              4  bytes in the store are not what they were
     └── InternalError                  1  a bug in Takeback; what is half done, the next start ends
 
-`takeback run` ends with 126 or 127, as shells do, if its command cannot be started (`cli/child`).
+`takeback run` ends with 126 or 127, as shells do, if its command cannot start (`cli/commands/run`).
 
 A message is one sentence with names in backticks. `hint` says what to do next, best of all
 as a command to run.

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from takeback.cli import picker
 from takeback.cli.picker import APPLY, LIST, QUIT, TEXT, Model
-from takeback.cli.terminal import first_key, wrapped
+from takeback.cli.picker_view import first_key, wrap
 from takeback.model.plan import Conflict, Plan, PlannedChange, Remark
 from takeback.model.reasons import Reason
 from takeback.model.tree import NO_HASH, NO_OBJECT, REGULAR, Entry
@@ -296,6 +296,6 @@ def test_long_lines_are_broken_and_not_cut(line: str, columns: int) -> None:
     """Together the pieces are the line, and each fits."""
     from takeback.cli.screen import columns as wide
 
-    pieces = wrapped([("red", line)], columns)
+    pieces = wrap([("red", line)], columns)
     assert "".join(piece for _, piece in pieces) == line
     assert all(style == "red" and wide(piece) <= columns for style, piece in pieces)

@@ -508,7 +508,7 @@ def test_a_cold_log_is_quick(story: Story, home: Path) -> None:
 HEAVY = ("json", "re", "typing", "datetime", "argparse", "difflib", "dataclasses")
 OURS = frozenset(
     """
-    takeback.cli.commands.log takeback.cli.open_project takeback.cli.screen
+    takeback.cli.commands.log takeback.cli.screen
     takeback.cli.turn_text takeback.history.references takeback.history.timeline
     takeback.history.times takeback.model.history
     """.split()

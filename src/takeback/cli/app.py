@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from typing import NoReturn, Protocol
 
     from takeback.cli.parser import Arguments, Command
-    from takeback.cli.screen import Screen
+    from takeback.project import Project
 
     class Module(Protocol):
         """What the module of a command has."""
@@ -47,7 +47,6 @@ def tell(problem: Exception, screen: "Screen") -> int:
 
 
 def _of_the_system(problem: OSError) -> TakebackError:
-    """The disk or the system refused; that is no bug."""
     from takeback.disk import failures
 
     where = f" (`{failures.named(problem.filename)}`)" if problem.filename else ""
@@ -128,7 +127,6 @@ _INTERRUPTED = 130
 
 
 def main(argv: "list[str] | None" = None) -> int:
-    """Run one command; return its exit code."""
     words = sys.argv[1:] if argv is None else argv
     screen = Screen(json="--json" in parser.own(words))
     try:
@@ -147,7 +145,6 @@ def main(argv: "list[str] | None" = None) -> int:
 
 
 def entry() -> "NoReturn":
-    """Run one command as the whole program."""
     _fill_gaps()
     code = main()
     _flush()
@@ -209,7 +206,6 @@ def load(name: str) -> "Module":
 
 
 def folder(given: "Arguments") -> bytes:
-    """The folder to work on."""
     chosen = given.get("C")
     if not chosen:
         try:
@@ -220,6 +216,69 @@ def folder(given: "Arguments") -> bytes:
                 hint="go into a folder that is there, or name one with -C DIR",
             ) from None
     return os.fsencode(chosen or ".")
+
+
+def opened(path: bytes, screen: "Screen") -> "Project":
+    """The project that `path` is in, made on first use."""
+    import takeback
+
+    return settled(heard(takeback.open(path), screen))
+
+
+def find(path: bytes, screen: "Screen") -> "Project | None":
+    """The project that `path` is in, or None."""
+    from takeback import environment
+    from takeback.project import Project
+
+    found = Project.find(path, home=environment.default_home())
+    return settled(heard(found, screen)) if found is not None else None
+
+
+def existing(path: bytes, screen: "Screen") -> "Project":
+    """The project that `path` is in, which must exist."""
+    project = find(path, screen)
+    if project is None:
+        where = os.fsdecode(os.path.realpath(path))
+        raise UsageError(f"`{where}` is not in a project yet", hint=_how_to_begin(path))
+    return project
+
+
+def _how_to_begin(path: bytes) -> str:
+    """What makes a folder a project; some, such as the home folder, cannot be one."""
+    from takeback import environment, location
+
+    try:
+        location.root_of(path, home=environment.default_home(), user_home=environment.user_home())
+    except TakebackError as problem:
+        return f"it cannot be one; {problem.hint}"
+    return "`takeback checkpoint` makes it one"
+
+
+def heard(project: "Project", screen: "Screen") -> "Project":
+    """A project whose recovery is told when it happens: when it is opened, or later locked."""
+    screen.listen(lambda: _recovered(project))
+    screen.secret_names = project.secret_names
+    return project
+
+
+def _recovered(project: "Project") -> "list[str]":
+    if not project.recovered:
+        return []
+    from takeback.cli.reason_text import sentence
+
+    return [sentence(reason) for reason in project.recovered]
+
+
+def settled(project: "Project") -> "Project":
+    """A project whose turns are closed that were interrupted inside an agent."""
+    project.end_interrupted()
+    return project
+
+
+def inside(project: "Project", here: bytes) -> bytes:
+    """The current folder, counted from the project's root."""
+    way = os.path.relpath(os.path.realpath(here), project.root)
+    return b"" if way == b"." or way.startswith(b"..") else way
 
 
 def _help(rest: "list[str]", screen: Screen) -> int:

@@ -43,7 +43,6 @@ class Place:
 
 
 def places(marked: bytes, path: bytes = b"", masker: "Masker" = CLOSED) -> "list[Place]":
-    """The places between markers, without secrets."""
     text = lines.split(marked)
     mask = masker.lines(path, text)
     found: list[Place] = []
@@ -148,7 +147,6 @@ def _described(entry: "Entry | None", target: "Target", *, with_mode: bool) -> s
 
 
 def as_json(conflict: "Conflict", masker: "Masker" = CLOSED) -> "dict[str, Json]":
-    """The sides of a conflict, as documented in docs/json.md."""
     return {
         "base": _entry(conflict.base),
         "ours": _entry(conflict.ours),

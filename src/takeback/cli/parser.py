@@ -26,7 +26,6 @@ class Option(Value):
 
     @property
     def name(self) -> str:
-        """The name under which the value is found."""
         return self.flags[-1].lstrip("-")
 
 
@@ -65,11 +64,9 @@ class Arguments:
         self.values: dict[str, str] = {}
 
     def has(self, name: str) -> bool:
-        """Whether a switch was given."""
         return name in self.values
 
     def get(self, name: str, default: str = "") -> str:
-        """The value of an option."""
         return self.values.get(name, default)
 
 
@@ -93,7 +90,6 @@ def split(argv: "Sequence[str]") -> "tuple[str, list[str]]":
 
 
 def parse(command: Command, argv: "Sequence[str]") -> Arguments:
-    """Sort the arguments of a command into operands and options."""
     options = {flag: option for option in (*EVERYWHERE, *command.options) for flag in option.flags}
     found, words = Arguments(), list(argv)
     while words:
@@ -183,7 +179,6 @@ def _similar(word: str, known: "dict[str, Option]", name: str) -> str:
 
 
 def overview(commands: "Iterable[Command]", screen: "Screen") -> None:
-    """All commands, a line each."""
     screen.say("Takeback: the undo that AI agents lack.")
     screen.say()
     screen.say(screen.style("Commands", "bold"))
@@ -195,7 +190,6 @@ def overview(commands: "Iterable[Command]", screen: "Screen") -> None:
 
 
 def show(command: "Command", screen: "Screen") -> None:
-    """Everything about one command."""
     usage = " ".join(("takeback", command.name, "[OPTION…]", *command.operands))
     screen.say(f"{command.summary[0].upper()}{command.summary[1:]}.")
     screen.say()

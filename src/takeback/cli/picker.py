@@ -39,7 +39,6 @@ class Choice(NamedTuple):
 
     @property
     def decisions(self) -> "Mapping[bytes, str]":
-        """What was decided, path by path."""
         return dict(self.decided)
 
 
@@ -55,7 +54,6 @@ class Item(NamedTuple):
 
     @property
     def can_be_chosen(self) -> bool:
-        """Whether it can be switched on and off."""
         return bool(self.mark)
 
 
@@ -76,12 +74,10 @@ class Model(NamedTuple):
 
     @property
     def here(self) -> "Item | None":
-        """The row that the cursor is on."""
         return self.items[self.cursor] if self.items else None
 
     @property
     def undecided(self) -> "list[int]":
-        """The rows that somebody has to decide about."""
         return [number for number, item in enumerate(self.items) if item.mark == "?"]
 
 
@@ -178,7 +174,6 @@ def _row(
 
 
 def can(plan: Plan, conflict: Conflict, decision: str) -> bool:
-    """Whether a conflict can be decided in this way."""
     if plan.verb == ROLLBACK or not decision:
         return False
     if decision == MARKERS:
@@ -224,7 +219,6 @@ def _above(path: bytes) -> "list[bytes]":
 
 
 def press(model: Model, key: str) -> Model:
-    """What a key makes of it."""
     model = model._replace(message="")
     if key == END_OF_INPUT:
         return model._replace(outcome=QUIT)

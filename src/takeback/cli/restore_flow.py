@@ -4,8 +4,7 @@ import os
 
 from takeback.agents import agent as reasons
 from takeback.cli import plan_text, reason_text
-from takeback.cli.app import folder
-from takeback.cli.open_project import inside
+from takeback.cli.app import folder, inside
 from takeback.cli.parser import SHOW_SECRETS, Option
 from takeback.cli.screen import Marks, safe_line
 from takeback.errors import (
@@ -64,7 +63,6 @@ class Contents:
         self._counted: dict[tuple[bytes, bytes, bytes], Counted] = {}
 
     def lines(self, change: "PlannedChange", marks: Marks) -> str:
-        """How many lines come and go at a path, or nothing if there are none to count."""
         counted = self._count(change)
         return f"+{counted[0]:,} {marks.minus}{counted[1]:,}" if counted is not None else ""
 
@@ -90,7 +88,6 @@ class Contents:
             return None  # a number is missing then; what is done does not depend on it
 
     def target(self, entry: "Entry") -> str:
-        """Where a link leads."""
         (found,) = self._project.contents(entry)
         return safe(found or b"", 60)
 
@@ -189,7 +186,6 @@ def trim(conversation: Conversation, plan: "Plan", screen: "Screen") -> int:
 
 
 def in_words(made: "list[Resumed] | None", screen: "Screen") -> "list[str]":
-    """What became of the conversations, a sentence each."""
     if made is None:
         return []
     found = [_sentence(each, screen.masker.words(each.label)) for each in made]
@@ -221,7 +217,6 @@ def _where(folder: str) -> str:
 
 
 def as_json(made: "list[Resumed] | None") -> "list[Json]":
-    """As documented in docs/json.md."""
     return [
         {
             "session": each.session,
@@ -319,7 +314,6 @@ class Restoring:
             return self._interrupted(getattr(problem, "__notes__", []))
 
     def apply(self, id: str) -> int:
-        """Apply a plan that was shown before; return the exit code."""
         try:
             return self._apply(id)
         except KeyboardInterrupt as problem:
@@ -355,7 +349,6 @@ class Restoring:
         return Wanted(self.paths, self.inside, decide)
 
     def _pick(self, make: "Make", plan: "Plan") -> int:
-        """Let somebody look, choose and decide on the screen."""
         from takeback.cli.picker_view import Picking
 
         # Each conflict is shown with what the command line decided, so that one can see it.
@@ -424,7 +417,6 @@ class Restoring:
         return self._report(made, was_previewed=was_previewed)
 
     def _interrupted(self, notes: "list[str]") -> int:
-        """Somebody pressed Ctrl-C: it is done, or it is as if it had never begun."""
         try:
             self._project.recover()
         except TakebackError as problem:
@@ -453,7 +445,6 @@ class Restoring:
         return 0
 
     def _refuse(self, plan: "Plan", problem: "TakebackError") -> int:
-        """Show the plan, and why it is not carried out."""
         if not self._screen.json:
             self._preview(plan)
         self._screen.error(problem, {"plan": plan_text.of_plan(plan, self._screen.masker)})
@@ -521,7 +512,6 @@ class Restoring:
         return [self._words(path) for path in paths]
 
     def _words(self, path: bytes) -> str:
-        """A path as one would type it here."""
         here = os.path.relpath(b"/" + path, b"/" + self.inside)
         return shell_word(os.fsdecode(here))
 
@@ -542,7 +532,6 @@ class Restoring:
         return self._call(self._name, *words, paths=named)
 
     def _call(self, *words: str, paths: "list[str]") -> str:
-        """A command on the same project, as one would type it."""
         place = [f"-C {shell_word(self._given.get('C'))}"] if self._given.has("C") else []
         return " ".join(["takeback", *place, *words, *(["--", *paths] if paths else [])])
 

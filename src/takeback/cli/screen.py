@@ -55,14 +55,12 @@ def _is_posix() -> bool:
 
 
 def width(screen: "Screen") -> int:
-    """How many columns may be used: COLUMNS if it is set, else what the terminal has."""
     told = os.environ.get("COLUMNS", "")
     found = int(told) if told.isascii() and told.isdigit() and len(told) < 5 else screen.width
     return min(max(found, _NARROWEST), _WIDEST)
 
 
 def columns(text: str) -> int:
-    """How many columns a text takes: two for wide characters, none for marks on others."""
     if text.isascii():
         return len(text)
     return sum(map(_columns_of, text))
@@ -83,7 +81,6 @@ def cut(text: str, room: int, mark: str = "…") -> str:
 
 
 def pad(text: str, room: int) -> str:
-    """A text with blanks behind it, so that it takes at least so many columns."""
     return text + " " * (room - columns(text))
 
 
@@ -142,7 +139,6 @@ class Screen:
         self._told, self._heard = told, 0
 
     def finish(self) -> None:
-        """There is nothing more to print."""
         self._make_way()
 
     def step_aside(self) -> None:
@@ -151,12 +147,10 @@ class Screen:
         self._colour = self._colour_error
 
     def say(self, line: str = "") -> None:
-        """Print a line of the result."""
         self._make_way()
         _put(self._results, line + "\n")
 
     def note(self, line: str) -> None:
-        """Print a line that is not part of the result."""
         self._make_way()
         _put(sys.stderr, line + "\n")
 
@@ -215,7 +209,6 @@ class Screen:
 
     @property
     def width(self) -> int:
-        """How many columns there are."""
         try:
             return os.get_terminal_size(sys.stdout.fileno()).columns or 80
         except (OSError, ValueError, AttributeError):
@@ -230,16 +223,13 @@ class Screen:
         return True
 
     def data(self, value: "Mapping[str, Json]") -> None:
-        """Print the result as JSON."""
         self._make_way()
         _put(self._results, json_text.dumps(value) + "\n")
 
     def style(self, text: str, *names: str) -> str:
-        """`text` in a style, where that can be seen."""
         return _styled(text, names) if self._colour else text
 
     def table(self, rows: "Iterable[tuple[str, str]]", indent: str = "  ") -> None:
-        """Print two columns."""
         listed = list(rows)
         width = min(max((len(left) for left, _ in listed), default=0), 40)
         for left, right in listed:
@@ -289,7 +279,6 @@ class Screen:
                 _put(sys.stderr, f"{self._mark('note:', 'yellow')} {safe_line(sentence)}\n")
 
     def _mark(self, word: str, *names: str) -> str:
-        """What begins a line on stderr."""
         return _styled(word, names) if self._colour_error else word
 
 
@@ -347,7 +336,6 @@ def size(number: int) -> str:
 
 
 def ago(then: float, now: float) -> str:
-    """How long ago something was."""
     seconds = max(0, int(now - then))
     for length, name in ((86400, "day"), (3600, "hour"), (60, "minute")):
         if seconds >= length:

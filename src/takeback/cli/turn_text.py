@@ -68,7 +68,6 @@ def show(log: "Log", short: "Short", screen: "Screen", now: float) -> None:
 
 
 def show_turns(log: "Log", short: "Short", screen: "Screen", now: float) -> None:
-    """Print the turns, a line or two for each."""
     marks, room = layout.marks(screen), layout.width(screen)
     rows = [_Row(turn, short[turn.id], screen, now) for turn in log.turns]
     sizes = _Sizes(rows, room)
@@ -105,14 +104,12 @@ def _restore(
 
 
 def title(label: str, masker: "Masker" = CLOSED) -> str:
-    """What a turn is called on one line: the first one that says anything."""
     shown = masker.words(label).splitlines()
     first = next((line for line in shown if line.strip()), "(no prompt)")
     return safe_content(" ".join(first.split()).encode("utf-8", "surrogateescape"))
 
 
 def age(then: float, now: float) -> str:
-    """How long ago something was, in a few letters."""
     seconds = max(0, int(now - then))
     for length, name in ((86400, "d"), (3600, "h"), (60, "min")):
         if seconds >= length:
@@ -131,7 +128,6 @@ def amount(turn: "RecordedTurn", marks: "Marks") -> "tuple[str, str]":
 
 
 def remarks(turn: "RecordedTurn") -> "list[str]":
-    """What else is to be said about a turn, in a few words each."""
     said = []
     if not turn.kept and turn.files:
         said.append("files no longer kept")
@@ -231,7 +227,6 @@ _WIDEST_PATH = 60
 
 
 def headline(turn: "RecordedTurn", masker: "Masker" = CLOSED) -> str:
-    """A turn on one line: what it is called and how much it changed."""
     if not turn.files:
         amount = "nothing changed"
     else:
@@ -268,7 +263,6 @@ def change_lines(
 
 
 def as_json(turn: "RecordedTurn", masker: "Masker" = CLOSED) -> "dict[str, Json]":
-    """A turn as documented in docs/json.md."""
     return {
         "id": turn.id,
         "session": turn.session,
@@ -296,7 +290,6 @@ def as_json(turn: "RecordedTurn", masker: "Masker" = CLOSED) -> "dict[str, Json]
 
 
 def restore_json(restore: "RecordedRestore", masker: "Masker" = CLOSED) -> "dict[str, Json]":
-    """A restore in the log as documented in docs/json.md."""
     return {
         "id": restore.id,
         "verb": restore.verb,
@@ -321,7 +314,6 @@ def _authors(changes: "Iterable[Change]") -> "list[Json]":
 
 
 def change_json(change: "Change") -> "dict[str, Json]":
-    """A change as documented in docs/json.md."""
     return {
         **path_fields(change.path),
         "verb": change.verb,
@@ -333,7 +325,6 @@ def change_json(change: "Change") -> "dict[str, Json]":
 
 
 def outside_json(file: "OutsideFile") -> "dict[str, Json]":
-    """A file outside the project as documented in docs/json.md."""
     return {**path_fields(file.path), "verb": file.verb or None, "reason": file.reason or None}
 
 
@@ -429,7 +420,6 @@ def _went_back(to: "str | None") -> str:
 
 
 def _restored(restore: "RecordedRestore | None", page: "_Page") -> str:
-    """What made a checkpoint that a restore made."""
     if restore is None:
         return ""
     some = " of some paths" if restore.partial else ""
@@ -445,11 +435,9 @@ class _Page:
         self.room = layout.width(screen)
 
     def text(self, text: str) -> str:
-        """Words as they may be shown."""
         return _safe(self.screen.masker.words(text))
 
     def say(self, line: str) -> None:
-        """A line that fits."""
         self.screen.say(layout.cut(line, self.room, self.marks.cut).rstrip())
 
     def facts(self, *rows: "tuple[str, str]") -> None:
@@ -459,11 +447,9 @@ class _Page:
                 self.screen.say(f"{name:<9}{value}")
 
     def head(self, text: str) -> None:
-        """The heading of a part."""
         self.screen.say(self.screen.style(text, "bold"))
 
     def changes(self, head: str, changes: "Sequence[Change]", told: "Told") -> None:
-        """What changed, a line for each path."""
         if changes:
             self.head(head)
             for line in change_lines(changes, _MOST, told, self.marks):
@@ -535,7 +521,6 @@ def _by(change: "Change") -> str:
 
 
 def author(who: "Author") -> str:
-    """Who changed something, in words."""
     if who.who == STEP:
         by = f"turn {who.turn[:8]}"
         how = _HOW.get(who.how, who.how)

@@ -1,7 +1,6 @@
 """`takeback apply`: carry out a plan that `--dry-run` has shown."""
 
-from takeback.cli.app import folder
-from takeback.cli.open_project import existing
+from takeback.cli.app import existing, folder
 from takeback.cli.parser import Command
 from takeback.cli.restore_flow import OPTIONS, RESUME_OPTIONS, Restoring
 
@@ -30,6 +29,5 @@ COMMAND = Command(
 
 
 def run(given: "Arguments", screen: "Screen") -> int:
-    """Apply it."""
     with existing(folder(given), screen) as project:
         return Restoring("apply", given, screen, project).apply(given.operands[0])

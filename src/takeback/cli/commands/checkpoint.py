@@ -1,7 +1,6 @@
 """`takeback checkpoint`: make a checkpoint of the tree as it is now."""
 
-from takeback.cli.app import folder
-from takeback.cli.open_project import opened
+from takeback.cli.app import folder, opened
 from takeback.cli.parser import SHOW_SECRETS, Command, Option
 from takeback.cli.screen import safe_line, timestamp
 from takeback.model.json_text import path_fields
@@ -37,7 +36,6 @@ COMMAND = Command(
 
 
 def run(given: "Arguments", screen: "Screen") -> int:
-    """Make it and show it."""
     with opened(folder(given), screen) as project:
         made = project.checkpoint(
             given.get("label"), rehash=given.has("rehash"), progress=screen.progress
@@ -50,7 +48,6 @@ def run(given: "Arguments", screen: "Screen") -> int:
 
 
 def as_json(made: "Checkpoint", words: "Callable[[str], str]") -> "dict[str, Json]":
-    """A checkpoint as documented in docs/json.md."""
     return {
         "id": made.id,
         "tree": made.tree,
@@ -69,7 +66,6 @@ def as_json(made: "Checkpoint", words: "Callable[[str], str]") -> "dict[str, Jso
 
 
 def show(made: "Checkpoint", screen: "Screen") -> None:
-    """A checkpoint in words."""
     name = screen.style(made.id, "bold")
     entries = count(made.entries, "entry", "entries")
     if made.new:

@@ -46,7 +46,6 @@ _LONGEST = 32
 
 
 def run(given: "Arguments", screen: "Screen") -> int:
-    """Show, set or unset."""
     settings = Settings.at(folder(given), home=environment.default_home())
     name, value = (*given.operands, "", "")[:2]
     if given.has("unset") and (not name or value):
@@ -163,7 +162,6 @@ def _shown(each: Configured) -> str:
 
 
 def _typed(each: Configured) -> str:
-    """A value as one would give it on the command line."""
     return each.value if isinstance(each.value, str) else _shown(each)
 
 

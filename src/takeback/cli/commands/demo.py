@@ -49,7 +49,6 @@ _STORY = (
 
 
 def run(given: "Arguments", screen: "Screen") -> int:
-    """Tell the story."""
     del given
     place = tempfile.mkdtemp(prefix="takeback-demo-")
     try:

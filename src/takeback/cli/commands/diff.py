@@ -2,8 +2,7 @@
 
 import os
 
-from takeback.cli.app import folder
-from takeback.cli.open_project import existing, inside
+from takeback.cli.app import existing, folder, inside
 from takeback.cli.parser import SHOW_SECRETS, Command, Option
 from takeback.cli.screen import safe_content
 from takeback.errors import UnknownReferenceError
@@ -59,7 +58,6 @@ _HELD_UP_TO = 16 << 20
 
 
 def run(given: "Arguments", screen: "Screen") -> int:
-    """Compare and show; makes nothing."""
     with existing(folder(given), screen) as project, _compare(given, project, screen) as comparison:
         shown = _made_ready(comparison, screen.masker)
         if screen.json:

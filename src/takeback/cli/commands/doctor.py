@@ -5,8 +5,7 @@ import os
 import time
 
 from takeback import environment
-from takeback.cli.app import folder
-from takeback.cli.open_project import existing
+from takeback.cli.app import existing, folder
 from takeback.cli.parser import Command, Option
 from takeback.cli.reason_text import as_json, sentence
 from takeback.cli.screen import safe_line
@@ -52,7 +51,6 @@ _STYLES = {ERROR: "red", WARNING: "yellow", NOTE: "dim"}
 
 
 def run(given: "Arguments", screen: "Screen") -> int:
-    """Repair and rebuild if asked to, and examine."""
     if given.has("rebuild"):
         with existing(folder(given), screen) as project:
             project.rebuild()

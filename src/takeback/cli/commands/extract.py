@@ -3,8 +3,7 @@
 import os
 
 from takeback.cli import reason_text
-from takeback.cli.app import folder
-from takeback.cli.open_project import existing
+from takeback.cli.app import existing, folder
 from takeback.cli.parser import Command
 from takeback.cli.screen import safe_line
 from takeback.model.json_text import path_fields
@@ -33,7 +32,6 @@ COMMAND = Command(
 
 
 def run(given: "Arguments", screen: "Screen") -> int:
-    """Extract and say what was written."""
     ref, directory = given.operands
     with existing(folder(given), screen) as project:
         target = os.path.abspath(directory)

@@ -3,8 +3,7 @@
 import os
 import sys
 
-from takeback.cli.app import folder
-from takeback.cli.open_project import existing, inside
+from takeback.cli.app import existing, folder, inside
 from takeback.cli.parser import Command, Option
 from takeback.cli.screen import safe_line, size
 from takeback.errors import DecisionNeededError, UsageError
@@ -79,7 +78,6 @@ _ONLY_FILES = (
 
 
 def run(given: "Arguments", screen: "Screen") -> int:
-    """Show, ask, forget, and say what is out of reach."""
     with existing(folder(given), screen) as project:
         if given.has("continue"):
             return _continue(project, screen)
@@ -266,6 +264,5 @@ def _facts(found: "Forgotten", *, done: bool) -> "dict[str, Json]":
 
 
 def _still_there(project: "Project", done: "Forgotten") -> "list[bytes]":
-    """The paths that were forgotten and are still in the work tree."""
     paths = done.touched.paths if done.touched is not None else []
     return [path for path in paths if os.path.lexists(os.path.join(project.root, path))]

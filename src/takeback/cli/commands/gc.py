@@ -2,8 +2,7 @@
 
 import time
 
-from takeback.cli.app import folder
-from takeback.cli.open_project import existing
+from takeback.cli.app import existing, folder
 from takeback.cli.parser import Command, Option
 from takeback.cli.screen import ago, size, timestamp
 from takeback.model.words import count
@@ -39,7 +38,6 @@ _WHY = {"size": "to make the history smaller", "asked": "as you asked"}
 
 
 def run(given: "Arguments", screen: "Screen") -> int:
-    """Put in order and tell."""
     with existing(folder(given), screen) as project:
         done = project.gc(
             max_age=given.get("max-age") or None,

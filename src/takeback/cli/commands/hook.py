@@ -22,7 +22,6 @@ COMMAND = Command(
 
 
 def run(given: "Arguments", screen: "Screen") -> int:
-    """Hear one event."""
     from takeback.hooks import hook
 
     del screen

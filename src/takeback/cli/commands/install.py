@@ -8,8 +8,7 @@ import sys
 
 from takeback import environment, location
 from takeback.agents.registry import installable
-from takeback.cli.app import folder
-from takeback.cli.open_project import find, opened
+from takeback.cli.app import find, folder, opened
 from takeback.cli.parser import Command, Option
 from takeback.cli.screen import safe_line
 from takeback.errors import TakebackError, UsageError
@@ -36,7 +35,6 @@ OPTIONS = (
 
 
 def chosen(given: "Arguments") -> "tuple[Agent, str]":
-    """The agent and the scope that were asked for."""
     name, known = given.operands[0], installable()
     if name not in known:
         raise UsageError(
@@ -49,7 +47,6 @@ def chosen(given: "Arguments") -> "tuple[Agent, str]":
 
 
 def path_of(agent: "Agent", scope: str, given: "Arguments") -> bytes:
-    """The settings file that is meant."""
     if scope == install.PROJECT:
         root = location.root_of(
             folder(given), home=environment.default_home(), user_home=environment.user_home()
@@ -73,18 +70,15 @@ def folders() -> "dict[str, bytes]":
 
 
 def known_events(agent: "Agent") -> "tuple[str, ...]":
-    """The events that the agent which is installed here knows."""
     version = agent.find_version(folders()[agent.name], os.get_exec_path())
     return agent.known_events(version)
 
 
 def opposite(verb: str, agent: "Agent", scope: str) -> str:
-    """The command that takes back what a command did."""
     return f"takeback {verb} {agent.name}{' --project' if scope == install.PROJECT else ''}"
 
 
 def show_diff(file: "SettingsFile", data: "bytes | None", screen: "Screen") -> None:
-    """What would change in a file, as a unified diff."""
     for line in diff(file, data):
         name = {"+": "green", "-": "red", "@": "cyan"}.get(line[:1], "")
         shown = safe_line(line)
@@ -140,7 +134,6 @@ _PLUGINS = os.path.join(os.path.dirname(_MAIN), "plugin")
 
 
 def run(given: "Arguments", screen: "Screen") -> int:
-    """Try it out, write it, make the first checkpoint, and tell."""
     from takeback.hooks import install
     from takeback.hooks import trial as canary
 
@@ -163,7 +156,6 @@ def run(given: "Arguments", screen: "Screen") -> int:
 
 
 def _program() -> "tuple[str, str]":
-    """The interpreter and the file that agents shall run."""
     from takeback.hooks import command
 
     if not sys.executable:
@@ -197,7 +189,6 @@ def _is_in_repository(path: bytes) -> bool:
 
 
 def _show(made: "Installation", screen: "Screen") -> int:
-    """What would be written."""
     if screen.json:
         screen.data(_as_json(made, is_trial=True))
     elif made.changes:
@@ -242,7 +233,6 @@ def _tell(
     trial: "TrialResult",
     checkpoint: "str | None",
 ) -> None:
-    """What was done, what is left to do, and how to take it back."""
     from takeback.hooks.command import paths
 
     title, events = made.agent.title, count(len(made.commands), "event")

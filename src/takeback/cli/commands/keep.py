@@ -2,8 +2,7 @@
 
 import time
 
-from takeback.cli.app import folder
-from takeback.cli.open_project import existing
+from takeback.cli.app import existing, folder
 from takeback.cli.parser import SHOW_SECRETS, Command, Option
 from takeback.cli.screen import ago, safe_line, timestamp
 from takeback.errors import UsageError
@@ -38,7 +37,6 @@ COMMAND = Command(
 
 
 def run(given: "Arguments", screen: "Screen") -> int:
-    """Keep, release or list."""
     ref = given.operands[0] if given.operands else ""
     with existing(folder(given), screen) as project:
         if not ref:

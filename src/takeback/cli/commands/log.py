@@ -3,8 +3,7 @@
 import time
 
 from takeback.cli import turn_text
-from takeback.cli.app import folder
-from takeback.cli.open_project import existing
+from takeback.cli.app import existing, folder
 from takeback.cli.parser import SHOW_SECRETS, Command, Option
 from takeback.cli.screen import safe_line
 from takeback.errors import UsageError
@@ -43,7 +42,6 @@ COMMAND = Command(
 
 
 def run(given: "Arguments", screen: "Screen") -> int:
-    """Show the log; makes nothing."""
     limit = _limit(given)
     with existing(folder(given), screen) as project:
         log = project.log(

@@ -51,7 +51,6 @@ _ONLY_WITH_REMOVE = ("yes", "even-if-in-use", "even-if-not-mounted")
 
 
 def run(given: "Arguments", screen: "Screen") -> int:
-    """List them, or remove one."""
     keeping = Housekeeping(environment.default_home())
     if given.has("remove"):
         return _remove(given, keeping, screen)
@@ -68,7 +67,6 @@ def run(given: "Arguments", screen: "Screen") -> int:
 
 
 def as_json(project: "KnownProject", screen: "Screen") -> "dict[str, Json]":
-    """A project as documented in docs/json.md."""
     return {
         "id": project.id,
         "root": path_fields(project.root) if project.root is not None else None,
@@ -172,7 +170,6 @@ def _remove(given: "Arguments", keeping: Housekeeping, screen: "Screen") -> int:
 
 
 def _lost(project: "KnownProject", screen: "Screen") -> None:
-    """What would be gone."""
     marks = layout.marks(screen)
     prompt = layout.cut(turn_text.title(project.prompt, screen.masker), 60, marks.cut)
     used = "never" if project.used is None else f"{turn_text.age(project.used, time.time())} ago"

@@ -1,7 +1,6 @@
 """`takeback redo`: put back what an undo took back."""
 
-from takeback.cli.app import folder
-from takeback.cli.open_project import existing
+from takeback.cli.app import existing, folder
 from takeback.cli.parser import Command, Option
 from takeback.cli.restore_flow import DECIDING, OPTIONS, SESSION, Restoring
 
@@ -31,7 +30,6 @@ COMMAND = Command(
 
 
 def run(given: "Arguments", screen: "Screen") -> int:
-    """Put it back."""
     with existing(folder(given), screen) as project:
         this = Restoring("redo", given, screen, project)
         return this.run(

@@ -3,8 +3,7 @@
 import os
 
 from takeback import environment
-from takeback.cli.app import folder
-from takeback.cli.open_project import heard
+from takeback.cli.app import folder, heard
 from takeback.cli.parser import Command, Option
 from takeback.cli.screen import safe_line
 from takeback.errors import UsageError
@@ -34,7 +33,6 @@ COMMAND = Command(
 
 
 def run(given: "Arguments", screen: "Screen") -> int:
-    """Join or begin anew."""
     if given.has("join") == given.has("new"):
         raise UsageError(
             "`relocate` needs either --join ID or --new", hint="see `takeback relocate --help`"

@@ -1,8 +1,7 @@
 """`takeback rollback`: bring the whole project back to a state, exactly."""
 
 from takeback.cli import restore_flow
-from takeback.cli.app import folder
-from takeback.cli.open_project import existing
+from takeback.cli.app import existing, folder
 from takeback.cli.parser import Command
 from takeback.cli.restore_flow import OPTIONS, SESSION, Restoring
 
@@ -36,7 +35,6 @@ COMMAND = Command(
 
 
 def run(given: "Arguments", screen: "Screen") -> int:
-    """Roll back."""
     with existing(folder(given), screen) as project:
         this = Restoring("rollback", given, screen, project)
         return this.run(

@@ -1,16 +1,31 @@
-"""`takeback run -- COMMAND…`: a turn around any command.
+r"""`takeback run -- COMMAND…`: a turn around any command.
 
 Whatever the command is, it should not notice, and neither should who reads its output: stdout is
 its alone. What we have to say goes to stderr, after it is over.
+
+The command gets our own stdin, stdout, stderr, terminal, process group, folder and limits, not
+copies of them: nothing is passed on because nothing is taken away. What is left to do is signals.
+
+- The terminal sends Ctrl-C, Ctrl-\, Ctrl-Z and a new window size to the whole foreground group,
+  so the command has got them already. A signal that was sent to us alone is passed on.
+- When the command stops (Ctrl-Z), so do we: the shell waits for us. `fg` wakes both.
+- No signal ends us. They are blocked, and taken one by one where we wait, so that none interrupts
+  what is done before and after the command runs.
+
+It is a Unix matter: macOS cannot say who sent a signal, so there a keyboard signal counts as the
+terminal's while we are in the foreground.
 """
 
 import contextlib
+import errno
 import os
+import signal
+import sys
 
-from takeback.cli import child, turn_text
-from takeback.cli.app import folder
-from takeback.cli.open_project import opened
+from takeback.cli import turn_text
+from takeback.cli.app import folder, opened
 from takeback.cli.parser import SHOW_SECRETS, Command, Option
+from takeback.disk import programs
 from takeback.errors import (
     DecisionNeededError,
     TakebackError,
@@ -23,6 +38,10 @@ from takeback.model.words import count
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from types import TracebackType
+    from typing import Self
+
     from takeback.cli.parser import Arguments
     from takeback.cli.screen import Screen
     from takeback.model.history import RecordedTurn
@@ -64,11 +83,18 @@ COMMAND = Command(
 )
 
 _MOST_SHOWN = 10
+_NOT_FOUND, _NOT_EXECUTABLE = 127, 126
+
+_OWN_FAULTS = {signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGTRAP}
+_NOT_OURS = {signal.SIGKILL, signal.SIGSTOP, signal.SIGPIPE, signal.SIGTTIN, *_OWN_FAULTS}
+_TAKEN = signal.valid_signals() - _NOT_OURS
+_KEYBOARD = {signal.SIGINT, signal.SIGQUIT, signal.SIGTSTP, signal.SIGWINCH, signal.SIGHUP}
+_JOB_CONTROL = {signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU}
+_ENDING = {signal.SIGINT, signal.SIGQUIT, signal.SIGHUP, signal.SIGTERM}
 
 
 def run(given: "Arguments", screen: "Screen") -> int:
-    """Run the command, tell what changed, end as it ended."""
-    with child.Undisturbed() as quiet:
+    with Undisturbed() as quiet:
         wrapped = _Wrapped(given, screen, quiet)
         try:
             with opened(folder(given), screen) as project:
@@ -76,22 +102,22 @@ def run(given: "Arguments", screen: "Screen") -> int:
         except Exception as problem:  # noqa: BLE001 -- whatever it is
             outcome = wrapped.run_uncovered(problem)
     if outcome.signal:
-        child.die_of(outcome.signal)
+        _die_of(outcome.signal)
     return outcome.code
 
 
 class _Wrapped:
     """The command with a turn around it, or a step if it runs inside a turn already."""
 
-    def __init__(self, given: "Arguments", screen: "Screen", quiet: child.Undisturbed) -> None:
+    def __init__(self, given: "Arguments", screen: "Screen", quiet: "Undisturbed") -> None:
         self._given = given
         self._screen = screen
         self._quiet = quiet
-        self._path = child.find(given.rest[0])
+        self._path = _find(given.rest[0])
         self._command = _spelled(given.rest)
-        self._outcome: child.Outcome | None = None
+        self._outcome: Outcome | None = None
 
-    def run_in(self, project: "Project") -> child.Outcome:
+    def run_in(self, project: "Project") -> "Outcome":
         """Run it. What fails afterwards must not hide how it ended."""
         try:
             outer = (
@@ -111,12 +137,12 @@ class _Wrapped:
             return self._outcome
         return outcome
 
-    def run_uncovered(self, problem: Exception) -> child.Outcome:
+    def run_uncovered(self, problem: Exception) -> "Outcome":
         """Run it all the same: a store that is broken must not keep an agent from its work.
 
         That it cannot be taken back is said once, before it runs.
         """
-        asks = (DecisionNeededError, UnsafeRootError, UnknownReferenceError, child.CannotStartError)
+        asks = (DecisionNeededError, UnsafeRootError, UnknownReferenceError, CannotStartError)
         if self._outcome is not None:
             _complain(problem, self._screen)
             return self._outcome
@@ -128,9 +154,7 @@ class _Wrapped:
                 self._screen.note("takeback: this turn is not covered: it cannot be taken back")
                 self._screen.error(told)
         self._quiet.close()
-        self._outcome = self._quiet.asked_to_end() or child.run(
-            self._path, self._given.rest, dict(os.environb), self._quiet
-        )
+        self._outcome = self._run(dict(os.environb))
         if self._screen.json:
             ended: dict[str, Json] = {
                 "covered": False,
@@ -140,7 +164,7 @@ class _Wrapped:
             self._screen.error(told, ended)
         return self._outcome
 
-    def _as_turn(self, project: "Project") -> child.Outcome:
+    def _as_turn(self, project: "Project") -> "Outcome":
         name, label = self._given.get("session"), tools.one_line(self._given.get("label"))
         if next(project.checkpoints(), None) is None:
             # The first look at a big tree takes its time, and says so.
@@ -153,39 +177,35 @@ class _Wrapped:
             _tell(turn.recorded(), outcome, self._given, self._screen)
         return outcome
 
-    def _as_step(self, turn: "Turn", session: str) -> child.Outcome:
+    def _as_step(self, turn: "Turn", session: str) -> "Outcome":
         self._quiet.close()
         with turn.step("run", {"command": self._command}, kind=terms.SHELL) as step:
-            outcome = self._quiet.asked_to_end() or child.run(
-                self._path, self._given.rest, _surroundings(session, turn.id), self._quiet
-            )
-            self._outcome = outcome
+            ours = {b"TAKEBACK_SESSION": session.encode(), b"TAKEBACK_TURN": turn.id.encode()}
+            self._outcome = outcome = self._run({**os.environb, **ours})
             step.end(_status(outcome))
         return outcome
 
-
-def _surroundings(session: str, turn: str) -> "dict[bytes, bytes]":
-    ours = {b"TAKEBACK_SESSION": session.encode(), b"TAKEBACK_TURN": turn.encode()}
-    return {**os.environb, **ours}
+    def _run(self, environment: "Mapping[bytes, bytes]") -> "Outcome":
+        ended = self._quiet.asked_to_end()
+        if ended is not None:
+            return ended
+        mask = self._quiet.before
+        return _Wait(_start(self._path, self._given.rest, environment, mask)).until_over()
 
 
 def _spelled(words: "list[str]") -> str:
-    """The command on one line, as one would type it."""
     import shlex
 
     return tools.one_line(shlex.join(words))
 
 
-def _status(outcome: child.Outcome) -> str:
+def _status(outcome: "Outcome") -> str:
     if outcome.signal or (outcome.code and outcome.was_asked):
         return terms.INTERRUPTED
     return terms.FAILED if outcome.code else terms.DONE
 
 
-def _tell(
-    turn: "RecordedTurn", outcome: child.Outcome, given: "Arguments", screen: "Screen"
-) -> None:
-    """What changed, on stderr."""
+def _tell(turn: "RecordedTurn", outcome: "Outcome", given: "Arguments", screen: "Screen") -> None:
     if screen.json:
         ended: dict[str, Json] = {"exit_code": outcome.code, "signal": outcome.signal or None}
         screen.data({**turn_text.as_json(turn, screen.masker), **ended})
@@ -223,3 +243,220 @@ def _as_ours(problem: Exception) -> TakebackError:
     return TakebackError(
         f"{type(problem).__name__}: {problem}", hint="`takeback doctor` tells what is wrong"
     )
+
+
+# -- the process --------------------------------------------------------------------------------
+
+
+class CannotStartError(TakebackError):
+    """The command cannot be started; the exit code is the one that shells use."""
+
+    def __init__(self, message: str, exit_code: int, *, hint: str = "") -> None:
+        super().__init__(message, hint=hint)
+        self.exit_code = exit_code
+
+
+class Outcome:
+    """How a program ended: by itself with a code, or by a signal.
+
+    `code` is what a shell would call it. `was_asked` tells that a signal which is meant to end
+    programs arrived while it ran.
+    """
+
+    __slots__ = ("code", "signal", "was_asked")
+
+    def __init__(self, code: int, *, was_asked: bool = False) -> None:
+        self.signal = max(-code, 0)
+        self.code = 128 - code if code < 0 else code
+        self.was_asked = was_asked
+
+
+class Undisturbed:
+    """While it lasts no signal ends us; those that came are forgotten at the end.
+
+    Ctrl-C still does until `close` is called: a first checkpoint may take its time.
+    """
+
+    def __init__(self) -> None:
+        self.before = signal.pthread_sigmask(signal.SIG_BLOCK, _TAKEN - {signal.SIGINT})
+        self._reaped = signal.getsignal(signal.SIGCHLD)
+        # Ignored, as some parents leave it, the kernel would not tell how the program ended.
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+
+    def close(self) -> None:
+        """From now on not even Ctrl-C ends us."""
+        signal.pthread_sigmask(signal.SIG_BLOCK, _TAKEN)
+
+    def asked_to_end(self) -> "Outcome | None":
+        """How the program would have ended, had it run when a signal came that waits by now."""
+        for number in signal.sigpending() & _ENDING:
+            if signal.getsignal(number) is not signal.SIG_IGN:
+                return Outcome(-number)
+        return None
+
+    def __enter__(self) -> "Self":
+        return self
+
+    def __exit__(
+        self,
+        kind: "type[BaseException] | None",
+        error: "BaseException | None",
+        trace: "TracebackType | None",
+    ) -> None:
+        for number in signal.sigpending() & _TAKEN:
+            _forget(number)
+        if self._reaped is not None:
+            signal.signal(signal.SIGCHLD, self._reaped)
+        signal.pthread_sigmask(signal.SIG_SETMASK, self.before)
+
+
+def _find(name: str) -> str:
+    if "/" in name:
+        return _require_executable(name, name)
+    seen = ""
+    for place in os.get_exec_path():
+        path = os.path.join(place or ".", name)
+        if os.path.isfile(path):
+            if os.access(path, os.X_OK):
+                return path
+            seen = seen or path
+    if seen:
+        return _require_executable(seen, name)
+    raise CannotStartError(
+        f"there is no command `{name}`", _NOT_FOUND, hint="is it installed, and in your PATH?"
+    )
+
+
+def _require_executable(path: str, name: str) -> str:
+    if not os.path.exists(path):
+        raise CannotStartError(f"there is no file `{name}`", _NOT_FOUND)
+    if os.path.isdir(path):
+        raise CannotStartError(f"`{name}` is a folder, not a command", _NOT_EXECUTABLE)
+    if not os.access(path, os.X_OK):
+        hint = f"`chmod +x {path}` makes it one that may"
+        raise CannotStartError(f"`{name}` may not be executed", _NOT_EXECUTABLE, hint=hint)
+    return path
+
+
+def _start(
+    path: str,
+    words: "list[str]",
+    environment: "Mapping[bytes, bytes]",
+    mask: "set[int | signal.Signals]",
+) -> int:
+    try:
+        try:
+            return programs.start(path, words, environment, mask)
+        except OSError as problem:
+            if problem.errno != errno.ENOEXEC:
+                raise
+            # A script without its first line: shells run it, and so does `execvp`.
+            shell = "/bin/sh"
+            return programs.start(shell, [shell, path, *words[1:]], environment, mask)
+    except OSError as problem:
+        code = _NOT_FOUND if problem.errno == errno.ENOENT else _NOT_EXECUTABLE
+        raise CannotStartError(
+            f"`{words[0]}` cannot be started: {problem.strerror}", code
+        ) from None
+
+
+class _Wait:
+    """Waits for a program: passes signals on, stops when it stops."""
+
+    def __init__(self, process: int) -> None:
+        self._process = process
+        self._is_stopped = False
+        self._was_asked = False
+
+    def until_over(self) -> Outcome:
+        while True:
+            number, is_for_us_alone = _next_signal()
+            self._was_asked = self._was_asked or number in _ENDING
+            if number in {signal.SIGCHLD, signal.SIGCONT}:
+                outcome = self._look()
+                if outcome is not None:
+                    return outcome
+                if number == signal.SIGCONT and self._is_stopped:
+                    self._send(number)
+            elif is_for_us_alone:
+                self._send(number)
+
+    def _look(self) -> "Outcome | None":
+        while True:
+            options = os.WNOHANG | os.WUNTRACED | os.WCONTINUED
+            process, status = os.waitpid(self._process, options)
+            if not process:
+                return None
+            if os.WIFSTOPPED(status):
+                self._is_stopped = True
+                self._stop_too(os.WSTOPSIG(status))
+            elif os.WIFCONTINUED(status):
+                self._is_stopped = False
+            else:
+                return Outcome(os.waitstatus_to_exitcode(status), was_asked=self._was_asked)
+
+    def _send(self, number: int) -> None:
+        # It is not reaped yet, so the id is still its own.
+        with contextlib.suppress(PermissionError):  # it changed its user, as `sudo` does
+            os.kill(self._process, number)
+
+    def _stop_too(self, number: int) -> None:
+        """Stop as the program did, if a shell is there that would wake us."""
+        is_foreground = _is_foreground()
+        if is_foreground is None or _leads_session():
+            return
+        if not (is_foreground or number in _JOB_CONTROL):
+            return
+        if number in _TAKEN:
+            _forget(number)
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, {number})
+        os.kill(os.getpid(), number)
+        if number in _TAKEN:
+            signal.pthread_sigmask(signal.SIG_BLOCK, {number})
+
+
+def _die_of(number: int) -> None:
+    """End as the program did; returns only if that cannot be."""
+    import resource
+
+    # One memory dump is enough, and the program's is the one that tells something.
+    resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
+    with contextlib.suppress(OSError):  # nobody can change what SIGKILL does
+        signal.signal(number, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {number})
+    os.kill(os.getpid(), number)
+
+
+def _next_signal() -> "tuple[int, bool]":
+    """The next signal, and whether we alone got it: not the whole group."""
+    if sys.platform == "darwin":
+        number = int(signal.sigwait(_TAKEN))
+        return number, number not in _KEYBOARD or not _is_foreground()
+    info = signal.sigwaitinfo(_TAKEN)
+    # A terminal that is closed tells the leader of the session alone, which we may be.
+    is_told_alone = info.si_signo == signal.SIGHUP and _leads_session()
+    return info.si_signo, info.si_code <= 0 or is_told_alone
+
+
+def _leads_session() -> bool:
+    return os.getsid(0) == os.getpid()
+
+
+def _is_foreground() -> "bool | None":
+    """Whether our group owns the terminal; None if there is no terminal."""
+    try:
+        terminal = os.open("/dev/tty", os.O_RDONLY | os.O_NOCTTY | os.O_CLOEXEC)
+    except OSError:
+        return None
+    try:
+        return os.tcgetpgrp(terminal) == os.getpgrp()
+    except OSError:
+        return None
+    finally:
+        os.close(terminal)
+
+
+def _forget(number: int) -> None:
+    """Drop a signal that is blocked and waits."""
+    if number in signal.sigpending():
+        signal.sigwait({number})

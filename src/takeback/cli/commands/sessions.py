@@ -4,8 +4,7 @@ import time
 
 from takeback.cli import screen as layout
 from takeback.cli import turn_text
-from takeback.cli.app import folder
-from takeback.cli.open_project import existing
+from takeback.cli.app import existing, folder
 from takeback.cli.parser import SHOW_SECRETS, Command, Option
 from takeback.cli.screen import safe_content, timestamp
 from takeback.model.words import count
@@ -39,7 +38,6 @@ COMMAND = Command(
 
 
 def run(given: "Arguments", screen: "Screen") -> int:
-    """List them; makes nothing."""
     with existing(folder(given), screen) as project:
         found = project.sessions(_USUAL + 1, all=given.has("all"))
     shown = found if given.has("all") else found[:_USUAL]
@@ -55,7 +53,6 @@ def run(given: "Arguments", screen: "Screen") -> int:
 
 
 def as_json(session: "RecordedSession", masker: "Masker") -> "dict[str, Json]":
-    """A session as documented in docs/json.md."""
     return {
         "id": session.id,
         "agent": session.agent,

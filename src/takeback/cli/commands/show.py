@@ -4,9 +4,8 @@ import os
 import time
 
 from takeback.cli import turn_text
-from takeback.cli.app import folder
+from takeback.cli.app import existing, folder, inside
 from takeback.cli.commands.checkpoint import as_json
-from takeback.cli.open_project import existing, inside
 from takeback.cli.parser import SHOW_SECRETS, Command, Option
 from takeback.cli.screen import safe_content
 from takeback.errors import DecisionNeededError
@@ -52,7 +51,6 @@ COMMAND = Command(
 
 
 def run(given: "Arguments", screen: "Screen") -> int:
-    """Show what was asked for; makes nothing."""
     ref, *paths = given.operands
     with existing(folder(given), screen) as project:
         if given.has("rescued"):

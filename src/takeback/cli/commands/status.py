@@ -4,9 +4,8 @@ import os
 import time
 
 from takeback.cli import turn_text
-from takeback.cli.app import folder
+from takeback.cli.app import find, folder
 from takeback.cli.commands.checkpoint import as_json
-from takeback.cli.open_project import find
 from takeback.cli.parser import SHOW_SECRETS, Command
 from takeback.cli.screen import ago, safe_line, size
 from takeback.errors import UsageError
@@ -36,7 +35,6 @@ _WHY = {word: words.EXPLAINED[code] for code, word in words.WORDS.items()}
 
 
 def run(given: "Arguments", screen: "Screen") -> int:
-    """Show the status; makes nothing."""
     path = folder(given)
     project = find(path, screen)
     if project is None:

@@ -1,8 +1,7 @@
 """`takeback undo`: take back what a turn did, and keep what everybody else did."""
 
 from takeback.cli import restore_flow
-from takeback.cli.app import folder
-from takeback.cli.open_project import existing
+from takeback.cli.app import existing, folder
 from takeback.cli.parser import Command, Option
 from takeback.cli.restore_flow import DECIDING, OPTIONS, Restoring
 
@@ -49,7 +48,6 @@ COMMAND = Command(
 
 
 def run(given: "Arguments", screen: "Screen") -> int:
-    """Take it back."""
     with existing(folder(given), screen) as project:
         this = Restoring("undo", given, screen, project)
         shared = given.has("shared")

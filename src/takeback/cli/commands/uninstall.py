@@ -34,7 +34,6 @@ COMMAND = Command(
 
 
 def run(given: "Arguments", screen: "Screen") -> int:
-    """Take it out, and tell."""
     from takeback.hooks import install as steps
 
     agent, scope = install.chosen(given)

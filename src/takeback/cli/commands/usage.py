@@ -2,8 +2,7 @@
 
 from takeback.cli import screen as layout
 from takeback.cli import turn_text
-from takeback.cli.app import folder
-from takeback.cli.open_project import existing
+from takeback.cli.app import existing, folder
 from takeback.cli.parser import SHOW_SECRETS, Command, Option
 from takeback.cli.screen import safe_line, size
 from takeback.model.words import count
@@ -40,7 +39,6 @@ _MOST = 30
 
 
 def run(given: "Arguments", screen: "Screen") -> int:
-    """Add it up and show it."""
     by = given.get("by")
     with existing(folder(given), screen) as project:
         shares = project.usage_by(by, progress=screen.progress) if by else ()

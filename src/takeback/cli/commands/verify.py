@@ -1,7 +1,6 @@
 """`takeback verify`: check that every byte in the store is what was written."""
 
-from takeback.cli.app import folder
-from takeback.cli.open_project import existing
+from takeback.cli.app import existing, folder
 from takeback.cli.parser import Command, Option
 from takeback.cli.reason_text import as_json, sentence
 from takeback.cli.screen import safe_line, size
@@ -38,7 +37,6 @@ _DAMAGED = 4
 
 
 def run(given: "Arguments", screen: "Screen") -> int:
-    """Verify and report."""
     with existing(folder(given), screen) as project:
         found = project.verify(progress=screen.progress, set_aside=given.has("set-aside"))
     if screen.json:
