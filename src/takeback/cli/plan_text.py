@@ -41,7 +41,6 @@ if TYPE_CHECKING:
 def of_plan(
     plan: "Plan", masker: "Masker", conversations: "list[Json] | None" = None
 ) -> "dict[str, Json]":
-    """A plan as documented in docs/json.md."""
     return _json(plan, None, masker, conversations)
 
 
@@ -224,17 +223,14 @@ class Page:
         return self.screen.masker.words(text)
 
     def text(self, reason: "Reason") -> str:
-        """A reason in words, as it may be shown."""
         return safe_line(self._words(reason_text.sentence(reason, self.plan.verb)))
 
     def of_remark(self, remark: "Remark") -> str:
-        """Why a path conflicts or stays, as it may be shown."""
         return safe_line(self._words(reason_text.of_remark(remark, self.plan.verb)))
 
     # -- the first line ----------------------------------------------------------------------
 
     def would(self) -> str:
-        """In one sentence what would be done, and to how much."""
         plan = self.plan
         doing = f"Would {self.doing()}"
         if plan.conflicts:
@@ -247,7 +243,6 @@ class Page:
         return f"{_DOING[self.plan.verb]} {self._titled()}"
 
     def did(self, kept: "Sequence[Remark]") -> str:
-        """In one sentence what was done, to how much, and what stays."""
         parts = [
             amount(self.plan, done=True),
             *(self._kept(part) for part in _parted(kept) if part),
@@ -256,7 +251,6 @@ class Page:
         return f"{_DONE[self.plan.verb]} {self._titled()}: {'; '.join(parts)}"
 
     def _kept(self, remarks: "list[Remark]") -> str:
-        """What stays, in a few words."""
         if _is_short(remarks):
             names = " and ".join(safe(each.path or b".") for each in remarks)
             return f"kept {names} ({self.of_remark(remarks[0])})"
@@ -285,7 +279,7 @@ class Page:
             return f"{what} is as {self._title()} left it"
         if self.plan.verb != ROLLBACK:
             return f"{what} is as it was before {self._title()}"
-        at = "" if self.plan.title.startswith(("before ", "after ")) else "at "
+        at = "" if self.plan.goal else "at "
         return f"{what} is as it was {at}{self._title()}"
 
     def _titled(self) -> str:
@@ -307,7 +301,6 @@ class Page:
     # -- path by path ------------------------------------------------------------------------
 
     def changes(self, most: int) -> None:
-        """The conflicts, and then the changes, a line each."""
         rows = [(_CONFLICT, c.path or b".", self.of_remark(c)) for c in self.plan.conflicts]
         inner = [c for c in self.plan.changes if not c.outside]
         rows += [(c.verb, c.path or b".", self._of(c)) for c in inner[:most]]
@@ -394,7 +387,6 @@ class Page:
         return found
 
     def part(self, head: str, remarks: "Iterable[Remark]") -> None:
-        """Paths with a reason each, below a heading."""
         listed = list(remarks)
         if not listed:
             return
@@ -432,7 +424,6 @@ class Page:
 
 
 def in_conflict(plan: "Plan") -> str:
-    """How many paths somebody has to decide about, or which one and why."""
     if len(plan.conflicts) > 1:
         return f"{len(plan.conflicts):,} paths are in conflict"
     return "1 path is in conflict"
