@@ -1,8 +1,8 @@
 """Sentences for reasons, findings and actions: the one place where a code becomes words."""
 
-from takeback.hooks.install import PROJECT
 from takeback.model import reasons
 from takeback.model.plan import called
+from takeback.model.results import PROJECT
 from takeback.model.safe_text import shell_word
 from takeback.model.words import KEEP_MINE, REDO, ROLLBACK, SKIP, TAKE_BACK, YOU, count
 
@@ -307,7 +307,6 @@ def sentence(reason: "Reason", verb: str = "", path: str = "") -> str:
 
 
 def of_remark(remark: "Remark", verb: str = "") -> str:
-    """Why a path conflicts, stays, or is left alone."""
     return sentence(remark.reason, verb, remark.path.decode("utf-8", "surrogateescape"))
 
 
@@ -323,14 +322,12 @@ def in_short(reason: "Reason") -> str:
 
 
 def as_json(reason: "Reason | None", masker: "Masker", verb: str = "", path: str = "") -> "Json":
-    """A reason as documented in docs/json.md: code, facts, and the sentence."""
     if reason is None:
         return None
     return with_text(reason, sentence(reason, verb, path), masker)
 
 
 def with_text(reason: "Reason", text: str, masker: "Masker") -> "Json":
-    """Code and facts, and the sentence that was made of them."""
     said = {name: _masked(fact, masker) for name, fact in reason.as_json().items()}
     return said | {"text": _masked(text, masker)}
 
@@ -344,7 +341,6 @@ def _masked(fact: "Json", masker: "Masker") -> "Json":
 
 
 def shown(paths: "Sequence[str]", most: int = _MOST_SHOWN) -> str:
-    """Some paths by name, and how many more there are."""
     named = [f"`{path or '.'}`" for path in paths[:most]]
     more = [f"{len(paths) - most:,} more"] if len(paths) > most else []
     return ", ".join(named + more)
