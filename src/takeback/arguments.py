@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 
 
 def name_of(what: "Named") -> str:
-    """A reference, or the id of what was given instead of one."""
     return what if isinstance(what, str) else what.id
 
 
@@ -47,7 +46,6 @@ def undo_of(
     decide: "Decide",
     shared: bool,
 ) -> "Description":
-    """What an undo is asked for."""
     from takeback.model.plan import Description
 
     is_one = turn is None or isinstance(turn, str) or hasattr(turn, "id")
@@ -66,7 +64,6 @@ def undo_of(
 def redo_of(
     turn: "Named | None", session: "str | None", paths: "Paths", decide: "Decide"
 ) -> "Description":
-    """What a redo is asked for."""
     from takeback.model.plan import Description
 
     refs = () if turn is None else (name_of(turn),)
@@ -74,7 +71,6 @@ def redo_of(
 
 
 def rollback_to(ref: "Named", session: "str | None", paths: "Paths") -> "Description":
-    """What a rollback is asked for."""
     from takeback.model.plan import Description
 
     return Description(ROLLBACK, (name_of(ref),), session=session, paths=_paths(paths))

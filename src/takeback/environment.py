@@ -18,7 +18,6 @@ def default_home(*, usual: bool = False) -> bytes:
 
 
 def user_home() -> bytes:
-    """The user's home folder; empty if there is none."""
     home = os.path.expanduser(b"~")
     return home if os.path.isabs(home) else b""
 

@@ -64,7 +64,6 @@ def tell(
 
 
 def _checked(commands: object) -> "tuple[list[list[str]], list[Reason]]":
-    """The commands of a setting, and what is wrong with it."""
     if not isinstance(commands, list):
         return [], [Reason(reasons.LISTENERS_WRONG)]
     known = [words for words in commands if _is_command(words)]
@@ -82,7 +81,6 @@ def _is_command(words: object) -> bool:
 
 
 def _message(report: "Report", root: bytes) -> bytes:
-    """What a listener reads: which restore it was, and which paths changed."""
     changed = [json_text.path_fields(change.path) for change in report.plan.changes]
     said: dict[str, json_text.Json] = {
         "event": "restore",

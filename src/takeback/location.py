@@ -25,6 +25,7 @@ from takeback.errors import (
 )
 from takeback.model import ids
 from takeback.model.tree import KIND, REGULAR
+from takeback.model.value import Value
 from takeback.worktree.folders import ENTRY, RECORD, unpack_record
 
 TYPE_CHECKING = False
@@ -40,25 +41,15 @@ _LOOK_AT = 32
 _STATX_BTIME, _HERE, _NO_FOLLOW = 0x800, -100, 0x100
 
 
-class Found:
+class Found(Value):
     """The answer: a project that we know, or the folder that would become a new one."""
 
-    __slots__ = ("is_registered", "known", "path", "root")
-
-    def __init__(
-        self,
-        path: bytes,
-        root: "Root | None",
-        *,
-        known: "Root | None" = None,
-        is_registered: bool = True,
-    ) -> None:
-        self.path = path
-        self.root = root
-        self.known = known or root
-        """The project as it was known before."""
-        self.is_registered = is_registered
-        """Whether the registry says so, too; if not, it should be put right."""
+    path: bytes
+    root: "Root | None"
+    moved: "Root | None" = None
+    """The project as it was known before, if its folder moved."""
+    is_registered: bool = True
+    """Whether the registry says so, too; if not, it should be put right."""
 
 
 def locate(home: Home, start: bytes) -> Found:
@@ -68,13 +59,13 @@ def locate(home: Home, start: bytes) -> Found:
         told = _nearest(home, home.roots(), start)
     except ProjectIdentityError:
         told = None  # asked below, if the stores agree
-    if told is not None and told.known is not None and home.confirms(told.known):
+    known = (told.moved or told.root) if told is not None else None
+    if told is not None and known is not None and home.confirms(known):
         return told
     # The registry may be lost or damaged; the stores themselves know better, but take longer.
     found = _nearest(home, home.roots_from_stores(), start)
     if found is not None:
-        found.is_registered = False
-        return found
+        return found.replace(is_registered=False)
     if told is not None and told.root is not None and _is_lost(home, told.root):
         raise _lost(home, told.root)
     from takeback.worktree import user_git
@@ -83,7 +74,6 @@ def locate(home: Home, start: bytes) -> Found:
 
 
 def root_at(id: str, path: bytes) -> Root:
-    """The folder at a path as the root of a project."""
     here = os.lstat(path)
     return Root(id, here.st_dev, here.st_ino, path, birth_of(path, here))
 
@@ -312,7 +302,7 @@ def _quoted(path: str) -> str:
 
 
 def _moved(root: Root, path: bytes) -> Found:
-    return Found(path, root_at(root.id, path), known=root, is_registered=False)
+    return Found(path, root_at(root.id, path), moved=root, is_registered=False)
 
 
 def _names(path: bytes) -> "set[bytes]":
@@ -404,7 +394,6 @@ def _create(place: Home, path: bytes, user_home: bytes) -> Root:
 
 
 def _chosen(found: bytes, path: bytes, user_home: bytes) -> bytes:
-    """The root of a new project."""
     if found in (b"/", os.path.realpath(user_home)):
         # A repository of dotfiles around everything does not make everything one project.
         return os.path.realpath(path)

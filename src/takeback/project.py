@@ -446,7 +446,8 @@ class Project:
         if restorer.has_restored:
             from takeback import listeners
 
-            report.problems += listeners.notify(self._listeners, self.workspace.rules, report)
+            problems = listeners.notify(self._listeners, self.workspace.rules, report)
+            return report.replace(problems=report.problems + problems)
         return report
 
     def copy_conversations(

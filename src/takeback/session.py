@@ -76,7 +76,6 @@ class Session:
         yes: bool = False,
         request: "str | None" = None,
     ) -> "Report":
-        """Take back the newest turn of this session; what others do meanwhile is not its own."""
         return self._project.undo(
             session=self.id, because=because, keep_mtime=keep_mtime, yes=yes, request=request
         )
@@ -89,7 +88,6 @@ class Session:
         yes: bool = False,
         request: "str | None" = None,
     ) -> "Report":
-        """Put back the turn of this session that was undone last."""
         return self._project.redo(
             session=self.id, because=because, keep_mtime=keep_mtime, yes=yes, request=request
         )
@@ -100,7 +98,6 @@ class Session:
         return Turn(self._recorder, self._project, id) if id is not None else None
 
     def end(self, *, request: "str | None" = None) -> None:
-        """The conversation is over."""
         self._recorder.end_session(self.id, request=request)
 
     def __enter__(self) -> "Self":
@@ -168,7 +165,6 @@ class _Work:
         ended_at: "float | None" = None,
         request: "str | None" = None,
     ) -> None:
-        """It is over: `done`, `failed` or `interrupted`, now or some time ago."""
         self._record_end(self.id, status, ended=_nanoseconds(ended_at), request=request)
 
     def __enter__(self) -> "Self":
@@ -185,11 +181,9 @@ class Turn(_Work):
         super().__init__(recorder, project, id, (id, None), recorder.end_turn)
 
     def checkpoint(self, label: str = "", *, request: "str | None" = None) -> "Checkpoint":
-        """Make a checkpoint in the middle of the turn."""
         return self._project.checkpoint(label, turn=self.id, request=request)
 
     def recorded(self) -> "RecordedTurn":
-        """What the log says of this turn."""
         return self._project.turn(self.id)
 
     @property

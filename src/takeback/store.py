@@ -311,7 +311,6 @@ class Store:
         home.replace_file(self.git_dir + name, content, durable=False)
 
     def litter(self) -> "Iterator[bytes]":
-        """What a process left that died while it wrote something."""
         folders = [b"", b"/git", b"/git/refs/heads", b"/git/refs/takeback"]
         kept = b"/git/refs/takeback/kept"
         for folder in [*folders, kept] if os.path.isdir(self.path + kept) else folders:

@@ -30,7 +30,6 @@ class Sandbox:
 
     @property
     def project(self) -> "Project":
-        """The project, opened on first use."""
         if self._project is None:
             import takeback
 
@@ -38,14 +37,12 @@ class Sandbox:
         return self._project
 
     def write(self, path: str, content: bytes) -> None:
-        """Write a file of the project, as the agent or its user would."""
         whole = os.path.join(self.tree, path)
         os.makedirs(os.path.dirname(whole), exist_ok=True)
         with open(whole, "wb") as file:
             file.write(content)
 
     def read(self, path: str) -> bytes:
-        """What a file of the project holds."""
         with open(os.path.join(self.tree, path), "rb") as file:
             return file.read()
 
@@ -55,7 +52,6 @@ class Sandbox:
         return [answer(each, home=home, user_home=b"", folder=folder) for each in payloads]
 
     def close(self) -> None:
-        """Remove the project and its store."""
         if self._project is not None:
             self._project.close()
         shutil.rmtree(self._place, ignore_errors=True)

@@ -28,9 +28,7 @@ def plan(
     made = Plan(
         verb, base="", target="", title="", changes=changes, conflicts=conflicts, turns=("one",)
     )
-    for name, value in more.items():
-        setattr(made, name, value)
-    return made
+    return made.replace(**more)
 
 
 def begun(of: Plan, decide: str = "") -> Model:

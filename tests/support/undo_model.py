@@ -11,7 +11,7 @@ import stat
 from collections.abc import Callable, Iterable, Iterator
 from itertools import groupby
 
-from takeback.disk.libgit2 import similarity
+from takeback.disk.libgit2 import Signature
 from undo_merges import Doubt, Entry, Refused, Renamed, Reverting, Run, Taken, Tree, Wanted, moves
 
 __all__ = (
@@ -29,6 +29,11 @@ __all__ = (
 )
 
 TURN, ROLLBACK, UNDO, REDO = "turn", "rollback", "undo", "redo"
+
+
+def similarity(one: bytes, other: bytes) -> int:
+    """How much two texts have in common, in percent, as libgit2 measures it for renames."""
+    return 100 if one == other else Signature(one).similarity(Signature(other))
 
 
 def copy_of(root: bytes) -> Tree:

@@ -301,11 +301,7 @@ def _help() -> "list[Styled]":
 
 
 def _nothing_of(plan: "Plan") -> "Plan":
-    from copy import copy
-
-    nothing = copy(plan)
-    nothing.changes, nothing.conflicts = (), ()
-    return nothing
+    return plan.replace(changes=(), conflicts=())
 
 
 # -- the terminal -------------------------------------------------------------------------------

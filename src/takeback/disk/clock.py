@@ -32,7 +32,6 @@ class FsClock:
         self._began = time.monotonic_ns()
 
     def now(self) -> int:
-        """The file system's present time, in nanoseconds."""
         return self.start + time.monotonic_ns() - self._began
 
     def is_racy(self, mtime: int, ctime: int) -> bool:
@@ -40,7 +39,6 @@ class FsClock:
         return max(mtime, ctime) >= self.trusted_before
 
     def is_recent(self, mtime: int, ctime: int) -> bool:
-        """Whether a writer may still be at work."""
         return max(mtime, ctime) > self.now() - RECENT
 
     def is_unsettled(self, mtime: int, ctime: int) -> bool:

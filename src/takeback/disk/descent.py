@@ -85,14 +85,12 @@ class _Step:
         self.fd = fd
 
     def close(self) -> None:
-        """Close it, once."""
         fd, self.fd = self.fd, -1
         if fd >= 0:
             os.close(fd)
 
 
 def _is_at(fd: int, name: bytes, above: int) -> bool:
-    """Whether an open folder is what has this name in the folder above."""
     there = os.stat(name, dir_fd=above, follow_symlinks=False)
     here = os.fstat(fd)
     return (there.st_dev, there.st_ino) == (here.st_dev, here.st_ino)
@@ -130,6 +128,5 @@ def whole(root: bytes, inside: bytes, path: bytes) -> bytes:
 
 
 def parted(path: bytes) -> "tuple[bytes, bytes]":
-    """The folder of a whole path, and the name in it."""
     folder, _, name = path.rpartition(b"/")
     return folder or b"/", name

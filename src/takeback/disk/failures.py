@@ -35,7 +35,6 @@ def is_no_writes(problem: OSError) -> bool:
 
 
 def hint(problem: OSError) -> str:
-    """What to do about an error of the system."""
     return _HINTS.get(problem.errno or 0, "")
 
 

@@ -92,7 +92,6 @@ class Root(Value):
         return (self.device, self.inode) == (found.st_dev, found.st_ino)
 
     def is_there(self) -> bool:
-        """Whether the folder is still where we know it."""
         try:
             return self.is_folder(os.lstat(self.path))
         except OSError:
@@ -122,11 +121,9 @@ class Home(Value):
 
     @property
     def lock_path(self) -> bytes:
-        """The lock file of the home folder."""
         return self.path + b"/lock"
 
     def store_path(self, id: str) -> bytes:
-        """The folder of one project's store."""
         return self.path + b"/projects/" + id.encode()
 
     def exists(self) -> bool:
@@ -134,7 +131,6 @@ class Home(Value):
         return require_private(self.path)
 
     def create(self) -> None:
-        """Make the folder, private to its owner."""
         missing = []
         path = self.path
         while not os.path.lexists(path):

@@ -142,11 +142,6 @@ class Signature:
         return max(0, int(self._library.git_hashsig_compare(self._handle, other._handle)))
 
 
-def similarity(one: bytes, other: bytes) -> int:
-    """How much two texts have in common, in percent, as libgit2 measures it for renames."""
-    return 100 if one == other else Signature(one).similarity(Signature(other))
-
-
 def count(old: bytes, new: bytes) -> "tuple[int, int] | None":
     """How many lines were added and removed; None if either text is binary."""
     if lines.is_binary(old) or lines.is_binary(new):

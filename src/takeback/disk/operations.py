@@ -64,7 +64,6 @@ def open_existing(path: "Path") -> int:
 
 
 def truncate(fd: int, size: int) -> None:
-    """Cut an open file off."""
     _announce("truncate", fd, size)
     os.ftruncate(fd, size)
 
@@ -100,7 +99,6 @@ def write_at(fd: int, data: "bytes | bytearray | memoryview", offset: int) -> No
 
 
 def fsync(fd: int) -> None:
-    """Make an open file or directory durable."""
     _announce("fsync", fd)
     if sync:
         os.fsync(fd)
@@ -113,7 +111,6 @@ def begin_to_write(fd: int) -> None:
 
 
 def syncfs(fd: int) -> None:
-    """Make everything on the disk that an open file is on durable."""
     from takeback.disk import syscalls
 
     _announce("syncfs", fd)
@@ -122,7 +119,6 @@ def syncfs(fd: int) -> None:
 
 
 def fsync_dir(path: "Path", *, dir_fd: "int | None" = None) -> None:
-    """Make the names in a directory durable."""
     fd = os.open(path, _DIRECTORY, dir_fd=dir_fd)
     try:
         fsync(fd)
@@ -131,7 +127,6 @@ def fsync_dir(path: "Path", *, dir_fd: "int | None" = None) -> None:
 
 
 def fchmod(fd: int, mode: int) -> None:
-    """Set all permission bits of an open file or directory."""
     _announce("fchmod", fd, mode)
     os.fchmod(fd, mode)
 
@@ -143,7 +138,6 @@ def give_to(fd: int, uid: int, gid: int) -> None:
 
 
 def give_link_to(path: "Path", uid: int, gid: int, *, dir_fd: int) -> None:
-    """Let a link belong to somebody else."""
     _announce("give_link_to", path, uid, gid)
     os.chown(path, uid, gid, dir_fd=dir_fd, follow_symlinks=False)
 
@@ -167,13 +161,11 @@ def _chmod_folder(path: "Path", mode: int, dir_fd: "int | None") -> None:
 
 
 def rmdir(path: "Path", *, dir_fd: "int | None" = None) -> None:
-    """Remove one empty directory."""
     _announce("rmdir", path)
     os.rmdir(path, dir_fd=dir_fd)
 
 
 def symlink(target: "Path", path: "Path", *, dir_fd: "int | None" = None) -> None:
-    """Make a symbolic link; `path` must not exist."""
     _announce("symlink", target, path)
     os.symlink(target, path, dir_fd=dir_fd)
 
@@ -244,7 +236,6 @@ def _chmod(fd: int, mode: int) -> None:
 
 
 def unlink(path: "Path", *, dir_fd: "int | None" = None) -> None:
-    """Remove a file of the store."""
     _announce("unlink", path)
     os.unlink(path, dir_fd=dir_fd)
 
@@ -296,7 +287,6 @@ def sql(db: "Connection", statement: str, values: "Sql" = ()) -> "Cursor":
 
 
 def sql_many(db: "Connection", statement: str, rows: "Sequence[Sequence[object]]") -> None:
-    """Run one statement that changes the ledger for many rows."""
     _announce("sql", statement)
     try:
         db.executemany(statement, rows)
@@ -311,7 +301,6 @@ def _note_file(problem: Exception, db: "Connection") -> None:
 
 
 def _name_of(fd: int) -> "str | None":
-    """The path of an open file, where the system can tell."""
     try:
         return os.readlink(f"/proc/self/fd/{fd}")
     except OSError:

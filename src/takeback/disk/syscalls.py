@@ -21,7 +21,6 @@ _functions: "dict[str, Callable[..., int]]" = {}
 
 
 def exchange(source_dir: int, source: bytes, target_dir: int, target: bytes) -> None:
-    """Let two entries change places in one instant."""
     _rename(source_dir, source, target_dir, target, _flag(_LINUX_EXCHANGE, _MACOS_EXCHANGE))
 
 

@@ -37,7 +37,6 @@ class Difference(Value):
 
     @property
     def is_large(self) -> bool:
-        """Whether a file of either side is too large to be shown."""
         return any(e is not None and e.size > LARGEST for e in (self.before, self.after))
 
     @property
@@ -46,9 +45,6 @@ class Difference(Value):
         return (self.before.reason if self.before else 0) or (
             self.after.reason if self.after else 0
         )
-
-    def __repr__(self) -> str:
-        return f"Difference({self.path!r}, {self.verb!r})"
 
 
 def judge(path: bytes, before: "Entry | None", after: "Entry | None") -> "Difference | None":

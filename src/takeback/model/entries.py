@@ -59,7 +59,6 @@ class Op:
 
     @property
     def kinds(self) -> "set[int]":
-        """The kinds of entries that it is about."""
         return {entry.kind for entry in (self.before, self.after) if entry is not None}
 
     @property
@@ -125,7 +124,6 @@ def goes_as_folder(state: "Entry | None", after: "Entry | None", before: "Entry 
 
 
 def is_unknown(entry: "Entry | None") -> bool:
-    """Whether nobody knows what is there."""
     return entry is not None and entry.reason != 0
 
 
@@ -145,11 +143,9 @@ def verb_of(path: bytes, now: "Entry | None", target: "Entry | None") -> str:
 
 
 def folders_above(path: bytes) -> "Iterable[bytes]":
-    """The folders on the way to a path, from the top."""
     parts = path.split(b"/")
     return (b"/".join(parts[:end]) for end in range(1, len(parts)))
 
 
 def joined(path: bytes, name: bytes) -> bytes:
-    """The path of something in a folder."""
     return path + b"/" + name if path else name

@@ -3,11 +3,12 @@
 import re
 
 from takeback.model import json_text
-from takeback.model.tree import Entry
+from takeback.model.tree import KIND, NO_HASH, NO_OBJECT, Entry
+from takeback.model.value import Value
+from takeback.model.words import FORGOTTEN
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
     from typing import Any
 
     from takeback.model.json_text import Json
@@ -27,7 +28,7 @@ OUT_OF_REACH = (
 )
 
 
-class Wish:
+class Wish(Value):
     """What shall be forgotten.
 
     `paths` are counted from the root, `outside` are whole ones; each with all that is below.
@@ -36,38 +37,18 @@ class Wish:
     forgotten whole.
     """
 
-    __slots__ = (
-        "contents", "id", "in_files", "kind", "names", "objects", "outside", "paths", "texts",
-        "turn",
-    )  # fmt: skip
-
-    def __init__(
-        self,
-        kind: str,
-        id: str,
-        *,
-        paths: "Iterable[bytes]" = (),
-        outside: "Iterable[bytes]" = (),
-        names: bool = False,
-        contents: "Iterable[bytes]" = (),
-        objects: "Iterable[bytes]" = (),
-        texts: "Iterable[bytes]" = (),
-        in_files: bool = False,
-        turn: str = "",
-    ) -> None:
-        self.kind = kind
-        self.id = id
-        self.paths = tuple(paths)
-        self.outside = tuple(outside)
-        self.names = names
-        self.contents = frozenset(contents)
-        self.objects = frozenset(objects)
-        self.texts = tuple(texts)
-        self.in_files = in_files
-        self.turn = turn
+    kind: str
+    id: str
+    paths: "tuple[bytes, ...]" = ()
+    outside: "tuple[bytes, ...]" = ()
+    names: bool = False
+    contents: "frozenset[bytes]" = frozenset()
+    objects: "frozenset[bytes]" = frozenset()
+    texts: "tuple[bytes, ...]" = ()
+    in_files: bool = False
+    turn: str = ""
 
     def facts(self) -> "dict[str, Json]":
-        """The wish as it is kept while it is being fulfilled."""
         return {
             "kind": self.kind,
             "id": self.id,
@@ -93,7 +74,6 @@ class Wish:
         return _is_at_or_below(path, self.paths)
 
     def covers_outside(self, path: bytes) -> bool:
-        """Whether a file outside the project is forgotten."""
         return _is_at_or_below(path, self.outside)
 
     def leads_to(self, path: bytes) -> bool:
@@ -123,16 +103,15 @@ class Wish:
 
 
 def from_facts(said: "dict[str, Any]") -> Wish:
-    """The wish that was kept."""
     return Wish(
         str(said["kind"]),
         str(said["id"]),
-        paths=map(_bytes, said["paths"]),
-        outside=map(_bytes, said["outside"]),
+        paths=tuple(map(_bytes, said["paths"])),
+        outside=tuple(map(_bytes, said["outside"])),
         names=bool(said["names"]),
-        contents=map(bytes.fromhex, said["contents"]),
-        objects=map(bytes.fromhex, said["objects"]),
-        texts=map(_bytes, said["texts"]),
+        contents=frozenset(map(bytes.fromhex, said["contents"])),
+        objects=frozenset(map(bytes.fromhex, said["objects"])),
+        texts=tuple(map(_bytes, said["texts"])),
         in_files=bool(said["in_files"]),
         turn=str(said["turn"]),
     )
@@ -159,28 +138,18 @@ def as_texts(text: bytes) -> "dict[bytes, str]":
 class Touched:
     """What forgetting touches; of a preview it would."""
 
-    __slots__ = (
-        "bytes",
-        "checkpoints",
-        "elsewhere",
-        "events",
-        "gone",
-        "paths",
-        "turns",
-        "versions",
-    )
+    versions = 0
+    """How many different contents go."""
+    bytes = 0
+    checkpoints = 0
+    gone = 0
+    """How many checkpoints go as a whole."""
+    turns = 0
+    events = 0
 
     def __init__(self) -> None:
         self.paths: list[bytes] = []
         """Where something was, of each path once."""
-        self.versions = 0
-        """How many different contents go."""
-        self.bytes = 0
-        self.checkpoints = 0
-        self.gone = 0
-        """How many checkpoints go as a whole."""
-        self.turns = 0
-        self.events = 0
         self.elsewhere: list[tuple[bytes, bytes]] = []
         """(forgotten path, other path) of contents that stay, because they have another name."""
 
@@ -207,11 +176,7 @@ class Forgotten:
 
 def purged(entry: Entry, name: bytes) -> Entry:
     """What stays of an entry: that there was something of this kind."""
-    from takeback.model import words
-    from takeback.model.tree import KIND, NO_HASH, NO_OBJECT
-
-    flags = words.FORGOTTEN
-    return Entry(name, entry.mode & KIND, flags, 0, NO_HASH, 0, NO_OBJECT)
+    return Entry(name, entry.mode & KIND, FORGOTTEN, 0, NO_HASH, 0, NO_OBJECT)
 
 
 def _is_at_or_below(path: bytes, wanted: "tuple[bytes, ...]") -> bool:

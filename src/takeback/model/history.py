@@ -8,43 +8,19 @@ if TYPE_CHECKING:
     from takeback.model.results import Checkpoint, LeftOut, OutsideFile
 
 
-class Author:
+class Author(Value):
     """Who made a change: one step, *you* (a person, an editor, another program), or shared.
 
     `how` says how it is known: the step named the path, or it happened in the window of a
     shell, or of a turn that reports no steps. `sessions` are those that share a change.
     """
 
-    __slots__ = ("how", "session", "sessions", "step", "turn", "who")
-
-    def __init__(
-        self,
-        who: str,
-        *,
-        session: str = "",
-        turn: str = "",
-        step: str = "",
-        how: str = "",
-        sessions: "tuple[str, ...]" = (),
-    ) -> None:
-        self.who = who
-        self.session = session
-        self.turn = turn
-        self.step = step
-        self.how = how
-        self.sessions = sessions
-
-    def _key(self) -> "tuple[object, ...]":
-        return self.who, self.session, self.turn, self.step, self.how, self.sessions
-
-    def __eq__(self, other: object) -> bool:
-        return self._key() == other._key() if isinstance(other, Author) else NotImplemented
-
-    def __hash__(self) -> int:
-        return hash(self._key())
-
-    def __repr__(self) -> str:
-        return f"Author{self._key()!r}"
+    who: str
+    session: str = ""
+    turn: str = ""
+    step: str = ""
+    how: str = ""
+    sessions: "tuple[str, ...]" = ()
 
 
 class Change(Value):
@@ -61,9 +37,6 @@ class Change(Value):
     removed: "int | None" = None
     origin: "bytes | None" = None
 
-    def __repr__(self) -> str:
-        return f"Change({self.path!r}, {self.verb!r}, {self.author!r})"
-
 
 class GitState(Value):
     """What the user's git looked like: `branch` is None when HEAD is detached."""
@@ -71,9 +44,6 @@ class GitState(Value):
     branch: "str | None"
     head: "str | None"
     index: "str | None"
-
-    def __repr__(self) -> str:
-        return f"GitState({self.branch!r}, {self.head!r}, {self.index!r})"
 
 
 class RecordedSession(Value):
@@ -93,9 +63,6 @@ class RecordedSession(Value):
     turns: int
     running: bool
     label: str = ""
-
-    def __repr__(self) -> str:
-        return f"RecordedSession({self.id!r}, {self.agent!r})"
 
 
 class RecordedStep(Value):
@@ -123,9 +90,6 @@ class RecordedStep(Value):
     model: str = ""
     permission_mode: str = ""
     agent_version: str = ""
-
-    def __repr__(self) -> str:
-        return f"RecordedStep({self.id!r}, {self.tool!r}, {self.status!r})"
 
 
 class RecordedTurn(Value):
@@ -167,9 +131,6 @@ class RecordedTurn(Value):
     kept: bool = True
     went_back: "str | None" = None
 
-    def __repr__(self) -> str:
-        return f"RecordedTurn({self.id!r}, {self.label!r}, {self.status!r})"
-
 
 class RecordedCheckpoint(Value):
     """A checkpoint, what changed with it and who did that; for what it was taken is in it.
@@ -181,9 +142,6 @@ class RecordedCheckpoint(Value):
     changes: "tuple[Change, ...]"
     restore: "RecordedRestore | None" = None
     kept: bool = True
-
-    def __repr__(self) -> str:
-        return f"RecordedCheckpoint({self.checkpoint!r})"
 
 
 class RecordedRestore(Value):
@@ -203,9 +161,6 @@ class RecordedRestore(Value):
     partial: bool
     because: str
     undone: str
-
-    def __repr__(self) -> str:
-        return f"RecordedRestore({self.id!r}, {self.verb!r}, {self.title!r})"
 
 
 class Log(Value):

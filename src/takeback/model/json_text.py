@@ -41,7 +41,6 @@ else:
 
 
 def dumps(value: "Json") -> str:
-    """`value` as one line of JSON."""
     return "".join(_encode(value, 0))
 
 

@@ -84,7 +84,6 @@ def _same_end(old: bytes, new: bytes, most: int) -> int:
 
 
 def words(line: bytes) -> "list[bytes]":
-    """A line in pieces: words, blanks, and every other sign by itself."""
     import re
 
     return re.findall(rb"[0-9A-Za-z_\x80-\xff]+|[ \t]+|[^0-9A-Za-z_\x80-\xff \t]", line)

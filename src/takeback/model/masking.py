@@ -174,7 +174,6 @@ class Masker:
         return how
 
     def lines(self, path: bytes, lines: "Sequence[bytes]", how: str = "") -> "secrets.Mask | None":
-        """What shows the lines of a file; None if they are shown as they are."""
         if self.is_open:
             return None
         return secrets.Mask(path, lines, how or self.how_secret(path))
@@ -250,7 +249,6 @@ def _masked(found: "re.Match[str]") -> str:
 
 
 def _without_typed(text: str) -> str:
-    """Without passwords that programs get as a short option or from their input."""
     import re
 
     text = re.sub(_PROGRAM_OPTION, _masked, text)

@@ -46,9 +46,6 @@ class PlannedChange(Value):
     merged: "Reason | None" = None
     outside: bool = False
 
-    def __repr__(self) -> str:
-        return f"PlannedChange({self.path!r}, {self.verb!r})"
-
 
 class Remark(Value):
     """A path, and why it conflicts, stays, or is left alone."""
@@ -74,11 +71,8 @@ class Dependent(Value):
     agent: str
     paths: "tuple[bytes, ...]" = ()
 
-    def __repr__(self) -> str:
-        return f"Dependent({self.id!r}, {self.paths!r})"
 
-
-class Plan:
+class Plan(Value):
     """What a restore would do, and the tree it was made for: applied to another it is refused.
 
     `turns` are the turns that are taken back or put back, the newest first, `restore` the rollback
@@ -93,81 +87,29 @@ class Plan:
     the plan's own: by it any process can apply it.
     """
 
-    __slots__ = (
-        "agent",
-        "base",
-        "changes",
-        "conflicts",
-        "covers",
-        "dependents",
-        "doubts",
-        "goal",
-        "id",
-        "is_exact",
-        "is_newest",
-        "kept",
-        "passed_over",
-        "paths",
-        "restore",
-        "session",
-        "shared",
-        "skipped",
-        "stays",
-        "target",
-        "title",
-        "turns",
-        "verb",
-    )
-
-    def __init__(
-        self,
-        verb: str,
-        *,
-        base: str,
-        target: str,
-        title: str,
-        changes: "tuple[PlannedChange, ...]",
-        turns: "tuple[str, ...]" = (),
-        restore: str = "",
-        is_newest: bool = False,
-        is_exact: bool = False,
-        conflicts: "tuple[Conflict, ...]" = (),
-        kept: "tuple[Remark, ...]" = (),
-        skipped: "tuple[Remark, ...]" = (),
-        shared: "tuple[Remark, ...]" = (),
-        dependents: "tuple[Dependent, ...]" = (),
-        doubts: "tuple[Reason, ...]" = (),
-        stays: "tuple[Reason, ...]" = (),
-        covers: "tuple[str, ...]" = (),
-        goal: str = "",
-        passed_over: int = 0,
-        paths: "tuple[bytes, ...]" = (),
-        session: str = "",
-        agent: str = "",
-    ) -> None:
-        self.id = ""
-        self.verb = verb
-        self.base = base
-        self.target = target
-        self.title = title
-        self.changes = changes
-        self.turns = turns
-        self.restore = restore
-        self.is_newest = is_newest
-        self.is_exact = is_exact
-        self.conflicts = conflicts
-        self.kept = kept
-        self.skipped = skipped
-        self.shared = shared
-        self.dependents = dependents
-        self.doubts = doubts
-        self.stays = stays
-        self.covers = covers
-        self.goal = goal
-        self.passed_over = passed_over
-        self.paths = paths
-        self.session = session
-        self.agent = agent
+    verb: str
+    base: str
+    target: str
+    title: str
+    changes: "tuple[PlannedChange, ...]"
+    turns: "tuple[str, ...]" = ()
+    restore: str = ""
+    is_newest: bool = False
+    is_exact: bool = False
+    conflicts: "tuple[Conflict, ...]" = ()
+    kept: "tuple[Remark, ...]" = ()
+    skipped: "tuple[Remark, ...]" = ()
+    shared: "tuple[Remark, ...]" = ()
+    dependents: "tuple[Dependent, ...]" = ()
+    doubts: "tuple[Reason, ...]" = ()
+    stays: "tuple[Reason, ...]" = ()
+    covers: "tuple[str, ...]" = ()
+    goal: str = ""
+    passed_over: int = 0
+    paths: "tuple[bytes, ...]" = ()
+    session: str = ""
+    agent: str = ""
+    id: str = ""
 
     @property
     def turn(self) -> str:
@@ -192,9 +134,6 @@ class Plan:
     def is_clean(self) -> bool:
         """Whether nobody has to decide anything."""
         return not self.conflicts and not self.doubts
-
-    def __repr__(self) -> str:
-        return f"Plan({self.verb!r}, {self.title!r}, {len(self.changes)} changes)"
 
 
 class Description(Value):
@@ -230,7 +169,6 @@ class Description(Value):
 
     @property
     def command(self) -> str:
-        """The command that plans it again."""
         session = self.whole_session or self.session
         words = [*(ref[:8] if ref.isalpha() else ref for ref in self.refs)]
         words += ["--session", shell_word(session)] if session else []
@@ -267,7 +205,6 @@ class Preview(Value):
 
 
 def entry_ids(plan: Plan) -> "tuple[str, ...]":
-    """What a plan takes back, puts back or goes back to."""
     return (plan.target, plan.restore, *plan.turns)
 
 
@@ -294,7 +231,7 @@ def _identity(entry: "Entry") -> "tuple[int, int, int, bytes]":
     return entry.kind, 0, mode, b"" if entry.kind == FOLDER else entry.strong
 
 
-class Report:
+class Report(Value):
     """A plan that was applied.
 
     `before` and `after` are the checkpoints around it. `kept` are paths where somebody saved
@@ -305,42 +242,13 @@ class Report:
     and went back, too.
     """
 
-    __slots__ = (
-        "after",
-        "because",
-        "before",
-        "id",
-        "kept",
-        "plan",
-        "problems",
-        "rescued",
-        "since_preview",
-        "undo",
-    )
-
-    def __init__(
-        self,
-        plan: Plan,
-        *,
-        id: str,
-        before: str,
-        after: str,
-        kept: "tuple[Remark, ...]" = (),
-        rescued: "tuple[Remark, ...]" = (),
-        undo: str = "",
-        because: str = "",
-        since_preview: "tuple[bytes, ...]" = (),
-    ) -> None:
-        self.plan = plan
-        self.id = id
-        self.before = before
-        self.after = after
-        self.kept = kept
-        self.rescued = rescued
-        self.undo = undo
-        self.because = because
-        self.since_preview = since_preview
-        self.problems: tuple[Reason, ...] = ()
-
-    def __repr__(self) -> str:
-        return f"Report({self.id!r}, {self.plan!r})"
+    plan: Plan
+    id: str
+    before: str
+    after: str
+    kept: "tuple[Remark, ...]" = ()
+    rescued: "tuple[Remark, ...]" = ()
+    undo: str = ""
+    because: str = ""
+    since_preview: "tuple[bytes, ...]" = ()
+    problems: "tuple[Reason, ...]" = ()

@@ -159,11 +159,9 @@ class Reason(Value):
         super().__init__(code, tuple(facts.items()))
 
     def with_facts(self, **facts: "Fact") -> "Reason":
-        """The same with more facts."""
         return Reason(self.code, **{**dict(self.facts), **facts})
 
     def as_json(self) -> "dict[str, Json]":
-        """As events and JSON carry it."""
         said: dict[str, Json] = {"code": self.code}
         for name, fact in self.facts:
             said[name] = list(fact) if isinstance(fact, tuple) else fact
@@ -171,7 +169,6 @@ class Reason(Value):
 
 
 def from_json(said: "Mapping[str, Json]") -> Reason:
-    """A reason as an event carries it."""
     facts: dict[str, Fact] = {}
     for name, fact in said.items():
         if isinstance(fact, list):

@@ -1,13 +1,4 @@
-"""The values that the verbs return.
-
-What taking care of a history says: what went, what stays, what somebody keeps.
-
-What an examination of a store found: part by part, each thing with what to do about it.
-
-A setting as it is now, and what in a settings file does not fit.
-
-What is known of the projects whose stores are in one folder.
-"""
+"""The values that the verbs return."""
 
 from takeback.model.value import Value
 
@@ -23,18 +14,12 @@ class OutsideFile(Value):
     verb: str = ""
     reason: str = ""
 
-    def __repr__(self) -> str:
-        return f"OutsideFile({self.path!r}, {self.verb or self.reason!r})"
-
 
 class LeftOut(Value):
     """A path that is listed but not captured, and why."""
 
     path: bytes
     reason: str
-
-    def __repr__(self) -> str:
-        return f"LeftOut({self.path!r}, {self.reason!r})"
 
 
 class Checkpoint(Value):
@@ -59,9 +44,6 @@ class Checkpoint(Value):
     turn: "str | None" = None
     step: "str | None" = None
 
-    def __repr__(self) -> str:
-        return f"Checkpoint({self.id!r}, entries={self.entries}, new={self.new})"
-
 
 class Status(Value):
     """Where one is: the project, its newest checkpoint, and what is not covered.
@@ -84,9 +66,6 @@ class Damage(Value):
 
     what: "Reason"
     checkpoints: "tuple[str, ...]" = ()
-
-    def __repr__(self) -> str:
-        return f"Damage({self.what!r}, {self.checkpoints!r})"
 
 
 class Verification(Value):
@@ -152,32 +131,22 @@ class Cleanup:
     `held` are pins, by the ids of their checkpoints. `warnings` are sentences.
     """
 
-    __slots__ = (
-        "after", "archived", "before", "checkpoints", "days", "dropped", "dry_run", "held", "kept",
-        "merged", "oldest", "packs_after", "packs_before", "turns", "turns_kept", "warnings", "why",
-    )  # fmt: skip
-
-    def __init__(self) -> None:
-        self.dry_run = False
-        self.why = ""
-        self.days: float | None = None
-        self.checkpoints = 0
-        self.turns = 0
-        self.kept = 0
-        self.turns_kept = 0
-        self.oldest: float | None = None
-        """When the oldest state was made from which on all is kept."""
-        self.held: tuple[str, ...] = ()
-        self.before = self.after = 0
-        self.packs_before = self.packs_after = 0
-        self.merged = self.dropped = 0
-        self.archived = 0
-        """How many events went to the archive of the log."""
-        self.warnings: tuple[str, ...] = ()
-
-    def __repr__(self) -> str:
-        said = f"{self.checkpoints} checkpoints, {self.before} -> {self.after} bytes"
-        return f"Cleanup({said})"
+    dry_run = False
+    why = ""
+    days: "float | None" = None
+    checkpoints = 0
+    turns = 0
+    kept = 0
+    turns_kept = 0
+    oldest: "float | None" = None
+    """When the oldest state was made from which on all is kept."""
+    held: "tuple[str, ...]" = ()
+    before = after = 0
+    packs_before = packs_after = 0
+    merged = dropped = 0
+    archived = 0
+    """How many events went to the archive of the log."""
+    warnings: "tuple[str, ...]" = ()
 
 
 class KeptState(Value):
@@ -189,9 +158,6 @@ class KeptState(Value):
     at: float
     """Since when it is kept."""
     entries: int
-
-    def __repr__(self) -> str:
-        return f"KeptState({self.checkpoint!r}, {self.label!r})"
 
 
 ERROR, WARNING, NOTE = "error", "warning", "note"
@@ -213,8 +179,6 @@ class Finding(Value):
 class Part:
     """One part of the examination: `state` is what there is to know of it if all is well."""
 
-    __slots__ = ("findings", "name", "state")
-
     def __init__(
         self, name: str, state: "Reason | None", findings: "list[Finding] | None" = None
     ) -> None:
@@ -225,8 +189,6 @@ class Part:
 
 class Examined:
     """All parts, what was repaired before, and what the log said."""
-
-    __slots__ = ("events", "parts", "problems", "repaired")
 
     def __init__(self) -> None:
         self.parts: list[Part] = []
@@ -284,20 +246,16 @@ class KnownProject:
     names the sessions that may still work there.
     """
 
-    __slots__ = (
-        "checkpoints", "health", "id", "problem", "prompt", "root", "running", "size", "state",
-        "turns", "used",
-    )  # fmt: skip
+    health = SOUND
+    problem = ""
+    used: "float | None" = None
+    checkpoints: "int | None" = None
+    turns: "int | None" = None
+    prompt = ""
+    running: "tuple[str, ...]" = ()
 
     def __init__(self, id: str, root: "bytes | None", state: str, size: int) -> None:
         self.id = id
         self.root = root
         self.state = state
         self.size = size
-        self.health = SOUND
-        self.problem = ""
-        self.used: float | None = None
-        self.checkpoints: int | None = None
-        self.turns: int | None = None
-        self.prompt = ""
-        self.running: tuple[str, ...] = ()

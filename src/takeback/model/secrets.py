@@ -83,7 +83,6 @@ _SECTION = rb"\[\[?[A-Za-z_][\w .:@/-]{0,99}\]\]?"
 
 
 def how_secret(path: bytes) -> str:
-    """How much of a file is secret, by its name."""
     folder, _, name = path.lower().rpartition(b"/")
     name = _without_copy(name)
     is_ssh_key = name.startswith(b"id_") and b"." not in name
@@ -182,7 +181,6 @@ class Mask:
         self.count = 0
 
     def line(self, number: int) -> bytes:
-        """A line as it may be shown."""
         line = self._lines[number]
         if number in self._keys or (self._how == WHOLE and line.strip()):
             return self._hidden(line)
@@ -289,5 +287,4 @@ def _key_lines(lines: "Sequence[bytes]") -> "set[int]":
 
 
 def _ending(line: bytes) -> bytes:
-    """The newline of a line, which stays as it is."""
     return line[len(line.rstrip(b"\r\n")) :]

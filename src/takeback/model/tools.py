@@ -260,7 +260,6 @@ def _texts(given: object) -> "Iterator[str]":
 
 
 def _add(found: "dict[bytes, None]", text: object) -> None:
-    """Take a path if it can be one."""
     if isinstance(text, str):
         try:
             text = text.encode("utf-8", "surrogateescape")
@@ -286,7 +285,6 @@ def _add_patched(found: "dict[bytes, None]", patch: str) -> None:
 
 
 def _first_line(given: object, keys: "Iterable[str]") -> str:
-    """What the first of the members says that says anything."""
     values = dict(_items(given))
     for key in keys:
         value = values.get(key)
@@ -300,7 +298,6 @@ def _first_line(given: object, keys: "Iterable[str]") -> str:
 
 
 def _paths_line(tool: str, given: "Mapping[str, object]") -> str:
-    """The first path that is named, and how many more."""
     paths = named_paths(tool, given)
     if not paths:
         return ""

@@ -90,7 +90,6 @@ class Entry:
 
     @property
     def kind(self) -> int:
-        """`FOLDER`, `REGULAR`, `LINK` or the kind of something special."""
         return self.mode & KIND
 
     @property
@@ -107,14 +106,12 @@ class Manifest(Value):
     strong: bytes
 
     def find(self, name: bytes) -> "Entry | None":
-        """The entry called `name`, or None."""
         for entry in self.entries:
             if entry.name == name:
                 return entry
         return None
 
     def folders(self) -> "Iterator[Entry]":
-        """The captured subfolders."""
         return (e for e in self.entries if e.kind == FOLDER and not e.reason)
 
 
@@ -137,7 +134,6 @@ def as_entry(root: Manifest) -> Entry:
 
 
 def with_mode(entry: Entry, mode: int) -> Entry:
-    """The same file with another mode."""
     e = entry
     return Entry(e.name, mode, e.flags, e.size, e.strong, e.mtime, e.oid)
 

@@ -46,7 +46,6 @@ class Value:
         raise AttributeError(f"{type(self).__name__} is frozen")
 
     def replace(self, **changes: object) -> "Self":
-        """The same value, but for some fields."""
         return type(self)(**{**self.__dict__, **changes})
 
     def _parts(self) -> "tuple[object, ...]":

@@ -229,9 +229,7 @@ class Planner:
             taken = self._reverts.of_undone(*chosen.turns, undo=undo, merging=self._merging)
         else:
             taken = self._reverts.of_restore(undo.before, undo.after, undo.turns)
-        plan = self._revert(REDO, chosen, taken, tuple(paths))
-        plan.restore = undo.id
-        return plan
+        return self._revert(REDO, chosen, taken, tuple(paths)).replace(restore=undo.id)
 
     def _revert(
         self, verb: str, chosen: Selection, taken: "list[Taken]", paths: "tuple[bytes, ...]"

@@ -7,7 +7,6 @@ checkpoint, and the way back.
 The report of a restore that was done before, from what its event says: for a second request.
 """
 
-import copy
 import os
 import time
 
@@ -142,8 +141,7 @@ class Restorer(SafePoints):
             plan, _ = self._planned(what, self._safety(), shut)
         finally:
             shut.close()
-        plan.id = self._ledger.plans.add(plan, what, time.time_ns())
-        return plan
+        return plan.replace(id=self._ledger.plans.add(plan, what, time.time_ns()))
 
     def apply(
         self,
@@ -214,7 +212,10 @@ class Restorer(SafePoints):
         for _ in range(_TRIES):
             now = self._safety(again=moved, modes=shut.modes)
             plan, now = self._planned(what, now, shut)
-            since = _changed_since(preview, plan) if preview is not None else ()
+            since: tuple[bytes, ...] = ()
+            if preview is not None:
+                since = _changed_since(preview, plan)
+                plan = plan.replace(id=preview.id)
             _require_decided(plan, yes=yes)
             saves = _saves_since(planned, plan, now)
             planned = planned or plan
@@ -223,8 +224,7 @@ class Restorer(SafePoints):
                 report = self._apply(
                     plan, now, because, saves, keep_mtime=keep_mtime, request=request
                 )
-                report.since_preview = since
-                return report
+                return report.replace(since_preview=since)
             except MovedError as problem:
                 # A save between the look and now; or bytes that changed without any stamp.
                 moved = frozenset(problem.paths)
@@ -348,10 +348,9 @@ class Restorer(SafePoints):
         after = (
             looked[0].id if looked else str(getattr(self._ledger.checkpoints.newest(), "id", ""))
         )
-        done = copy.copy(plan)
-        done.changes = tuple(change for change in plan.changes if change.path not in finish.kept)
-        report = Report(
-            done,
+        done = tuple(change for change in plan.changes if change.path not in finish.kept)
+        return Report(
+            plan.replace(changes=done),
             id=id,
             before=now.id,
             after=after,
@@ -359,11 +358,10 @@ class Restorer(SafePoints):
             rescued=tuple(finish.rescued),
             undo=str(said["undo"]),
             because=str(said["because"]),
+            problems=tuple(
+                Reason(reasons.SETUID_DROPPED, path=os.fsdecode(path)) for path in finish.dropped
+            ),
         )
-        report.problems = tuple(
-            Reason(reasons.SETUID_DROPPED, path=os.fsdecode(path)) for path in finish.dropped
-        )
-        return report
 
     def _store_texts(self, plan: Plan, at: int) -> "dict[bytes, Entry]":
         """Store what came of merges: recovery finds both states of every path in the store."""
@@ -447,7 +445,6 @@ def _changed_since(preview: "Preview", plan: Plan) -> "tuple[bytes, ...]":
     hint = f"`{preview.description.command}` plans it again"
     if preview.entry != entry_ids(plan):
         raise StalePlanError("the history is not as it was when this was planned", hint=hint)
-    plan.id = preview.id
     moved = preview.moved(plan)
     if moved and preview.is_bound:
         named = ", ".join(f"`{os.fsdecode(path) or '.'}`" for path in moved[:_MOST_NAMED])

@@ -187,7 +187,7 @@ class Forgetter:
         id = ids.from_entropy(os.urandom(8))
         if paths:
             within, beyond = self._sorted(paths, target.inside)
-            return Wish(forgotten.PATH, id, paths=within, outside=beyond, names=target.names)
+            return Wish(forgotten.PATH, id, within, beyond, names=target.names)
         if content is not None:
             return _of_content(id, content)
         if turn:
@@ -202,7 +202,7 @@ class Forgetter:
 
     def _sorted(
         self, paths: "tuple[bytes, ...]", inside: bytes
-    ) -> "tuple[list[bytes], list[bytes]]":
+    ) -> "tuple[tuple[bytes, ...], tuple[bytes, ...]]":
         """Paths in the project, counted from its root, and whole ones of files outside."""
         place, within, beyond = Place(self._work.root, inside), [], []
         for path in paths:
@@ -219,7 +219,7 @@ class Forgetter:
                     hint="its history is the folder that `takeback` names: remove that",
                 )
             within.append(found)
-        return within, beyond
+        return tuple(within), tuple(beyond)
 
     def _meant(self, place: "Place", path: bytes) -> bytes:
         candidates = place.candidates(path)
@@ -501,6 +501,6 @@ def _of_content(id: str, content: bytes) -> "Wish":
     said = content.strip()
     is_text = forgotten.SHORTEST_TEXT * 2 <= len(said) <= forgotten.LONGEST_TEXT and 0 not in said
     texts = (said,) if is_text and b"\n" not in said else ()
-    objects = (object_id(BLOB, content),)
-    contents = (hashlib.sha256(content).digest(),)
+    objects = frozenset((object_id(BLOB, content),))
+    contents = frozenset((hashlib.sha256(content).digest(),))
     return Wish(forgotten.CONTENT, id, contents=contents, objects=objects, texts=texts)
