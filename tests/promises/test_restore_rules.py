@@ -599,7 +599,8 @@ def test_what_was_written_in_private_is_not_opened(tmp_path: Path) -> None:
         write(world.tree / name, b"mine", closed)
     world.project.undo()
     assert stat.S_IMODE((world.tree / "run").stat().st_mode) == 0o755
-    with pytest.raises(ConflictError, match="closed to others by this turn"):
+    with pytest.raises(ConflictError) as refused:
         world.project.undo()
+    assert [reason.code for _, reason in refused.value.conflicts] == [reasons.CLOSED_AND_CHANGED]
     assert stat.S_IMODE((world.tree / "key").stat().st_mode) == 0o600
     assert [(world.tree / name).read_bytes() for name in ("key", "run")] == [b"mine", b"mine"]
