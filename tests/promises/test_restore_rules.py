@@ -34,6 +34,7 @@ from takeback.errors import (
     StalePlanError,
     TakebackError,
 )
+from takeback.model import reasons
 from takeback.model.ids import is_stage
 
 
