@@ -121,13 +121,6 @@ def test_commits_make_a_history(git: Git) -> None:
     assert git.complaints() == b""
 
 
-def test_commit_refuses_names_that_break_its_lines() -> None:
-    """A name that would end its line or its field is refused."""
-    for name in (b"a\nb", b"a<b", b"a>b", b"a\0b"):
-        with pytest.raises(ValueError, match="cannot hold"):
-            git_objects.encode_commit(bytes(20), [], 0, b"", name=name)
-
-
 @pytest.mark.parametrize("mode", [git_objects.MODE_FILE, git_objects.MODE_LINK])
 def test_git_accepts_every_nasty_name(git: Git, mode: int) -> None:
     """No name, escaped, makes a strict check object, as a file or as a link with any content."""

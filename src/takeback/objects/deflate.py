@@ -53,7 +53,6 @@ _choice = _Choice()
 
 
 def compress(data: "Data") -> bytes:
-    """Return `data` as a zlib stream."""
     if _choice.compress is not None:
         return _choice.compress(data, _LEVEL)
     _count(len(data))
@@ -70,7 +69,6 @@ def expect(length: int) -> None:
 
 
 def compressor(expected: int = 0) -> "Compressor":
-    """Begin a zlib stream of about `expected` bytes of input."""
     if _choice.compressor is None:
         _count(expected)
     if _choice.compressor is not None:
@@ -105,8 +103,6 @@ class Inflation:
     bytes come out, whatever the stream holds; anything but exactly `size` is a BadStreamError.
     Afterwards `end` is the offset behind the stream.
     """
-
-    __slots__ = ("_fetch", "_left", "end")
 
     def __init__(self, fetch: "Callable[[int, int], bytes]", offset: int, size: int) -> None:
         self._fetch = fetch

@@ -21,7 +21,7 @@ def encode(base: bytes, target: bytes, most: "int | None" = None) -> "bytes | No
     limit = len(target) + 64 if most is None else most
     shortest = min(len(base), len(target))
     before = _common(base, 0, target, 0, shortest)
-    after = _common_end(base, target, shortest - before)
+    after = _common(base[::-1], 0, target[::-1], 0, shortest - before)
     writer = _Writer(base, target, limit)
     writer.copy(0, before)
     end = len(target) - after
@@ -64,7 +64,6 @@ def apply(base: bytes, delta: bytes, most: int) -> bytes:
 
 
 def _read_copy(delta: bytes, code: int, at: int) -> "tuple[int, int, int]":
-    """Return (offset, length, where the next instruction is)."""
     value = shift = 0
     try:
         for bit in range(7):
@@ -78,7 +77,6 @@ def _read_copy(delta: bytes, code: int, at: int) -> "tuple[int, int, int]":
 
 
 def _size(delta: bytes, at: int) -> "tuple[int, int]":
-    """Return a size and what comes behind it."""
     value = shift = 0
     for byte in delta[at : at + _LONGEST_SIZE]:
         at += 1
@@ -120,29 +118,11 @@ def _match(writer: "_Writer", at: int, end: int) -> bool:
 
 
 def _common(base: bytes, start: int, target: bytes, at: int, most: int) -> int:
-    """Return how many bytes are the same from here on, up to `most`."""
     done, step = 0, 64
     while done < most:
         step = min(step, most - done)
         left, right = start + done, at + done
         if base[left : left + step] == target[right : right + step]:
-            done += step
-            step *= 2
-        elif step == 1:
-            break
-        else:
-            step = (step + 1) // 2 if step > 1 else 1
-            most = min(most, done + 2 * step)
-    return done
-
-
-def _common_end(base: bytes, target: bytes, most: int) -> int:
-    """Return how many bytes are the same at the end, up to `most`."""
-    done, step = 0, 64
-    left, right = len(base), len(target)
-    while done < most:
-        step = min(step, most - done)
-        if base[left - done - step : left - done] == target[right - done - step : right - done]:
             done += step
             step *= 2
         elif step == 1:
@@ -156,8 +136,6 @@ def _common_end(base: bytes, target: bytes, most: int) -> int:
 class _Writer:
     """A delta in the making. `done` is how much of the target it tells already."""
 
-    __slots__ = ("_length", "_limit", "_parts", "base", "done", "target")
-
     def __init__(self, base: bytes, target: bytes, limit: int) -> None:
         self.base = base
         self.target = target
@@ -167,18 +145,15 @@ class _Writer:
         self._length = len(self._parts[0]) + len(self._parts[1])
 
     def room(self) -> int:
-        """How many new bytes there may be until it is too long."""
         return max(0, self._limit - self._length)
 
     def take_up_to(self, end: int) -> None:
-        """Tell the target up to `end` as new."""
         for at in range(self.done, end, _LONGEST_INSERT):
             piece = self.target[at : min(end, at + _LONGEST_INSERT)]
             self._add(bytes((len(piece),)) + piece)
         self.done = end
 
     def copy(self, start: int, length: int) -> None:
-        """Tell so much of the target as a copy from the base."""
         self.done += length
         while length > 0:
             part = min(length, _LONGEST_COPY)
@@ -186,7 +161,6 @@ class _Writer:
             start, length = start + part, length - part
 
     def finish(self) -> "bytes | None":
-        """The whole delta, None if it is longer than it may be."""
         return b"".join(self._parts) if self._length <= self._limit else None
 
     def _add(self, part: bytes) -> None:

@@ -45,17 +45,14 @@ def sha1(data: "Data" = b"") -> "hashlib._Hash":
 
 
 def object_head(kind: int, size: int) -> bytes:
-    """Return what git hashes in front of an object's content."""
     return b"%s %d\0" % (_WORDS[kind], size)
 
 
 def object_id(kind: int, data: "Data") -> bytes:
-    """Return the id of an object: 20 bytes."""
     return sha1(b"%s %d\0%s" % (_WORDS[kind], len(data), data)).digest()
 
 
 def encode_tree(entries: "Iterable[tuple[int, bytes, bytes]]") -> bytes:
-    """Return the content of a tree with the given (mode, escaped name, id) entries."""
     # Git sorts a folder as if its name ended in a slash; names are unique, so no tie is broken.
     ordered = [
         (name + b"/" if mode == MODE_TREE else name, b"%o %s\0%s" % (mode, name, oid))
@@ -66,18 +63,10 @@ def encode_tree(entries: "Iterable[tuple[int, bytes, bytes]]") -> bytes:
 
 
 def encode_commit(
-    tree: bytes,
-    parents: "Iterable[bytes]",
-    when_seconds: int,
-    message: bytes,
-    *,
-    name: bytes = b"Takeback",
-    email: bytes = b"takeback@localhost",
+    tree: bytes, parents: "Iterable[bytes]", when_seconds: int, message: bytes
 ) -> bytes:
     """Return the content of a commit; author and committer are the same."""
-    if any(byte in b"<>\n\0" for byte in name + email):
-        raise ValueError("a name or an address in a commit cannot hold <, >, NUL or a new line")
-    who = b"%s <%s> %d +0000" % (name, email, max(0, when_seconds))
+    who = b"Takeback <takeback@localhost> %d +0000" % max(0, when_seconds)
     lines = [b"tree " + tree.hex().encode()]
     lines += [b"parent " + parent.hex().encode() for parent in parents]
     lines += [b"author " + who, b"committer " + who, b""]
@@ -85,7 +74,6 @@ def encode_commit(
 
 
 def entry_head(kind: int, size: int) -> bytes:
-    """Return the head of a pack entry: kind and size before compression."""
     byte = kind << 4 | size & 0x0F
     size >>= 4
     head = bytearray()
@@ -117,7 +105,6 @@ def parse_entry_head(data: bytes) -> tuple[int, int, int]:
 
 
 def escape_name(raw: bytes) -> bytes:
-    """Return the name in the view for an entry called `raw` in the work tree."""
     if not raw:
         raise ValueError("an entry has a name")
     if raw[0] != _DOT and not raw.translate(None, _PLAIN):

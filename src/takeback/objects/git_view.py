@@ -58,26 +58,27 @@ def create(git_dir: bytes) -> None:
 
 
 def tree_of(folder: "Folder") -> bytes:
-    """The git tree of a folder whose subfolders have theirs."""
     from takeback.objects import git_objects
 
     entries = []
     for node in folder.nodes.values():
         if node.reason:
             continue
-        kind = node.mode & KIND
+        kind, oid = node.mode & KIND, node.oid
         if kind == FOLDER:
-            entries.append((0o040000, git_objects.escape_name(node.name), node.view()))
+            mode, oid = git_objects.MODE_TREE, node.view()
+        elif kind == LINK:
+            mode = git_objects.MODE_LINK
         else:
-            mode = 0o120000 if kind == LINK else 0o100755 if node.mode & 0o100 else 0o100644
-            entries.append((mode, git_objects.escape_name(node.name), node.oid))
+            is_program = node.mode & 0o100
+            mode = git_objects.MODE_EXECUTABLE if is_program else git_objects.MODE_FILE
+        entries.append((mode, git_objects.escape_name(node.name), oid))
     return git_objects.encode_tree(entries)
 
 
 def add_commit(
     writer: "ObjectTaker", tree: bytes, parent: "bytes | None", at: int, message: bytes
 ) -> bytes:
-    """Put the commit of a checkpoint into the pack."""
     from takeback.objects import git_objects
 
     parents = [parent] if parent else []
@@ -108,14 +109,12 @@ def write_ref(git_dir: bytes, name: bytes, commit: bytes) -> None:
 
 
 def keep_lost(git_dir: bytes, commit: bytes) -> None:
-    """Note a commit that the ledger does not know: the ledger must have lost its end."""
     if not os.path.lexists(git_dir + _LOST):
         operations.mkdir(git_dir + _LOST)
     write_ref(git_dir, _LOST[1:] + b"/" + commit.hex().encode(), commit)
 
 
 def lost(git_dir: bytes) -> "list[bytes]":
-    """The commits that the ledger should know and does not."""
     try:
         names = os.listdir(git_dir + _LOST)
     except FileNotFoundError:
@@ -162,8 +161,6 @@ def remove_others(git_dir: bytes, wanted: "Iterable[bytes]") -> None:
 class Commit:
     """What a commit of the view says."""
 
-    __slots__ = ("message", "parents", "tree")
-
     def __init__(self, data: bytes) -> None:
         head, _, self.message = data.partition(b"\n\n")
         lines = [line.split(b" ", 1) for line in head.split(b"\n")]
@@ -171,7 +168,6 @@ class Commit:
         self.tree = _hex(lines[0][1])
 
     def stands_on(self, parent: "bytes | None") -> bool:
-        """Whether this is its only parent; None is none."""
         return self.parents == ([parent] if parent is not None else [])
 
 

@@ -68,7 +68,6 @@ class ObjectStore:
         """How many indexes were read since it was last asked which packs there are."""
 
     def close(self) -> None:
-        """Close all packs."""
         for pack in self._open.values():
             pack.close()
         self._open.clear()
@@ -89,7 +88,6 @@ class ObjectStore:
         raise damage or _missing(oid)
 
     def manifest(self, oid: bytes, strong: bytes) -> "Manifest":
-        """The manifest of a folder, checked against its strong hash."""
         from takeback.model import tree
 
         manifest = tree.decode(self._blob(oid))
@@ -131,7 +129,6 @@ class ObjectStore:
                 stack.append((below, entry.oid, entry.strong))
 
     def is_sound(self, oid: bytes) -> bool:
-        """Whether an object can be read as it was stored."""
         for pack in self._packs_with(oid):
             try:
                 for _ in pack.stream(oid)[2]:
@@ -167,7 +164,6 @@ class ObjectStore:
         return name is not None and self._is_present(name)
 
     def refresh(self) -> None:
-        """Take in which packs there are."""
         self._follow(self._ledger.packs())
 
     # -- packs as files ------------------------------------------------------------------------
@@ -179,7 +175,6 @@ class ObjectStore:
         return PackFile(self._base(name))
 
     def catalog(self) -> "Catalog":
-        """An empty catalog of the packs, for gc."""
         from takeback.objects.pack_merge import Catalog
 
         return Catalog(self._directory)
@@ -200,7 +195,6 @@ class ObjectStore:
             discard_pack(self._base(pack.name.decode()))
 
     def size(self) -> int:
-        """Bytes that the packs and their indexes take on disk."""
         folder = self._directory
         return sum(home.size_of(folder + b"/" + name) for name in os.listdir(folder))
 
@@ -218,7 +212,6 @@ class ObjectStore:
         return all(self.pack_size(pack.name.decode()) == pack.size for pack in packs)
 
     def has_all_packs(self) -> bool:
-        """Whether each pack that the ledger knows is there."""
         there = set(os.listdir(self._directory))
         return all(name.encode() + b".pack" in there for name in self._ledger.packs())
 
@@ -233,7 +226,6 @@ class ObjectStore:
         return sorted(there.difference(self._ledger.packs(), foreign))
 
     def is_stray(self, oid: bytes) -> bool:
-        """Whether a pack that no event names holds an object."""
         for name in self.stray_packs():
             with self.pack(name) as pack:
                 if holds(pack, oid):
@@ -337,7 +329,6 @@ class ObjectStore:
 
 
 def holds(pack: "PackFile", oid: bytes) -> bool:
-    """Whether an object can be found in a pack."""
     try:
         return pack.find(oid) is not None
     except DamagedStoreError:

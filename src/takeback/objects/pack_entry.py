@@ -40,8 +40,6 @@ class PackBytes:
     objects then needs no second reading to check the pack as a whole.
     """
 
-    __slots__ = ("_fd", "_hash", "_hashed", "_length", "_start", "_window", "end", "name")
-
     def __init__(
         self, fd: int, size: int, name: str, *, window: int = _WINDOW, hashing: bool = False
     ) -> None:
@@ -62,7 +60,6 @@ class PackBytes:
         return PackBytes(self._fd, self.end + CHECKSUM, self.name, window=window)
 
     def damaged(self, what: str) -> DamagedStoreError:
-        """Return the error that says what is wrong with this pack."""
         return DamagedStoreError(f"pack `{self.name}` {what}")
 
     def fetch(self, offset: int, length: int) -> bytes:
@@ -74,14 +71,12 @@ class PackBytes:
         return self._window[place : place + min(length, self.end - offset)]
 
     def count(self) -> int:
-        """Return how many objects the head of the pack promises."""
         head = self.fetch(0, PACK_HEAD)
         if head[:8] != b"PACK\0\0\0\x02" or len(head) < PACK_HEAD:
             raise self.damaged("does not begin like a pack")
         return int.from_bytes(head[8:], "big")
 
     def checksum(self) -> bytes:
-        """Return the checksum that stands at the end of the pack."""
         return self._read(self.end, CHECKSUM)
 
     def is_whole(self) -> bool:
@@ -136,7 +131,6 @@ class Head(Value):
 
 
 def read_head(pack: PackBytes, offset: int) -> Head:
-    """Return what the entry at `offset` says of itself."""
     if not PACK_HEAD <= offset < pack.end:
         raise pack.damaged(f"has no object at {offset}")
     head = _fetch_all(pack, offset, git_objects.LONGEST_ENTRY_HEAD + _LONGEST_DISTANCE)
@@ -172,7 +166,6 @@ def _fetch_all(pack: PackBytes, offset: int, length: int) -> bytes:
 
 
 def parse_distance(data: bytes, at: int) -> "tuple[int, int]":
-    """Return how far before a delta its base stands, and where its stream begins."""
     distance = -1
     for byte in data[at : at + _LONGEST_DISTANCE]:
         at += 1
@@ -183,7 +176,6 @@ def parse_distance(data: bytes, at: int) -> "tuple[int, int]":
 
 
 def encode_distance(distance: int) -> bytes:
-    """Return how a delta says how far before it its base stands."""
     parts = [distance & 0x7F]
     while distance := distance >> 7:
         distance -= 1
@@ -193,8 +185,6 @@ def encode_distance(distance: int) -> bytes:
 
 class Chains:
     """Follows deltas to what they rest on; remembers a few MiB of what it found last."""
-
-    __slots__ = ("_known", "_pack", "_size")
 
     def __init__(self, pack: PackBytes) -> None:
         self._pack = pack.again(_SMALL_WINDOW)
@@ -338,8 +328,6 @@ def rebuild(fd: int, name: str) -> bytes:
 
 class _Tally:
     """Fetches for an inflater, and takes the crc32 of what it used."""
-
-    __slots__ = ("_crc", "_last", "_pack", "_start")
 
     def __init__(self, pack: PackBytes, offset: int, start: int) -> None:
         self._pack = pack

@@ -40,7 +40,6 @@ _OPEN = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
 
 
 def build(entries: "Iterable[Entry]", checksum: bytes) -> bytes:
-    """Return the index of a pack with these entries and this checksum at its end."""
     ordered = sorted(entries)
     return assemble(
         b"".join([oid for oid, _, _ in ordered]),
@@ -77,7 +76,6 @@ def assemble(
 
 
 def largest_index(pack_size: int) -> int:
-    """Return how big the index of a pack of this size can be at most."""
     return _NAMES + 2 * CHECKSUM + (pack_size // SMALLEST_ENTRY + 1) * 36
 
 
@@ -104,9 +102,6 @@ def read(base: bytes) -> "PackIndex":
 class PackIndex:
     """A parsed index; a DamagedStoreError if `data` is not one."""
 
-    __slots__ = ("_crcs", "_data", "_fanout", "_large", "_large_count", "_offsets",
-                 "checksum", "count")  # fmt: skip
-
     def __init__(self, data: bytes) -> None:
         if len(data) < _NAMES + 2 * CHECKSUM or not data.startswith(_MAGIC):
             raise DamagedStoreError("the file is not a pack index")
@@ -127,12 +122,10 @@ class PackIndex:
         self.checksum = data[-2 * CHECKSUM : -CHECKSUM]
 
     def find(self, oid: bytes) -> "int | None":
-        """Return the offset of an object in the pack, None if the pack does not hold it."""
         place = self._find_place(oid)
         return None if place is None else self._offset(place)
 
     def find_entry(self, oid: bytes) -> "tuple[int, int] | None":
-        """Return (crc32, offset) of an object, None if the pack does not hold it."""
         place = self._find_place(oid)
         return None if place is None else (self._number(self._crcs, place), self._offset(place))
 
@@ -146,7 +139,6 @@ class PackIndex:
         return self.count
 
     def ids(self) -> "list[bytes]":
-        """The ids of all objects, in order."""
         return [self._data[at : at + 20] for at in range(_NAMES, self._crcs, 20)]
 
     def _find_place(self, oid: bytes) -> "int | None":
@@ -189,8 +181,6 @@ class Ids:
     They are found by a table of numbers, at most half full, in which an id stands at the place
     that its last bytes say, or behind it. Ids are hashes, so their bytes are as good as any.
     """
-
-    __slots__ = ("_ids", "_mask", "_slots")
 
     def __init__(self) -> None:
         self._ids = bytearray()
@@ -241,8 +231,6 @@ class Ids:
 class Entries:
     """The entries of a pack, as its index has them, in the order in which they stand in it."""
 
-    __slots__ = ("_crcs", "_ids", "_offsets")
-
     def __init__(self) -> None:
         self._ids = bytearray()
         self._crcs = array("I")
@@ -256,14 +244,12 @@ class Entries:
             yield self._id(place), crc, offset
 
     def append(self, entry: "Entry") -> None:
-        """Add the entry that comes next."""
         oid, crc, offset = entry
         self._ids += oid
         self._crcs.append(crc)
         self._offsets.append(offset)
 
     def index(self, checksum: bytes) -> bytes:
-        """The index of the pack, which has this checksum at its end."""
         order = array("I", sorted(range(len(self)), key=self._id))
         names = bytearray()
         for place in order:

@@ -140,7 +140,6 @@ class _Plan:
                 self._bases[place] = taken[at]
 
     def groups(self, limit: int) -> "Iterator[set[int]]":
-        """Which sources go together into one new pack."""
         sizes = [0] * len(self.sources)
         for place, source in enumerate(self._sources):
             sizes[source] += self._lengths[place]
@@ -156,14 +155,12 @@ class _Plan:
             yield group
 
     def of(self, group: "set[int]") -> "Iterator[Row]":
-        """What goes into one pack, each object once."""
         for at in self._once(group):
             number = self._objects[at]
             place = (self._sources[at], self._offsets[at], self._lengths[at])
             yield Row(number, self.ids[number], self._series[at], place, self._bases[at])
 
     def count(self, group: "set[int]") -> int:
-        """How many objects go into one pack."""
         return sum(1 for _ in self._once(group))
 
     def _once(self, group: "set[int]") -> "Iterator[int]":
@@ -177,8 +174,6 @@ class _Plan:
 class _Target:
     """A new pack on its way to disk."""
 
-    __slots__ = ("_buffer", "_buffered", "_fd", "_hash", "checksum", "entries", "size")
-
     def __init__(self, fd: int, count: int) -> None:
         self._fd = fd
         self._hash = sha1()
@@ -187,10 +182,9 @@ class _Target:
         self.size = 0
         self.checksum = b""
         self.entries = Entries()
-        self._write(b"PACK\0\0\0\x02" + count.to_bytes(4, "big"))
+        self._write(pack_write.MAGIC + count.to_bytes(4, "big"))
 
     def add(self, oid: bytes, parts: "Iterable[bytes]") -> None:
-        """Append one packed object."""
         offset, crc = self.size, 0
         for part in parts:
             crc = crc32(part, crc)
@@ -198,7 +192,6 @@ class _Target:
         self.entries.append((oid, crc, offset))
 
     def finish(self) -> None:
-        """Write the rest and the checksum."""
         self._flush()
         self.checksum = self._hash.digest()
         operations.write(self._fd, self.checksum)
@@ -291,7 +284,6 @@ class Catalog:
         """What each object takes in the newest pack that holds it, and which pack that is."""
 
     def follow(self, packs: "Iterable[str]") -> None:
-        """Take in the packs that came since."""
         known = set(self.names)
         for name in map(str.encode, packs):
             if name not in known:
@@ -329,7 +321,6 @@ class Marks:
         return len(self._objects)
 
     def add(self, found: int, place: int, series: bytes, checkpoint: int) -> None:
-        """Add one."""
         self._objects.append(found)
         self._places.append(place)
         self._series.append(self._names.setdefault(series, len(self._names)))
@@ -387,7 +378,6 @@ class Order:
                 yield Piece(ids[found], names[place], things[series])
 
     def covers(self, reach: "Reach") -> bool:
-        """Whether nothing that was marked since is in a pack that goes."""
         going = self.rewritten | self.dead
         since = range(self._seen, len(reach.marks))
         return going.isdisjoint(reach.foreign) and all(
@@ -395,7 +385,6 @@ class Order:
         )
 
     def dropped(self) -> "list[bytes]":
-        """The names of the packs that nobody needs once the new ones are there."""
         return [self._catalog.names[place] for place in sorted(self.dead | self.rewritten)]
 
 

@@ -36,8 +36,6 @@ class PackFile:
     that it is not there.
     """
 
-    __slots__ = ("_base", "_chains", "_damage", "_fd", "_index", "_size", "name")
-
     def __init__(self, base: bytes) -> None:
         self._base = base
         self._fd = -1
@@ -54,7 +52,6 @@ class PackFile:
         self.close()
 
     def close(self) -> None:
-        """Close the file; it is opened again when needed."""
         if self._fd >= 0:
             os.close(self._fd)
         self._fd = -1
@@ -65,14 +62,12 @@ class PackFile:
         return self._fd < 0 and not os.path.lexists(self._base + b".pack")
 
     def find(self, oid: bytes) -> "int | None":
-        """Return where in the pack an object is, None if the pack does not hold it."""
         offset = self._loaded_index().find(oid)
         if offset is None and self._damage is not None:
             raise self._damaged(f"is damaged and may have held `{oid.hex()}`: {self._damage}")
         return offset
 
     def read(self, oid: bytes) -> tuple[int, bytes]:
-        """Return (kind, content) of an object, checked against its id."""
         kind, _, pieces = self.stream(oid)
         return kind, b"".join(pieces)
 
@@ -113,7 +108,6 @@ class PackFile:
         return array("Q", [*sorted([offset for _, _, offset in index]), self._bytes().end])
 
     def sizes(self) -> "Iterator[tuple[bytes, int]]":
-        """Return the id of each object with how many bytes it takes, packed."""
         from bisect import bisect_right
 
         starts = self.starts()

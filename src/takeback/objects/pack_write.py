@@ -46,9 +46,6 @@ class SealedPack(Value):
     size: int
     objects: int
 
-    def __repr__(self) -> str:
-        return f"SealedPack({self.name!r}, {self.size}, {self.objects})"
-
 
 class PackWriter:
     """Takes objects and puts them into one pack, or several when they are many or large.
@@ -56,9 +53,6 @@ class PackWriter:
     What `holds` says to be stored already is not stored again. After an error the writer is as
     it was before the call: try again, or `abort`.
     """
-
-    __slots__ = ("_buffered", "_directory", "_entries", "_holds", "_limit", "_parts", "_placed",
-                 "_sealed", "_taken")  # fmt: skip
 
     def __init__(
         self,
@@ -78,26 +72,21 @@ class PackWriter:
         self._buffered = PACK_HEAD
 
     def is_empty(self) -> bool:
-        """Whether this writer was given nothing."""
         return not self._taken
 
     def contains(self, oid: bytes) -> bool:
-        """Whether this writer was given the object, or the store holds it already."""
         return oid in self._taken or self._holds(oid)
 
     def add(self, kind: int, data: "Data") -> bytes:
-        """Take an object; return its id."""
         oid = object_id(kind, data)
         self.add_hashed(oid, kind, data)
         return oid
 
     def add_hashed(self, oid: bytes, kind: int, data: "Data") -> None:
-        """Take an object whose id is known."""
         if not self.contains(oid):
             self.add_known(oid, kind, len(data), deflate.compress(data))
 
     def add_known(self, oid: bytes, kind: int, size: int, compressed: bytes) -> None:
-        """Take an object that was hashed and compressed elsewhere."""
         if oid in self._taken:
             return
         if self._buffered > self._limit:
@@ -192,7 +181,6 @@ class PackWriter:
         return digest.digest()
 
     def _place(self, path: bytes, checksum: bytes, size: int, entries: "list[Entry]") -> None:
-        """Give a synced pack its name and its index."""
         name = b"pack-" + checksum.hex().encode()
         base = os.path.join(self._directory, name)
         if not os.path.lexists(base + b".pack"):
@@ -204,8 +192,6 @@ class PackWriter:
 
 class _BlobStream:
     """One blob on its way into a pack of its own."""
-
-    __slots__ = ("_fd", "_pack_hash", "_size", "checksum", "entry", "length")
 
     def __init__(self, fd: int, size: int) -> None:
         self._fd = fd
@@ -259,7 +245,6 @@ def create_temporary(directory: bytes) -> tuple[bytes, int]:
 
 
 def discard_pack(base: bytes) -> None:
-    """Remove a pack that nothing refers to, as far as that can be done."""
     for suffix in SUFFIXES:
         operations.discard(base + suffix)
 

@@ -72,13 +72,11 @@ class Sources:
         self._packs.clear()
 
     def start(self, row: Row) -> bytes:
-        """The packed bytes of an object; of a large one, how it begins."""
         if row.length <= LARGEST:
             return b"".join(self.pieces(row))
         return next(self.pieces(row))[:_LONGEST_HEAD]
 
     def pieces(self, row: Row) -> "Iterator[bytes]":
-        """The packed bytes of an object."""
         fd, offset, end = self._descriptor(row.source), row.offset, row.offset + row.length
         while offset < end:
             data = os.pread(fd, min(end - offset, _AT_ONCE), offset)
@@ -88,7 +86,6 @@ class Sources:
             offset += len(data)
 
     def content(self, row: Row) -> "tuple[int, bytes]":
-        """Kind and content of an object."""
         pack = self._packs.get(row.source)
         if pack is None:
             while len(self._packs) >= _OPEN_AT_ONCE // 8:
@@ -131,7 +128,6 @@ class _Version:
         self._data = data
 
     def data(self, sources: Sources) -> bytes:
-        """What it holds."""
         if self._data is None:
             self._data = sources.content(self.row)[1]
         return self._data
@@ -150,7 +146,6 @@ class Repacking:
         self._last: _Version | None = None
 
     def packed(self, row: Row, offset: int) -> "Iterable[bytes]":
-        """The packed bytes of an object that comes to stand at `offset`."""
         if row.series != self._series:
             self._series, self._whole, self._last = row.series, None, None
         raw = self._sources.start(row)

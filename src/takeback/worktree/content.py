@@ -49,13 +49,10 @@ class NotRegular(OSError):
 class Patience:
     """How long one scan may wait, in all, for files that do not hold still."""
 
-    __slots__ = ("left",)
-
     def __init__(self, seconds: float = 0.15) -> None:
         self.left = seconds
 
     def wait(self) -> bool:
-        """Wait a moment; False when there is no patience left."""
         if self.left <= 0:
             return False
         time.sleep(_PAUSE)
@@ -87,11 +84,9 @@ class Content:
             raise
 
     def size(self) -> int:
-        """How large the file is at this moment."""
         return os.fstat(self._fd).st_size
 
     def close(self) -> None:
-        """Close the file, which also ends a lease."""
         os.close(self._fd)
 
     def whole(self, patience: Patience) -> bytes:

@@ -52,7 +52,6 @@ class Extraction:
         self._folders: list[tuple[tuple[bytes, ...], int]] = []
 
     def close(self) -> None:
-        """Close every descriptor but the root's."""
         self._descent.close()
 
     def write_folder(self, way: "tuple[bytes, ...]", manifest: "Manifest") -> int:
@@ -67,7 +66,6 @@ class Extraction:
         return count
 
     def close_folders(self) -> None:
-        """Give every folder its mode, the deepest first."""
         for way, mode in reversed(self._folders):
             operations.fchmod(self._descent.open(way), mode)
 
@@ -84,7 +82,6 @@ class Extraction:
             self._write_file(fd, way, entry)
 
     def _mode(self, way: "tuple[bytes, ...]", entry: "Entry", owner: "Owner") -> int:
-        """The mode of a file; setuid and setgid only for whose it was."""
         if not entry.mode & SETUID:
             return entry.mode & 0o7777
         if self._trusted is None:
@@ -128,7 +125,6 @@ class Target:
         self.fd = -1
 
     def begin(self) -> int:
-        """Make and open the folder to write into."""
         parent = os.path.dirname(self.path)
         if not os.path.isdir(parent):
             raise TargetError(
@@ -172,7 +168,6 @@ class Target:
             os.close(target)
 
     def abandon(self) -> None:
-        """Remove what was written so far, as far as that can be done."""
         if self.fd < 0:
             return
         try:
@@ -258,7 +253,6 @@ def _write(fd: int, lines: "Iterable[bytes]") -> int:
 
 
 def _make_folders(folder: str) -> None:
-    """Make the folders that are missing, each for its owner alone."""
     missing = []
     while not os.path.isdir(folder):
         missing.append(folder)

@@ -69,17 +69,7 @@ _ALL_64 = (1 << 64) - 1
 class Node:
     """One entry of a folder: its stamps, and what the store holds of it."""
 
-    __slots__ = (
-        "ctime",
-        "flags",
-        "inode",
-        "mode",
-        "mtime",
-        "name",
-        "oid",
-        "size",
-        "strong",
-    )
+    __slots__ = ("ctime", "flags", "inode", "mode", "mtime", "name", "oid", "size", "strong")
 
     def __init__(self, name: bytes) -> None:
         self.name = name
@@ -89,7 +79,6 @@ class Node:
         self.oid = NO_OBJECT
 
     def stamp(self, found: "os.stat_result") -> None:
-        """Take over the stamps of a stat."""
         self.inode = found.st_ino
         self.size = found.st_size
         mtime, ctime = found.st_mtime_ns, found.st_ctime_ns
@@ -99,7 +88,6 @@ class Node:
 
     @property
     def reason(self) -> int:
-        """Why this entry was left out; 0 when it was captured."""
         return self.flags & REASON
 
     def view(self) -> bytes:
@@ -110,7 +98,6 @@ class Node:
         return _VIEW.pack(self.inode, self.size, self.ctime)
 
     def set_view(self, oid: bytes) -> None:
-        """Note the git tree of a captured folder."""
         self.inode, self.size, self.ctime = _VIEW.unpack(oid)
 
     @property
@@ -123,31 +110,10 @@ class Folder:
     """One folder that a scan looks at."""
 
     __slots__ = (
-        "_way",
-        "before",
-        "bytes_below",
-        "changed",
-        "children",
-        "ctime",
-        "device",
-        "entries_below",
-        "flags",
-        "inode",
-        "judged",
-        "mark",
-        "mode",
-        "mtime",
-        "name",
-        "nodes",
-        "offset",
-        "oid",
-        "parent",
-        "rebuildable",
-        "strong",
-        "touched",
-        "unsure",
-        "view",
-    )
+        "_way", "before", "bytes_below", "changed", "children", "ctime", "device", "entries_below",
+        "flags", "inode", "judged", "mark", "mode", "mtime", "name", "nodes", "offset", "oid",
+        "parent", "rebuildable", "strong", "touched", "unsure", "view",
+    )  # fmt: skip
 
     def __init__(self, name: bytes, parent: "Folder | None") -> None:
         self.name = name
@@ -183,7 +149,6 @@ class Folder:
         self.touched = True
 
     def way(self) -> "tuple[bytes, ...]":
-        """The names that lead here from the root."""
         if self._way is not None:
             return self._way
         names, above = [], self
@@ -193,19 +158,15 @@ class Folder:
         return *above.way(), *reversed(names)
 
     def path(self) -> bytes:
-        """The path from the root."""
         return b"/".join(self.way())
 
     def path_of(self, name: bytes) -> bytes:
-        """The path of an entry from the root."""
         return b"/".join((*self.way(), name))
 
     def depth(self) -> int:
-        """How many folders are above this one."""
         return len(self.way())
 
     def sorted_nodes(self) -> "list[Node]":
-        """The entries in the order of their names."""
         nodes = self.nodes
         return [nodes[name] for name in sorted(nodes)]
 
@@ -217,7 +178,6 @@ def _way_below(parent: Folder, name: bytes) -> "tuple[bytes, ...] | None":
 
 
 def load(records: "bytes | bytearray", offset: int, parent: "Folder | None") -> Folder:
-    """The folder whose record is at `offset`."""
     header, name, entries = unpack_record(records, offset)
     folder = Folder(name, parent)
     folder.offset = offset
@@ -235,7 +195,6 @@ def load(records: "bytes | bytearray", offset: int, parent: "Folder | None") -> 
 
 
 def record(folder: Folder, depth: int) -> bytes:
-    """The record of a folder as the stat cache keeps it."""
     fixed, names = [], [folder.name]
     for n in folder.sorted_nodes():
         stamps = (n.inode, n.size, n.mtime, n.ctime, n.mode, n.flags)
@@ -253,7 +212,6 @@ def record(folder: Folder, depth: int) -> bytes:
 
 
 def mark_racy(thing: "Node | Folder", racy: bool) -> None:
-    """Note whether the stamps are too young to be trusted next time."""
     thing.flags = thing.flags | RACY if racy else thing.flags & ~RACY
 
 

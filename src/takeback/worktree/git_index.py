@@ -87,7 +87,6 @@ def read_checksum(fd: int) -> str | None:
 
 
 def read_bytes(fd: int, offset: int, length: int) -> bytes:
-    """Read up to `length` bytes at `offset`; fewer only at the end of the file."""
     first = os.pread(fd, min(length, 1 << 20), offset)
     if len(first) == length or not first:
         return first
@@ -243,7 +242,6 @@ def _hash_size_without_entries(data: bytes, size: int) -> int:
 
 
 def _join_split(parsed: _Parsed, open_shared: "Callable[[str], int | None]") -> list[bytes]:
-    """Put a split index together: the shared names, less the deleted, plus its own."""
     link = parsed.extensions[b"link"]
     hash_size = 20 if len(link) < 32 or _looks_like_bitmaps(link[20:]) else 32
     base_id, bitmaps = link[:hash_size], link[hash_size:]
@@ -276,7 +274,6 @@ def _looks_like_bitmaps(data: bytes) -> bool:
 
 
 def _set_bits(bitmap: bytes, size: int) -> "Iterator[int]":
-    """Yield the positions below `size` that are set in an EWAH bitmap."""
     words = int.from_bytes(bitmap[4:8])
     at = 0
     position = 0

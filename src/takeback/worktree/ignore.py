@@ -56,8 +56,6 @@ class IgnoreRules:
     the folder, and from that repository's `info/exclude`. A nested repository starts afresh.
     """
 
-    __slots__ = ("_budget", "_chains", "_dropped", "_root", "_verdicts")
-
     def __init__(self, root: bytes) -> None:
         self._root = root
         self._chains: dict[bytes, tuple[_RuleFile, ...]] = {}
@@ -74,7 +72,6 @@ class IgnoreRules:
         return tuple(self._dropped)
 
     def ignores_folder(self, path: bytes) -> bool:
-        """Whether git would ignore this folder, given relative to the root."""
         self._budget.work = MOST_WORK
         parent = b""
         for part in path.strip(b"/").split(b"/"):
@@ -89,7 +86,6 @@ class IgnoreRules:
         return False
 
     def _chain(self, folder: bytes) -> "tuple[_RuleFile, ...]":
-        """Find the rule files that speak about the children of `folder`, nearest first."""
         known = self._chains.get(folder)
         if known is not None:
             return known
@@ -103,7 +99,6 @@ class IgnoreRules:
         return self._chains[folder]
 
     def _load(self, base: bytes, folder: bytes, name: bytes) -> "_RuleFile":
-        """Read one rule file; one that is not there has no rules."""
         text = read_regular(folder, name, LARGEST_FILE)
         if text is None:
             if not is_regular(os.path.join(folder, name)):
@@ -141,8 +136,6 @@ class _SpentError(Exception):
 
 class _Budget:
     """What may still be spent: work on this question, compiling on all of them."""
-
-    __slots__ = ("compiling", "work")
 
     def __init__(self) -> None:
         self.work = MOST_WORK
@@ -239,7 +232,6 @@ def _pattern_lines(text: bytes) -> "Iterator[tuple[int, str]]":
 
 
 def _without_trailing_spaces(line: str) -> str:
-    """Cut trailing spaces, but not one that a backslash protects."""
     bare = line.rstrip(" ")
     backslashes = len(bare) - len(bare.rstrip("\\"))
     return bare + " " if backslashes % 2 and len(bare) < len(line) else bare

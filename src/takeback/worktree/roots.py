@@ -76,7 +76,6 @@ _ASK = "ask its owner, or take back other paths only: `-- PATH`; nothing was cha
 
 
 def require_possible(root: int, ops: "Sequence[Op]") -> None:
-    """An error unless everything that is planned can be done, as far as one can see."""
     _require_room(root, ops)
     _require_open_root(os.fstat(root))
     device, descent = os.fstat(root).st_dev, Descent(root)
@@ -133,7 +132,6 @@ def _require_open_root(root: os.stat_result) -> None:
 
 
 def _require_writable(descent: Descent, way: "tuple[bytes, ...]", device: int) -> None:
-    """An error unless the nearest folder that is there can be changed, on this disk."""
     fd, way = _nearest(descent, way)
     found, shown = os.fstat(fd), os.fsdecode(b"/".join(way) or b".")
     if found.st_dev != device:
@@ -240,7 +238,6 @@ class Roots:
         self.each[-1].at = away.folder
 
     def close(self) -> None:
-        """Close every descriptor but that of the project's folder."""
         for swapper in self.each:
             swapper.close()
         while self._opened:
@@ -248,7 +245,6 @@ class Roots:
 
     @property
     def ops(self) -> "list[Op]":
-        """What is done, in all folders."""
         return [op for swapper in self.each for op in swapper.ops]
 
     def trust(self, owners: "dict[bytes, Owner]") -> None:
@@ -259,7 +255,6 @@ class Roots:
 
     @property
     def dropped(self) -> "list[bytes]":
-        """The paths that are not setuid again."""
         return [path for swapper in self.each for path in swapper.dropped]
 
     @property
@@ -277,16 +272,13 @@ class Roots:
         return sorted([*self.lost, *moved])
 
     def changed(self) -> "list[bytes]":
-        """The paths that are not as they were when the restore was planned."""
         return [r.named(path) for r in self.each for path in r.changed()]
 
     def require_apart(self) -> None:
-        """An error if two names of the plan are one to the disk."""
         for swapper in self.each:
             swapper.require_apart()
 
     def unfinished(self, *, forward: bool) -> "list[bytes]":
-        """The paths that are not on their side."""
         return [r.named(path) for r in self.each for path in r.unfinished(forward=forward)]
 
     def open_stages(self) -> None:

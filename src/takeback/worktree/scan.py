@@ -73,13 +73,11 @@ class Scan:
         self._verdicts: dict[bytes, int] = {}
 
     def close(self) -> None:
-        """Close every descriptor but the root's."""
         self.descent.close()
 
     # -- everything ------------------------------------------------------------------------
 
     def whole(self) -> Folder:
-        """Look at everything."""
         root = Folder(b"", None)
         root.stamp(os.fstat(self._root))
         root.judged = True
@@ -128,7 +126,6 @@ class Scan:
         return folder
 
     def _replace_folder(self, parent: "Folder | None", records: "Records", offset: int) -> None:
-        """A known folder is not there any more, or cannot be entered."""
         if parent is None:
             raise StrangeRoot
         name = load(records, offset, parent).name
@@ -137,7 +134,6 @@ class Scan:
         self._classify_name(parent, name)
 
     def _look_again(self, folder: Folder, name: bytes) -> None:
-        """An entry's stamps are not as recorded."""
         node = folder.nodes.get(name)
         found = self._lstat(folder, name)
         if node is None or found is None:
@@ -171,7 +167,6 @@ class Scan:
         self._classify(folder, node.name, found)
 
     def _list_again(self, folder: Folder) -> None:
-        """Names may have come or gone in a folder: see which."""
         listed = self._list(folder)
         if listed is None:
             return
@@ -263,7 +258,6 @@ class Scan:
                 return
 
     def _give_up(self, folder: Folder, reason: int) -> None:
-        """Turn a folder that was being explored into an entry that is left out."""
         parent = folder.parent
         if parent is None:
             return
@@ -272,7 +266,6 @@ class Scan:
         node.flags = reason
 
     def _collect(self) -> None:
-        """Collect the content to be read in the new folders that stayed."""
         for folder in self._found:
             if self._is_attached(folder):
                 for node in folder.nodes.values():
@@ -391,7 +384,6 @@ class Scan:
         return listed
 
     def _cannot_enter(self, folder: Folder, problem: OSError) -> None:
-        """Note that a folder is gone or closed, or the first one above it that is."""
         if not self._is_attached(folder):
             return
         # What is open may have been moved; from here on only names count.

@@ -51,7 +51,6 @@ def fold(name: bytes) -> bytes:
 
 
 def owner_at(dir_fd: int, name: bytes) -> "Owner | None":
-    """Whose an entry of an open folder is; None if there is none."""
     try:
         found = os.stat(name, dir_fd=dir_fd, follow_symlinks=False)
     except OSError as problem:
@@ -83,7 +82,6 @@ def mode_for(mode: int, owner: "Owner", trusted: "Owner | None") -> int:
 
 
 def give_link(dir_fd: int, name: bytes, owner: "Owner | None") -> None:
-    """Let a new link belong to somebody, as far as we may."""
     if os.geteuid() == 0 and owner is not None and owner != owner_at(dir_fd, name):
         try:
             operations.give_link_to(name, *owner, dir_fd=dir_fd)
@@ -98,7 +96,6 @@ def modes_of_folder(*entries: "Entry | None") -> "set[int]":
 
 
 def look_at(dir_fd: int, name: bytes) -> "State | None":
-    """What an entry of an open folder is; None if there is none."""
     try:
         found = os.stat(name, dir_fd=dir_fd, follow_symlinks=False)
         kind = found.st_mode & KIND
@@ -134,7 +131,6 @@ def _stamp(found: os.stat_result) -> "Stamp":
 
 
 def kind_at(dir_fd: int, name: bytes) -> "int | None":
-    """Of which kind an entry of an open folder is; None if there is none."""
     try:
         return os.stat(name, dir_fd=dir_fd, follow_symlinks=False).st_mode & KIND
     except OSError as problem:
@@ -144,7 +140,6 @@ def kind_at(dir_fd: int, name: bytes) -> "int | None":
 
 
 def _hash_of(dir_fd: int, name: bytes, mode: int) -> bytes:
-    """The hash of a file's content, also of one that forbids its owner to read it."""
     if mode & 0o400 or os.geteuid() == 0:
         return _digest(os.open(name, _FILE, dir_fd=dir_fd))
     stand_in = operations.stand_for(dir_fd, name)
@@ -182,7 +177,6 @@ class Shut:
 
     @property
     def modes(self) -> "dict[bytes, int]":
-        """The modes that the paths really have."""
         return {path: mode for path, (_, _, mode) in self._open.items()}
 
     def open(self, paths: "Iterable[bytes]") -> bool:
@@ -215,7 +209,6 @@ class Shut:
         return True
 
     def shut_files(self) -> None:
-        """Give files their modes back; a restore needs only folders open."""
         self.shut([path for path, (_, kind, _) in self._open.items() if kind == FOLDER])
 
     def shut(self, but: "Collection[bytes]" = ()) -> None:
@@ -262,7 +255,6 @@ class Stage:
         self._many = False
 
     def open(self) -> None:
-        """Make the folder, or open the one that is there."""
         if self.fd >= 0 and os.fstat(self.fd).st_nlink:
             return
         self.close()
@@ -283,11 +275,9 @@ class Stage:
                 os.close(file)
 
     def ignores_case(self) -> bool:
-        """Whether the disk does not tell upper from lower case."""
         return kind_at(self.fd, _IGNORE.upper()) is not None
 
     def is_there(self) -> bool:
-        """Whether there is something of this name."""
         return kind_at(self._root, self.name) is not None
 
     def show(self) -> bytes:
@@ -299,7 +289,6 @@ class Stage:
         return aside
 
     def close(self) -> None:
-        """Close the folder."""
         self._close_files()
         if self.fd >= 0:
             os.close(self.fd)
@@ -357,7 +346,6 @@ class Stage:
         return mode
 
     def sync(self) -> None:
-        """Make everything that was written durable, with its names."""
         if self._many:
             operations.syncfs(self.fd)
         else:
@@ -379,7 +367,6 @@ class Stage:
         return free
 
     def drop_torn(self) -> None:
-        """Remove what an earlier try to write left half done."""
         for name in map(os.fsencode, os.listdir(self.fd)):
             if name[:1] == _TORN and _number(name, _TORN) is not None:
                 operations.unlink(name, dir_fd=self.fd)
@@ -392,14 +379,12 @@ class Stage:
                 yield number, name
 
     def held(self) -> "Iterator[tuple[int, bytes, State]]":
-        """What the folder holds, and what each of it is."""
         for number, name in self.names():
             state = look_at(self.fd, name)
             if state is not None:
                 yield number, name, state
 
     def is_being_written(self, name: bytes) -> bool:
-        """Whether some process still has a file open for writing."""
         if kind_at(self.fd, name) != REGULAR:
             return False
         try:
@@ -412,7 +397,6 @@ class Stage:
             os.close(file)
 
     def size(self, name: bytes) -> int:
-        """How large a file of the folder is now."""
         return os.stat(name, dir_fd=self.fd, follow_symlinks=False).st_size
 
     def read(self, name: bytes) -> "Iterator[bytes]":

@@ -61,7 +61,6 @@ def below(records: "Records", offset: int) -> "Iterator[tuple[int, int, int]]":
 
 
 def end_of(records: "Records", offset: int) -> int:
-    """Where the last record below the one at `offset` ends."""
     end = offset
     for at, _, _ in below(records, offset):
         end = at + int(_HEAD.unpack_from(records, at)[0])
@@ -155,7 +154,6 @@ def _or_flag(kind: Struct, records: bytearray, at: int) -> None:
 
 
 def is_big(records: "Records", offset: int, limit: int) -> bool:
-    """Whether more than `limit` entries lie below the record at `offset`."""
     total = 0
     for _, _, count in below(records, offset):
         total += count
@@ -233,7 +231,6 @@ def touched(root: "Folder") -> "Iterator[Folder]":
 
 
 def whole(root: "Folder", depth: int = 0) -> "list[bytes]":
-    """The records of a new folder and of everything below it."""
     made, stack = [], [(root, depth)]
     while stack:
         folder, depth = stack.pop()
@@ -243,7 +240,6 @@ def whole(root: "Folder", depth: int = 0) -> "list[bytes]":
 
 
 def splice(records: "Records", pieces: "Pieces") -> bytearray:
-    """`records` with every piece replaced."""
     made = bytearray()
     view, at = memoryview(records), 0
     for start, end, fresh in pieces:
@@ -278,24 +274,12 @@ _LARGEST = 1 << 30
 class StatCache:
     """The stat cache of one project, in memory."""
 
-    __slots__ = (
-        "_on_disk",
-        "_path",
-        "_told",
-        "checkpoint",
-        "entries",
-        "identity",
-        "records",
-        "tree",
-    )
-
     def __init__(self, path: bytes, identity: bytes) -> None:
         self._path = path
         self.identity = identity
         self.forget()
 
     def forget(self) -> None:
-        """Know nothing."""
         self.records = bytearray()
         self._told: list[tuple[bytes, int]] | None = None
         self._on_disk = b""
@@ -304,7 +288,6 @@ class StatCache:
         self.entries = 0
 
     def discard(self) -> None:
-        """Know nothing, now and next time."""
         self.forget()
         if os.path.lexists(self._path):
             operations.unlink(self._path)
@@ -339,13 +322,11 @@ class StatCache:
         self._on_disk = b""  # the file does not say so, and is written anew
 
     def told(self) -> "list[tuple[bytes, int]]":
-        """(path, flags) of every entry that was left out or did not hold still."""
         if self._told is None:
             self._told = list(told(self.records))
         return self._told
 
     def replace(self, fresh: "bytes | bytearray", checkpoint: int, tree: bytes) -> None:
-        """Know `fresh` records instead, and write them."""
         self.records = fresh if isinstance(fresh, bytearray) else bytearray(fresh)
         self._told = None
         self.checkpoint, self.tree = checkpoint, tree
@@ -355,7 +336,6 @@ class StatCache:
         self._on_disk = header
 
     def patch(self, pieces: "Pieces", checkpoint: int, tree: bytes) -> None:
-        """Change some records, in memory and in the file."""
         self.entries += entries_added(self.records, pieces)
         if any(end - start != len(fresh) for start, end, fresh in pieces):
             self.records, self._told = splice(self.records, pieces), None

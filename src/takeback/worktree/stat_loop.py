@@ -277,8 +277,6 @@ def _changed_entries(fd: int, device: int, entries: memoryview, names: list[byte
 class _WayDown:
     """The directories from the root to the current record, the deepest of them open."""
 
-    __slots__ = ("_fds", "_levels", "_low", "_root_fd")
-
     def __init__(self, root_fd: int) -> None:
         self._root_fd = root_fd
         self._levels: list[tuple[int, int, bytes]] = []

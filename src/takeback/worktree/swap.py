@@ -127,7 +127,6 @@ class PathSwapper:
         return staged
 
     def _note_owners(self) -> None:
-        """Note whose everything is, and give no setuid to what has another owner by now."""
         for op in self.ops:
             folder = self._find_parent(op)
             owner = owner_at(folder, op.name or b".") if folder is not None else None
@@ -161,7 +160,6 @@ class PathSwapper:
             self.kept[op.path] = reasons.Reason(reasons.NOT_SETUID)
 
     def _displaced(self) -> "dict[bytes, bytes]":
-        """What was displaced and shall come back, by path."""
         return {
             self.ops[number].path: name
             for number, name, state in self.stage.held()
@@ -262,7 +260,6 @@ class PathSwapper:
             return fd, fd
 
     def _remove(self, number: int, op: "Op", forward: bool) -> None:
-        """Take away what must not be there, or is of another kind than it shall be."""
         wanted, other = op.sides(forward=forward)
         folder = self._find_parent(op)
         had_folder = op.path.rpartition(b"/")[0] not in self._new
@@ -398,7 +395,6 @@ class PathSwapper:
             self._sync_mode(fd)
 
     def _sync_mode(self, fd: int) -> None:
-        """Make a mode durable: no rename and no sync of a folder does that."""
         if self._is_many:
             return  # the whole disk is synced in the end
         try:
@@ -496,7 +492,6 @@ class PathSwapper:
         return found.mode == wanted.mode & 0o7777 or op.path in self.kept
 
     def changed(self) -> "list[bytes]":
-        """The paths that are not as they were when the restore was planned."""
         self._seen = {}
         moved = []
         for op in self.ops:

@@ -38,9 +38,6 @@ class Head(Value):
     branch: bytes | None
     commit: str | None
 
-    def __repr__(self) -> str:
-        return f"Head(branch={self.branch!r}, commit={self.commit!r})"
-
 
 class Commit(Value):
     """A commit, and the one that it follows on its line; None if it is the first.
@@ -61,7 +58,6 @@ class Repository(Value):
     common_dir: bytes
 
     def head(self) -> Head:
-        """Tell which branch and commit are checked out, as far as plain files say."""
         text = _read_reference(self.git_dir, b"HEAD")
         name = _symbolic_target(text)
         if name is None:
@@ -86,7 +82,6 @@ class Repository(Value):
             os.close(fd)
 
     def read_index(self) -> "git_index.Index":
-        """Read which paths the index lists, and whether those are surely all."""
         fd = open_regular(self.git_dir, b"index")
         if fd is None:
             return git_index.EMPTY if self._has_no_index() else git_index.UNKNOWN
@@ -98,7 +93,6 @@ class Repository(Value):
             os.close(fd)
 
     def tracked_files(self) -> frozenset[bytes]:
-        """Give the paths that the index lists; see `read_index` for whether they are all."""
         return self.read_index().files
 
     def _has_no_index(self) -> bool:
@@ -181,12 +175,10 @@ class Repository(Value):
 
 
 def _file_of(id: str) -> bytes:
-    """Where git keeps an object that is in no pack."""
     return b"objects/%s/%s" % (id[:2].encode(), id[2:].encode())
 
 
 def _time_of(lines: "list[bytes]") -> int:
-    """When a commit was made, by its own account."""
     said = [line.split()[-2:] for line in lines if line.startswith(b"committer ")]
     seconds = said[0][0] if said else b""
     return int(seconds) if seconds.isdigit() and len(seconds) < _LONGEST_TIME else 0
@@ -263,7 +255,6 @@ def read_regular(folder: bytes, name: bytes, limit: int = _SMALL_FILE) -> bytes 
 
 
 def is_regular(path: bytes) -> bool:
-    """Whether there is a regular file of this name."""
     try:
         return stat.S_ISREG(os.lstat(path).st_mode)
     except (OSError, ValueError):
@@ -281,7 +272,6 @@ def _open_last(name: bytes, folder_fd: int) -> int | None:
 
 
 def _read_git_file(root: bytes) -> bytes | None:
-    """Read where a `.git` file (of a linked work tree or a submodule) points."""
     text = read_regular(root, b".git")
     if text is None or not text.startswith(b"gitdir: "):
         return None

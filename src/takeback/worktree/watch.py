@@ -53,8 +53,6 @@ _AT_ONCE = 1 << 18
 class Inotify:
     """Folders that are watched, each by its number."""
 
-    __slots__ = ("_calls", "_fd")
-
     def __init__(self) -> None:
         if sys.platform != "linux":
             raise OSError("there is no inotify here")
@@ -64,17 +62,14 @@ class Inotify:
         self._fd = self._done(self._calls.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC))
 
     def close(self) -> None:
-        """Watch nothing any more."""
         fd, self._fd = self._fd, -1
         if fd >= 0:
             os.close(fd)
 
     def add(self, folder: bytes) -> int:
-        """Watch a folder; the number of one that is watched already stays the same."""
         return self._done(self._calls.inotify_add_watch(self._fd, folder, _ASKED))
 
     def remove(self, number: int) -> None:
-        """Watch a folder no more; one that is gone is not watched anyway."""
         self._calls.inotify_rm_watch(self._fd, number)
 
     def notes(self) -> "Iterator[tuple[int, int]]":
@@ -110,19 +105,6 @@ _GONE = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
 class Watch:
     """A watch on one tree. With one that gave up, everything is looked at, as without any."""
 
-    __slots__ = (
-        "_cache",
-        "_folders",
-        "_gave_up",
-        "_most",
-        "_notes",
-        "_numbers",
-        "_pending",
-        "_process",
-        "_records",
-        "_root",
-    )
-
     def __init__(self, root: bytes, most: int = MOST_FOLDERS) -> None:
         self._root = root
         self._most = min(most, _allowed())
@@ -139,7 +121,6 @@ class Watch:
         self._records: bytes | bytearray | None = None
 
     def close(self) -> None:
-        """Watch nothing, until it is settled again."""
         if self._notes is not None:
             self._notes.close()
         self._forget()
@@ -191,7 +172,6 @@ class Watch:
         self._records = known
 
     def _read(self, notes: Inotify) -> None:
-        """Take in what was noted."""
         for number, what in notes.notes():
             folder = self._folders.get(number)
             if what & OVERFLOWN or (folder is not None and _moves(what)):
@@ -216,7 +196,6 @@ def _moves(what: int) -> bool:
 
 
 def _allowed() -> int:
-    """How many folders one tree may take of those that the user may watch."""
     try:
         with open(_LIMIT, "rb") as file:
             return int(file.read()) // _SHARE
@@ -234,8 +213,6 @@ class Glances:
     `whole` is the last look at everything: the newest event by then, and when it began.
     """
 
-    __slots__ = ("_changed", "_is_whole", "_now", "_watch", "whole")
-
     def __init__(self, watch: "Watch") -> None:
         self.whole = (0, 0)
         self._watch = watch
@@ -244,11 +221,9 @@ class Glances:
         self._now = (0, 0)
 
     def close(self) -> None:
-        """Watch no more."""
         self._watch.close()
 
     def settle(self) -> None:
-        """Let the watch catch up with the last look. Takes time, so nobody should wait for it."""
         self._watch.settle()
 
     def intend(self, event: int, at: int, *, whole: bool) -> "Glances":
@@ -259,7 +234,6 @@ class Glances:
         return self
 
     def folders(self, cache: "StatCache") -> "set[bytes] | None":
-        """The folders to look at; None for all."""
         self._changed = self._watch.changed(cache)
         if self._is_whole or self._changed is None:
             self._is_whole = True
@@ -271,7 +245,6 @@ class Glances:
         return self._changed is not None and path.rpartition(b"/")[0] not in self._changed
 
     def done(self, cache: "StatCache") -> None:
-        """The look was taken, and the stat cache says what was found."""
         self._watch.looked(cache)
         if self._is_whole:
             self.whole = self._now
