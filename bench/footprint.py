@@ -110,11 +110,11 @@ class ColdStart:
 
 
 def cold_start(tree: Tree, work: Path, rounds: int) -> ColdStart:
-    """Time `takeback checkpoint` as `./takeback` starts it, beside a Python that does nothing."""
+    """Time `takeback checkpoint` as `./takeback` starts it, beside a Python that only imports."""
     times = ColdStart()
     work.mkdir(mode=0o700)
     python = str(Path(sys.executable).resolve())
-    nothing = [python, "-I", "-S", "-c", "pass"]
+    nothing = [python, "-I", "-S", "-c", "import json, sqlite3"]
     checkpoint = [python, "-I", "-S", str(MAIN), "-C", str(tree.path), "checkpoint"]
     environment = {**os.environ, "TAKEBACK_HOME": str(work)}
     try:

@@ -171,7 +171,7 @@ def cold_table(results: Results) -> str:
     rows = [
         [name, f"{ms(series.median)} ({ms(series.p90)})"]
         for name, series in (
-            ("`python -I -S -c pass`", cold.python),
+            ("`python -I -S`, `json` and `sqlite3` imported", cold.python),
             ("`takeback checkpoint`, nothing changed", cold.same),
             ("`takeback checkpoint`, 10 files changed", cold.changed),
         )
