@@ -66,8 +66,8 @@ class Store:
             if self._objects is not None:
                 self._objects.close()
             self.ledger.close()
-            self.lock.back_to(0)
-            self.gc_lock.back_to(0)
+            self.lock.drop()
+            self.gc_lock.drop()
 
     @property
     def objects(self) -> "ObjectStore":
@@ -181,7 +181,7 @@ class Store:
         """Remove litter, unless somebody puts packs in order, who does that in the end."""
         for path in self.litter():
             operations.unlink(path)
-        if self.gc_lock.depth:
+        if self.gc_lock.is_held:
             return
         try:
             with self.hold_gc(patience=0):

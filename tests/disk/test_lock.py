@@ -1,6 +1,5 @@
 """The lock of a store: other opens, forks and interrupts neither drop it nor keep it."""
 
-import contextlib
 import os
 import subprocess
 import sys
@@ -80,7 +79,7 @@ def test_an_interrupt_before_the_lock_is_given_back_does_not_keep_it(
     with pytest.raises(KeyboardInterrupt), Held(lock):
         sys.settrace(interrupt)
     sys.settrace(before)
-    assert lock.depth == 0
+    assert not lock.is_held
     taken: list[bool] = []
     other = Thread(target=lambda: taken.append(lock.mutex.acquire(blocking=False)))
     other.start()
@@ -98,15 +97,20 @@ def test_a_lock_that_an_interrupt_left_is_not_taken_from_who_took_it_since(tmp_p
         del left
         with pytest.raises(BusyError):
             Lock(lock.path).acquire(patience=0)
+    assert not lock.is_held
 
 
 class _Interrupted(Lock):
-    """A lock that is interrupted when it was just taken, or is about to be given back."""
+    """A lock that is interrupted when it was just taken."""
 
     def acquire(self, patience: float = PATIENCE) -> bool:
         """Take it, and be interrupted."""
         super().acquire(patience)
         raise KeyboardInterrupt
+
+
+class _InterruptedLater(Lock):
+    """A lock that is interrupted when it is about to be given back."""
 
     def release(self, anchor: bytes = b"") -> None:
         """Be interrupted."""
@@ -117,11 +121,8 @@ class _Interrupted(Lock):
 def test_an_interrupt_does_not_keep_the_lock(tmp_path: Path) -> None:
     """Ctrl-C in the moment in which the lock is taken or given back leaves it to others."""
     path = os.fsencode(tmp_path / "lock")
-    with pytest.raises(KeyboardInterrupt), Held(_Interrupted(path)):
-        pass
-    held = Held(_Interrupted(path))
-    with contextlib.suppress(KeyboardInterrupt):
-        held.__enter__()
-    with pytest.raises(KeyboardInterrupt):
-        held.__exit__()
-    Lock(path).acquire(patience=0)
+    for kind in (_Interrupted, _InterruptedLater):
+        with pytest.raises(KeyboardInterrupt), Held(kind(path)):
+            pass
+        with Held(Lock(path), patience=0):
+            pass

@@ -80,8 +80,8 @@ class Workspace:
         if self._process != os.getpid():
             _left_alone.append(self._store)
             self._is_cut_off |= self._store.ledger.writer != 0
-            self._store.lock.leave_to_original()
-            self._store.gc_lock.leave_to_original()
+            self._store.lock.drop()
+            self._store.gc_lock.drop()
             self._store = Store(self.home.store_path(self.id), self.id, self._root.line)
             self._cache = None
             self._process = os.getpid()

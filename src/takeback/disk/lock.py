@@ -5,6 +5,7 @@ import os
 import stat
 import time
 from _thread import RLock, get_ident
+from _weakref import ref
 
 from takeback.disk import operations
 from takeback.errors import BusyError, UnsafeStoreError
@@ -25,87 +26,77 @@ _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 class Lock:
     """The lock of one store folder, to be held by one thread of one process at a time.
 
-    `mutex` keeps the threads of this process apart: the file lock and its depth belong to
-    whichever thread holds the mutex.
+    `mutex` keeps the threads of this process apart. Whoever holds the mutex may take the file lock,
+    and is its `owner` until it is given back; a block inside of the owner's changes nothing.
     """
-
-    __slots__ = ("_depth", "_fd", "_unclean", "mutex", "path")
 
     def __init__(self, path: bytes) -> None:
         self.path = path
         self.mutex = RLock()
+        self._owner: ref[Held] | None = None
         self._fd = -1
-        self._depth = 0
         self._unclean = False
+
+    @property
+    def is_held(self) -> bool:
+        """Whether this process holds it."""
+        return self._fd >= 0
 
     @property
     def is_marked(self) -> bool:
         """Whether somebody holds it, or died while he did."""
         return _pid_in(_read(self.path, len(_NOBODY), 0)) != ""
 
+    @property
+    def owner(self) -> "Held | None":
+        return self._owner() if self._owner is not None else None
+
+    @owner.setter
+    def owner(self, held: "Held") -> None:
+        # Weak: an owner that an interrupt left behind gives the lock back when it is collected.
+        self._owner = ref(held)
+
     def acquire(self, patience: float = PATIENCE) -> bool:
-        """Take the lock, waiting at most `patience` seconds; may be nested.
+        """Take the lock, waiting at most `patience` seconds.
 
         True if the last holder died without giving it back, so that there may be litter.
         """
-        died = False
-        if self._depth == 0:
-            self._drop()  # an interrupt may have come while it was taken or given back
-            try:
-                self._take(patience)
-                died = _holder(self._fd) != ""
-                operations.write_at(self._fd, b"%-10d" % os.getpid(), 0)
-            except BaseException as problem:
-                self._drop()
-                if isinstance(problem, OSError) and problem.filename is None:
-                    problem.filename = self.path
-                raise
-        self._depth += 1
+        self.drop()  # an interrupt may have come while it was taken or given back
+        try:
+            self._take(patience)
+            died = _holder(self._fd) != ""
+            operations.write_at(self._fd, b"%-10d" % os.getpid(), 0)
+        except BaseException as problem:
+            self.drop()
+            if isinstance(problem, OSError) and problem.filename is None:
+                problem.filename = self.path
+            raise
         return died
 
-    @property
-    def depth(self) -> int:
-        """How many times it is held, one in the other."""
-        return self._depth
-
-    def back_to(self, depth: int) -> None:
-        """Let it be held only so many times, whatever an interrupt did meanwhile."""
-        self._depth = depth
-        if depth == 0:
-            self._drop()
-
-    def _drop(self) -> None:
-        """Close the file, if it is open; that gives the lock back, and nothing else."""
+    def drop(self) -> None:
+        """Close the file, if it is open; a forked copy leaves the lock to the original so."""
+        self._owner = None
         fd, self._fd = self._fd, -1
         if fd >= 0:
             os.close(fd)
 
     def release(self, anchor: bytes = b"") -> None:
-        """Give the lock back when the outermost holder is done.
-
-        `anchor` is left in the lock file: where the ledger ends now, for `verify` to compare.
-        """
-        self._depth -= 1
-        if self._depth == 0:
-            try:
-                if not self._unclean:
-                    operations.write_at(self._fd, _NOBODY + anchor, 0)
-                # Closing would not do: a process that was forked meanwhile has it open too.
-                operations.unlock(self._fd)
-            except OSError:
-                # The name of a dead holder stays; the next one cleans up for nothing.
-                pass
-            finally:
-                self._drop()
-                self._unclean = False
+        """Give the lock back, and leave `anchor` in its file: where the ledger ends now."""
+        try:
+            if not self._unclean:
+                operations.write_at(self._fd, _NOBODY + anchor, 0)
+            # Closing would not do: a process that was forked meanwhile has it open too.
+            operations.unlock(self._fd)
+        except OSError:
+            # The name of a dead holder stays; the next one cleans up for nothing.
+            pass
+        finally:
+            self.drop()
+            self._unclean = False
 
     def make_durable(self) -> None:
         """See that whoever comes after a power cut knows that this holder died."""
         operations.fsync(self._fd)
-
-    def leave_to_original(self) -> None:
-        """In a forked copy: have nothing to do with what the original process holds."""
-        self.back_to(0)
 
     def leave_unclean(self) -> None:
         """Let the next holder clean up as if this one had died."""
@@ -119,7 +110,7 @@ class Lock:
             if operations.lock(self._fd) and _still_there(self._fd, self.path):
                 return
             holder = _holder(self._fd)
-            self._drop()
+            self.drop()
             if time.monotonic() >= deadline:
                 raise BusyError(
                     f"another process{holder} has been working on this project for "
@@ -137,18 +128,8 @@ class Held:
     is 0. `recover` is called when it was taken, with whether its last holder died. An interrupt
     may come in the very moment in which the block is left, before anything here can catch it;
     then the lock is given back when nobody has this object any more, which is when the interrupt
-    was dealt with.
+    was dealt with. A block inside of this one keeps it until then.
     """
-
-    __slots__ = (
-        "_anchor",
-        "_depth",
-        "_is_leaving",
-        "_lock",
-        "_patience",
-        "_recover",
-        "_thread",
-    )
 
     def __init__(
         self,
@@ -161,9 +142,8 @@ class Held:
         self._anchor = anchor
         self._recover = recover
         self._patience = patience
-        self._depth = 0
+        self._outer: Held | None = None
         self._thread = 0
-        self._is_leaving = False
 
     def __enter__(self) -> None:
         if not self._lock.mutex.acquire(blocking=self._patience > 0):
@@ -172,49 +152,52 @@ class Held:
                 hint="wait for it to finish, and try again",
             )
         try:
-            self._depth = self._lock.depth
-            died = self._lock.acquire(self._patience)
-            if self._depth == 0 and self._recover is not None:
-                self._clean_up(self._recover, died)
+            self._outer = self._lock.owner
+            if self._outer is None:
+                self._take()
         except BaseException:
-            self._lock.back_to(self._depth)
+            if self._outer is None:
+                self._lock.drop()
             self._lock.mutex.release()
             raise
-        self._thread, self._is_leaving = get_ident(), False
+        self._thread = get_ident()
 
-    def _clean_up(self, recover: "Callable[[bool], None]", died: bool) -> None:
-        try:
-            recover(died)
-        except BaseException:
-            self._lock.leave_unclean()
-            self._lock.release()
-            raise
+    def _take(self) -> None:
+        died = self._lock.acquire(self._patience)
+        self._lock.owner = self
+        if self._recover is not None:
+            try:
+                self._recover(died)
+            except BaseException:
+                self._lock.leave_unclean()
+                self._lock.release()
+                raise
 
     def __exit__(self, *_: object) -> None:
         anchor = b""
         try:
-            anchor = self._anchor() if self._anchor is not None else b""
+            if self._outer is None and self._anchor is not None:
+                anchor = self._anchor()
         finally:
             self._give_back(anchor)
 
     def _give_back(self, anchor: bytes) -> None:
-        self._is_leaving = True
         try:
-            self._lock.release(anchor)
+            if self._lock.owner is self:
+                self._lock.release(anchor)
         finally:
             self._let_go()
 
     def _let_go(self) -> None:
-        self._lock.back_to(self._depth)
+        if self._lock.owner is self:
+            self._lock.drop()
+        self._outer = None
         if self._thread:
             self._thread = 0
             self._lock.mutex.release()
 
     def __del__(self) -> None:
-        # Not for another thread, and not if it was taken once more since, which only that
-        # holder may end.
-        left = self._depth if self._is_leaving else self._depth + 1
-        if self._thread == get_ident() and self._lock.depth == left:
+        if self._thread == get_ident():  # not for another thread
             self._let_go()
 
 

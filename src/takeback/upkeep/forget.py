@@ -121,7 +121,7 @@ class Forgetter:
         work, store = self._work, self._work.store
         if not store.is_forgetting():
             return
-        if store.gc_lock.depth:
+        if store.gc_lock.is_held:
             # Whoever puts packs in order has some that nothing refers to yet; so not now.
             store.lock.leave_unclean()
             return
