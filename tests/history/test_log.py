@@ -14,7 +14,7 @@ import pytest
 import takeback
 from history import Said, Story, command
 from takeback import UsageError
-from takeback.cli import app, screen, turn_text
+from takeback.cli import app, screen
 from takeback.history import references
 from takeback.history import timeline as details
 from takeback.history.timeline import Timeline
@@ -185,7 +185,7 @@ def test_labels_are_cut_by_columns() -> None:
     assert screen.cut("abcdef", 5, "...") == "ab..."
     assert screen.cut("abcdef", 0) == ""
     assert screen.pad("日本", 6) == "日本  "
-    assert turn_text.title("\n  first \t line \nsecond") == "first line"
+    assert screen.title("\n  first \t line \nsecond") == "first line"
 
 
 # -- what is shown -----------------------------------------------------------------------------

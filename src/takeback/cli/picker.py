@@ -6,8 +6,9 @@ that what one sees is what would be done.
 
 from typing import NamedTuple
 
-from takeback.cli import screen, turn_text
+from takeback.cli import screen
 from takeback.cli.reason_text import of_remark, sentence
+from takeback.cli.restore_flow import can_decide
 from takeback.model.plan import Conflict, Dependent, Plan, PlannedChange
 from takeback.model.words import KEEP_MINE, MARKERS, ROLLBACK, SKIP, TAKE_BACK
 
@@ -146,7 +147,7 @@ def _said(change: "PlannedChange", of: "Callable[[PlannedChange], str]") -> str:
 
 def _builds_on(later: "Dependent") -> str:
     paths = ", ".join(path.decode("utf-8", "surrogateescape") for path in later.paths)
-    title = screen.cut(turn_text.title(later.title), _LONGEST_TITLE)
+    title = screen.cut(screen.title(later.title), _LONGEST_TITLE)
     return f'"{title}" of {later.agent} builds on this and stays; `+` takes it along: {paths}'
 
 
@@ -174,12 +175,7 @@ def _row(
 
 
 def can(plan: Plan, conflict: Conflict, decision: str) -> bool:
-    if plan.verb == ROLLBACK or not decision:
-        return False
-    if decision == MARKERS:
-        return conflict.marked is not None
-    has_sides = any((conflict.base, conflict.ours, conflict.theirs))
-    return has_sides if decision == TAKE_BACK else True
+    return plan.verb != ROLLBACK and can_decide(conflict, decision)
 
 
 def chosen(model: Model) -> "list[bytes] | None":

@@ -3,7 +3,7 @@
 A plan and the report of one as JSON, as documented in docs/json.md.
 """
 
-from takeback.cli import reason_text, turn_text
+from takeback.cli import reason_text
 from takeback.cli import screen as layout
 from takeback.cli.screen import safe_line
 from takeback.model import reasons
@@ -38,25 +38,13 @@ if TYPE_CHECKING:
     from takeback.model.plan import Conflict, Dependent, Plan, PlannedChange, Report
 
 
-def of_plan(
-    plan: "Plan", masker: "Masker", conversations: "list[Json] | None" = None
-) -> "dict[str, Json]":
-    return _json(plan, None, masker, conversations)
-
-
-def of_report(
-    made: "Report", masker: "Masker", conversations: "list[Json] | None" = None
-) -> "dict[str, Json]":
-    """A report as documented in docs/json.md: the plan, and what became of it."""
-    return _json(made.plan, made, masker, conversations)
-
-
-def _json(
+def as_json(
     plan: "Plan",
-    made: "Report | None",
     masker: "Masker",
-    conversations: "list[Json] | None",
+    made: "Report | None" = None,
+    conversations: "list[Json] | None" = None,
 ) -> "dict[str, Json]":
+    """A plan and what became of it, as documented in docs/json.md."""
     words = masker.words
     return {
         "plan": plan.id or None,
@@ -191,23 +179,20 @@ def report(
         page.changes(_MOST_REPORTED)
         page.what_stays([each for part in _parted(kept) if not _is_short(part) for each in part])
     page.part("Saved while this ran", made.rescued)
-    where = Reason(reasons.IN_CHECKPOINT, checkpoint=made.before[:8])
-    page.part(
-        "Changed since the preview, and went back, too",
-        [Remark(path, where) for path in made.since_preview],
-    )
+    if made.since_preview:
+        where = Reason(reasons.IN_CHECKPOINT, checkpoint=made.before[:8])
+        remarks = [Remark(path, where) for path in made.since_preview]
+        page.part("Changed since the preview, and went back, too", remarks)
     if not was_previewed:
         page.doubts()
-        for text in page.notes():
-            screen.note(text)
-    for text in page.marked():
-        screen.note(text)
-    for problem in made.problems:
-        screen.note(f"note: {page.text(problem)}")
-    for text in besides:
-        screen.note(text)
+    notes = [] if was_previewed else page.notes()
+    notes += page.marked()
+    notes += [f"note: {page.text(problem)}" for problem in made.problems]
+    notes += besides
     if made.undo:
-        screen.note(f"`{safe_line(made.undo)}` {_REVERSES[made.plan.verb]}")
+        notes.append(f"`{safe_line(made.undo)}` {_REVERSES[made.plan.verb]}")
+    for text in notes:
+        screen.note(text)
 
 
 class Page:
@@ -287,11 +272,12 @@ class Page:
         of = f" of {safe_line(agent)}" if agent and agent != "run" else ""
         return f"{self._title()}{of}"
 
+    def _cut(self, label: str) -> str:
+        return layout.cut(self.screen.title(label), _LONGEST_TITLE, self.marks.cut)
+
     def _title(self) -> str:
         """What is taken back or gone back to, as one calls it."""
-        called = layout.cut(
-            turn_text.title(self.plan.title, self.screen.masker), _LONGEST_TITLE, self.marks.cut
-        )
+        called = self._cut(self.plan.title)
         if self.plan.verb == ROLLBACK:
             return called
         more = len(self.plan.turns) - 1
@@ -376,14 +362,11 @@ class Page:
         """The later turns that build on what is taken back, a line each."""
         found = []
         for each in self.plan.dependents:
-            called = layout.cut(
-                turn_text.title(each.title, self.screen.masker), _LONGEST_TITLE, self.marks.cut
-            )
             paths = [safe(path) for path in each.paths[:_MOST_NAMED]]
             more = len(each.paths) - len(paths)
             paths += [f"{more:,} more"] if more else []
             of = f" of {safe_line(each.agent)}" if each.agent else ""
-            found.append(f'{each.id[:8]}  "{called}"{of}: {", ".join(paths)}')
+            found.append(f'{each.id[:8]}  "{self._cut(each.title)}"{of}: {", ".join(paths)}')
         return found
 
     def part(self, head: str, remarks: "Iterable[Remark]") -> None:
@@ -416,7 +399,11 @@ class Page:
 
     def marked(self) -> "list[str]":
         """What is left to be done where both versions were written."""
-        found = [safe(c.path) for c in self.plan.changes if _is_marked(c)]
+        found = [
+            safe(change.path)
+            for change in self.plan.changes
+            if change.merged is not None and change.merged.code == reasons.WITH_MARKERS
+        ]
         if not found:
             return []
         named = f"`{found[0]}`" if len(found) == 1 else count(len(found), "file")
@@ -435,7 +422,7 @@ def amount(plan: "Plan", *, done: bool) -> str:
     made = [change for change in plan.changes if change.after and change.verb != MERGE]
     gone = [change for change in plan.changes if change.after is None]
     word = "change" if plan.verb == REDO else "restore"
-    has_folders = any(map(_is_folder, plan.changes))
+    has_folders = any(map(is_folder, plan.changes))
     parts: list[str] = []
     for verb, changes in ((word, made), ("merge", merged), ("remove", gone)):
         if changes:
@@ -445,14 +432,14 @@ def amount(plan: "Plan", *, done: bool) -> str:
 
 
 def _things(changes: "list[PlannedChange]") -> str:
-    folders = sum(map(_is_folder, changes))
+    folders = sum(map(is_folder, changes))
     files = len(changes) - folders
     parts = [count(files, "file")] if files else []
     parts += [count(folders, "folder")] if folders else []
     return " and ".join(parts)
 
 
-def _is_folder(change: "PlannedChange") -> bool:
+def is_folder(change: "PlannedChange") -> bool:
     entry = change.after or change.before
     return entry is not None and entry.kind == FOLDER
 
@@ -467,7 +454,3 @@ def _parted(kept: "Iterable[Remark]") -> "tuple[list[Remark], list[Remark]]":
 def _is_short(kept: "list[Remark]") -> bool:
     """Whether all of it can be said in a few words."""
     return len(kept) <= _MOST_NAMED and len({each.reason for each in kept}) <= 1
-
-
-def _is_marked(change: "PlannedChange") -> bool:
-    return change.merged is not None and change.merged.code == reasons.WITH_MARKERS

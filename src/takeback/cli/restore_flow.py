@@ -2,11 +2,10 @@
 
 import os
 
-from takeback.agents import agent as reasons
 from takeback.cli import plan_text, reason_text
 from takeback.cli.app import folder, inside
-from takeback.cli.parser import SHOW_SECRETS, Option
-from takeback.cli.screen import Marks, safe_line
+from takeback.cli.parser import SHOW_SECRETS, Arguments, Option
+from takeback.cli.screen import Marks, Screen, safe_line
 from takeback.errors import (
     ConflictError,
     DecisionNeededError,
@@ -36,9 +35,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from takeback.agents.resume import Resumed
+    from takeback.arguments import Options
     from takeback.cli.conflict_text import Styled
-    from takeback.cli.parser import Arguments
-    from takeback.cli.screen import Screen
     from takeback.model.json_text import Json
     from takeback.model.masking import Masker
     from takeback.model.plan import Conflict, Plan, PlannedChange, Report
@@ -122,19 +120,6 @@ RESUME_OPTIONS = (
     Option(("--resume",), "also make a copy of the conversation as it was then, to go on with"),
     Option(("--only",), "take back only the `files`, or only the `conversation`", "WHAT"),
 )
-_WHY = {
-    reasons.UNREADABLE: "its file cannot be read: {fact}",
-    reasons.UNKNOWN_FORMAT: "its file has an unknown format",
-    reasons.UNKNOWN_AGENT: "Takeback does not know where {agent} keeps its conversations",
-    reasons.NO_TRANSCRIPT: "{agent} did not report where it keeps it",
-    reasons.NO_ID: "its file does not say which conversation it is",
-    reasons.PROMPT_MISSING: "its prompt is no longer in the file",
-    reasons.PART_MISSING: "it continues another file, which is gone",
-    reasons.TOO_MANY_PARTS: "it is spread over too many files",
-    reasons.BEGINS_HERE: "the conversation begins with this turn",
-    reasons.LATER_TURNS_STAY: "{fact} of it would stay; the agent gets a note instead",
-    reasons.UNWRITABLE: "the copy cannot be written: {fact}",
-}
 
 
 class Conversation:
@@ -177,7 +162,7 @@ def trim(conversation: Conversation, plan: "Plan", screen: "Screen") -> int:
     if not made or all(each.problem for each in made):
         raise TakebackError(f"nothing was changed: {said[0]}")
     if screen.json:
-        screen.data(plan_text.of_plan(plan, screen.masker, as_json(made)))
+        screen.data(plan_text.as_json(plan, screen.masker, conversations=as_json(made)))
         return 0
     screen.say("The conversation was copied as it was then; the files stay as they are.")
     for text in said:
@@ -203,10 +188,24 @@ def _sentence(made: "Resumed", label: str) -> str:
 
 
 def _why(made: "Resumed") -> str:
-    fact = made.fact
-    if made.problem == reasons.LATER_TURNS_STAY:
-        fact = count(int(fact), "later turn")
-    return _WHY[made.problem].format(fact=fact, agent=made.agent)
+    from takeback.agents import agent
+
+    sentences = {
+        agent.UNREADABLE: "its file cannot be read: {fact}",
+        agent.UNKNOWN_FORMAT: "its file has an unknown format",
+        agent.UNKNOWN_AGENT: "Takeback does not know where {agent} keeps its conversations",
+        agent.NO_TRANSCRIPT: "{agent} did not report where it keeps it",
+        agent.NO_ID: "its file does not say which conversation it is",
+        agent.PROMPT_MISSING: "its prompt is no longer in the file",
+        agent.PART_MISSING: "it continues another file, which is gone",
+        agent.TOO_MANY_PARTS: "it is spread over too many files",
+        agent.BEGINS_HERE: "the conversation begins with this turn",
+        agent.LATER_TURNS_STAY: "{fact} of it would stay; the agent gets a note instead",
+        agent.UNWRITABLE: "the copy cannot be written: {fact}",
+    }
+    is_number = made.problem == agent.LATER_TURNS_STAY
+    fact = count(int(made.fact), "later turn") if is_number else made.fact
+    return sentences[made.problem].format(fact=fact, agent=made.agent)
 
 
 def _where(folder: str) -> str:
@@ -279,9 +278,13 @@ class Restoring:
         self._screen = screen
         self._project = project
         self._is_trial = given.has("dry-run")
-        self.agreed = given.has("yes")
-        self.because = given.get("because")
-        self.keep_mtime = given.has("keep-mtime")
+        self._agreed = given.has("yes")
+        self._because = given.get("because")
+        self.options: Options = {
+            "because": self._because,
+            "keep_mtime": given.has("keep-mtime"),
+            "yes": given.has("yes"),
+        }
         self.decide = _decision(given)
         self.ref = given.operands[0] if given.operands else None
         self.session = given.get("session") or None
@@ -302,8 +305,11 @@ class Restoring:
                 return trim(self._conversation, plan, self._screen)
             is_bare = self.ref is None and self.session is None and not self.paths
             if at_once is not None and is_bare and not self._is_trial:
-                made = _unless_undecided(at_once)
-                if made is not None:
+                try:
+                    made = at_once()
+                except DecisionNeededError:
+                    pass  # the plan shows what somebody has to decide
+                else:
                     return self._report(made)
             return self._carry_out(make)
         except UnknownReferenceError as problem:
@@ -334,11 +340,11 @@ class Restoring:
         if self._is_trial:
             return self._dry_run(plan)
         needs_somebody = plan.conflicts or _needs_consent(plan)
-        if needs_somebody and not self.agreed and self._screen.can_pick:
+        if needs_somebody and not self._agreed and self._screen.can_pick:
             return self._pick(make, plan)
         if plan.conflicts:
             return self._refuse(plan, self._conflict(plan))
-        if self.agreed or not needs_somebody:
+        if self._agreed or not needs_somebody:
             return self._apply(plan)
         if not self._screen.can_ask:
             return self._refuse(plan, self._unasked(plan))
@@ -371,7 +377,7 @@ class Restoring:
         if plan.conflicts and not self._screen.json:
             return self._refuse(plan, self._conflict(plan))
         if self._screen.json:
-            said = plan_text.of_plan(plan, self._screen.masker)
+            said = plan_text.as_json(plan, self._screen.masker)
             self._screen.data({**said, "plan": None} if self._conversation.is_all else said)
             return ConflictError.exit_code if plan.conflicts else 0
         self._preview(plan)
@@ -381,7 +387,7 @@ class Restoring:
     def _how_to_do_it(self, plan: "Plan") -> str:
         if self._conversation.is_all:
             return f"`{self._again(f'--only {CONVERSATION}')}` does it"
-        options = [f"--because {shell_word(self.because)}"] if self.because else []
+        options = [f"--because {shell_word(self._because)}"] if self._because else []
         options += [f"--{name}" for name in ("keep-mtime", "resume") if self._given.has(name)]
         call = self._call("apply", plan.id, *options, paths=[])
         return f"`{call}` does it, within {MINUTES} minutes"
@@ -410,8 +416,12 @@ class Restoring:
     def _apply(
         self, plan: "Plan | str", *, was_asked: bool = False, was_previewed: bool = False
     ) -> int:
-        yes = self.agreed or was_asked
-        made = self._project.apply(plan, because=self.because, keep_mtime=self.keep_mtime, yes=yes)
+        made = self._project.apply(
+            plan,
+            because=self._because,
+            keep_mtime=self._given.has("keep-mtime"),
+            yes=self._agreed or was_asked,
+        )
         if made.id and self._project.restored() == self._restored:
             self._screen.note("this plan was applied before; nothing was changed now")
         return self._report(made, was_previewed=was_previewed)
@@ -432,8 +442,8 @@ class Restoring:
     def _report(self, made: "Report", *, was_previewed: bool = False) -> int:
         resumed = self._conversation.copies(made.plan, made.id)
         if self._screen.json:
-            told = as_json(resumed)
-            self._screen.data(plan_text.of_report(made, self._screen.masker, told))
+            masker = self._screen.masker
+            self._screen.data(plan_text.as_json(made.plan, masker, made, as_json(resumed)))
         else:
             plan_text.report(
                 made,
@@ -447,7 +457,7 @@ class Restoring:
     def _refuse(self, plan: "Plan", problem: "TakebackError") -> int:
         if not self._screen.json:
             self._preview(plan)
-        self._screen.error(problem, {"plan": plan_text.of_plan(plan, self._screen.masker)})
+        self._screen.error(problem, {"plan": plan_text.as_json(plan, self._screen.masker)})
         return problem.exit_code
 
     # -- why not -----------------------------------------------------------------------------
@@ -480,7 +490,7 @@ class Restoring:
 
     def _left_alone(self, plan: "Plan") -> "list[str]":
         """How to go on without the paths that are in conflict."""
-        others = [c.path for c in plan.changes if not c.outside and not _is_folder(c)]
+        others = [c.path for c in plan.changes if not c.outside and not plan_text.is_folder(c)]
         which = "them" if len(plan.conflicts) > 1 else "it"
         call = self._again(paths=self._named(others))
         return [f"`{call}` leaves {which} alone"] if others else []
@@ -502,7 +512,7 @@ class Restoring:
         return [
             f"`{self._again(f'--{decision}')}` {does}"
             for decision, does in said.items()
-            if can_decide(plan.conflicts, decision)
+            if all(can_decide(each, decision) for each in plan.conflicts)
         ]
 
     def _named(self, paths: "list[bytes]") -> "list[str]":
@@ -536,12 +546,11 @@ class Restoring:
         return " ".join(["takeback", *place, *words, *(["--", *paths] if paths else [])])
 
 
-def can_decide(conflicts: "tuple[Conflict, ...]", decision: str) -> bool:
-    """Whether each of these conflicts can be decided in this way."""
+def can_decide(conflict: "Conflict", decision: str) -> bool:
     if decision == MARKERS:
-        return all(each.marked is not None for each in conflicts)
+        return conflict.marked is not None
     if decision == TAKE_BACK:
-        return all(each.base or each.ours or each.theirs for each in conflicts)
+        return any((conflict.base, conflict.ours, conflict.theirs))
     return decision in DECISIONS
 
 
@@ -556,24 +565,11 @@ def _decision(given: "Arguments") -> str:
     return found[0] if found else ""
 
 
-def _unless_undecided(do: "Callable[[], Report]") -> "Report | None":
-    """Do it, unless somebody has to decide something first: the plan shows what."""
-    try:
-        return do()
-    except DecisionNeededError:
-        return None
-
-
 def _needs_consent(plan: "Plan") -> bool:
     """Whether somebody has to see a plan without conflicts before it is applied."""
     if plan.doubts:
         return True
     return bool(plan.changes) and (plan.verb == ROLLBACK or not plan.is_newest)
-
-
-def _is_folder(change: "PlannedChange") -> bool:
-    entry = change.after or change.before
-    return entry is not None and entry.kind == FOLDER
 
 
 def _can_be_typed(path: bytes) -> bool:

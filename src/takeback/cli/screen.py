@@ -21,10 +21,6 @@ if TYPE_CHECKING:
     from takeback.model.masking import Masker
 
 
-_NARROWEST = 20
-_WIDEST = 500
-
-
 class Marks:
     """The signs that we use; plain ones where the others cannot be shown."""
 
@@ -46,18 +42,15 @@ class Marks:
 
 def marks(screen: "Screen") -> Marks:
     """The signs for a screen: plain ones if its encoding or its locale knows only ASCII."""
-    return Marks(plain=not screen.can_show("○✗▶→…─↶\N{MINUS SIGN}") or _is_posix())
-
-
-def _is_posix() -> bool:
-    """Whether the user insists on the POSIX locale; Python writes UTF-8 there all the same."""
-    return os.environ.get("LC_ALL") in ("C", "POSIX")
+    # In the POSIX locale Python writes UTF-8 all the same, and the user insists on ASCII.
+    is_posix = os.environ.get("LC_ALL") in ("C", "POSIX")
+    return Marks(plain=is_posix or not screen.can_show("○✗▶→…─↶\N{MINUS SIGN}"))
 
 
 def width(screen: "Screen") -> int:
-    told = os.environ.get("COLUMNS", "")
-    found = int(told) if told.isascii() and told.isdigit() and len(told) < 5 else screen.width
-    return min(max(found, _NARROWEST), _WIDEST)
+    chosen = os.environ.get("COLUMNS", "")
+    is_number = chosen.isascii() and chosen.isdigit() and len(chosen) < 5
+    return min(max(int(chosen) if is_number else screen.width, 20), 500)
 
 
 def columns(text: str) -> int:
@@ -134,6 +127,14 @@ class Screen:
         """A label, or whatever else somebody wrote, as it may be shown."""
         return self.masker.words(text) if text else ""
 
+    def quoted(self, label: str) -> str:
+        """A label in quotes, to stand at the end of a line; nothing if there is none."""
+        return f'  "{safe_line(self.words(label))}"' if label else ""
+
+    def title(self, label: str) -> str:
+        """What a turn is called on one line: the first line of its label that is not blank."""
+        return title(self.words(label))
+
     def listen(self, told: "Callable[[], Sequence[str]]") -> None:
         """Note whatever this has to tell, each sentence once, before anything else is printed."""
         self._told, self._heard = told, 0
@@ -209,10 +210,7 @@ class Screen:
 
     @property
     def width(self) -> int:
-        try:
-            return os.get_terminal_size(sys.stdout.fileno()).columns or 80
-        except (OSError, ValueError, AttributeError):
-            return 80
+        return self.size[0] or 80
 
     def can_show(self, text: str) -> bool:
         """Whether the encoding of the results has all characters of a text."""
@@ -324,6 +322,11 @@ def safe_content(line: bytes) -> str:
         return text
     parts = (part.split("\\") for part in text.split("\t"))
     return "\t".join("\\".join(map(safe, part)) for part in parts)
+
+
+def title(label: str) -> str:
+    first = next((line for line in label.splitlines() if line.strip()), "(no prompt)")
+    return safe_content(" ".join(first.split()).encode("utf-8", "surrogateescape"))
 
 
 def size(number: int) -> str:

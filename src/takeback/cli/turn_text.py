@@ -33,9 +33,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from takeback.cli.screen import Marks, Screen
+    from takeback.cli.screen import Screen
     from takeback.model.history import (
-        Author,
         Change,
         GitState,
         Log,
@@ -94,19 +93,13 @@ def _restore(
     clock = time.strftime("%H:%M", time.localtime(restore.at))
     when = age(restore.at, now) if is_today else clock
     of = "of" if restore.turn else "of the rollback to"
-    called = title(restore.title, screen.masker)
+    called = screen.title(restore.title)
     said = f"{restore.verb} {'to' if restore.verb == ROLLBACK else of} {called}"
     said += " (some paths)" if restore.partial else ""
     said += " (undone)" if restore.undone and restore.verb != REDO else ""
     head = f"{layout.pad(short[restore.id], sizes.short)}  {when:>{sizes.when}}"
     line = f"{marks.back}  {head}  {said}"
     return screen.style(layout.cut(line, room, marks.cut), "dim" if restore.undone else "")
-
-
-def title(label: str, masker: "Masker" = CLOSED) -> str:
-    shown = masker.words(label).splitlines()
-    first = next((line for line in shown if line.strip()), "(no prompt)")
-    return safe_content(" ".join(first.split()).encode("utf-8", "surrogateescape"))
 
 
 def age(then: float, now: float) -> str:
@@ -166,7 +159,7 @@ class _Row:
         self.turn = turn
         self.short = short
         self.marks = marks = layout.marks(screen)
-        self.title = title(turn.label, screen.masker)
+        self.title = screen.title(turn.label)
         when = time.localtime(turn.started)
         self.day = when[:3]
         today = self.day == time.localtime(now)[:3]
@@ -457,23 +450,19 @@ class _Page:
 
     def outside(self, files: "Sequence[OutsideFile]") -> None:
         """Files outside the project: what was done to them, or why they are not covered."""
-        if files:
-            self.head("Outside the project")
-            shown = files[:_MOST]
-            rows = [(f"{x.verb or '?':<6}  {safe(x.path)}", _uncovered(x.reason)) for x in shown]
-            self.screen.table(rows)
-            if len(files) > _MOST:
-                self.screen.say(f"  and {len(files) - _MOST:,} more")
+        rows = [(f"{x.verb or '?':<6}  {safe(x.path)}", _uncovered(x.reason)) for x in files]
+        self._table("Outside the project", rows)
 
     def left_out(self, head: str, paths: "Sequence[LeftOut]") -> None:
         """What is listed without content, and why."""
-        if not paths:
-            return
-        self.head(head)
-        rows = [(safe(x.path or b"."), _reason(x.reason)) for x in paths[:_MOST]]
-        self.screen.table(rows)
-        if len(paths) > _MOST:
-            self.screen.say(f"  and {len(paths) - _MOST:,} more")
+        self._table(head, [(safe(x.path or b"."), explained(x.reason)) for x in paths])
+
+    def _table(self, head: str, rows: "list[tuple[str, str]]") -> None:
+        if rows:
+            self.head(head)
+            self.screen.table(rows[:_MOST])
+        if len(rows) > _MOST:
+            self.screen.say(f"  and {len(rows) - _MOST:,} more")
 
 
 def _steps(steps: "Iterable[RecordedStep]", page: _Page) -> None:
@@ -517,10 +506,7 @@ def _shared_with(change: "Change") -> str:
 
 
 def _by(change: "Change") -> str:
-    return author(change.author)
-
-
-def author(who: "Author") -> str:
+    who = change.author
     if who.who == STEP:
         by = f"turn {who.turn[:8]}"
         how = _HOW.get(who.how, who.how)
@@ -562,7 +548,7 @@ def _git(before: "GitState | None", after: "GitState | None", page: "_Page") -> 
     return f"{on}  {at}{new}"
 
 
-def _reason(word: str) -> str:
+def explained(word: str) -> str:
     return f"{word}: {_WHY[word]}" if word in _WHY else word
 
 

@@ -1,12 +1,11 @@
 """`takeback apply`: carry out a plan that `--dry-run` has shown."""
 
 from takeback.cli.app import existing, folder
-from takeback.cli.parser import Command
+from takeback.cli.parser import Arguments, Command
 from takeback.cli.restore_flow import OPTIONS, RESUME_OPTIONS, Restoring
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from takeback.cli.parser import Arguments
     from takeback.cli.screen import Screen
 
 COMMAND = Command(

@@ -1,8 +1,8 @@
 """`takeback checkpoint`: make a checkpoint of the tree as it is now."""
 
 from takeback.cli.app import folder, opened
-from takeback.cli.parser import SHOW_SECRETS, Command, Option
-from takeback.cli.screen import safe_line, timestamp
+from takeback.cli.parser import SHOW_SECRETS, Arguments, Command, Option
+from takeback.cli.screen import Screen, timestamp
 from takeback.model.json_text import path_fields
 from takeback.model.safe_text import safe
 from takeback.model.words import count
@@ -11,8 +11,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from takeback.cli.parser import Arguments
-    from takeback.cli.screen import Screen
     from takeback.model.json_text import Json
     from takeback.model.results import Checkpoint
 
@@ -69,8 +67,9 @@ def show(made: "Checkpoint", screen: "Screen") -> None:
     name = screen.style(made.id, "bold")
     entries = count(made.entries, "entry", "entries")
     if made.new:
-        label = f'  "{safe_line(screen.words(made.label))}"' if made.label else ""
-        screen.say(f"Checkpoint {name}  {entries}, {made.changed:,} changed{label}")
+        screen.say(
+            f"Checkpoint {name}  {entries}, {made.changed:,} changed{screen.quoted(made.label)}"
+        )
     else:
         screen.say(f"Nothing changed since checkpoint {name}  {entries}")
     for path in made.unstable:

@@ -4,8 +4,8 @@ import os
 
 from takeback import environment
 from takeback.cli.app import folder
-from takeback.cli.parser import Command, Option
-from takeback.cli.screen import safe_line
+from takeback.cli.parser import Arguments, Command, Option
+from takeback.cli.screen import Screen, safe_line
 from takeback.errors import UsageError
 from takeback.model.json_text import path_fields
 from takeback.model.results import DEFAULT, ENVIRONMENT, PROJECT, USER, Configured
@@ -13,8 +13,6 @@ from takeback.upkeep.settings import Settings
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from takeback.cli.parser import Arguments
-    from takeback.cli.screen import Screen
     from takeback.model.json_text import Json
     from takeback.model.results import Misfit
 

@@ -9,12 +9,11 @@ import shutil
 import sys
 import tempfile
 
-from takeback.cli.parser import Command
+from takeback.cli.parser import Arguments, Command
 from takeback.disk import programs
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from takeback.cli.parser import Arguments
     from takeback.cli.screen import Screen
 
 COMMAND = Command(

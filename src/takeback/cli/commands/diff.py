@@ -3,8 +3,8 @@
 import os
 
 from takeback.cli.app import existing, folder, inside
-from takeback.cli.parser import SHOW_SECRETS, Command, Option
-from takeback.cli.screen import safe_content
+from takeback.cli.parser import SHOW_SECRETS, Arguments, Command, Option
+from takeback.cli.screen import Screen, safe_content
 from takeback.errors import UnknownReferenceError
 from takeback.history.unified import HEAD, HUNK, NEW, NOTE, OLD, Shown, quoted
 from takeback.model import json_text
@@ -17,8 +17,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from takeback.cli.parser import Arguments
-    from takeback.cli.screen import Screen
     from takeback.history.compare import Comparison
     from takeback.history.unified import Line
     from takeback.model.json_text import Json

@@ -6,9 +6,9 @@ import time
 
 from takeback import environment
 from takeback.cli.app import existing, folder
-from takeback.cli.parser import Command, Option
+from takeback.cli.parser import Arguments, Command, Option
 from takeback.cli.reason_text import as_json, sentence
-from takeback.cli.screen import safe_line
+from takeback.cli.screen import Screen, safe_line
 from takeback.doctor import Doctor
 from takeback.errors import TakebackError
 from takeback.model.masking import CLOSED
@@ -17,8 +17,6 @@ from takeback.model.words import count
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from takeback.cli.parser import Arguments
-    from takeback.cli.screen import Screen
     from takeback.model.json_text import Json
     from takeback.model.results import Examined, Part
 

@@ -4,15 +4,13 @@ import os
 
 from takeback.cli import reason_text
 from takeback.cli.app import existing, folder
-from takeback.cli.parser import Command
-from takeback.cli.screen import safe_line
+from takeback.cli.parser import Arguments, Command
+from takeback.cli.screen import Screen, safe_line
 from takeback.model.json_text import path_fields
 from takeback.model.words import count
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from takeback.cli.parser import Arguments
-    from takeback.cli.screen import Screen
     from takeback.model.reasons import Reason
 
 COMMAND = Command(

@@ -4,8 +4,8 @@ import os
 import sys
 
 from takeback.cli.app import existing, folder, inside
-from takeback.cli.parser import Command, Option
-from takeback.cli.screen import safe_line, size
+from takeback.cli.parser import Arguments, Command, Option
+from takeback.cli.screen import Screen, safe_line, size
 from takeback.errors import DecisionNeededError, UsageError
 from takeback.model.forgotten import CONTENT, OUT_OF_REACH, PATH, TURN
 from takeback.model.json_text import path_fields
@@ -15,8 +15,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import TypedDict
 
-    from takeback.cli.parser import Arguments
-    from takeback.cli.screen import Screen
     from takeback.model.forgotten import Forgotten, Touched
     from takeback.model.json_text import Json
     from takeback.project import Project

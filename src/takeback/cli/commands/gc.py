@@ -3,14 +3,12 @@
 import time
 
 from takeback.cli.app import existing, folder
-from takeback.cli.parser import Command, Option
-from takeback.cli.screen import ago, size, timestamp
+from takeback.cli.parser import Arguments, Command, Option
+from takeback.cli.screen import Screen, ago, size, timestamp
 from takeback.model.words import count
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from takeback.cli.parser import Arguments
-    from takeback.cli.screen import Screen
     from takeback.model.results import Cleanup
 
 COMMAND = Command(

@@ -1,10 +1,9 @@
 """`takeback hook`: what agents call; see `takeback.hooks`."""
 
-from takeback.cli.parser import Command
+from takeback.cli.parser import Arguments, Command
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from takeback.cli.parser import Arguments
     from takeback.cli.screen import Screen
 
 COMMAND = Command(

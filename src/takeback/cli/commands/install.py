@@ -9,8 +9,8 @@ import sys
 from takeback import environment, location
 from takeback.agents.registry import installable
 from takeback.cli.app import find, folder, opened
-from takeback.cli.parser import Command, Option
-from takeback.cli.screen import safe_line
+from takeback.cli.parser import Arguments, Command, Option
+from takeback.cli.screen import Screen, safe_line
 from takeback.errors import TakebackError, UsageError
 from takeback.hooks import install
 from takeback.model.words import TRYING_HOOKS, count
@@ -18,8 +18,6 @@ from takeback.model.words import TRYING_HOOKS, count
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from takeback.agents.agent import Agent
-    from takeback.cli.parser import Arguments
-    from takeback.cli.screen import Screen
     from takeback.hooks.install import Installation
     from takeback.hooks.settings_file import SettingsFile
     from takeback.hooks.trial import TrialResult

@@ -3,15 +3,13 @@
 import time
 
 from takeback.cli.app import existing, folder
-from takeback.cli.parser import SHOW_SECRETS, Command, Option
-from takeback.cli.screen import ago, safe_line, timestamp
+from takeback.cli.parser import SHOW_SECRETS, Arguments, Command, Option
+from takeback.cli.screen import Screen, ago, timestamp
 from takeback.errors import UsageError
 from takeback.model.words import count
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from takeback.cli.parser import Arguments
-    from takeback.cli.screen import Screen
     from takeback.model.json_text import Json
     from takeback.model.results import KeptState
 
@@ -50,7 +48,7 @@ def run(given: "Arguments", screen: "Screen") -> int:
     if screen.json:
         _data(every, screen, None if release else found, found if release else None)
         return 0
-    label = f'  "{safe_line(screen.words(found.label))}"' if found.label else ""
+    label = screen.quoted(found.label)
     name = screen.style(found.checkpoint, "bold")
     if release:
         screen.say(f"Released {name}{label}: its files go when they are old")
@@ -71,9 +69,8 @@ def _list(found: "tuple[KeptState, ...]", screen: "Screen") -> None:
         return
     now = time.time()
     for each in found:
-        label = f'  "{safe_line(screen.words(each.label))}"' if each.label else ""
         name = screen.style(each.checkpoint[:8], "bold")
-        screen.say(f"{name}  {ago(each.created, now)}{label}")
+        screen.say(f"{name}  {ago(each.created, now)}{screen.quoted(each.label)}")
     screen.note("`takeback rollback REF` goes back to one, `takeback keep --release REF` releases")
 
 

@@ -4,14 +4,12 @@ import time
 
 from takeback.cli import turn_text
 from takeback.cli.app import existing, folder
-from takeback.cli.parser import SHOW_SECRETS, Command, Option
-from takeback.cli.screen import safe_line
+from takeback.cli.parser import SHOW_SECRETS, Arguments, Command, Option
+from takeback.cli.screen import Screen, safe_line
 from takeback.errors import UsageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from takeback.cli.parser import Arguments
-    from takeback.cli.screen import Screen
     from takeback.model.history import Log
 
 _USUAL = 20

@@ -6,8 +6,8 @@ import time
 from takeback import environment
 from takeback.cli import screen as layout
 from takeback.cli import turn_text
-from takeback.cli.parser import SHOW_SECRETS, Command, Option
-from takeback.cli.screen import safe_line, size, timestamp
+from takeback.cli.parser import SHOW_SECRETS, Arguments, Command, Option
+from takeback.cli.screen import Screen, safe_line, size, timestamp
 from takeback.errors import DecisionNeededError, TakebackError, UsageError
 from takeback.model import results
 from takeback.model.json_text import path_fields
@@ -16,8 +16,6 @@ from takeback.upkeep.stores import Housekeeping, refuse
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from takeback.cli.parser import Arguments
-    from takeback.cli.screen import Screen
     from takeback.model.json_text import Json
     from takeback.model.results import KnownProject
 
@@ -171,7 +169,7 @@ def _remove(given: "Arguments", keeping: Housekeeping, screen: "Screen") -> int:
 
 def _lost(project: "KnownProject", screen: "Screen") -> None:
     marks = layout.marks(screen)
-    prompt = layout.cut(turn_text.title(project.prompt, screen.masker), 60, marks.cut)
+    prompt = layout.cut(screen.title(project.prompt), 60, marks.cut)
     used = "never" if project.used is None else f"{turn_text.age(project.used, time.time())} ago"
     rows = [
         ("Project", f"{_root(project)}  ({project.id})"),

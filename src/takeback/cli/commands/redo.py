@@ -1,12 +1,11 @@
 """`takeback redo`: put back what an undo took back."""
 
 from takeback.cli.app import existing, folder
-from takeback.cli.parser import Command, Option
+from takeback.cli.parser import Arguments, Command, Option
 from takeback.cli.restore_flow import DECIDING, OPTIONS, SESSION, Restoring
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from takeback.cli.parser import Arguments
     from takeback.cli.screen import Screen
 
 TAKE_BACK = Option(("--take-back",), "where there is a conflict, put the turn's version back")
@@ -40,10 +39,5 @@ def run(given: "Arguments", screen: "Screen") -> int:
                 decide=wanted.decide,
                 inside=wanted.inside,
             ),
-            lambda: project.redo(
-                decide=this.decide,
-                because=this.because,
-                keep_mtime=this.keep_mtime,
-                yes=this.agreed,
-            ),
+            lambda: project.redo(decide=this.decide, **this.options),
         )

@@ -4,15 +4,10 @@ import os
 
 from takeback import environment
 from takeback.cli.app import folder, heard
-from takeback.cli.parser import Command, Option
-from takeback.cli.screen import safe_line
+from takeback.cli.parser import Arguments, Command, Option
+from takeback.cli.screen import Screen, safe_line
 from takeback.errors import UsageError
 from takeback.project import Project
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from takeback.cli.parser import Arguments
-    from takeback.cli.screen import Screen
 
 COMMAND = Command(
     "relocate",

@@ -2,12 +2,11 @@
 
 from takeback.cli import restore_flow
 from takeback.cli.app import existing, folder
-from takeback.cli.parser import Command
+from takeback.cli.parser import Arguments, Command
 from takeback.cli.restore_flow import OPTIONS, SESSION, Restoring
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from takeback.cli.parser import Arguments
     from takeback.cli.screen import Screen
 
 COMMAND = Command(

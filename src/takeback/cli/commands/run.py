@@ -24,7 +24,7 @@ import sys
 
 from takeback.cli import turn_text
 from takeback.cli.app import folder, opened
-from takeback.cli.parser import SHOW_SECRETS, Command, Option
+from takeback.cli.parser import SHOW_SECRETS, Arguments, Command, Option
 from takeback.disk import programs
 from takeback.errors import (
     DecisionNeededError,
@@ -42,7 +42,6 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Self
 
-    from takeback.cli.parser import Arguments
     from takeback.cli.screen import Screen
     from takeback.model.history import RecordedTurn
     from takeback.model.json_text import Json

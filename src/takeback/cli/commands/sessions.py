@@ -5,14 +5,12 @@ import time
 from takeback.cli import screen as layout
 from takeback.cli import turn_text
 from takeback.cli.app import existing, folder
-from takeback.cli.parser import SHOW_SECRETS, Command, Option
-from takeback.cli.screen import safe_content, timestamp
+from takeback.cli.parser import SHOW_SECRETS, Arguments, Command, Option
+from takeback.cli.screen import Screen, safe_content, timestamp
 from takeback.model.words import count
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from takeback.cli.parser import Arguments
-    from takeback.cli.screen import Screen
     from takeback.model.history import RecordedSession
     from takeback.model.json_text import Json
     from takeback.model.masking import Masker
@@ -85,7 +83,7 @@ def _show(found: "tuple[RecordedSession, ...]", screen: "Screen", now: float) ->
         (
             session.id[:8],
             layout.cut(safe_content(session.agent.encode()), _AGENT, marks.cut),
-            turn_text.title(session.title or session.label, screen.masker),
+            screen.title(session.title or session.label),
             count(session.turns, "turn"),
             turn_text.age(session.seen, now),
             status(session),

@@ -6,8 +6,8 @@ import time
 from takeback.cli import turn_text
 from takeback.cli.app import existing, folder, inside
 from takeback.cli.commands.checkpoint import as_json
-from takeback.cli.parser import SHOW_SECRETS, Command, Option
-from takeback.cli.screen import safe_content
+from takeback.cli.parser import SHOW_SECRETS, Arguments, Command, Option
+from takeback.cli.screen import Screen, safe_content
 from takeback.errors import DecisionNeededError
 from takeback.model.history import RecordedTurn
 from takeback.model.json_text import path_fields
@@ -18,8 +18,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from takeback.cli.parser import Arguments
-    from takeback.cli.screen import Screen
     from takeback.model.history import Author, Change, GitState, RecordedCheckpoint, RecordedStep
     from takeback.model.json_text import Json
     from takeback.model.masking import Masker

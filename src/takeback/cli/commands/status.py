@@ -6,18 +6,15 @@ import time
 from takeback.cli import turn_text
 from takeback.cli.app import find, folder
 from takeback.cli.commands.checkpoint import as_json
-from takeback.cli.parser import SHOW_SECRETS, Command
-from takeback.cli.screen import ago, safe_line, size
+from takeback.cli.parser import SHOW_SECRETS, Arguments, Command
+from takeback.cli.screen import Screen, ago, safe_line, size
 from takeback.errors import UsageError
-from takeback.model import words
 from takeback.model.json_text import path_fields
 from takeback.model.safe_text import safe
 from takeback.model.words import count
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from takeback.cli.parser import Arguments
-    from takeback.cli.screen import Screen
     from takeback.model.history import Log
     from takeback.model.results import LeftOut, Status
     from takeback.project import Project
@@ -31,7 +28,6 @@ COMMAND = Command(
 
 _SHOWN = 20
 _TURNS = 5
-_WHY = {word: words.EXPLAINED[code] for code, word in words.WORDS.items()}
 
 
 def run(given: "Arguments", screen: "Screen") -> int:
@@ -77,15 +73,15 @@ def _show(project: "Project", status: "Status", screen: "Screen") -> None:
     newest = status.newest
     rows = [("Project", f"{safe_line(os.fsdecode(status.root))}  ({status.project})")]
     if newest is not None:
-        label = f'  "{safe_line(screen.masker.words(newest.label))}"' if newest.label else ""
+        entries = count(newest.entries, "entry", "entries")
         when = ago(newest.created, time.time())
         name = screen.style(newest.id, "bold")
-        rows.append(
-            ("Newest", f"{name}  {when}  {count(newest.entries, 'entry', 'entries')}{label}")
-        )
+        rows.append(("Newest", f"{name}  {when}  {entries}{screen.quoted(newest.label)}"))
     made = count(status.checkpoints, "checkpoint")
     used = project.usage()
-    rows.append(("History", f"{made}, {size(used.total)} in {_text(status.store)}"))
+    rows.append(
+        ("History", f"{made}, {size(used.total)} in {safe_line(os.fsdecode(status.store))}")
+    )
     screen.table(rows, indent="")
     try:
         cap = project.retention().size_cap
@@ -124,14 +120,6 @@ def _show_left_out(left_out: "tuple[LeftOut, ...]", screen: "Screen") -> None:
         return
     screen.say("Not covered (never changed by a restore either)")
     shown = sorted(left_out, key=lambda x: (x.reason == "version control", x.reason, x.path))
-    screen.table((safe(x.path), _reason(x.reason)) for x in shown[:_SHOWN])
+    screen.table((safe(x.path), turn_text.explained(x.reason)) for x in shown[:_SHOWN])
     if len(shown) > _SHOWN:
         screen.say(f"  … and {len(shown) - _SHOWN:,} more; `takeback --json` lists all")
-
-
-def _reason(word: str) -> str:
-    return f"{word}: {_WHY[word]}" if word in _WHY else word
-
-
-def _text(path: bytes) -> str:
-    return safe_line(os.fsdecode(path))

@@ -2,12 +2,11 @@
 
 from takeback.cli import restore_flow
 from takeback.cli.app import existing, folder
-from takeback.cli.parser import Command, Option
+from takeback.cli.parser import Arguments, Command, Option
 from takeback.cli.restore_flow import DECIDING, OPTIONS, Restoring
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from takeback.cli.parser import Arguments
     from takeback.cli.screen import Screen
 
 SHARED = Option(("--shared",), "take along what may be another session's")
@@ -63,11 +62,5 @@ def run(given: "Arguments", screen: "Screen") -> int:
                 shared=shared,
                 inside=wanted.inside,
             ),
-            lambda: project.undo(
-                decide=this.decide,
-                shared=shared,
-                because=this.because,
-                keep_mtime=this.keep_mtime,
-                yes=this.agreed,
-            ),
+            lambda: project.undo(decide=this.decide, shared=shared, **this.options),
         )

@@ -4,15 +4,13 @@ import os
 
 from takeback import environment
 from takeback.cli.commands import install
-from takeback.cli.parser import Command
-from takeback.cli.screen import safe_line
+from takeback.cli.parser import Arguments, Command
+from takeback.cli.screen import Screen, safe_line
 from takeback.model.words import count
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from takeback.agents.agent import Agent
-    from takeback.cli.parser import Arguments
-    from takeback.cli.screen import Screen
     from takeback.hooks.install import Removal
     from takeback.model.json_text import Json
 

@@ -1,16 +1,13 @@
 """`takeback usage`: what a project's history takes on disk, and who or what added it."""
 
 from takeback.cli import screen as layout
-from takeback.cli import turn_text
 from takeback.cli.app import existing, folder
-from takeback.cli.parser import SHOW_SECRETS, Command, Option
-from takeback.cli.screen import safe_line, size
+from takeback.cli.parser import SHOW_SECRETS, Arguments, Command, Option
+from takeback.cli.screen import Screen, safe_line, size
 from takeback.model.words import count
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from takeback.cli.parser import Arguments
-    from takeback.cli.screen import Screen
     from takeback.history.retention import Rules
     from takeback.model.json_text import Json
     from takeback.model.results import Share, Usage
@@ -135,5 +132,5 @@ def _name(share: "Share", by: str) -> str:
 def _about(share: "Share", screen: "Screen") -> str:
     if not share.agent:
         return ""
-    called = turn_text.title(share.title, screen.masker) if share.title else ""
+    called = screen.title(share.title) if share.title else ""
     return f"{safe_line(share.agent)}  {called}".rstrip()

@@ -1,16 +1,14 @@
 """`takeback verify`: check that every byte in the store is what was written."""
 
 from takeback.cli.app import existing, folder
-from takeback.cli.parser import Command, Option
+from takeback.cli.parser import Arguments, Command, Option
 from takeback.cli.reason_text import as_json, sentence
-from takeback.cli.screen import safe_line, size
+from takeback.cli.screen import Screen, safe_line, size
 from takeback.model.masking import CLOSED
 from takeback.model.words import count
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from takeback.cli.parser import Arguments
-    from takeback.cli.screen import Screen
     from takeback.model.results import Verification
 
 COMMAND = Command(
