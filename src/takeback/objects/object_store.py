@@ -240,6 +240,15 @@ class ObjectStore:
             if name.startswith(b"tmp-") or name.endswith(b".tmp")
         ]
 
+    def unknown_files(self) -> "list[bytes]":
+        """The paths of all files beside the present packs: old ones, half-written, git's own."""
+        from takeback.objects.pack_write import SUFFIXES
+
+        known = {*self._ledger.packs(), *self._ledger.foreign_packs()}
+        ours = {self._base(name) + suffix for name in known for suffix in SUFFIXES}
+        paths = {self._directory + b"/" + name for name in os.listdir(self._directory)}
+        return sorted(paths - ours)
+
     def sweep(self, most: int, *, with_strays: bool) -> bool:
         """Remove up to `most` files that nothing refers to; whether some are left.
 

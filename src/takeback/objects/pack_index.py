@@ -3,10 +3,8 @@
 An index is derived from its pack, so it is written without a sync, checked when it is read,
 and made again from the pack when it is missing or damaged.
 
-Hundreds of thousands of objects in little memory: 32 bytes each instead of ten times as many.
-
-Python's own containers take 150 bytes for an id alone. Here ids stand one behind the other, and
-what is known of them in arrays, by number.
+`Ids` and `Entries` hold hundreds of thousands of objects in 32 bytes each: Python's own
+containers take 150 bytes for an id alone.
 """
 
 import os

@@ -1,11 +1,10 @@
-"""Puts what many packs hold into few, where versions of one thing are deltas on each other.
+"""Merge many packs into few, where versions of one thing are deltas on each other.
 
-What is packed well already is copied as it stands; the rest is told by the version before it, or
-compressed anew, for which there is time here and none in a checkpoint. Nothing is removed: when
-`merge` returns, the new packs are on disk beside the old ones, every object of them has been read
-again and hashed, and who called decides what is no longer needed.
+What is packed well already is copied; the rest becomes a delta on the version before it, or is
+compressed again, for which a checkpoint has no time. Nothing is removed: when `merge` returns, the
+new packs are on disk beside the old ones, and every object of them was read again and hashed.
 
-Which packs are written anew when a store is put in order, and what is copied from them; pure.
+`Order` decides, without touching the disk, which packs are written anew.
 """
 
 import os
@@ -30,7 +29,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from takeback.ports import Progress
-    from takeback.upkeep.reachable import Reach
 
     Mark = tuple[int, int, int, int]
 
@@ -316,6 +314,8 @@ class Marks:
         self._objects, self._places, self._series = array("I"), array("I"), array("I")
         self._checkpoints = array("q")
         self._names: dict[bytes, int] = {}
+        self.foreign: set[int] = set()
+        """The packs of which only a newer program knows what is needed."""
 
     def __len__(self) -> int:
         return len(self._objects)
@@ -341,20 +341,26 @@ class Order:
     """Which packs are written anew, and of which nothing is needed."""
 
     def __init__(
-        self, reach: "Reach", share: int, *, full: bool, gone: "Callable[[int], bool]"
+        self,
+        catalog: Catalog,
+        marks: Marks,
+        share: int,
+        *,
+        full: bool,
+        gone: "Callable[[int], bool]",
     ) -> None:
-        self._reach = reach
-        self._catalog = reach.catalog
-        self._seen = len(reach.marks)
-        self._live = live = [0] * len(self._catalog.names)
-        for found, place, _, checkpoint in reach.marks:
+        self._catalog = catalog
+        self._marks = marks
+        self._seen = len(marks)
+        self._live = live = [0] * len(catalog.names)
+        for found, place, _, checkpoint in marks:
             if not gone(checkpoint):
-                live[place] += self._catalog.sizes[found]
-        for place in reach.foreign:
+                live[place] += catalog.sizes[found]
+        for place in marks.foreign:
             live[place] = 0  # it is left alone, so others need not be put in order with it
-        self.dead = {place for place, size in enumerate(live) if not size} - reach.foreign
-        chosen = _chosen(live, self._catalog.bytes, share, full=full)
-        self.rewritten = chosen - self.dead - reach.foreign
+        self.dead = {place for place, size in enumerate(live) if not size} - marks.foreign
+        chosen = _chosen(live, catalog.bytes, share, full=full)
+        self.rewritten = chosen - self.dead - marks.foreign
         self.freed = sum(
             self._catalog.bytes[place] - live[place] for place in self.dead | self.rewritten
         )
@@ -371,18 +377,17 @@ class Order:
 
     def pieces(self) -> "Iterable[Piece]":
         """What is copied, versions of one thing with the oldest first."""
-        names, ids, things = self._catalog.names, self._catalog.ids, self._reach.marks.series()
+        names, ids, things = self._catalog.names, self._catalog.ids, self._marks.series()
         for at in range(self._seen - 1, -1, -1):
-            found, place, series, _ = self._reach.marks[at]
+            found, place, series, _ = self._marks[at]
             if place in self.rewritten:
                 yield Piece(ids[found], names[place], things[series])
 
-    def covers(self, reach: "Reach") -> bool:
-        going = self.rewritten | self.dead
-        since = range(self._seen, len(reach.marks))
-        return going.isdisjoint(reach.foreign) and all(
-            reach.marks[at][1] not in going for at in since
-        )
+    def is_current(self) -> bool:
+        """Whether nothing that was marked since is in a pack that goes."""
+        going, marks = self.rewritten | self.dead, self._marks
+        since = range(self._seen, len(marks))
+        return going.isdisjoint(marks.foreign) and all(marks[at][1] not in going for at in since)
 
     def dropped(self) -> "list[bytes]":
         return [self._catalog.names[place] for place in sorted(self.dead | self.rewritten)]

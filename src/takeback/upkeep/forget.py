@@ -37,9 +37,8 @@ from takeback.model.forgotten import Forgotten, Wish
 from takeback.model.reasons import Reason
 from takeback.model.value import Value
 from takeback.model.words import RUNNING
-from takeback.objects import git_view, pack_write
+from takeback.objects import git_view
 from takeback.objects.git_objects import BLOB, object_id
-from takeback.objects.pack_write import PackWriter
 from takeback.undo import apply
 from takeback.upkeep import search
 from takeback.upkeep.purge import Sizing
@@ -53,7 +52,7 @@ if TYPE_CHECKING:
     from takeback.ledger.ledger import Ledger
     from takeback.model.forgotten import Touched
     from takeback.model.json_text import Json
-    from takeback.objects.pack_write import SealedPack
+    from takeback.objects.pack_write import PackWriter, SealedPack
     from takeback.ports import Progress
     from takeback.store import Store
 
@@ -374,7 +373,7 @@ class Forgetting:
         """Write what has to be written anew, and commit."""
         store = self._store
         # What the old packs hold is no reason not to write it: they go.
-        writer = PackWriter(store.packs_dir)
+        writer = store.objects.writer(lambda _oid: False)
         merged: list[SealedPack] = []
         try:
             new = Rewriting(store, wish, writer, self._progress)
@@ -398,7 +397,7 @@ class Forgetting:
             raise
         return touched
 
-    def _remove_new(self, writer: PackWriter, merged: "list[SealedPack]") -> None:
+    def _remove_new(self, writer: "PackWriter", merged: "list[SealedPack]") -> None:
         writer.abort()
         self._store.objects.discard(merged)
 
@@ -446,19 +445,12 @@ class Forgetting:
         store = self._store
         store.objects.close()
         self.publish()
-        for path in (*store.litter(), *self._beside(), *store.stat_caches()):
+        store.ledger.refuse_newer()
+        for path in (*store.litter(), *store.objects.unknown_files(), *store.stat_caches()):
             self._remove(path)
         for folder in (store.packs_dir, store.git_dir):
             operations.fsync_dir(folder)
         self._sweep()
-
-    def _beside(self) -> "list[bytes]":
-        """Everything beside the packs of now: old packs, half-written ones, what git made."""
-        folder, ledger = self._store.packs_dir, self._store.ledger
-        ledger.refuse_newer()
-        known = {*ledger.packs(), *ledger.foreign_packs()}
-        ours = {name.encode() + suffix for name in known for suffix in pack_write.SUFFIXES}
-        return [folder + b"/" + name for name in sorted(os.listdir(folder)) if name not in ours]
 
     def _remove(self, path: bytes) -> None:
         if os.path.lexists(path):

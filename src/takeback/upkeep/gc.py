@@ -213,7 +213,7 @@ class _Run:
             gone = self._gone_if(trim) if wish.dry_run else lambda _: False
             # Who wants it smaller wants all garbage to go.
             share = 1 << 62 if done.why == retention.TO_SIZE else GARBAGE
-            order = Order(reach, share, full=wish.full, gone=gone)
+            order = Order(reach.catalog, reach.marks, share, full=wish.full, gone=gone)
             if self._is_short:
                 order.fit(self._store.objects.free_space() - _RESERVE)
             done.merged, done.dropped = len(order.rewritten), len(order.dead)
@@ -247,7 +247,7 @@ class _Run:
         with self._held():
             reach.follow(self._ledger)
             # The old packs are removed next, so the new ones must be there.
-            if order.covers(reach) and self._store.objects.has_on_disk(made):
+            if order.is_current() and self._store.objects.has_on_disk(made):
                 # Whether an error here means that it failed, only the ledger knows: nothing is
                 # removed then but by who asks it.
                 self._commit(order, made)

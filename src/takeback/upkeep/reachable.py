@@ -47,8 +47,6 @@ class Reach:
         """Which objects are needed, and of which it is known what they need."""
         self._checkpoint = 0
         self._event = 0
-        self.foreign: set[int] = set()
-        """The packs of which only a newer program knows what is needed."""
 
     # -- what to begin with ----------------------------------------------------------------
 
@@ -91,7 +89,8 @@ class Reach:
 
     def _foreign(self, packs: "set[str]") -> None:
         """Note the packs that events of unknown kinds name."""
-        self.foreign |= {n for n, name in enumerate(self.catalog.names) if name.decode() in packs}
+        names = enumerate(self.catalog.names)
+        self.marks.foreign |= {place for place, name in names if name.decode() in packs}
 
     def _named(self, ledger: "Ledger", since: int) -> None:
         """What events name in their envelope."""

@@ -1,8 +1,6 @@
-"""The only code that writes files outside the store.
+"""Write new files outside the store: an extracted tree, or a trimmed copy of a conversation.
 
-New files beside those of other programs: trimmed copies of conversations, and nothing else.
-
-A file that is there is never opened for writing, let alone replaced.
+An existing file is never opened for writing, let alone replaced.
 """
 
 import errno
@@ -12,8 +10,7 @@ from takeback.disk import operations
 from takeback.disk.descent import Descent
 from takeback.errors import TargetError
 from takeback.model.tree import FOLDER, LINK, REGULAR, SETUID
-from takeback.worktree.content import LARGE
-from takeback.worktree.stage import give, give_link, mode_for, owner_at
+from takeback.worktree.stage import give, give_link, mode_for, owner_at, write_content
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -96,11 +93,7 @@ class Extraction:
         file = operations.create(entry.name, dir_fd=fd)
         try:
             mode = self._mode(way, entry, give(file, self._owner))
-            if entry.size > LARGE:
-                for chunk in self._objects.stream(entry):
-                    operations.write(file, chunk)
-            else:
-                operations.write(file, self._objects.content(entry))
+            write_content(file, self._objects, entry)
             operations.fchmod(file, mode)
         finally:
             os.close(file)

@@ -1,9 +1,7 @@
 """Folders and their entries in memory while a scan works on them.
 
 Only folders that a scan has to look at are held like this; all others stay bytes in the stat
-cache (`statcache`), whose layout (`layout`) this module reads and writes.
-
-The bytes of the stat cache: one record per directory, its entries inside.
+cache: one record per directory, its entries inside.
 
 Little-endian. Records follow each other in pre-order, the root first (depth 0, empty name). A
 record is a header, then `count` entries, then the directory's own name and each entry's name,

@@ -1,14 +1,8 @@
-"""What can be refused before the first change: no room, another disk, what is somebody else's.
+"""The folders in which one restore works: the project's, and those of files outside of it.
 
-What a file system says of an entry beyond its mode: that nobody may change it, not even root.
-
-`statx` on Linux, which Python has no name for in the versions that are supported; elsewhere, and
-on file systems that have no such marks, nothing is known and nothing is said.
-
-The folders in which one restore works: that of the project, and those of files outside of it.
-
-A restore is all or nothing over all of them. What is in reach when it begins may be gone when it
-has to be taken back: then that is said, and the rest is brought back all the same.
+A restore is all or nothing over all of them. What can be refused is refused before the first
+change: no room, another disk, another owner, `chattr +i`. A folder that is in reach at the start
+may be gone when the restore has to be rolled back: it is reported, and the rest is brought back.
 """
 
 import errno
@@ -41,22 +35,20 @@ _SIZE, _AT = 256, 8
 
 
 def reader() -> "Callable[[int, bytes], int]":
-    """What reads the marks of an entry in an open folder; 0 if there are none, or nobody knows."""
+    """A function that reads the marks of an entry in an open folder; 0 if there are none.
+
+    It calls `statx`, which Python does not offer; where the system lacks it, no marks are known.
+    """
     if sys.platform != "linux":
-        return _unknown
+        return lambda _folder, _name: 0
     import ctypes
     from struct import Struct
 
     statx = getattr(ctypes.CDLL(None), "statx", None)
     if statx is None:
-        return _unknown
-    statx.argtypes = [
-        ctypes.c_int,
-        ctypes.c_char_p,
-        ctypes.c_int,
-        ctypes.c_uint,
-        ctypes.c_char_p,
-    ]
+        return lambda _folder, _name: 0
+    number, text = ctypes.c_int, ctypes.c_char_p
+    statx.argtypes = [number, text, number, ctypes.c_uint, text]
     answer, marks = ctypes.create_string_buffer(_SIZE), Struct("=Q").unpack_from
 
     def read(folder: int, name: bytes) -> int:
@@ -65,10 +57,6 @@ def reader() -> "Callable[[int, bytes], int]":
         return int(marks(answer, _AT)[0])
 
     return read
-
-
-def _unknown(_folder: int, _name: bytes) -> int:
-    return 0
 
 
 _STICKY = 0o1000

@@ -1,19 +1,15 @@
-"""Our folder in the work tree while a restore runs.
+"""The stage: our folder in the work tree while a restore runs.
 
-Here is written what is to appear, and here comes what is displaced, so that every path of the
-tree changes by a rename on its own disk. The names say of which path something is:
+New entries are written here and displaced ones come here, so that every path changes by a rename
+on its own disk. A name tells the path:
 
     n12   what path 12 shall hold; after the exchange, what it held
     q12   what was at path 12 and has to go
     r12   as n12, when a restore is taken back
-    w12   what is being written, before it is called r12: it may be torn, so nobody looks at it
+    w12   r12 while it is written: it may be torn, so it is never read
 
-What is at a path of the work tree at this moment: kind, mode, and the hash of what it holds.
-
-Paths that their owner has no right to read: opened for a look, and shut again.
-
-A checkpoint never does that. A restore does where it would have to refuse otherwise: what is there
-must be in the store before it is taken back.
+Also here: the state of one path (kind, mode, hash), and `Shut`, which opens paths that their
+owner may not read. Only a restore does that: the present content must be stored before it goes.
 """
 
 import errno
@@ -50,14 +46,23 @@ def fold(name: bytes) -> bytes:
     return normalize("NFD", os.fsdecode(name)).casefold().encode("utf-8", "surrogateescape")
 
 
-def owner_at(dir_fd: int, name: bytes) -> "Owner | None":
+def _find(dir_fd: int, name: bytes) -> "os.stat_result | None":
     try:
-        found = os.stat(name, dir_fd=dir_fd, follow_symlinks=False)
+        return os.stat(name, dir_fd=dir_fd, follow_symlinks=False)
     except OSError as problem:
         if problem.errno in GONE:
             return None
         raise
-    return found.st_uid, found.st_gid
+
+
+def owner_at(dir_fd: int, name: bytes) -> "Owner | None":
+    found = _find(dir_fd, name)
+    return (found.st_uid, found.st_gid) if found is not None else None
+
+
+def kind_at(dir_fd: int, name: bytes) -> "int | None":
+    found = _find(dir_fd, name)
+    return found.st_mode & KIND if found is not None else None
 
 
 def give(fd: int, owner: "Owner | None") -> "Owner":
@@ -87,6 +92,14 @@ def give_link(dir_fd: int, name: bytes, owner: "Owner | None") -> None:
             operations.give_link_to(name, *owner, dir_fd=dir_fd)
         except PermissionError:
             return  # such as on a network disk that does not believe in root
+
+
+def write_content(file: int, objects: "ObjectStore", entry: "Entry") -> None:
+    if entry.size > LARGE:
+        for chunk in objects.stream(entry):
+            operations.write(file, chunk)
+    else:
+        operations.write(file, objects.content(entry))
 
 
 def modes_of_folder(*entries: "Entry | None") -> "set[int]":
@@ -128,15 +141,6 @@ def glance_at(dir_fd: int, name: bytes, known: "State") -> "State | None":
 def _stamp(found: os.stat_result) -> "Stamp":
     times = found.st_mtime_ns, found.st_ctime_ns
     return found.st_dev, found.st_ino, found.st_mode, found.st_size, *times
-
-
-def kind_at(dir_fd: int, name: bytes) -> "int | None":
-    try:
-        return os.stat(name, dir_fd=dir_fd, follow_symlinks=False).st_mode & KIND
-    except OSError as problem:
-        if problem.errno in GONE:
-            return None
-        raise
 
 
 def _hash_of(dir_fd: int, name: bytes, mode: int) -> bytes:
@@ -328,11 +332,7 @@ class Stage:
         file = operations.create(name, dir_fd=self.fd)
         try:
             mode = mode_for(entry.mode, give(file, owner), trusted)
-            if entry.size > LARGE:
-                for chunk in self._objects.stream(entry):
-                    operations.write(file, chunk)
-            else:
-                operations.write(file, self._objects.content(entry))
+            write_content(file, self._objects, entry)
             operations.fchmod(file, mode & 0o7777)
         except BaseException:
             os.close(file)
@@ -401,7 +401,7 @@ class Stage:
 
     def read(self, name: bytes) -> "Iterator[bytes]":
         """What a file of the folder holds, or where a link leads."""
-        if os.stat(name, dir_fd=self.fd, follow_symlinks=False).st_mode & 0o170000 == LINK:
+        if kind_at(self.fd, name) == LINK:
             yield os.readlink(name, dir_fd=self.fd)
             return
         file = os.open(name, _FILE, dir_fd=self.fd)
@@ -421,16 +421,12 @@ class Stage:
             return
         for name in map(os.fsencode, os.listdir(self.fd)):
             ours = name == _IGNORE or _number(name, _OURS) is not None
-            if ours and not self._is_folder(name):
+            if ours and kind_at(self.fd, name) != FOLDER:
                 operations.unlink(name, dir_fd=self.fd)
         self.close()
         operations.rmdir(self.name, dir_fd=self._root)
         # The lock's mark may be gone sooner than the folder, if the power is cut.
         operations.fsync(self._root)
-
-    def _is_folder(self, name: bytes) -> bool:
-        mode = os.stat(name, dir_fd=self.fd, follow_symlinks=False).st_mode
-        return mode & 0o170000 == FOLDER
 
     def sweep(self) -> None:
         """Remove the folder, which a restore left that nobody knows of any more."""

@@ -1,9 +1,4 @@
-"""Walk and splice the records of the stat cache without unpacking them.
-
-Records follow each other in pre-order and say how deep they are, not where their parent is, so
-a piece can be cut out or put in anywhere by copying bytes.
-
-The stat cache: what every known folder and file looked like when it was last captured.
+"""The stat cache: what every known folder and file looked like when it was last captured.
 
 It is disposable. It is used only if its checksum holds, it was written in this boot of the
 machine, for this store and these rules, and for a checkpoint that the ledger knows; otherwise
@@ -11,7 +6,8 @@ everything is looked at again. So it is never synced, and a crash at any moment 
 
     header, 128 bytes: magic, length of the records, number of the checkpoint, state, checksum of
                        the records, checksum of the header, tree, identity, number of entries
-    records: see `layout`
+    records: see `folders`. They follow each other in pre-order and say how deep they are, not
+                       where their parent is, so pieces are cut out or put in by copying bytes
 """
 
 import os

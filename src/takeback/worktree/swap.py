@@ -128,7 +128,7 @@ class PathSwapper:
 
     def _note_owners(self) -> None:
         for op in self.ops:
-            folder = self._find_parent(op)
+            folder = self._find_folder(op.way)
             owner = owner_at(folder, op.name or b".") if folder is not None else None
             op.owner = owner if owner != _own() else None
             if not op.is_in_place or op.before is None or op.after is None:
@@ -143,13 +143,10 @@ class PathSwapper:
         if op.before is not None or not forward or self.at or os.geteuid() != 0:
             return op.owner
         for depth in range(len(op.way), -1, -1):
-            try:
-                found = os.fstat(self._descent.open(op.way[:depth]))
-            except OSError as problem:
-                if problem.errno not in GONE:
-                    raise
-                continue
-            return found.st_uid, found.st_gid
+            fd = self._find_folder(op.way[:depth])
+            if fd is not None:
+                found = os.fstat(fd)
+                return found.st_uid, found.st_gid
         return None
 
     def _drop_setuid(self, op: "Op", entry: "Entry", mode: int, forward: bool) -> None:
@@ -214,13 +211,10 @@ class PathSwapper:
 
     def _is_untouched(self, op: "Op", forward: bool) -> bool:
         self._descent.close()
-        try:
-            found = look_at(self._descent.open(op.way), op.name)
-        except OSError as problem:
-            if problem.errno in GONE:
-                return False
-            raise
-        return is_state(found, op.sides(forward=forward)[1])
+        folder = self._find_folder(op.way)
+        if folder is None:
+            return False
+        return is_state(look_at(folder, op.name), op.sides(forward=forward)[1])
 
     def open_up(self, *, forward: bool) -> None:
         """Give us access to every folder that changes, or is on the way to a path."""
@@ -261,7 +255,7 @@ class PathSwapper:
 
     def _remove(self, number: int, op: "Op", forward: bool) -> None:
         wanted, other = op.sides(forward=forward)
-        folder = self._find_parent(op)
+        folder = self._find_folder(op.way)
         had_folder = op.path.rpartition(b"/")[0] not in self._new
         if folder is None and wanted is None and not forward and had_folder:
             self.kept.setdefault(op.path, MOVED)  # with what we put there
@@ -410,11 +404,9 @@ class PathSwapper:
         if self._is_many:
             return  # the whole disk is synced in the end
         for way in sorted({op.way for op in self.ops}):
-            try:
-                operations.fsync(self._descent.open(way))
-            except OSError as problem:
-                if problem.errno not in GONE:
-                    raise
+            folder = self._find_folder(way)
+            if folder is not None:
+                operations.fsync(folder)
         operations.fsync(self.stage.fd)
 
     # -- what came in between --------------------------------------------------------------
@@ -509,7 +501,7 @@ class PathSwapper:
         """
         self._descent.close()
         for op in self.ops:
-            folder = self._find_parent(op) if op.before is None else None
+            folder = self._find_folder(op.way) if op.before is None else None
             if folder is None or kind_at(folder, op.name) is None:
                 continue
             for other in map(os.fsencode, os.listdir(folder)):
@@ -535,18 +527,18 @@ class PathSwapper:
 
         What is displaced is read in any case, after it cannot be taken for something else.
         """
-        known, folder = self._seen.get(op.path), self._find_parent(op)
+        known, folder = self._seen.get(op.path), self._find_folder(op.way)
         if known is None or folder is None:
             return self.look(op)
         return glance_at(folder, op.name, known)
 
     def look(self, op: "Op") -> "State | None":
-        folder = self._find_parent(op)
+        folder = self._find_folder(op.way)
         return look_at(folder, op.name or b".") if folder is not None else None
 
-    def _find_parent(self, op: "Op") -> "int | None":
+    def _find_folder(self, way: "tuple[bytes, ...]") -> "int | None":
         try:
-            return self._descent.open(op.way)
+            return self._descent.open(way)
         except OSError as problem:
             if problem.errno in GONE:
                 return None

@@ -189,18 +189,10 @@ def find_repository(root: bytes) -> Repository | None:
 
     A `.git` that is a link is not followed, so such a repository is not seen.
     """
-    dot_git = os.path.join(root, b".git")
-    try:
-        kind = os.lstat(dot_git).st_mode
-    except (OSError, ValueError):
-        return None
-    git_dir = dot_git
-    if stat.S_ISREG(kind):
-        named = _read_git_file(root)
-        if named is None:
-            return None
-        git_dir = named
-    if not _has_head(git_dir):
+    git_dir: bytes | None = os.path.join(root, b".git")
+    if is_regular(os.path.join(root, b".git")):
+        git_dir = _read_git_file(root)
+    if git_dir is None or _read_reference(git_dir, b"HEAD") is None:
         return None
     return Repository(git_dir, _common_dir(git_dir))
 
@@ -255,10 +247,15 @@ def read_regular(folder: bytes, name: bytes, limit: int = _SMALL_FILE) -> bytes 
 
 
 def is_regular(path: bytes) -> bool:
+    return stat.S_ISREG(_mode_of(path))
+
+
+def _mode_of(path: bytes) -> int:
+    """0 if there is nothing, or nothing can be known."""
     try:
-        return stat.S_ISREG(os.lstat(path).st_mode)
+        return os.lstat(path).st_mode
     except (OSError, ValueError):
-        return False
+        return 0
 
 
 def _open_last(name: bytes, folder_fd: int) -> int | None:
@@ -286,10 +283,6 @@ def _common_dir(git_dir: bytes) -> bytes:
 
 def _is_path(named: bytes) -> bool:
     return bool(named) and b"\0" not in named
-
-
-def _has_head(git_dir: bytes) -> bool:
-    return _read_reference(git_dir, b"HEAD") is not None
 
 
 def _read_reference(folder: bytes, name: bytes) -> bytes | None:
@@ -354,17 +347,8 @@ def _search_packed(fd: int, wanted: bytes) -> str | None:
 
 
 def _is_version_controlled(folder: bytes) -> bool:
-    try:
-        kind = os.lstat(os.path.join(folder, b".git")).st_mode
-    except (OSError, ValueError):
-        kind = 0
-    if stat.S_ISDIR(kind) or stat.S_ISREG(kind) or stat.S_ISLNK(kind):
+    mode = _mode_of(os.path.join(folder, b".git"))
+    if stat.S_ISDIR(mode) or stat.S_ISREG(mode) or stat.S_ISLNK(mode):
         return True
-    return any(_is_folder(os.path.join(folder, name)) for name in _VERSION_CONTROL_FOLDERS)
-
-
-def _is_folder(path: bytes) -> bool:
-    try:
-        return stat.S_ISDIR(os.lstat(path).st_mode)
-    except (OSError, ValueError):
-        return False
+    others = (os.path.join(folder, name) for name in _VERSION_CONTROL_FOLDERS)
+    return any(stat.S_ISDIR(_mode_of(path)) for path in others)

@@ -10,14 +10,9 @@ stat cache. What the kernel does not note (a file that is written under another 
 or in memory only) is found by the next look at everything, of which there is one at each end of
 a turn, and one a minute.
 
-The kernel's notes of what happens in folders (Linux), by three calls of the C library.
+inotify is called through ctypes: the packages for it bring threads and event loops along.
 
-Python has no module for it, and the packages that do bring threads and event loops along, which
-a process that is asked now and then does not need.
-
-Looks at a tree that is watched: at all of it, or only at the folders where something happened.
-
-A look at everything is the truth. Those inside a turn may be glances, for what one overlooks is
+A look at everything is the truth. Looks inside a turn may be glances: what a glance overlooks is
 found by the next look at everything, and belongs to whoever worked since the last of these.
 """
 
