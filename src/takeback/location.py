@@ -83,9 +83,9 @@ def birth_of(path: bytes, here: os.stat_result) -> int:
     told = getattr(here, "st_birthtime", None)
     if told is not None:
         return max(0, int(told * 1_000_000_000))
-    from takeback.disk import mounts
+    from takeback.disk import machine
 
-    return 0 if mounts.copies_up(path) else max(0, _statx_birth(path))
+    return 0 if machine.copies_up(path) else max(0, _statx_birth(path))
 
 
 def _statx_birth(path: bytes) -> int:

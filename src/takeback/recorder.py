@@ -6,7 +6,7 @@ import time
 from takeback.agents import rewinds
 from takeback.capture.checkpoint import Place
 from takeback.capture.safe_points import SafePoints, facts_of
-from takeback.disk import processes
+from takeback.disk import machine
 from takeback.disk.failures import FailingAs
 from takeback.errors import TakebackError, UsageError
 from takeback.ledger import events
@@ -66,7 +66,7 @@ class Recorder(SafePoints):
         agent, own_id = tools.one_line(agent), tools.one_line(own_id)
         if not agent:
             raise UsageError("a session needs to know which agent it is of", hint="agent='NAME'")
-        holder = processes.holder() if held else ""
+        holder = machine.holder() if held else ""
         with _SAFELY, self._work.held():
             kinds = (events.SESSION_STARTED, events.SESSION_RESUMED)
             known = _requested(self._ledger, request, *kinds)
@@ -303,7 +303,7 @@ class Recorder(SafePoints):
             row = self._to_close(step, events.STEP_ASKED, None)
             if row is None or row.status != words.RUNNING:
                 return
-            said: dict[str, Json] = {"step": step, "clock": processes.clock_offset()}
+            said: dict[str, Json] = {"step": step, "clock": machine.clock_offset()}
             parents = [row.opened]
             if self._is_safe_point(row.kind):
                 title = f"a dialog before {row.tool}, step {row.id}"
@@ -323,7 +323,7 @@ class Recorder(SafePoints):
             asked = self._ledger.requested(f"asked {step}")
             clock = asked.payload.get("clock") if asked is not None and asked.payload else None
             # Of a clock that was set since nothing follows: it stays a doubt.
-            if isinstance(clock, int) and abs(processes.clock_offset() - clock) < _JUMP:
+            if isinstance(clock, int) and abs(machine.clock_offset() - clock) < _JUMP:
                 said: dict[str, Json] = {"step": step, "began": began}
                 self._record(events.STEP_BEGAN, said, (row.opened,), None)
 
@@ -441,7 +441,7 @@ class Recorder(SafePoints):
 def _is_held_by_another(row: "SessionRow", holder: str) -> bool:
     if not holder or row.ended is not None or row.holder in ("", holder):
         return False
-    return processes.is_alive(row.holder) is True
+    return machine.is_alive(row.holder) is True
 
 
 def _after(row: "StepRow") -> Place:

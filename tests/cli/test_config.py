@@ -11,7 +11,7 @@ import pytest
 import takeback
 from takeback.cli import app
 from takeback.disk import operations
-from takeback.disk.settings import with_value
+from takeback.disk.home import with_value
 from takeback.errors import UsageError
 from takeback.upkeep import settings
 

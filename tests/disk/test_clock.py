@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 import takeback
-from takeback.disk import clock
-from takeback.disk.clock import COARSE, FINE, FsClock
+from takeback.disk import machine
+from takeback.disk.machine import COARSE, FINE, FsClock
 from takeback.worktree import folders
 
 NOW = 1_800_000_000 * 10**9
@@ -33,7 +33,7 @@ def test_the_slack_is_coarse_where_stamps_are_or_may_be(tmp_path: Path) -> None:
     """On another file system than the store's, whole seconds of doubt are assumed."""
     probe = bytes(tmp_path / "clock")
     here = tmp_path.stat().st_dev
-    same, other = clock.read(probe, here), clock.read(probe, here + 1)
+    same, other = machine.read_clock(probe, here), machine.read_clock(probe, here + 1)
     assert same.start - same.trusted_before in (FINE, COARSE)
     assert other.start - other.trusted_before == COARSE
 
@@ -45,7 +45,7 @@ def test_what_is_young_when_captured_is_read_again(
     """A file and folder captured within the slack are marked, so the next scan looks again."""
     (tree / "file").write_bytes(b"content")
     start = (tree / "file").stat().st_ctime_ns + age
-    monkeypatch.setattr(clock, "read", lambda _probe, _device: FsClock(start, FINE))
+    monkeypatch.setattr(machine, "read_clock", lambda _probe, _device: FsClock(start, FINE))
     with takeback.open(tree, home=home) as project:
         project.checkpoint()
         (index,) = home.glob("projects/*/index")

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from takeback.disk.mounts import is_network, network_file_system
+from takeback.disk.machine import is_network, network_file_system
 
 MOUNTINFO = b"""\
 22 1 8:1 / / rw,relatime shared:1 - ext4 /dev/sda1 rw

@@ -16,7 +16,7 @@ from takeback import Project
 from takeback.errors import UnknownReferenceError, UsageError
 from takeback.history import compare
 from takeback.model import words
-from takeback.model.difference import Difference
+from takeback.model.tree import Difference
 from takeback.objects.object_store import ObjectStore
 
 VERBS = {"folder": "mkdir", "link": "link", "file": "create"}

@@ -21,8 +21,7 @@ from takeback.cli.commands import diff
 from takeback.cli.screen import Screen, safe_content
 from takeback.history import unified
 from takeback.model import secrets
-from takeback.model.difference import Difference
-from takeback.model.tree import NO_OBJECT, REGULAR, Entry
+from takeback.model.tree import NO_OBJECT, REGULAR, Difference, Entry
 
 MAIN = Path(app.__file__).parent.parent / "__main__.py"
 TOKENS = {

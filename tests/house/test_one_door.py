@@ -16,7 +16,6 @@ ALLOWED = {
     "cli/commands/demo.py": "plays the user, who edits files in a throw-away project",
     "testing.py": "plays an agent in a throw-away project",
     "hooks/trial.py": "plays an agent in a throw-away project",
-    "disk/syscalls.py": "the system calls of the door that Python has no name for",
 }
 
 CAUGHT = [
@@ -176,13 +175,3 @@ def test_what_is_in_c_only_looks() -> None:
         for path in PACKAGE.rglob("*.c")
     }
     assert found == {"_statloop.c": set(), "_ask.c": {"write", "execv", "fork"}}
-
-
-def test_only_the_door_has_a_back_room() -> None:
-    """The system calls in `disk/syscalls.py` are made by the door, which announces them."""
-    callers = [
-        str(file.relative_to(PACKAGE))
-        for file in sorted(PACKAGE.rglob("*.py"))
-        if re.search(r"import .*\b(?:exchange|syncfs|syscalls)\b", file.read_text())
-    ]
-    assert callers == [DOOR]

@@ -14,7 +14,7 @@ import pytest
 
 import takeback
 from faults.children import Child, Tell, in_child
-from takeback.disk import processes
+from takeback.disk import machine
 from takeback.disk.lock import Lock
 from takeback.errors import CaptureError, TakebackError, UnknownReferenceError
 from takeback.project import Project
@@ -444,15 +444,15 @@ def test_another_process_with_the_same_number(project: Project, tree: Path, home
     """A living process that only has the number of a dead one does not keep its session open."""
     with project.session("claude") as session:
         turn = session.turn("go")
-        host, pid, started = processes.holder().rsplit(" ", 2)
+        host, pid, started = machine.holder().rsplit(" ", 2)
         forged = f"{host} {pid} {int(started) - 1}"
-        assert processes.is_alive(forged) is False
-        assert processes.is_alive(f"{host} {pid} {started}") is True
+        assert machine.is_alive(forged) is False
+        assert machine.is_alive(f"{host} {pid} {started}") is True
         _set_holder(home, session.id, forged)
         with _opened(tree, home) as other:
             other.checkpoint()
             assert other.turn(turn.id).status == "interrupted"
-        _set_holder(home, session.id, processes.holder())
+        _set_holder(home, session.id, machine.holder())
 
 
 def test_a_process_of_another_host_is_not_judged(project: Project, tree: Path, home: Path) -> None:
@@ -463,7 +463,7 @@ def test_a_process_of_another_host_is_not_judged(project: Project, tree: Path, h
         _set_holder(home, session.id, "elsewhere 1 1")
         other.checkpoint()
         assert other.turn(turn.id).status == "running"
-    _set_holder(home, session.id, processes.holder())
+    _set_holder(home, session.id, machine.holder())
     session.end()
 
 
@@ -472,14 +472,14 @@ def test_a_container_counts_its_own_processes(project: Project, tree: Path, home
     """A container with the name of its host shares the store: nobody outside can call it dead."""
     session = project.session("claude")
     turn = session.turn("go")
-    place, pid, started = processes.holder().rsplit(" ", 2)
+    place, pid, started = machine.holder().rsplit(" ", 2)
     host, _, inside = place.rpartition(":")
     assert host == os.uname().nodename
     _set_holder(home, session.id, f"{host}:{int(inside) + 1} {pid} {started}")
     with _opened(tree, home) as other:
         other.checkpoint()
         assert other.turn(turn.id).status == "running"
-    _set_holder(home, session.id, processes.holder())
+    _set_holder(home, session.id, machine.holder())
     session.end()
 
 

@@ -25,7 +25,7 @@ from hostile.moving import Adversary, Moving, build, stir
 from hostile.ours import REFUSED, WORKS, Ours
 from hostile.stage import bounded, in_child
 from hostile.tree import PLAIN
-from takeback.disk import clock, operations
+from takeback.disk import machine, operations
 from takeback.errors import TakebackError
 from takeback.history.unified import Shown
 from takeback.model.results import Checkpoint
@@ -138,7 +138,7 @@ def test_never_torn(
     """What changes while it is looked at is captured in a state it really had, or is flagged."""
     build(ground, large=moving.large)
     if moving.large:
-        monkeypatch.setattr(clock, "RECENT", NOTHING_IS_RECENT)
+        monkeypatch.setattr(machine, "RECENT", NOTHING_IS_RECENT)
     with bounded(SECONDS), _open(ground) as project:
         if warm:
             project.checkpoint("before the moves")

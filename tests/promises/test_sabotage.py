@@ -17,9 +17,8 @@ from takeback.disk.lock import Lock
 from takeback.errors import TakebackError
 from takeback.ledger import journal
 from takeback.ledger.journal import Journals
-from takeback.model.difference import Difference
-from takeback.model.entries import Op
 from takeback.model.plan import Preview
+from takeback.model.tree import Difference, Op
 from takeback.objects.object_store import ObjectStore
 from takeback.undo import apply as restore
 from takeback.undo import rescue

@@ -11,7 +11,7 @@ import pytest
 
 import takeback
 from takeback.disk import operations
-from takeback.model.entries import State
+from takeback.model.tree import State
 from takeback.project import Project
 from takeback.worktree import stage, swap
 from takeback.worktree.stage import look_at

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import takeback
-from takeback.disk import processes
+from takeback.disk import machine
 from takeback.session import Session, Turn
 
 MORNING = 1_793_606_400_000_000_000
@@ -60,14 +60,14 @@ class Clock:
 @contextmanager
 def replaced(chance: random.Random, clock: Clock) -> Iterator[None]:
     """The clock and the chance of this process, while the day is played or looked at."""
-    saved = time.time_ns, time.time, os.urandom, processes.account
+    saved = time.time_ns, time.time, os.urandom, machine.account
     time.time_ns, time.time = clock.time_ns, clock.time
     os.urandom = chance.randbytes
-    processes.account = lambda: "ana@laptop"
+    machine.account = lambda: "ana@laptop"
     try:
         yield
     finally:
-        time.time_ns, time.time, os.urandom, processes.account = saved
+        time.time_ns, time.time, os.urandom, machine.account = saved
 
 
 class Day:

@@ -13,7 +13,7 @@ from moments import Moments, watched_by
 from spoken import of_remark
 from takeback.disk import operations
 from takeback.errors import ConflictError
-from takeback.model.entries import State
+from takeback.model.tree import State
 from takeback.project import Project
 from tests.promises.test_restore_rules import hooked
 

@@ -13,7 +13,7 @@ from faults.report import stage
 from hostile.ground import PLAIN_USER
 from hostile.stage import in_child as in_own_world
 from spoken import sentence
-from takeback.disk import operations, syscalls
+from takeback.disk import operations
 from takeback.errors import ConflictError, TakebackError
 
 
@@ -114,11 +114,14 @@ def test_a_large_file_gives_way_to_a_folder(work: Work) -> None:
 @pytest.fixture
 def _no_exchange(monkeypatch: pytest.MonkeyPatch) -> None:
     """As on some FUSE file systems: nothing can change places with something else."""
+    rename = operations._rename
 
-    def cannot(_from: int, _name: bytes, _to: int, name: bytes) -> None:
-        raise OSError(errno.EINVAL, os.strerror(errno.EINVAL), name)
+    def cannot(source_dir: int, source: bytes, target_dir: int, target: bytes, flag: int) -> None:
+        if flag == operations._EXCHANGE:
+            raise OSError(errno.EINVAL, os.strerror(errno.EINVAL), target)
+        rename(source_dir, source, target_dir, target, flag)
 
-    monkeypatch.setattr(syscalls, "exchange", cannot)
+    monkeypatch.setattr(operations, "_rename", cannot)
 
 
 @pytest.mark.usefixtures("_no_exchange")

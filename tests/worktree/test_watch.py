@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from chance import examples
 from takeback.capture.checkpoint import Place, Request
-from takeback.disk import mounts
+from takeback.disk import machine
 from takeback.model.results import Checkpoint
 from takeback.project import Project
 from takeback.worktree import watch
@@ -335,10 +335,10 @@ def test_files_of_others_are_not_watched(watched: Watched, monkeypatch: pytest.M
     device = b"%d:%d" % (os.major(root.st_dev), os.minor(root.st_dev))
     for kind, is_watched in ((b"ext4", True), (b"nfs4", False), (b"fuse.sshfs", False)):
         line = b"20 1 %s / / rw - %s /dev/x rw\n" % (device, kind)
-        monkeypatch.setattr(mounts, "_read_mountinfo", lambda line=line: line)
-        assert mounts.is_watchable(os.fsencode(watched.tree)) == is_watched
-    monkeypatch.setattr(mounts, "_read_mountinfo", lambda: b"")
-    assert not mounts.is_watchable(os.fsencode(watched.tree))
+        monkeypatch.setattr(machine, "_read_mountinfo", lambda line=line: line)
+        assert machine.is_watchable(os.fsencode(watched.tree)) == is_watched
+    monkeypatch.setattr(machine, "_read_mountinfo", lambda: b"")
+    assert not machine.is_watchable(os.fsencode(watched.tree))
 
 
 def test_everything_is_looked_at_once_a_minute(

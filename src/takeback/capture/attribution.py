@@ -17,7 +17,7 @@
 Which windows are in question for what changed since the last look at the tree.
 """
 
-from takeback.disk import processes
+from takeback.disk import machine
 from takeback.model import words
 from takeback.model.history import Author
 from takeback.model.value import Value
@@ -339,7 +339,7 @@ def in_question(ledger: "Ledger", since: int, now: int, closing: "Closing") -> "
 def _window(row: "WindowRow", since: int, now: int, closing: "Closing") -> Window:
     # Nobody told the end of what was killed, so what is found now may have been done after it.
     ended = row.ended
-    is_killed = ended is None and bool(row.holder) and processes.is_alive(row.holder) is False
+    is_killed = ended is None and bool(row.holder) and machine.is_alive(row.holder) is False
     if ended is None:
         # What runs in the background outlives its turn.
         enders = (row.step, row.session) if row.background else (row.step, row.turn, row.session)
@@ -364,4 +364,4 @@ def _window(row: "WindowRow", since: int, now: int, closing: "Closing") -> Windo
 def _given_up(seen: int, holder: str, now: int) -> "int | None":
     """When a window closed that nobody closed; None as long as it may be open."""
     limit = seen + words.LONGEST_SILENCE
-    return None if now <= limit or processes.is_alive(holder) else limit
+    return None if now <= limit or machine.is_alive(holder) else limit

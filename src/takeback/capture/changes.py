@@ -11,8 +11,17 @@ Find single paths in the trees of checkpoints, reading only the folders on the w
 
 from takeback.errors import NoLongerKeptError, TakebackError
 from takeback.model import words
-from takeback.model.difference import judge
-from takeback.model.tree import FOLDER, NO_HASH, NO_OBJECT, REGULAR, Entry, Made, as_entry, nameless
+from takeback.model.tree import (
+    FOLDER,
+    NO_HASH,
+    NO_OBJECT,
+    REGULAR,
+    Entry,
+    UnstoredFile,
+    as_entry,
+    judge,
+    nameless,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -99,7 +108,7 @@ class Trees:
 
     def content(self, entry: "Entry") -> bytes:
         """The bytes of a file, or the target of a link."""
-        return entry.content if isinstance(entry, Made) else self.objects.content(entry)
+        return entry.content if isinstance(entry, UnstoredFile) else self.objects.content(entry)
 
     def _entries(self, oid: bytes, strong: bytes) -> "Entries":
         known = self._known.get((oid, strong))

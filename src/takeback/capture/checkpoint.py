@@ -12,7 +12,7 @@ What a checkpoint is taken of, and where in the log it belongs.
 import os
 from struct import error as struct_error
 
-from takeback.disk import clock
+from takeback.disk import machine
 from takeback.ledger.events import CHECKPOINT_NAMED, CheckpointRow, NewEvent
 from takeback.model import ids, words
 from takeback.model.results import Checkpoint, LeftOut
@@ -174,7 +174,7 @@ class _Capture:
         if self._incremental and request.again:
             cache.distrust(request.again)
         self._previous = None if self._incremental else _previous(store, newest)
-        self._clock = clock.read(store.clock_path, site.device)
+        self._clock = machine.read_clock(store.clock_path, site.device)
         self._scan = self._new_scan()
         self._pieces: Pieces | None = None
         if not self._incremental:

@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from takeback.capture.manifests import Previous
     from takeback.disk.descent import Descent
     from takeback.ledger.ledger import Ledger
-    from takeback.model.entries import Owner
     from takeback.model.history import Author
     from takeback.model.json_text import Json
+    from takeback.model.tree import Owner
     from takeback.worktree.folders import Folder, Node
     from takeback.worktree.stat_cache import Records
 
@@ -238,11 +238,11 @@ def _verb(old: "State | None", node: "Node", *, unknown: bool) -> str:
     if old is None:
         # What was there but not covered did not come into being; it is unknown, not absent.
         new = words.WRITE if unknown else words.CREATE
-        return words.MKDIR if kind == FOLDER else words.LINK if kind == LINK else new
+        return words.MKDIR if kind == FOLDER else words.RELINK if kind == LINK else new
     if old[0] & KIND != kind:
-        return {FOLDER: words.MKDIR, LINK: words.LINK}.get(kind, words.WRITE)
+        return {FOLDER: words.MKDIR, LINK: words.RELINK}.get(kind, words.WRITE)
     if kind != FOLDER and old[2] != node.strong:
-        return words.LINK if kind == LINK else words.WRITE
+        return words.RELINK if kind == LINK else words.WRITE
     return words.MODE if (old[0] ^ node.mode) & 0o7777 else ""
 
 

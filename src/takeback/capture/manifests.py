@@ -15,7 +15,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from takeback.disk.clock import FsClock
+    from takeback.disk.machine import FsClock
     from takeback.ledger.events import CheckpointRow
     from takeback.model.tree import Manifest
     from takeback.objects.object_store import ObjectStore

@@ -9,7 +9,7 @@ import hashlib
 import os
 import time
 
-from takeback.disk import clock, descent
+from takeback.disk import descent, machine
 from takeback.ledger import events, outside
 from takeback.ledger.events import NewEvent, pack_facts
 from takeback.model.tree import FOLDER, KIND, LINK, REGULAR, UNSTABLE, Entry
@@ -22,7 +22,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from takeback.disk.clock import FsClock
+    from takeback.disk.machine import FsClock
     from takeback.ledger.outside import OutsideRow
     from takeback.model.json_text import Json
     from takeback.objects.pack_write import PackWriter
@@ -197,7 +197,7 @@ class _Look:
     def _time(self, device: int) -> "FsClock":
         if self._clock is None:
             with _Ours():
-                self._clock = clock.read(self._store.clock_path, device)
+                self._clock = machine.read_clock(self._store.clock_path, device)
         return self._clock
 
     def _small(self, content: Content) -> Entry:

@@ -9,8 +9,8 @@ left out. `docs/limits.md` gives the reason for each default.
 import os
 
 from takeback.capture.checkpoint import Site
-from takeback.disk import mounts
-from takeback.disk.settings import settings_in
+from takeback.disk import machine
+from takeback.disk.home import settings_in
 from takeback.errors import CaptureError, UsageError
 from takeback.model import words
 from takeback.worktree import stat_cache
@@ -189,7 +189,7 @@ class ProjectRules:
             return Site(
                 root,
                 self._rules,
-                mounts.below(self._root.path),
+                machine.mounts_below(self._root.path),
                 self._strangers(),
                 self.secret_names(),
             )
@@ -281,7 +281,7 @@ class ProjectRules:
 
     def is_remote(self) -> bool:
         """Whether another machine stamps the files."""
-        return mounts.network_file_system(self._root.path) is not None
+        return machine.network_file_system(self._root.path) is not None
 
     def git_state(self) -> "Json":
         """What the user's git looks like: branch, HEAD, checksum of the index; None without one."""

@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from typing import NoReturn, Protocol
 
-    from takeback.disk.clock import FsClock
     from takeback.disk.descent import Descent
+    from takeback.disk.machine import FsClock
     from takeback.ports import ObjectWriter
     from takeback.worktree.folders import Folder, Node
     from takeback.worktree.scan import Scan

@@ -12,7 +12,7 @@ changed is told again with the step's end.
 import time
 
 from takeback.capture.checkpoint import Place, Request, as_value
-from takeback.disk import processes
+from takeback.disk import machine
 from takeback.errors import UsageError
 from takeback.ledger import events
 from takeback.ledger.events import NewEvent
@@ -151,10 +151,10 @@ class SafePoints:
 
     def _reopen_session(self, row: "SessionRow") -> None:
         """Something happens in a session: one that ended or was given up for dead goes on."""
-        gone = row.holder != "" and processes.is_alive(row.holder) is False
+        gone = row.holder != "" and machine.is_alive(row.holder) is False
         if gone or row.ended is not None:
             # A fork goes on with the session of the process it came from, and holds it now.
-            holder = processes.holder() if row.holder else ""
+            holder = machine.holder() if row.holder else ""
             said: dict[str, Json] = {"session": row.id, "holder": holder}
             self._record(events.SESSION_RESUMED, said, (row.opened,), None)
 
@@ -177,7 +177,7 @@ class SafePoints:
         """
         gone = self._ledger.sessions.silent(at - _FORGOTTEN, _MOST_CLOSED)
         for row in self._ledger.sessions.held():
-            is_alive = processes.is_alive(row.holder)
+            is_alive = machine.is_alive(row.holder)
             if is_alive is False or (is_alive is None and row.seen < at - _FORGOTTEN):
                 gone.append(row)
         return [(row, min(at, row.seen + words.LONGEST_SILENCE)) for row in gone]

@@ -95,7 +95,7 @@ class Contents:
 
         from takeback.cli.screen import safe_content
         from takeback.history.unified import HEAD, HUNK, NEW, NOTE, OLD, Shown
-        from takeback.model.difference import judge
+        from takeback.model.tree import judge
 
         found = judge(change.path, change.before, change.after)
         if found is None:

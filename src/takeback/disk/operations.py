@@ -14,6 +14,7 @@ import errno
 import fcntl
 import os
 import stat
+import sys
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,6 +33,9 @@ sync = True
 
 CANNOT = (errno.EINVAL, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP)
 """What the system says of a way to rename that it does not know."""
+_MACOS = sys.platform == "darwin"
+_NOREPLACE, _EXCHANGE = 4 if _MACOS else 1, 2
+_functions: "dict[str, Callable[..., int]]" = {}
 _CREATE = os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 
@@ -111,11 +115,15 @@ def begin_to_write(fd: int) -> None:
 
 
 def syncfs(fd: int) -> None:
-    from takeback.disk import syscalls
-
     _announce("syncfs", fd)
-    if sync:
-        syscalls.syncfs(fd)
+    if not sync:
+        return
+    try:
+        _call("syncfs", fd)
+    except OSError as problem:
+        if problem.errno != errno.ENOSYS:
+            raise
+        os.sync()  # all disks: this system knows no better
 
 
 def fsync_dir(path: "Path", *, dir_fd: "int | None" = None) -> None:
@@ -178,18 +186,45 @@ def rename(source: "Path", target: "Path", *, dir_fd: "int | None" = None) -> No
 
 def exchange(source_dir: int, source: bytes, target_dir: int, target: bytes) -> None:
     """Let two entries change places in one instant; neither is lost."""
-    from takeback.disk import syscalls
-
     _announce("exchange", source, target)
-    syscalls.exchange(source_dir, source, target_dir, target)
+    _rename(source_dir, source, target_dir, target, _EXCHANGE)
 
 
 def move(source_dir: int, source: bytes, target_dir: int, target: bytes) -> None:
     """Give an entry another name, in another folder too; never over one that is there."""
-    from takeback.disk import syscalls
-
     _announce("move", source, target)
-    syscalls.move(source_dir, source, target_dir, target)
+    try:
+        _rename(source_dir, source, target_dir, target, _NOREPLACE)
+    except OSError as problem:
+        if problem.errno not in CANNOT:
+            raise
+        os.link(source, target, src_dir_fd=source_dir, dst_dir_fd=target_dir, follow_symlinks=False)
+        os.unlink(source, dir_fd=source_dir)
+
+
+def _rename(source_dir: int, source: bytes, target_dir: int, target: bytes, flag: int) -> None:
+    # Where the file system cannot exchange (some FUSE ones), the caller moves the old entry away
+    # first; where it cannot refuse to replace, a hard link does the same for files.
+    name = "renameatx_np" if _MACOS else "renameat2"
+    _call(name, source_dir, source, target_dir, target, flag)
+
+
+def _call(name: str, *args: "int | bytes") -> None:
+    """A system call that Python has no name for."""
+    import ctypes
+
+    function = _functions.get(name)
+    if function is None:
+        found = getattr(ctypes.CDLL(None, use_errno=True), name, None)
+        if found is None:
+            raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS))
+        kinds = {int: ctypes.c_int, bytes: ctypes.c_char_p}
+        found.argtypes = [kinds[type(arg)] for arg in args]
+        function = _functions[name] = found
+    if function(*args) != 0:
+        code = ctypes.get_errno()
+        paths = [arg for arg in args if isinstance(arg, bytes)]
+        raise OSError(code, os.strerror(code), paths[-1] if paths else None)
 
 
 def stand_for(dir_fd: int, name: bytes) -> int:

@@ -7,8 +7,19 @@ difference. A state is a checkpoint (`Saved`) or the work tree as it is (`histor
 from takeback.disk.failures import FailingAs
 from takeback.errors import TakebackError
 from takeback.history.retention import Reading
-from takeback.model.difference import LARGEST, Difference, judge, with_renames
-from takeback.model.tree import FOLDER, NAMELESS, NO_HASH, Entry, Manifest, as_entry, nameless
+from takeback.model.tree import (
+    FOLDER,
+    LARGEST,
+    NAMELESS,
+    NO_HASH,
+    Difference,
+    Entry,
+    Manifest,
+    as_entry,
+    judge,
+    nameless,
+    with_renames,
+)
 from takeback.model.value import Value
 from takeback.model.words import MODE
 

@@ -9,9 +9,8 @@ from takeback.capture import deltas
 from takeback.errors import UnknownReferenceError, UsageError
 from takeback.history.retention import Reading
 from takeback.model import reasons, words
-from takeback.model.difference import LARGEST
 from takeback.model.reasons import Reason
-from takeback.model.tree import FOLDER, LINK, Entry, Made, as_entry, nameless
+from takeback.model.tree import FOLDER, LARGEST, LINK, Entry, UnstoredFile, as_entry, nameless
 from takeback.model.value import Value
 from takeback.worktree.export import Extraction, Target
 
@@ -142,7 +141,7 @@ def content_of(objects: "ObjectStore", entry: "Entry | None") -> "bytes | None":
     """What a file holds, or where a link leads; None if nobody knows, or it is very large."""
     if entry is None or entry.kind == FOLDER:
         return b""
-    if isinstance(entry, Made):
+    if isinstance(entry, UnstoredFile):
         return entry.content
     return None if entry.reason or entry.size > LARGEST else objects.content(entry)
 

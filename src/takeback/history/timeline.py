@@ -6,13 +6,12 @@ Everything here reads one moment of the ledger and costs what it shows: rows are
 keys or by an index, never by looking at all of them.
 """
 
-from takeback.disk import processes
+from takeback.disk import machine
 from takeback.errors import DamagedStoreError
 from takeback.history import references, retention
 from takeback.ledger import outside
 from takeback.ledger import sessions as history
 from takeback.model import words
-from takeback.model.difference import judge
 from takeback.model.history import (
     Author,
     Change,
@@ -23,6 +22,7 @@ from takeback.model.history import (
     RecordedTurn,
 )
 from takeback.model.results import LeftOut, OutsideFile
+from takeback.model.tree import judge
 from takeback.model.words import INTERRUPTED, MKDIR, RMDIR, RUNNING
 
 TYPE_CHECKING = False
@@ -393,7 +393,7 @@ class Timeline:
         if not holder:
             return False
         if holder not in self._alive:
-            self._alive[holder] = processes.is_alive(holder) is not False
+            self._alive[holder] = machine.is_alive(holder) is not False
         return not self._alive[holder]
 
 

@@ -6,9 +6,8 @@ a line that both programs pass over.
 
 from takeback.disk import libgit2
 from takeback.model import lines, secrets, words
-from takeback.model.difference import Difference
 from takeback.model.masking import CLOSED
-from takeback.model.tree import FOLDER, LINK, REGULAR
+from takeback.model.tree import FOLDER, LINK, REGULAR, Difference
 from takeback.model.words import CREATE, DELETE, MODE, OMIT
 
 TYPE_CHECKING = False

@@ -8,14 +8,14 @@ import os
 
 from takeback.capture.manifests import Previous, describe, everything
 from takeback.capture.reading import Reading
-from takeback.disk.clock import COARSE, FsClock
 from takeback.disk.descent import Descent
+from takeback.disk.machine import COARSE, FsClock
 from takeback.errors import TakebackError
 from takeback.history.compare import Saved
-from takeback.model.difference import LARGEST
 from takeback.model.tree import (
     FOLDER,
     INCOMPLETE_BELOW,
+    LARGEST,
     LINK,
     NO_HASH,
     REASON,

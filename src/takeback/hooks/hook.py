@@ -150,10 +150,10 @@ class HookListener:
 
 def _sent(sender: int, received: int) -> int:
     """When an event was sent: the agent starts a process for it, which may take a while."""
-    from takeback.disk import processes
+    from takeback.disk import machine
 
-    is_hook = sender and b"hook" in processes.words(sender)[-2:]
-    return (processes.born(sender) if is_hook else 0) or received
+    is_hook = sender and b"hook" in machine.command_line(sender)[-2:]
+    return (machine.born(sender) if is_hook else 0) or received
 
 
 def hear(words: "tuple[bytes, ...]", data: bytes, sender: int = 0) -> bytes:

@@ -27,9 +27,8 @@ from takeback.errors import (
 from takeback.ledger.database import Group
 from takeback.ledger.events import entry_facts, entry_from
 from takeback.model import ids, json_text
-from takeback.model.entries import Op
 from takeback.model.plan import MINUTES, Description, Preview, entry_ids, path_states
-from takeback.model.tree import is_safe_name
+from takeback.model.tree import Op, is_safe_name
 from takeback.model.words import ROLLBACK
 
 TYPE_CHECKING = False

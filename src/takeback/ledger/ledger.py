@@ -437,9 +437,9 @@ class Ledger:
 
     def _author(self) -> str:
         if not self._account:
-            from takeback.disk import processes
+            from takeback.disk import machine
 
-            self._account = processes.account()
+            self._account = machine.account()
         return self._account
 
     def rebuild(self) -> None:

@@ -28,7 +28,7 @@ OUT_OF_REACH = (
 )
 
 
-class Wish(Value):
+class ForgetRequest(Value):
     """What shall be forgotten.
 
     `paths` are counted from the root, `outside` are whole ones; each with all that is below.
@@ -102,8 +102,8 @@ class Wish(Value):
         return found
 
 
-def from_facts(said: "dict[str, Any]") -> Wish:
-    return Wish(
+def from_facts(said: "dict[str, Any]") -> ForgetRequest:
+    return ForgetRequest(
         str(said["kind"]),
         str(said["id"]),
         paths=tuple(map(_bytes, said["paths"])),
@@ -164,7 +164,9 @@ class Forgotten:
 
     __slots__ = ("at", "id", "kind", "scanned", "touched")
 
-    def __init__(self, wish: Wish, at: float, touched: "Touched | None", scanned: int) -> None:
+    def __init__(
+        self, wish: ForgetRequest, at: float, touched: "Touched | None", scanned: int
+    ) -> None:
         self.id = wish.id
         self.kind = wish.kind
         self.at = at

@@ -12,14 +12,17 @@ the git object id. Where an object lies is no part of it: the same tree is the s
 
 Entries are in the order of their raw names. Everything is little-endian.
 
-An entry whose content no checkpoint holds yet: what came of a merge.
+Below that, what two entries of a path have to do with each other: `Difference` between two
+states, and `Op`, what a restore shall do there.
 """
 
 from hashlib import sha256
 from struct import Struct, error
 
 from takeback.errors import DamagedStoreError
+from takeback.model import words
 from takeback.model.value import Value
+from takeback.model.words import CREATE, DELETE, MKDIR, MODE, OMIT, RELINK, RENAME, RMDIR, WRITE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -36,6 +39,9 @@ if TYPE_CHECKING:
         oid: bytes
         size: int
         strong: bytes
+
+    Stamp = tuple[int, ...]
+    Owner = tuple[int, int]  # and group
 
 
 KIND = 0o170000
@@ -120,11 +126,9 @@ def nameless(entries: "Iterable[Entry]") -> "Entry | None":
 
     Nobody knows any more which; so whatever is not listed may have been there.
     """
-    from takeback.model.words import FORGOTTEN
-
     for entry in entries:
-        if entry.reason == FORGOTTEN and entry.name.startswith(NAMELESS):
-            return Entry(b"", 0, FORGOTTEN, 0, NO_HASH, 0, NO_OBJECT)
+        if entry.reason == words.FORGOTTEN and entry.name.startswith(NAMELESS):
+            return Entry(b"", 0, words.FORGOTTEN, 0, NO_HASH, 0, NO_OBJECT)
     return None
 
 
@@ -195,8 +199,8 @@ def is_safe_name(name: bytes) -> bool:
     return bool(name) and name not in (b".", b"..") and b"/" not in name and 0 not in name
 
 
-class Made(Entry):
-    """A file as it shall be; its `content` is stored before anything is touched."""
+class UnstoredFile(Entry):
+    """What came of a merge; its `content` is stored before anything is touched."""
 
     __slots__ = ("content",)
 
@@ -208,3 +212,220 @@ class Made(Entry):
     def stored(self, oid: bytes) -> Entry:
         """The same, once its content is in a pack."""
         return Entry(b"", self.mode, 0, self.size, self.strong, 0, oid)
+
+
+LARGEST = 10 << 20
+"""Files above this are only said to differ; two of them are held in memory at a time."""
+_MADE = {REGULAR: CREATE, LINK: RELINK, FOLDER: MKDIR}
+_MADE_OF_ANOTHER = {REGULAR: WRITE, LINK: RELINK, FOLDER: MKDIR}
+
+
+class Difference(Value):
+    """What is not the same at one path; `before` and `after` are the entries, None where absent.
+
+    The verb says what one would do to get from the first state to the second. `omit` means
+    that one state left the path out, so that nobody knows what it held: an entry with a
+    reason. `origin` is the path that a renamed file has in the first state.
+    """
+
+    path: bytes
+    verb: str
+    before: "Entry | None"
+    after: "Entry | None"
+    origin: "bytes | None" = None
+
+    @property
+    def is_other_kind(self) -> bool:
+        """Whether a file, a link or a folder became something else of these."""
+        before, after = self.before, self.after
+        return before is not None and after is not None and before.kind != after.kind
+
+    @property
+    def is_large(self) -> bool:
+        return any(e is not None and e.size > LARGEST for e in (self.before, self.after))
+
+    @property
+    def reason(self) -> int:
+        """Why a state left the path out; 0 if both know what it held."""
+        return (self.before.reason if self.before else 0) or (
+            self.after.reason if self.after else 0
+        )
+
+
+def judge(path: bytes, before: "Entry | None", after: "Entry | None") -> "Difference | None":
+    """How the entries of a path differ in themselves; None if they do not."""
+    out_before = before is not None and before.reason != 0
+    out_after = after is not None and after.reason != 0
+    if out_before or out_after:
+        # Unknown is not absent: neither was it made nor deleted.
+        return None if out_before and out_after else Difference(path, OMIT, before, after)
+    verb = _verb(before, after)
+    return Difference(path, verb, before, after) if verb else None
+
+
+def _verb(before: "Entry | None", after: "Entry | None") -> str:
+    if after is None:
+        return "" if before is None else RMDIR if before.kind == FOLDER else DELETE
+    if before is None:
+        return _MADE.get(after.kind, CREATE)
+    if before.kind != after.kind:
+        return _MADE_OF_ANOTHER.get(after.kind, WRITE)
+    if after.kind != FOLDER and before.strong != after.strong:
+        return _MADE_OF_ANOTHER.get(after.kind, WRITE)
+    return MODE if before.mode != after.mode and after.kind != LINK else ""
+
+
+def with_renames(found: "list[Difference]") -> "list[Difference]":
+    """Say `rename` where a file is gone and one with the same content, not empty, appeared."""
+    gone: dict[bytes, list[Difference]] = {}
+    for d in found:
+        if d.verb == DELETE and d.before is not None and d.before.size and d.before.kind == REGULAR:
+            gone.setdefault(d.before.strong, []).append(d)
+    moved: set[bytes] = set()
+    told: list[Difference] = []
+    for d in found:
+        candidates = gone.get(d.after.strong) if d.after and d.verb == CREATE else None
+        if not candidates:
+            told.append(d)
+            continue
+        origin = candidates.pop(_nearest(d.path, candidates))
+        moved.add(origin.path)
+        told.append(Difference(d.path, RENAME, origin.before, d.after, origin.path))
+    return [d for d in told if d.verb != DELETE or d.path not in moved]
+
+
+def _nearest(path: bytes, candidates: "list[Difference]") -> int:
+    """Which of several equal files was probably moved: one of the same name, else the first."""
+    name = path.rpartition(b"/")[2]
+    same = (n for n, d in enumerate(candidates) if d.path.rpartition(b"/")[2] == name)
+    return next(same, 0)
+
+
+class State(Value):
+    """What is there; `strong` is empty for what has no content of its own.
+
+    `stamp` is what the system says of a file whose content was read; None for all else.
+    """
+
+    kind: int
+    mode: int
+    strong: bytes
+    size: int = 0
+    stamp: "Stamp | None" = None
+
+
+class Op:
+    """One path, as it was when the restore was planned and as it shall be.
+
+    `way` are the folders that lead to it, `name` is its name in the last of them. `owner` has what
+    was there before, if it is not who makes the restore. What is settled was brought back by an
+    earlier try that failed elsewhere: from then on it is as others leave it.
+    """
+
+    __slots__ = ("after", "before", "is_settled", "name", "owner", "path", "way")
+
+    def __init__(self, path: bytes, before: "Entry | None", after: "Entry | None") -> None:
+        self.path = path
+        self.before = before
+        self.after = after
+        self.owner: Owner | None = None
+        self.is_settled = False
+        *folders, self.name = path.split(b"/")
+        self.way = tuple(folders)
+
+    def sides(self, *, forward: bool) -> "tuple[Entry | None, Entry | None]":
+        """What is wanted, and what it is wanted instead of."""
+        return (self.after, self.before) if forward else (self.before, self.after)
+
+    @property
+    def kinds(self) -> "set[int]":
+        return {entry.kind for entry in (self.before, self.after) if entry is not None}
+
+    @property
+    def is_in_place(self) -> bool:
+        """Whether what is there stays, and only its mode changes, if anything does."""
+        before, after = self.before, self.after
+        if before is None or after is None or before.kind != after.kind:
+            return False
+        return before.kind == FOLDER or (before.kind == REGULAR and before.strong == after.strong)
+
+    def is_staged(self, *, forward: bool) -> bool:
+        """Whether a file or a link is to appear."""
+        wanted, _ = self.sides(forward=forward)
+        return wanted is not None and wanted.kind != FOLDER and not self.is_in_place
+
+    def knows(self, found: "State | None") -> bool:
+        """Whether what is found at the path is one of its two states."""
+        return is_state(found, self.before) or is_state(found, self.after)
+
+
+def is_state(found: "State | None", entry: "Entry | None") -> bool:
+    """Whether what is there is what an entry says; the mode of a folder is not asked for."""
+    if found is None or entry is None:
+        return found is None and entry is None
+    if found.kind != entry.kind:
+        return False
+    if found.kind == FOLDER:
+        return True
+    same_mode = found.kind == LINK or found.mode == entry.mode & 0o7777
+    return same_mode and found.strong == entry.strong
+
+
+def is_same(one: "Entry | None", other: "Entry | None") -> bool:
+    """Whether two entries say the same; of a folder only itself counts, not what is in it."""
+    if one is None or other is None:
+        return one is other
+    if one.reason or other.reason or one.kind != other.kind:
+        return False
+    if one.kind != FOLDER and one.strong != other.strong:
+        return False
+    return one.kind == LINK or (one.mode ^ other.mode) & 0o7777 == 0
+
+
+def can_return(state: "Entry | None", before: "Entry | None") -> bool:
+    """Whether what was left as something unknown is out of the way, or back but for its mode."""
+    if state is None or before is None or state.reason:
+        return state is None
+    return state.kind == before.kind and (state.kind == FOLDER or state.strong == before.strong)
+
+
+def is_as_left(state: "Entry | None", after: "Entry | None") -> bool:
+    """Whether nobody wrote to a file since it was left so that nobody could read it."""
+    if state is None or after is None or state.reason or after.reason != words.UNREADABLE:
+        return False
+    return state.kind == after.kind == REGULAR and state.mtime == after.mtime
+
+
+def goes_as_folder(state: "Entry | None", after: "Entry | None", before: "Entry | None") -> bool:
+    """Whether a folder that was made shall go: then its mode does not matter any more."""
+    if before is not None or state is None or after is None or state.reason:
+        return False
+    return state.kind == after.kind == FOLDER
+
+
+def is_unknown(entry: "Entry | None") -> bool:
+    return entry is not None and entry.reason != 0
+
+
+def can_be_captured(now: "Entry", then: "Entry | None") -> bool:
+    """Whether something that was left out is captured when it is to be replaced."""
+    return now.reason == words.TOO_LARGE and now.kind == REGULAR and then is not None
+
+
+def verb_of(path: bytes, now: "Entry | None", target: "Entry | None") -> str:
+    """What is done at a path that becomes something else; empty if it does not."""
+    if isinstance(target, UnstoredFile):
+        return words.MERGE
+    if now is not None and now.reason and target is not None:
+        return {FOLDER: words.MKDIR, LINK: words.RELINK}.get(target.kind, words.WRITE)
+    difference = judge(path, now, target)
+    return difference.verb if difference is not None else ""
+
+
+def folders_above(path: bytes) -> "Iterable[bytes]":
+    parts = path.split(b"/")
+    return (b"/".join(parts[:end]) for end in range(1, len(parts)))
+
+
+def joined(path: bytes, name: bytes) -> bytes:
+    return path + b"/" + name if path else name

@@ -23,7 +23,7 @@ PERHAPS = "perhaps"
 """Of a step of which nobody knows when it began: it may as well be the user's."""
 
 WRITE, CREATE, DELETE, MODE = "write", "create", "delete", "mode"
-LINK, MKDIR, RMDIR, RENAME = "link", "mkdir", "rmdir", "rename"
+RELINK, MKDIR, RMDIR, RENAME = "link", "mkdir", "rmdir", "rename"
 MERGE = "merge"
 KEEP_MINE, TAKE_BACK, MARKERS, SKIP = "keep-mine", "take-back", "markers", "skip-conflicts"
 DECISIONS = (KEEP_MINE, TAKE_BACK, MARKERS, SKIP)

@@ -41,10 +41,10 @@ if TYPE_CHECKING:
     from takeback.capture.deltas import Delta
     from takeback.disk.lock import Lock
     from takeback.ledger.journal import Journal
-    from takeback.model.entries import Op, Owner
     from takeback.model.history import Author
     from takeback.model.json_text import Json
     from takeback.model.plan import Remark
+    from takeback.model.tree import Op, Owner
     from takeback.store import Store
 
     Late = list[dict[bytes, bytes]]

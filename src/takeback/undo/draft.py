@@ -18,7 +18,12 @@ nobody knows what it held; each is said. What a state left out is unknown, which
 import os
 
 from takeback.model import reasons, words
-from takeback.model.entries import (
+from takeback.model.plan import Conflict, PlannedChange, Remark
+from takeback.model.reasons import Reason, not_covered
+from takeback.model.tree import (
+    FOLDER,
+    REGULAR,
+    UnstoredFile,
     can_be_captured,
     can_return,
     folders_above,
@@ -29,9 +34,6 @@ from takeback.model.entries import (
     joined,
     verb_of,
 )
-from takeback.model.plan import Conflict, PlannedChange, Remark
-from takeback.model.reasons import Reason, not_covered
-from takeback.model.tree import FOLDER, REGULAR, Made
 from takeback.undo.merge import Clash, Kept
 
 TYPE_CHECKING = False
@@ -39,8 +41,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from typing import Protocol
 
-    from takeback.model.difference import Difference
-    from takeback.model.tree import Entry
+    from takeback.model.tree import Difference, Entry
     from takeback.undo.merge import Merging
     from takeback.undo.renames import Move, Renamed, Renames
     from takeback.undo.reverts import Taken
@@ -376,7 +377,7 @@ class Draft(Wishes):
     def _wish(self, spot: "_Spot", state: "Entry | None") -> None:
         taken, at = spot.taken, spot.at
         wish = self.wishes[at] = Wish(state, spot.folder_at, taken.how)
-        wish.merged = spot.merged if isinstance(state, Made) else None
+        wish.merged = spot.merged if isinstance(state, UnstoredFile) else None
         if spot.goes:
             self.wishes[spot.goes] = Wish(None, spot.folder_at, taken.how)
             wish.along = Reason(reasons.CARRIES_CHANGES, path=os.fsdecode(spot.goes))
@@ -402,7 +403,7 @@ class Draft(Wishes):
             if not self._is_decided(spot, conflict):
                 self.conflicts[seen] = conflict
             return None
-        if isinstance(found, Made):
+        if isinstance(found, UnstoredFile):
             spot.merged = Reason(reasons.MERGED, by=tuple(since(seen)))
         return found
 
@@ -418,7 +419,7 @@ class Draft(Wishes):
             ours = conflict.ours
             mode = ours.mode if ours is not None else REGULAR | 0o644
             spot.merged = Reason(reasons.WITH_MARKERS)
-            self._wish(spot, Made(conflict.marked, mode))
+            self._wish(spot, UnstoredFile(conflict.marked, mode))
         else:
             return False
         return True

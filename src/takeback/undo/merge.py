@@ -23,7 +23,7 @@ the endings do not count: what is in *ours* keeps its own. The byte order mark i
 """
 
 from takeback.model import lines, reasons
-from takeback.model.tree import FOLDER, REGULAR, Entry, Made
+from takeback.model.tree import FOLDER, REGULAR, Entry, UnstoredFile
 from takeback.model.value import Value
 
 TYPE_CHECKING = False
@@ -101,7 +101,7 @@ def _of_texts(
         return Clash(reasons.NO_TEXT)
     old, mine, wanted = (text or b"" for text in texts)
     data, clean = merge_texts(old, mine, wanted, merge)
-    return Made(data, mode) if clean else Clash(reasons.SAME_LINES, data)
+    return UnstoredFile(data, mode) if clean else Clash(reasons.SAME_LINES, data)
 
 
 def merge_texts(base: bytes, ours: bytes, theirs: bytes, merge: "Merge") -> "tuple[bytes, bool]":
@@ -237,7 +237,7 @@ class Merging:
         return self._decisions.get(path, self._otherwise)
 
     def _content(self, entry: Entry) -> "bytes | None":
-        return entry.content if isinstance(entry, Made) else self._read(entry)
+        return entry.content if isinstance(entry, UnstoredFile) else self._read(entry)
 
     def _by_libgit2(self, base: bytes, ours: bytes, theirs: bytes) -> "tuple[bytes, bool]":
         # Loaded only when a path really needs a merge.

@@ -14,16 +14,13 @@ import os
 
 from takeback.capture.changes import Trees
 from takeback.disk.descent import whole as whole_path
-from takeback.errors import (
-    UnknownReferenceError,
-    UsageError,
-)
+from takeback.errors import UnknownReferenceError, UsageError
 from takeback.history import lookup, references
 from takeback.history.compare import Chosen, Saved, differences
 from takeback.model import reasons, words
-from takeback.model.entries import folders_above, is_same, is_unknown
 from takeback.model.plan import Dependent, Plan, Remark
 from takeback.model.reasons import Reason
+from takeback.model.tree import folders_above, is_same, is_unknown
 from takeback.model.words import DECISIONS, REDO, ROLLBACK, UNDO, UNREADABLE
 from takeback.undo import git_notes, outside, reverts
 from takeback.undo.draft import Draft, in_order, remarks

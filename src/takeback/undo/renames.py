@@ -5,8 +5,7 @@ file would be in two places, or in none. What somebody renamed since is found wh
 by what the log says, by the same content, or by content that is similar enough.
 """
 
-from takeback.model.entries import is_same
-from takeback.model.tree import LINK, REGULAR
+from takeback.model.tree import LINK, REGULAR, is_same
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -27,11 +27,9 @@ from takeback.ledger import events
 from takeback.ledger.events import NewEvent, pack_facts
 from takeback.ledger.journal import Away, Journal
 from takeback.model import ids, reasons
-from takeback.model.difference import judge
-from takeback.model.entries import Op, is_same
 from takeback.model.plan import Plan, PlannedChange, Remark, Report, entry_ids
 from takeback.model.reasons import Reason
-from takeback.model.tree import FOLDER, Made
+from takeback.model.tree import FOLDER, Op, UnstoredFile, is_same, judge
 from takeback.model.words import REDO, ROLLBACK, count
 from takeback.objects.git_objects import BLOB
 from takeback.undo import apply, rescue, select
@@ -365,7 +363,7 @@ class Restorer(SafePoints):
 
     def _store_texts(self, plan: Plan, at: int) -> "dict[bytes, Entry]":
         """Store what came of merges: recovery finds both states of every path in the store."""
-        texts = {c.path: c.after for c in plan.changes if isinstance(c.after, Made)}
+        texts = {c.path: c.after for c in plan.changes if isinstance(c.after, UnstoredFile)}
         if not texts:
             return {}
         writer = self._store.pack_writer()

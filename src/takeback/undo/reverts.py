@@ -19,8 +19,7 @@ from takeback.capture.changes import Run, Trees
 from takeback.errors import DamagedStoreError
 from takeback.history import retention
 from takeback.model import words
-from takeback.model.difference import judge
-from takeback.model.entries import is_same
+from takeback.model.tree import is_same, judge
 from takeback.undo.merge import Clash, Kept
 
 TYPE_CHECKING = False

@@ -12,7 +12,7 @@ import os
 import stat
 
 from takeback.disk import home as removal
-from takeback.disk import mounts, operations
+from takeback.disk import machine, operations
 from takeback.disk.home import parse_line, read_small
 from takeback.errors import DamagedStoreError, TakebackError
 from takeback.ledger import schema
@@ -232,7 +232,7 @@ _OPEN = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 def place(home: "Home") -> Part:
     """Where the stores are, and whether that is a disk to rely on."""
     part = Part("place", Reason("at", path=os.fsdecode(home.path)))
-    kind = mounts.network_file_system(home.path)
+    kind = machine.network_file_system(home.path)
     if kind is not None:
         what = Reason("network-disk", kind=kind)
         part.findings.append(Finding(ERROR, what, Reason("move-home")))

@@ -33,7 +33,7 @@ from takeback.history.lookup import Place
 from takeback.ledger import database, events, retention
 from takeback.ledger.events import NewEvent, pack_facts
 from takeback.model import forgotten, ids, json_text, reasons, tools
-from takeback.model.forgotten import Forgotten, Wish
+from takeback.model.forgotten import ForgetRequest, Forgotten
 from takeback.model.reasons import Reason
 from takeback.model.value import Value
 from takeback.model.words import RUNNING
@@ -175,7 +175,7 @@ class Forgetter:
         finally:
             state.close()
 
-    def _wish(self, target: "Target") -> Wish:
+    def _wish(self, target: "Target") -> ForgetRequest:
         paths, turn, content, text = target.paths, target.turn, target.content, target.text
         given = [bool(paths), bool(turn), content is not None, bool(text)]
         if sum(given) != 1:
@@ -186,18 +186,18 @@ class Forgetter:
         id = ids.from_entropy(os.urandom(8))
         if paths:
             within, beyond = self._sorted(paths, target.inside)
-            return Wish(forgotten.PATH, id, within, beyond, names=target.names)
+            return ForgetRequest(forgotten.PATH, id, within, beyond, names=target.names)
         if content is not None:
             return _of_content(id, content)
         if turn:
-            return Wish(forgotten.TURN, id, turn=self._turn_meant(turn))
+            return ForgetRequest(forgotten.TURN, id, turn=self._turn_meant(turn))
         raw = os.fsencode(text)
         if len(raw) < forgotten.SHORTEST_TEXT:
             raise UsageError(
                 f"a text of less than {forgotten.SHORTEST_TEXT} bytes would be found everywhere",
                 hint="give more of it",
             )
-        return Wish(forgotten.TEXT, id, texts=(raw,), in_files=True)
+        return ForgetRequest(forgotten.TEXT, id, texts=(raw,), in_files=True)
 
     def _sorted(
         self, paths: "tuple[bytes, ...]", inside: bytes
@@ -255,17 +255,17 @@ class Forgetting:
         self._sweep = sweep
         self._progress = progress
 
-    def preview(self, wish: "Wish") -> "Touched":
+    def preview(self, wish: "ForgetRequest") -> "Touched":
         """What forgetting would touch; nothing is written."""
         self._require_possible(wish)
         return self._touched(wish, self._would(wish))
 
-    def _would(self, wish: "Wish") -> Rewriting:
+    def _would(self, wish: "ForgetRequest") -> Rewriting:
         would = Rewriting(self._store, wish, Sizing(), self._progress)
         would.run()
         return would
 
-    def _touched(self, wish: "Wish", would: Rewriting) -> "Touched":
+    def _touched(self, wish: "ForgetRequest", would: Rewriting) -> "Touched":
         """What it touches; an error if it is not there at all, not even in what nobody needs."""
         touched = would.touched()
         if touched.is_nothing and not self._is_left_over(wish):
@@ -275,14 +275,14 @@ class Forgetting:
             )
         return touched
 
-    def _is_left_over(self, wish: "Wish") -> bool:
+    def _is_left_over(self, wish: "ForgetRequest") -> bool:
         try:
             search.prove(self._store, wish, wish.hashes, self._progress)
         except UnfinishedError:
             return True
         return False
 
-    def carry_out(self, wish: "Wish") -> Forgotten:
+    def carry_out(self, wish: "ForgetRequest") -> Forgotten:
         """Forget. When this returns, everything was searched and nothing was found."""
         self._require_possible(wish)
         self._note(wish, ())
@@ -325,13 +325,13 @@ class Forgetting:
 
     # -- the file that says what it is about -----------------------------------------------------
 
-    def _note(self, wish: "Wish", ids: "Iterable[bytes]") -> None:
+    def _note(self, wish: "ForgetRequest", ids: "Iterable[bytes]") -> None:
         """Note what is to be forgotten, and the ids that must not be found in the end."""
         said: dict[str, Json] = {"wish": wish.facts(), "ids": [id.hex() for id in ids]}
         path = self._store.path + b"/" + search.NOTE
         replace_file(path, json_text.dumps(said).encode(), durable=True)
 
-    def _noted(self) -> "tuple[Wish, set[bytes]] | None":
+    def _noted(self) -> "tuple[ForgetRequest, set[bytes]] | None":
         """What was noted; None if there is nothing."""
         text = read_small(self._store.path + b"/" + search.NOTE, limit=_LARGEST)
         if not text:
@@ -349,7 +349,7 @@ class Forgetting:
 
     # -- before the commit ---------------------------------------------------------------------
 
-    def _require_possible(self, wish: "Wish") -> None:
+    def _require_possible(self, wish: "ForgetRequest") -> None:
         store = self._store
         store.ledger.journal.require_sound(in_all_lines=True)
         if store.ledger.has_journal():
@@ -369,7 +369,7 @@ class Forgetting:
                     hint="they cannot be forgotten; nothing was",
                 )
 
-    def _rewrite(self, wish: "Wish", *, is_new: bool = True) -> "Touched":
+    def _rewrite(self, wish: "ForgetRequest", *, is_new: bool = True) -> "Touched":
         """Write what has to be written anew, and commit."""
         store = self._store
         # What the old packs hold is no reason not to write it: they go.
@@ -401,7 +401,7 @@ class Forgetting:
         writer.abort()
         self._store.objects.discard(merged)
 
-    def _give_up(self, wish: "Wish", problem: BaseException) -> None:
+    def _give_up(self, wish: "ForgetRequest", problem: BaseException) -> None:
         """Nothing was changed: leave nothing behind. If even that fails, the next start goes on."""
         try:
             self._end(wish.id)
@@ -411,7 +411,7 @@ class Forgetting:
 
     # -- after it ------------------------------------------------------------------------------
 
-    def _finish(self, wish: "Wish", touched: "Touched | None") -> Forgotten:
+    def _finish(self, wish: "ForgetRequest", touched: "Touched | None") -> Forgotten:
         store = self._store
         noted = self._noted()
         ids = noted[1] if noted is not None else set()
@@ -464,7 +464,7 @@ class Forgetting:
                 hint="`takeback forget --continue` finishes it when that is done",
             )
 
-    def _require_nothing_left(self, wish: "Wish") -> Rewriting:
+    def _require_nothing_left(self, wish: "ForgetRequest") -> Rewriting:
         """What would have to be done now, if it were wished again: nothing."""
         again = self._would(wish)
         if again.is_needed:
@@ -488,11 +488,11 @@ class Forgetting:
         )
 
 
-def _of_content(id: str, content: bytes) -> "Wish":
+def _of_content(id: str, content: bytes) -> "ForgetRequest":
     """Exactly these bytes; a short text also where somebody said it."""
     said = content.strip()
     is_text = forgotten.SHORTEST_TEXT * 2 <= len(said) <= forgotten.LONGEST_TEXT and 0 not in said
     texts = (said,) if is_text and b"\n" not in said else ()
     objects = frozenset((object_id(BLOB, content),))
     contents = frozenset((hashlib.sha256(content).digest(),))
-    return Wish(forgotten.CONTENT, id, contents=contents, objects=objects, texts=texts)
+    return ForgetRequest(forgotten.CONTENT, id, contents=contents, objects=objects, texts=texts)

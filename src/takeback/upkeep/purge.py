@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator
 
     from takeback.ledger.events import CheckpointRow
-    from takeback.model.forgotten import Wish
+    from takeback.model.forgotten import ForgetRequest
     from takeback.model.tree import Manifest
     from takeback.objects.object_store import ObjectStore
     from takeback.ports import ObjectTaker
@@ -57,7 +57,7 @@ class Purge:
         self,
         objects: "ObjectStore",
         writer: "ObjectTaker",
-        wish: "Wish",
+        wish: "ForgetRequest",
         known: "Collection[bytes]",
     ) -> None:
         self._objects = objects

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from takeback.ledger.events import CheckpointRow, Event
-    from takeback.model.forgotten import Wish
+    from takeback.model.forgotten import ForgetRequest
     from takeback.ports import ObjectTaker, Progress
     from takeback.store import Store
     from takeback.upkeep.purge import Folder, Purge
@@ -60,7 +60,7 @@ class ForgottenTurn(Value):
 class Redaction:
     """Says again what events say."""
 
-    def __init__(self, wish: "Wish", purge: "Purge", turn: "ForgottenTurn | None") -> None:
+    def __init__(self, wish: "ForgetRequest", purge: "Purge", turn: "ForgottenTurn | None") -> None:
         self._wish = wish
         self._purge = purge
         self._turn = turn
@@ -284,7 +284,7 @@ class Rewriting:
     def __init__(
         self,
         store: "Store",
-        wish: "Wish",
+        wish: "ForgetRequest",
         writer: "ObjectTaker",
         progress: "Progress | None" = None,
     ) -> None:
@@ -557,7 +557,7 @@ class _Above:
         return not self.is_new and view.stands_on(self.view)
 
 
-def _turn(store: "Store", wish: "Wish") -> "tuple[int, ForgottenTurn] | None":
+def _turn(store: "Store", wish: "ForgetRequest") -> "tuple[int, ForgottenTurn] | None":
     if not wish.turn:
         return None
     found = store.ledger.forgets.turn(wish.turn)

@@ -15,7 +15,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from takeback.model.forgotten import Wish
+    from takeback.model.forgotten import ForgetRequest
     from takeback.objects.pack_read import PackFile
     from takeback.ports import Progress
     from takeback.store import Store
@@ -37,7 +37,7 @@ _left_open: "dict[tuple[int, int], int]" = {}
 class Search:
     """What is looked for: texts in every way they may be written, and hashes, raw and in hex."""
 
-    def __init__(self, wish: "Wish", ids: "Iterable[bytes]") -> None:
+    def __init__(self, wish: "ForgetRequest", ids: "Iterable[bytes]") -> None:
         self._texts: dict[bytes, str] = {}
         for text in wish.texts:
             for needle, how in as_texts(text).items():
@@ -79,7 +79,10 @@ class Search:
 
 
 def prove(
-    store: "Store", wish: "Wish", ids: "Iterable[bytes]", progress: "Progress | None" = None
+    store: "Store",
+    wish: "ForgetRequest",
+    ids: "Iterable[bytes]",
+    progress: "Progress | None" = None,
 ) -> int:
     """Look through everything; an error if anything is found. How many bytes were read."""
     search, read = Search(wish, ids), 0

@@ -11,8 +11,7 @@ from takeback import location
 from takeback.capture import project_rules
 from takeback.disk import home as homes
 from takeback.disk.failures import FailingAs
-from takeback.disk.home import Home
-from takeback.disk.settings import tables_in, with_value
+from takeback.disk.home import Home, tables_in, with_value
 from takeback.errors import TakebackError, UsageError
 from takeback.history import retention
 from takeback.model.results import DEFAULT, PROJECT, USER, Configured, Misfit

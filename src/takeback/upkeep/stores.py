@@ -8,7 +8,7 @@ import os
 
 from takeback import location
 from takeback.disk import home as removal
-from takeback.disk import processes, sqlite
+from takeback.disk import machine, sqlite
 from takeback.disk.failures import FailingAs
 from takeback.disk.home import Home
 from takeback.disk.lock import Held, Lock
@@ -146,7 +146,7 @@ def _read_ledger(project: KnownProject, ledger: Ledger, now: int) -> None:
 
 def _running(ledger: Ledger, now: int) -> "Iterator[str]":
     for row in ledger.sessions.open():
-        is_alive = processes.is_alive(row.holder) if row.holder else None
+        is_alive = machine.is_alive(row.holder) if row.holder else None
         if is_alive or (is_alive is None and row.seen > now - _QUIET_FOR):
             yield f"{row.id[:8]} of {row.agent}"
 

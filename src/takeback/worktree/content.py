@@ -17,7 +17,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from takeback.disk.clock import FsClock
+    from takeback.disk.machine import FsClock
 
 hook: "Callable[[str, bytes], None] | None" = None
 """Called as (step, name) after a file was opened and after it was read. Set by tests only."""

@@ -16,8 +16,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from takeback.model.entries import Owner
-    from takeback.model.tree import Entry, Manifest
+    from takeback.model.tree import Entry, Manifest, Owner
     from takeback.objects.object_store import ObjectStore
 
 

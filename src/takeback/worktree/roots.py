@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from takeback.ledger.journal import Away, Journal
-    from takeback.model.entries import Op, Owner
+    from takeback.model.tree import Op, Owner
     from takeback.objects.object_store import ObjectStore
 
 

@@ -9,7 +9,7 @@ import errno
 import os
 
 from takeback.disk.descent import Descent
-from takeback.disk.mounts import Mounts
+from takeback.disk.machine import Mounts
 from takeback.model import words
 from takeback.model.ids import is_stage
 from takeback.model.tree import FOLDER, KIND, LINK, REGULAR

@@ -18,17 +18,15 @@ import os
 
 from takeback.disk import operations
 from takeback.disk.descent import Descent
-from takeback.model.entries import State
 from takeback.model.ids import PREFIX
-from takeback.model.tree import FOLDER, KIND, LINK, REGULAR, SETUID
+from takeback.model.tree import FOLDER, KIND, LINK, REGULAR, SETUID, State
 from takeback.worktree.content import LARGE, is_held_open
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator
 
-    from takeback.model.entries import Owner, Stamp, State
-    from takeback.model.tree import Entry
+    from takeback.model.tree import Entry, Owner, Stamp, State
     from takeback.objects.object_store import ObjectStore
 
 

@@ -16,8 +16,7 @@ from takeback.disk import operations
 from takeback.disk.descent import Descent
 from takeback.errors import BlockedError, DamagedStoreError
 from takeback.model import reasons
-from takeback.model.entries import is_state
-from takeback.model.tree import FOLDER, REGULAR, SETUID, with_mode
+from takeback.model.tree import FOLDER, REGULAR, SETUID, is_state, with_mode
 from takeback.worktree.stage import (
     GONE,
     SYNC_EACH,
@@ -36,8 +35,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from takeback.model.entries import Op, Owner, State
-    from takeback.model.tree import Entry
+    from takeback.model.tree import Entry, Op, Owner, State
     from takeback.objects.object_store import ObjectStore
 
 _NOT_EMPTY = (errno.ENOTEMPTY, errno.EEXIST)

@@ -21,7 +21,7 @@ import os
 import sys
 from struct import Struct
 
-from takeback.disk import mounts
+from takeback.disk import machine
 from takeback.worktree import stat_cache
 
 TYPE_CHECKING = False
@@ -103,7 +103,7 @@ class Watch:
     def __init__(self, root: bytes, most: int = MOST_FOLDERS) -> None:
         self._root = root
         self._most = min(most, _allowed())
-        self._gave_up = not mounts.is_watchable(root)
+        self._gave_up = not machine.is_watchable(root)
         self._cache: StatCache | None = None
         self._forget()
 
