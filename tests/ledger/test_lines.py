@@ -273,6 +273,7 @@ def test_gc_keeps_what_either_line_needs(pair: Pair) -> None:
     main, fork = pair.trees
     (pair.home / "config.toml").write_text("[retention]\nturns = 20\n")
     main.prompt("a.txt", "main\n")
+    main.project.keep("@")
     fork.prompt("a.txt", "kept in the fork\n")
     for number in range(30):
         main.prompt("a.txt", f"main {number}\n")
