@@ -28,7 +28,7 @@ def marked(sides: tuple[list[bytes], list[bytes], list[bytes]]) -> bytes:
 
 def told(conflict: Conflict, verb: str = "undo", most_places: int = 0, most: int = 0) -> list[str]:
     """What is told of a conflict, without styles."""
-    found = conflict_text.told(
+    found = conflict_text.sides(
         conflict, verb, lambda _: "there", most_places=most_places, most_lines=most
     )
     return [text for _, text in found]

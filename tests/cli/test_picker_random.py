@@ -10,7 +10,7 @@ from chance import examples
 from oracle import Picture, differences
 from shop import Shop
 from takeback.cli.picker import Model
-from takeback.cli.picker_view import Picking
+from takeback.cli.picker_view import PickerView
 from takeback.cli.restore_flow import Contents, Wanted
 from takeback.cli.screen import Screen
 from takeback.model.tree import REGULAR
@@ -64,7 +64,7 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
 def picked(shop: Shop, keys: Sequence[str], decide: str) -> tuple[Model, bool]:
     """Press keys; the last list, and whether it was applied."""
     project, contents, screen = shop.project, Contents(shop.project), Screen()
-    picking = Picking(
+    picking = PickerView(
         screen,
         contents,
         lambda wanted: project.plan_undo(

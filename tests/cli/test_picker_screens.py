@@ -433,7 +433,7 @@ BROKEN = """
 from takeback.cli import picker_view
 def fail(*_):
     raise RuntimeError("a bug")
-picker_view.Picking._rows = fail
+picker_view.PickerView._rows = fail
 from takeback.cli.app import main
 raise SystemExit(main(["undo", "Add payment validation"]))
 """

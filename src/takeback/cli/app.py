@@ -29,21 +29,21 @@ if TYPE_CHECKING:
 _DEBUG = "TAKEBACK_DEBUG"
 
 
-def tell(problem: Exception, screen: "Screen") -> int:
+def _report(problem: Exception, screen: "Screen") -> int:
     """Show what went wrong; the exit code. With `TAKEBACK_DEBUG=1`, the traceback, too."""
     if os.environ.get(_DEBUG, "0") != "0":
         screen.note(_details(problem))
     from takeback.disk import sqlite
 
-    told: TakebackError
+    shown: TakebackError
     if isinstance(problem, OSError):
-        told = _of_the_system(problem)
+        shown = _of_the_system(problem)
     elif isinstance(problem, sqlite.OperationalError):
-        told = TakebackError(f"the ledger said: {problem}", hint="`takeback doctor` tells more")
+        shown = TakebackError(f"the ledger said: {problem}", hint="`takeback doctor` tells more")
     else:
-        told = _bug(problem)
-    screen.error(told)
-    return told.exit_code
+        shown = _bug(problem)
+    screen.error(shown)
+    return shown.exit_code
 
 
 def _of_the_system(problem: OSError) -> TakebackError:
@@ -123,7 +123,7 @@ COMMANDS = (
     "demo",
 )
 """The commands, each with a module of its name or one below; bare `takeback` is `status`."""
-_INTERRUPTED = 130
+INTERRUPTED = 130
 
 
 def main(argv: "list[str] | None" = None) -> int:
@@ -136,12 +136,12 @@ def main(argv: "list[str] | None" = None) -> int:
         return problem.exit_code
     except KeyboardInterrupt:
         screen.note("interrupted; `takeback` shows what was made until then")
-        return _INTERRUPTED
+        return INTERRUPTED
     except BrokenPipeError:
         # Whoever read our output has gone.
         return 0
     except Exception as problem:  # noqa: BLE001 -- nobody shall have to read a traceback
-        return tell(problem, screen)
+        return _report(problem, screen)
 
 
 def entry() -> "NoReturn":
@@ -200,7 +200,9 @@ def _run(words: "list[str]", screen: Screen) -> int:
 def load(name: str) -> "Module":
     """The module of a command, imported only when it is called."""
     if name != "status" and name not in COMMANDS:
-        raise UsageError(f"there is no command `{name}`", hint=_suggestion(name))
+        raise UsageError(
+            f"there is no command `{name}`", hint=parser.suggestion(name, COMMANDS, "takeback ")
+        )
     module: Module = getattr(__import__(f"takeback.cli.commands.{name}").cli.commands, name)
     return module
 
@@ -218,26 +220,30 @@ def folder(given: "Arguments") -> bytes:
     return os.fsencode(chosen or ".")
 
 
-def opened(path: bytes, screen: "Screen") -> "Project":
-    """The project that `path` is in, made on first use."""
+def open_project(given: "Arguments", screen: Screen) -> "Project":
+    """The project that the folder is in, made on first use."""
     import takeback
 
-    return settled(heard(takeback.open(path), screen))
+    project = attach(takeback.open(folder(given)), screen)
+    project.end_interrupted()
+    return project
 
 
-def find(path: bytes, screen: "Screen") -> "Project | None":
-    """The project that `path` is in, or None."""
+def find_project(given: "Arguments", screen: Screen) -> "Project | None":
     from takeback import environment
     from takeback.project import Project
 
-    found = Project.find(path, home=environment.default_home())
-    return settled(heard(found, screen)) if found is not None else None
+    found = Project.find(folder(given), home=environment.default_home())
+    if found is not None:
+        attach(found, screen)
+        found.end_interrupted()
+    return found
 
 
-def existing(path: bytes, screen: "Screen") -> "Project":
-    """The project that `path` is in, which must exist."""
-    project = find(path, screen)
+def get_project(given: "Arguments", screen: Screen) -> "Project":
+    project = find_project(given, screen)
     if project is None:
+        path = folder(given)
         where = os.fsdecode(os.path.realpath(path))
         raise UsageError(f"`{where}` is not in a project yet", hint=_how_to_begin(path))
     return project
@@ -254,24 +260,18 @@ def _how_to_begin(path: bytes) -> str:
     return "`takeback checkpoint` makes it one"
 
 
-def heard(project: "Project", screen: "Screen") -> "Project":
-    """A project whose recovery is told when it happens: when it is opened, or later locked."""
-    screen.listen(lambda: _recovered(project))
+def attach(project: "Project", screen: Screen) -> "Project":
+    """Report the project's recovery when it happens: when it is opened, or later locked."""
+
+    def recovered() -> "list[str]":
+        if not project.recovered:
+            return []
+        from takeback.cli.reason_text import sentence
+
+        return [sentence(reason) for reason in project.recovered]
+
+    screen.listen(recovered)
     screen.secret_names = project.secret_names
-    return project
-
-
-def _recovered(project: "Project") -> "list[str]":
-    if not project.recovered:
-        return []
-    from takeback.cli.reason_text import sentence
-
-    return [sentence(reason) for reason in project.recovered]
-
-
-def settled(project: "Project") -> "Project":
-    """A project whose turns are closed that were interrupted inside an agent."""
-    project.end_interrupted()
     return project
 
 
@@ -282,18 +282,9 @@ def inside(project: "Project", here: bytes) -> bytes:
 
 
 def _help(rest: "list[str]", screen: Screen) -> int:
-    from takeback.cli import parser
-
     topics = [word for word in rest if not word.startswith("-")]
     if topics:
         parser.show(load(topics[0]).COMMAND, screen)
     else:
         parser.overview([load(name).COMMAND for name in ("status", *COMMANDS)], screen)
     return 0
-
-
-def _suggestion(name: str) -> str:
-    import difflib
-
-    close = difflib.get_close_matches(name, COMMANDS, n=1)
-    return f"did you mean `takeback {close[0]}`?" if close else "see `takeback --help`"

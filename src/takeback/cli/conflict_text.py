@@ -78,7 +78,7 @@ def _next_side(
     return False, side
 
 
-def told(
+def sides(
     conflict: "Conflict",
     verb: str,
     target: "Target",

@@ -107,7 +107,7 @@ def parse(command: Command, argv: "Sequence[str]") -> Arguments:
         if option is None:
             raise UsageError(
                 f"`{command.name or 'takeback'}` has no option `{flag}`",
-                hint=_similar(flag, options, command.name),
+                hint=suggestion(flag, options, command=command.name),
             )
         found.values[option.name] = _value(option, flag, inline, words)
     if not found.has("help"):
@@ -171,11 +171,13 @@ def _check_operands(command: Command, found: Arguments) -> None:
         raise UsageError(f"`{command.name}` needs {command.operands[-1]}", hint=usage)
 
 
-def _similar(word: str, known: "dict[str, Option]", name: str) -> str:
+def suggestion(word: str, known: "Iterable[str]", before: str = "", command: str = "") -> str:
+    """What was probably meant by a word, or where to look it up."""
     import difflib
 
     close = difflib.get_close_matches(word, list(known), n=1)
-    return f"did you mean `{close[0]}`?" if close else f"see `{f'takeback {name}'.rstrip()} --help`"
+    help_of = f"takeback {command}".rstrip()
+    return f"did you mean `{before}{close[0]}`?" if close else f"see `{help_of} --help`"
 
 
 def overview(commands: "Iterable[Command]", screen: "Screen") -> None:

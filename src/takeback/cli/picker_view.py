@@ -37,11 +37,9 @@ if TYPE_CHECKING:
     class Keyboard(Protocol):
         """What shows a screen, and where keys come from."""
 
-        def draw(self, lines: Sequence[Styled]) -> None:
-            """Show these lines."""
+        def draw(self, lines: Sequence[Styled]) -> None: ...
 
-        def key(self) -> str:
-            """Wait for a key."""
+        def key(self) -> str: ...
 
 
 _MARGIN = 3
@@ -91,7 +89,7 @@ _NAMES = {b"\r": "enter", b"\n": "enter", b"\t": "tab", b"\x04": picker.END_OF_I
 RESIZED = "resized"
 
 
-class Picking:
+class PickerView:
     """One interactive preview."""
 
     def __init__(
@@ -270,7 +268,11 @@ class Picking:
             return []
         key = (model.view, model.cursor, columns)
         if self._open is None or self._open[0] != key:
-            told = self._told(model) if model.view == picker.TEXT else _help()
+            told = (
+                self._told(model)
+                if model.view == picker.TEXT
+                else [("", line) for line in _HELP.splitlines()]
+            )
             self._open = (key, wrap(told, columns))
         return self._open[1]
 
@@ -283,7 +285,7 @@ class Picking:
         )
         if item.conflict is not None:
             said += [
-                *conflict_text.told(
+                *conflict_text.sides(
                     item.conflict, model.plan.verb, self._contents.target, self._screen.masker
                 ),
                 ("", ""),
@@ -294,10 +296,6 @@ class Picking:
             return said + self._contents.diff(item.change)
         except TakebackError as problem:
             return [*said, ("", safe_line(self._screen.masker.words(str(problem))))]
-
-
-def _help() -> "list[Styled]":
-    return [("", line) for line in _HELP.splitlines()]
 
 
 def _nothing_of(plan: "Plan") -> "Plan":

@@ -319,7 +319,7 @@ class Page:
     def _sides(self, conflict: "Conflict", indent: str) -> None:
         from takeback.cli import conflict_text
 
-        for style, text in conflict_text.told(
+        for style, text in conflict_text.sides(
             conflict,
             self.plan.verb,
             self.contents.target,

@@ -3,7 +3,7 @@
 import os
 
 from takeback.cli import plan_text, reason_text
-from takeback.cli.app import folder, inside
+from takeback.cli.app import INTERRUPTED, folder, inside
 from takeback.cli.parser import SHOW_SECRETS, Arguments, Option
 from takeback.cli.screen import Marks, Screen, safe_line
 from takeback.errors import (
@@ -248,7 +248,6 @@ DECIDING = (
     Option(("--skip-conflicts",), "where there is a conflict, leave the file; do the rest"),
 )
 
-_INTERRUPTED = 130
 _MOST_NAMED = 4
 _NOT_NEWEST = {
     UNDO: "this is not the newest turn",
@@ -269,7 +268,7 @@ class Wanted(Value):
     turns: "tuple[str, ...]" = ()
 
 
-class Restoring:
+class RestoreCommand:
     """One command, from the plan to the report."""
 
     def __init__(self, name: str, given: "Arguments", screen: "Screen", project: "Project") -> None:
@@ -355,17 +354,17 @@ class Restoring:
         return Wanted(self.paths, self.inside, decide)
 
     def _pick(self, make: "Make", plan: "Plan") -> int:
-        from takeback.cli.picker_view import Picking
+        from takeback.cli.picker_view import PickerView
 
         # Each conflict is shown with what the command line decided, so that one can see it.
         if self.decide:
             plan = make(self._wanted(""))
-        picking = Picking(self._screen, self._contents, make, self._wanted(self.decide))
+        picking = PickerView(self._screen, self._contents, make, self._wanted(self.decide))
         try:
             chosen = picking.run(plan)
         except KeyboardInterrupt:
             self._screen.note("nothing was changed")
-            return _INTERRUPTED
+            return INTERRUPTED
         if chosen is None:
             self._screen.note("nothing was changed")
             return DecisionNeededError.exit_code
@@ -409,7 +408,7 @@ class Restoring:
                 return 0
         except KeyboardInterrupt:
             self._screen.note("\nnothing was changed")
-            return _INTERRUPTED
+            return INTERRUPTED
         self._screen.note("nothing was changed")
         return DecisionNeededError.exit_code
 
@@ -437,7 +436,7 @@ class Restoring:
             self._screen.note("interrupted when it was done; `takeback log` shows where you are")
         elif not notes:
             self._screen.note("interrupted; everything is as it was before")
-        return _INTERRUPTED
+        return INTERRUPTED
 
     def _report(self, made: "Report", *, was_previewed: bool = False) -> int:
         resumed = self._conversation.copies(made.plan, made.id)

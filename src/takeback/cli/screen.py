@@ -113,8 +113,8 @@ class Screen:
         self._colour_error = _wants_colour(sys.stderr)
         self._progress = _Progress() if _is_terminal(sys.stderr) and not json else None
         self._is_aside = False
-        self._told: Callable[[], Sequence[str]] | None = None
-        self._heard = 0
+        self._news: Callable[[], Sequence[str]] | None = None
+        self._reported = 0
 
     @property
     def masker(self) -> "Masker":
@@ -135,9 +135,9 @@ class Screen:
         """What a turn is called on one line: the first line of its label that is not blank."""
         return title(self.words(label))
 
-    def listen(self, told: "Callable[[], Sequence[str]]") -> None:
+    def listen(self, news: "Callable[[], Sequence[str]]") -> None:
         """Note whatever this has to tell, each sentence once, before anything else is printed."""
-        self._told, self._heard = told, 0
+        self._news, self._reported = news, 0
 
     def finish(self) -> None:
         self._make_way()
@@ -270,9 +270,9 @@ class Screen:
         """Remove the line of progress, and tell what has to be told first."""
         if self._progress is not None:
             self._progress.clear()
-        if self._told is not None:
-            news = self._told()[self._heard :]
-            self._heard += len(news)
+        if self._news is not None:
+            news = self._news()[self._reported :]
+            self._reported += len(news)
             for sentence in news:
                 _put(sys.stderr, f"{self._mark('note:', 'yellow')} {safe_line(sentence)}\n")
 

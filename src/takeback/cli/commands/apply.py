@@ -1,8 +1,8 @@
 """`takeback apply`: carry out a plan that `--dry-run` has shown."""
 
-from takeback.cli.app import existing, folder
+from takeback.cli.app import get_project
 from takeback.cli.parser import Arguments, Command
-from takeback.cli.restore_flow import OPTIONS, RESUME_OPTIONS, Restoring
+from takeback.cli.restore_flow import OPTIONS, RESUME_OPTIONS, RestoreCommand
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,5 +28,5 @@ COMMAND = Command(
 
 
 def run(given: "Arguments", screen: "Screen") -> int:
-    with existing(folder(given), screen) as project:
-        return Restoring("apply", given, screen, project).apply(given.operands[0])
+    with get_project(given, screen) as project:
+        return RestoreCommand("apply", given, screen, project).apply(given.operands[0])

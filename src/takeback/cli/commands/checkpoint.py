@@ -1,6 +1,6 @@
 """`takeback checkpoint`: make a checkpoint of the tree as it is now."""
 
-from takeback.cli.app import folder, opened
+from takeback.cli.app import open_project
 from takeback.cli.parser import SHOW_SECRETS, Arguments, Command, Option
 from takeback.cli.screen import Screen, timestamp
 from takeback.model.json_text import path_fields
@@ -34,7 +34,7 @@ COMMAND = Command(
 
 
 def run(given: "Arguments", screen: "Screen") -> int:
-    with opened(folder(given), screen) as project:
+    with open_project(given, screen) as project:
         made = project.checkpoint(
             given.get("label"), rehash=given.has("rehash"), progress=screen.progress
         )

@@ -2,7 +2,7 @@
 
 import os
 
-from takeback.cli.app import existing, folder, inside
+from takeback.cli.app import folder, get_project, inside
 from takeback.cli.parser import SHOW_SECRETS, Arguments, Command, Option
 from takeback.cli.screen import Screen, safe_content
 from takeback.errors import UnknownReferenceError
@@ -56,7 +56,10 @@ _HELD_UP_TO = 16 << 20
 
 
 def run(given: "Arguments", screen: "Screen") -> int:
-    with existing(folder(given), screen) as project, _compare(given, project, screen) as comparison:
+    with (
+        get_project(given, screen) as project,
+        _compare(given, project, screen) as comparison,
+    ):
         shown = _made_ready(comparison, screen.masker)
         if screen.json:
             _json(given, shown, screen)
@@ -103,23 +106,17 @@ def _show(
         screen.note("No differences.")
     elif given.has("name-only"):
         for difference in comparison.differences:
-            _print_name(difference.path, screen)
+            path = difference.path or b"."
+            if screen.is_terminal:
+                screen.say(safe(path))
+            else:
+                screen.raw(quoted(path) + b"\n")
     elif given.has("stat"):
         _show_stat(shown, screen)
     else:
-        _note_masked(_show_diffs(shown, screen), screen)
-
-
-def _print_name(path: bytes, screen: "Screen") -> None:
-    if screen.is_terminal:
-        screen.say(safe(path or b"."))
-    else:
-        screen.raw(quoted(path or b".") + b"\n")
-
-
-def _note_masked(masked: int, screen: "Screen") -> None:
-    if masked:
-        screen.note(f"{count(masked, 'secret')} masked; `--show-secrets` shows them")
+        masked = _show_diffs(shown, screen)
+        if masked:
+            screen.note(f"{count(masked, 'secret')} masked; `--show-secrets` shows them")
 
 
 # -- the diff ----------------------------------------------------------------------------------

@@ -5,7 +5,7 @@ import os
 import time
 
 from takeback import environment
-from takeback.cli.app import existing, folder
+from takeback.cli.app import folder, get_project
 from takeback.cli.parser import Arguments, Command, Option
 from takeback.cli.reason_text import as_json, sentence
 from takeback.cli.screen import Screen, safe_line
@@ -50,7 +50,7 @@ _STYLES = {ERROR: "red", WARNING: "yellow", NOTE: "dim"}
 
 def run(given: "Arguments", screen: "Screen") -> int:
     if given.has("rebuild"):
-        with existing(folder(given), screen) as project:
+        with get_project(given, screen) as project:
             project.rebuild()
     examiner = Doctor(folder(given), home=environment.default_home())
     found = examiner.examine(time.time(), repair=given.has("repair"))

@@ -3,7 +3,7 @@
 import os
 
 from takeback.cli import reason_text
-from takeback.cli.app import existing, folder
+from takeback.cli.app import get_project
 from takeback.cli.parser import Arguments, Command
 from takeback.cli.screen import Screen, safe_line
 from takeback.model.json_text import path_fields
@@ -31,7 +31,7 @@ COMMAND = Command(
 
 def run(given: "Arguments", screen: "Screen") -> int:
     ref, directory = given.operands
-    with existing(folder(given), screen) as project:
+    with get_project(given, screen) as project:
         target = os.path.abspath(directory)
         notes: list[Reason] = []
         written = project.extract(ref, target, progress=screen.progress, told=notes.append)

@@ -3,7 +3,7 @@
 import os
 import sys
 
-from takeback.cli.app import existing, folder, inside
+from takeback.cli.app import folder, get_project, inside
 from takeback.cli.parser import Arguments, Command, Option
 from takeback.cli.screen import Screen, safe_line, size
 from takeback.errors import DecisionNeededError, UsageError
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from takeback.model.json_text import Json
     from takeback.project import Project
 
-    class Meant(TypedDict, total=False):
+    class Request(TypedDict, total=False):
         """What is to be forgotten."""
 
         paths: list[bytes]
@@ -76,11 +76,11 @@ _ONLY_FILES = (
 
 
 def run(given: "Arguments", screen: "Screen") -> int:
-    with existing(folder(given), screen) as project:
+    with get_project(given, screen) as project:
         if given.has("continue"):
             return _continue(project, screen)
-        meant = _meant(given, project)
-        would = project.forget(**meant, dry_run=True, progress=screen.progress)
+        request = _request(given, project)
+        would = project.forget(**request, dry_run=True, progress=screen.progress)
         assert would.touched is not None, "a preview always knows"
         if given.has("dry-run"):
             return _show(would, screen, is_trial=True)
@@ -88,7 +88,7 @@ def run(given: "Arguments", screen: "Screen") -> int:
             refused = _ask(would, screen)
             if refused:
                 return refused
-        done = project.forget(**meant, progress=screen.progress)
+        done = project.forget(**request, progress=screen.progress)
         return _show(done, screen, left=_still_there(project, done))
 
 
@@ -107,7 +107,7 @@ def _continue(project: "Project", screen: "Screen") -> int:
 # -- what is meant -----------------------------------------------------------------------------
 
 
-def _meant(given: "Arguments", project: "Project") -> "Meant":
+def _request(given: "Arguments", project: "Project") -> "Request":
     here = inside(project, folder(given))
     ways = [name for name in ("content", "text", "turn") if given.has(name)]
     words = [os.fsencode(word) for word in (*given.operands, *given.rest)]

@@ -2,7 +2,7 @@
 
 import time
 
-from takeback.cli.app import existing, folder
+from takeback.cli.app import get_project
 from takeback.cli.parser import Arguments, Command, Option
 from takeback.cli.screen import Screen, ago, size, timestamp
 from takeback.model.words import count
@@ -36,7 +36,7 @@ _WHY = {"size": "to make the history smaller", "asked": "as you asked"}
 
 
 def run(given: "Arguments", screen: "Screen") -> int:
-    with existing(folder(given), screen) as project:
+    with get_project(given, screen) as project:
         done = project.gc(
             max_age=given.get("max-age") or None,
             to_size=given.get("to-size") or None,
@@ -74,13 +74,14 @@ def _json(done: "Cleanup", screen: "Screen") -> None:
 
 
 def _show(done: "Cleanup", screen: "Screen") -> None:
-    would = "would go" if done.dry_run else "went"
+    would, head = ("would go", "Would go") if done.dry_run else ("went", "Went")
     if done.checkpoints:
         lost = f"the files of {count(done.checkpoints, 'checkpoint')}"
         lost += f", {count(done.turns, 'turn')} with them" if done.turns else ""
-        screen.say(f"{_cap(would)}   {lost}  ({_why(done)})")
+        screen.say(f"{head}   {lost}  ({_why(done)})")
     else:
-        screen.say(f"Nothing {would}: nothing is old enough" if done.days else _forever(would))
+        why = "nothing is old enough" if done.days else "everything is kept for ever"
+        screen.say(f"Nothing {would}: {why}")
     kept = f"{count(done.turns_kept, 'turn')}, {count(done.kept, 'checkpoint')}"
     since = f"; all since {_since(done.oldest)}" if done.oldest is not None else ""
     screen.say(f"Kept   {kept}{since}")
@@ -101,14 +102,6 @@ def _show(done: "Cleanup", screen: "Screen") -> None:
         screen.note(
             "`takeback log --all` still tells what was done; there is no way back for files"
         )
-
-
-def _cap(text: str) -> str:
-    return text[0].upper() + text[1:]
-
-
-def _forever(would: str) -> str:
-    return f"Nothing {would}: everything is kept for ever"
 
 
 def _why(done: "Cleanup") -> str:

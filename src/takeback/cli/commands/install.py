@@ -8,7 +8,7 @@ import sys
 
 from takeback import environment, location
 from takeback.agents.registry import installable
-from takeback.cli.app import find, folder, opened
+from takeback.cli.app import find_project, folder, open_project
 from takeback.cli.parser import Arguments, Command, Option
 from takeback.cli.screen import Screen, safe_line
 from takeback.errors import TakebackError, UsageError
@@ -65,11 +65,6 @@ def folders() -> "dict[str, bytes]":
         agent.name: environment.settings_folder(agent.variable, agent.folder)
         for agent in installable().values()
     }
-
-
-def known_events(agent: "Agent") -> "tuple[str, ...]":
-    version = agent.find_version(folders()[agent.name], os.get_exec_path())
-    return agent.known_events(version)
 
 
 def opposite(verb: str, agent: "Agent", scope: str) -> str:
@@ -132,13 +127,13 @@ _PLUGINS = os.path.join(os.path.dirname(_MAIN), "plugin")
 
 
 def run(given: "Arguments", screen: "Screen") -> int:
-    from takeback.hooks import install
     from takeback.hooks import trial as canary
 
     agent, scope = chosen(given)
     python, main = _program()
     path = path_of(agent, scope, given)
-    events = known_events(agent)
+    version = agent.find_version(folders()[agent.name], os.get_exec_path())
+    events = agent.known_events(version)
     made = install.installation(agent, scope, path, python=python, main=main, events=events)
     if given.has("dry-run"):
         return _show(made, screen)
@@ -164,15 +159,14 @@ def _program() -> "tuple[str, str]":
 
 def _first_checkpoint(given: "Arguments", screen: "Screen", *, is_meant: bool) -> "str | None":
     """Make it if this is a project, or is to be one; a failure is told and harms nothing."""
-    here = folder(given)
     try:
         if not is_meant:
-            known = find(here, screen)
+            known = find_project(given, screen)
             if known is not None:
                 known.close()
-            elif not _is_in_repository(here):
+            elif not _is_in_repository(folder(given)):
                 return None
-        with opened(here, screen) as project:
+        with open_project(given, screen) as project:
             return project.checkpoint(progress=screen.progress).id
     except TakebackError as problem:
         screen.note(f"no first checkpoint was made here: {safe_line(str(problem))}")
@@ -253,8 +247,6 @@ def _tell(
 
 
 def _remarks(made: "Installation") -> "list[str]":
-    from takeback.hooks import install
-
     lines = [f"sessions that are open already hear of it when {made.agent.title} starts again"]
     if made.agent.install_note:
         lines.append(made.agent.install_note)

@@ -2,7 +2,7 @@
 
 import time
 
-from takeback.cli.app import existing, folder
+from takeback.cli.app import get_project
 from takeback.cli.parser import SHOW_SECRETS, Arguments, Command, Option
 from takeback.cli.screen import Screen, ago, timestamp
 from takeback.errors import UsageError
@@ -36,7 +36,7 @@ COMMAND = Command(
 
 def run(given: "Arguments", screen: "Screen") -> int:
     ref = given.operands[0] if given.operands else ""
-    with existing(folder(given), screen) as project:
+    with get_project(given, screen) as project:
         if not ref:
             if given.has("release") or given.get("label"):
                 raise UsageError("which state?", hint="`takeback keep` lists what is kept")

@@ -3,7 +3,7 @@
 import time
 
 from takeback.cli import turn_text
-from takeback.cli.app import existing, folder
+from takeback.cli.app import get_project
 from takeback.cli.parser import SHOW_SECRETS, Arguments, Command, Option
 from takeback.cli.screen import Screen, safe_line
 from takeback.errors import UsageError
@@ -41,7 +41,7 @@ COMMAND = Command(
 
 def run(given: "Arguments", screen: "Screen") -> int:
     limit = _limit(given)
-    with existing(folder(given), screen) as project:
+    with get_project(given, screen) as project:
         log = project.log(
             limit,
             session=given.get("session") or None,
@@ -52,10 +52,9 @@ def run(given: "Arguments", screen: "Screen") -> int:
         named = [turn.id for turn in log.turns] + [restore.id for restore in log.restores]
         short = project.shortened(() if screen.json else named)
     if screen.json:
-        here = log.here or None
         screen.data(
             {
-                "here": here,
+                "here": log.here or None,
                 "turns": [turn_text.as_json(turn, screen.masker) for turn in log.turns],
                 "restores": [turn_text.restore_json(each, screen.masker) for each in log.restores],
             }

@@ -6,6 +6,7 @@ import time
 from takeback import environment
 from takeback.cli import screen as layout
 from takeback.cli import turn_text
+from takeback.cli.app import INTERRUPTED
 from takeback.cli.parser import SHOW_SECRETS, Arguments, Command, Option
 from takeback.cli.screen import Screen, safe_line, size, timestamp
 from takeback.errors import DecisionNeededError, TakebackError, UsageError
@@ -44,7 +45,6 @@ COMMAND = Command(
     ),
 )
 
-_INTERRUPTED = 130
 _ONLY_WITH_REMOVE = ("yes", "even-if-in-use", "even-if-not-mounted")
 
 
@@ -155,7 +155,7 @@ def _remove(given: "Arguments", keeping: Housekeeping, screen: "Screen") -> int:
             agreed = screen.ask("Remove it? Nothing brings it back.")
         except KeyboardInterrupt:
             screen.note("\nnothing was removed")
-            return _INTERRUPTED
+            return INTERRUPTED
         if not agreed:
             screen.note("nothing was removed")
             return DecisionNeededError.exit_code

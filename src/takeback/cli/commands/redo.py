@@ -1,8 +1,8 @@
 """`takeback redo`: put back what an undo took back."""
 
-from takeback.cli.app import existing, folder
+from takeback.cli.app import get_project
 from takeback.cli.parser import Arguments, Command, Option
-from takeback.cli.restore_flow import DECIDING, OPTIONS, SESSION, Restoring
+from takeback.cli.restore_flow import DECIDING, OPTIONS, SESSION, RestoreCommand
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,8 +29,8 @@ COMMAND = Command(
 
 
 def run(given: "Arguments", screen: "Screen") -> int:
-    with existing(folder(given), screen) as project:
-        this = Restoring("redo", given, screen, project)
+    with get_project(given, screen) as project:
+        this = RestoreCommand("redo", given, screen, project)
         return this.run(
             lambda wanted: project.plan_redo(
                 this.ref,

@@ -3,7 +3,7 @@
 import os
 
 from takeback import environment
-from takeback.cli.app import folder, heard
+from takeback.cli.app import attach, folder
 from takeback.cli.parser import Arguments, Command, Option
 from takeback.cli.screen import Screen, safe_line
 from takeback.errors import UsageError
@@ -38,7 +38,7 @@ def run(given: "Arguments", screen: "Screen") -> int:
         user_home=environment.user_home(),
         join=given.get("join") if given.has("join") else None,
     )
-    with heard(project, screen):
+    with attach(project, screen):
         if screen.json:
             screen.data({"project": project.id})
         else:

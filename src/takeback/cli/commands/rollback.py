@@ -1,9 +1,9 @@
 """`takeback rollback`: bring the whole project back to a state, exactly."""
 
 from takeback.cli import restore_flow
-from takeback.cli.app import existing, folder
+from takeback.cli.app import get_project
 from takeback.cli.parser import Arguments, Command
-from takeback.cli.restore_flow import OPTIONS, SESSION, Restoring
+from takeback.cli.restore_flow import OPTIONS, SESSION, RestoreCommand
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -34,8 +34,8 @@ COMMAND = Command(
 
 
 def run(given: "Arguments", screen: "Screen") -> int:
-    with existing(folder(given), screen) as project:
-        this = Restoring("rollback", given, screen, project)
+    with get_project(given, screen) as project:
+        this = RestoreCommand("rollback", given, screen, project)
         return this.run(
             lambda wanted: project.plan_rollback(
                 given.operands[0], session=this.session, paths=wanted.paths, inside=wanted.inside

@@ -23,7 +23,7 @@ import signal
 import sys
 
 from takeback.cli import turn_text
-from takeback.cli.app import folder, opened
+from takeback.cli.app import open_project
 from takeback.cli.parser import SHOW_SECRETS, Arguments, Command, Option
 from takeback.disk import programs
 from takeback.errors import (
@@ -39,7 +39,6 @@ from takeback.model.words import count
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from types import TracebackType
     from typing import Self
 
     from takeback.cli.screen import Screen
@@ -93,10 +92,10 @@ _ENDING = {signal.SIGINT, signal.SIGQUIT, signal.SIGHUP, signal.SIGTERM}
 
 
 def run(given: "Arguments", screen: "Screen") -> int:
-    with Undisturbed() as quiet:
+    with BlockedSignals() as quiet:
         wrapped = _Wrapped(given, screen, quiet)
         try:
-            with opened(folder(given), screen) as project:
+            with open_project(given, screen) as project:
                 outcome = wrapped.run_in(project)
         except Exception as problem:  # noqa: BLE001 -- whatever it is
             outcome = wrapped.run_uncovered(problem)
@@ -108,7 +107,7 @@ def run(given: "Arguments", screen: "Screen") -> int:
 class _Wrapped:
     """The command with a turn around it, or a step if it runs inside a turn already."""
 
-    def __init__(self, given: "Arguments", screen: "Screen", quiet: "Undisturbed") -> None:
+    def __init__(self, given: "Arguments", screen: "Screen", quiet: "BlockedSignals") -> None:
         self._given = given
         self._screen = screen
         self._quiet = quiet
@@ -119,16 +118,12 @@ class _Wrapped:
     def run_in(self, project: "Project") -> "Outcome":
         """Run it. What fails afterwards must not hide how it ended."""
         try:
-            outer = (
-                None
-                if self._given.has("session")
-                else project.running_turn(os.environ.get("TAKEBACK_TURN", ""))
-            )
+            id = "" if self._given.has("session") else os.environ.get("TAKEBACK_TURN", "")
+            outer = project.running_turn(id)
             if outer is None:
-                outcome = self._as_turn(project)
-            else:
-                outcome = self._as_step(outer, outer.recorded().session)
-                _tell(outer.recorded(), outcome, self._given, self._screen)
+                return self._as_turn(project)
+            outcome = self._as_step(outer, outer.recorded().session)
+            _tell(outer.recorded(), outcome, self._given, self._screen)
         except Exception as problem:  # whatever it is
             if self._outcome is None:
                 raise
@@ -147,11 +142,11 @@ class _Wrapped:
             return self._outcome
         if isinstance(problem, asks) or self._given.has("only-covered"):
             raise problem
-        told = _as_ours(problem)
+        shown = _as_ours(problem)
         with contextlib.suppress(OSError):  # nobody may be there to read it
             if not self._screen.json:
                 self._screen.note("takeback: this turn is not covered: it cannot be taken back")
-                self._screen.error(told)
+                self._screen.error(shown)
         self._quiet.close()
         self._outcome = self._run(dict(os.environb))
         if self._screen.json:
@@ -160,7 +155,7 @@ class _Wrapped:
                 "exit_code": self._outcome.code,
                 "signal": self._outcome.signal or None,
             }
-            self._screen.error(told, ended)
+            self._screen.error(shown, ended)
         return self._outcome
 
     def _as_turn(self, project: "Project") -> "Outcome":
@@ -228,11 +223,11 @@ def _tell(turn: "RecordedTurn", outcome: "Outcome", given: "Arguments", screen: 
 
 def _complain(problem: Exception, screen: "Screen") -> None:
     """Say that the command ran and that what it did may not be recorded."""
-    told = _as_ours(problem)
-    told.hint = told.hint or "`takeback checkpoint` keeps the project as it is now"
+    shown = _as_ours(problem)
+    shown.hint = shown.hint or "`takeback checkpoint` keeps the project as it is now"
     with contextlib.suppress(OSError):  # nobody may be there to read it
         screen.note("takeback: the command ran, but what it changed could not be recorded")
-        screen.error(told)
+        screen.error(shown)
 
 
 def _as_ours(problem: Exception) -> TakebackError:
@@ -270,7 +265,7 @@ class Outcome:
         self.was_asked = was_asked
 
 
-class Undisturbed:
+class BlockedSignals:
     """While it lasts no signal ends us; those that came are forgotten at the end.
 
     Ctrl-C still does until `close` is called: a first checkpoint may take its time.
@@ -296,12 +291,7 @@ class Undisturbed:
     def __enter__(self) -> "Self":
         return self
 
-    def __exit__(
-        self,
-        kind: "type[BaseException] | None",
-        error: "BaseException | None",
-        trace: "TracebackType | None",
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         for number in signal.sigpending() & _TAKEN:
             _forget(number)
         if self._reaped is not None:

@@ -4,7 +4,7 @@ import time
 
 from takeback.cli import screen as layout
 from takeback.cli import turn_text
-from takeback.cli.app import existing, folder
+from takeback.cli.app import get_project
 from takeback.cli.parser import SHOW_SECRETS, Arguments, Command, Option
 from takeback.cli.screen import Screen, safe_content, timestamp
 from takeback.model.words import count
@@ -36,7 +36,7 @@ COMMAND = Command(
 
 
 def run(given: "Arguments", screen: "Screen") -> int:
-    with existing(folder(given), screen) as project:
+    with get_project(given, screen) as project:
         found = project.sessions(_USUAL + 1, all=given.has("all"))
     shown = found if given.has("all") else found[:_USUAL]
     if screen.json:

@@ -4,7 +4,7 @@ import os
 import time
 
 from takeback.cli import turn_text
-from takeback.cli.app import existing, folder, inside
+from takeback.cli.app import folder, get_project, inside
 from takeback.cli.commands.checkpoint import as_json
 from takeback.cli.parser import SHOW_SECRETS, Arguments, Command, Option
 from takeback.cli.screen import Screen, safe_content
@@ -50,7 +50,7 @@ COMMAND = Command(
 
 def run(given: "Arguments", screen: "Screen") -> int:
     ref, *paths = given.operands
-    with existing(folder(given), screen) as project:
+    with get_project(given, screen) as project:
         if given.has("rescued"):
             path = os.fsencode(given.get("rescued"))
             _file(path, project.rescued(ref, path, inside=inside(project, folder(given))), screen)

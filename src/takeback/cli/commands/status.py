@@ -4,7 +4,7 @@ import os
 import time
 
 from takeback.cli import turn_text
-from takeback.cli.app import find, folder
+from takeback.cli.app import find_project, folder
 from takeback.cli.commands.checkpoint import as_json
 from takeback.cli.parser import SHOW_SECRETS, Arguments, Command
 from takeback.cli.screen import Screen, ago, safe_line, size
@@ -31,10 +31,9 @@ _TURNS = 5
 
 
 def run(given: "Arguments", screen: "Screen") -> int:
-    path = folder(given)
-    project = find(path, screen)
+    project = find_project(given, screen)
     if project is None:
-        return _no_project(path, screen)
+        return _no_project(folder(given), screen)
     with project:
         status = project.status()
         if screen.json:

@@ -1,9 +1,9 @@
 """`takeback undo`: take back what a turn did, and keep what everybody else did."""
 
 from takeback.cli import restore_flow
-from takeback.cli.app import existing, folder
+from takeback.cli.app import get_project
 from takeback.cli.parser import Arguments, Command, Option
-from takeback.cli.restore_flow import DECIDING, OPTIONS, Restoring
+from takeback.cli.restore_flow import DECIDING, OPTIONS, RestoreCommand
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -47,8 +47,8 @@ COMMAND = Command(
 
 
 def run(given: "Arguments", screen: "Screen") -> int:
-    with existing(folder(given), screen) as project:
-        this = Restoring("undo", given, screen, project)
+    with get_project(given, screen) as project:
+        this = RestoreCommand("undo", given, screen, project)
         shared = given.has("shared")
         refs = given.operands
         whole = this.session if this.session is not None and not refs else ""

@@ -1,7 +1,7 @@
 """`takeback usage`: what a project's history takes on disk, and who or what added it."""
 
 from takeback.cli import screen as layout
-from takeback.cli.app import existing, folder
+from takeback.cli.app import get_project
 from takeback.cli.parser import SHOW_SECRETS, Arguments, Command, Option
 from takeback.cli.screen import Screen, safe_line, size
 from takeback.model.words import count
@@ -37,7 +37,7 @@ _MOST = 30
 
 def run(given: "Arguments", screen: "Screen") -> int:
     by = given.get("by")
-    with existing(folder(given), screen) as project:
+    with get_project(given, screen) as project:
         shares = project.usage_by(by, progress=screen.progress) if by else ()
         used, rules = project.usage(), project.retention()
     if screen.json:

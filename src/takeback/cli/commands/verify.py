@@ -1,6 +1,6 @@
 """`takeback verify`: check that every byte in the store is what was written."""
 
-from takeback.cli.app import existing, folder
+from takeback.cli.app import get_project
 from takeback.cli.parser import Arguments, Command, Option
 from takeback.cli.reason_text import as_json, sentence
 from takeback.cli.screen import Screen, safe_line, size
@@ -35,7 +35,7 @@ _DAMAGED = 4
 
 
 def run(given: "Arguments", screen: "Screen") -> int:
-    with existing(folder(given), screen) as project:
+    with get_project(given, screen) as project:
         found = project.verify(progress=screen.progress, set_aside=given.has("set-aside"))
     if screen.json:
         screen.data(
