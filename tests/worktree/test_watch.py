@@ -63,8 +63,8 @@ class Watched:
 
     def is_whole(self) -> bool:
         """Whether the last look was at everything."""
-        assert self.project.workspace._glances is not None
-        return self.project.workspace._glances._is_whole
+        assert self.project.workspace._partial_scan is not None
+        return self.project.workspace._partial_scan._is_whole
 
     def begin(self) -> None:
         """Let glances begin."""
@@ -147,8 +147,8 @@ def test_a_folder_in_which_nothing_happened_is_not_looked_at(watched: Watched) -
     (watched.tree / "d/e/a").write_text("other")
     cache = watched.project.workspace._cache
     assert cache is not None
-    assert watched.project.workspace._glances is not None
-    assert watched.project.workspace._glances.folders(cache) == {b"d/e"}
+    assert watched.project.workspace._partial_scan is not None
+    assert watched.project.workspace._partial_scan.folders(cache) == {b"d/e"}
 
 
 def _remove(path: Path, _: Path) -> None:

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from takeback.ledger.ledger import Ledger
     from takeback.ledger.sessions import WindowRow
     from takeback.model.history import Author
-    from takeback.worktree.watch import Glances
+    from takeback.worktree.watch import PartialScan
 
     Span = tuple[int | None, int | None]
 
@@ -299,17 +299,21 @@ class Asked(Value):
 
 
 def authors(
-    ledger: "Ledger", deltas: "list[Delta]", asked: Asked, glances: "Glances | None" = None
+    ledger: "Ledger", deltas: "list[Delta]", asked: Asked, partial_scan: "PartialScan | None" = None
 ) -> "list[Author]":
     """The authors of what changed since the last look.
 
     What glances overlooked happened at any time since everything was looked at.
     """
     found = _authors_since(ledger.checkpoints.last_look(), ledger, deltas, asked)
-    late = [delta for delta in deltas if glances is not None and glances.overlooked(delta.path)]
-    if glances is None or not late:
+    late = [
+        delta
+        for delta in deltas
+        if partial_scan is not None and partial_scan.overlooked(delta.path)
+    ]
+    if partial_scan is None or not late:
         return found
-    by = _authors_since(glances.whole, ledger, late, asked)
+    by = _authors_since(partial_scan.whole, ledger, late, asked)
     known = dict(zip((delta.path for delta in late), by, strict=True))
     return [known.get(delta.path, own) for delta, own in zip(deltas, found, strict=True)]
 

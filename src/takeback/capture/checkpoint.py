@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from takeback.undo.apply import Finish
     from takeback.worktree.folders import Folder
     from takeback.worktree.stat_cache import Pieces, StatCache
-    from takeback.worktree.watch import Glances
+    from takeback.worktree.watch import PartialScan
 
     Attribute = Callable[[list[Delta], int], list[Author]]
 
@@ -134,19 +134,19 @@ def take(
     site: Site,
     request: Request,
     attribute: "Attribute | None" = None,
-    glances: "Glances | None" = None,
+    partial_scan: "PartialScan | None" = None,
 ) -> Checkpoint:
     """Make a checkpoint of the tree as it is, or name the newest one if it holds just that.
 
-    `attribute` finds the authors of what changed; `glances` may know where nothing did.
+    `attribute` finds the authors of what changed; `partial_scan` may know where nothing did.
     """
-    capture = _Capture(store, cache, site, request, attribute, glances)
+    capture = _Capture(store, cache, site, request, attribute, partial_scan)
     try:
         taken = capture.run()
     finally:
         capture.close()
-    if glances is not None:
-        glances.done(cache)
+    if partial_scan is not None:
+        partial_scan.done(cache)
     return taken
 
 
@@ -160,14 +160,14 @@ class _Capture:
         site: Site,
         request: Request,
         attribute: "Attribute | None",
-        glances: "Glances | None",
+        partial_scan: "PartialScan | None",
     ) -> None:
         self._store = store
         self._cache = cache
         self._site = site
         self._request = request
         self._attribute = attribute
-        self._glances = glances
+        self._partial_scan = partial_scan
         self._newest = newest = store.ledger.checkpoints.newest()
         known = newest is not None and cache.load(newest.number, newest.tree)
         self._incremental = known and not request.rehash
@@ -226,7 +226,7 @@ class _Capture:
             # A restore was preceded by a look at everything: what somebody changed elsewhere
             # meanwhile is found by the next one, and is not of the restore.
             return self._request.finish.folders
-        return self._glances.folders(self._cache) if self._glances is not None else None
+        return self._partial_scan.folders(self._cache) if self._partial_scan is not None else None
 
     def _give_up(self, writer: "PackWriter") -> None:
         """Leave nothing behind of a checkpoint that was not committed."""
@@ -444,7 +444,7 @@ class _Capture:
 
     def _noted(self, row: CheckpointRow) -> "Iterable[tuple[bytes, int]]":
         if self._cache.records:
-            return self._cache.told()
+            return self._cache.flagged()
         # The stat cache could not be written, so ask the checkpoint itself.
         from takeback.capture.manifests import told
 

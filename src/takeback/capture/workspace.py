@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from takeback.model.json_text import Json
     from takeback.model.results import Checkpoint
     from takeback.objects.object_store import ObjectStore
-    from takeback.worktree.watch import Glances
+    from takeback.worktree.watch import PartialScan
 
 _left_alone: "list[Store]" = []
 """Stores of the process that this one was forked from; never closed here."""
@@ -48,7 +48,7 @@ class Workspace:
         self._recover = recover
         self._store = Store(home.store_path(root.id), root.id, root.line)
         self._cache: StatCache | None = None
-        self._glances: Glances | None = None
+        self._partial_scan: PartialScan | None = None
         self._process = os.getpid()
         self._is_cut_off = False
         """Whether SQLite believes for ever that a thread writes which only the original has."""
@@ -57,8 +57,8 @@ class Workspace:
         """Close the store."""
         if self._process == os.getpid():
             self._store.close()
-        if self._glances is not None:
-            self._glances.close()
+        if self._partial_scan is not None:
+            self._partial_scan.close()
 
     @property
     def id(self) -> str:
@@ -152,15 +152,15 @@ class Workspace:
 
     def watch_tree(self) -> None:
         """Watch the tree from now on, so that looks inside a turn need not look everywhere."""
-        from takeback.worktree.watch import Glances, Watch
+        from takeback.worktree.watch import PartialScan, Watch
 
-        if self._glances is None:
-            self._glances = Glances(Watch(self.root))
+        if self._partial_scan is None:
+            self._partial_scan = PartialScan(Watch(self.root))
 
     def settle_watch(self) -> None:
         """Let the watch, if there is one, catch up with the last look."""
-        if self._glances is not None:
-            self._glances.settle()
+        if self._partial_scan is not None:
+            self._partial_scan.settle()
 
     def checkpoint_if_changed(self, request: "Request") -> "Checkpoint":
         """Look at the tree, and make a checkpoint if it changed. With the lock held."""
@@ -171,11 +171,11 @@ class Workspace:
 
     def capture(self, request: "Request") -> "Checkpoint":
         """Make a checkpoint, or name the newest one. With the lock held."""
-        glances = self._glances if request.finish is None else None
-        if glances is not None:
+        partial_scan = self._partial_scan if request.finish is None else None
+        if partial_scan is not None:
             whole = request.whole or request.rehash
             whole = whole or bool(request.wanted or request.again or request.modes)
-            glances.intend(self.ledger.last_event(), request.at, whole=whole)
+            partial_scan.intend(self.ledger.last_event(), request.at, whole=whole)
         with self.rules.site() as site:
             return checkpoint.take(
                 self.store,
@@ -183,7 +183,7 @@ class Workspace:
                 site,
                 request,
                 self._attributor(request),
-                glances,
+                partial_scan,
             )
 
     def _attributor(self, request: "Request") -> "Attribute":
@@ -196,7 +196,7 @@ class Workspace:
             now = time.time_ns()
             asked = attribution.Asked(request.closing, now, slack, self.rules.is_remote)
             if finish is None:
-                return attribution.authors(self.ledger, deltas, asked, self._glances)
+                return attribution.authors(self.ledger, deltas, asked, self._partial_scan)
             found = attribution.authors(self.ledger, deltas, asked)
             return [finish.author(delta, by) for delta, by in zip(deltas, found, strict=True)]
 

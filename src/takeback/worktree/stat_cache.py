@@ -178,7 +178,7 @@ def entries_added(records: "Records", pieces: "Pieces") -> int:
     )
 
 
-def told(records: "Records") -> "Iterator[tuple[bytes, int]]":
+def flagged(records: "Records") -> "Iterator[tuple[bytes, int]]":
     """(path, flags) of every entry that was left out or did not hold still."""
     above: list[int] = []
     at, end = 0, len(records)
@@ -194,8 +194,8 @@ def told(records: "Records") -> "Iterator[tuple[bytes, int]]":
         at += length
 
 
-def tells(records: "Records", pieces: "Pieces") -> bool:
-    """Whether replacing the pieces may change what `told` says."""
+def changes_flagged(records: "Records", pieces: "Pieces") -> bool:
+    """Whether replacing the pieces may change what `flagged` gives."""
     heads = [(records, start) for start, _, _ in pieces]
     heads += [(fresh, 0) for _, _, fresh in pieces]
     return any(_HEAD_AND_FLAGS.unpack_from(head, at)[4] & TELLS for head, at in heads)
@@ -277,7 +277,7 @@ class StatCache:
 
     def forget(self) -> None:
         self.records = bytearray()
-        self._told: list[tuple[bytes, int]] | None = None
+        self._flagged: list[tuple[bytes, int]] | None = None
         self._on_disk = b""
         self.checkpoint = 0
         self.tree = b""
@@ -317,14 +317,14 @@ class StatCache:
         distrust(self.records, paths)
         self._on_disk = b""  # the file does not say so, and is written anew
 
-    def told(self) -> "list[tuple[bytes, int]]":
-        if self._told is None:
-            self._told = list(told(self.records))
-        return self._told
+    def flagged(self) -> "list[tuple[bytes, int]]":
+        if self._flagged is None:
+            self._flagged = list(flagged(self.records))
+        return self._flagged
 
     def replace(self, fresh: "bytes | bytearray", checkpoint: int, tree: bytes) -> None:
         self.records = fresh if isinstance(fresh, bytearray) else bytearray(fresh)
-        self._told = None
+        self._flagged = None
         self.checkpoint, self.tree = checkpoint, tree
         self.entries = count_entries(fresh)
         header = self._header(_CLEAN)
@@ -334,12 +334,12 @@ class StatCache:
     def patch(self, pieces: "Pieces", checkpoint: int, tree: bytes) -> None:
         self.entries += entries_added(self.records, pieces)
         if any(end - start != len(fresh) for start, end, fresh in pieces):
-            self.records, self._told = splice(self.records, pieces), None
+            self.records, self._flagged = splice(self.records, pieces), None
             # From the first of them on everything has another place.
             changed = [(pieces[0][0], len(self.records))]
         else:
-            if tells(self.records, pieces):
-                self._told = None
+            if changes_flagged(self.records, pieces):
+                self._flagged = None
             for start, end, fresh in pieces:
                 self.records[start:end] = fresh
             changed = [(start, end) for start, end, _ in pieces]

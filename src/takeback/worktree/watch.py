@@ -202,7 +202,7 @@ LONGEST = 60_000_000_000
 """Nanoseconds: however long a turn is, everything is looked at so often."""
 
 
-class Glances:
+class PartialScan:
     """What a watch spares one project's looks.
 
     `whole` is the last look at everything: the newest event by then, and when it began.
@@ -221,7 +221,7 @@ class Glances:
     def settle(self) -> None:
         self._watch.settle()
 
-    def intend(self, event: int, at: int, *, whole: bool) -> "Glances":
+    def intend(self, event: int, at: int, *, whole: bool) -> "PartialScan":
         """Say which look comes next: the newest event by then, and the time."""
         self._now, self._changed = (event, at), None
         is_fresh = 0 <= at - self.whole[1] <= LONGEST
