@@ -31,10 +31,11 @@ if TYPE_CHECKING:
 
     from takeback.capture.deltas import Delta
     from takeback.capture.manifests import Previous
+    from takeback.capture.project_rules import LimitRules
     from takeback.model.history import Author
     from takeback.model.json_text import Json
     from takeback.objects.pack_write import PackWriter
-    from takeback.ports import Progress, Rules
+    from takeback.ports import Progress
     from takeback.store import Store
     from takeback.undo.apply import Finish
     from takeback.worktree.folders import Folder
@@ -109,7 +110,7 @@ class Site:
     def __init__(
         self,
         root: int,
-        rules: "Callable[[Callable[[bytes], bool]], Rules]",
+        rules: "Callable[[Callable[[bytes], bool]], LimitRules]",
         mounts: "frozenset[bytes] | None",
         strangers: "Mapping[tuple[int, int], int]",
         secret_names: "tuple[str, ...]" = (),

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
     from takeback.disk.home import Home, Root
     from takeback.model.json_text import Json
-    from takeback.ports import Rules
     from takeback.worktree.ignore import IgnoreRules
 
 
@@ -270,8 +269,7 @@ class ProjectRules:
         own = self._home.store_path(self._root.id)
         return own + b"/config.toml", self._home.path + b"/config.toml"
 
-    def _rules(self, was_captured: "Callable[[bytes], bool]") -> "Rules":
-        """What decides what is left out."""
+    def _rules(self, was_captured: "Callable[[bytes], bool]") -> LimitRules:
         return LimitRules(
             self._read_limits(),
             was_captured=was_captured,

@@ -20,7 +20,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from takeback.ports import Rules
+    from takeback.capture.project_rules import LimitRules
 
     Records = bytes | bytearray
     Within = Iterable[bytes] | None
@@ -54,7 +54,7 @@ class Scan:
     def __init__(
         self,
         root: int,
-        rules: "Rules",
+        rules: "LimitRules",
         strangers: "Mapping[tuple[int, int], int]",
         mounts: "frozenset[bytes] | None",
     ) -> None:
