@@ -97,24 +97,15 @@ __all__ = (
     "open",
 )
 
-_HANDLES = ("Session", "Step", "Turn")
-_TOLD = (
-    "Author",
-    "Change",
-    "GitState",
-    "Log",
-    "RecordedCheckpoint",
-    "RecordedRestore",
-    "RecordedSession",
-    "RecordedStep",
-    "RecordedTurn",
-)
-_GROUPS = {
-    "history": _TOLD,
-    "plan": ("Plan", "PlannedChange", "Remark", "Report"),
-    "results": ("Checkpoint", "Cleanup", "KeptState", "LeftOut", "Status", "Usage", "Verification"),
+_PLACES = {
+    "project": "Project",
+    "session": "Session Step Turn",
+    "model.history": "Author Change GitState Log RecordedCheckpoint RecordedRestore "
+    "RecordedSession RecordedStep RecordedTurn",
+    "model.plan": "Plan PlannedChange Remark Report",
+    "model.results": "Checkpoint Cleanup KeptState LeftOut Status Usage Verification",
 }
-"""The values by the module of `model` that has them."""
+"""Which module has a name; all others are errors."""
 
 
 def open(path: "AnyPath" = ".", *, home: "AnyPath | None" = None) -> "Project":
@@ -137,19 +128,7 @@ def __getattr__(name: str) -> object:
         from takeback.version import VERSION
 
         return VERSION
-    if name == "Project":
-        from takeback.project import Project
-
-        return Project
-    if name in _HANDLES:
-        from takeback import session
-
-        return getattr(session, name)
-    for module, names in _GROUPS.items():
-        if name in names:
-            return getattr(getattr(__import__(f"takeback.model.{module}").model, module), name)
-    if name in __all__:
-        from takeback import errors
-
-        return getattr(errors, name)
-    raise AttributeError(f"module 'takeback' has no attribute {name!r}")
+    if name not in __all__:
+        raise AttributeError(f"module 'takeback' has no attribute {name!r}")
+    places = (place for place, names in _PLACES.items() if name in names.split())
+    return getattr(__import__(f"takeback.{next(places, 'errors')}", fromlist=[name]), name)
