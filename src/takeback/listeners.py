@@ -31,8 +31,8 @@ def notify(
         try:
             callback(report)
         except Exception as problem:  # noqa: BLE001 -- it is the caller's own code
-            said = f"{type(problem).__name__}: {problem}"
-            problems.append(Reason(reasons.LISTENER_RAISED, error=said))
+            text = f"{type(problem).__name__}: {problem}"
+            problems.append(Reason(reasons.LISTENER_RAISED, error=text))
     try:
         commands = rules.setting("restore", "listeners", [])
     except TakebackError as problem:
@@ -50,10 +50,10 @@ def tell(
     known, problems = _checked(commands)
     if not report.id or not known:
         return problems
-    said = _message(report, root)
+    message = _message(report, root)
     for words in known:
         try:
-            problem = _run(words, said, root, longest)
+            problem = _run(words, message, root, longest)
         except KeyboardInterrupt:
             # The restore is done. Whoever is tired of waiting shall not be told that it failed.
             problems.append(Reason(reasons.LISTENER_INTERRUPTED, name=words[0]))
@@ -82,7 +82,7 @@ def _is_command(words: object) -> bool:
 
 def _message(report: "Report", root: bytes) -> bytes:
     changed = [json_text.path_fields(change.path) for change in report.plan.changes]
-    said: dict[str, json_text.Json] = {
+    facts: dict[str, json_text.Json] = {
         "event": "restore",
         "verb": report.plan.verb,
         "restore": report.id,
@@ -91,16 +91,16 @@ def _message(report: "Report", root: bytes) -> bytes:
         "before": report.before,
         "after": report.after,
     }
-    return f"{json_text.dumps(said)}\n".encode()
+    return f"{json_text.dumps(facts)}\n".encode()
 
 
-def _run(words: "list[str]", said: bytes, root: bytes, longest: float) -> "Reason | None":
+def _run(words: "list[str]", message: bytes, root: bytes, longest: float) -> "Reason | None":
     """Run one listener to its end; return what went wrong, or nothing."""
     program = _program(words[0])
     if program is None:
         return Reason(reasons.LISTENER_MISSING, name=words[0])
     try:
-        ended = programs.run_limited([program, *words[1:]], said, cwd=root, seconds=longest)
+        ended = programs.run_limited([program, *words[1:]], message, cwd=root, seconds=longest)
     except TimeoutError:
         return Reason(reasons.LISTENER_TOO_SLOW, name=words[0], seconds=f"{longest:g}")
     except OSError as problem:

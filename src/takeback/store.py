@@ -230,8 +230,8 @@ class Store:
         end = self.ledger.end
         if end is None or self._is_anchor_needed():
             return b""
-        said = b"%020d %s" % (end[0], end[1].hex().encode())
-        return b"%s %08x\n" % (said, zlib.crc32(said))
+        end_text = b"%020d %s" % (end[0], end[1].hex().encode())
+        return b"%s %08x\n" % (end_text, zlib.crc32(end_text))
 
     def _is_anchor_needed(self) -> bool:
         """Whether the anchor that is there proves that the ledger lost what some packs are of."""
@@ -243,11 +243,11 @@ class Store:
 
     def check_anchor(self) -> "Iterator[Reason]":
         """Whether the ledger still reaches as far as it did when the lock was last given back."""
-        said, _, checksum = read_anchor(self.lock.path).strip().rpartition(b" ")
-        if checksum != b"%08x" % zlib.crc32(said):
+        end_text, _, checksum = read_anchor(self.lock.path).strip().rpartition(b" ")
+        if checksum != b"%08x" % zlib.crc32(end_text):
             # Never written, or a crash cut it short: no anchor, no verdict.
             return
-        seq, link = said.split(b" ")
+        seq, link = end_text.split(b" ")
         found = self.ledger.link_of(int(seq))
         if found is None or found.hex().encode() != link:
             yield Reason(reasons.LEDGER_CUT, event=int(seq))

@@ -68,5 +68,5 @@ def answer(payload: object, *, home: bytes, user_home: bytes, folder: bytes) -> 
     from takeback.hooks import hook
 
     words = (home, user_home, folder, os.getcwdb(), os.urandom(16).hex().encode())
-    said = hook.hear(words, json.dumps(payload).encode())
-    return dict(json.loads(said)) if said else {}
+    text = hook.hear(words, json.dumps(payload).encode())
+    return dict(json.loads(text)) if text else {}

@@ -245,6 +245,6 @@ def _holder(fd: int) -> str:
     return _pid_in(os.pread(fd, len(_NOBODY), 0))
 
 
-def _pid_in(said: bytes) -> str:
-    pid = said.strip()
+def _pid_in(mark: bytes) -> str:
+    pid = mark.strip()
     return f" (pid {pid.decode()})" if pid.isdigit() else ""

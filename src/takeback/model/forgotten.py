@@ -102,18 +102,18 @@ class ForgetRequest(Value):
         return found
 
 
-def from_facts(said: "dict[str, Any]") -> ForgetRequest:
+def from_facts(facts: "dict[str, Any]") -> ForgetRequest:
     return ForgetRequest(
-        str(said["kind"]),
-        str(said["id"]),
-        paths=tuple(map(_bytes, said["paths"])),
-        outside=tuple(map(_bytes, said["outside"])),
-        names=bool(said["names"]),
-        contents=frozenset(map(bytes.fromhex, said["contents"])),
-        objects=frozenset(map(bytes.fromhex, said["objects"])),
-        texts=tuple(map(_bytes, said["texts"])),
-        in_files=bool(said["in_files"]),
-        turn=str(said["turn"]),
+        str(facts["kind"]),
+        str(facts["id"]),
+        paths=tuple(map(_bytes, facts["paths"])),
+        outside=tuple(map(_bytes, facts["outside"])),
+        names=bool(facts["names"]),
+        contents=frozenset(map(bytes.fromhex, facts["contents"])),
+        objects=frozenset(map(bytes.fromhex, facts["objects"])),
+        texts=tuple(map(_bytes, facts["texts"])),
+        in_files=bool(facts["in_files"]),
+        turn=str(facts["turn"]),
     )
 
 
@@ -121,9 +121,9 @@ def as_texts(text: bytes) -> "dict[bytes, str]":
     """All the ways in which a text may stand in a file of ours, and what each is called."""
     from base64 import b64encode
 
-    said = _text(text)
+    decoded = _text(text)
     found = {text: "as it is"}
-    found.setdefault(json_text.dumps(said)[1:-1].encode(), "as JSON")
+    found.setdefault(json_text.dumps(decoded)[1:-1].encode(), "as JSON")
     for way in (text.hex(), text.hex().upper()):
         found.setdefault(way.encode(), "in hex")
     for shift in range(3):

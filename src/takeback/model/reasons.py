@@ -162,20 +162,20 @@ class Reason(Value):
         return Reason(self.code, **{**dict(self.facts), **facts})
 
     def as_json(self) -> "dict[str, Json]":
-        said: dict[str, Json] = {"code": self.code}
+        fields: dict[str, Json] = {"code": self.code}
         for name, fact in self.facts:
-            said[name] = list(fact) if isinstance(fact, tuple) else fact
-        return said
+            fields[name] = list(fact) if isinstance(fact, tuple) else fact
+        return fields
 
 
-def from_json(said: "Mapping[str, Json]") -> Reason:
+def from_json(fields: "Mapping[str, Json]") -> Reason:
     facts: dict[str, Fact] = {}
-    for name, fact in said.items():
+    for name, fact in fields.items():
         if isinstance(fact, list):
             facts[name] = tuple(map(str, fact))
         elif name != "code":
             facts[name] = fact if isinstance(fact, int) else str(fact)
-    return Reason(str(said["code"]), **facts)
+    return Reason(str(fields["code"]), **facts)
 
 
 def not_covered(entry: "Entry | None", code: str = NOT_COVERED) -> Reason:

@@ -275,23 +275,23 @@ def _verb(before: "Entry | None", after: "Entry | None") -> str:
     return MODE if before.mode != after.mode and after.kind != LINK else ""
 
 
-def with_renames(found: "list[Difference]") -> "list[Difference]":
+def with_renames(differences: "list[Difference]") -> "list[Difference]":
     """Say `rename` where a file is gone and one with the same content, not empty, appeared."""
     gone: dict[bytes, list[Difference]] = {}
-    for d in found:
+    for d in differences:
         if d.verb == DELETE and d.before is not None and d.before.size and d.before.kind == REGULAR:
             gone.setdefault(d.before.strong, []).append(d)
     moved: set[bytes] = set()
-    told: list[Difference] = []
-    for d in found:
+    named: list[Difference] = []
+    for d in differences:
         candidates = gone.get(d.after.strong) if d.after and d.verb == CREATE else None
         if not candidates:
-            told.append(d)
+            named.append(d)
             continue
         origin = candidates.pop(_nearest(d.path, candidates))
         moved.add(origin.path)
-        told.append(Difference(d.path, RENAME, origin.before, d.after, origin.path))
-    return [d for d in told if d.verb != DELETE or d.path not in moved]
+        named.append(Difference(d.path, RENAME, origin.before, d.after, origin.path))
+    return [d for d in named if d.verb != DELETE or d.path not in moved]
 
 
 def _nearest(path: bytes, candidates: "list[Difference]") -> int:
