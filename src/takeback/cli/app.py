@@ -96,31 +96,11 @@ def _written(text: str) -> str:
     return ""
 
 
-COMMANDS = (
-    "checkpoint",
-    "run",
-    "undo",
-    "redo",
-    "rollback",
-    "apply",
-    "log",
-    "show",
-    "diff",
-    "sessions",
-    "extract",
-    "verify",
-    "keep",
-    "gc",
-    "usage",
-    "forget",
-    "relocate",
-    "projects",
-    "config",
-    "doctor",
-    "install",
-    "uninstall",
-    "hook",
-    "demo",
+COMMANDS = tuple(
+    """
+    checkpoint run undo redo rollback apply log show diff sessions extract verify keep gc usage
+    forget relocate projects config doctor install uninstall hook demo
+    """.split()
 )
 """The commands, each with a module of its name or one below; bare `takeback` is `status`."""
 INTERRUPTED = 130

@@ -135,21 +135,15 @@ class PickerView:
         """With the plan of what was chosen; as it was before, if that cannot be planned."""
         if new.choice == old.choice:
             return new
-        paths = picker.chosen(new)
+        paths, wanted = picker.chosen(new), self._wanted
+        wanted = wanted.replace(decide=new.choice.decisions, turns=new.choice.turns)
+        if paths is not None:
+            wanted = wanted.replace(paths=[path or b"." for path in paths], inside=b"")
         try:
-            if paths == []:
-                plan = _nothing_of(new.plan)
-            else:
-                plan = self._make(self._wanted_for(new, paths))
+            plan = _nothing_of(new.plan) if paths == [] else self._make(wanted)
         except TakebackError as problem:
             return old._replace(message=str(problem))
         return picker.renewed(new, plan, self._page(plan).whose)
-
-    def _wanted_for(self, model: "Model", paths: "list[bytes] | None") -> Wanted:
-        decide = model.choice.decisions
-        if paths is None:
-            return Wanted(self._wanted.paths, self._wanted.inside, decide, model.choice.turns)
-        return Wanted([path or b"." for path in paths], b"", decide, model.choice.turns)
 
     def _page(self, plan: "Plan") -> Page:
         return Page(plan, self._screen, self._contents)

@@ -7,25 +7,13 @@ from takeback.cli import reason_text
 from takeback.cli import screen as layout
 from takeback.cli.screen import safe_line
 from takeback.model import reasons
+from takeback.model import words as terms
 from takeback.model.json_text import path_fields
 from takeback.model.plan import Remark
 from takeback.model.reasons import Reason
 from takeback.model.safe_text import safe
 from takeback.model.tree import FOLDER
-from takeback.model.words import (
-    BY_SHELL,
-    CREATE,
-    DELETE,
-    MERGE,
-    MKDIR,
-    PERHAPS,
-    REDO,
-    RMDIR,
-    ROLLBACK,
-    UNDO,
-    YOU,
-    count,
-)
+from takeback.model.words import count
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -132,12 +120,22 @@ _MOST_LINES = 4
 _LONGEST_TITLE = 60
 _WIDEST_PATH = 60
 _CONFLICT = "conflict"
-_DOING = {UNDO: "take back", REDO: "put back", ROLLBACK: "roll back to"}
-_DONE = {UNDO: "Took back", REDO: "Put back", ROLLBACK: "Rolled back to"}
-_HOW = {BY_SHELL: "by shell", PERHAPS: "perhaps yours"}
-_REVERSES = {UNDO: "puts it back", REDO: "takes it back again", ROLLBACK: "takes this back"}
-STYLES = {CREATE: "green", MKDIR: "green", DELETE: "red", RMDIR: "red", _CONFLICT: "red"}
-STYLES |= {MERGE: "cyan"}
+_DOING = {terms.UNDO: "take back", terms.REDO: "put back", terms.ROLLBACK: "roll back to"}
+_DONE = {terms.UNDO: "Took back", terms.REDO: "Put back", terms.ROLLBACK: "Rolled back to"}
+_HOW = {terms.BY_SHELL: "by shell", terms.PERHAPS: "perhaps yours"}
+_REVERSES = {
+    terms.UNDO: "puts it back",
+    terms.REDO: "takes it back again",
+    terms.ROLLBACK: "takes this back",
+}
+STYLES = {
+    terms.CREATE: "green",
+    terms.MKDIR: "green",
+    terms.DELETE: "red",
+    terms.RMDIR: "red",
+    _CONFLICT: "red",
+}
+STYLES |= {terms.MERGE: "cyan"}
 
 
 def preview(plan: "Plan", screen: "Screen", contents: "Contents") -> None:
@@ -256,13 +254,13 @@ class Page:
 
     def already(self) -> str:
         """What to say of a plan that changes nothing."""
-        if self.plan.verb == UNDO and not self.plan.entry:
+        if self.plan.verb == terms.UNDO and not self.plan.entry:
             called = safe_line(self._words(self.plan.title))
             return f"{called} changed nothing, or all of it is taken back"
         what = "that" if self.plan.paths else "everything"
-        if self.plan.verb == REDO:
+        if self.plan.verb == terms.REDO:
             return f"{what} is as {self._title()} left it"
-        if self.plan.verb != ROLLBACK:
+        if self.plan.verb != terms.ROLLBACK:
             return f"{what} is as it was before {self._title()}"
         at = "" if self.plan.goal else "at "
         return f"{what} is as it was {at}{self._title()}"
@@ -278,7 +276,7 @@ class Page:
     def _title(self) -> str:
         """What is taken back or gone back to, as one calls it."""
         called = self._cut(self.plan.title)
-        if self.plan.verb == ROLLBACK:
+        if self.plan.verb == terms.ROLLBACK:
             return called
         more = len(self.plan.turns) - 1
         others = f" and {count(more, 'more turn', 'more turns')}" if more > 0 else ""
@@ -339,13 +337,13 @@ class Page:
         if change.along or change.merged:
             said = filter(None, (change.along, change.merged))
             return "; ".join(reason_text.sentence(each, self.plan.verb) for each in said)
-        if self.plan.verb != ROLLBACK:
+        if self.plan.verb != terms.ROLLBACK:
             return _HOW.get(change.how, "")
         names = [name for name in change.whose if name]
         if not names:
             return ""
         by = f"by {' and '.join(names)}"
-        return f"{by}, {_HOW[change.how]}" if change.how in _HOW and names != [YOU] else by
+        return f"{by}, {_HOW[change.how]}" if change.how in _HOW and names != [terms.YOU] else by
 
     # -- what stays --------------------------------------------------------------------------
 
@@ -383,8 +381,8 @@ class Page:
     def doubts(self) -> None:
         """What one should think about before one says yes."""
         said = [self.text(reason) for reason in self.plan.doubts]
-        yours = sum(YOU in change.whose for change in self.plan.changes)
-        if self.plan.verb == ROLLBACK and yours:
+        yours = sum(terms.YOU in change.whose for change in self.plan.changes)
+        if self.plan.verb == terms.ROLLBACK and yours:
             them = "it" if yours == 1 else "them"
             said.append(f"{count(yours, 'change')} of your own; the checkpoint before keeps {them}")
         for text in said:
@@ -418,10 +416,10 @@ def in_conflict(plan: "Plan") -> str:
 
 def amount(plan: "Plan", *, done: bool) -> str:
     """How much a plan does: `restored 3 files, removed 1`."""
-    merged = [change for change in plan.changes if change.verb == MERGE]
-    made = [change for change in plan.changes if change.after and change.verb != MERGE]
+    merged = [change for change in plan.changes if change.verb == terms.MERGE]
+    made = [change for change in plan.changes if change.after and change.verb != terms.MERGE]
     gone = [change for change in plan.changes if change.after is None]
-    word = "change" if plan.verb == REDO else "restore"
+    word = "change" if plan.verb == terms.REDO else "restore"
     has_folders = any(map(is_folder, plan.changes))
     parts: list[str] = []
     for verb, changes in ((word, made), ("merge", merged), ("remove", gone)):

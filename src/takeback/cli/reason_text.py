@@ -28,6 +28,7 @@ _PLAIN = {
     reasons.ALREADY: "already as it was",
     reasons.SHARED: "shared with another session, so it stays",
     reasons.NOT_COVERED: "not covered ({why})",
+    reasons.UNCOVERED_SINCE: "not covered ({why}){way_out}",
     reasons.NOT_COVERED_THEN: "not covered then ({why})",
     reasons.NOT_COVERED_STAYS: "not covered, so it stays",
     reasons.NOT_COVERED_NOW: "not covered any more ({why})",
@@ -56,6 +57,9 @@ _PLAIN = {
     reasons.WAS_RENAMED: "was `{path}`, and was renamed since",
     reasons.WITH_RENAME: "together with `{path}` (a rename)",
     reasons.WITH_MARKERS: "both versions, with conflict markers",
+    reasons.HEAD_STAYS: (
+        "HEAD stays at {head}: `git reset --soft {reset}` brings it back to where it was"
+    ),
     reasons.SAVED_MEANWHILE: "saved while the restore ran",
     reasons.CHANGED_SINCE: "changed since",
     reasons.FOLDER_BY_NOW: "a folder by now",
@@ -281,6 +285,7 @@ def sentence(reason: "Reason", verb: str = "", path: str = "") -> str:
         return made(facts) + _DECIDED.get(facts.get("decision", ""), "")
     facts["by_this"] = "by the undo" if verb == REDO else "by this turn"
     facts["at"] = shell_word(path)
+    facts["way_out"] = _WAY_OUT.get(facts.get("why", ""), "")
     if "name" in facts and "count" in facts:
         more = facts["count"] - 1
         facts["names"] = f"`{facts['name']}`" + (f" and {more:,} more" if more else "")
@@ -324,12 +329,8 @@ def in_short(reason: "Reason") -> str:
 def as_json(reason: "Reason | None", masker: "Masker", verb: str = "", path: str = "") -> "Json":
     if reason is None:
         return None
-    return with_text(reason, sentence(reason, verb, path), masker)
-
-
-def with_text(reason: "Reason", text: str, masker: "Masker") -> "Json":
-    said = {name: _masked(fact, masker) for name, fact in reason.as_json().items()}
-    return said | {"text": _masked(text, masker)}
+    facts = reason.as_json() | {"text": sentence(reason, verb, path)}
+    return {name: _masked(fact, masker) for name, fact in facts.items()}
 
 
 def _masked(fact: "Json", masker: "Masker") -> "Json":
@@ -347,10 +348,6 @@ def shown(paths: "Sequence[str]", most: int = _MOST_SHOWN) -> str:
 
 
 # -- those that take more than a template ------------------------------------------------------
-
-
-def _uncovered(facts: "Facts") -> str:
-    return f"not covered ({facts['why']}){_WAY_OUT.get(facts['why'], '')}"
 
 
 def _folder_gone(facts: "Facts") -> str:
@@ -420,10 +417,6 @@ def _up_to(facts: "Facts") -> str:
     return f" ({facts['head']})" if facts["count"] == 1 else f" (up to {facts['head']})"
 
 
-def _commits_since(facts: "Facts") -> str:
-    return _commits(facts, " since then") + _up_to(facts)
-
-
 def _commits_stay(facts: "Facts") -> str:
     said = _commits(facts) + _up_to(facts)
     if facts.get("elsewhere"):
@@ -441,11 +434,6 @@ def _commits_stay(facts: "Facts") -> str:
         command = " && ".join(f"git revert --no-commit {each}" for each in facts["reverts"])
     them = "it" if facts["count"] == 1 else "them"
     return f"{said}: `{command}` takes {them} back" if command else said
-
-
-def _head_stays(facts: "Facts") -> str:
-    reset = f"`git reset --soft {facts['reset']}`"
-    return f"HEAD stays at {facts['head']}: {reset} brings it back to where it was"
 
 
 def _save(facts: "Facts") -> str:
@@ -493,7 +481,6 @@ def _listener_failed(facts: "Facts") -> str:
 
 
 _MADE: "dict[str, Callable[[Facts], str]]" = {
-    reasons.UNCOVERED_SINCE: _uncovered,
     reasons.FOLDER_GONE: _folder_gone,
     reasons.NO_FOLDER: _no_folder,
     reasons.MERGED: _merged,
@@ -503,8 +490,7 @@ _MADE: "dict[str, Callable[[Facts], str]]" = {
     reasons.OUTSIDE_CHANGES: _outside_changes,
     reasons.OUTSIDE_STAYS: _outside_stays,
     reasons.COMMITS_STAY: _commits_stay,
-    reasons.COMMITS_SINCE: _commits_since,
-    reasons.HEAD_STAYS: _head_stays,
+    reasons.COMMITS_SINCE: lambda facts: _commits(facts, " since then") + _up_to(facts),
     reasons.TAKEN_BACK: _taken_back,
     reasons.RESTORE_STUCK: _stuck,
     reasons.LISTENERS_WRONG: _listeners_wrong,

@@ -13,22 +13,13 @@ from takeback.errors import (
     UnknownReferenceError,
     UsageError,
 )
+from takeback.model import words as terms
 from takeback.model.masking import CLOSED
 from takeback.model.plan import MINUTES, called
 from takeback.model.safe_text import safe, shell_word
 from takeback.model.tree import FOLDER
 from takeback.model.value import Value
-from takeback.model.words import (
-    DECISIONS,
-    KEEP_MINE,
-    MARKERS,
-    REDO,
-    ROLLBACK,
-    SKIP,
-    TAKE_BACK,
-    UNDO,
-    count,
-)
+from takeback.model.words import count
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -250,10 +241,10 @@ DECIDING = (
 
 _MOST_NAMED = 4
 _NOT_NEWEST = {
-    UNDO: "this is not the newest turn",
-    REDO: "this is not what was taken back last",
+    terms.UNDO: "this is not the newest turn",
+    terms.REDO: "this is not what was taken back last",
 }
-_DOES = {UNDO: "taken back", REDO: "put back", ROLLBACK: "changed"}
+_DOES = {terms.UNDO: "taken back", terms.REDO: "put back", terms.ROLLBACK: "changed"}
 
 
 class Wanted(Value):
@@ -312,7 +303,7 @@ class RestoreCommand:
                     return self._report(made)
             return self._carry_out(make)
         except UnknownReferenceError as problem:
-            if not self.paths and self._name != ROLLBACK:
+            if not self.paths and self._name != terms.ROLLBACK:
                 self._suggest_paths(problem)
             raise
         except KeyboardInterrupt as problem:
@@ -402,7 +393,7 @@ class RestoreCommand:
 
     def _ask(self) -> int:
         """Ask whether to go on: 0 if so, else the exit code."""
-        question = "Put this back?" if self._name == REDO else "Take this back?"
+        question = "Put this back?" if self._name == terms.REDO else "Take this back?"
         try:
             if self._screen.ask(question):
                 return 0
@@ -464,7 +455,7 @@ class RestoreCommand:
     def _unasked(self, plan: "Plan") -> DecisionNeededError:
         if plan.doubts:
             why = reason_text.sentence(plan.doubts[0], plan.verb)
-        elif plan.verb == ROLLBACK:
+        elif plan.verb == terms.ROLLBACK:
             why = "a rollback needs your consent"
         else:
             why = _NOT_NEWEST[plan.verb]
@@ -474,11 +465,11 @@ class RestoreCommand:
         )
 
     def _conflict(self, plan: "Plan") -> ConflictError:
-        hints = self._left_alone(plan) if plan.verb == ROLLBACK else self._decisions(plan)
+        hints = self._left_alone(plan) if plan.verb == terms.ROLLBACK else self._decisions(plan)
         inside = [each.path for each in plan.conflicts if not each.path.startswith(b"/")]
         here = self._named(inside)
         turn = plan.turn[:8] if inside else ""
-        if plan.verb == UNDO and turn:
+        if plan.verb == terms.UNDO and turn:
             hints.append(f"`{self._call('diff', turn, '@', paths=here)}` shows what changed since")
         why = f"; `--{self.decide}` cannot decide that" if self.decide else ""
         return ConflictError(
@@ -500,13 +491,13 @@ class RestoreCommand:
         it, file = ("them", "the files") if several else ("it", "the file")
         rest = f"; the rest is {_DOES[plan.verb]}" if plan.changes else ""
         both = "takes back both changes, the turn's and those since"
-        if plan.verb == REDO:
+        if plan.verb == terms.REDO:
             both = "puts the turn's version back over that"
         said = {
-            KEEP_MINE: f"keeps {file} as now{rest}",
-            TAKE_BACK: both,
-            MARKERS: f"writes both versions into {file}, with markers",
-            SKIP: f"skips {it}{rest}",
+            terms.KEEP_MINE: f"keeps {file} as now{rest}",
+            terms.TAKE_BACK: both,
+            terms.MARKERS: f"writes both versions into {file}, with markers",
+            terms.SKIP: f"skips {it}{rest}",
         }
         return [
             f"`{self._again(f'--{decision}')}` {does}"
@@ -533,8 +524,8 @@ class RestoreCommand:
             if given.has(name)
         ]
         switches = ["keep-mtime", "shared", "resume"]
-        if not any(flag.removeprefix("--") in DECISIONS for flag in flags):
-            switches += DECISIONS
+        if not any(flag.removeprefix("--") in terms.DECISIONS for flag in flags):
+            switches += terms.DECISIONS
         kept = [f"--{name}" for name in switches if given.has(name)]
         named = [shell_word(word) for word in given.rest] if paths is None else paths
         words = [*map(shell_word, given.operands), *options, *kept, *flags]
@@ -546,16 +537,16 @@ class RestoreCommand:
 
 
 def can_decide(conflict: "Conflict", decision: str) -> bool:
-    if decision == MARKERS:
+    if decision == terms.MARKERS:
         return conflict.marked is not None
-    if decision == TAKE_BACK:
+    if decision == terms.TAKE_BACK:
         return any((conflict.base, conflict.ours, conflict.theirs))
-    return decision in DECISIONS
+    return decision in terms.DECISIONS
 
 
 def _decision(given: "Arguments") -> str:
     """What was decided on the command line for all conflicts; empty if nothing was."""
-    found = [name for name in DECISIONS if given.has(name)]
+    found = [name for name in terms.DECISIONS if given.has(name)]
     if len(found) > 1:
         raise UsageError(
             f"`--{found[0]}` and `--{found[1]}` exclude each other",
@@ -568,7 +559,7 @@ def _needs_consent(plan: "Plan") -> bool:
     """Whether somebody has to see a plan without conflicts before it is applied."""
     if plan.doubts:
         return True
-    return bool(plan.changes) and (plan.verb == ROLLBACK or not plan.is_newest)
+    return bool(plan.changes) and (plan.verb == terms.ROLLBACK or not plan.is_newest)
 
 
 def _can_be_typed(path: bytes) -> bool:

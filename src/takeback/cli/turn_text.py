@@ -9,25 +9,11 @@ import time
 
 from takeback.cli import screen as layout
 from takeback.cli.screen import Marks, ago, columns, pad, safe_content, safe_line, timestamp
-from takeback.model import words
+from takeback.model import words as terms
 from takeback.model.json_text import path_fields
 from takeback.model.masking import CLOSED
 from takeback.model.safe_text import safe
-from takeback.model.words import (
-    BY_SHELL,
-    BY_TURN,
-    DONE,
-    FAILED,
-    INTERRUPTED,
-    OMIT,
-    PERHAPS,
-    REDO,
-    ROLLBACK,
-    RUNNING,
-    SHARED,
-    STEP,
-    count,
-)
+from takeback.model.words import count
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -55,7 +41,7 @@ if TYPE_CHECKING:
 _AGENT = 12
 _LABEL = 24
 """With fewer columns left for what a turn is called, it gets a line of its own."""
-_STYLES = {FAILED: "red", INTERRUPTED: "yellow", RUNNING: "green"}
+_STYLES = {terms.FAILED: "red", terms.INTERRUPTED: "yellow", terms.RUNNING: "green"}
 
 
 def show(log: "Log", short: "Short", screen: "Screen", now: float) -> None:
@@ -94,9 +80,9 @@ def _restore(
     when = age(restore.at, now) if is_today else clock
     of = "of" if restore.turn else "of the rollback to"
     called = screen.title(restore.title)
-    said = f"{restore.verb} {'to' if restore.verb == ROLLBACK else of} {called}"
+    said = f"{restore.verb} {'to' if restore.verb == terms.ROLLBACK else of} {called}"
     said += " (some paths)" if restore.partial else ""
-    said += " (undone)" if restore.undone and restore.verb != REDO else ""
+    said += " (undone)" if restore.undone and restore.verb != terms.REDO else ""
     head = f"{layout.pad(short[restore.id], sizes.short)}  {when:>{sizes.when}}"
     line = f"{marks.back}  {head}  {said}"
     return screen.style(layout.cut(line, room, marks.cut), "dim" if restore.undone else "")
@@ -113,7 +99,7 @@ def age(then: float, now: float) -> str:
 def amount(turn: "RecordedTurn", marks: "Marks") -> "tuple[str, str]":
     """How many lines a turn changed, and how many files."""
     if not turn.files:
-        return "", "no changes yet" if turn.status == RUNNING else "no changes"
+        return "", "no changes yet" if turn.status == terms.RUNNING else "no changes"
     files = count(turn.files, "file")
     if turn.uncounted == turn.files:
         return "", files
@@ -168,12 +154,12 @@ class _Row:
         self.lines_changed, self.files = amount(turn, marks)
         self.numbers = f"{self.lines_changed}  {self.files}".strip()
         status = "undone" if turn.undone else turn.status
-        self.status = "" if status == DONE else f" ({status})"
+        self.status = "" if status == terms.DONE else f" ({status})"
 
     def lines(self, sizes: "_Sizes", screen: "Screen") -> "Iterator[str]":
         """The turn on one line, or two where there is not much room."""
         turn = self.turn
-        is_dim = bool(turn.undone) or (not turn.files and turn.status != RUNNING)
+        is_dim = bool(turn.undone) or (not turn.files and turn.status != terms.RUNNING)
         style = _STYLES.get(turn.status, "dim" if is_dim else "")
         mark = self.marks.of(turn.status)
         head = screen.style(mark, style) if style else mark
@@ -341,8 +327,8 @@ _LINES_OF_OUTPUT = 3
 _MOST_OF_STEP = 12
 _DEEPEST = 6
 """Steps further down are not indented any more."""
-_HOW = {BY_SHELL: "by shell", BY_TURN: "", PERHAPS: "perhaps yours"}
-_WHY = {word: words.EXPLAINED[code] for code, word in words.WORDS.items()}
+_HOW = {terms.BY_SHELL: "by shell", terms.BY_TURN: "", terms.PERHAPS: "perhaps yours"}
+_WHY = {word: terms.EXPLAINED[code] for code, word in terms.WORDS.items()}
 
 
 def turn(found: "RecordedTurn", screen: "Screen", now: float) -> None:
@@ -367,8 +353,16 @@ def turn(found: "RecordedTurn", screen: "Screen", now: float) -> None:
     )
     _steps(found.steps, page)
     lines, files = amount(found, page.marks)
-    page.changes(f"Changes  {files}  {lines}".rstrip(), found.changes, _how)
-    page.changes("Shared: of this session or another", found.shared, _shared_with)
+    page.changes(
+        f"Changes  {files}  {lines}".rstrip(),
+        found.changes,
+        lambda change: _HOW.get(change.author.how, change.author.how),
+    )
+    page.changes(
+        "Shared: of this session or another",
+        found.shared,
+        lambda change: _short_ids(change.author.sessions),
+    )
     page.outside(found.outside)
     page.left_out("Not covered: appeared here and cannot be taken back", found.left_out)
     if not found.kept:
@@ -396,7 +390,7 @@ def checkpoint(found: "RecordedCheckpoint", screen: "Screen", now: float) -> Non
         ("Because", page.text(found.restore.because) if found.restore else ""),
         ("Files", "" if found.kept else "no longer kept"),
     )
-    changed = [change for change in found.changes if change.verb != OMIT]
+    changed = [change for change in found.changes if change.verb != terms.OMIT]
     page.changes(f"Changes  {count(len(changed), 'path')}", changed, _by)
     page.left_out("Not covered", made.left_out)
     if found.kept:
@@ -497,22 +491,18 @@ def _notes(step: "RecordedStep") -> "list[str]":
     return notes if step.status == "done" else [*notes, step.status]
 
 
-def _how(change: "Change") -> str:
-    return _HOW.get(change.author.how, change.author.how)
-
-
-def _shared_with(change: "Change") -> str:
-    return " ".join(id[:8] for id in change.author.sessions)
+def _short_ids(ids: "Iterable[str]") -> str:
+    return " ".join(id[:8] for id in ids)
 
 
 def _by(change: "Change") -> str:
     who = change.author
-    if who.who == STEP:
+    if who.who == terms.STEP:
         by = f"turn {who.turn[:8]}"
         how = _HOW.get(who.how, who.how)
         return f"{by}, {how}" if how else by
-    if who.who == SHARED:
-        return f"shared by {' '.join(id[:8] for id in who.sessions)}"
+    if who.who == terms.SHARED:
+        return f"shared by {_short_ids(who.sessions)}"
     return who.who
 
 

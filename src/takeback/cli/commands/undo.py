@@ -1,16 +1,13 @@
 """`takeback undo`: take back what a turn did, and keep what everybody else did."""
 
-from takeback.cli import restore_flow
 from takeback.cli.app import get_project
 from takeback.cli.parser import Arguments, Command, Option
-from takeback.cli.restore_flow import DECIDING, OPTIONS, RestoreCommand
+from takeback.cli.restore_flow import DECIDING, OPTIONS, RESUME_OPTIONS, RestoreCommand
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from takeback.cli.screen import Screen
 
-SHARED = Option(("--shared",), "take along what may be another session's")
-OF_SESSION = Option(("--session",), "all of this session, or the TURN in it", "SESSION")
 COMMAND = Command(
     "undo",
     "take back what a turn did; what others did stays",
@@ -31,7 +28,13 @@ COMMAND = Command(
         "at its next prompt what was taken back."
     ),
     operands=("[TURN…]", "[-- PATH…]"),
-    options=(*OPTIONS, *DECIDING, SHARED, OF_SESSION, *restore_flow.RESUME_OPTIONS),
+    options=(
+        *OPTIONS,
+        *DECIDING,
+        Option(("--shared",), "take along what may be another session's"),
+        Option(("--session",), "all of this session, or the TURN in it", "SESSION"),
+        *RESUME_OPTIONS,
+    ),
     examples=(
         ("takeback undo", "take back the last turn"),
         ("takeback undo --dry-run", "only show what that would do"),

@@ -6,6 +6,7 @@ from takeback import environment
 from takeback.cli.commands import install
 from takeback.cli.parser import Arguments, Command
 from takeback.cli.screen import Screen, safe_line
+from takeback.hooks import install as steps
 from takeback.model.words import count
 
 TYPE_CHECKING = False
@@ -32,8 +33,6 @@ COMMAND = Command(
 
 
 def run(given: "Arguments", screen: "Screen") -> int:
-    from takeback.hooks import install as steps
-
     agent, scope = install.chosen(given)
     home = environment.default_home()
     made = steps.removal(install.path_of(agent, scope, given), home)
