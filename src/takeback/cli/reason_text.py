@@ -232,7 +232,7 @@ _ACTIONS = {
         "copy the store before anything else; `takeback verify` tells which checkpoints it touches"
     ),
     "wait": "nothing is lost by it: a checkpoint makes it again",
-    "set-aside": "`takeback verify --set-aside` keeps it, and lets undo work again",
+    "set-restore-aside": "`takeback verify --set-aside` keeps it, and lets undo work again",
     "next-command": "the next command that writes takes it back, or says why it cannot",
     "go-on-forgetting": "`takeback forget --continue` goes on with it",
     "set-clock": "set the clock; the order of events does not depend on it, `10m` and the like do",

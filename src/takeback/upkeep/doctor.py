@@ -185,7 +185,7 @@ def unfinished(store: "Store") -> Part:
     ledger = store.ledger
     for row in ledger.journal.damaged():
         what = Reason("journal-unread", stage=row.stage)
-        part.findings.append(Finding(ERROR, what, Reason("set-aside")))
+        part.findings.append(Finding(ERROR, what, Reason("set-restore-aside")))
     for open_row in ledger.journal.read():
         what = Reason("restore-unfinished", restore=open_row.id)
         part.findings.append(Finding(WARNING, what, Reason("next-command"), can_be_repaired=True))
