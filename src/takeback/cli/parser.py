@@ -201,12 +201,11 @@ def show(command: "Command", screen: "Screen") -> None:
         screen.say(command.text)
     screen.say()
     screen.say(screen.style("Options", "bold"))
-    screen.table((_spelled(option), option.text) for option in (*command.options, *EVERYWHERE))
+    screen.table(
+        (f"{', '.join(option.flags)} {option.value}".rstrip(), option.text)
+        for option in (*command.options, *EVERYWHERE)
+    )
     if command.examples:
         screen.say()
         screen.say(screen.style("Examples", "bold"))
         screen.table(command.examples)
-
-
-def _spelled(option: "Option") -> str:
-    return f"{', '.join(option.flags)} {option.value}".rstrip()

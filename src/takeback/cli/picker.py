@@ -108,7 +108,8 @@ def renewed(model: Model, plan: Plan, of: "Callable[[PlannedChange], str]") -> M
         said = said_of.get(path, "")
         if path in conflicts:
             said = of_remark(conflicts[path], plan.verb)
-        said = _said(change, of) if change is not None else said
+        if change is not None:
+            said = f"{'outside the project  ' if change.outside else ''}{of(change)}".rstrip()
         decision = "?" if path in conflicts else decisions.get(path, "")
         row = _row(path, change, conflict, decision, said, is_off=path in model.choice.off)
         rows.append(row if change or old is None else row._replace(change=old.change))
@@ -139,10 +140,6 @@ def _where(model: Model, items: "tuple[Item, ...]") -> int:
     if here is not None and here.can_be_chosen:
         return next(number for number, item in enumerate(items) if item.path == here.path)
     return min(model.cursor, max(len(items) - 1, 0))
-
-
-def _said(change: "PlannedChange", of: "Callable[[PlannedChange], str]") -> str:
-    return f"outside the project  {of(change)}".rstrip() if change.outside else of(change)
 
 
 def _builds_on(later: "Dependent") -> str:

@@ -509,11 +509,8 @@ class RestoreCommand:
         """How one would name these paths on the command line; vaguely, if they are many."""
         if len(paths) > _MOST_NAMED or not all(map(_can_be_typed, paths)):
             return ["PATH…"]
-        return [self._words(path) for path in paths]
-
-    def _words(self, path: bytes) -> str:
-        here = os.path.relpath(b"/" + path, b"/" + self.inside)
-        return shell_word(os.fsdecode(here))
+        here = [os.path.relpath(b"/" + path, b"/" + self.inside) for path in paths]
+        return [shell_word(os.fsdecode(path)) for path in here]
 
     def _again(self, *flags: str, paths: "list[str] | None" = None) -> str:
         """The same command once more, as one would type it, with something added."""

@@ -444,7 +444,10 @@ class _Page:
 
     def outside(self, files: "Sequence[OutsideFile]") -> None:
         """Files outside the project: what was done to them, or why they are not covered."""
-        rows = [(f"{x.verb or '?':<6}  {safe(x.path)}", _uncovered(x.reason)) for x in files]
+        rows = [
+            (f"{x.verb or '?':<6}  {safe(x.path)}", x.reason and f"not covered: {x.reason}")
+            for x in files
+        ]
         self._table("Outside the project", rows)
 
     def left_out(self, head: str, paths: "Sequence[LeftOut]") -> None:
@@ -540,10 +543,6 @@ def _git(before: "GitState | None", after: "GitState | None", page: "_Page") -> 
 
 def explained(word: str) -> str:
     return f"{word}: {_WHY[word]}" if word in _WHY else word
-
-
-def _uncovered(reason: str) -> str:
-    return f"not covered: {reason}" if reason else ""
 
 
 def _safe(text: str) -> str:

@@ -89,7 +89,9 @@ def run(given: "Arguments", screen: "Screen") -> int:
             if refused:
                 return refused
         done = project.forget(**request, progress=screen.progress)
-        return _show(done, screen, left=_still_there(project, done))
+        paths = done.touched.paths if done.touched is not None else []
+        left = [path for path in paths if os.path.lexists(os.path.join(project.root, path))]
+        return _show(done, screen, left=left)
 
 
 def _continue(project: "Project", screen: "Screen") -> int:
@@ -259,8 +261,3 @@ def _facts(found: "Forgotten", *, done: bool) -> "dict[str, Json]":
         "searched": found.scanned,
         "out_of_reach": OUT_OF_REACH,
     }
-
-
-def _still_there(project: "Project", done: "Forgotten") -> "list[bytes]":
-    paths = done.touched.paths if done.touched is not None else []
-    return [path for path in paths if os.path.lexists(os.path.join(project.root, path))]

@@ -83,7 +83,10 @@ def _show(done: "Cleanup", screen: "Screen") -> None:
         why = "nothing is old enough" if done.days else "everything is kept for ever"
         screen.say(f"Nothing {would}: {why}")
     kept = f"{count(done.turns_kept, 'turn')}, {count(done.kept, 'checkpoint')}"
-    since = f"; all since {_since(done.oldest)}" if done.oldest is not None else ""
+    since = ""
+    if done.oldest is not None:
+        day = time.strftime("%Y-%m-%d", time.localtime(done.oldest))
+        since = f"; all since {day}, {ago(done.oldest, time.time())}"
     screen.say(f"Kept   {kept}{since}")
     if done.held:
         screen.say(
@@ -108,8 +111,3 @@ def _why(done: "Cleanup") -> str:
     if done.why in _WHY:
         return _WHY[done.why]
     return f"older than {done.days:g} days" if done.days else "no longer kept by anybody"
-
-
-def _since(oldest: float) -> str:
-    day = time.strftime("%Y-%m-%d", time.localtime(oldest))
-    return f"{day}, {ago(oldest, time.time())}"

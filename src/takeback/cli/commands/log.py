@@ -76,7 +76,8 @@ def _limit(given: "Arguments") -> int:
 
 def _notes(log: "Log", given: "Arguments", limit: int, screen: "Screen") -> None:
     if log.undone:
-        screen.note(f"{_undone(log.undone)}: `takeback log --all`")
+        are = "turn is" if log.undone == 1 else "turns are"
+        screen.note(f"{log.undone:,} undone {are} not shown: `takeback log --all`")
     if not log.turns and not log.undone:
         asked = given.has("session") or given.has("since")
         screen.say("   no turns there" if asked else "   no turns yet")
@@ -90,10 +91,6 @@ def _notes(log: "Log", given: "Arguments", limit: int, screen: "Screen") -> None
             if given.has(name)
         )
         screen.note(f"`takeback log{narrowed} --limit {limit * 2}` shows more")
-
-
-def _undone(undone: int) -> str:
-    return "1 undone turn is not shown" if undone == 1 else f"{undone:,} undone turns are not shown"
 
 
 def _word(text: str) -> str:

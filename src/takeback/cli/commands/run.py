@@ -108,11 +108,13 @@ class _Wrapped:
     """The command with a turn around it, or a step if it runs inside a turn already."""
 
     def __init__(self, given: "Arguments", screen: "Screen", quiet: "BlockedSignals") -> None:
+        import shlex
+
         self._given = given
         self._screen = screen
         self._quiet = quiet
         self._path = _find(given.rest[0])
-        self._command = _spelled(given.rest)
+        self._command = tools.one_line(shlex.join(given.rest))
         self._outcome: Outcome | None = None
 
     def run_in(self, project: "Project") -> "Outcome":
@@ -185,12 +187,6 @@ class _Wrapped:
             return ended
         mask = self._quiet.before
         return _Wait(_start(self._path, self._given.rest, environment, mask)).until_over()
-
-
-def _spelled(words: "list[str]") -> str:
-    import shlex
-
-    return tools.one_line(shlex.join(words))
 
 
 def _status(outcome: "Outcome") -> str:
