@@ -180,7 +180,7 @@ def test_the_lock_is_held_for_moments_only(tree: Path, home: Path) -> None:
 
 
 def _without_a_look_at_what_came_since(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Order, "covers", lambda *_: True)
+    patch.setattr(Order, "is_current", lambda *_: True)
     patch.setattr(Reach, "follow", lambda *_: None)
 
 
