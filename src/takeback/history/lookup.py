@@ -5,7 +5,6 @@ Write a checkpoint's tree into a folder of its own.
 
 import os
 
-from takeback.capture import deltas
 from takeback.errors import UnknownReferenceError, UsageError
 from takeback.history.retention import Reading
 from takeback.model import reasons, words
@@ -154,6 +153,8 @@ def extract(
     told: "Callable[[Reason], None] | None" = None,
 ) -> int:
     """Write the tree of a checkpoint into a new or empty folder; return how many entries."""
+    from takeback.capture import deltas
+
     reading = Reading(store.ledger, row)
     target = Target(directory)
     objects = store.reader()
