@@ -9,9 +9,12 @@ Nothing is written here. Ids, hashes and words of our own stay; names, prompts a
 what shall be forgotten, and entries of lists go where nothing sensible would be left.
 """
 
+import re
+
 from takeback.errors import DamagedStoreError, NewerStoreError
 from takeback.ledger import events
 from takeback.ledger.events import entry_facts, entry_from
+from takeback.model import json_text
 from takeback.model import words as terms
 from takeback.model.forgotten import GONE, SHORTEST_TEXT, TURN, Touched
 from takeback.model.tree import NO_HASH, NO_OBJECT
@@ -47,6 +50,7 @@ _OURS = frozenset(
 )  # fmt: skip
 """What of an event is made of ids, hashes and words of our own, or is seen to one by one."""
 _REASON = "forgotten"
+_HEX_ID = re.compile("[0-9a-f]{40}")
 
 
 class ForgottenTurn(Value):
@@ -307,6 +311,7 @@ class Rewriting:
         self._events = 0
         self._dead: dict[str, list[bytes]] = {}
         self._named: dict[int, list[bytes]] = {}
+        self._detailed: list[int] = []
         self._details: dict[int, Said | None] = {}
         """Details of events that change, as they were; those that go, as None."""
         self._left: dict[int, list[bytes]] = {}
@@ -334,6 +339,7 @@ class Rewriting:
         detail = self._store.ledger.detail(seq)
         if detail is None:
             return
+        self._detailed.append(seq)
         new = None if is_emptied else self._redaction.detail(detail)
         if new != detail:
             self._details[seq] = new
@@ -497,14 +503,24 @@ class Rewriting:
     def details(self) -> "dict[int, Said | None]":
         """What events have to say at length from now on, by number; None if that goes."""
         found = dict(self._details)
-        for seq, left in self._left.items():
+        gone = self._gone_objects()
+        for seq in self._detailed if gone else ():
             detail = found.get(seq, self._store.ledger.detail(seq))
-            for oid in self._named[seq]:
-                if oid not in left:
-                    detail = _replaced(detail, oid.hex())
-            if detail is not None:
+            # The start of a step may name what came into the store with its end.
+            named = set(_HEX_ID.findall(json_text.dumps(detail))) & gone if detail else ()
+            for oid in named:
+                detail = _replaced(detail, oid)
+            if named:
                 found[seq] = detail
         return found
+
+    def _gone_objects(self) -> "set[str]":
+        """The ids of all objects that are forgotten, as events say them."""
+        purge = self.purge
+        named = {
+            oid for seq, left in self._left.items() for oid in self._named[seq] if oid not in left
+        }
+        return {oid.hex() for oid in (*named, *purge.taken) if oid not in purge.marks}
 
     def _without_objects(self, seq: int, said: "Said") -> "Said":
         """The same without the ids of forgotten objects, wherever it says them."""
