@@ -15,6 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import takeback
+from chance import examples
 from takeback.disk.home import Home, Root
 from takeback.errors import TakebackError, UnfinishedError, UnknownReferenceError
 from takeback.history import references
@@ -205,7 +206,7 @@ STEPS = st.lists(
 )
 
 
-@settings(max_examples=30, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(10), suppress_health_check=[HealthCheck.too_slow])
 @given(STEPS)
 def test_lines_are_like_histories_of_their_own(steps: list[tuple[int, str, int]]) -> None:
     """Whatever happens in either tree, in any order, no line sees the other."""
