@@ -743,6 +743,9 @@ def test_a_plan_is_applied_by_its_id(shop: Shop) -> None:
     assert (done.code, done.err) == (0, "`takeback redo` puts it back\n")
     again = shop("apply", str(plan["plan"]))
     assert again.code == 0
+    counted = "restored 3 files, removed 1"
+    assert counted in done.out.splitlines()[0]
+    assert counted in again.out.splitlines()[0]
     assert again.err.startswith("this plan was applied before; nothing was changed now\n")
     assert shop("apply", "kkkkkkkkkkkk").code == 2
     stale = shop.json("redo", "-n")

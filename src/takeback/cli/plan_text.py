@@ -417,8 +417,8 @@ def in_conflict(plan: "Plan") -> str:
 def amount(plan: "Plan", *, done: bool) -> str:
     """How much a plan does: `restored 3 files, removed 1`."""
     merged = [change for change in plan.changes if change.verb == terms.MERGE]
-    made = [change for change in plan.changes if change.after and change.verb != terms.MERGE]
-    gone = [change for change in plan.changes if change.after is None]
+    gone = [change for change in plan.changes if _is_removal(change)]
+    made = [each for each in plan.changes if each.verb != terms.MERGE and not _is_removal(each)]
     word = "change" if plan.verb == terms.REDO else "restore"
     has_folders = any(map(is_folder, plan.changes))
     parts: list[str] = []
@@ -427,6 +427,13 @@ def amount(plan: "Plan", *, done: bool) -> str:
             things = f"{len(changes):,}" if parts and not has_folders else _things(changes)
             parts.append(f"{verb}{'d' if done else ''} {things}")
     return ", ".join(parts) or ("changed nothing" if done else "change nothing")
+
+
+def _is_removal(change: "PlannedChange") -> bool:
+    if change.before is None and change.after is None:
+        # A report that is repeated from the log has verbs only.
+        return change.verb in (terms.DELETE, terms.RMDIR)
+    return change.after is None
 
 
 def _things(changes: "list[PlannedChange]") -> str:
@@ -439,7 +446,9 @@ def _things(changes: "list[PlannedChange]") -> str:
 
 def is_folder(change: "PlannedChange") -> bool:
     entry = change.after or change.before
-    return entry is not None and entry.kind == FOLDER
+    if entry is None:
+        return change.verb in (terms.MKDIR, terms.RMDIR)
+    return entry.kind == FOLDER
 
 
 def _parted(kept: "Iterable[Remark]") -> "tuple[list[Remark], list[Remark]]":
