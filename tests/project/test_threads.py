@@ -442,7 +442,7 @@ def test_nothing_is_lost_whatever_threads_do(tree: Path, home: Path, tmp_path: P
 
 @pytest.mark.slow
 def test_undo_is_exact_whatever_threads_do(tree: Path, home: Path) -> None:
-    """Under load about one run in a hundred is not exact (2026-11-17); why is not known yet."""
+    """Not exact in one of three whole runs of ./check on 2026-11-17; the cause is not known."""
     with takeback.open(tree, home=home) as project:
         crowd = Crowd(project, tree)
         crowd.run()
