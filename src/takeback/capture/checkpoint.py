@@ -69,7 +69,8 @@ class Request(Value):
     when nothing changed, and does not list what was left out: the caller records what it was for.
     A retry with the same `request` gets the first result. `wanted` files are captured whatever
     their size; `again` are paths whose stamps are not trusted. `modes` are the real modes of paths
-    that are open for this look only. `finish` is the restore that is committed with the checkpoint.
+    that are open for this look only. `finish` is the restore that is committed with the checkpoint;
+    it looks at the folders that it changed only, so everything was last `looked` at before it.
     Unless `whole`, a watch may tell where looking can be spared.
     """
 
@@ -85,6 +86,7 @@ class Request(Value):
     again: "frozenset[bytes]" = frozenset()
     modes: "Mapping[bytes, int]" = NOTHING
     finish: "Finish | None" = None
+    looked: int = 0
     whole: bool = True
 
     def coordinate(self) -> "dict[str, Json]":
@@ -93,7 +95,7 @@ class Request(Value):
             "session": self.place.session,
             "turn": self.place.turn,
             "step": self.place.step,
-            "looked": self.at,
+            "looked": self.looked or self.at,
         }
 
     def tell(self, doing: str, done: int, total: int) -> None:

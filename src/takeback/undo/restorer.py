@@ -128,6 +128,8 @@ class Restorer(SafePoints):
         self._folder = Folder(work.root, inside)
         self.has_restored = False
         """Whether anything was done, and not only told again."""
+        self._looked = 0
+        """When the last look at the whole tree began."""
         self._trees: Trees | None = None
         self._git: Json = None
 
@@ -241,7 +243,7 @@ class Restorer(SafePoints):
         again: "frozenset[bytes]" = frozenset(),
         modes: "Mapping[bytes, int] | None" = None,
     ) -> "CheckpointRow":
-        at = time.time_ns()
+        at = self._looked = time.time_ns()
         dead = self.dead_sessions(at)
         request = Request(
             at,
@@ -312,7 +314,7 @@ class Restorer(SafePoints):
             return self._nothing_done(plan, now, request)
         id = ids.from_entropy(os.urandom(8))
         at = time.time_ns()
-        said = _said(plan, id, now, because.strip()[:_LONGEST_REASON], at)
+        said = _said(plan, id, now, because.strip()[:_LONGEST_REASON], self._looked)
         said["undo"] = self._reverse_of(plan, now)
         planner = self._planner(now)
         root = self._work.rules.open_root()
@@ -328,7 +330,7 @@ class Restorer(SafePoints):
             place = Place(title=f"after {plan.verb} {id}")
 
             def look() -> None:
-                request = Request(time.time_ns(), place, finish=finish)
+                request = Request(time.time_ns(), place, finish=finish, looked=self._looked)
                 looked.append(self._work.checkpoint_if_changed(request))
 
             apply.carry_out(
@@ -397,8 +399,7 @@ class Restorer(SafePoints):
     def _nothing_done(self, plan: Plan, now: "CheckpointRow", request: "str | None") -> Report:
         """Everything is as it shall be; a retry must not find that it is not so any more."""
         if request is not None:
-            at = time.time_ns()
-            said: dict[str, Json] = {"checkpoint": now.id, "label": "", "looked": at}
+            said: dict[str, Json] = {"checkpoint": now.id, "label": "", "looked": self._looked}
             said |= {"verb": plan.verb, "target": plan.target, "title": plan.title}
             self._record(events.CHECKPOINT_NAMED, said, (now.event,), request)
         return Report(plan, id="", before=now.id, after=now.id)
@@ -525,7 +526,9 @@ def _with_closed_folders(ops: "list[Op]", planner: "planning.Planner") -> "list[
     return [*ops, *closed]
 
 
-def _said(plan: Plan, id: str, now: "CheckpointRow", because: str, at: int) -> "dict[str, Json]":
+def _said(
+    plan: Plan, id: str, now: "CheckpointRow", because: str, looked: int
+) -> "dict[str, Json]":
     """What the event of a restore says of it; what became of it is added when it is done."""
     said: dict[str, Json] = {
         "restore": id,
@@ -539,6 +542,6 @@ def _said(plan: Plan, id: str, now: "CheckpointRow", because: str, at: int) -> "
         "goal": plan.goal,
         "because": because,
         "session": plan.session or None,
-        "looked": at,
+        "looked": looked,
     }
     return {**said, "exact": True} if plan.is_exact and not plan.paths else said
