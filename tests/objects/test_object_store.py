@@ -73,6 +73,28 @@ def read_everything(objects: ObjectStore, ledger: Ledger) -> int:
     return found
 
 
+def test_a_pack_that_goes_between_a_look_and_the_read(
+    tree: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A reader without the lock found the pack there; gc merges it before it is opened."""
+    store, is_gone = store_of(tree), PackFile.is_gone
+    ledger = Ledger(os.fsencode(store / "ledger.db"), writable=False)
+    objects = ObjectStore(os.fsencode(store / "git/objects/pack"), ledger)
+
+    def merged_meanwhile(pack: PackFile) -> bool:
+        found = is_gone(pack)
+        monkeypatch.setattr(PackFile, "is_gone", is_gone)
+        merge_all(store)
+        return found
+
+    monkeypatch.setattr(PackFile, "is_gone", merged_meanwhile)
+    try:
+        assert read_everything(objects, ledger) == CHECKPOINTS
+    finally:
+        objects.close()
+        ledger.close()
+
+
 def test_all_is_found_after_a_merge(tree: Path) -> None:
     """Everything that old manifests name is read, verified and restored."""
     merge_all(store_of(tree))

@@ -19,7 +19,7 @@ from takeback.objects import pack_index
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
-    from typing import Protocol
+    from typing import Protocol, TypeVar
 
     from takeback.model.tree import Entry, Manifest
     from takeback.objects.pack_index import PackIndex
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from takeback.objects.pack_read import PackFile
     from takeback.objects.pack_write import PackWriter, SealedPack
     from takeback.ports import Progress
+
+    T = TypeVar("T")
 
     class PackNames(Protocol):
         """Who knows which packs there are, the newest last."""
@@ -78,14 +80,7 @@ class ObjectStore:
 
     def read(self, oid: bytes) -> "tuple[int, bytes]":
         """Kind and content of an object, from the first pack that holds it sound."""
-        damage = None
-        for pack in self._packs_with(oid):
-            try:
-                return pack.read(oid)
-            except DamagedStoreError as problem:
-                # It may have been stored again since, for instance by `checkpoint --rehash`.
-                damage = damage or problem
-        raise damage or _missing(oid)
+        return self._from_some_pack(oid, lambda pack: pack.read(oid))
 
     def manifest(self, oid: bytes, strong: bytes) -> "Manifest":
         from takeback.model import tree
@@ -106,10 +101,8 @@ class ObjectStore:
         """The bytes of a file piece by piece; `DamagedStoreError` at the end if they are wrong."""
         from takeback.objects.git_objects import BLOB
 
-        pack = next(self._packs_with(entry.oid), None)
-        if pack is None:
-            raise _missing(entry.oid)
-        kind, size, chunks = pack.stream(entry.oid)
+        oid = entry.oid
+        kind, size, chunks = self._from_some_pack(oid, lambda pack: pack.stream(oid))
         strong = sha256()
         for chunk in chunks:
             strong.update(chunk)
@@ -274,17 +267,34 @@ class ObjectStore:
         self._unread += [name for name in names if name not in self._names]
         self._names.update(dict.fromkeys(names))
 
+    def _from_some_pack(self, oid: bytes, read: "Callable[[PackFile], T]") -> "T":
+        damage = None
+        for pack in self._packs_with(oid):
+            try:
+                return read(pack)
+            except DamagedStoreError as problem:
+                # It may have been stored again since, for instance by `checkpoint --rehash`.
+                damage = damage or problem
+        raise damage or _missing(oid)
+
     def _packs_with(self, oid: bytes) -> "Iterator[PackFile]":
-        """All packs that hold an object; the rest is looked at only if the first does not do."""
-        name = self._find(oid)
-        if name is None or self._pack(name).is_gone():
-            self._follow(self._ledger.packs_now())
+        """All packs that hold an object; the rest is looked at only if the first does not do.
+
+        A reader without the lock begins again when gc replaced the packs meanwhile.
+        """
+        tried: list[str] | None = None
+        while tried != list(self._names):
             name = self._find(oid)
-        if name is not None:
-            yield self._pack(name)
-        for other in reversed(list(self._names)):
-            if other != name and holds(self._pack(other), oid):
-                yield self._pack(other)
+            if name is None or self._pack(name).is_gone():
+                self._follow(self._ledger.packs_now())
+                name = self._find(oid)
+            tried = list(self._names)
+            if name is not None:
+                yield self._pack(name)
+            for other in reversed(tried):
+                if other != name and holds(self._pack(other), oid):
+                    yield self._pack(other)
+            self._follow(self._ledger.packs_now())
 
     def _find(self, oid: bytes, most: int = sys.maxsize) -> "str | None":
         """The name of a pack whose index has an object; so many indexes may be read."""
