@@ -91,7 +91,7 @@ class Doctor:
             severity = ERROR if misfit.is_refused else WARNING
             path = os.fsdecode(misfit.path)
             what = Reason("misfit", problem=misfit.problem, path=path)
-            part.findings.append(Finding(severity, what, _hint(misfit.hint)))
+            part.findings.append(Finding(severity, what, misfit.hint))
         return part
 
     def _folder(self, root: "Root | None", problem: "TakebackError | None") -> Part:
@@ -152,12 +152,8 @@ class Doctor:
             return
 
 
-def _hint(text: str) -> "Reason | None":
-    return Reason("hint", text=text) if text else None
-
-
 def _failed(problem: TakebackError) -> Finding:
-    return Finding(ERROR, Reason(reasons.DAMAGED, problem=str(problem)), _hint(problem.hint))
+    return Finding(ERROR, Reason(reasons.DAMAGED, problem=str(problem)), problem.actions)
 
 
 def _examined(store: Store) -> "tuple[tuple[Reason, ...], int]":
@@ -171,7 +167,7 @@ def _examined(store: Store) -> "tuple[tuple[Reason, ...], int]":
 
 
 def _not_opened(problem: Exception) -> Finding:
-    action = _hint(getattr(problem, "hint", ""))
+    action = getattr(problem, "actions", ())
     if isinstance(problem, NewerStoreError):
         action = Reason("update")
     elif isinstance(problem, DamagedStoreError):

@@ -24,13 +24,72 @@
 
 `takeback run` ends with 126 or 127, as shells do, if its command cannot start (`cli/commands/run`).
 
-A message is one sentence with names in backticks. `hint` says what to do next, best of all
-as a command to run.
+A message is one sentence with names in backticks. `actions` are what to do next: codes and facts,
+or words that fit every door, such as "try again". `cli/action_text` words a code as a command;
+here, for those who `import takeback`, it is a call.
 """
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from takeback.model.reasons import Reason
+    from typing import TypeAlias
+
+    from takeback.model.reasons import Action, Reason
+
+    Hint: TypeAlias = str | Action | tuple[str | Action, ...]
+
+
+IN_PYTHON = {
+    "begin": "`takeback.open(PATH)` makes a folder a project",
+    "checkpoint": "`project.checkpoint()` makes the first one",
+    "choose-folder": "open a folder with your work: `takeback.open(PATH)`",
+    "config": "`takeback config`, in a shell, lists all settings",
+    "consent": "`yes=True` goes on all the same",
+    "continue-forgetting": "`project.continue_forgetting()` goes on with it",
+    "decide": "`decide=` takes 'keep-mine', 'take-back', 'markers' or 'skip-conflicts', or a dict "
+    "of them by path",
+    "diff": "`project.compare('@')` lists what differs",
+    "diff-since": "`project.compare({ref!r})` lists what differs between then and now",
+    "doctor": "`takeback doctor`, in a shell, shows what is wrong",
+    "extract": "`project.extract({ref!r}, FOLDER)` writes everything",
+    "forget": "`help(takeback.Project.forget)` lists what can be forgotten",
+    "free-paths": "see to these paths (`lsattr`, free space, mounts), or call "
+    "`project.verify(set_aside=True)`",
+    "gc": "`project.gc()` tries again",
+    "join": "if its history belongs to this folder, in a shell: "
+    "takeback relocate --join {id} -C {path!r}",
+    "keep": "`project.keep(REF)` keeps a state in time",
+    "kept": "`project.kept()` lists what is kept",
+    "log": "`project.log()` lists turns and their ids",
+    "log-all": "`project.log(all=True)` lists the whole history, undone turns, too",
+    "log-tells": "`project.log()` still tells what was done",
+    "new-history": "to begin a new history, in a shell: takeback relocate --new; the old one stays",
+    "new-history-at": "to begin a new history, in a shell: takeback relocate --new -C {path!r}",
+    "next-command": "the next call that writes tries again",
+    "other-paths": "`paths=[PATH]` takes back only the paths that you name",
+    "plan": "`project.plan_undo()` makes one",
+    "plan-again": "plan it again: `project.plan_undo`, `plan_redo` or `plan_rollback`",
+    "projects": "`takeback projects`, in a shell, lists them",
+    "rebuild": "`project.rebuild()` makes the tables again",
+    "redo": "`project.redo({turn!r})` puts it back",
+    "redo-newest": "`project.redo()` puts back what was taken back last",
+    "remove-in-use": "to remove it all the same, in a shell: "
+    "takeback projects --remove {id} --yes --even-if-in-use",
+    "remove-project": "`takeback projects --remove {id}`, in a shell, deletes the whole history",
+    "remove-unmounted": "to remove the store all the same, in a shell: "
+    "takeback projects --remove {id} --yes --even-if-not-mounted",
+    "rollback": "`project.rollback({ref!r})` goes back to that state",
+    "rollback-anywhere": "`project.rollback(REF)` goes back to any state",
+    "sessions": "`project.sessions(all=True)` lists them",
+    "set-aside": "`project.verify(set_aside=True)` keeps it as it is, and work goes on",
+    "set-for-all": "`user=True` sets it for all projects",
+    "show": "`project.turn({turn!r}).changes` lists what it changed",
+    "store-again": "`project.checkpoint(rehash=True)` stores it again",
+    "undo-rollback": "`project.undo({rollback!r})` takes the rollback back",
+    "verify": "`project.verify()` tells what is damaged",
+    "verify-paths": "`project.verify()` names its paths; see to them",
+}
+
+"""What each action is in Python; a thing that has no call is a command "in a shell"."""
 
 
 class TakebackError(Exception):
@@ -38,9 +97,19 @@ class TakebackError(Exception):
 
     exit_code = 1
 
-    def __init__(self, message: str, *, hint: str = "") -> None:
+    def __init__(self, message: str, *, hint: "Hint" = ()) -> None:
         super().__init__(message)
-        self.hint = hint
+        self.actions = hint if isinstance(hint, tuple) else (hint,) if hint else ()
+
+    @property
+    def hint(self) -> str:
+        """What to do next, as one would do it in Python."""
+        return "; ".join(
+            each
+            if isinstance(each, str)
+            else IN_PYTHON.get(each.code, each.code).format(**dict(each.facts))
+            for each in self.actions
+        )
 
 
 class UsageError(TakebackError):
@@ -58,7 +127,9 @@ class DecisionNeededError(TakebackError):
 
     exit_code = 3
 
-    def __init__(self, message: str, *, hint: str = "", reasons: "tuple[Reason, ...]" = ()) -> None:
+    def __init__(
+        self, message: str, *, hint: "Hint" = (), reasons: "tuple[Reason, ...]" = ()
+    ) -> None:
         super().__init__(message, hint=hint)
         self.reasons = reasons
 
@@ -70,7 +141,7 @@ class ProjectIdentityError(DecisionNeededError):
 class StalePlanError(DecisionNeededError):
     """What a plan touches is not as it was shown, or the plan is too old; `paths` moved."""
 
-    def __init__(self, message: str, *, hint: str = "", paths: "tuple[bytes, ...]" = ()) -> None:
+    def __init__(self, message: str, *, hint: "Hint" = (), paths: "tuple[bytes, ...]" = ()) -> None:
         super().__init__(message, hint=hint)
         self.paths = paths
 
@@ -79,7 +150,7 @@ class ConflictError(DecisionNeededError):
     """Others changed what would be taken back; `conflicts` are the paths, each with the reason."""
 
     def __init__(
-        self, message: str, *, hint: str = "", conflicts: "tuple[tuple[bytes, Reason], ...]" = ()
+        self, message: str, *, hint: "Hint" = (), conflicts: "tuple[tuple[bytes, Reason], ...]" = ()
     ) -> None:
         super().__init__(message, hint=hint)
         self.conflicts = conflicts

@@ -24,6 +24,7 @@ from takeback.errors import (
     UsageError,
 )
 from takeback.model import ids
+from takeback.model.reasons import Action
 from takeback.model.tree import KIND, REGULAR
 from takeback.model.value import Value
 from takeback.worktree.folders import ENTRY, RECORD, unpack_record
@@ -111,12 +112,12 @@ def refuse_unsafe(path: bytes, home: Home, user_home: bytes) -> None:
     if path == b"/":
         raise UnsafeRootError(
             "`/` cannot be a project: it is the whole machine",
-            hint="go into a folder with your work and try again, or name one with -C DIR",
+            hint=Action("choose-folder"),
         )
     if user_home and path == os.path.realpath(user_home):
         raise UnsafeRootError(
             f"your home folder `{shown}` cannot be a project: it holds far more than one",
-            hint="go into a folder with your work and try again, or name one with -C DIR",
+            hint=Action("choose-folder"),
         )
     refuse_inside_store(path, home)
 
@@ -272,9 +273,7 @@ def _question(root: Root, path: bytes, how: str) -> ProjectIdentityError:
     here, there = os.fsdecode(path), os.fsdecode(root.path)
     return ProjectIdentityError(
         f"`{here}` {how} project `{root.id}` (`{there}`)",
-        hint="if its history belongs to this folder: takeback relocate --join "
-        f"{root.id} -C {_quoted(here)}; to begin a new history here: takeback relocate --new "
-        f"-C {_quoted(here)}",
+        hint=(Action("join", id=root.id, path=here), Action("new-history-at", path=here)),
     )
 
 
@@ -290,8 +289,10 @@ def _lost(home: Home, root: Root) -> DamagedStoreError:
     here = os.fsdecode(root.path)
     return DamagedStoreError(
         f"the store of `{here}` is gone: there is no `{os.fsdecode(home.store_path(root.id))}`",
-        hint="bring it back from a backup, with everything in it; or begin a new history: "
-        f"takeback relocate --new -C {_quoted(here)}",
+        hint=(
+            "bring it back from a backup, with everything in it",
+            Action("new-history-at", path=here),
+        ),
     )
 
 
@@ -404,16 +405,14 @@ def _join(place: Home, id: str, here: bytes) -> Root:
     """The known project `id`, from now on in the folder `here`."""
     found = [root for root in place.known_roots() if root.id == id]
     if not found:
-        raise UnknownReferenceError(
-            f"there is no project `{id}`", hint="`takeback projects` lists them"
-        )
+        raise UnknownReferenceError(f"there is no project `{id}`", hint=Action("projects"))
     known = found[0]
     if here.startswith(known.path + b"/"):
         if known.is_there() and not is_remade(place, known, os.lstat(known.path)):
             raise TakebackError(
                 f"`{os.fsdecode(here)}` is inside `{os.fsdecode(known.path)}`, which is project "
                 f"`{id}`: it is part of that history already",
-                hint="there is nothing to join; `takeback log` shows the history",
+                hint=("there is nothing to join", Action("log")),
             )
         here = known.path  # the question was about this one
     return root_at(id, here)
@@ -439,7 +438,7 @@ def _require_joined(place: Home, root: Root) -> None:
         raise TakebackError(
             f"`{os.fsdecode(root.path)}` is not project `{root.id}` now, "
             f"but {f'project `{found.id}`' if found else 'none that is known'}",
-            hint="`takeback doctor` examines what is known of projects",
+            hint=Action("doctor"),
         )
 
 

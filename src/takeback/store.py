@@ -24,7 +24,7 @@ from takeback.errors import BusyError, DamagedStoreError, TakebackError
 from takeback.ledger.ledger import Ledger
 from takeback.ledger.schema import MAIN
 from takeback.model import reasons
-from takeback.model.reasons import Reason
+from takeback.model.reasons import Action, Reason
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -216,8 +216,10 @@ class Store:
         if not os.path.isdir(self.packs_dir) and self.ledger.packs():
             raise DamagedStoreError(
                 f"the packs of this project are gone: there is no `{os.fsdecode(self.packs_dir)}`",
-                hint="bring the store back from a backup, with everything in it; or begin a new "
-                "history: takeback relocate --new",
+                hint=(
+                    "bring the store back from a backup, with everything in it",
+                    Action("new-history"),
+                ),
             )
 
     def is_forgetting(self) -> bool:
@@ -259,7 +261,7 @@ class Store:
         is_cut = any(self.check_anchor()) or any(self.check_view()) or git_view.lost(self.git_dir)
         if is_cut:
             what = "the ledger lost its end, so nobody can tell what is needed"
-            raise DamagedStoreError(what, hint=f"`takeback verify` tells more; {meaning}")
+            raise DamagedStoreError(what, hint=(Action("verify"), meaning))
 
     def check_view(self) -> "Iterator[Reason]":
         """Whether the git view shows more than the ledger knows."""

@@ -11,6 +11,7 @@ import pytest
 import takeback
 from cases import Work, paths_of
 from faults.children import Child, Tell, in_child
+from takeback.cli import action_text
 from takeback.errors import DecisionNeededError, StalePlanError, UnknownReferenceError
 from takeback.ledger import journal
 
@@ -132,7 +133,7 @@ def test_what_is_touched_must_be_as_it_was_shown(
     with pytest.raises(StalePlanError, match=f"^`{moved}") as caught:
         edited.project.apply(plan, yes=True)
     assert all(path.startswith(moved.encode()) for path in caught.value.paths)
-    assert f"takeback {verb}" in caught.value.hint
+    assert f"takeback {verb}" in action_text.hint(caught.value.actions)
     assert edited.picture() == before
     assert edited.project.apply(make(), yes=True).id
     assert edited.text("a") == "0\n"
@@ -261,7 +262,9 @@ def test_an_expired_plan_is_refused(edited: Work, monkeypatch: pytest.MonkeyPatc
     plan = edited.project.plan_undo()
     with pytest.raises(StalePlanError, match="minutes old") as caught:
         edited.project.apply(plan)
-    assert f"takeback undo {plan.turn[:8]} --dry-run" in caught.value.hint
+    again = f"takeback undo {plan.turn[:8]} --dry-run"
+    assert again in action_text.hint(caught.value.actions)
+    assert "project.plan_undo" in caught.value.hint
     edited.project.plan_undo()
     with pytest.raises(UnknownReferenceError, match=plan.id):
         edited.project.apply(plan)

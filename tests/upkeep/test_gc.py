@@ -388,7 +388,7 @@ def test_whoever_asks_for_files_that_went_is_told(ask: object, years: Years) -> 
     was = years.picture()
     with pytest.raises(NoLongerKeptError, match=r"since .* older than 2 days") as problem:
         ask(years, years.turns[1].id)  # type: ignore[operator]
-    assert "takeback log" in problem.value.hint
+    assert "project.log()" in problem.value.hint
     assert problem.value.exit_code == 1
     assert years.picture() == was
 

@@ -11,6 +11,7 @@ Find single paths in the trees of checkpoints, reading only the folders on the w
 
 from takeback.errors import NoLongerKeptError, TakebackError
 from takeback.model import words
+from takeback.model.reasons import Action
 from takeback.model.tree import (
     FOLDER,
     NO_HASH,
@@ -128,7 +129,7 @@ class Trees:
         return known
 
 
-_HINT = "`takeback log` still tells what was done; `takeback keep REF` keeps a state in time"
+_HINT = (Action("log-tells"), Action("keep"))
 
 
 def _require_kept(row: "CheckpointRow") -> None:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from typing import NoReturn, Protocol
 
     from takeback.cli.parser import Arguments, Command
+    from takeback.errors import Hint
     from takeback.project import Project
 
     class Module(Protocol):
@@ -229,14 +230,14 @@ def get_project(given: "Arguments", screen: Screen) -> "Project":
     return project
 
 
-def _how_to_begin(path: bytes) -> str:
+def _how_to_begin(path: bytes) -> "Hint":
     """What makes a folder a project; some, such as the home folder, cannot be one."""
     from takeback import environment, location
 
     try:
         location.root_of(path, home=environment.default_home(), user_home=environment.user_home())
     except TakebackError as problem:
-        return f"it cannot be one; {problem.hint}"
+        return ("it cannot be one", *problem.actions)
     return "`takeback checkpoint` makes it one"
 
 

@@ -247,7 +247,6 @@ _ACTIONS = {
     "doctor-there": "run `takeback doctor` there; `takeback projects` lists all",
     "remove-store": "`takeback projects --remove {id}` deletes it",
     "looked-at-twice": "checkpoints look twice; nothing is lost",
-    "hint": "{text}",
     "update": "update Takeback; until then `takeback run` works without cover",
     "begin-anew": (
         "copy the store; what git can read is in its folder `git`; `takeback relocate --new`"

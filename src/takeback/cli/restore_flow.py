@@ -323,7 +323,7 @@ class RestoreCommand:
             turns = [shell_word(word) for word in words if word not in paths]
             call = self._call(self._name, *turns, paths=[shell_word(path) for path in paths])
             is_for = "is for paths" if len(paths) > 1 else "is for a path"
-            problem.hint = f"`{call}` {is_for}; {problem.hint}"
+            problem.actions = (f"`{call}` {is_for}", *problem.actions)
 
     def _carry_out(self, make: "Make") -> int:
         plan = make(self._wanted(self.decide))

@@ -235,12 +235,15 @@ class Screen:
 
     def error(self, problem: "TakebackError", more: "Mapping[str, Json] | None" = None) -> None:
         """Show what went wrong and what to do next; `more` is for programs only."""
+        from takeback.cli import action_text
+
         self._make_way()
+        hint = action_text.hint(problem.actions)
         if self.json:
             said: dict[str, Json] = {
                 "error": type(problem).__name__,
                 "message": _as_unicode(self.masker.words(str(problem))),
-                "hint": _as_unicode(self.masker.words(problem.hint)),
+                "hint": _as_unicode(self.masker.words(hint)),
                 "exit_code": problem.exit_code,
             }
             try:
@@ -252,9 +255,8 @@ class Screen:
                 pass  # it is told to people, then
         mark = self._mark("error:", "red", "bold")
         _put(sys.stderr, f"{mark} {safe_line(self.masker.words(str(problem)))}\n")
-        if problem.hint:
-            hint = self.masker.words(problem.hint)
-            lines = "\n".join(safe_line(line) for line in hint.split("\n"))
+        if hint:
+            lines = "\n".join(map(safe_line, self.masker.words(hint).split("\n")))
             _put(sys.stderr, f"\n{self._mark('hint:', 'cyan')} {lines}\n")
 
     def progress(self, phase: str, done: int, total: int) -> None:

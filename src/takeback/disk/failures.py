@@ -6,6 +6,7 @@ import os
 from takeback.disk import sqlite
 from takeback.errors import DamagedStoreError
 from takeback.model.ids import is_stage
+from takeback.model.reasons import Action
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -86,5 +87,5 @@ class FailingAs:
         if isinstance(problem, sqlite.DatabaseError):
             raise DamagedStoreError(
                 f"{self._meaning}: the ledger is damaged: {problem}",
-                hint="run `takeback verify` to see what is damaged",
+                hint=Action("verify"),
             ) from problem

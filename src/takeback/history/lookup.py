@@ -8,7 +8,7 @@ import os
 from takeback.errors import UnknownReferenceError, UsageError
 from takeback.history.retention import Reading
 from takeback.model import reasons, words
-from takeback.model.reasons import Reason
+from takeback.model.reasons import Action, Reason
 from takeback.model.tree import FOLDER, LARGEST, LINK, Entry, UnstoredFile, as_entry, nameless
 from takeback.model.value import Value
 from takeback.worktree.export import Extraction, Target
@@ -101,8 +101,10 @@ def choose(
         if not meant:
             raise UnknownReferenceError(
                 f"`{os.fsdecode(path)}` is in none of the states that are looked at",
-                hint="give a path from the current folder or from the project's root; "
-                "`takeback diff --stat` lists what differs",
+                hint=(
+                    "give a path from the current folder or from the project's root",
+                    Action("diff"),
+                ),
             )
         chosen.append(meant[0])
     return tuple(chosen)
@@ -116,7 +118,7 @@ def read_file(state: "State", ref: str, path: bytes, place: Place) -> "Iterator[
     if found is None:
         raise UnknownReferenceError(
             f"`{name}` is not in `{ref}`",
-            hint=f"`takeback diff {ref} --stat` shows what differs between then and now",
+            hint=Action("diff-since", ref=ref),
         )
     entry = found.entry
     if entry.reason:
@@ -128,7 +130,7 @@ def read_file(state: "State", ref: str, path: bytes, place: Place) -> "Iterator[
     if entry.kind == FOLDER:
         raise UsageError(
             f"`{name}` is a folder in `{ref}`",
-            hint=f"`takeback extract {ref} DIR` writes everything; name a file in it to read that",
+            hint=(Action("extract", ref=ref), "name a file in it to read that"),
         )
     if entry.kind == LINK:
         target = state.content(found.path, entry)

@@ -18,6 +18,7 @@ prompt has forgotten it here, too.
 from takeback.errors import DamagedStoreError, UnknownReferenceError
 from takeback.history import times
 from takeback.model import ids
+from takeback.model.reasons import Action
 from takeback.model.value import Value
 from takeback.model.words import ROLLBACK
 
@@ -150,7 +151,7 @@ def of_goal(ledger: "Ledger", goal: str, row: "CheckpointRow") -> str:
 
 
 _LONGEST = 500
-_HINT = "`takeback log` shows turns and their ids; `@` is now, `@~1` one turn back, `10m` a time"
+_HINT = (Action("log"), "`@` is now, `@~1` one turn back, `10m` a time")
 
 MOMENT = "moment"
 
@@ -205,7 +206,7 @@ def state_of(ledger: "Ledger", meant: Meaning, now: float) -> "CheckpointRow":
         if number is None:
             raise UnknownReferenceError(
                 f"there is no checkpoint as old as `{meant.ref}`",
-                hint="`takeback log --all` shows where the history begins",
+                hint=Action("log-all"),
             )
     elif meant.kind == CHECKPOINT:
         number = meant.number
@@ -221,7 +222,7 @@ def state_of(ledger: "Ledger", meant: Meaning, now: float) -> "CheckpointRow":
     if row is None:
         raise DamagedStoreError(
             f"the checkpoint that `{meant.ref}` means is not in the ledger",
-            hint="run `takeback verify` to see what is damaged",
+            hint=Action("verify"),
         )
     return row
 
@@ -236,7 +237,7 @@ def turn(ledger: "Ledger", ref: str, now: float) -> int:
         raise _no_state(ledger, meant, now)
     raise UnknownReferenceError(
         f"`{quoted(meant.ref)}` means no turn",
-        hint="`takeback log` shows turns and their ids; `@~0` is the newest that changed something",
+        hint=(Action("log"), "`@~0` is the newest that changed something"),
     )
 
 
@@ -262,7 +263,7 @@ def session(ledger: "Ledger", ref: str, now: float) -> int:
     row = ledger.turns.numbered(number) if number is not None else None
     if row is None:
         raise UnknownReferenceError(
-            f"no session is called `{quoted(text)}`", hint="`takeback sessions` lists them"
+            f"no session is called `{quoted(text)}`", hint=Action("sessions")
         )
     return row.session
 
@@ -295,9 +296,7 @@ def _back(ledger: "Ledger", text: str, session: "int | None") -> "Meaning | None
     if text == "@":
         newest = ledger.checkpoints.newest()
         if newest is None:
-            raise UnknownReferenceError(
-                "there is no checkpoint yet", hint="`takeback checkpoint` makes the first one"
-            )
+            raise UnknownReferenceError("there is no checkpoint yet", hint=Action("checkpoint"))
         return Meaning(text, CHECKPOINT, newest.number)
     if not text.startswith("@"):
         return None
@@ -312,7 +311,7 @@ def _back(ledger: "Ledger", text: str, session: "int | None") -> "Meaning | None
     found = _turns_back(ledger, text, back, session)
     if found is None and session is not None:
         raise UnknownReferenceError(
-            "that session has no turn that changed something", hint="`takeback sessions` lists all"
+            "that session has no turn that changed something", hint=Action("sessions")
         )
     return found or _checkpoints_back(ledger, text, back)
 
@@ -341,7 +340,7 @@ def _checkpoints_back(ledger: "Ledger", text: str, back: int) -> Meaning:
         made = "1 checkpoint" if count == 1 else f"{count:,} checkpoints"
         raise UnknownReferenceError(
             f"`{quoted(text)}` is further back than the history, which has {made}",
-            hint=f"`@~{count - 1}` is the oldest" if count else "`takeback checkpoint` makes one",
+            hint=f"`@~{count - 1}` is the oldest" if count else Action("checkpoint"),
         )
     return Meaning(text, CHECKPOINT, row.number)
 

@@ -13,6 +13,7 @@ What is still kept: the one place that every reader of a checkpoint's files pass
 import time
 
 from takeback.errors import DamagedStoreError, NoLongerKeptError, UsageError
+from takeback.model.reasons import Action
 from takeback.model.value import Value
 
 TYPE_CHECKING = False
@@ -188,7 +189,7 @@ def _at_most(horizon: int, bound: "int | None") -> int:
     return horizon if bound is None else min(horizon, bound)
 
 
-_HINT = "`takeback log` still tells what was done; `takeback keep REF` keeps a state in time"
+_HINT = (Action("log-tells"), Action("keep"))
 
 
 def require(ledger: "Ledger", row: "CheckpointRow") -> "CheckpointRow":

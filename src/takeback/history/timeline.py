@@ -21,6 +21,7 @@ from takeback.model.history import (
     RecordedStep,
     RecordedTurn,
 )
+from takeback.model.reasons import Action
 from takeback.model.results import LeftOut, OutsideFile
 from takeback.model.tree import judge
 from takeback.model.words import INTERRUPTED, MKDIR, RMDIR, RUNNING
@@ -53,7 +54,7 @@ class Sound:
         if isinstance(problem, TypeError | ValueError | AttributeError):
             raise DamagedStoreError(
                 f"a row of the log holds values of the wrong kind: {problem}",
-                hint="`takeback doctor` tells more, and `takeback doctor --rebuild` may mend it",
+                hint=(Action("doctor"), Action("rebuild")),
             ) from problem
 
 
@@ -319,7 +320,7 @@ class Timeline:
                 return self._turn(row, changes=True, steps=True)
         raise DamagedStoreError(
             "the ledger names a turn that it does not have",
-            hint="`takeback doctor` shows what is wrong",
+            hint=Action("doctor"),
         )
 
     def sessions(self, limit: "int | None") -> "tuple[RecordedSession, ...]":

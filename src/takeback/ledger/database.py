@@ -16,6 +16,7 @@ from itertools import count
 
 from takeback.disk import operations, sqlite
 from takeback.errors import DamagedStoreError, UnsafeStoreError, UsageError
+from takeback.model.reasons import Action
 from takeback.model.value import Value
 
 TYPE_CHECKING = False
@@ -329,9 +330,7 @@ class AsDamage(Value):
             can_verify = self.doing != "opened"
             raise DamagedStoreError(
                 f"the ledger cannot be {self.doing}: {problem}",
-                hint="run `takeback verify` to see what is damaged"
-                if can_verify
-                else "`takeback doctor` explains what can be done",
+                hint=Action("verify") if can_verify else Action("doctor"),
             ) from None
 
 

@@ -28,6 +28,7 @@ from takeback.ledger.database import Group
 from takeback.ledger.events import entry_facts, entry_from
 from takeback.model import ids, json_text
 from takeback.model.plan import MINUTES, Description, Preview, entry_ids, path_states
+from takeback.model.reasons import Action
 from takeback.model.tree import Op, is_safe_name
 from takeback.model.words import ROLLBACK
 
@@ -190,18 +191,16 @@ class Journals(Group):
             raise DamagedStoreError(
                 "the journal of a restore that was interrupted cannot be read",
                 hint=(
-                    f"what it displaced is in {row.stage} in the project; `takeback verify"
-                    " --set-aside` keeps both, and work goes on; nothing was changed"
+                    f"what it displaced is in {row.stage} in the project",
+                    Action("set-aside"),
+                    "nothing was changed",
                 ),
             )
         for open_row in self.of_all_lines() if in_all_lines else self.read():
             if open_row.phase == APPLYING:
                 raise UnfinishedError(
                     f"{open_row.called} was interrupted and could not be taken back yet",
-                    hint=(
-                        "`takeback verify` names its paths; see to them, or let work go on with"
-                        " `takeback verify --set-aside`; nothing was changed"
-                    ),
+                    hint=(Action("verify-paths"), Action("set-aside"), "nothing was changed"),
                 )
 
     def _rows(self, these: str) -> "Iterator[Journal | Damaged]":
@@ -326,12 +325,12 @@ class Plans(Group):
         if found is None:
             raise UnknownReferenceError(
                 f"there is no plan `{id}` in this project",
-                hint=f"a plan is valid for {MINUTES} minutes; `takeback undo --dry-run` makes one",
+                hint=(f"a plan is valid for {MINUTES} minutes", Action("plan")),
             )
         if found.expires <= now:
             raise StalePlanError(
                 f"the plan `{id}` is more than {MINUTES} minutes old",
-                hint=f"`{found.description.command}` plans it again",
+                hint=found.description.again,
             )
         return found
 

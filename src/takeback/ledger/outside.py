@@ -14,6 +14,7 @@ from takeback.errors import DamagedStoreError
 from takeback.ledger.database import Group
 from takeback.ledger.events import entry_facts, entry_from
 from takeback.model import json_text
+from takeback.model.reasons import Action
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -202,7 +203,7 @@ def _entry(text: "str | None") -> "Entry | None":
     except (TypeError, ValueError) as problem:
         raise DamagedStoreError(
             f"a row of the table `outside` cannot be read: {problem}",
-            hint="`takeback doctor --rebuild` makes the tables again",
+            hint=Action("rebuild"),
         ) from problem
 
 

@@ -17,6 +17,7 @@ from takeback.ledger import events, schema, undo_stack
 from takeback.ledger.events import row_from
 from takeback.ledger.schema import DETACHED, WITH_ITS_PARENT, Tables
 from takeback.model import json_text
+from takeback.model.reasons import Action
 from takeback.model.words import (
     DONE,
     INTERRUPTED,
@@ -88,7 +89,7 @@ def replay(source: "Connection", target: "Connection") -> None:
         except (TypeError, ValueError, LookupError, AttributeError, OverflowError) as problem:
             raise DamagedStoreError(
                 f"event {event.seq} of the ledger cannot be understood: {problem!r}",
-                hint="run `takeback verify` to see what is damaged",
+                hint=Action("verify"),
             ) from problem
 
 

@@ -20,6 +20,7 @@ from zlib import crc32
 
 from takeback.disk import operations
 from takeback.errors import DamagedStoreError, NewerStoreError, OldStoreError
+from takeback.model.reasons import Action
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -198,7 +199,7 @@ def require_format(db: "Connection") -> int:
         raise OldStoreError(
             f"this project's history was written by an older, unreleased Takeback (format "
             f"{version}, this one reads {VERSION})",
-            hint="`takeback relocate --new` begins a new history; the old one stays unchanged",
+            hint=Action("new-history"),
         )
     if (application, version) not in ((0, 0), (APPLICATION, VERSION)):
         raise DamagedStoreError("the ledger is not a Takeback ledger")

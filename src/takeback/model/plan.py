@@ -2,7 +2,7 @@
 
 from hashlib import sha256
 
-from takeback.model.safe_text import shell_word
+from takeback.model.reasons import Action
 from takeback.model.tree import FOLDER, LINK
 from takeback.model.value import Value
 from takeback.model.words import REDO, ROLLBACK
@@ -168,15 +168,16 @@ class Description(Value):
         return plan.turns or ((plan.restore,) if plan.restore else ())
 
     @property
-    def command(self) -> str:
+    def again(self) -> Action:
+        """How it is planned once more."""
         session = self.whole_session or self.session
         words = [*(ref[:8] if ref.isalpha() else ref for ref in self.refs)]
-        words += ["--session", shell_word(session)] if session else []
+        words += ["--session", session] if session else []
         words += [f"--{self.decide}"] if isinstance(self.decide, str) and self.decide else []
         words += ["--shared"] if self.shared else []
-        paths = [shell_word(path.decode("utf-8", "surrogateescape") or ".") for path in self.paths]
+        paths = [path.decode("utf-8", "surrogateescape") or "." for path in self.paths]
         words += ["--dry-run", *(["--", *paths] if paths else [])]
-        return " ".join(["takeback", self.verb, *words])
+        return Action("plan-again", words=(self.verb, *words))
 
 
 class Preview(Value):

@@ -168,6 +168,16 @@ class Reason(Value):
         return fields
 
 
+class Action(Reason):
+    """What to do next; facts are arguments: `Action("redo", turn="kmqvtwxz")`.
+
+    Each door has its own words for it: `cli/action_text` a command, `errors` a call.
+    """
+
+    def __init__(self, code: str, **facts: "Fact") -> None:
+        super().__init__(code, **facts)
+
+
 def from_json(fields: "Mapping[str, Json]") -> Reason:
     facts: dict[str, Fact] = {}
     for name, fact in fields.items():

@@ -4,7 +4,7 @@ from takeback.model.value import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from takeback.model.reasons import Reason
+    from takeback.model.reasons import Action, Reason
 
 
 class OutsideFile(Value):
@@ -172,7 +172,7 @@ class Finding(Value):
 
     severity: str
     what: "Reason"
-    action: "Reason | None" = None
+    action: "Reason | tuple[str | Action, ...]" = ()
     can_be_repaired: bool = False
 
 
@@ -226,7 +226,7 @@ class Misfit(Value):
     path: bytes
     name: str
     problem: str
-    hint: str
+    hint: "tuple[str | Action, ...]"
     is_refused: bool = True
 
 

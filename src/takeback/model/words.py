@@ -75,7 +75,7 @@ EXPLAINED = {
     IGNORED: "an ignored folder with many entries",
     STORE: "Takeback's own store",
     ANOTHER_PROJECT: "has a history of its own",
-    FORGOTTEN: "taken out of the history for good by `takeback forget`",
+    FORGOTTEN: "taken out of the history for good by `forget`",
 }
 
 

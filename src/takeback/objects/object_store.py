@@ -14,6 +14,7 @@ from hashlib import sha256
 
 from takeback.disk import home, operations
 from takeback.errors import DamagedStoreError
+from takeback.model.reasons import Action
 from takeback.objects import pack_index
 
 TYPE_CHECKING = False
@@ -358,5 +359,5 @@ def holds(pack: "PackFile", oid: bytes) -> bool:
 def _missing(oid: bytes) -> DamagedStoreError:
     return DamagedStoreError(
         f"the object `{oid.hex()}` is missing from the store",
-        hint="run `takeback verify` to see which checkpoints it touches",
+        hint=Action("verify"),
     )

@@ -27,7 +27,7 @@ from takeback.ledger.outside import file_facts
 from takeback.model import reasons, words
 from takeback.model.ids import is_stage
 from takeback.model.plan import Remark
-from takeback.model.reasons import Reason
+from takeback.model.reasons import Action, Reason
 from takeback.model.tree import FOLDER, REGULAR, SETUID
 from takeback.undo import rescue
 from takeback.worktree.roots import Roots, require_outside, require_possible
@@ -271,7 +271,7 @@ def _require_readable(store: "Store", ops: "Sequence[Op]") -> None:
         except DamagedStoreError as problem:
             raise DamagedStoreError(
                 f"what `{os.fsdecode(op.path)}` holds now cannot be read back: {problem}",
-                hint="`takeback checkpoint --rehash` stores it again; nothing was changed",
+                hint=(Action("store-again"), "nothing was changed"),
             ) from problem
 
 
@@ -358,7 +358,7 @@ def _bring_back(store: "Store", roots: Roots, row: "Journal", now: int, why: str
             raise UnfinishedError(
                 f"{row.verb} failed ({why}), and could not be taken back yet: {reason}"
                 f" ({_where(row, roots, problem)})",
-                hint=f"the next `takeback` command tries again; {rescue.HOW}",
+                hint=(Action("next-command"), Action("free-paths")),
             ) from problem
         raise
     _clean(store, roots, row, late)
@@ -405,8 +405,8 @@ def _require_all_back(row: "Journal", roots: Roots, problem: BaseException, why:
         f"{row.verb} failed ({why}) and was taken back, but not at {rescue.shown(lost)}:"
         " its folder is not what it was any more",
         hint=(
-            "what was moved away may be as the restore left it; move it back, and"
-            " `takeback diff` shows how it differs from before"
+            "what was moved away may be as the restore left it; move it back",
+            Action("diff"),
         ),
     )
     if isinstance(problem, Exception):

@@ -19,7 +19,7 @@ from takeback.history import lookup, references
 from takeback.history.compare import Chosen, Saved, differences
 from takeback.model import reasons, words
 from takeback.model.plan import Dependent, Plan, Remark
-from takeback.model.reasons import Reason
+from takeback.model.reasons import Action, Reason
 from takeback.model.tree import folders_above, is_same, is_unknown
 from takeback.model.words import DECISIONS, REDO, ROLLBACK, UNDO, UNREADABLE
 from takeback.undo import git_notes, outside, reverts
@@ -473,7 +473,7 @@ class Planner:
                 shown = path.decode("utf-8", "replace")
                 raise UnknownReferenceError(
                     f"{item.called} changed nothing at `{shown}`",
-                    hint=f"`takeback show {item.id}` lists what it changed",
+                    hint=Action("show", turn=item.id),
                 )
             chosen.append(meant[0])
         return Chosen(tuple(chosen))

@@ -168,8 +168,6 @@ def _text(path: bytes) -> str:
     return path.decode("utf-8", "surrogateescape")
 
 
-HOW = "see to these paths (`lsattr`, free space, mounts), or `takeback verify --set-aside`"
-"""What to do about a restore that cannot be taken back yet."""
 _MOST_SHOWN = 10
 
 

@@ -28,7 +28,7 @@ from takeback.ledger.events import NewEvent, pack_facts
 from takeback.ledger.journal import Away, Journal
 from takeback.model import ids, reasons
 from takeback.model.plan import Plan, PlannedChange, Remark, Report, entry_ids
-from takeback.model.reasons import Reason
+from takeback.model.reasons import Action, Reason
 from takeback.model.tree import FOLDER, Op, UnstoredFile, is_same, judge
 from takeback.model.words import REDO, ROLLBACK, count
 from takeback.objects.git_objects import BLOB
@@ -441,7 +441,7 @@ class Restorer(SafePoints):
 
 def _changed_since(preview: "Preview", plan: Plan) -> "tuple[bytes, ...]":
     """What changed after the preview, and goes back with a whole rollback; else an error."""
-    hint = f"`{preview.description.command}` plans it again"
+    hint = preview.description.again
     if preview.entry != entry_ids(plan):
         raise StalePlanError("the history is not as it was when this was planned", hint=hint)
     moved = preview.moved(plan)
@@ -478,16 +478,13 @@ def _require_decided(plan: Plan, *, yes: bool) -> None:
         raise ConflictError(
             f"{rescue.shown([each.path for each in plan.conflicts])} cannot be taken back;"
             " nothing was changed",
-            hint=(
-                "`--keep-mine`, `--take-back`, `--markers` or `--skip-conflicts` decides;"
-                " `-- PATH…` takes back only the paths that you name"
-            ),
+            hint=(Action("decide"), Action("other-paths")),
             conflicts=tuple((remark.path, remark.reason) for remark in plan.conflicts),
         )
     if plan.doubts and not yes:
         raise DecisionNeededError(
             f"{count(len(plan.doubts), 'doubt needs', 'doubts need')} your consent",
-            hint="`--yes` goes on all the same",
+            hint=Action("consent"),
             reasons=plan.doubts,
         )
 

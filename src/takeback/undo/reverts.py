@@ -19,6 +19,7 @@ from takeback.capture.changes import Run, Trees
 from takeback.errors import DamagedStoreError
 from takeback.history import retention
 from takeback.model import words
+from takeback.model.reasons import Action
 from takeback.model.tree import is_same, judge
 from takeback.undo.merge import Clash, Kept
 
@@ -493,7 +494,7 @@ class Reverts:
         if row is None:
             raise DamagedStoreError(
                 f"checkpoint {number} is not in the ledger",
-                hint="run `takeback verify` to see what is damaged",
+                hint=Action("verify"),
             )
         self._rows[number] = row
         return row

@@ -16,6 +16,7 @@ from takeback.errors import (
 from takeback.history import references, retention
 from takeback.history.references import CHECKPOINT, RESTORE, TURN
 from takeback.model import plan
+from takeback.model.reasons import Action
 from takeback.model.value import Value
 from takeback.model.words import ROLLBACK, UNDO
 
@@ -206,14 +207,13 @@ class Selector:
     def _nothing_to_undo(
         self, session: "str | None", within: "int | None"
     ) -> NothingToTakeBackError:
-        goes_back = "`takeback rollback REF` goes back to any state"
         if self._ledger.stack.newest_undo(within) is None:
             return NothingToTakeBackError(
-                _nothing("undo", session), hint=f"`takeback log` shows turns; {goes_back}"
+                _nothing("undo", session), hint=(Action("log"), Action("rollback-anywhere"))
             )
         return NothingToTakeBackError(
             _nothing("undo", session).replace("nothing", "nothing left"),
-            hint=f"`takeback redo` puts back what was taken back last; {goes_back}",
+            hint=(Action("redo-newest"), Action("rollback-anywhere")),
         )
 
     def require_remembered(self, item: "Item") -> None:
@@ -224,14 +224,14 @@ class Selector:
         if event is not None and (event.payload or {}).get("forgotten"):
             raise NothingToTakeBackError(
                 f"`{item.id}` was forgotten, so it can be neither taken back nor put back",
-                hint="`takeback rollback REF` goes back to a state that is still known",
+                hint=Action("rollback-anywhere"),
             )
 
     def require_live(self, item: "Item") -> None:
         """An error if something is undone already, or gone back over."""
         if item.undone is not None:
             raise NothingToTakeBackError(
-                f"`{item.id}` is undone already", hint=f"`takeback redo {item.id}` puts it back"
+                f"`{item.id}` is undone already", hint=Action("redo", turn=item.id)
             )
         self.require_uncovered(item)
 
@@ -253,7 +253,7 @@ class Selector:
             name = over.id if over is not None else ""
             raise NothingToTakeBackError(
                 f"the rollback `{name}` went back over `{item.id}`",
-                hint=f"`takeback undo {name}` takes the rollback back",
+                hint=Action("undo-rollback", rollback=name),
             )
 
     # -- redo ------------------------------------------------------------------------------
@@ -268,7 +268,7 @@ class Selector:
         undo = newest if named is None else self._undo_of(named)
         if undo is None:
             what = f"`{ref}` is not undone" if ref is not None else _nothing("redo", session)
-            raise NothingToTakeBackError(what, hint="`takeback log --all` shows what was undone")
+            raise NothingToTakeBackError(what, hint=Action("log-all"))
         if named is None:
             self._require_unblocked(undo, within)
         items = [named] if named is not None else self._left_of(undo)
@@ -299,7 +299,7 @@ class Selector:
         item = undone_by(self._ledger, undo)[0]
         raise DecisionNeededError(
             f"{newest.called} (`{newest.id[:8]}`) came after the undo of {item.called}",
-            hint=f"`takeback redo {item.id[:8]}` puts it back all the same",
+            hint=Action("redo", turn=item.id[:8]),
         )
 
     # -- what is meant ---------------------------------------------------------------------
@@ -316,9 +316,9 @@ class Selector:
             if row is not None:
                 undo = row if row.verb == UNDO else self._undo(row)
                 return undone_by(self._ledger, undo)[0]
-        hint = "`takeback log` shows turns and their ids"
+        hint = Action("log")
         if meant.kind == CHECKPOINT or meant.before:
-            hint = f"`takeback rollback {meant.ref}` goes back to that state"
+            hint = Action("rollback", ref=meant.ref)
         raise UnknownReferenceError(f"`{meant.ref}` means no turn and no rollback", hint=hint)
 
     def _undo(self, redo: "RestoreRow") -> "RestoreRow":

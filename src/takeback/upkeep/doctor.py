@@ -219,7 +219,7 @@ def guarded(name: str, look: "Iterator[Part]") -> "Iterator[Part]":
     try:
         yield from look
     except (TakebackError, OSError, ValueError, TypeError) as problem:
-        action = _VERIFY if isinstance(problem, DamagedStoreError) else None
+        action = _VERIFY if isinstance(problem, DamagedStoreError) else ()
         what = Reason("part-unread", problem=str(problem))
         yield Part(name, None, [Finding(ERROR, what, action)])
 

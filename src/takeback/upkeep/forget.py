@@ -34,7 +34,7 @@ from takeback.ledger import database, events, retention
 from takeback.ledger.events import NewEvent, pack_facts
 from takeback.model import forgotten, ids, json_text, reasons, tools
 from takeback.model.forgotten import ForgetRequest, Forgotten
-from takeback.model.reasons import Reason
+from takeback.model.reasons import Action, Reason
 from takeback.model.value import Value
 from takeback.model.words import RUNNING
 from takeback.objects import git_view
@@ -181,7 +181,7 @@ class Forgetter:
         if sum(given) != 1:
             raise UsageError(
                 "one thing is forgotten at a time: paths, a turn, a content or a text",
-                hint="see `takeback forget --help`",
+                hint=Action("forget"),
             )
         id = ids.from_entropy(os.urandom(8))
         if paths:
@@ -215,7 +215,7 @@ class Forgetter:
             if not found:
                 raise UsageError(
                     "the whole project cannot be forgotten like this",
-                    hint="its history is the folder that `takeback` names: remove that",
+                    hint=Action("remove-project", id=self._work.id),
                 )
             within.append(found)
         return tuple(within), tuple(beyond)
@@ -231,9 +231,7 @@ class Forgetter:
     def _turn_meant(self, ref: str) -> str:
         meant = references.find(self._ledger, ref, time.time())
         if meant.kind != references.TURN or meant.before:
-            raise UnknownReferenceError(
-                f"`{ref}` is no turn", hint="`takeback log` shows turns and their ids"
-            )
+            raise UnknownReferenceError(f"`{ref}` is no turn", hint=Action("log"))
         turn = self._ledger.turns.get(self._ledger.turns.id_of(meant.number))
         if turn.status == RUNNING:
             raise UsageError(f"`{ref}` still runs", hint="forget it when it is over")
@@ -271,7 +269,7 @@ class Forgetting:
         if touched.is_nothing and not self._is_left_over(wish):
             raise UnknownReferenceError(
                 "nothing of it is in the history of this project",
-                hint="`takeback log` and `takeback show` tell what is",
+                hint=Action("log"),
             )
         return touched
 
@@ -309,7 +307,7 @@ class Forgetting:
             return None
         if any(self._store.check_anchor()):
             raise DamagedStoreError(
-                "the ledger lost its end", hint="`takeback verify` tells more; nothing was removed"
+                "the ledger lost its end", hint=(Action("verify"), "nothing was removed")
             )
         id, phase = found
         if noted is None or phase == retention.PROVED:
@@ -461,7 +459,7 @@ class Forgetting:
         if blocked:
             raise UnfinishedError(
                 f"{blocked} reads the ledger, so its log still holds what was forgotten",
-                hint="`takeback forget --continue` finishes it when that is done",
+                hint=Action("continue-forgetting"),
             )
 
     def _require_nothing_left(self, wish: "ForgetRequest") -> Rewriting:
@@ -470,7 +468,7 @@ class Forgetting:
         if again.is_needed:
             raise UnfinishedError(
                 "not everything was forgotten: the history still speaks of it",
-                hint="`takeback forget --continue` tries again; please report this",
+                hint=(Action("continue-forgetting"), "please report this"),
             )
         return again
 
@@ -481,10 +479,10 @@ class Forgetting:
         if isinstance(problem, OSError):
             place = failures.named(problem.filename2 or problem.filename or self._store.path)
             why, first = f"{problem.strerror} (`{place}`)", failures.hint(problem)
-        goes_on = "the next `takeback` command goes on with it, or `takeback forget --continue`"
+        goes_on = (Action("next-command"), Action("continue-forgetting"))
         return UnfinishedError(
             f"forgetting is not finished: {why}",
-            hint=f"{first.removesuffix(', and try again')}; {goes_on}" if first else goes_on,
+            hint=(first.removesuffix(", and try again"), *goes_on) if first else goes_on,
         )
 
 

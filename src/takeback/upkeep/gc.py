@@ -22,6 +22,7 @@ from takeback.errors import BusyError
 from takeback.history import retention
 from takeback.ledger import events
 from takeback.ledger.events import NewEvent, pack_facts
+from takeback.model.reasons import Action
 from takeback.model.results import Cleanup
 from takeback.model.value import Value
 from takeback.objects.pack_merge import GARBAGE, Order
@@ -123,7 +124,7 @@ class _Run:
                 return
         raise BusyError(
             "others changed too much meanwhile; their work is safe, and packs stay as they are",
-            hint="`takeback gc` tries again",
+            hint=Action("gc"),
         )
 
     def _order_without_room(self, trim: "Trim") -> None:

@@ -10,6 +10,7 @@ stands in arrays: a large store has hundreds of thousands.
 from takeback.errors import DamagedStoreError
 from takeback.ledger import events
 from takeback.ledger.events import entry_from
+from takeback.model.reasons import Action
 from takeback.model.tree import FOLDER
 from takeback.model.words import FINDING_NEEDED
 from takeback.objects.git_objects import MODE_TREE
@@ -184,7 +185,7 @@ class Reach:
         if found < 0:
             raise DamagedStoreError(
                 f"the object `{oid.hex()}` is missing, so nobody can tell what else is needed",
-                hint="`takeback verify` names what is damaged; nothing was removed",
+                hint=(Action("verify"), "nothing was removed"),
             )
         if found >= len(self._marked):
             more = len(self.catalog.ids) - len(self._marked)

@@ -8,6 +8,7 @@ from takeback.errors import UnfinishedError
 from takeback.ledger import events
 from takeback.model import json_text
 from takeback.model.forgotten import as_texts
+from takeback.model.reasons import Action
 from takeback.model.words import SEARCHING_PACKS
 from takeback.objects.git_objects import BLOB
 
@@ -145,7 +146,7 @@ def _in_pack(pack: "PackFile", search: Search, name: str, *, in_files: bool) -> 
 def _left(what: str) -> UnfinishedError:
     return UnfinishedError(
         f"not everything was forgotten: {what}",
-        hint="`takeback forget --continue` tries again; nothing is lost by it",
+        hint=(Action("continue-forgetting"), "nothing is lost by it"),
     )
 
 

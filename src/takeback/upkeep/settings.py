@@ -14,6 +14,7 @@ from takeback.disk.failures import FailingAs
 from takeback.disk.home import Home, tables_in, with_value
 from takeback.errors import TakebackError, UsageError
 from takeback.history import retention
+from takeback.model.reasons import Action
 from takeback.model.results import DEFAULT, PROJECT, USER, Configured, Misfit
 from takeback.model.value import Value
 
@@ -210,14 +211,14 @@ def find(name: str) -> Setting:
     raise UsageError(f"there is no setting `{name}`", hint=nearest(name))
 
 
-def nearest(name: str) -> str:
+def nearest(name: str) -> "str | Action":
     """What may have been meant."""
     import difflib
 
     names = [setting.name for setting in ALL]
     close = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
     close = close or [each for each in names if each.endswith(f".{name}")]
-    return f"did you mean `{close[0]}`?" if close else "`takeback config` lists all of them"
+    return f"did you mean `{close[0]}`?" if close else Action("config")
 
 
 class Settings:
@@ -260,7 +261,7 @@ class Settings:
             try:
                 tables = tables_in(path)
             except UsageError as problem:
-                yield Misfit(origin, path, "", str(problem), "mend it, or move it away")
+                yield Misfit(origin, path, "", str(problem), ("mend it, or move it away",))
                 continue
             for table, inner in tables.items():
                 names = list(inner) if isinstance(inner, dict) else [""]
@@ -285,7 +286,7 @@ class Settings:
         if path is None:
             raise UsageError(
                 "you are not in a project yet",
-                hint="`--user` sets it for all projects; `takeback checkpoint` makes this one",
+                hint=(Action("set-for-all"), Action("begin")),
             )
         with FailingAs(TakebackError, "the setting was not changed"):
             self._home.create()
@@ -312,8 +313,8 @@ def _misfit(origin: str, path: bytes, name: str, value: object) -> "Iterator[Mis
         setting = find(name)
     except UsageError as problem:
         what = f"`{name}` is not a setting, and does nothing"
-        yield Misfit(origin, path, name, what, problem.hint, is_refused=False)
+        yield Misfit(origin, path, name, what, problem.actions, is_refused=False)
         return
     wrong = setting.problem(value)
     if wrong:
-        yield Misfit(origin, path, name, wrong, setting.hint)
+        yield Misfit(origin, path, name, wrong, (setting.hint,))

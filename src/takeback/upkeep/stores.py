@@ -22,6 +22,7 @@ from takeback.errors import (
 )
 from takeback.ledger.ledger import Ledger
 from takeback.model import ids, results
+from takeback.model.reasons import Action
 from takeback.model.results import KnownProject
 
 TYPE_CHECKING = False
@@ -199,7 +200,7 @@ class Housekeeping:
             how = "no" if not found else "more than one"
             raise UnknownReferenceError(
                 f"there is {how} project whose id begins with `{id}`",
-                hint="`takeback projects` lists them",
+                hint=Action("projects"),
             )
         return found[0]
 
@@ -257,12 +258,10 @@ def refuse(project: "KnownProject", *, in_use: bool, not_mounted: bool) -> None:
     if project.state in (results.HERE, results.REPLACED) and not in_use:
         raise DecisionNeededError(
             f"`{where}` is still there; without its store nothing in it can be taken back",
-            hint=f"to remove it all the same: takeback projects --remove {project.id} "
-            "--yes --even-if-in-use",
+            hint=Action("remove-in-use", id=project.id),
         )
     if project.state == results.NOT_MOUNTED and not not_mounted:
         raise DecisionNeededError(
             f"`{where}` cannot be reached; the disk that it is on may not be mounted",
-            hint="mount it and look again; to remove the store all the same: takeback projects "
-            f"--remove {project.id} --yes --even-if-not-mounted",
+            hint=("mount it and look again", Action("remove-unmounted", id=project.id)),
         )

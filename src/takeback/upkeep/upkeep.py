@@ -11,7 +11,7 @@ from takeback.history import retention
 from takeback.ledger import events
 from takeback.ledger.events import NewEvent
 from takeback.model import reasons
-from takeback.model.reasons import Reason
+from takeback.model.reasons import Action, Reason
 from takeback.model.results import KeptState, Usage
 from takeback.undo.restorer import Restorer
 
@@ -157,9 +157,7 @@ class Upkeep:
     def release(self, row: "CheckpointRow") -> KeptState:
         """Treat a kept state like any other again. With the lock held."""
         if not self._ledger.care.is_kept(row.number):
-            raise UnknownReferenceError(
-                f"`{row.id}` is not kept by anybody", hint="`takeback keep` lists what is"
-            )
+            raise UnknownReferenceError(f"`{row.id}` is not kept by anybody", hint=Action("kept"))
         found = self._kept_state(row)
         self._record(events.CHECKPOINT_RELEASED, {"checkpoint": row.id})
         return found

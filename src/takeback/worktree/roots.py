@@ -12,7 +12,7 @@ import sys
 from takeback.disk.descent import Descent, open_folder
 from takeback.errors import BlockedError
 from takeback.model import reasons
-from takeback.model.reasons import Reason
+from takeback.model.reasons import Action, Reason
 from takeback.model.tree import KIND, REGULAR
 from takeback.worktree.stage import GONE
 from takeback.worktree.swap import MOVED, PathSwapper
@@ -60,7 +60,7 @@ def reader() -> "Callable[[int, bytes], int]":
 
 
 _STICKY = 0o1000
-_ASK = "ask its owner, or take back other paths only: `-- PATH`; nothing was changed"
+_ASK = ("ask its owner", Action("other-paths"), "nothing was changed")
 
 
 def require_possible(root: int, ops: "Sequence[Op]") -> None:
@@ -149,7 +149,7 @@ def _require_unmarked(descent: Descent, ops: "Sequence[Op]") -> None:
 def _marked(path: bytes) -> BlockedError:
     return BlockedError(
         f"`{os.fsdecode(path or b'.')}` is marked so that nobody can change it (`lsattr`)",
-        hint="`chattr -ia` it, or take back other paths only: `-- PATH`; nothing was changed",
+        hint=("`chattr -ia` it", Action("other-paths"), "nothing was changed"),
     )
 
 

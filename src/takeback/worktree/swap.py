@@ -16,6 +16,7 @@ from takeback.disk import operations
 from takeback.disk.descent import Descent
 from takeback.errors import BlockedError, DamagedStoreError
 from takeback.model import reasons
+from takeback.model.reasons import Action
 from takeback.model.tree import FOLDER, REGULAR, SETUID, is_state, with_mode
 from takeback.worktree.stage import (
     GONE,
@@ -112,7 +113,7 @@ class PathSwapper:
                 raise DamagedStoreError(
                     f"what `{os.fsdecode(self.named(op.path))}` held cannot be read any more:"
                     f" {problem}",
-                    hint="`-- PATH` takes other paths only; `takeback verify` shows all damage",
+                    hint=(Action("other-paths"), Action("verify")),
                 ) from problem
             if mode != wanted.mode:
                 self._drop_setuid(op, wanted, mode, forward)
@@ -554,8 +555,9 @@ def _one_file(one: bytes, other: bytes) -> BlockedError:
         f"`{os.fsdecode(one)}` and `{os.fsdecode(other)}` are one file on this disk, which does not"
         " tell upper from lower case",
         hint=(
-            f"rename `{os.fsdecode(one)}` by hand, or take back other paths only: `-- PATH`;"
-            " nothing was changed"
+            f"rename `{os.fsdecode(one)}` by hand",
+            Action("other-paths"),
+            "nothing was changed",
         ),
     )
 

@@ -3,6 +3,7 @@
 import os
 
 from takeback import environment
+from takeback.cli import action_text
 from takeback.cli.app import folder
 from takeback.cli.parser import Arguments, Command, Option
 from takeback.cli.screen import Screen, safe_line
@@ -114,7 +115,7 @@ def _json(
         ],
         "problems": [
             {"name": each.name or None, "origin": each.origin, "problem": each.problem,
-             "hint": each.hint}
+             "hint": action_text.hint(each.hint)}
             for each in misfits
         ],
         "user_file": path_fields(settings.files[USER]),
@@ -150,7 +151,9 @@ def _show_one(each: Configured, screen: "Screen") -> None:
 def _complain(misfits: "list[Misfit]", screen: "Screen") -> None:
     for each in misfits:
         where = safe_line(os.fsdecode(each.path))
-        screen.note(f"! {safe_line(each.problem)} ({where}); {safe_line(each.hint)}")
+        screen.note(
+            f"! {safe_line(each.problem)} ({where}); {safe_line(action_text.hint(each.hint))}"
+        )
 
 
 def _shown(each: Configured) -> str:

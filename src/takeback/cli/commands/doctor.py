@@ -5,6 +5,7 @@ import os
 import time
 
 from takeback import environment
+from takeback.cli import action_text
 from takeback.cli.app import folder, get_project
 from takeback.cli.parser import Arguments, Command, Option
 from takeback.cli.reason_text import as_json, sentence
@@ -18,7 +19,7 @@ from takeback.model.words import count
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from takeback.model.json_text import Json
-    from takeback.model.results import Examined, Part
+    from takeback.model.results import Examined, Finding, Part
 
 COMMAND = Command(
     "doctor",
@@ -92,13 +93,21 @@ def _json(found: "Examined", *, rebuilt: bool) -> "dict[str, Json]":
                 "part": part.name,
                 "severity": finding.severity,
                 "what": as_json(finding.what, CLOSED),
-                "action": as_json(finding.action, CLOSED),
+                "action": _action(finding),
                 "repairable": finding.can_be_repaired,
             }
             for part in found.parts
             for finding in part.findings
         ],
     }
+
+
+def _action(finding: "Finding") -> "Json":
+    if isinstance(finding.action, tuple):
+        return (
+            {"code": "hint", "text": action_text.hint(finding.action)} if finding.action else None
+        )
+    return as_json(finding.action, CLOSED)
 
 
 def _show(found: "Examined", screen: "Screen") -> None:
@@ -127,6 +136,6 @@ def _show_part(part: "Part", screen: "Screen") -> None:
     for finding in part.findings:
         mark = screen.style(finding.severity, _STYLES[finding.severity])
         screen.say(f"{name}  {mark}  {safe_line(sentence(finding.what))}")
-        if finding.action is not None:
-            screen.say(f"{'':<11}      {safe_line(sentence(finding.action))}")
+        if finding.action:
+            screen.say(f"{'':<11}      {safe_line(action_text.of_finding(finding.action))}")
         name = " " * 11

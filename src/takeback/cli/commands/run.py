@@ -34,6 +34,7 @@ from takeback.errors import (
 )
 from takeback.model import tools
 from takeback.model import words as terms
+from takeback.model.reasons import Action
 from takeback.model.words import count
 
 TYPE_CHECKING = False
@@ -220,7 +221,7 @@ def _tell(turn: "RecordedTurn", outcome: "Outcome", given: "Arguments", screen: 
 def _complain(problem: Exception, screen: "Screen") -> None:
     """Say that the command ran and that what it did may not be recorded."""
     shown = _as_ours(problem)
-    shown.hint = shown.hint or "`takeback checkpoint` keeps the project as it is now"
+    shown.actions = shown.actions or ("`takeback checkpoint` keeps the project as it is now",)
     with contextlib.suppress(OSError):  # nobody may be there to read it
         screen.note("takeback: the command ran, but what it changed could not be recorded")
         screen.error(shown)
@@ -228,11 +229,9 @@ def _complain(problem: Exception, screen: "Screen") -> None:
 
 def _as_ours(problem: Exception) -> TakebackError:
     if isinstance(problem, TakebackError):
-        problem.hint = problem.hint or "`takeback doctor` tells what is wrong"
+        problem.actions = problem.actions or (Action("doctor"),)
         return problem
-    return TakebackError(
-        f"{type(problem).__name__}: {problem}", hint="`takeback doctor` tells what is wrong"
-    )
+    return TakebackError(f"{type(problem).__name__}: {problem}", hint=Action("doctor"))
 
 
 # -- the process --------------------------------------------------------------------------------
