@@ -122,6 +122,10 @@ def open(path: "AnyPath" = ".", *, home: "AnyPath | None" = None) -> "Project":
     return Project.open(os.fsencode(path), home=chosen, user_home=environment.user_home())
 
 
+def __dir__() -> "list[str]":
+    return [*__all__, "__version__", "__doc__", "__name__", "__file__", "__path__"]
+
+
 def __getattr__(name: str) -> object:
     # Imported when asked for: a hook that only needs one verb should not pay for all names.
     if name == "__version__":

@@ -43,6 +43,18 @@ if TYPE_CHECKING:
     from takeback.upkeep.upkeep import Upkeep
 
 
+PUBLIC = """
+    apply checkpoint checkpoints close compare continue_forgetting extract forget gc git_dir id keep
+    kept log on_restore origin plan_redo plan_rollback plan_undo read rebuild recorded recovered
+    redo release rescued rollback root session sessions status turn undo usage usage_by verify
+""".split()
+"""What `dir(project)` lists, and docs/python.md describes."""
+
+
+def _is_special(name: str) -> bool:
+    return name.startswith("__")
+
+
 class Project:
     """A work tree and its history. Thread-safe; use it as a context manager, or call `close`."""
 
@@ -50,6 +62,13 @@ class Project:
         self.workspace = Workspace(root, home, self._recover)
         """What the verbs work with. For Takeback's own doors, not part of the API."""
         self._listeners: list[Callable[[Report], None]] = []
+
+    def __repr__(self) -> str:
+        return f"<takeback.Project {os.fsdecode(self.root)!r} {self.id}>"
+
+    def __dir__(self) -> "list[str]":
+        # The other names are for our own doors, and may change without notice.
+        return [*filter(_is_special, object.__dir__(self)), *PUBLIC]
 
     # -- opening ---------------------------------------------------------------------------
 
@@ -255,9 +274,9 @@ class Project:
         """Where we are: the newest checkpoint and what is not covered."""
         return self._history.status()
 
-    def checkpoints(self) -> "Iterator[Checkpoint]":
-        """All checkpoints, newest first."""
-        return self._history.checkpoints()
+    def checkpoints(self, session: "Named | None" = None) -> "Iterator[Checkpoint]":
+        """All checkpoints, newest first; or those that a session took or named again."""
+        return self._history.checkpoints(None if session is None else name_of(session))
 
     # -- states ----------------------------------------------------------------------------
 

@@ -42,6 +42,9 @@ class Session:
         self._project = project
         self.id = id
 
+    def __repr__(self) -> str:
+        return f"<takeback.Session {self.id}>"
+
     def turn(
         self,
         label: str,
@@ -126,6 +129,9 @@ class _Work:
         self._inside = inside
         self._record_end = record_end
         self.id = id
+
+    def __repr__(self) -> str:
+        return f"<takeback.{type(self).__name__} {self.id}>"
 
     def step(
         self,

@@ -117,14 +117,13 @@ class SafePoints:
         known = self._ledger.requested(request)
         if known is not None:
             return self._made_before(known)
-        if turn is not None:
-            self._reopen_session(self._ledger.sessions.of(self._ledger.turns.get(turn)))
+        place = self._place(turn)
         at = time.time_ns()
         dead = self.dead_sessions(at) if self._ledger.sessions.has_open() else []
         made = self._work.capture(
             Request(
                 at,
-                Place(turn=turn),
+                place,
                 {row.id: ended for row, ended in dead},
                 label=_clean(label),
                 silent=False,
@@ -135,6 +134,23 @@ class SafePoints:
         )
         self.close_dead_sessions(dead, made, at)
         return made
+
+    def _place(self, turn: "str | None") -> Place:
+        """The turn and the step that somebody asks in: named, or the only one that it can be."""
+        sessions, turns = self._ledger.sessions, self._ledger.turns
+        if turn is not None:
+            row = turns.get(turn)
+            self._reopen_session(sessions.of(row))
+        else:
+            found = turns.open_to_commands(machine.holder()) if sessions.has_open() else []
+            if len(found) > 1:
+                outer = turns.with_sessions_inside()
+                found = [each for each in found if each.id not in outer]
+            if len(found) != 1:
+                return Place()
+            row = found[0]
+        step = self._ledger.steps.newest_open(row.number)
+        return Place(sessions.of(row).id, row.id, step.id if step is not None else None)
 
     def _made_before(self, event: "Event") -> "Checkpoint":
         """What an earlier call with the same request returned."""
@@ -147,7 +163,8 @@ class SafePoints:
             )
         new = event.kind == events.CHECKPOINT_TAKEN
         told = self._work.left_out(found[0])
-        return as_value(found[0], new=new, cursor=event.seq, told=told)
+        place = Place(*self._ledger.checkpoints.taken_for(event.seq))
+        return as_value(found[0], new=new, cursor=event.seq, told=told, place=place)
 
     def _reopen_session(self, row: "SessionRow") -> None:
         """Something happens in a session: one that ended or was given up for dead goes on."""

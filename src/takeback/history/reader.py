@@ -92,7 +92,7 @@ class HistoryReader:
         from takeback.history import timeline
         from takeback.model.history import RecordedCheckpoint
 
-        place = checkpoint.Place(*ledger.checkpoints.taken_for(row))
+        place = checkpoint.Place(*ledger.checkpoints.taken_for(row.event))
         told = self._work.left_out(row)
         value = checkpoint.as_value(row, new=False, told=told, place=place)
         restore = Timeline(ledger, time.time()).restore(row.number)
@@ -116,11 +116,17 @@ class HistoryReader:
                 left_out=newest.left_out if newest else (),
             )
 
-    def checkpoints(self) -> "Iterator[Checkpoint]":
-        """All checkpoints, newest first."""
+    def checkpoints(self, session: "str | None") -> "Iterator[Checkpoint]":
+        """All checkpoints, or those of a session, newest first."""
         with _READING:
-            for row in self._ledger.checkpoints.all():
-                yield checkpoint.as_value(row, new=False)
+            table = self._ledger.checkpoints
+            if session is None:
+                found = ((row, row.event) for row in table.all())
+            else:
+                found = table.of_session(references.session(self._ledger, session, time.time()))
+            for row, event in found:
+                place = checkpoint.Place(*table.taken_for(event))
+                yield checkpoint.as_value(row, new=False, place=place)
 
     # -- states ----------------------------------------------------------------------------
 

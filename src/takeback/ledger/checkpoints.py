@@ -70,6 +70,12 @@ _THESE = "(SELECT value FROM json_each(?))"
 _NEWEST = 1 << 62
 
 
+_COORDINATES = (
+    "coordinates c LEFT JOIN steps s ON s.number = c.step"
+    " LEFT JOIN turns t ON t.number = coalesce(c.turn, s.turn)"
+)
+
+
 class Checkpoints(Table):
     """What is asked about checkpoints."""
 
@@ -153,15 +159,26 @@ class Checkpoints(Table):
         number: int | None = self._reader.value(query + " ORDER BY cursor DESC LIMIT 1", (event,))
         return number
 
-    def taken_for(self, row: CheckpointRow) -> "tuple[str | None, str | None, str | None]":
-        """The session, turn and step that a checkpoint was taken for."""
+    def taken_for(self, event: int) -> "tuple[str | None, str | None, str | None]":
+        """The session, turn and step for which an event took a checkpoint, or named one again."""
         query = (
-            "SELECT z.id, t.id, s.id FROM coordinates c"
-            " LEFT JOIN sessions z ON z.number = c.session LEFT JOIN turns t ON t.number = c.turn"
-            " LEFT JOIN steps s ON s.number = c.step WHERE c.cursor = ?"
+            f"SELECT z.id, t.id, s.id FROM {_COORDINATES}"
+            " LEFT JOIN sessions z ON z.number = coalesce(c.session, t.session) WHERE c.cursor = ?"
         )
-        session, turn, step = self._reader.one(query, (row.event,)) or (None, None, None)
+        session, turn, step = self._reader.one(query, (event,)) or (None, None, None)
         return session, turn, step
+
+    def of_session(self, session: int) -> "Iterator[tuple[CheckpointRow, int]]":
+        """The checkpoints that a session took or named again, newest first, and by which event."""
+        query = (
+            "SELECT c.checkpoint, coalesce(max(CASE WHEN t.id IS NOT NULL THEN c.cursor END),"
+            f" max(c.cursor)) FROM {_COORDINATES} WHERE coalesce(c.session, t.session) = ?"
+            f" AND c.{self._here} GROUP BY c.checkpoint ORDER BY c.checkpoint DESC"
+        )
+        for number, event in self._reader.rows(query, (session,)):
+            row = self.numbered(int(number))
+            if row is not None:
+                yield row, int(event)
 
     def has_commit(self, commit: bytes) -> bool:
         """Whether a commit of the git view belongs to a checkpoint."""

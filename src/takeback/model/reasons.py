@@ -158,6 +158,10 @@ class Reason(Value):
     def __init__(self, code: str, **facts: "Fact") -> None:
         super().__init__(code, tuple(facts.items()))
 
+    def __repr__(self) -> str:
+        facts = "".join(f", {name}={fact!r}" for name, fact in self.facts)
+        return f"{type(self).__name__}({self.code!r}{facts})"
+
     def with_facts(self, **facts: "Fact") -> "Reason":
         return Reason(self.code, **{**dict(self.facts), **facts})
 

@@ -148,6 +148,9 @@ class Cleanup:
     """How many events went to the archive of the log."""
     warnings: "tuple[str, ...]" = ()
 
+    def __repr__(self) -> str:
+        return f"Cleanup({', '.join(f'{name}={value!r}' for name, value in vars(self).items())})"
+
 
 class KeptState(Value):
     """A state that somebody keeps, whatever its age."""

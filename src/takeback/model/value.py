@@ -58,5 +58,11 @@ class Value:
         return hash(self._parts())
 
     def __repr__(self) -> str:
-        shown = ", ".join(f"{name}={getattr(self, name)!r}" for name in self._fields)
+        """As it would be made again; what has its default is left out."""
+        fields = [(name, getattr(self, name)) for name in self._fields]
+        shown = ", ".join(
+            f"{name}={value!r}"
+            for name, value in fields
+            if name in self._required or value != getattr(type(self), name)
+        )
         return f"{type(self).__name__}({shown})"
