@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     AnyPath = str | bytes | os.PathLike[str] | os.PathLike[bytes]
     Paths = Iterable[AnyPath]
-    Decide = str | Mapping[bytes, str]
+    Decide = str | Mapping[AnyPath, str] | Mapping[str, str] | Mapping[bytes, str]
 
     class WithId(Protocol):
         """A turn, a checkpoint, a report: whatever has an id."""
@@ -55,8 +55,8 @@ def undo_of(
         tuple(name_of(each) for each in named),
         session=session,
         whole_session=whole_session,
-        paths=_paths(paths),
-        decide=decide,
+        paths=paths_of(paths),
+        decide=_decided(decide),
         shared=shared,
     )
 
@@ -67,16 +67,22 @@ def redo_of(
     from takeback.model.plan import Description
 
     refs = () if turn is None else (name_of(turn),)
-    return Description(REDO, refs, session=session, paths=_paths(paths), decide=decide)
+    return Description(REDO, refs, session=session, paths=paths_of(paths), decide=_decided(decide))
 
 
 def rollback_to(ref: "Named", session: "str | None", paths: "Paths") -> "Description":
     from takeback.model.plan import Description
 
-    return Description(ROLLBACK, (name_of(ref),), session=session, paths=_paths(paths))
+    return Description(ROLLBACK, (name_of(ref),), session=session, paths=paths_of(paths))
 
 
-def _paths(paths: "Paths") -> "tuple[bytes, ...]":
+def _decided(decide: "Decide") -> "str | dict[bytes, str]":
+    if isinstance(decide, str):
+        return decide
+    return {os.fsencode(path): how for path, how in decide.items()}
+
+
+def paths_of(paths: "Paths") -> "tuple[bytes, ...]":
     if isinstance(paths, str | bytes):
         raise UsageError("`paths` takes several paths", hint="write paths=[PATH] for a single one")
     return tuple(map(os.fsencode, paths))

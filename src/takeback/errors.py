@@ -141,7 +141,7 @@ class ProjectIdentityError(DecisionNeededError):
 class StalePlanError(DecisionNeededError):
     """What a plan touches is not as it was shown, or the plan is too old; `paths` moved."""
 
-    def __init__(self, message: str, *, hint: "Hint" = (), paths: "tuple[bytes, ...]" = ()) -> None:
+    def __init__(self, message: str, *, hint: "Hint" = (), paths: "tuple[str, ...]" = ()) -> None:
         super().__init__(message, hint=hint)
         self.paths = paths
 
@@ -150,7 +150,7 @@ class ConflictError(DecisionNeededError):
     """Others changed what would be taken back; `conflicts` are the paths, each with the reason."""
 
     def __init__(
-        self, message: str, *, hint: "Hint" = (), conflicts: "tuple[tuple[bytes, Reason], ...]" = ()
+        self, message: str, *, hint: "Hint" = (), conflicts: "tuple[tuple[str, Reason], ...]" = ()
     ) -> None:
         super().__init__(message, hint=hint)
         self.conflicts = conflicts

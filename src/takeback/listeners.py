@@ -81,7 +81,7 @@ def _is_command(words: object) -> bool:
 
 
 def _message(report: "Report", root: bytes) -> bytes:
-    changed = [json_text.path_fields(change.path) for change in report.plan.changes]
+    changed = [json_text.path_fields(change.raw_path) for change in report.plan.changes]
     facts: dict[str, json_text.Json] = {
         "event": "restore",
         "verb": report.plan.verb,

@@ -3,7 +3,7 @@
 import os
 
 from takeback import location
-from takeback.arguments import name_of, redo_of, rollback_to, undo_of
+from takeback.arguments import name_of, paths_of, redo_of, rollback_to, undo_of
 from takeback.capture.safe_points import SafePoints
 from takeback.capture.workspace import Workspace
 from takeback.disk.failures import FailingAs
@@ -64,7 +64,7 @@ class Project:
         self._listeners: list[Callable[[Report], None]] = []
 
     def __repr__(self) -> str:
-        return f"<takeback.Project {os.fsdecode(self.root)!r} {self.id}>"
+        return f"<takeback.Project {self.root!r} {self.id}>"
 
     def __dir__(self) -> "list[str]":
         # The other names are for our own doors, and may change without notice.
@@ -115,14 +115,14 @@ class Project:
         return self.workspace.id
 
     @property
-    def root(self) -> bytes:
+    def root(self) -> str:
         """The folder of the project."""
-        return self.workspace.root
+        return os.fsdecode(self.workspace.root)
 
     @property
-    def git_dir(self) -> bytes:
+    def git_dir(self) -> str:
         """The bare git repository of the store, for `git --git-dir`."""
-        return self.workspace.store.git_dir
+        return os.fsdecode(self.workspace.store.git_dir)
 
     @property
     def origin(self) -> str:
@@ -284,25 +284,29 @@ class Project:
         self,
         before: "str | None",
         after: "str | None" = None,
-        paths: "Iterable[bytes]" = (),
+        paths: "Paths" = (),
         *,
-        inside: bytes = b"",
+        inside: "AnyPath" = b"",
         progress: "Progress | None" = None,
     ) -> "Comparison":
         """Where two states differ; None is now, the files on disk. Writes nothing.
 
         `paths` are counted from the folder `inside` of the project, or else from its root.
         """
-        return self._history.compare(before, after, tuple(paths), inside, progress)
+        return self._history.compare(before, after, paths_of(paths), os.fsencode(inside), progress)
 
-    def read(self, ref: "str | None", path: bytes, *, inside: bytes = b"") -> "Iterator[bytes]":
+    def read(
+        self, ref: "str | None", path: "AnyPath", *, inside: "AnyPath" = b""
+    ) -> "Iterator[bytes]":
         """What a file held in a state, piece by piece; None is now.
 
         Every byte is verified by the end. An error about the path comes at once.
         """
-        return self._history.read(ref, path, inside)
+        return self._history.read(ref, os.fsencode(path), os.fsencode(inside))
 
-    def rescued(self, restore: str, path: bytes, *, inside: bytes = b"") -> "Iterator[bytes]":
+    def rescued(
+        self, restore: str, path: "AnyPath", *, inside: "AnyPath" = b""
+    ) -> "Iterator[bytes]":
         """What somebody saved while a restore ran, and is in the store only, piece by piece.
 
         `restore` is the id of the restore, or the beginning of it. An error about the path comes
@@ -311,7 +315,9 @@ class Project:
         from takeback.undo import rescue
 
         with FailingAs(TakebackError, "the store could not be read"):
-            entry = rescue.find_kept(self.workspace.ledger, restore, self.root, inside, path)
+            ledger, root = self.workspace.ledger, self.workspace.root
+            where = (os.fsencode(inside), os.fsencode(path))
+            entry = rescue.find_kept(ledger, restore, root, *where)
         return self._history.stream(entry)
 
     def contents(self, *entries: "Entry | None") -> "tuple[bytes | None, ...]":
@@ -343,7 +349,7 @@ class Project:
         paths: "Paths" = (),
         decide: "Decide" = "",
         shared: bool = False,
-        inside: bytes = b"",
+        inside: "AnyPath" = b"",
     ) -> "Plan":
         """What `undo` would do. The tree is looked at, and nothing in it is written."""
         what = undo_of(turn, session, whole_session, paths, decide, shared)
@@ -356,7 +362,7 @@ class Project:
         session: "str | None" = None,
         paths: "Paths" = (),
         decide: "Decide" = "",
-        inside: bytes = b"",
+        inside: "AnyPath" = b"",
     ) -> "Plan":
         """What `redo` would do. The tree is looked at, and nothing in it is written."""
         return self._plan(redo_of(turn, session, paths, decide), inside)
@@ -367,7 +373,7 @@ class Project:
         *,
         session: "str | None" = None,
         paths: "Paths" = (),
-        inside: bytes = b"",
+        inside: "AnyPath" = b"",
     ) -> "Plan":
         """What `rollback` would do. The tree is looked at, and nothing in it is written."""
         return self._plan(rollback_to(ref, session, paths), inside)
@@ -401,7 +407,7 @@ class Project:
         paths: "Paths" = (),
         decide: "Decide" = "",
         shared: bool = False,
-        inside: bytes = b"",
+        inside: "AnyPath" = b"",
         **options: "Unpack[Options]",
     ) -> "Report":
         """Take back what turns did and keep what others did: the newest turn, or those named.
@@ -422,7 +428,7 @@ class Project:
         session: "str | None" = None,
         paths: "Paths" = (),
         decide: "Decide" = "",
-        inside: bytes = b"",
+        inside: "AnyPath" = b"",
         **options: "Unpack[Options]",
     ) -> "Report":
         """Put back what was undone last, or the turn that is named."""
@@ -435,7 +441,7 @@ class Project:
         *,
         session: "str | None" = None,
         paths: "Paths" = (),
-        inside: bytes = b"",
+        inside: "AnyPath" = b"",
         **options: "Unpack[Options]",
     ) -> "Report":
         """Bring everything, or some paths, back to a state, exactly, whoever changed it since.
@@ -449,16 +455,16 @@ class Project:
         """Call `listener` after each restore that this project makes, without the lock."""
         self._listeners.append(listener)
 
-    def _restorer(self, inside: bytes) -> "Restorer":
+    def _restorer(self, inside: "AnyPath") -> "Restorer":
         from takeback.undo.restorer import Restorer
 
-        return Restorer(self.workspace, inside)
+        return Restorer(self.workspace, os.fsencode(inside))
 
-    def _plan(self, what: "Description", inside: bytes) -> "Plan":
+    def _plan(self, what: "Description", inside: "AnyPath") -> "Plan":
         with FailingAs(TakebackError, "nothing was planned"), self.workspace.held():
             return self._restorer(inside).plan(what)
 
-    def _carry_out(self, inside: bytes, do: "Callable[[Restorer], Report]") -> "Report":
+    def _carry_out(self, inside: "AnyPath", do: "Callable[[Restorer], Report]") -> "Report":
         with FailingAs(TakebackError, "nothing was changed"), self.workspace.held():
             restorer = self._restorer(inside)
             report = do(restorer)
@@ -539,7 +545,7 @@ class Project:
         content: "bytes | None" = None,
         text: str = "",
         names: bool = False,
-        inside: bytes = b"",
+        inside: "AnyPath" = b"",
         dry_run: bool = False,
         progress: "Progress | None" = None,
     ) -> "Forgotten":
@@ -552,7 +558,7 @@ class Project:
         """
         from takeback.upkeep.forget import Target
 
-        target = Target(tuple(map(os.fsencode, paths)), turn, content, text, names, inside)
+        target = Target(paths_of(paths), turn, content, text, names, os.fsencode(inside))
         return self._forgetter(progress).forget(target, dry_run=dry_run)
 
     def continue_forgetting(self, *, progress: "Progress | None" = None) -> bool:

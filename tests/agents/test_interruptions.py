@@ -121,7 +121,7 @@ def test_what_is_done_by_hand_after_escape_stays(
     then(talk, tree)
     turn = project.log(all=True).turns[-1]
     assert (turn.label, turn.status) == ("go", "interrupted")
-    assert {change.path for change in turn.changes} == {b"b"}
+    assert {change.raw_path for change in turn.changes} == {b"b"}
     project.undo(turn, yes=True)
     assert (tree / "a").read_text() == "by hand\n"
     assert not (tree / "b").exists()
@@ -156,4 +156,4 @@ def test_a_turn_that_runs_goes_on(
     call.over()
     talk.agent.stop()
     (turn,) = project.log().turns
-    assert (turn.status, {change.path for change in turn.changes}) == ("done", {b"b"})
+    assert (turn.status, {change.raw_path for change in turn.changes}) == ("done", {b"b"})

@@ -39,7 +39,7 @@ def test_a_subfolder_joins_the_project_above(tree: Path, home: Path) -> None:
     """No two projects cover one file: a folder inside a project belongs to it."""
     (tree / "src" / "deep").mkdir(parents=True)
     with _open(tree, home) as project, _open(tree / "src" / "deep", home) as inside:
-        assert (inside.id, inside.root) == (project.id, os.fsencode(tree))
+        assert (inside.id, inside.root) == (project.id, str(tree))
 
 
 def test_a_new_project_begins_at_the_top_of_the_repository(tree: Path, home: Path) -> None:
@@ -47,7 +47,7 @@ def test_a_new_project_begins_at_the_top_of_the_repository(tree: Path, home: Pat
     (tree / ".git").mkdir()
     (tree / "src").mkdir()
     with _open(tree / "src", home) as project:
-        assert project.root == os.fsencode(tree)
+        assert project.root == str(tree)
 
 
 def test_a_moved_folder_finds_its_history(tree: Path, home: Path) -> None:
@@ -59,7 +59,7 @@ def test_a_moved_folder_finds_its_history(tree: Path, home: Path) -> None:
     tree.rename(elsewhere)
     with _open(elsewhere, home) as moved:
         assert moved.id == project.id
-        assert moved.root == os.fsencode(elsewhere)
+        assert moved.root == str(elsewhere)
         assert moved.checkpoint().id == made.id
     tree.mkdir()
     with _open(tree, home) as another:
@@ -177,7 +177,7 @@ def test_odd_paths_are_remembered_exactly(tmp_path: Path, home: Path) -> None:
     odd = os.fsencode(tmp_path) + b"/odd %0A \n \xff name"
     os.mkdir(odd)
     with takeback.open(odd, home=home) as project:
-        assert project.root == odd
+        assert project.root == os.fsdecode(odd)
     with takeback.open(odd, home=home) as again:
         assert again.id == project.id
 
@@ -191,7 +191,7 @@ def test_a_home_that_is_a_repository_does_not_swallow_everything(
     (person / "work").mkdir()
     monkeypatch.setenv("HOME", str(person))
     with takeback.open(person / "work", home=home) as project:
-        assert project.root == os.fsencode(person / "work")
+        assert project.root == str(person / "work")
     with pytest.raises(takeback.UnsafeRootError):
         takeback.open(person, home=home)
 
@@ -209,7 +209,7 @@ def test_a_true_copy_beside_the_original_has_a_history_of_its_own(tree: Path, ho
     with _open(copy, home) as other:
         assert (other.id != project.id, other.checkpoint().new) == (True, True)
     with _open(tree, home) as again:
-        assert (again.id, again.root) == (project.id, os.fsencode(tree))
+        assert (again.id, again.root) == (project.id, str(tree))
 
 
 def test_a_restored_backup_at_the_same_place_asks_and_joins(tree: Path, home: Path) -> None:
@@ -244,7 +244,7 @@ def test_a_link_to_a_project_is_that_project(tree: Path, home: Path) -> None:
     above.symlink_to(tree.parent)
     for way in (link, above / "tree", link / "."):
         with _open(way, home) as same:
-            assert (same.id, same.root) == (project.id, os.fsencode(tree))
+            assert (same.id, same.root) == (project.id, str(tree))
     above.unlink()
 
 
@@ -258,7 +258,7 @@ def test_a_moved_folder_with_a_link_at_its_old_place(tree: Path, home: Path) -> 
     tree.symlink_to(moved)
     for way in (tree, moved):
         with _open(way, home) as same:
-            assert (same.id, same.root) == (project.id, os.fsencode(moved))
+            assert (same.id, same.root) == (project.id, str(moved))
 
 
 @pytest.mark.parametrize("name", ["Tree", "TREE"])
@@ -270,7 +270,7 @@ def test_a_rename_of_letters_only_is_a_move(tree: Path, home: Path, name: str) -
     renamed = tree.with_name(name)
     tree.rename(renamed)
     with _open(renamed, home) as same:
-        assert (same.id, same.root) == (project.id, os.fsencode(renamed))
+        assert (same.id, same.root) == (project.id, str(renamed))
         assert same.checkpoint().id == made.id
     assert name.encode() in (home / "registry").read_bytes()
 

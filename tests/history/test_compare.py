@@ -42,7 +42,7 @@ def found(
 ) -> dict[bytes, str]:
     """The verb of each path that differs."""
     with project.compare(before, after, paths) as comparison:
-        return {d.path: d.verb for d in comparison.differences}
+        return {d.raw_path: d.verb for d in comparison.differences}
 
 
 def build(root: Path, things: dict[bytes, tuple[str, bytes, int]]) -> None:
@@ -94,14 +94,14 @@ def without_renames(differences: tuple[Difference, ...]) -> dict[bytes, str]:
     """The verbs, with each rename told as a deletion and a creation."""
     verbs: dict[bytes, str] = {}
     for d in differences:
-        if d.origin is not None:
-            verbs |= {d.origin: "delete", d.path: "create"}
+        if d.raw_origin is not None:
+            verbs |= {d.raw_origin: "delete", d.raw_path: "create"}
             assert d.before is not None
             assert d.after is not None
             assert d.before.strong == d.after.strong
             assert d.before.size > 0
         else:
-            verbs[d.path] = d.verb
+            verbs[d.raw_path] = d.verb
     return verbs
 
 
@@ -285,7 +285,7 @@ def test_renames_are_told_when_the_content_is_the_same(project: Project, tree: P
     (tree / "empty").rename(tree / "still empty")
     (tree / "lib" / "name.py").chmod(0o755)
     with project.compare("@") as comparison:
-        told = {d.path: (d.verb, d.origin) for d in comparison.differences}
+        told = {d.raw_path: (d.verb, d.raw_origin) for d in comparison.differences}
     assert told == {
         b"lib": ("mkdir", None),
         b"lib/name.py": ("rename", b"src/name.py"),
@@ -308,13 +308,13 @@ def test_what_was_left_out_is_neither_made_nor_deleted(
     (tree / "folder" / "inner").unlink()
     os.mkfifo(tree / "folder" / "inner")
     with project.compare("@") as comparison:
-        told = {d.path: (d.verb, d.reason) for d in comparison.differences}
+        told = {d.raw_path: (d.verb, d.reason) for d in comparison.differences}
     assert told == {
         b"folder/inner": ("omit", words.SPECIAL),
         b"grown": ("omit", words.TOO_LARGE),
     }
     with project.compare(None, "@") as comparison:
-        assert {d.path: d.verb for d in comparison.differences} == dict.fromkeys(told, "omit")
+        assert {d.raw_path: d.verb for d in comparison.differences} == dict.fromkeys(told, "omit")
 
 
 def test_paths_narrow_it_down(project: Project, tree: Path) -> None:
@@ -330,11 +330,11 @@ def test_paths_narrow_it_down(project: Project, tree: Path) -> None:
     assert set(found(project, "@", None, b".")) == {b"a", b"d/a", b"d/e/a", b"da"}
     assert set(found(project, "@", None, os.fsencode(tree / "d" / "e"))) == {b"d/e/a"}
     with project.compare("@", None, [b"a"], inside=b"d/e") as comparison:
-        assert [d.path for d in comparison.differences] == [b"d/e/a"]
+        assert [d.raw_path for d in comparison.differences] == [b"d/e/a"]
     with project.compare("@", None, [b"../a"], inside=b"d/e") as comparison:
-        assert [d.path for d in comparison.differences] == [b"d/a"]
+        assert [d.raw_path for d in comparison.differences] == [b"d/a"]
     with project.compare("@", None, [b"da"], inside=b"d/e") as comparison:
-        assert [d.path for d in comparison.differences] == [b"da"]
+        assert [d.raw_path for d in comparison.differences] == [b"da"]
     opened = os.listdir("/proc/self/fd") if os.path.isdir("/proc/self/fd") else []
     with pytest.raises(UnknownReferenceError, match="nowhere"):
         found(project, "@", None, b"nowhere")

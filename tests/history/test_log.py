@@ -271,7 +271,7 @@ def test_a_running_turn_shows_what_it_did_so_far(story: Story) -> None:
         (tree / "login.py").rename(tree / "signin.py")
     found = story.project.turn(turn.id)
     assert (found.status, found.files, found.uncounted, found.after) == ("running", 2, 2, "")
-    assert [(change.path, change.verb, change.added) for change in found.changes] == [
+    assert [(change.raw_path, change.verb, change.added) for change in found.changes] == [
         (b"new.txt", "create", None),
         (b"signin.py", "rename", None),
     ]
@@ -472,7 +472,7 @@ def test_no_query_looks_at_everything(story: Story) -> None:
         row = ledger.checkpoints.newest()
         assert row is not None
         details.of_checkpoint(ledger, row)
-        ledger.checkpoints.taken_for(row)
+        ledger.checkpoints.taken_for(row.event)
         references.shortened(ledger, [row.id])
         ledger._db.set_trace_callback(None)
         # Restores are few, and read whole.

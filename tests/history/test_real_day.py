@@ -69,7 +69,7 @@ def screens(day: Day) -> dict[str, list[str]]:
         turns = project.log(all=True).turns
     busy = max((t for t in turns if t.agent == "claude-code"), key=lambda t: (t.files, t.added))
     moved = next(t for t in turns if any(c.verb == "rename" for c in t.changes))
-    env = next(t for t in turns if any(c.path == b".env" for c in t.changes))
+    env = next(t for t in turns if any(c.raw_path == b".env" for c in t.changes))
     return {
         "status": [],
         "log": ["log"],

@@ -52,7 +52,7 @@ def test_what_a_glance_overlooks_belongs_to_its_turn(place: Place) -> None:
     assert checkpoints(place) == before + 2
     with takeback.open(place.tree, home=place.home) as project:
         turn = project.turn("@~0")
-    assert {change.path for change in turn.changes} == {b"c/file", b"d/b"}
+    assert {change.raw_path for change in turn.changes} == {b"c/file", b"d/b"}
     place.command("undo", "--yes")
     assert (place.tree / "c/file").read_text() == "before\n"
     assert list((place.tree / "d").iterdir()) == []

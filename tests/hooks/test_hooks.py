@@ -50,7 +50,7 @@ def turns(project: takeback.Project) -> list[RecordedTurn]:
 
 def changed(turn: RecordedTurn) -> set[str]:
     """The names of what a turn changed."""
-    return {change.path.decode() for change in turn.changes}
+    return {change.raw_path.decode() for change in turn.changes}
 
 
 # -- turns -------------------------------------------------------------------------------------

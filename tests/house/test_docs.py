@@ -274,13 +274,13 @@ def test_the_python_of_the_log_works(shop: Path, home: Path) -> None:
     """What docs/log.md shows of the log from Python runs, and the authors are as it says."""
     (program,) = blocks(text_of("docs/log.md"), "python")
     said = said_by(program, shop, home)
-    assert said == "done 2 [('create', b'build.log', 'shell'), ('create', b'login.py', 'named')]\n"
+    assert said == "done 2 [('create', 'build.log', 'shell'), ('create', 'login.py', 'named')]\n"
 
 
 def test_the_python_of_undo_works(shop: Path, home: Path) -> None:
     """What docs/undo.md shows of taking back from Python runs, and leaves what it says."""
     (program,) = blocks(text_of("docs/undo.md"), "python")
-    assert said_by(program, shop, home) == "delete b'notes.txt'\ntakeback redo\n"
+    assert said_by(program, shop, home) == "delete notes.txt\ntakeback redo\n"
     assert not (shop / "notes.txt").exists()
 
 

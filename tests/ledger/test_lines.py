@@ -253,9 +253,9 @@ def test_a_running_turn_has_no_part_in_the_other_tree(pair: Pair) -> None:
     main.write("b.txt", "main\n")
     main.end()
     (turn,) = main.project.log().turns
-    assert [change.path for change in turn.changes] == [b"b.txt"]
+    assert [change.raw_path for change in turn.changes] == [b"b.txt"]
     (turn,) = fork.project.log().turns
-    assert [change.path for change in turn.changes] == [b"b.txt"]
+    assert [change.raw_path for change in turn.changes] == [b"b.txt"]
 
 
 def test_looks_and_ends_are_of_one_tree(pair: Pair) -> None:

@@ -141,7 +141,7 @@ def test_codex_undo_overwrites_manual_edits_after_turn(work: Work) -> None:
     before = work.picture()
     with pytest.raises(takeback.ConflictError) as refusal:
         work.undo()
-    assert [path for path, _ in refusal.value.conflicts] == [b"a.txt"]
+    assert [path for path, _ in refusal.value.conflicts] == ["a.txt"]
     assert work.picture() == before
 
 

@@ -39,7 +39,7 @@ def test_zed_reject_created_file_with_user_edits(work: Work) -> None:
     assert work.text("made.txt") == "agent\nand me\n"
     assert work.has_none("d")
     (said,) = report.plan.kept
-    assert (said.path, said.reason) == (
+    assert (said.raw_path, said.reason) == (
         b"made.txt",
         Reason("made-and-changed", by=("you",)),
     )

@@ -40,7 +40,7 @@ def test_hermes_safe_restore_skips_file_user_edited_after_agent_wrote(work: Work
         work.write(a_txt="2\n", b_txt="2\n")
     work.write(a_txt="you\n")
     plan = work.project.plan_undo()
-    assert [remark.path for remark in plan.conflicts] == [b"a.txt"]
+    assert [remark.raw_path for remark in plan.conflicts] == [b"a.txt"]
     assert ("by", ("you",)) in plan.conflicts[0].reason.facts
     work.undo("b.txt")
     assert (work.text("a.txt"), work.text("b.txt")) == ("you\n", "1\n")
@@ -84,8 +84,8 @@ def test_hermes_does_not_report_a_kept_file_as_restored(work: Work) -> None:
     work.write(dir__mine_txt="mine\n")
     report = work.undo()
     assert paths_of(report.plan) == {"a.txt": "write", "dir/new.txt": "delete"}
-    assert {remark.path for remark in report.plan.kept} == {b"dir", b"dir/mine.txt"}
-    assert [remark.path for remark in report.plan.skipped] == [b"pipe"]
+    assert {remark.raw_path for remark in report.plan.kept} == {b"dir", b"dir/mine.txt"}
+    assert [remark.raw_path for remark in report.plan.skipped] == [b"pipe"]
     assert work.has("pipe", "dir/mine.txt")
 
 
@@ -158,7 +158,7 @@ def test_filesnap_an_undo_reports_what_moved_since_the_rewind(work: Work) -> Non
     work.write(a_txt="since\n")
     with pytest.raises(takeback.ConflictError) as refusal:
         work.undo()
-    assert [path for path, _ in refusal.value.conflicts] == [b"a.txt"]
+    assert [path for path, _ in refusal.value.conflicts] == ["a.txt"]
     assert work.text("a.txt") == "since\n"
     assert work.has_none("b.txt")
 

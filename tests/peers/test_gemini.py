@@ -149,7 +149,7 @@ def test_gemini_files_of_the_user_survive_restore(work: Work) -> None:
     report = work.undo()
     assert (work.text("mine.txt"), work.text("dir/mine.txt")) == ("mine\n", "mine\n")
     kept = {remark.path for remark in report.plan.kept}
-    assert kept == {b"dir", b"dir/mine.txt", b"mine.txt"}
+    assert kept == {"dir", "dir/mine.txt", "mine.txt"}
     assert work.has_none("dir/agent.txt")
 
 

@@ -26,7 +26,7 @@ def test_opencode_patch_detects_changes_in_secondary_worktree(work: Work) -> Non
     side = linked(work)
     with side.turn() as turn:
         side.write(a_txt="2\n", new_txt="x\n")
-    assert [c.path for c in turn.recorded().changes] == [b"a.txt", b"new.txt"]
+    assert [c.raw_path for c in turn.recorded().changes] == [b"a.txt", b"new.txt"]
     side.undo()
     assert side.git("status", "--short") == ""
     side.close()
@@ -256,7 +256,7 @@ def test_kilo_unreverts_deleted_files_from_a_session_rooted_in_a_subdirectory(wo
     """An agent that works in a subfolder: what it did there and above is undone and redone."""
     work.repository(sub__a_txt="1\n", top_txt="1\n")
     project = takeback.open(work.tree / "sub", home=work.home)
-    assert project.root == os.fsencode(work.tree)
+    assert project.root == str(work.tree)
     with project.session(agent="x") as session, session.turn("delete"):
         work.remove("sub/a.txt")
         work.write(top_txt="2\n")

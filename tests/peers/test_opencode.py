@@ -18,7 +18,7 @@ def test_opencode_tracks_deleted_files_correctly(work: Work) -> None:
     work.repository(a_txt="1\n", b_txt="2\n")
     with work.turn() as turn:
         work.remove("a.txt")
-    assert [(c.path, c.verb) for c in turn.recorded().changes] == [(b"a.txt", "delete")]
+    assert [(c.raw_path, c.verb) for c in turn.recorded().changes] == [(b"a.txt", "delete")]
     assert paths_of(work.project.plan_undo()) == {"a.txt": "create"}
     work.undo()
     assert work.text("a.txt") == "1\n"
@@ -120,7 +120,7 @@ def test_opencode_large_added_files_are_skipped(work: Work) -> None:
     report = work.undo()
     assert work.text("a.txt") == "1\n"
     assert (work.tree / "dump.bin").stat().st_size == 17 << 20
-    assert [remark.path for remark in report.plan.skipped] == [b"dump.bin"]
+    assert [remark.raw_path for remark in report.plan.skipped] == [b"dump.bin"]
 
 
 def test_opencode_nested_directory_revert(work: Work) -> None:

@@ -227,7 +227,7 @@ def test_a_project_opened_in_a_subfolder(project: Project, tree: Path, home: Pat
             given = {"file_path": str(tree / "sub/deep/new")}
             with turn.step("Write", given):
                 (tree / "sub/deep/new").write_text("new\n")
-    assert [c.path for c in project.turn(turn.id).changes] == [b"sub/deep/new"]
+    assert [c.raw_path for c in project.turn(turn.id).changes] == [b"sub/deep/new"]
 
 
 # -- threads, tasks and forks ----------------------------------------------------------------
@@ -308,7 +308,7 @@ def test_a_fork_in_the_body(project: Project, tree: Path) -> None:
         project.checkpoint()
         assert _status(project, turn) == "running"
     assert _status(project, turn) == "done"
-    assert [change.path for change in project.turn(turn.id).changes] == [b"forked"]
+    assert [change.raw_path for change in project.turn(turn.id).changes] == [b"forked"]
 
 
 def test_a_copy_goes_on_after_the_original(tree: Path, home: Path) -> None:
@@ -408,7 +408,7 @@ def test_killed(project: Project, tree: Path, home: Path, start: str) -> None:
         project.session("codex", held=False).turn("next").end()
     found = project.turn(turn)
     assert found.status == "interrupted"
-    assert [change.path for change in found.changes] == [b"killed"]
+    assert [change.raw_path for change in found.changes] == [b"killed"]
     assert _open_windows(project) == 0
     assert _kinds(project).count("SessionEnded") == 1
     told = len(_kinds(project))

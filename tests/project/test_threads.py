@@ -146,7 +146,7 @@ def test_gc_commits_only_packs_that_are_there(tree: Path, home: Path, tmp_path: 
     with takeback.open(tree, home=home) as project:
         states = history(tree, project)
         merging, looking = Gate(MERGING_PACKS), Gate()
-        packs = Path(project.git_dir.decode()) / "objects" / "pack"
+        packs = Path(project.git_dir) / "objects" / "pack"
         with threads() as started:
             started.start(lambda: project.gc(full=True, progress=merging))
             merging.wait()

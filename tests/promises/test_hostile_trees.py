@@ -84,7 +84,7 @@ def _told(project: takeback.Project, before: str, after: str | None = None) -> d
     """What a diff prints of each path that differs; files of many megabytes are only named."""
     with project.compare(before, after) as comparison:
         shown = [Shown(found, comparison.contents(found)) for found in comparison.differences]
-    return {one.difference.path: b"".join(line for _, line in one.diff()) for one in shown}
+    return {one.difference.raw_path: b"".join(line for _, line in one.diff()) for one in shown}
 
 
 @pytest.mark.parametrize("tree", list(_marked(STILL)))
@@ -127,7 +127,7 @@ def _comes_back(tree: Tree, ground: Ground) -> None:
         _expect_extract(project, ground, second.id, edited, tree.left_out_after_edit)
         assert project.verify().problems == ()
     assert oracle.differences(around, oracle.stamps(ground.outside)) == []
-    _expect_clean_git(project.git_dir, ground)
+    _expect_clean_git(os.fsencode(project.git_dir), ground)
 
 
 @pytest.mark.parametrize("warm", [False, True], ids=["cold", "warm"])
@@ -156,7 +156,7 @@ def test_never_torn(
         assert oracle.differences(adversary.moments[-1], oracle.picture(ground.root)) == []
         adversary.finish()
         after = oracle.picture(ground.root)
-        listed = {left.path: left.reason for left in moved.left_out}
+        listed = {left.raw_path: left.reason for left in moved.left_out}
         assert set(listed) <= set(moving.may_list)
         still = project.checkpoint("when it was over")
         specials = [path for path, entry in after.items() if entry[0] in ("fifo", "socket")]
@@ -164,9 +164,9 @@ def test_never_torn(
         _expect_extract(project, ground, still.id, after, dict.fromkeys(specials, ""))
         project.extract(moved.id, os.fsdecode(ground.base + b"/moved"))
         taken = oracle.picture(ground.base + b"/moved")
-        assert _never_so(taken, adversary.moments, {*listed, *moved.unstable}) == []
+        assert _never_so(taken, adversary.moments, {*listed, *moved.raw_unstable}) == []
         assert project.verify().problems == ()
-    _expect_clean_git(project.git_dir, ground)
+    _expect_clean_git(os.fsencode(project.git_dir), ground)
 
 
 def _never_so(
@@ -193,7 +193,7 @@ def test_ours_holds(case: Ours, ground: Ground) -> None:
         return
     with bounded(SECONDS), _open(ground) as project:
         first = project.checkpoint("before the attack")
-        store = project.status().store
+        store = project.status().raw_store
     case.tamper(ground, store)
     changed = oracle.picture(ground.root)
     around = oracle.stamps(ground.outside)
@@ -217,7 +217,7 @@ def _use(case: Ours, ground: Ground, now: oracle.Picture, around: oracle.Picture
             after = oracle.picture(ground.root)
             _expect_extract(project, ground, again.id, after, case.left_out)
             assert project.verify().problems == ()
-        _expect_clean_git(project.git_dir, ground)
+        _expect_clean_git(os.fsencode(project.git_dir), ground)
         return True
     except TakebackError:
         assert case.verdict != WORKS
@@ -256,10 +256,10 @@ def _open(ground: Ground) -> takeback.Project:
 
 def _expect_left_out(taken: Checkpoint, expected: Mapping[bytes, str]) -> None:
     """Exactly these paths are listed, once each, each for its reason."""
-    listed = [left.path for left in taken.left_out]
+    listed = [left.raw_path for left in taken.left_out]
     assert sorted(listed) == sorted(expected)
     for left in taken.left_out:
-        assert expected[left.path] in left.reason
+        assert expected[left.raw_path] in left.reason
 
 
 def _expect_extract(

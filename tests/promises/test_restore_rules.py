@@ -174,7 +174,7 @@ def test_a_restore_is_verified(tmp_path: Path) -> None:
     world = World(tmp_path, {"a": "1", "b": "1"}, {"a": "2", "b": "2"})
     with hooked(Once(lambda: world.save("a", "2"), "exchange", b"b")) as _:
         try:
-            told = [remark.path for remark in world.project.undo().kept]
+            told = [remark.raw_path for remark in world.project.undo().kept]
         except TakebackError:
             told = [b"a"]
             assert world.is_after()
@@ -202,7 +202,7 @@ def test_a_save_before_an_exchange_stays(tmp_path: Path) -> None:
     with hooked(Once(lambda: world.save("a", "mine"), "exchange")):
         report = world.project.undo()
     assert world.holds("a", "mine")
-    assert [remark.path for remark in report.kept] == [b"a"]
+    assert [remark.raw_path for remark in report.kept] == [b"a"]
 
 
 def test_a_save_before_a_removal_stays(tmp_path: Path) -> None:
@@ -211,7 +211,7 @@ def test_a_save_before_a_removal_stays(tmp_path: Path) -> None:
     with hooked(Once(lambda: world.save("new", "mine"), "move", b"new")):
         report = world.project.undo()
     assert world.holds("new", "mine")
-    assert [remark.path for remark in report.kept] == [b"new"]
+    assert [remark.raw_path for remark in report.kept] == [b"new"]
 
 
 def test_stamps_are_not_believed(tmp_path: Path) -> None:
@@ -265,7 +265,7 @@ def test_folders_are_never_renamed(tmp_path: Path) -> None:
         report = world.project.undo()
     assert world.holds("folder/mine", "mine")
     assert not (world.tree / "folder/new").exists()
-    assert b"folder" in [remark.path for remark in report.kept]
+    assert b"folder" in [remark.raw_path for remark in report.kept]
 
 
 # -- nothing is in between -------------------------------------------------------------------

@@ -104,7 +104,7 @@ def told(act: "Callable[[], takeback.Report]") -> tuple[str, set[bytes]]:
         if known is None:
             raise
         return known, set()
-    return "done", {change.path for change in report.plan.changes}
+    return "done", {change.raw_path for change in report.plan.changes}
 
 
 def dying_at(step: int) -> Callable[[str, tuple[object, ...]], None]:
@@ -335,7 +335,7 @@ class Restores(RuleBasedStateMachine):
             if not self.model.doubt.paths:
                 assert ("conflict" if plan.conflicts else "done") == expected
                 changed = differing(now, tree)
-                assert plan.conflicts or {change.path for change in plan.changes} == changed
+                assert plan.conflicts or {change.raw_path for change in plan.changes} == changed
             shown = (self._target(wish), _steps(now, tree))
             self.plan = (wish.resolved(plan), plan, now, shown)
         assert copy_of(self.root) == now
@@ -363,7 +363,7 @@ class Restores(RuleBasedStateMachine):
             assert {path: now.get(path) for path in changed} == {
                 path: base.get(path) for path in changed
             }
-            assert changed == {change.path for change in plan.changes}
+            assert changed == {change.raw_path for change in plan.changes}
         self._judge(wish, now, tree, changed, done=outcome == "done")
 
     def _target(self, wish: Wish) -> "int | None":

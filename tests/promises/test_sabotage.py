@@ -154,7 +154,7 @@ def _unknown_is_absent(patch: pytest.MonkeyPatch) -> None:
 
     def away_with_it(self: Draft, found: Difference, folder_at: "FolderAt") -> None:
         if found.after is not None and found.after.reason:
-            self.wishes[found.path] = Wish(None, folder_at)
+            self.wishes[found.raw_path] = Wish(None, folder_at)
         else:
             exactly(self, found, folder_at)
 

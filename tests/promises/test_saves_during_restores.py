@@ -157,7 +157,7 @@ class Theatre:
     def lost(self, outcomes: list[Outcome]) -> Iterator[str]:
         """The saves that nobody can find any more, or finds only by searching."""
         with self.open() as project:
-            kept = Kept(project.git_dir)
+            kept = Kept(os.fsencode(project.git_dir))
         for outcome in outcomes:
             for save in outcome.saves:
                 if save.blob in kept.shown:
@@ -445,7 +445,7 @@ def _turn_on_many_files(tree: Path, project: Project, verb: str) -> takeback.Che
 
 def _lost_in(theatre: Theatre, bursts: list[Burst]) -> Iterator[str]:
     with theatre.open() as project:
-        kept = Kept(project.git_dir)
+        kept = Kept(os.fsencode(project.git_dir))
     for burst in bursts:
         for path, how, blob, _ in burst.saves:
             if blob not in kept.blobs:

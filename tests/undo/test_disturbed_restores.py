@@ -75,7 +75,7 @@ def test_a_save_that_a_rollback_replaces_is_named(tree: Path, project: Project) 
     with watched_by(AtFirstLook(lambda: (tree / "a").write_text("my save\n"))):
         report = project.rollback(first, yes=True)
     assert (tree / "a").read_text() == "old a\n"
-    assert [told.path for told in report.rescued] == [b"a"]
+    assert [told.raw_path for told in report.rescued] == [b"a"]
     assert f"takeback show {report.before[:8]} a" in of_remark(report.rescued[0])
     assert b"".join(project.read(report.before, b"a")) == b"my save\n"
 
@@ -91,7 +91,7 @@ def test_a_new_file_that_a_rollback_removes_is_named(tree: Path, project: Projec
     with watched_by(AtFirstLook(save)):
         report = project.rollback(first, yes=True)
     assert not (tree / "mine").exists()
-    assert [told.path for told in report.rescued] == [b"a", b"mine"]
+    assert [told.raw_path for told in report.rescued] == [b"a", b"mine"]
     assert b"".join(project.read(report.before, b"mine")) == b"mine\n"
 
 
@@ -101,7 +101,7 @@ def test_a_save_over_a_decided_conflict_is_named(tree: Path, project: Project) -
     save = Saver(lambda: (tree / "a").write_text("my save\n"), a="take-back")
     report = project.undo(decide=save)
     assert (tree / "a").read_text() == "old a\n"
-    assert [told.path for told in report.rescued] == [b"a"]
+    assert [told.raw_path for told in report.rescued] == [b"a"]
     assert b"".join(project.read(report.before, b"a")) == b"my save\n"
 
 
@@ -126,7 +126,7 @@ def test_a_save_before_a_large_file_is_captured_is_named(tree: Path, home: Path)
         with hooked(save):
             report = project.rollback(first, yes=True)
         assert len(looks) > 2, "there were looks before and after the save"
-        assert [told.path for told in report.rescued] == [b"notes"]
+        assert [told.raw_path for told in report.rescued] == [b"notes"]
         assert b"".join(project.read(report.before, b"notes")) == b"mine\n"
         assert (tree / "data").is_dir()
 
@@ -151,7 +151,7 @@ def test_a_save_during_an_undo_is_read_alone(
         monkeypatch.setattr(os, "open", noting)
         report = project.undo()
         monkeypatch.undo()
-    assert [change.path for change in report.plan.changes] == [b"b"]
+    assert [change.raw_path for change in report.plan.changes] == [b"b"]
     assert sum(name.isdigit() for name in opened) == 0, "files that nobody touched were read"
     assert (tree / "a").read_text() == "old a\n"
 
@@ -188,5 +188,5 @@ def test_what_was_kept_does_not_count_as_restored(tree: Path, project: Project) 
         operations.hook = None
     assert (tree / "a").read_text() == "mine\n"
     assert (tree / "b").read_text() == "old b\n"
-    assert [remark.path for remark in report.kept] == [b"a"]
-    assert [change.path for change in report.plan.changes] == [b"b"]
+    assert [remark.raw_path for remark in report.kept] == [b"a"]
+    assert [change.raw_path for change in report.plan.changes] == [b"b"]

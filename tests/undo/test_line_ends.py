@@ -158,7 +158,7 @@ def test_any_merge_has_only_lines_of_its_sides(work: Work, seed: int) -> None:
     for name, (_, ours, _) in sides.items():
         work.put(name, ours)
     report = work.project.undo(decide="skip-conflicts")
-    merged = [change.path.decode() for change in report.plan.changes if change.verb == "merge"]
+    merged = [change.raw_path.decode() for change in report.plan.changes if change.verb == "merge"]
     assert len(merged) > FILES // 4
     for name in merged:
         check(sides[name], (work.tree / name).read_bytes())

@@ -64,7 +64,7 @@ def test_a_save_during_a_shell_step_is_marked_and_in_the_store(work: Work) -> No
     with work.turn() as turn, turn.step("Bash", {"command": "make"}):
         work.put("made.o", "by the shell\n")
         set_line(work, "notes.txt", 9, "mine")
-    (change,) = [c for c in work.project.plan_undo().changes if c.path == b"notes.txt"]
+    (change,) = [c for c in work.project.plan_undo().changes if c.raw_path == b"notes.txt"]
     assert change.how == "shell"
     report = work.undo()
     assert work.text("notes.txt") == text()

@@ -169,7 +169,7 @@ def test_what_cannot_be_covered_is_said(desk: Desk, what: str) -> None:
     assert said.get(path) == ("", reasons[what])
     report = desk.project.undo()
     assert (desk.tree / "inside").read_bytes() == b"inside\n"
-    assert (os.fsencode(path), f"not covered ({reasons[what]})") in [
+    assert (path, f"not covered ({reasons[what]})") in [
         (each.path, of_remark(each)) for each in report.plan.skipped
     ]
     assert oracle.picture(desk.away) == before
@@ -285,7 +285,7 @@ def test_what_you_changed_since_is_merged(desk: Desk) -> None:
     desk.edit((file, TEXT.replace(b"line 1\n", b"agent\n")))
     file.write_bytes(file.read_bytes().replace(b"line 9\n", b"you\n"))
     plan = desk.project.plan_undo()
-    assert [(c.path, c.verb, c.outside) for c in plan.changes] == [
+    assert [(c.raw_path, c.verb, c.outside) for c in plan.changes] == [
         (os.fsencode(file), "merge", True)
     ]
     desk.project.apply(plan, yes=True)
@@ -304,7 +304,7 @@ def test_a_conflict_is_decided_like_any_other(desk: Desk, decision: str) -> None
     if not decision:
         with pytest.raises(ConflictError) as refused:
             desk.project.undo(yes=True)
-        assert refused.value.conflicts == ((os.fsencode(file), Reason("same-lines", by=("you",))),)
+        assert refused.value.conflicts == ((str(file), Reason("same-lines", by=("you",))),)
         assert (desk.tree / "inside").read_bytes() == b"changed\n"
         assert file.read_bytes() == b"you\n"
         return
@@ -524,7 +524,7 @@ def test_a_save_in_between_wins(desk: Desk) -> None:
     finally:
         operations.hook = None
     assert file.read_bytes() == b"saved\n"
-    assert [each.path for each in report.kept] == [os.fsencode(file)]
+    assert [each.raw_path for each in report.kept] == [os.fsencode(file)]
     assert litter(desk.away) == []
 
 
@@ -597,7 +597,7 @@ def test_a_save_in_the_store_only_can_be_read(desk: Desk) -> None:
     with open(file, "ab", buffering=0) as late:
         report = desk.project.undo(yes=True)
         late.write(b"late\n")
-    assert [each.path for each in report.rescued] == [os.fsencode(file)]
+    assert [each.raw_path for each in report.rescued] == [os.fsencode(file)]
     with takeback.open(desk.tree, home=desk.home) as opened, opened.workspace.held():
         pass
     assert b"".join(desk.project.rescued(report.id, os.fsencode(file))) == b"new\nlate\n"
@@ -649,7 +649,7 @@ def test_it_can_be_left_alone_in_the_interactive_preview(desk: Desk) -> None:
         named = picker.chosen(model._replace(choice=choice))
         assert named == [left]
         chosen = desk.project.plan_undo(paths=named)
-        assert [change.path for change in chosen.changes] == [left]
+        assert [change.raw_path for change in chosen.changes] == [left]
 
 
 def test_two_turns_at_once_and_one_of_them_put_back(desk: Desk) -> None:

@@ -22,9 +22,9 @@ def test_redo_and_rollback_tell_how_a_change_is_known(work: Work) -> None:
             work.write(both="2")
     work.write(yours="1")
     rolled = {c.path: c.how for c in work.project.plan_rollback(first).changes}
-    assert rolled == {b"named": "named", b"shell": "shell", b"both": "shell", b"yours": ""}
+    assert rolled == {"named": "named", "shell": "shell", "both": "shell", "yours": ""}
     undone = {c.path: c.how for c in work.undo().plan.changes}
-    assert undone == {b"named": "named", b"shell": "shell", b"both": "named"}
+    assert undone == {"named": "named", "shell": "shell", "both": "named"}
     assert {c.path: c.how for c in work.project.plan_redo().changes} == undone
 
 

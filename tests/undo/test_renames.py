@@ -68,7 +68,7 @@ def test_too_many_files_are_not_compared(work: Work) -> None:
     plan, moved = planned(work)
     assert moved < 8 * deleted + 0.2, (moved, deleted)
     assert (plan.changes, plan.conflicts) == ((), ())
-    kept = {remark.path: of_remark(remark) for remark in plan.kept}
+    kept = {remark.raw_path: of_remark(remark) for remark in plan.kept}
     assert all(kept[b"old/%04d" % number] == "deleted since by you" for number in range(MANY))
     again, _ = planned(work)
     assert [(r.path, r.reason) for r in again.kept] == [(r.path, r.reason) for r in plan.kept]
@@ -157,5 +157,5 @@ def test_a_renamed_file_that_was_changed_since_goes_back_with_the_change(work: W
     work.write(new="precious", old="mine")
     for paths in ((), ("new",)):
         plan = work.project.plan_undo(paths=paths)
-        assert [conflict.path for conflict in plan.conflicts] == [b"new", b"old"]
+        assert [conflict.raw_path for conflict in plan.conflicts] == [b"new", b"old"]
         assert of_remark(plan.conflicts[0]) == "its old name `old` conflicts"

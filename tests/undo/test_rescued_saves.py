@@ -34,7 +34,7 @@ def test_a_late_writer_is_named_and_can_be_read(tree: Path, project: Project) ->
     """The report says that a file is open; what came is told later, and printed by `show`."""
     with (tree / "sub/log").open("a") as late:
         report = project.undo()
-        assert [told.path for told in report.rescued] == [b"sub/log"]
+        assert [told.raw_path for told in report.rescued] == [b"sub/log"]
         late.write("late\n")
     project.checkpoint()
     assert "sub/log" in " ".join(spoken(project.recovered))

@@ -130,7 +130,7 @@ def test_what_you_wrote_into_it_since_is_not_taken(play: Play) -> None:
         except ConflictError:
             pass
         else:
-            assert b"a" not in {change.path for change in report.plan.changes}
+            assert b"a" not in {change.raw_path for change in report.plan.changes}
         assert _mode(tree / "a") == 0
         (tree / "a").chmod(0o600)
         assert (tree / "a").read_text() == "mine\n"

@@ -89,7 +89,7 @@ def test_what_was_shut_is_not_passed_over() -> None:
             (work.tree / "a").chmod(0)
             (work.tree / "d").chmod(0)
         changes = {change.path: change.verb for change in work.project.turn(turn.id).changes}
-        assert changes == {b"a": "mode", b"d": "mode"}, "what cannot be seen is not deleted"
+        assert changes == {"a": "mode", "d": "mode"}, "what cannot be seen is not deleted"
         assert work.undo().plan.turn == turn.id
         assert (work.mode("a"), work.mode("d")) == (0o644, 0o755)
 
@@ -142,7 +142,7 @@ def test_a_save_stays_where_nothing_can_be_exchanged(work: Work, step: str) -> N
         report = work.undo()
     assert not todo
     assert (work.text("a"), work.text("b")) == ("saved", "0")
-    assert [remark.path for remark in report.kept] == [b"a"]
+    assert [remark.raw_path for remark in report.kept] == [b"a"]
 
 
 @pytest.mark.parametrize("problem", [KeyboardInterrupt(), OSError(errno.EMFILE, "too many")])

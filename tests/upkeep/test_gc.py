@@ -359,7 +359,7 @@ def test_a_turn_goes_on_after_its_first_files_went(years: Years) -> None:
         turn.end("done")
     told = years.project.turn(years.turns[0].id)
     assert not told.kept
-    assert {change.path: change.verb for change in told.changes} == {
+    assert {change.raw_path: change.verb for change in told.changes} == {
         b"first": "create",
         b"second": "create",
     }
@@ -761,7 +761,7 @@ def test_it_does_not_try_again_at_once(years: Years, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(programs, "start_ourselves", start)
     years.days(retention.MANY_PACKS + 1, each=0)
     assert years.project.schedule_gc()
-    assert begun[-1] == years.project.root
+    assert begun[-1] == years.project.workspace.root
     with years.project.workspace.store.hold_gc():
         pass
     assert not years.project.schedule_gc()

@@ -232,7 +232,7 @@ def _close_for_a_while(tree: Path, home: Path, closed: Path, mode: int) -> None:
         closed.chmod(usual)
         out = Path(tempfile.mkdtemp(prefix="out-", dir=tree.parent))
         project.extract(between.id, out)
-        listed = [each.path for each in between.left_out]
+        listed = [each.raw_path for each in between.left_out]
         for path in picture(tree).keys() - picture(out).keys():
             assert any(path == each or path.startswith(each + b"/") for each in listed), path
         _holds_all(project, tree)

@@ -76,7 +76,7 @@ def test_a_left_out_folder_that_became_small_is_captured(tree: Path, home: Path)
     for number in range(201):
         (build / f"{number}").touch()
     with takeback.open(tree, home=home) as project:
-        assert [left.path for left in project.checkpoint().left_out] == [b"build"]
+        assert [left.raw_path for left in project.checkpoint().left_out] == [b"build"]
         for number in range(200):
             (build / f"{number}").unlink()
         assert project.checkpoint().left_out == ()

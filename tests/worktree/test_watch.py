@@ -176,7 +176,9 @@ BY_HAND: "dict[str, Callable[[Path, Path], object]]" = {
 
 
 def _by_another(watched: Watched) -> None:
-    with Project.open(watched.project.root, home=watched.project.workspace.home.path) as another:
+    with Project.open(
+        watched.project.workspace.root, home=watched.project.workspace.home.path
+    ) as another:
         another.checkpoint()
 
 

@@ -504,7 +504,7 @@ def as_value(
         changed=row.changed if new else 0,
         new=new,
         left_out=tuple(left_out),
-        unstable=tuple(path for path, f in noted if f & UNSTABLE),
+        raw_unstable=tuple(path for path, f in noted if f & UNSTABLE),
         session=place.session if place else None,
         turn=place.turn if place else None,
         step=place.step if place else None,

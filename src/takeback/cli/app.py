@@ -258,7 +258,7 @@ def attach(project: "Project", screen: Screen) -> "Project":
 
 def inside(project: "Project", here: bytes) -> bytes:
     """The current folder, counted from the project's root."""
-    way = os.path.relpath(os.path.realpath(here), project.root)
+    way = os.path.relpath(os.path.realpath(here), project.workspace.root)
     return b"" if way == b"." or way.startswith(b"..") else way
 
 

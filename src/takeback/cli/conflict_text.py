@@ -92,10 +92,10 @@ def sides(
     if conflict.marked is None:
         yield from _in_words(conflict, labels, target)
         return
-    if masker.how_secret(conflict.path) == secrets.WHOLE:
+    if masker.how_secret(conflict.raw_path) == secrets.WHOLE:
         yield "dim", "a secret file; nothing of it is shown"
         return
-    found = places(conflict.marked, conflict.path, masker)
+    found = places(conflict.marked, conflict.raw_path, masker)
     shown = found[:most_places] if most_places else found
     for place in shown:
         yield "", f"line {place.line:,}"
@@ -164,10 +164,10 @@ def _entry(entry: "Entry | None") -> "dict[str, Json] | None":
 
 def _marked(conflict: "Conflict", masker: "Masker") -> "str | None":
     """The text with markers as it may be shown."""
-    if conflict.marked is None or masker.how_secret(conflict.path) == secrets.WHOLE:
+    if conflict.marked is None or masker.how_secret(conflict.raw_path) == secrets.WHOLE:
         return None
     text = lines.split(conflict.marked)
-    mask = masker.lines(conflict.path, text)
+    mask = masker.lines(conflict.raw_path, text)
     if mask is not None:
         text = [line if _is_marker(line) else mask.line(n) for n, line in enumerate(text)]
     return b"".join(text).decode("utf-8", "replace")

@@ -87,7 +87,7 @@ class Model(NamedTuple):
 
 def begin(plan: Plan, of: "Callable[[PlannedChange], str]", decide: str = "") -> Model:
     """The model of a plan of which nothing was chosen yet, but perhaps decided for all."""
-    decided = tuple((each.path, decide) for each in plan.conflicts if can(plan, each, decide))
+    decided = tuple((each.raw_path, decide) for each in plan.conflicts if can(plan, each, decide))
     model = renewed(Model(plan, choice=Choice(decided=decided)), plan, of)
     first = next((n for n, item in enumerate(model.items) if item.can_be_chosen), 0)
     return model._replace(cursor=first)
@@ -96,10 +96,10 @@ def begin(plan: Plan, of: "Callable[[PlannedChange], str]", decide: str = "") ->
 def renewed(model: Model, plan: Plan, of: "Callable[[PlannedChange], str]") -> Model:
     """The same for another plan; rows that can be chosen stay where they are."""
     known = {item.path: item for item in model.items if item.mark and item.path is not None}
-    changes = {change.path: change for change in plan.changes}
-    conflicts = {conflict.path: conflict for conflict in plan.conflicts}
+    changes = {change.raw_path: change for change in plan.changes}
+    conflicts = {conflict.raw_path: conflict for conflict in plan.conflicts}
     remarks = (*plan.kept, *plan.skipped, *plan.shared)
-    said_of = {remark.path: of_remark(remark, plan.verb) for remark in remarks}
+    said_of = {remark.raw_path: of_remark(remark, plan.verb) for remark in remarks}
     rows, decisions = [], model.choice.decisions
     for path in dict.fromkeys((*known, *conflicts, *changes)):
         old = known.get(path)
@@ -118,14 +118,14 @@ def renewed(model: Model, plan: Plan, of: "Callable[[PlannedChange], str]") -> M
         *(Item("!", None, sentence(reason)) for reason in plan.doubts),
         *rows,
         *(
-            Item(word, each.path, of_remark(each, plan.verb))
+            Item(word, each.raw_path, of_remark(each, plan.verb))
             for word, part in (
                 ("keep", plan.kept),
                 ("leave", plan.skipped),
                 ("shared", plan.shared),
             )
             for each in part
-            if each.path not in shown
+            if each.raw_path not in shown
         ),
         *(Item("later", None, _builds_on(each)) for each in plan.dependents),
         *(Item("note", None, sentence(reason)) for reason in plan.stays),
@@ -143,7 +143,7 @@ def _where(model: Model, items: "tuple[Item, ...]") -> int:
 
 
 def _builds_on(later: "Dependent") -> str:
-    paths = ", ".join(path.decode("utf-8", "surrogateescape") for path in later.paths)
+    paths = ", ".join(path.decode("utf-8", "surrogateescape") for path in later.raw_paths)
     title = screen.cut(screen.title(later.title), _LONGEST_TITLE)
     return f'"{title}" of {later.agent} builds on this and stays; `+` takes it along: {paths}'
 

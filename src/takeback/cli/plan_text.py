@@ -51,7 +51,7 @@ def as_json(
         "skipped": _remarks(plan.skipped, masker, plan.verb),
         "shared": _remarks(plan.shared, masker, plan.verb),
         "rescued": _remarks(made.rescued if made else (), masker, plan.verb),
-        "since_preview": [path_fields(path) for path in made.since_preview] if made else [],
+        "since_preview": [path_fields(path) for path in made.raw_since_preview] if made else [],
         "doubts": [reason_text.as_json(each, masker) for each in plan.doubts],
         "stays": [reason_text.as_json(each, masker) for each in plan.stays],
         "covers": list(plan.covers),
@@ -71,7 +71,7 @@ def as_json(
 
 def _change(change: "PlannedChange", masker: "Masker", verb: str) -> "dict[str, Json]":
     return {
-        **path_fields(change.path),
+        **path_fields(change.raw_path),
         "verb": change.verb,
         "whose": [masker.words(name) for name in change.whose],
         "how": change.how or None,
@@ -86,7 +86,7 @@ def _dependent(dependent: "Dependent", masker: "Masker") -> "dict[str, Json]":
         "id": dependent.id,
         "title": masker.words(dependent.title),
         "agent": dependent.agent or None,
-        "paths": [path_fields(path) for path in dependent.paths],
+        "paths": [path_fields(path) for path in dependent.raw_paths],
     }
 
 
@@ -101,9 +101,9 @@ def _remarks(remarks: "Iterable[Remark]", masker: "Masker", verb: str) -> "list[
 
 
 def _remark(remark: "Remark", masker: "Masker", verb: str) -> "dict[str, Json]":
-    path = remark.path.decode("utf-8", "surrogateescape")
+    path = remark.raw_path.decode("utf-8", "surrogateescape")
     return {
-        **path_fields(remark.path),
+        **path_fields(remark.raw_path),
         "reason": reason_text.as_json(remark.reason, masker, verb, path),
     }
 
@@ -179,7 +179,7 @@ def report(
     page.part("Saved while this ran", made.rescued)
     if made.since_preview:
         where = Reason(reasons.IN_CHECKPOINT, checkpoint=made.before[:8])
-        remarks = [Remark(path, where) for path in made.since_preview]
+        remarks = [Remark(path, where) for path in made.raw_since_preview]
         page.part("Changed since the preview, and went back, too", remarks)
     if not was_previewed:
         page.doubts()
@@ -285,15 +285,15 @@ class Page:
     # -- path by path ------------------------------------------------------------------------
 
     def changes(self, most: int) -> None:
-        rows = [(_CONFLICT, c.path or b".", self.of_remark(c)) for c in self.plan.conflicts]
+        rows = [(_CONFLICT, c.raw_path or b".", self.of_remark(c)) for c in self.plan.conflicts]
         inner = [c for c in self.plan.changes if not c.outside]
-        rows += [(c.verb, c.path or b".", self._of(c)) for c in inner[:most]]
+        rows += [(c.verb, c.raw_path or b".", self._of(c)) for c in inner[:most]]
         detailed = min(len(self.plan.conflicts), _MOST_DETAILED)
         self._rows(rows, most, len(self.plan.conflicts) + len(inner), detailed)
         outer = [c for c in self.plan.changes if c.outside]
         if outer:
             self.screen.say(self.screen.style("Outside the project", "bold"))
-            rows = [(c.verb, c.path, self._of(c)) for c in outer[:most]]
+            rows = [(c.verb, c.raw_path, self._of(c)) for c in outer[:most]]
             self._rows(rows, most, len(outer))
 
     def _rows(

@@ -311,7 +311,7 @@ def sentence(reason: "Reason", verb: str = "", path: str = "") -> str:
 
 
 def of_remark(remark: "Remark", verb: str = "") -> str:
-    return sentence(remark.reason, verb, remark.path.decode("utf-8", "surrogateescape"))
+    return sentence(remark.reason, verb, remark.raw_path.decode("utf-8", "surrogateescape"))
 
 
 def in_short(reason: "Reason") -> str:

@@ -62,7 +62,7 @@ class Contents:
         strong = [each.strong if each is not None else b"" for each in (before, after)]
         if strong[0] == strong[1]:
             return None
-        key = (change.path, strong[0], strong[1])
+        key = (change.raw_path, strong[0], strong[1])
         if key not in self._counted:
             self._counted[key] = self._counted_lines(before, after)
         return self._counted[key]
@@ -88,7 +88,7 @@ class Contents:
         from takeback.history.unified import HEAD, HUNK, NEW, NOTE, OLD, Shown
         from takeback.model.tree import judge
 
-        found = judge(change.path, change.before, change.after)
+        found = judge(change.raw_path, change.before, change.after)
         if found is None:
             return [("", "nothing changes there")]
         old, new = self._project.contents(change.before, change.after)
@@ -466,7 +466,7 @@ class RestoreCommand:
 
     def _conflict(self, plan: "Plan") -> ConflictError:
         hints = self._left_alone(plan) if plan.verb == terms.ROLLBACK else self._decisions(plan)
-        inside = [each.path for each in plan.conflicts if not each.path.startswith(b"/")]
+        inside = [each.raw_path for each in plan.conflicts if not each.raw_path.startswith(b"/")]
         here = self._named(inside)
         turn = plan.turn[:8] if inside else ""
         if plan.verb == terms.UNDO and turn:
@@ -480,7 +480,7 @@ class RestoreCommand:
 
     def _left_alone(self, plan: "Plan") -> "list[str]":
         """How to go on without the paths that are in conflict."""
-        others = [c.path for c in plan.changes if not c.outside and not plan_text.is_folder(c)]
+        others = [c.raw_path for c in plan.changes if not c.outside and not plan_text.is_folder(c)]
         which = "them" if len(plan.conflicts) > 1 else "it"
         call = self._again(paths=self._named(others))
         return [f"`{call}` leaves {which} alone"] if others else []

@@ -260,7 +260,7 @@ def as_json(turn: "RecordedTurn", masker: "Masker" = CLOSED) -> "dict[str, Json]
         "uncounted": turn.uncounted,
         "changes": [change_json(change) for change in turn.changes],
         "shared": [change_json(change) for change in turn.shared],
-        "left_out": [{**path_fields(x.path), "reason": x.reason} for x in turn.left_out],
+        "left_out": [{**path_fields(x.raw_path), "reason": x.reason} for x in turn.left_out],
         "outside": [outside_json(file) for file in turn.outside],
         "authors": _authors((*turn.changes, *turn.shared)),
         "check": None,
@@ -294,17 +294,17 @@ def _authors(changes: "Iterable[Change]") -> "list[Json]":
 
 def change_json(change: "Change") -> "dict[str, Json]":
     return {
-        **path_fields(change.path),
+        **path_fields(change.raw_path),
         "verb": change.verb,
         "added": change.added,
         "removed": change.removed,
         "how": change.author.how or None,
-        "origin": path_fields(change.origin) if change.origin is not None else None,
+        "origin": path_fields(change.raw_origin) if change.raw_origin is not None else None,
     }
 
 
 def outside_json(file: "OutsideFile") -> "dict[str, Json]":
-    return {**path_fields(file.path), "verb": file.verb or None, "reason": file.reason or None}
+    return {**path_fields(file.raw_path), "verb": file.verb or None, "reason": file.reason or None}
 
 
 def when(seconds: "float | None") -> "str | None":

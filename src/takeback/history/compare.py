@@ -107,11 +107,11 @@ class Comparison:
 
         Unknown is what was left out, is too large to be held, or went away meanwhile.
         """
-        origin = found.path if found.origin is None else found.origin
+        origin = found.raw_path if found.raw_origin is None else found.raw_origin
         with FailingAs(TakebackError, "the contents could not be read"):
             return (
                 _content(self._before, origin, found.before),
-                _content(self._after, found.path, found.after),
+                _content(self._after, found.raw_path, found.after),
             )
 
     def close(self) -> None:

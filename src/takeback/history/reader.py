@@ -107,9 +107,9 @@ class HistoryReader:
             newest = checkpoint.as_value(row, new=False, told=told) if row else None
             return Status(
                 project=self._work.id,
-                root=self._work.root,
+                raw_root=self._work.root,
                 origin=self._ledger.origin,
-                store=self._work.store.path,
+                raw_store=self._work.store.path,
                 checkpoints=self._ledger.checkpoints.count(),
                 newest=newest,
                 entries=newest.entries if newest else 0,
@@ -120,6 +120,7 @@ class HistoryReader:
         """All checkpoints, or those of a session, newest first."""
         with _READING:
             table = self._ledger.checkpoints
+            found: Iterator[tuple[CheckpointRow, int]]
             if session is None:
                 found = ((row, row.event) for row in table.all())
             else:

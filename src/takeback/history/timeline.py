@@ -124,7 +124,7 @@ class Turn:
                 tool=step.tool,
                 kind=step.kind,
                 summary=step.summary,
-                paths=step.names,
+                raw_paths=step.names,
                 status=words.INTERRUPTED
                 if interrupted and step.status == words.RUNNING
                 else step.status,
@@ -186,18 +186,24 @@ def fold(changes: "Iterable[Change]") -> "tuple[Change, ...]":
     """Changes in their order as one per path; what was made and removed again is none."""
     found: dict[bytes, Change] = {}
     for change in changes:
-        before = found.pop(change.path, None)
+        before = found.pop(change.raw_path, None)
         verb = _joined(before.verb, change.verb) if before is not None else change.verb
         if not verb:
             continue
-        origin = before.origin if before is not None and before.origin else change.origin
-        found[change.path] = Change(change.path, verb, author=change.author, origin=origin)
+        origin = (
+            before.raw_origin if before is not None and before.raw_origin else change.raw_origin
+        )
+        found[change.raw_path] = Change(
+            change.raw_path, verb, author=change.author, raw_origin=origin
+        )
     for path, change in list(found.items()):
         # A renamed file is one change, not two.
-        gone = found.get(change.origin) if change.origin is not None else None
+        gone = found.get(change.raw_origin) if change.raw_origin is not None else None
         if gone is not None and (change.verb, gone.verb) == (words.CREATE, words.DELETE):
-            del found[gone.path]
-            found[path] = Change(path, words.RENAME, author=change.author, origin=change.origin)
+            del found[gone.raw_path]
+            found[path] = Change(
+                path, words.RENAME, author=change.author, raw_origin=change.raw_origin
+            )
     return tuple(found[path] for path in sorted(found))
 
 
@@ -225,7 +231,7 @@ def _change(
 ) -> Change:
     came = None if row.origin is None else _path(row.origin)
     path = _path(row.path)
-    return Change(path, str(row.verb), author=author, added=added, removed=removed, origin=came)
+    return Change(path, str(row.verb), author=author, added=added, removed=removed, raw_origin=came)
 
 
 def _path(value: object) -> bytes:

@@ -75,7 +75,8 @@ class Shown:
 
     def _how_secret(self) -> str:
         """How secret it is by either of its names: a rename does not make a secret harmless."""
-        paths = (self.difference.path, self.difference.origin or self.difference.path)
+        difference = self.difference
+        paths = (difference.raw_path, difference.raw_origin or difference.raw_path)
         found = {self._masker.how_secret(path) for path in paths}
         return next(how for how in (secrets.WHOLE, secrets.VALUES, secrets.PLAIN) if how in found)
 
@@ -104,7 +105,10 @@ class Shown:
 
     def _body(self, part: Difference, old: bytes, new: bytes) -> "Iterator[Line]":
         before, after = lines.split(old), lines.split(new)
-        masks = (self._mask(part.origin or part.path, before), self._mask(part.path, after))
+        masks = (
+            self._mask(part.raw_origin or part.raw_path, before),
+            self._mask(part.raw_path, after),
+        )
         yield from _names(part)
         for blocks in lines.hunks(libgit2.blocks(old, new), CONTEXT):
             yield from _hunk(blocks, before, after, masks)
@@ -126,8 +130,8 @@ def _parts(found: Difference) -> "list[Difference]":
     """What became something of another kind is deleted and made again."""
     if not found.is_other_kind or found.verb == OMIT:
         return [found]
-    gone = Difference(found.path, DELETE, found.before, None)
-    return [gone, Difference(found.path, CREATE, None, found.after)]
+    gone = Difference(found.raw_path, DELETE, found.before, None)
+    return [gone, Difference(found.raw_path, CREATE, None, found.after)]
 
 
 def _head(part: Difference) -> "Iterator[Line]":
@@ -143,10 +147,10 @@ def _head(part: Difference) -> "Iterator[Line]":
             yield NOTE, _about_mode(part)
         yield HEAD, b"diff --git %s %s\n" % names_of(part, both=True)
         yield from _modes(before, after)
-        if part.origin is not None:
+        if part.raw_origin is not None:
             yield HEAD, b"similarity index 100%\n"
-            yield HEAD, b"rename from " + quoted(part.origin) + b"\n"
-            yield HEAD, b"rename to " + quoted(part.path) + b"\n"
+            yield HEAD, b"rename from " + quoted(part.raw_origin) + b"\n"
+            yield HEAD, b"rename to " + quoted(part.raw_path) + b"\n"
 
 
 def _modes(before: "Entry | None", after: "Entry | None") -> "Iterator[Line]":
@@ -184,11 +188,11 @@ def _says_mode_only(part: Difference) -> bool:
 
 def _about_mode(part: Difference) -> bytes:
     old, new = (entry.mode & 0o7777 if entry else 0 for entry in (part.before, part.after))
-    return b"Mode of %s changed from %04o to %04o\n" % (quoted(part.path), old, new)
+    return b"Mode of %s changed from %04o to %04o\n" % (quoted(part.raw_path), old, new)
 
 
 def _about_folder(part: Difference) -> bytes:
-    name = quoted(part.path or b".")
+    name = quoted(part.raw_path or b".")
     if part.before is not None and part.after is not None:
         modes = (part.before.mode & 0o7777, part.after.mode & 0o7777)
         return b"Folder %s changed mode from %04o to %04o\n" % (name, *modes)
@@ -199,7 +203,7 @@ def _about_folder(part: Difference) -> bytes:
 
 def _left_out(part: Difference) -> bytes:
     sides = f"{_known(part.before)} before, {_known(part.after)} after"
-    return b"Not covered: %s (%s)\n" % (quoted(part.path), sides.encode())
+    return b"Not covered: %s (%s)\n" % (quoted(part.raw_path), sides.encode())
 
 
 def _known(entry: "Entry | None") -> str:
@@ -220,8 +224,8 @@ def _names(part: Difference) -> "Iterator[Line]":
 
 def names_of(part: Difference, *, both: bool = False) -> "tuple[bytes, bytes]":
     """What the two sides are called; the absent one has no name unless `both` are wanted."""
-    old = quoted(b"a/" + (part.origin or part.path))
-    new = quoted(b"b/" + part.path)
+    old = quoted(b"a/" + (part.raw_origin or part.raw_path))
+    new = quoted(b"b/" + part.raw_path)
     if both:
         return old, new
     return (

@@ -70,7 +70,7 @@ def places(
             found.setdefault(os.fsencode(receipt.file), (known[receipt.agent], receipt.scope))
     for agent in known.values() if project is not None else ():
         assert project is not None  # or there is nothing to go through
-        folder = os.path.join(project.root, agent.folder.encode())
+        folder = os.path.join(project.workspace.root, agent.folder.encode())
         found.setdefault(settings_path(agent, folder), (agent, PROJECT))
     return [(agent, scope, path) for path, (agent, scope) in found.items()]
 

@@ -131,7 +131,7 @@ class _Player:
             if [turn.label for turn in turns] != [_PROMPT]:
                 raise _failed("the prompt is not in the log")
             seen = {change.path: change.verb for change in turns[0].changes}
-            if seen != {b"kept.txt": "write", b"lost.txt": "delete", b"new.txt": "create"}:
+            if seen != {"kept.txt": "write", "lost.txt": "delete", "new.txt": "create"}:
                 raise _failed(f"the changes were seen as {seen}")
             project.undo()
         if _contents(self._folder) != _BEFORE:

@@ -1,6 +1,6 @@
 """What the log says: sessions, turns, steps, and whose change is whose."""
 
-from takeback.model.value import Value
+from takeback.model.value import Value, path_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,12 +30,22 @@ class Change(Value):
     folders) or nobody counted. `origin` is the path that a renamed file had before.
     """
 
-    path: bytes
+    raw_path: bytes
     verb: str
     author: Author
     added: "int | None" = None
     removed: "int | None" = None
-    origin: "bytes | None" = None
+    raw_origin: "bytes | None" = None
+
+    @property
+    def path(self) -> str:
+        """Its path, as text."""
+        return path_text(self.raw_path)
+
+    @property
+    def origin(self) -> "str | None":
+        """The path that it had before, as text."""
+        return None if self.raw_origin is None else path_text(self.raw_origin)
 
 
 class GitState(Value):
@@ -77,7 +87,7 @@ class RecordedStep(Value):
     tool: str
     kind: str
     summary: str
-    paths: "tuple[bytes, ...]"
+    raw_paths: "tuple[bytes, ...]"
     status: str
     started: float
     ended: "float | None"
@@ -90,6 +100,11 @@ class RecordedStep(Value):
     model: str = ""
     permission_mode: str = ""
     agent_version: str = ""
+
+    @property
+    def paths(self) -> "tuple[str, ...]":
+        """The paths, as text."""
+        return tuple(map(path_text, self.raw_paths))
 
 
 class RecordedTurn(Value):

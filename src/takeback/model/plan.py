@@ -4,7 +4,7 @@ from hashlib import sha256
 
 from takeback.model.reasons import Action
 from takeback.model.tree import FOLDER, LINK
-from takeback.model.value import Value
+from takeback.model.value import Value, path_text
 from takeback.model.words import REDO, ROLLBACK
 
 TYPE_CHECKING = False
@@ -36,7 +36,7 @@ class PlannedChange(Value):
     `outside` tells that the file is not in the project: then its path is whole.
     """
 
-    path: bytes
+    raw_path: bytes
     verb: str
     before: "Entry | None"
     after: "Entry | None"
@@ -46,12 +46,22 @@ class PlannedChange(Value):
     merged: "Reason | None" = None
     outside: bool = False
 
+    @property
+    def path(self) -> str:
+        """Its path, as text."""
+        return path_text(self.raw_path)
+
 
 class Remark(Value):
     """A path, and why it conflicts, stays, or is left alone."""
 
-    path: bytes
+    raw_path: bytes
     reason: "Reason"
+
+    @property
+    def path(self) -> str:
+        """Its path, as text."""
+        return path_text(self.raw_path)
 
 
 class Conflict(Remark):
@@ -69,7 +79,12 @@ class Dependent(Value):
     id: str
     title: str
     agent: str
-    paths: "tuple[bytes, ...]" = ()
+    raw_paths: "tuple[bytes, ...]" = ()
+
+    @property
+    def paths(self) -> "tuple[str, ...]":
+        """The paths, as text."""
+        return tuple(map(path_text, self.raw_paths))
 
 
 class Plan(Value):
@@ -106,7 +121,7 @@ class Plan(Value):
     covers: "tuple[str, ...]" = ()
     goal: str = ""
     passed_over: int = 0
-    paths: "tuple[bytes, ...]" = ()
+    raw_paths: "tuple[bytes, ...]" = ()
     session: str = ""
     agent: str = ""
     id: str = ""
@@ -135,6 +150,11 @@ class Plan(Value):
         """Whether nobody has to decide anything."""
         return not self.conflicts and not self.doubts
 
+    @property
+    def paths(self) -> "tuple[str, ...]":
+        """The paths, as text."""
+        return tuple(map(path_text, self.raw_paths))
+
 
 class Description(Value):
     """What a plan is made of: enough to make it again, in another process.
@@ -155,8 +175,8 @@ class Description(Value):
         """The same with ids for words, times and the newest, so that it means the same later."""
         refs = self._ids(plan)
         if not refs:
-            return self.replace(paths=plan.paths)
-        return self.replace(refs=refs, session=None, whole_session="", paths=plan.paths)
+            return self.replace(paths=plan.raw_paths)
+        return self.replace(refs=refs, session=None, whole_session="", paths=plan.raw_paths)
 
     def _ids(self, plan: Plan) -> "tuple[str, ...]":
         if self.verb == ROLLBACK:
@@ -214,9 +234,9 @@ def path_states(plan: Plan) -> "dict[bytes, str]":
 
     Folders that are made or removed are among them: whether that can be depends on what they hold.
     """
-    found = {change.path: _hash(change.before, change.after) for change in plan.changes}
+    found = {change.raw_path: _hash(change.before, change.after) for change in plan.changes}
     for each in plan.conflicts:
-        found[each.path] = _hash(each.base, each.ours, each.theirs)
+        found[each.raw_path] = _hash(each.base, each.ours, each.theirs)
     return found
 
 
@@ -251,5 +271,10 @@ class Report(Value):
     rescued: "tuple[Remark, ...]" = ()
     undo: str = ""
     because: str = ""
-    since_preview: "tuple[bytes, ...]" = ()
+    raw_since_preview: "tuple[bytes, ...]" = ()
     problems: "tuple[Reason, ...]" = ()
+
+    @property
+    def since_preview(self) -> "tuple[str, ...]":
+        """What changed since the preview, as text."""
+        return tuple(map(path_text, self.raw_since_preview))

@@ -1,6 +1,6 @@
 """The values that the verbs return."""
 
-from takeback.model.value import Value
+from takeback.model.value import Value, path_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -10,16 +10,26 @@ if TYPE_CHECKING:
 class OutsideFile(Value):
     """A file outside the project that a turn named: what was done to it, or why nobody knows."""
 
-    path: bytes
+    raw_path: bytes
     verb: str = ""
     reason: str = ""
+
+    @property
+    def path(self) -> str:
+        """Its path, as text."""
+        return path_text(self.raw_path)
 
 
 class LeftOut(Value):
     """A path that is listed but not captured, and why."""
 
-    path: bytes
+    raw_path: bytes
     reason: str
+
+    @property
+    def path(self) -> str:
+        """Its path, as text."""
+        return path_text(self.raw_path)
 
 
 class Checkpoint(Value):
@@ -39,10 +49,15 @@ class Checkpoint(Value):
     changed: int
     new: bool
     left_out: "tuple[LeftOut, ...]" = ()
-    unstable: "tuple[bytes, ...]" = ()
+    raw_unstable: "tuple[bytes, ...]" = ()
     session: "str | None" = None
     turn: "str | None" = None
     step: "str | None" = None
+
+    @property
+    def unstable(self) -> "tuple[str, ...]":
+        """Files that would not hold still, as text."""
+        return tuple(map(path_text, self.raw_unstable))
 
 
 class Status(Value):
@@ -53,12 +68,22 @@ class Status(Value):
 
     project: str
     origin: str
-    root: bytes
-    store: bytes
+    raw_root: bytes
+    raw_store: bytes
     checkpoints: int
     newest: "Checkpoint | None"
     entries: int
     left_out: "tuple[LeftOut, ...]"
+
+    @property
+    def root(self) -> str:
+        """The folder of the project."""
+        return path_text(self.raw_root)
+
+    @property
+    def store(self) -> str:
+        """The folder of its store."""
+        return path_text(self.raw_store)
 
 
 class Damage(Value):

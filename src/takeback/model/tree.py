@@ -21,7 +21,7 @@ from struct import Struct, error
 
 from takeback.errors import DamagedStoreError
 from takeback.model import words
-from takeback.model.value import Value
+from takeback.model.value import Value, path_text
 from takeback.model.words import CREATE, DELETE, MKDIR, MODE, OMIT, RELINK, RENAME, RMDIR, WRITE
 
 TYPE_CHECKING = False
@@ -228,11 +228,11 @@ class Difference(Value):
     reason. `origin` is the path that a renamed file has in the first state.
     """
 
-    path: bytes
+    raw_path: bytes
     verb: str
     before: "Entry | None"
     after: "Entry | None"
-    origin: "bytes | None" = None
+    raw_origin: "bytes | None" = None
 
     @property
     def is_other_kind(self) -> bool:
@@ -250,6 +250,16 @@ class Difference(Value):
         return (self.before.reason if self.before else 0) or (
             self.after.reason if self.after else 0
         )
+
+    @property
+    def path(self) -> str:
+        """Its path, as text."""
+        return path_text(self.raw_path)
+
+    @property
+    def origin(self) -> "str | None":
+        """The path that it had before, as text."""
+        return None if self.raw_origin is None else path_text(self.raw_origin)
 
 
 def judge(path: bytes, before: "Entry | None", after: "Entry | None") -> "Difference | None":
@@ -288,16 +298,16 @@ def with_renames(differences: "list[Difference]") -> "list[Difference]":
         if not candidates:
             named.append(d)
             continue
-        origin = candidates.pop(_nearest(d.path, candidates))
-        moved.add(origin.path)
-        named.append(Difference(d.path, RENAME, origin.before, d.after, origin.path))
-    return [d for d in named if d.verb != DELETE or d.path not in moved]
+        origin = candidates.pop(_nearest(d.raw_path, candidates))
+        moved.add(origin.raw_path)
+        named.append(Difference(d.raw_path, RENAME, origin.before, d.after, origin.raw_path))
+    return [d for d in named if d.verb != DELETE or d.raw_path not in moved]
 
 
 def _nearest(path: bytes, candidates: "list[Difference]") -> int:
     """Which of several equal files was probably moved: one of the same name, else the first."""
     name = path.rpartition(b"/")[2]
-    same = (n for n, d in enumerate(candidates) if d.path.rpartition(b"/")[2] == name)
+    same = (n for n, d in enumerate(candidates) if d.raw_path.rpartition(b"/")[2] == name)
     return next(same, 0)
 
 

@@ -13,6 +13,11 @@ else:
         return lambda kind: kind
 
 
+def path_text(path: bytes) -> str:
+    """A path as `os.fsdecode` gives it: names that are no UTF-8 have surrogate escapes."""
+    return path.decode("utf-8", "surrogateescape")
+
+
 @dataclass_transform(frozen_default=True)
 class Value:
     """Fields are what a class annotates; a value of the class body is the field's default."""
@@ -58,11 +63,11 @@ class Value:
         return hash(self._parts())
 
     def __repr__(self) -> str:
-        """As it would be made again; what has its default is left out."""
-        fields = [(name, getattr(self, name)) for name in self._fields]
-        shown = ", ".join(
-            f"{name}={value!r}"
-            for name, value in fields
-            if name in self._required or value != getattr(type(self), name)
-        )
+        """What it holds; what has its default is left out, and paths are text."""
+        names = [
+            name.removeprefix("raw_")
+            for name in self._fields
+            if name in self._required or getattr(self, name) != getattr(type(self), name)
+        ]
+        shown = ", ".join(f"{name}={getattr(self, name)!r}" for name in names)
         return f"{type(self).__name__}({shown})"

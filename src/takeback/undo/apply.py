@@ -96,7 +96,9 @@ class Finish:
     def event(self, checkpoint: str, cursor: int) -> NewEvent:
         """The event of the restore."""
         kept = _told(self.kept)
-        rescued: list[Json] = [[_text(each.path), each.reason.as_json()] for each in self.rescued]
+        rescued: list[Json] = [
+            [_text(each.raw_path), each.reason.as_json()] for each in self.rescued
+        ]
         said: dict[str, Json] = {
             **self._said,
             "after": checkpoint,

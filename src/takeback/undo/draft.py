@@ -99,13 +99,13 @@ class Wishes:
         """Let a path become what it was, whoever changed it."""
         now, then = found.before, found.after
         if then is not None and then.reason:
-            self.skipped[found.path] = not_covered(then, reasons.NOT_COVERED_THEN)
+            self.skipped[found.raw_path] = not_covered(then, reasons.NOT_COVERED_THEN)
         elif now is None or not now.reason or can_be_captured(now, then):
-            self.wishes[found.path] = Wish(then, folder_at)
+            self.wishes[found.raw_path] = Wish(then, folder_at)
         elif then is None or (now.kind in (FOLDER, 0) and then.kind == FOLDER):
-            self.skipped[found.path] = not_covered(now)
+            self.skipped[found.raw_path] = not_covered(now)
         else:
-            self._object(found.path, not_covered(now, reasons.IN_THE_WAY))
+            self._object(found.raw_path, not_covered(now, reasons.IN_THE_WAY))
 
     # -- what follows from it --------------------------------------------------------------
 
@@ -409,9 +409,9 @@ class Draft(Wishes):
 
     def _is_decided(self, spot: "_Spot", conflict: Conflict) -> bool:
         """Do what was decided for a conflict, if something was."""
-        decision = self._merging.decision(conflict.path)
-        if self._is_left(conflict.path, conflict.reason):
-            self._left.add(conflict.path)
+        decision = self._merging.decision(conflict.raw_path)
+        if self._is_left(conflict.raw_path, conflict.reason):
+            self._left.add(conflict.raw_path)
         elif decision == words.TAKE_BACK:
             self._wish(spot, spot.taken.runs[-1][0])
             self.wishes[spot.at].along = conflict.reason.with_facts(decision=decision)

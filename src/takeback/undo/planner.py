@@ -118,7 +118,7 @@ class Since:
             if row.path in made or (conflict is not None and self._is_of(conflict, row, clash)):
                 id = row.turn or ""
                 known = found.setdefault(id, Dependent(id, row.label or "", row.agent or ""))
-                found[id] = known.replace(paths=tuple(sorted({*known.paths, row.path})))
+                found[id] = known.replace(raw_paths=tuple(sorted({*known.raw_paths, row.path})))
         return tuple(found.values())
 
     def _is_of(self, conflict: "Conflict", row: "NamedDelta", clash: "ClashAt") -> bool:
@@ -265,12 +265,12 @@ class Planner:
             conflicts=in_order(draft.conflicts | beyond.conflicts),
             kept=remarks(draft.kept | beyond.kept),
             skipped=remarks(draft.skipped | beyond.skipped),
-            shared=tuple(remark for remark in shared if within.cover(remark.path)),
+            shared=tuple(remark for remark in shared if within.cover(remark.raw_path)),
             dependents=self._dependents(since, draft, taken) if verb == UNDO else (),
             doubts=(*self._doubts(verb, chosen.items), *outside.doubts(outer)),
             stays=tuple(dict.fromkeys(s for said in stays for s in said)) if verb == UNDO else (),
             passed_over=chosen.passed,
-            paths=within.paths,
+            raw_paths=within.paths,
             session=chosen.one("session"),
             agent=agent,
         )
@@ -347,7 +347,7 @@ class Planner:
         self, since: Since, draft: Draft, taken: "list[Taken]"
     ) -> "tuple[Dependent, ...]":
         def clash(conflict: "Conflict", checkpoint: int) -> object:
-            state = self._reverts.at(checkpoint, conflict.path)
+            state = self._reverts.at(checkpoint, conflict.raw_path)
             found = self._merging.outcome(conflict.base, conflict.theirs, state)
             return clashing(found) if isinstance(found, Clash) else None
 
@@ -404,7 +404,7 @@ class Planner:
             kept=remarks(draft.kept),
             stays=() if chosen.paths else self._what_stays(row, covers),
             covers=covers,
-            paths=chosen.paths,
+            raw_paths=chosen.paths,
         )
 
     def _what_stays(self, row: "CheckpointRow", covers: "tuple[str, ...]") -> "tuple[Reason, ...]":
@@ -413,10 +413,10 @@ class Planner:
 
     def shut(self, plan: Plan) -> "set[bytes]":
         """What nobody may read of what a plan is about, or on the way to it."""
-        paths = {remark.path for remark in (*plan.conflicts, *plan.skipped)}
+        paths = {remark.raw_path for remark in (*plan.conflicts, *plan.skipped)}
         for change in plan.changes:
             is_open = change.before is None or change.before.mode & 0o400
-            paths |= set(folders_above(change.path)) if is_open else {change.path}
+            paths |= set(folders_above(change.raw_path)) if is_open else {change.raw_path}
         found, known = set(), set()
         for path in paths:
             for above in (*folders_above(path), path):

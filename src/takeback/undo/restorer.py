@@ -190,7 +190,7 @@ class Restorer(SafePoints):
             report = self._try(
                 what, shut, preview, because, keep_mtime=keep_mtime, yes=yes, request=request
             )
-            done = tuple(change.path for change in report.plan.changes)
+            done = tuple(change.raw_path for change in report.plan.changes)
             return report
         finally:
             shut.close(done)
@@ -224,7 +224,7 @@ class Restorer(SafePoints):
                 report = self._apply(
                     plan, now, because, saves, keep_mtime=keep_mtime, request=request
                 )
-                return report.replace(since_preview=since)
+                return report.replace(raw_since_preview=since)
             except MovedError as problem:
                 # A save between the look and now; or bytes that changed without any stamp.
                 moved = frozenset(problem.paths)
@@ -288,14 +288,16 @@ class Restorer(SafePoints):
 
     def _capture_left_out(self, plan: Plan, now: "CheckpointRow", shut: Shut) -> "CheckpointRow":
         """What a plan touches is captured first, whatever its size."""
-        wanted = frozenset(c.path for c in plan.changes if c.before is not None and c.before.reason)
+        wanted = frozenset(
+            c.raw_path for c in plan.changes if c.before is not None and c.before.reason
+        )
         if not wanted:
             return now
         now = self._safety(rehash=True, wanted=wanted, modes=shut.modes)
         found = self._planner(now).now
-        inside = [c for c in plan.changes if not c.outside and c.path not in wanted]
+        inside = [c for c in plan.changes if not c.outside and c.raw_path not in wanted]
         # The plan knows nothing of what somebody saved between its look and this one.
-        moved = [c.path for c in inside if not is_same(found.at(c.path), c.before)]
+        moved = [c.raw_path for c in inside if not is_same(found.at(c.raw_path), c.before)]
         if moved:
             raise MovedError(moved)
         return now
@@ -348,7 +350,7 @@ class Restorer(SafePoints):
         after = (
             looked[0].id if looked else str(getattr(self._ledger.checkpoints.newest(), "id", ""))
         )
-        done = tuple(change for change in plan.changes if change.path not in finish.kept)
+        done = tuple(change for change in plan.changes if change.raw_path not in finish.kept)
         return Report(
             plan.replace(changes=done),
             id=id,
@@ -365,7 +367,7 @@ class Restorer(SafePoints):
 
     def _store_texts(self, plan: Plan, at: int) -> "dict[bytes, Entry]":
         """Store what came of merges: recovery finds both states of every path in the store."""
-        texts = {c.path: c.after for c in plan.changes if isinstance(c.after, UnstoredFile)}
+        texts = {c.raw_path: c.after for c in plan.changes if isinstance(c.after, UnstoredFile)}
         if not texts:
             return {}
         writer = self._store.pack_writer()
@@ -451,9 +453,9 @@ def _changed_since(preview: "Preview", plan: Plan) -> "tuple[bytes, ...]":
         raise StalePlanError(
             f"{named}{more} changed since this was planned; nothing was changed",
             hint=hint,
-            paths=tuple(moved),
+            paths=tuple(map(os.fsdecode, moved)),
         )
-    touched = {change.path for change in plan.changes}
+    touched = {change.raw_path for change in plan.changes}
     return tuple(path for path in moved if path in touched)
 
 
@@ -465,7 +467,7 @@ def _saves_since(first: "Plan | None", plan: Plan, now: "CheckpointRow") -> "lis
     # What was left out of the first look was there all along, and is captured by now.
     known = {path for path, entry in before.items() if entry is not None and entry.reason}
     return [
-        Remark(change.path, Reason(reasons.SAVED_BEFORE, checkpoint=now.id[:8]))
+        Remark(change.raw_path, Reason(reasons.SAVED_BEFORE, checkpoint=now.id[:8]))
         for change in plan.changes
         if not change.outside and not change.merged and change.path not in known
         if change.before is not None and change.before.kind != FOLDER
@@ -476,7 +478,7 @@ def _saves_since(first: "Plan | None", plan: Plan, now: "CheckpointRow") -> "lis
 def _require_decided(plan: Plan, *, yes: bool) -> None:
     if plan.conflicts:
         raise ConflictError(
-            f"{rescue.shown([each.path for each in plan.conflicts])} cannot be taken back;"
+            f"{rescue.shown([each.raw_path for each in plan.conflicts])} cannot be taken back;"
             " nothing was changed",
             hint=(Action("decide"), Action("other-paths")),
             conflicts=tuple((remark.path, remark.reason) for remark in plan.conflicts),
@@ -492,7 +494,9 @@ def _require_decided(plan: Plan, *, yes: bool) -> None:
 def _ops(plan: Plan, planner: "planning.Planner", made: "Mapping[bytes, Entry]") -> "list[Op]":
     """What is to be done; `before` as the safety checkpoint has it, `after` as it was stored."""
     changes = [c for c in plan.changes if not c.outside]
-    return [Op(c.path, planner.now.at(c.path), made.get(c.path, c.after)) for c in changes]
+    return [
+        Op(c.raw_path, planner.now.at(c.raw_path), made.get(c.raw_path, c.after)) for c in changes
+    ]
 
 
 def _away(plan: Plan, made: "Mapping[bytes, Entry]") -> "list[Away]":
@@ -500,8 +504,8 @@ def _away(plan: Plan, made: "Mapping[bytes, Entry]") -> "list[Away]":
     found: dict[bytes, list[Op]] = {}
     for change in plan.changes:
         if change.outside:
-            folder, name = descent.parted(change.path)
-            op = Op(name, change.before, made.get(change.path, change.after))
+            folder, name = descent.parted(change.raw_path)
+            op = Op(name, change.before, made.get(change.raw_path, change.after))
             found.setdefault(folder, []).append(op)
     return [Away(folder, ops) for folder, ops in sorted(found.items())]
 

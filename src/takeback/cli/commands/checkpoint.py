@@ -58,8 +58,8 @@ def as_json(made: "Checkpoint", words: "Callable[[str], str]") -> "dict[str, Jso
         "entries": made.entries,
         "changed": made.changed,
         "new": made.new,
-        "left_out": [{**path_fields(x.path), "reason": x.reason} for x in made.left_out],
-        "unstable": [path_fields(path) for path in made.unstable],
+        "left_out": [{**path_fields(x.raw_path), "reason": x.reason} for x in made.left_out],
+        "unstable": [path_fields(path) for path in made.raw_unstable],
     }
 
 

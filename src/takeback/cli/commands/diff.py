@@ -106,7 +106,7 @@ def _show(
         screen.note("No differences.")
     elif given.has("name-only"):
         for difference in comparison.differences:
-            path = difference.path or b"."
+            path = difference.raw_path or b"."
             if screen.is_terminal:
                 screen.say(safe(path))
             else:
@@ -270,9 +270,9 @@ def _json(given: "Arguments", shown: "Iterable[Shown]", screen: "Screen") -> Non
 
 def _as_json(one: Shown, has_hunks: bool) -> "dict[str, Json]":
     difference = one.difference
-    origin = difference.origin
+    origin = difference.raw_origin
     return {
-        **path_fields(difference.path),
+        **path_fields(difference.raw_path),
         "verb": difference.verb,
         "origin": path_fields(origin) if origin is not None else None,
         "added": one.added,

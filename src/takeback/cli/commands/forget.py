@@ -90,7 +90,9 @@ def run(given: "Arguments", screen: "Screen") -> int:
                 return refused
         done = project.forget(**request, progress=screen.progress)
         paths = done.touched.paths if done.touched is not None else []
-        left = [path for path in paths if os.path.lexists(os.path.join(project.root, path))]
+        left = [
+            path for path in paths if os.path.lexists(os.path.join(project.workspace.root, path))
+        ]
         return _show(done, screen, left=left)
 
 

@@ -1,7 +1,5 @@
 """`takeback relocate`: say which history belongs to this folder."""
 
-import os
-
 from takeback import environment
 from takeback.cli.app import attach, folder
 from takeback.cli.parser import Arguments, Command, Option
@@ -42,6 +40,6 @@ def run(given: "Arguments", screen: "Screen") -> int:
         if screen.json:
             screen.data({"project": project.id})
         else:
-            where = safe_line(os.fsdecode(project.root))
+            where = safe_line(project.root)
             screen.say(f"{where} is project {project.id} now")
     return 0

@@ -160,7 +160,7 @@ def _step(step: "RecordedStep", masker: "Masker") -> "dict[str, Json]":
         "background": step.background,
         "started": turn_text.when(step.started),
         "ended": turn_text.when(step.ended),
-        "names": [path_fields(path) for path in step.paths],
+        "names": [path_fields(path) for path in step.raw_paths],
         "changes": [_brief(change) for change in step.changes],
         "cwd": step.cwd or None,
         "input": step.input,
@@ -174,9 +174,9 @@ def _step(step: "RecordedStep", masker: "Masker") -> "dict[str, Json]":
 
 def _brief(change: "Change") -> "dict[str, Json]":
     """A change of a step; lines are counted for the whole turn only."""
-    origin = path_fields(change.origin) if change.origin is not None else None
+    origin = path_fields(change.raw_origin) if change.raw_origin is not None else None
     return {
-        **path_fields(change.path),
+        **path_fields(change.raw_path),
         "verb": change.verb,
         "how": change.author.how or None,
         "origin": origin,

@@ -58,12 +58,12 @@ def _json(status: "Status", screen: "Screen") -> None:
         {
             "project": status.project,
             "origin": status.origin,
-            "root": path_fields(status.root),
-            "store": path_fields(status.store),
+            "root": path_fields(status.raw_root),
+            "store": path_fields(status.raw_store),
             "checkpoints": status.checkpoints,
             "newest": as_json(status.newest, screen.words) if status.newest else None,
             "entries": status.entries,
-            "left_out": [{**path_fields(x.path), "reason": x.reason} for x in status.left_out],
+            "left_out": [{**path_fields(x.raw_path), "reason": x.reason} for x in status.left_out],
         }
     )
 
