@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     AnyPath = str | bytes | os.PathLike[str] | os.PathLike[bytes]
     Paths = Iterable[AnyPath]
-    Decide = str | Mapping[AnyPath, str] | Mapping[str, str] | Mapping[bytes, str]
+    Decide = str | Mapping[Any, str]  # by path; a mapping of one kind of path is no other's
 
     class WithId(Protocol):
         """A turn, a checkpoint, a report: whatever has an id."""

@@ -138,3 +138,45 @@ def checkpoint(box: Sandbox, label: str) -> dict[str, object]:
     """A checkpoint from the command line, as JSON."""
     made: dict[str, object] = json.loads(takeback_in(box, "checkpoint", "-m", label, "--json"))
     return made
+
+
+def test_paths_are_text_and_name_the_file(project: takeback.Project, tree: Path) -> None:
+    """Whatever bytes a name has: text to print, and `os.fsencode` gives the name on disk."""
+    odd = os.fsdecode(b"caf\xe9.txt")
+    with project.session("test") as session, session.turn("Edit") as turn:
+        (tree / odd).write_text("new\n")
+        (tree / "pipe").mkdir()
+        os.mkfifo(tree / "pipe" / "in")
+    (change,) = [each for each in turn.recorded().changes if each.verb == "create"]
+    assert change.path == odd
+    assert os.fsencode(change.path) == change.raw_path == b"caf\xe9.txt"
+    assert f"path={odd!r}" in repr(change)
+    assert {each.path for each in turn.recorded().left_out} == {"pipe/in"}
+    plan = project.plan_undo()
+    assert [each.path for each in plan.changes] == [odd]
+    assert {each.path for each in plan.kept} == {"pipe"}
+    assert (project.root, project.status().root) == (str(tree), str(tree))
+    assert Path(project.git_dir).is_dir()
+    assert Path(project.status().store).is_dir()
+    with project.compare(turn.before, turn.after) as comparison:
+        assert {each.path for each in comparison.differences} >= {odd, "pipe"}
+
+
+def test_a_path_may_be_given_in_any_form(project: takeback.Project, tree: Path) -> None:
+    """As text, bytes or a `Path`, also as a key of what is decided."""
+    (tree / "b.txt").write_text("one\n")
+    with project.session("test") as session, session.turn("Edit"):
+        (tree / "a.txt").write_text("two\n")
+        (tree / "b.txt").write_text("two\n")
+    for path in ("a.txt", b"a.txt", Path("a.txt")):
+        assert b"".join(project.read("@~1", path)) == b"one\n"
+        with project.compare("@~1", "@~0", [path]) as comparison:
+            assert [each.path for each in comparison.differences] == ["a.txt"]
+        assert [each.path for each in project.plan_undo(paths=[path]).changes] == ["a.txt"]
+    for name in ("a.txt", "b.txt"):
+        (tree / name).write_text("mine\n")
+    with pytest.raises(takeback.ConflictError) as refused:
+        project.undo(decide={"b.txt": "keep-mine"})
+    assert [path for path, _ in refused.value.conflicts] == ["a.txt"]
+    project.undo(decide={"a.txt": "take-back", Path("b.txt"): "keep-mine"})
+    assert ((tree / "a.txt").read_text(), (tree / "b.txt").read_text()) == ("one\n", "mine\n")

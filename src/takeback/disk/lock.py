@@ -115,7 +115,7 @@ class Lock:
                 raise BusyError(
                     f"another process{holder} has been working on this project for "
                     f"{patience:.0f} seconds",
-                    hint="wait for it to finish, or stop it, and run the command again",
+                    hint="wait for it to finish, or stop it, and try again",
                 )
             time.sleep(pause)
             pause = min(pause * 2, _LONGEST_PAUSE)

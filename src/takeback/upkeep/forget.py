@@ -353,7 +353,7 @@ class Forgetting:
         if store.ledger.has_journal():
             raise BusyError(
                 "a restore is not over yet: some program still writes to a file that it displaced",
-                hint="close that program, and run the command again; nothing was forgotten",
+                hint="close that program, and try again; nothing was forgotten",
             )
         store.require_whole("nothing was forgotten")
         store.ledger.require_chain()

@@ -370,7 +370,7 @@ class Rewriting:
             if held is None or not all(oid in purge.marks or oid in purge.taken for oid in held):
                 raise NewerStoreError(
                     "a newer Takeback stored something of which this one cannot tell what it holds",
-                    hint="update Takeback, and run the command again",
+                    hint="update Takeback, and try again",
                 )
 
     def _holdings(self) -> "dict[str, list[bytes]]":

@@ -234,7 +234,7 @@ class Housekeeping:
         except BusyError:
             raise BusyError(
                 f"another process is at work in project `{project.id}`: nothing was removed",
-                hint="wait for it to finish, or stop it, and run the command again",
+                hint="wait for it to finish, or stop it, and try again",
             ) from None
 
     def _finish_removals(self) -> None:
