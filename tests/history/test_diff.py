@@ -577,13 +577,91 @@ def test_secrets_never_reach_the_output(
         assert secret not in everything
     if not words:
         assert "+KEY=••••\n".encode() in said.out
-        assert b"Secret files a/id_rsa and b/id_rsa differ (+1 -1 lines)\n" in said.out
-        assert said.err == "6 secrets masked; `--show-secrets` shows them\n"
+        assert b"# Secret files a/id_rsa and b/id_rsa differ (+1 -1 lines)\n" in said.out
+        assert said.err == (
+            "6 secrets masked in 3 files, which `git apply` refuses and `patch` leaves out;"
+            " `--show-secrets` shows them\n"
+        )
     elif words == ["--json"]:
         assert json.loads(said.out)["masked"] == 6
     open_said = run(capfdbinary, "diff", "@~1", "@~0", "--show-secrets", *words)
     assert (b"correct-horse" in open_said.out) == (words != ["--stat"])
     assert open_said.err == ""
+
+
+def _secret_trees() -> tuple[dict[str, bytes], dict[str, bytes]]:
+    """Two states: secrets that change, come, go, and stand beside lines that are shown."""
+    token = TOKENS["GitHub"]
+    before = {
+        ".env": b"KEY=correct-horse\n",
+        ".env.gone": b"KEY=battery-staple\n",
+        "code.py": b"a\nb\nc\nt = '%s'\nd\ne\nf\n" % token,
+        "gone.pem": b"-----BEGIN PRIVATE KEY-----\nabc\n-----END PRIVATE KEY-----\n",
+        "plain": b"one\n",
+    }
+    after = {
+        ".env": b"KEY=correct-horse\n\nKEY2=another-horse\n",
+        ".env.new": b"KEY=battery-staple-2\n",
+        "code.py": b"a\nb\nc\nd\ne\nf\n",
+        "id_rsa": b"a key\n",
+        "plain": b"two\n",
+        "z.py": b"t = '%s'\n" % token,
+    }
+    return before, after
+
+
+def _put(tree: Path, files: dict[str, bytes]) -> None:
+    for path in tree.iterdir():
+        path.unlink()
+    for name, data in files.items():
+        (tree / name).write_bytes(data)
+
+
+@pytest.mark.parametrize("only", [[], ["--", ".env.gone"], ["--", "plain", "z.py"]], ids=len)
+def test_a_masked_diff_cannot_be_applied(
+    capfdbinary: pytest.CaptureFixture[bytes],
+    tree: Path,
+    home: Path,
+    tmp_path: Path,
+    only: list[str],
+) -> None:
+    """Whatever it is applied to, no mask is written, and a secret file stays as it is."""
+    states = _secret_trees()
+    _put(tree, states[0])
+    checkpoint(tree, home)
+    _put(tree, states[1])
+    said = run(capfdbinary, "diff", *only)
+    assert "`git apply` refuses" in said.err
+    target = tmp_path / "target"
+    target.mkdir()
+    for before in states:
+        for tool in ("git apply", "git apply -R", "patch -p1 -f", "patch -p1 -f -R"):
+            _put(target, before)
+            done = subprocess.run(
+                tool.split(), input=said.out, cwd=target, capture_output=True, check=False
+            )
+            after = {path.name: path.read_bytes() for path in target.iterdir()}
+            assert secrets.MASK not in b"".join(after.values()), tool
+            if tool.startswith("git"):
+                assert (done.returncode != 0, after) == (True, before), tool
+            else:
+                secret = {name: data for name, data in after.items() if "plain" not in name}
+                assert {**secret, "plain": before["plain"]} == before, tool
+
+
+def test_a_diff_with_its_secrets_can_be_applied(
+    capfdbinary: pytest.CaptureFixture[bytes], tree: Path, home: Path
+) -> None:
+    """The example of the help takes a difference back, secrets and all."""
+    before, after = _secret_trees()
+    _put(tree, before)
+    checkpoint(tree, home)
+    _put(tree, after)
+    told = run(capfdbinary, "help", "diff").out
+    assert b"takeback diff @~1 --show-secrets | git apply -R" in told
+    patch = run(capfdbinary, "diff", "--show-secrets").out
+    subprocess.run(["git", "apply", "-R"], input=patch, cwd=tree, check=True)
+    assert {path.name: path.read_bytes() for path in tree.iterdir()} == before
 
 
 def test_a_screen_without_colour_gets_plain_lines(monkeypatch: pytest.MonkeyPatch) -> None:

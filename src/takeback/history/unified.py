@@ -1,7 +1,8 @@
 """A difference as a unified diff, in the form that `git apply` and `patch` read.
 
 What that form has no words for (folders, what was left out, files that are not shown) becomes
-a line that both programs pass over.
+a line that both programs pass over. A file with masked secrets is no patch at all: `git apply`
+refuses it, `patch` finds only comments.
 """
 
 from takeback.disk import libgit2
@@ -12,7 +13,7 @@ from takeback.model.words import CREATE, DELETE, MODE, OMIT
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from takeback.model.masking import Masker
     from takeback.model.tree import Entry
@@ -22,10 +23,16 @@ if TYPE_CHECKING:
 
 HEAD, HUNK, SAME, OLD, NEW, NOTE = "head", "hunk", " ", "-", "+", "note"
 """What a line of a diff is."""
+MASKED = {SAME: "#  ", OLD: "# -", NEW: "# +"}
+"""The same lines where secrets are masked: comments, so that no program writes them anywhere."""
 
 CONTEXT = 3
 MOST_LINES = 1_000_000
 """Files with more lines than this together are only said to differ."""
+_DIFF = b"diff --git "
+_NO_HUNKS = b"dissimilarity index 100%\n"
+"""Without any line of its own, `git apply` would pass over a header."""
+_MASKED_FILES = b"Files with masked secrets (not a patch; use --show-secrets) differ\n"
 _NO_NEWLINE = b"\\ No newline at end of file\n"
 _KIND_OF_FILES = {"large": b"Large files ", "binary": b"Binary files ", "gone": b"Files "}
 _KINDS = {FOLDER: "folder", LINK: "link", REGULAR: "file"}
@@ -94,6 +101,11 @@ class Shown:
             elif before != after:
                 yield from self._body(part, before, after)
 
+    def patch(self) -> "Iterator[Line]":
+        """The lines of the diff, so that a program that applies them never writes a mask."""
+        lines = list(self.diff())
+        yield from _without_patch(lines) if self.masked else lines
+
     def _said(self, part: Difference) -> "Iterator[Line]":
         """One line instead of the content."""
         names = b"%s and %s" % names_of(part)
@@ -117,6 +129,23 @@ class Shown:
         mask = self._masker.lines(path, text, self._how_secret())
         self._masks += [mask] if mask is not None else []
         return mask
+
+
+def _without_patch(lines: "Iterable[Line]") -> "Iterator[Line]":
+    """A diff with masked secrets as comments, below a line that makes `git apply` refuse it.
+
+    It takes `Files …` for what it says of binary files. `patch` would make an empty file of
+    `new file mode` alone, so that is a comment, too.
+    """
+    for kind, line in lines:
+        if kind == HEAD and line.startswith(_DIFF):
+            yield kind, line
+            yield HEAD, _NO_HUNKS
+            yield NOTE, _MASKED_FILES
+        elif kind in MASKED:
+            yield MASKED[kind], line
+        else:
+            yield kind, b"# " + line
 
 
 def _has_lines(part: Difference) -> bool:
@@ -145,7 +174,7 @@ def _head(part: Difference) -> "Iterator[Line]":
     else:
         if before is not None and after is not None and _finer_mode(before, after):
             yield NOTE, _about_mode(part)
-        yield HEAD, b"diff --git %s %s\n" % names_of(part, both=True)
+        yield HEAD, _DIFF + b"%s %s\n" % names_of(part, both=True)
         yield from _modes(before, after)
         if part.raw_origin is not None:
             yield HEAD, b"similarity index 100%\n"

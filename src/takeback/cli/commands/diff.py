@@ -6,7 +6,7 @@ from takeback.cli.app import folder, get_project, inside
 from takeback.cli.parser import SHOW_SECRETS, Arguments, Command, Option
 from takeback.cli.screen import Screen, safe_content
 from takeback.errors import UnknownReferenceError
-from takeback.history.unified import HEAD, HUNK, NEW, NOTE, OLD, Shown, quoted
+from takeback.history.unified import HEAD, HUNK, MASKED, NEW, NOTE, OLD, Shown, quoted
 from takeback.model import json_text
 from takeback.model import words as reasons
 from takeback.model.json_text import path_fields
@@ -30,7 +30,8 @@ COMMAND = Command(
     text=(
         "A and B are checkpoints; `@` is now, the files on disk. Without B, A is compared with\n"
         "now; without both, the newest checkpoint is. A PATH is a file, or a folder with all\n"
-        "below it. Nothing is written. Values in `.env` and the like, keys and tokens are masked."
+        "below it. Nothing is written. Values in `.env` and the like, keys and tokens are masked;\n"
+        "`git apply` and `patch` take such a file only with --show-secrets."
     ),
     operands=("[A]", "[B]", "[-- PATH…]"),
     options=(
@@ -42,12 +43,13 @@ COMMAND = Command(
         ("takeback diff", "since the newest checkpoint"),
         ("takeback diff @~3 @~1 --stat", "between two checkpoints"),
         ("takeback diff xozqkk -- src", "since a certain one, below src"),
-        ("takeback diff @~1 | git apply -R", "take the difference back by hand"),
+        ("takeback diff @~1 --show-secrets | git apply -R", "take the difference back by hand"),
     ),
 )
 
 _KINDS = {0o040000: "folder", 0o100000: "file", 0o120000: "link"}
 _STYLES = {HEAD: "bold", HUNK: "cyan", OLD: "red", NEW: "green", NOTE: "dim"}
+_STYLES |= {MASKED[OLD]: "red", MASKED[NEW]: "green"}
 _WORDS_UP_TO = 20_000
 """Bytes of a replaced block in which single words are compared."""
 _NAMES_AT_LEAST = 20
@@ -114,25 +116,29 @@ def _show(
     elif given.has("stat"):
         _show_stat(shown, screen)
     else:
-        masked = _show_diffs(shown, screen)
+        masked, files = _show_diffs(shown, screen)
         if masked:
-            screen.note(f"{count(masked, 'secret')} masked; `--show-secrets` shows them")
+            screen.note(
+                f"{count(masked, 'secret')} masked in {count(files, 'file')}, which `git apply`"
+                " refuses and `patch` leaves out; `--show-secrets` shows them"
+            )
 
 
 # -- the diff ----------------------------------------------------------------------------------
 
 
-def _show_diffs(shown: "Iterable[Shown]", screen: "Screen") -> int:
-    """Print each diff as soon as it is made; return how many secrets were masked."""
-    masked = 0
+def _show_diffs(shown: "Iterable[Shown]", screen: "Screen") -> "tuple[int, int]":
+    """Print each diff as soon as it is made; return how many secrets were masked, in how many."""
+    masked, files = 0, 0
     for one in shown:
         if screen.is_terminal:
-            for line in _for_people(one.diff(), screen):
+            for line in _for_people(one.patch(), screen):
                 screen.say(line)
         else:
-            screen.raw(b"".join(_for_programs(one.diff())))
+            screen.raw(b"".join(_for_programs(one.patch())))
         masked += one.masked
-    return masked
+        files += one.masked > 0
+    return masked, files
 
 
 def _for_programs(diff: "Iterable[Line]") -> "Iterator[bytes]":
