@@ -18,7 +18,7 @@ from report import machine, table
 from timing import Series
 from yardstick import Yardstick
 
-from takeback.hooks.command import line
+from takeback.hooks.command import SCRIPT, line, script
 
 HERE = Path(__file__).resolve().parent
 PAGE = HERE.parent / "docs/benchmarks-hooks.md"
@@ -167,7 +167,10 @@ def one_way(
 
 def tell(payload: dict[str, object], environment: dict[str, str]) -> float:
     """One event, by the command line that is installed."""
-    program = ["/bin/sh", "-c", line(sys.executable, str(MAIN))]
+    file = Path(environment["TAKEBACK_HOME"]).with_name(SCRIPT)
+    if not file.exists():
+        file.write_text(script(sys.executable, str(MAIN)))
+    program = ["/bin/sh", "-c", line(str(file))]
     data = json.dumps(payload).encode()
     began = time.perf_counter()
     subprocess.run(program, input=data, env=environment, check=True, capture_output=True)

@@ -175,6 +175,25 @@ def test_a_script_without_a_python_says_so(tree: Path, tmp_path: Path) -> None:
     assert "install Takeback again" in done.stderr
 
 
+def test_a_hook_by_the_script_asks_without_python(tree: Path, tmp_path: Path) -> None:
+    """`takeback hook`, as shared settings and the plugin call it, is the client in C if built."""
+    root = tmp_path / "root"
+    package = root / "takeback"
+    (package / "hooks").mkdir(parents=True)
+    (package / "__main__.py").touch()
+    (package / "hooks/ask").write_text('#!/bin/sh\necho "$@"\n')
+    (root / "bin").mkdir()
+    shutil.copy(ROOT / "scripts/console/takeback", root / "bin")
+    (root / "bin/python3").write_text("#!/bin/sh\necho Python\n")
+    (root / "bin/python3").chmod(0o755)
+    command = [str(root / "bin/takeback"), "hook", "/folder"]
+    assert ran(command, tree).stdout == "Python\n"
+    (package / "hooks/ask").chmod(0o755)
+    asked = f"{root}/bin/python3 -I -S {package}/__main__.py hook /folder\n"
+    assert ran(command, tree).stdout == asked
+    assert ran([command[0], "log"], tree).stdout == "Python\n"
+
+
 def test_both_scripts_are_the_same() -> None:
     """`tb` is `takeback` under a shorter name."""
     one, other = ((ROOT / "scripts/console" / name).read_bytes() for name in ("takeback", "tb"))

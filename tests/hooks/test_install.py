@@ -35,6 +35,13 @@ PLUGIN = PACKAGE / "plugin" / "claude-code"
 BACKUP = "settings.json.before-takeback"
 SHELLS = [shell for shell in ("sh", "bash", "dash", "zsh", "fish") if shutil.which(shell)]
 
+OLD_LINE = (
+    "test -x /old/takeback/hooks/ask -a -x /old/python -a -f /old/takeback/__main__.py && exec"
+    " /old/takeback/hooks/ask /old/python -I -S /old/takeback/__main__.py hook || test -x"
+    " /old/python -a -f /old/takeback/__main__.py && exec /old/python -I -S"
+    " /old/takeback/__main__.py hook || true"
+)
+
 Run = Callable[..., "Said"]
 
 
@@ -82,7 +89,7 @@ def run(place: Path, capsys: pytest.CaptureFixture[str]) -> Run:
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """The canary is tried by tests of its own; here it would only take its time."""
-    monkeypatch.setattr(trial, "try_hooks", lambda *_: trial.TrialResult(6, 1.0))
+    monkeypatch.setattr(trial, "try_install", lambda *_: trial.TrialResult(6, 1.0))
 
 
 def contents(folder: Path) -> dict[str, tuple[int, bytes]]:
@@ -94,12 +101,25 @@ def contents(folder: Path) -> dict[str, tuple[int, bytes]]:
     }
 
 
+def planned(
+    path: Path,
+    home: Path,
+    scope: str = steps.USER,
+    *,
+    agent: Agent = claude_code.AGENT,
+    python: str = sys.executable,
+    main: str = MAIN,
+) -> steps.Installation:
+    """What an install would write."""
+    script = command.script(python, main)
+    return steps.installation(
+        agent, scope, os.fsencode(path), home=os.fsencode(home), script=script
+    )
+
+
 def install(path: Path, home: Path, scope: str = steps.USER) -> None:
     """Install for Claude Code without trying it out."""
-    made = steps.installation(
-        claude_code.AGENT, scope, os.fsencode(path), python=sys.executable, main=MAIN
-    )
-    steps.install(made, os.fsencode(home))
+    steps.install(planned(path, home, scope), os.fsencode(home))
 
 
 def uninstall(path: Path, home: Path) -> steps.Removal:
@@ -112,8 +132,9 @@ def uninstall(path: Path, home: Path) -> steps.Removal:
 # -- settings files ----------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("agent", installable().values(), ids=installable())
 @pytest.mark.parametrize("name", settings_files.varied())
-def test_settings_are_as_they_were(name: str, place: Path, home: Path) -> None:
+def test_settings_are_as_they_were(name: str, agent: Agent, place: Path, home: Path) -> None:
     """Each varied file gets the hooks once, with a backup, and is the same to the byte without."""
     data = settings_files.varied()[name]
     path = place / "settings.json"
@@ -122,16 +143,17 @@ def test_settings_are_as_they_were(name: str, place: Path, home: Path) -> None:
         path.write_bytes(data)
         path.chmod(0o640)
     before = contents(place)
-    install(path, home)
+    steps.install(planned(path, home, agent=agent), os.fsencode(home))
     installed = contents(place)
     assert installed["settings.json"][1] != data
     assert data is None or installed[BACKUP] == before["settings.json"]
-    install(path, home)
+    steps.install(planned(path, home, agent=agent), os.fsencode(home))
     assert contents(place) == installed
     assert uninstall(path, home).is_exact
     assert contents(place) == before
     assert place.exists() == (data is not None)
     assert receipts.read(os.fsencode(home)) == {}
+    assert not (home / command.SCRIPT).exists()
 
 
 @pytest.mark.parametrize("name", settings_files.REFUSED)
@@ -237,9 +259,7 @@ def test_what_somebody_wrote_meanwhile_is_not_lost(place: Path, home: Path) -> N
     place.mkdir()
     path = place / "settings.json"
     path.write_text("{}")
-    made = steps.installation(
-        claude_code.AGENT, steps.USER, os.fsencode(path), python=sys.executable, main=MAIN
-    )
+    made = planned(path, home)
     path.write_text('{"model": "new"}')
     with pytest.raises(TakebackError, match="changed by somebody else"):
         steps.install(made, os.fsencode(home))
@@ -295,15 +315,16 @@ def test_a_lost_receipt_costs_nothing_but_blanks(place: Path, home: Path) -> Non
     assert path.read_bytes() == before
 
 
-def test_a_newer_place_keeps_the_first_backup(place: Path, home: Path) -> None:
-    """Installed again from elsewhere, the file has the new command and the old backup."""
+def test_an_old_line_is_replaced(place: Path, home: Path) -> None:
+    """The long lines of before become the short one; the file's first backup stays."""
     place.mkdir()
     path = place / "settings.json"
     path.write_text('{"model": "x" }')
-    old = steps.installation(
-        claude_code.AGENT, steps.USER, os.fsencode(path), python="/old/python", main=MAIN
-    )
-    steps.install(old, os.fsencode(home))
+    made = planned(path, home)
+    groups = claude_code.AGENT.groups(OLD_LINE, OLD_LINE)
+    made.data = settings_text.put_in('{"model": "x" }', groups).encode()
+    steps.install(made, os.fsencode(home))
+    assert "/old/python" in path.read_text()
     install(path, home)
     assert "/old/python" not in path.read_text()
     assert sorted(contents(place)) == ["settings.json", BACKUP]
@@ -402,10 +423,9 @@ def test_a_crash_can_be_cleaned_up(
 
 
 def sung(python: str, main: str, agent: Agent = claude_code.AGENT) -> trial.TrialResult:
-    """Try out a command line that may be installed."""
-    groups = agent.groups(command.line(python, main), command.line(python, main, tells=True))
-    commands = {event: group["hooks"][0]["command"] for event, group in groups.items()}
-    return trial.try_hooks(agent, commands, dict(os.environ))
+    """Try out what may be installed."""
+    made = planned(Path("/nowhere/x.json"), Path("/nowhere"), agent=agent, python=python, main=main)
+    return trial.try_install(made, dict(os.environ))
 
 
 @pytest.mark.parametrize("agent", installable().values(), ids=installable())
@@ -435,27 +455,102 @@ def test_a_client_for_another_machine_is_named(tmp_path: Path) -> None:
     sung(sys.executable, str(tmp_path / "takeback" / "__main__.py"))
 
 
+def told(shell: str, line: str, event: str = "", **env: str) -> str:
+    """What a command line prints; it ends well, and without a word of the shell."""
+    done = subprocess.run(
+        [shell, "-c", line],
+        input=f'{{"hook_event_name":"{event}"}}' if event else "{}",
+        env={"PATH": "/nowhere", "HOME": "/nowhere", **env},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stderr == ""
+    return done.stdout
+
+
 @pytest.mark.parametrize("shell", SHELLS)
 def test_a_takeback_that_is_gone_stops_nobody(shell: str, tmp_path: Path) -> None:
     """In every shell the command line ends well and silently; at a prompt it says what is wrong."""
-    gone = str(tmp_path / "it's gone" / "takeback" / "__main__.py")
-    for python in (sys.executable, "/nowhere/python"):
-        for tells in (False, True):
-            made = command.line(python, gone, tells=tells)
-            done = subprocess.run([shell, "-c", made], capture_output=True, text=True, check=True)
-            assert done.stderr == ""
-            said = json.loads(done.stdout)["systemMessage"] if tells else done.stdout
-            assert ("not covered" in said) == tells
+    shell = shutil.which(shell) or shell
+    script = tmp_path / "it's gone" / command.SCRIPT
+    assert told(shell, command.line(str(script)), "UserPromptSubmit") == ""
+    tells = command.line(str(script), tells=True)
+    assert "not covered" in json.loads(told(shell, tells))["systemMessage"]
+    assert told(shell, command.shared_line(), "UserPromptSubmit") == ""
+    script.parent.mkdir()
+    script.write_text(command.script("/nowhere/python", str(script.parent / "__main__.py")))
+    for line in (command.line(str(script)), tells):
+        assert told(shell, line, "PreToolUse") == ""
+        said = json.loads(told(shell, line, "UserPromptSubmit"))
+        assert "not covered" in said["systemMessage"]
 
 
 @pytest.mark.parametrize("shell", SHELLS)
-def test_the_command_line_works_in_every_shell(shell: str) -> None:
+def test_the_command_line_works_in_every_shell(shell: str, tmp_path: Path) -> None:
     """Agents run it by whichever shell their user has."""
-    made = command.line(sys.executable, MAIN)
-    done = subprocess.run(
-        [shell, "-c", made], input="{}", capture_output=True, text=True, check=True
-    )
-    assert (done.stdout, done.stderr) == ("", "")
+    script = tmp_path / command.SCRIPT
+    script.write_text(command.script(sys.executable, MAIN))
+    shell = shutil.which(shell) or shell
+    assert told(shell, command.line(str(script)), TAKEBACK_HOME=str(tmp_path / "home")) == ""
+
+
+def test_the_command_line_is_short_and_names_no_version(place: Path, home: Path) -> None:
+    """No Python, no version of anything, no place but the home of the stores."""
+    path = place / "settings.json"
+    install(path, home)
+    for one in settings_text.ours(path.read_text()):
+        is_prompt = one.event == "UserPromptSubmit"
+        assert len(one.command.replace(str(home), "")) < (210 if is_prompt else 100)
+        assert "python" not in one.command.replace(str(home), "").lower()
+        assert not re.search(r"[0-9]", one.command.replace(str(home), ""))
+    script = home / command.SCRIPT
+    assert (stat.S_IMODE(script.stat().st_mode), script.is_symlink()) == (0o600, False)
+    uninstall(path, home)
+    assert not script.exists()
+
+
+@pytest.mark.parametrize("way", ["command", "PATH", "another Python"])
+def test_an_upgrade_of_python_breaks_no_hook(
+    way: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """If the interpreter is gone, the script finds Takeback by its command or another Python."""
+    tools = tmp_path / "bin"
+    tools.mkdir()
+    (tools / "takeback").write_text(f'#!/bin/sh\nexec "{sys.executable}" -I "{MAIN}" "$@"\n')
+    (tools / "takeback").chmod(0o755)
+    monkeypatch.setenv("PATH", "/usr/bin:/bin")
+    made = planned(Path("/nowhere/x.json"), Path("/nowhere"), python="/gone/python3.11")
+    main = "/gone/lib/python3.11/site-packages/takeback/__main__.py"
+    if way == "command":
+        made.script = command.script("/gone/python3.11", main, str(tools / "takeback"))
+    elif way == "PATH":
+        monkeypatch.setenv("PATH", f"/usr/bin:/bin:{tools}")
+        made.script = command.script("/gone/python3.11", main)
+    else:
+        made.script = made.script.replace("/usr/bin/python3", os.path.realpath(sys.executable))
+    assert trial.try_install(made, dict(os.environ)).events == 6
+
+
+def test_nothing_of_the_tree_runs_when_takeback_is_gone(tmp_path: Path) -> None:
+    """A `takeback` in the folder of the agent is not the one that is looked for in the PATH."""
+    tree, script = tmp_path / "tree", tmp_path / command.SCRIPT
+    script.write_text(command.script("/gone/python", "/gone/takeback/__main__.py"))
+    for folder in (tree, tree / "bin"):
+        folder.mkdir()
+        (folder / "takeback").write_text("#!/bin/sh\necho ran\n")
+        (folder / "takeback").chmod(0o755)
+    line = command.line(str(script), started_in="STARTED_IN")
+    for path in (".", "", "bin", f"{tree}", f"{tree}/bin", f"::.:{tree}/bin:./bin"):
+        done = subprocess.run(
+            ["/bin/sh", "-c", line],
+            env={"PATH": path, "STARTED_IN": str(tree)},
+            cwd=tree / "bin",
+            input=b"{}",
+            capture_output=True,
+            check=True,
+        )
+        assert (done.stdout, done.stderr) == (b"", b""), path
 
 
 def test_versions_in_paths_are_avoided(tmp_path: Path) -> None:
@@ -508,7 +603,9 @@ def test_an_environment_has_one_name(tmp_path: Path) -> None:
 def test_a_path_that_is_not_unicode_is_refused() -> None:
     """JSON cannot hold it, so nothing is installed that could not work."""
     with pytest.raises(RefusedError, match="not Unicode"):
-        command.line("/bin/python", os.fsdecode(b"/a\xff/takeback/__main__.py"))
+        command.line(os.fsdecode(b"/a\xff/takeback-hook"))
+    with pytest.raises(RefusedError, match="not Unicode"):
+        command.script("/bin/python", os.fsdecode(b"/a\xff/takeback/__main__.py"))
 
 
 # -- the commands ------------------------------------------------------------------------------
@@ -555,13 +652,21 @@ def test_codex_is_told_about_trust(run: Run, place: Path) -> None:
 
 @pytest.mark.usefixtures("quick")
 @pytest.mark.parametrize("agent", installable().values(), ids=installable())
-def test_a_project_has_settings_of_its_own(agent: Agent, run: Run, tree: Path) -> None:
+def test_a_project_has_settings_of_its_own(
+    agent: Agent, run: Run, tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """With --project the folder of the agent in the project's root is meant, and a first look."""
     (tree / "src").mkdir()
     (tree / ".git").mkdir()
     (tree / ".git" / "HEAD").write_text("ref: refs/heads/main\n")
-    said = run("install", agent.name, "--project", "-C", str(tree / "src"), "--json").json()
-    path = tree / agent.folder / agent.file
+    words = (agent.name, "--project", "-C", str(tree / "src"))
+    if not agent.local_file:
+        missing = run("install", *words)
+        assert (missing.code, "no `takeback` is there" in missing.err) == (1, True)
+        (tmp_path / "takeback").touch(0o755)
+        monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    said = run("install", *words, "--json").json()
+    path = tree / agent.folder / (agent.local_file or agent.file)
     assert (said["file"], said["scope"], said["changed"]) == (str(path), "project", True)
     assert said["checkpoint"]
     assert stat.S_IMODE(path.stat().st_mode) == 0o644
@@ -569,6 +674,66 @@ def test_a_project_has_settings_of_its_own(agent: Agent, run: Run, tree: Path) -
     gone = run("uninstall", agent.name, "--project", "-C", str(tree), "--json").json()
     assert (gone["changed"], gone["as_before"]) == (True, True)
     assert not path.parent.exists()
+
+
+@pytest.mark.usefixtures("quick")
+@pytest.mark.parametrize("shell", SHELLS)
+@pytest.mark.parametrize("agent", installable().values(), ids=installable())
+def test_colleagues_are_not_disturbed(
+    agent: Agent,
+    shell: str,
+    run: Run,
+    tree: Path,
+    home: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The shared file names nothing of this machine, and no line says a word elsewhere."""
+    (tmp_path / "takeback").touch(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    assert run("install", agent.name, "--project", "-C", str(tree)).code == 0
+    shared = tree / agent.folder / agent.file
+    assert shared.exists() == (not agent.local_file)
+    assert not shared.exists() or str(tmp_path) not in shared.read_text()
+    path = tree / agent.folder / (agent.local_file or agent.file)
+    shutil.rmtree(home)  # as on the machine of a colleague
+    for one in settings_text.ours(path.read_text()):
+        assert told(shutil.which(shell) or shell, one.command, one.event) == ""
+
+
+@pytest.mark.usefixtures("quick")
+def test_hooks_in_shared_settings_move_to_your_own(run: Run, tree: Path, home: Path) -> None:
+    """An older version put them into the file that colleagues share; both verbs take them out."""
+    shared, own = (tree / ".claude" / name for name in ("settings.json", "settings.local.json"))
+    for words in (("install", "uninstall"), ("uninstall",)):
+        shared.parent.mkdir(exist_ok=True)
+        shared.write_text('{"model": "x"}')
+        before = contents(tree)
+        install(shared, home, steps.PROJECT)
+        for verb in words:
+            said = run(verb, "claude-code", "--project", "-C", str(tree), "--json").json()
+            assert said["changed"]
+            assert own.exists() == (verb == "install")
+            assert contents(tree)[".claude/settings.json"] == before[".claude/settings.json"]
+        assert contents(tree) == before
+
+
+@pytest.mark.usefixtures("quick")
+@pytest.mark.parametrize("agent", installable().values(), ids=installable())
+def test_an_agent_that_is_not_there_is_said(
+    agent: Agent, run: Run, place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its command, or anything that it noted in its folder, shows that it is there."""
+    for _ in range(2):  # what we wrote ourselves shows nothing
+        said = run("install", agent.name)
+        assert (said.code, f"no `{agent.program}` is in" in said.err) == (0, True)
+    assert run("install", agent.name, "--json").json()["agent_found"] is False
+    (place / "history.jsonl").touch()
+    assert "does not seem to be on this machine" not in run("install", agent.name).err
+    (place / "history.jsonl").unlink()
+    (tmp_path / agent.program).touch(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    assert run("install", agent.name, "--json").json()["agent_found"] is True
 
 
 def test_a_dry_run_shows_and_writes_nothing(run: Run, place: Path, home: Path) -> None:
@@ -612,7 +777,9 @@ def test_what_does_not_work_is_not_installed(
 @pytest.mark.parametrize(
     ("words", "part"),
     [
-        (("install", "vim"), "not an agent"),
+        (("install", "vim"), "known are: claude-code, codex"),
+        (("install", "claude"), "did you mean `claude-code`?"),
+        (("uninstall", "Codex"), "did you mean `codex`?"),
         (("install",), "needs AGENT"),
         (("install", "codex", "--user", "--project"), "not both"),
         (("uninstall", "vim"), "not an agent"),
@@ -821,7 +988,7 @@ def test_a_line_of_before_works_on(place: Path, home: Path) -> None:
         if again:
             install(path, home)
             assert settings_text.ours(path.read_text())[0].command == command.line(
-                sys.executable, MAIN, started_in="CLAUDE_PROJECT_DIR"
+                str(home / command.SCRIPT), started_in="CLAUDE_PROJECT_DIR"
             )
             assert json.dumps(old) not in path.read_text()
         uninstall(path, home)
@@ -837,10 +1004,17 @@ def test_what_is_wrong_is_found(place: Path, home: Path) -> None:
     def wrong() -> str:
         return "; ".join(examined(place, home)[1])
 
-    path.write_text(text.replace(sys.executable, "/gone/python"))
-    assert "its interpreter `/gone/python` is gone" in wrong()
-    path.write_text(text.replace(MAIN, "/gone/takeback/__main__.py"))
+    script = (home / command.SCRIPT).read_text()
+    (home / command.SCRIPT).write_text(script.replace(sys.executable, "/gone/python"))
+    assert "its interpreter `/gone/python` is gone: hooks look for another" in wrong()
+    (home / command.SCRIPT).write_text(script.replace(MAIN, "/gone/takeback/__main__.py"))
     assert "its program `/gone/takeback/__main__.py` is gone" in wrong()
+    (home / command.SCRIPT).unlink()
+    assert f"its script `{home / command.SCRIPT}` is gone" in wrong()
+    (home / command.SCRIPT).write_text(script)
+    groups = claude_code.AGENT.groups(OLD_LINE, OLD_LINE)
+    path.write_text(json.dumps({"hooks": {event: [group] for event, group in groups.items()}}))
+    assert "its interpreter `/old/python` is gone" in wrong()
     without = json.loads(text)
     del without["hooks"]["Stop"]
     path.write_text(json.dumps({**without, "disableAllHooks": True}))
@@ -859,13 +1033,7 @@ def test_a_program_that_does_not_work_is_found(place: Path, home: Path) -> None:
     broken = place.parent / "takeback" / "__main__.py"
     broken.parent.mkdir()
     broken.write_text("import sys; sys.exit('no such module')")
-    made = steps.installation(
-        codex.AGENT,
-        steps.USER,
-        os.fsencode(place / "hooks.json"),
-        python=sys.executable,
-        main=str(broken),
-    )
+    made = planned(place / "hooks.json", home, agent=codex.AGENT, main=str(broken))
     steps.install(made, os.fsencode(home))
     _, (wrong, *_) = examined(place, home, surroundings=dict(os.environ))
     assert "no such module" in wrong
@@ -884,20 +1052,18 @@ def hashed(event: str, group: dict[str, Any]) -> str:
 
 def test_what_codex_trusts_never_changes() -> None:
     """It remembers these hashes; another command line, time limit or matcher means another one."""
-    python, main = "/bin/python3", "/lib/takeback/__main__.py"
-    groups = codex.AGENT.groups(command.line(python, main), command.line(python, main, tells=True))
+    script = "/srv/ana/.local/share/takeback/takeback-hook"
+    groups = codex.AGENT.groups(command.line(script), command.line(script, tells=True))
     found = [hashed(event, group)[7:15] for event, group in groups.items()]
     assert (
-        found == "19526c33 9d625477 6bf35c72 b8b8f189 3625f4eb dbfbe740 595d28ff 2e1b132d".split()
+        found == "7de4ba98 8f5fa94b eb0cf6f7 9dadbc59 2f3f2354 6097878b 20ea3990 c401ffb6".split()
     )
 
 
 def test_codex_has_to_trust_its_hooks(place: Path, home: Path) -> None:
     """As long as `config.toml` does not say that all are trusted, they are not."""
     path = place / "hooks.json"
-    made = steps.installation(
-        codex.AGENT, steps.USER, os.fsencode(path), python=sys.executable, main=MAIN
-    )
+    made = planned(path, home, agent=codex.AGENT)
     steps.install(made, os.fsencode(home))
 
     def wrong(*trusted: str) -> str:

@@ -9,8 +9,8 @@ from takeback.agents import codex
 from takeback.hooks import settings_text
 from takeback.hooks.command import line
 
-PYTHON, MAIN = "/opt/tools/bin/python3", "/opt/tools/lib/takeback/__main__.py"
-WANTED = codex.AGENT.groups(line(PYTHON, MAIN), line(PYTHON, MAIN, tells=True))
+SCRIPT = "/srv/ana/.local/share/takeback/takeback-hook"
+WANTED = codex.AGENT.groups(line(SCRIPT), line(SCRIPT, tells=True))
 
 NAMES = st.sampled_from(
     ["hooks", "Stop", "PreToolUse", "matcher", "command", "a", "é", "\ud83d", ""]

@@ -3,6 +3,7 @@
 import json
 import re
 import shlex
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,11 +12,11 @@ import settings_files
 from takeback.agents import claude_code, codex
 from takeback.errors import RefusedError
 from takeback.hooks import settings_text
-from takeback.hooks.command import is_ours, line, paths
+from takeback.hooks.command import is_ours, line, paths, script, script_of, shared_line
 from takeback.model import tools, words
 
-PYTHON, MAIN = "/opt/tools/bin/python3", "/opt/tools/lib/takeback/__main__.py"
-WANTED = claude_code.AGENT.groups(line(PYTHON, MAIN), line(PYTHON, MAIN, tells=True))
+SCRIPT = "/srv/ana/.local/share/takeback/takeback-hook"
+WANTED = claude_code.AGENT.groups(line(SCRIPT), line(SCRIPT, tells=True))
 VARIED = settings_files.varied()
 # Where the blanks in something empty were, only the backup knows.
 ONLY_IN_THE_BACKUP = {
@@ -127,7 +128,7 @@ def test_what_others_added_since_stays() -> None:
 
 def test_an_outdated_hook_is_replaced_where_it_stands() -> None:
     """A new place of Takeback changes our hooks and moves nobody else's."""
-    old = claude_code.AGENT.groups(line("/old/python", "/old/takeback/__main__.py"), "x")
+    old = claude_code.AGENT.groups(line("/old/takeback-hook"), "x")
     old["UserPromptSubmit"]["hooks"][0]["command"] = old["Stop"]["hooks"][0]["command"]
     said = as_json(settings_text.put_in(text_of("hooks of others: two"), old))
     said["hooks"]["Stop"].append({"hooks": [{"type": "command", "command": "mine"}]})
@@ -158,27 +159,31 @@ def test_a_file_of_ours_alone_becomes_empty() -> None:
 
 def test_the_command_line_never_changes() -> None:
     """Codex trusts a hook by the hash of its command line; this is it, for every version."""
-    always = (
-        "test -x /lib/takeback/hooks/ask -a -x /bin/python3 -a -f /lib/takeback/__main__.py"
-        " && exec /lib/takeback/hooks/ask /bin/python3 -I -S /lib/takeback/__main__.py hook"
-        " || test -x /bin/python3 -a -f /lib/takeback/__main__.py"
-        " && exec /bin/python3 -I -S /lib/takeback/__main__.py hook"
-    )
-    assert line("/bin/python3", "/lib/takeback/__main__.py") == f"{always} || true"
-    assert line("/bin/python3", "/lib/takeback/__main__.py", tells=True) == (
+    always = f"test -r {SCRIPT} && exec /bin/sh {SCRIPT}"
+    assert line(SCRIPT) == f"{always} || true"
+    assert line(SCRIPT, tells=True) == (
         f"{always}"
-        ' || echo \'{"systemMessage": "Takeback is not where it was installed, so this turn is not'
-        " covered. Install it again, or remove its hooks.\"}'"
+        ' || echo \'{"systemMessage": "Takeback is gone, so this turn is not covered.'
+        " Install it again, or remove its hooks.\"}'"
     )
+    assert shared_line() == ("command -v takeback >/dev/null 2>&1 && exec takeback hook || true")
 
 
-@pytest.mark.parametrize("folder", ["/a", "/a b", "/it's", '/say "so"', "/$HOME `x`", "/a\nb"])
-def test_a_command_line_is_known_again(folder: str) -> None:
+@pytest.mark.parametrize("name", ["a", "a b", "it's", 'say "so"', "$HOME `x`", "é", "a=b", "#"])
+def test_a_command_line_is_known_again(name: str, tmp_path: Path) -> None:
     """Whatever is in the path, the command line is seen as ours, and its paths are found."""
-    made = line(f"{folder}/python", f"{folder}/takeback/__main__.py")
+    folder = tmp_path / name
+    folder.mkdir()
+    file = folder / "takeback-hook"
+    made = line(str(file), started_in="STARTED_IN")
     assert is_ours(made)
-    assert paths(made) == (f"{folder}/python", f"{folder}/takeback/__main__.py")
-    assert shlex.split(made)[-3:] == ["hook", "||", "true"]
+    assert script_of(made) == str(file)
+    assert paths(made) == ("", "")
+    programs = f"{folder}/python", f"{folder}/takeback/__main__.py"
+    file.write_text(script(*programs))
+    assert paths(made) == programs
+    assert shlex.split(made)[-3:] == ["$STARTED_IN", "||", "true"]
+    assert is_ours(shared_line(started_in="STARTED_IN"))
 
 
 def test_a_command_line_of_before_is_known_too() -> None:
@@ -192,6 +197,7 @@ def test_a_command_line_of_before_is_known_too() -> None:
 @pytest.mark.parametrize(
     "command",
     ["", "takeback hook", "python -m takeback hook", "/a/takeback/__main__.py", "echo takeback",
+     "exec /bin/sh /a/not-takeback-hook", "/bin/sh /a/takeback-hooks", "exec takeback hooks",
      "python -I -S /a/takeback/__main__.py status", "x -I -S /a/nottakeback/__main__.py hook"],
 )  # fmt: skip
 def test_the_commands_of_others_are_not_ours(command: str) -> None:

@@ -263,6 +263,53 @@ def test_an_open_store_is_refused(spoil: Callable[[Path, Path], None]) -> None:
         _refused_after(folder, spoil)
 
 
+@pytest.mark.parametrize("mode", [0o755, 0o750, 0o777, 0o1777], ids=oct)
+def test_an_empty_home_of_ones_own_is_closed(mode: int) -> None:
+    """Nothing in it was ever shown, so the first use makes it private; reading leaves it alone."""
+    with stage() as folder:
+        tree, home = folder / "tree", folder / "home"
+        tree.mkdir()
+        home.mkdir()
+        home.chmod(mode)
+        assert takeback.Project.find(os.fsencode(tree), home=os.fsencode(home)) is None
+        assert stat.S_IMODE(home.stat().st_mode) == mode
+        with takeback.open(tree, home=home) as project:
+            project.checkpoint()
+        assert stat.S_IMODE(home.stat().st_mode) == 0o700
+
+
+@needs_root
+def test_an_empty_home_of_somebody_else_is_refused() -> None:
+    """It is not ours to close."""
+    with stage() as folder:
+        (folder / "tree").mkdir()
+        (folder / "home").mkdir()
+        os.chown(folder / "home", NOBODY, NOBODY)
+        with pytest.raises(UnsafeStoreError, match="belongs to another user"):
+            takeback.open(folder / "tree", home=folder / "home").checkpoint()
+        assert os.listdir(folder / "home") == []
+
+
+@needs_root
+def test_somebody_who_was_quicker_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What another user put into the folder before it was closed is not taken for a store."""
+    with stage() as folder:
+        (folder / "tree").mkdir()
+        home = folder / "home"
+        home.mkdir()
+        home.chmod(0o777)
+        close = operations.fchmod
+
+        def late(fd: int, mode: int) -> None:
+            (home / "config.toml").touch()
+            os.chown(home / "config.toml", NOBODY, NOBODY)
+            close(fd, mode)
+
+        monkeypatch.setattr(operations, "fchmod", late)
+        with pytest.raises(UnsafeStoreError, match="another user put something"):
+            takeback.open(folder / "tree", home=home).checkpoint()
+
+
 @needs_root
 @pytest.mark.parametrize("inner", [False, True], ids=["home", "store"])
 def test_somebody_elses_store_is_refused(inner: bool) -> None:

@@ -304,6 +304,10 @@ class Agent:
     folder = ""
     """Where its settings are, in the user's home or in a project; empty: it cannot be installed."""
     file = ""
+    local_file = ""
+    """The settings of a project that are one user's own, if it has such; git does not share it."""
+    program = ""
+    """Its command."""
     variable = ""
     """Environment variable that names another folder for the user's settings."""
     started_in = ""
@@ -376,6 +380,17 @@ class Agent:
             for event, kind in self.kinds.items()
             if events is None or event in events
         }
+
+    def is_here(self, folder: bytes, search: "Iterable[str]") -> bool:
+        """Whether it seems to be on this machine: its command, or anything of its own settings."""
+        import os
+
+        if any(os.access(os.path.join(place, self.program), os.X_OK) for place in search):
+            return True
+        try:
+            return any(not name.startswith(self.file) for name in os.listdir(os.fsdecode(folder)))
+        except OSError:
+            return False
 
     def find_version(self, folder: bytes, search: "Iterable[str]") -> "Version | None":
         """The version that is installed here; `folder` has the user's settings."""

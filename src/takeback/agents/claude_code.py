@@ -78,6 +78,8 @@ class ClaudeCode(ClaudeFormat):
     kinds = KINDS
     folder = ".claude"
     file = "settings.json"
+    local_file = "settings.local.json"
+    program = "claude"
     variable = "CLAUDE_CONFIG_DIR"
     started_in = "CLAUDE_PROJECT_DIR"
     # A regular expression of JavaScript: all other tools.
@@ -116,7 +118,7 @@ class ClaudeCode(ClaudeFormat):
     def find_version(self, folder: bytes, search: "Iterable[str]") -> "Version | None":
         """Of the program in the search path, else the newest that was started; nothing is run."""
         for place in search:
-            program = os.path.join(place, "claude")
+            program = os.path.join(place, self.program)
             if os.path.isfile(program) and os.access(program, os.X_OK):
                 return _version_of(os.path.realpath(program)) or _started(folder)
         return _started(folder)

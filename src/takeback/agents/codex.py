@@ -74,6 +74,7 @@ class Codex(ClaudeFormat):
     kinds = KINDS
     folder = ".codex"
     file = "hooks.json"
+    program = "codex"
     variable = "CODEX_HOME"
     # No matcher: its regular expressions cannot say "not", and hardly any tool of it only reads.
     end_limit = 3  # more is not granted

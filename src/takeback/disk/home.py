@@ -130,7 +130,7 @@ class Home(Value):
 
     def exists(self) -> bool:
         """Whether anything was ever stored here; refuses a home that others can reach."""
-        return require_private(self.path)
+        return not _is_open_and_empty(self.path) and require_private(self.path)
 
     def create(self) -> None:
         missing = []
@@ -142,6 +142,8 @@ class Home(Value):
             _require_own_place(path, self.path)
         for folder in reversed(missing):
             make_folder(folder)
+        if _is_open_and_empty(self.path):
+            _close(self.path)
         require_private(self.path)
         refuse_network(self.path)
         if not os.path.lexists(self.path + b"/projects"):
@@ -268,6 +270,31 @@ def require_private(path: bytes) -> bool:
             hint=f"look who has been there, then close it: chmod 700 {shown}",
         )
     return True
+
+
+def _is_open_and_empty(path: bytes) -> bool:
+    """Whether this is the user's own folder, open to others, in which nothing can be seen yet."""
+    try:
+        found = os.lstat(path)
+        is_own = stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid()
+        return is_own and found.st_mode & 0o077 != 0 and not os.listdir(path)
+    except OSError:
+        return False
+
+
+def _close(path: bytes) -> None:
+    """Close a folder that was empty; an error if another user put something into it just now."""
+    fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        operations.fchmod(fd, 0o700)
+        owners = {os.lstat(name, dir_fd=fd).st_uid for name in os.listdir(fd)}
+    finally:
+        os.close(fd)
+    if owners - {os.geteuid()}:
+        raise UnsafeStoreError(
+            f"another user put something into the store `{os.fsdecode(path)}`",
+            hint="look at it, or set TAKEBACK_HOME to a folder that only you can reach",
+        )
 
 
 def _require_own_place(folder: bytes, path: bytes) -> None:

@@ -1,10 +1,11 @@
-"""The command line that an agent runs, made to last.
+"""The command line that an agent runs, and the script behind it.
 
-Codex trusts a hook by the hash of its command line, so it is the same for every version of
-Takeback, and names nothing that an upgrade changes if there is another name for it.
+Settings get one short line that names the script in the home of the stores. Codex trusts a hook by
+the hash of its line, so the line is the same for every version and place of Takeback, and for every
+Python. What an upgrade changes stands in the script, which `takeback install` writes.
 
-It is one line for a shell. Some hosts run the hooks of others and pass on nothing else. Whether
-the small client in C was built is asked by the shell each time: the line is the same without it.
+The line is for any shell. Some hosts run the hooks of others and pass on nothing else. Settings
+that colleagues share name nothing of this machine: their line finds `takeback` by the `PATH`.
 """
 
 import os
@@ -17,32 +18,84 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-_OURS = re.compile(r" -I -S \S.*/takeback/__main__\.py['\"]* hook\b", re.DOTALL)
+SCRIPT = "takeback-hook"
+_OURS = re.compile(
+    r"exec /bin/sh \S.*/takeback-hook['\"]*(?= |$)|exec takeback hook\b"
+    r"| -I -S \S.*/takeback/__main__\.py['\"]* hook\b",  # the lines of before, without a script
+    re.DOTALL,
+)
 _CELLAR = re.compile(r"^(.*)/Cellar/([^/]+)/[^/]+/(.*)$")
 _VERSION = re.compile(r"(?<![0-9.])([0-9]+\.[0-9]+)\.[0-9]+(?![0-9.])")
 _GONE = (
-    '{"systemMessage": "Takeback is not where it was installed, so this turn is not covered.'
-    ' Install it again, or remove its hooks."}'
+    '{"systemMessage": "Takeback is gone, so this turn is not covered. Install it again, or'
+    ' remove its hooks."}'
 )
+_NAMES = ("python", "main", "ask", "command")
+_TEMPLATE = """\
+# The hooks of agents start Takeback here. `takeback install` writes this file.
+# It always ends with 0: some agents run no tool after a hook that failed.
+{names}
+if [ -f "$main" ] && [ -x "$python" ]; then
+    if [ -x "$ask" ]; then exec "$ask" "$python" -I -S "$main" hook "$@"; fi
+    exec "$python" -I -S "$main" hook "$@"
+fi
+
+# Takeback or its Python moved, as in an upgrade. Nothing in the folder of the agent is run.
+set -f
+IFS=:
+for folder in "${{command%/*}}" $PATH; do
+    case $folder/ in "$PWD"/* | "${{1:-$PWD}}"/*) continue ;; /?*) ;; *) continue ;; esac
+    if [ -x "$folder/takeback" ]; then "$folder/takeback" hook "$@" 2>/dev/null && exit 0; fi
+done
+if [ -f "$main" ]; then
+    for python in /usr/bin/python3 /usr/local/bin/python3 /opt/homebrew/bin/python3; do
+        if "$python" -I -S -c 'import sys; sys.exit(sys.version_info < (3, 11))' \\
+            </dev/null >/dev/null 2>&1; then
+            exec "$python" -I -S "$main" hook "$@"
+        fi
+    done
+fi
+IFS= read -r event
+case $event in *'"UserPromptSubmit"'*) echo {gone} ;; esac
+exit 0
+"""
 
 
-def line(python: str, main: str, *, tells: bool = False, started_in: str = "") -> str:
-    """The command line; `started_in` names the variable that has the agent's folder.
+def line(script: str, *, tells: bool = False, started_in: str = "") -> str:
+    """The line in the settings; `started_in` names the variable that has the agent's folder.
 
-    If Takeback is gone, it ends well all the same: some hosts let no tool run after a hook that
+    If the script is gone, it ends well all the same: some hosts let no tool run after a hook that
     failed. One that `tells` says so.
     """
-    for path in (python, main):
-        _require_writable(path)
-    ask, python, main = (shlex.quote(path) for path in (client(main), python, main))
-    is_there, heard = f"-x {python} -a -f {main}", f"{python} -I -S {main} hook"
-    heard += f' "${started_in}"' if started_in else ""
+    _require_writable(script)
+    name = shlex.quote(script)
     otherwise = f"echo {shlex.quote(_GONE)}" if tells else "true"
     # Nothing that sh, bash, zsh and fish would read differently, and nothing that is a process.
-    return (
-        f"test -x {ask} -a {is_there} && exec {ask} {heard}"
-        f" || test {is_there} && exec {heard} || {otherwise}"
-    )
+    return f"test -r {name} && exec /bin/sh {name}{_folder(started_in)} || {otherwise}"
+
+
+def shared_line(*, started_in: str = "") -> str:
+    """The line in settings that colleagues share: silent for those who have no Takeback."""
+    found = "command -v takeback >/dev/null 2>&1"
+    return f"{found} && exec takeback hook{_folder(started_in)} || true"
+
+
+def _folder(started_in: str) -> str:
+    return f' "${started_in}"' if started_in else ""
+
+
+def script_path(home: bytes) -> str:
+    """Where the script is, by the home of the stores."""
+    return f"{os.fsdecode(home)}/{SCRIPT}"
+
+
+def script(python: str, main: str, command: str = "") -> str:
+    """What the script says; `command` is where the command `takeback` was when it was written."""
+    for path in (python, main, command):
+        _require_writable(path)
+    told = zip(_NAMES, (python, main, client(main), command), strict=True)
+    names = "\n".join(f"{name}={shlex.quote(path)}" for name, path in told)
+    return _TEMPLATE.format(names=names, gone=shlex.quote(_GONE))
 
 
 def client(main: str) -> str:
@@ -55,21 +108,49 @@ def is_ours(command: str) -> bool:
     return _OURS.search(command) is not None
 
 
+def is_shared(command: str) -> bool:
+    """Whether a command line of ours finds Takeback by the `PATH`."""
+    return "exec takeback hook" in command
+
+
+def script_of(command: str) -> str:
+    """The script that a command line of ours runs; empty if it runs none."""
+    words = _words(command)
+    return next((word for word in words if word.endswith(f"/{SCRIPT}")), "")
+
+
 def paths(command: str) -> "tuple[str, str]":
     """The interpreter and the program that a command line of ours runs; empty if it is broken."""
-    try:
-        words = shlex.split(command)
-    except ValueError:
-        return "", ""
+    script = script_of(command)
+    if script:
+        return _named(script)
+    words = _words(command)
     at = next((n for n, word in enumerate(words) if word.endswith("/takeback/__main__.py")
                and words[n - 2 : n] == ["-I", "-S"]), 0)  # fmt: skip
     return (words[at - 3], words[at]) if at >= 3 else ("", "")
 
 
+def _named(script: str) -> "tuple[str, str]":
+    try:
+        with open(script, encoding="utf-8") as file:
+            told = dict(line.rstrip("\n").partition("=")[::2] for line in file)
+    except (OSError, ValueError):
+        return "", ""
+    python, main = ("".join(_words(told.get(name, ""))) for name in _NAMES[:2])
+    return python, main
+
+
+def _words(command: str) -> "list[str]":
+    try:
+        return shlex.split(command)
+    except ValueError:
+        return []
+
+
 def uses_client(command: str) -> bool:
     """Whether a command line of ours runs the client in C: it names it, and it was built."""
     ask = client(paths(command)[1])
-    return shlex.quote(ask) in command and os.access(ask, os.X_OK)
+    return (bool(script_of(command)) or shlex.quote(ask) in command) and os.access(ask, os.X_OK)
 
 
 def python_for(executable: str, main: str) -> str:
@@ -108,7 +189,11 @@ def _require_writable(path: str) -> None:
     try:
         path.encode()
     except UnicodeEncodeError:
+        problem = "is not Unicode"
+    else:
+        problem = "has a line end in it" if "\n" in path else ""
+    if problem:
         raise RefusedError(
-            f"the path `{path}` is not Unicode, so that no settings file can name it",
-            hint="install Takeback below a folder with another name",
-        ) from None
+            f"the path `{path}` {problem}, so that no settings file can name it",
+            hint="install Takeback, and set TAKEBACK_HOME, below a folder with another name",
+        )

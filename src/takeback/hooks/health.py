@@ -5,10 +5,11 @@
 
 import os
 
+from takeback import environment
 from takeback.agents import registry
 from takeback.errors import TakebackError
 from takeback.hooks import command, hook, install, settings_file, settings_text, trial
-from takeback.hooks.install import PROJECT, settings_path
+from takeback.hooks.install import PROJECT, USER, settings_path
 from takeback.model.reasons import Reason
 from takeback.model.results import WARNING, Finding, Part
 
@@ -71,7 +72,8 @@ def places(
     for agent in known.values() if project is not None else ():
         assert project is not None  # or there is nothing to go through
         folder = os.path.join(project.workspace.root, agent.folder.encode())
-        found.setdefault(settings_path(agent, folder), (agent, PROJECT))
+        for scope in (USER, PROJECT):  # one's own file in it, and the shared one
+            found.setdefault(settings_path(agent, folder, scope), (agent, PROJECT))
     return [(agent, scope, path) for path, (agent, scope) in found.items()]
 
 
@@ -160,6 +162,7 @@ def _read(agent: "Agent", scope: str, path: bytes) -> "Hooked | None":
     hooked.groups = {one.event: one.group for one in ours}
     hooked.remarks = agent.settings_problems(text)
     hooked.problem = _gone(hooked.commands.values())
+    hooked.remarks += _moved(hooked.commands.values()) if not hooked.problem else []
     hooked.is_fast = all(map(command.uses_client, hooked.commands.values()))
     return hooked
 
@@ -167,14 +170,33 @@ def _read(agent: "Agent", scope: str, path: bytes) -> "Hooked | None":
 def _gone(commands: "Iterable[str]") -> str:
     """What a command line names and is not there any more."""
     for one in dict.fromkeys(commands):
-        python, main = command.paths(one)
-        if not main:
+        if command.is_shared(one):
+            if not environment.find_command("takeback"):
+                return "no `takeback` is in the PATH"
+            continue
+        script = command.script_of(one)
+        if script and not os.path.isfile(script):
+            return f"its script `{script}` is gone"
+        if not command.paths(one)[1]:
             return "its command line cannot be understood"
-        if not os.access(python, os.X_OK):
-            return f"its interpreter `{python}` is gone"
-        if not os.path.isfile(main):
-            return f"its program `{main}` is gone"
+        missing = _missing(one)
+        if missing and not script:
+            return f"{missing} is gone"
     return ""
+
+
+def _missing(one: str) -> str:
+    """What is not where a command line, or its script, says."""
+    python, main = command.paths(one)
+    if not os.access(python, os.X_OK):
+        return f"its interpreter `{python}`"
+    return "" if os.path.isfile(main) else f"its program `{main}`"
+
+
+def _moved(commands: "Iterable[str]") -> "list[str]":
+    """A script finds a Takeback that moved, and that takes time."""
+    gone = {_missing(one) for one in commands if command.script_of(one)} - {""}
+    return [f"{each} is gone: hooks look for another, slower; install again" for each in gone]
 
 
 def _unknown(hooked: Hooked, wanted: "Sequence[str]", version: "Version | None") -> "list[str]":

@@ -17,8 +17,7 @@ from takeback.disk import home as homes
 from takeback.disk import operations
 from takeback.disk.failures import FailingAs
 from takeback.errors import RefusedError, TakebackError
-from takeback.hooks import settings_file, settings_text
-from takeback.hooks.command import line
+from takeback.hooks import command, settings_file, settings_text
 from takeback.hooks.settings_text import NotJsonError
 from takeback.model import json_text
 
@@ -98,6 +97,8 @@ def drop(home: bytes, file: str) -> None:
     known = read(home)
     if known.pop(file, None) is not None:
         _write(home, known)
+        if not known:
+            operations.discard(os.fsencode(command.script_path(home)))
 
 
 def _write(home: bytes, receipts: "dict[str, Receipt]") -> None:
@@ -124,9 +125,12 @@ USER, PROJECT = "user", "project"
 
 
 class Installation:
-    """What an install would write; `command` is the command line, `commands` by event."""
+    """What an install would write; `command` is the command line, `commands` by event.
 
-    __slots__ = ("agent", "command", "commands", "data", "file", "scope", "wanted")
+    `script` is what the script says that the command line runs; empty if it runs none.
+    """
+
+    __slots__ = ("agent", "command", "commands", "data", "file", "scope", "script", "wanted")
 
     def __init__(
         self,
@@ -136,6 +140,7 @@ class Installation:
         data: bytes,
         wanted: "Mapping[str, Group]",
         command: str,
+        script: str = "",
     ) -> None:
         self.agent = agent
         self.scope = scope
@@ -143,6 +148,7 @@ class Installation:
         self.data = data
         self.wanted = wanted
         self.command = command
+        self.script = script
         self.commands: dict[str, str] = {
             event: group["hooks"][0]["command"] for event, group in wanted.items()
         }
@@ -175,9 +181,10 @@ class Removal:
         return bool(self.events)
 
 
-def settings_path(agent: "Agent", folder: bytes) -> bytes:
-    """The settings file in an agent's folder."""
-    return os.path.join(os.path.abspath(folder), agent.file.encode())
+def settings_path(agent: "Agent", folder: bytes, scope: str = USER) -> bytes:
+    """The settings file in an agent's folder; in a project the one that is not shared, if any."""
+    name = agent.local_file if scope == PROJECT and agent.local_file else agent.file
+    return os.path.join(os.path.abspath(folder), name.encode())
 
 
 def installation(
@@ -185,15 +192,14 @@ def installation(
     scope: str,
     path: bytes,
     *,
-    python: str,
-    main: str,
+    home: bytes,
+    script: str,
     events: "Iterable[str] | None" = None,
 ) -> Installation:
     """What has to be written so that an agent calls us: at all events, or at those given."""
     file = settings_file.read(path)
     _require_understood(file)
-    usual = line(python, main, started_in=agent.started_in)
-    reporting = line(python, main, started_in=agent.started_in, tells=True)
+    usual, reporting = _lines(agent, scope, home)
     wanted = agent.groups(usual, reporting, events)
     text = settings_text.put_in(file.text, wanted)
     if not settings_text.is_complete(text, wanted):
@@ -201,12 +207,29 @@ def installation(
     data = text.encode()
     if data != file.data:
         settings_file.require_writable(file)
-    return Installation(agent, scope, file, data, wanted, usual)
+    own = "" if command.is_shared(usual) else script
+    return Installation(agent, scope, file, data, wanted, usual, own)
+
+
+def _lines(agent: "Agent", scope: str, home: bytes) -> "tuple[str, str]":
+    """The command line of most events, and that of prompts, which also tells if we are gone.
+
+    In a project nobody is told: the file may be a colleague's one day.
+    """
+    name, folder = command.script_path(home), agent.started_in
+    usual = command.line(name, started_in=folder)
+    if scope == USER:
+        return usual, command.line(name, started_in=folder, tells=True)
+    if not agent.local_file:
+        usual = command.shared_line(started_in=folder)
+    return usual, usual
 
 
 def install(made: Installation, home: bytes) -> "bytes | None":
     """Write it; the path of the backup, None if there was nothing to keep."""
     known = read(home).get(made.file.shown)
+    with FailingAs(TakebackError, "nothing was installed"):
+        write_script(home, made.script)
     if not made.changes:
         return os.fsencode(known.backup) if known is not None and known.backup else None
     receipt = _receipt(made, known)
@@ -218,6 +241,14 @@ def install(made: Installation, home: bytes) -> "bytes | None":
         _take_back(made, receipt, known, home)
         raise
     return os.fsencode(receipt.backup) if receipt.backup else None
+
+
+def write_script(home: bytes, script: str) -> None:
+    """Write what hooks start, unless it is there."""
+    path = os.fsencode(command.script_path(home))
+    if script and homes.read_small(path) != script.encode():
+        homes.Home(home).create()
+        homes.replace_file(path, script.encode(), durable=True)
 
 
 def _take_back(made: Installation, receipt: Receipt, known: "Receipt | None", home: bytes) -> None:

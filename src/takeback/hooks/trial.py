@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from takeback.agents.agent import Agent
+    from takeback.hooks.install import Installation
 
 LONGEST = 60
 """Seconds that one event may take in a project of two files."""
@@ -38,6 +39,21 @@ class TrialResult(Value):
 
     events: int
     milliseconds: float
+
+
+def try_install(made: "Installation", environment: "Mapping[str, str]") -> TrialResult:
+    """Try what an install would write, with a copy of the script where it writes one."""
+    if not made.script:
+        return try_hooks(made.agent, made.commands, environment)
+    place = tempfile.mkdtemp(prefix="takeback-canary-")
+    try:
+        copy = os.path.join(place, command.SCRIPT)
+        with open(copy, "w", encoding="utf-8") as file:
+            file.write(made.script)
+        line = command.line(copy, started_in=made.agent.started_in)
+        return try_hooks(made.agent, dict.fromkeys(made.commands, line), environment)
+    finally:
+        shutil.rmtree(place, ignore_errors=True)
 
 
 def try_hooks(

@@ -11,7 +11,7 @@ from takeback.agents.registry import installable
 from takeback.cli.app import find_project, folder, open_project
 from takeback.cli.parser import Arguments, Command, Option
 from takeback.cli.screen import Screen, safe_line
-from takeback.errors import TakebackError, UsageError
+from takeback.errors import RefusedError, TakebackError, UsageError
 from takeback.hooks import install
 from takeback.model.words import TRYING_HOOKS, count
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 OPERAND = "AGENT"
 OPTIONS = (
     Option(("--user",), "in your own settings, for all projects (the default)"),
-    Option(("--project",), "in the settings of this project only"),
+    Option(("--project",), "in the settings of this project only, without disturbing colleagues"),
     Option(("--dry-run",), "show what would be written, and write nothing"),
 )
 
@@ -35,9 +35,14 @@ OPTIONS = (
 def chosen(given: "Arguments") -> "tuple[Agent, str]":
     name, known = given.operands[0], installable()
     if name not in known:
+        import difflib
+
+        close = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
         raise UsageError(
             f"`{name}` is not an agent that Takeback can be installed for",
-            hint=f"known are: {', '.join(known)}; `takeback run -- COMMAND…` works for any",
+            hint=f"did you mean `{close[0]}`?"
+            if close
+            else f"known are: {', '.join(known)}; `takeback run -- COMMAND…` works for any",
         )
     if given.has("user") and given.has("project"):
         raise UsageError("either --user or --project, not both", hint="--user is the default")
@@ -49,7 +54,7 @@ def path_of(agent: "Agent", scope: str, given: "Arguments") -> bytes:
         root = location.root_of(
             folder(given), home=environment.default_home(), user_home=environment.user_home()
         )
-        return install.settings_path(agent, os.path.join(root, agent.folder.encode()))
+        return install.settings_path(agent, os.path.join(root, agent.folder.encode()), scope)
     place = folders()[agent.name]
     if not place:
         raise UsageError(
@@ -57,6 +62,13 @@ def path_of(agent: "Agent", scope: str, given: "Arguments") -> bytes:
             hint=f"name the folder: {agent.variable}=DIR takeback install {agent.name}",
         )
     return install.settings_path(agent, place)
+
+
+def shared_path(agent: "Agent", scope: str, path: bytes) -> "bytes | None":
+    """The shared settings beside one's own, where older versions put hooks; None if the same."""
+    if scope != install.PROJECT or not agent.local_file:
+        return None
+    return install.settings_path(agent, os.path.dirname(path))
 
 
 def folders() -> "dict[str, bytes]":
@@ -116,7 +128,7 @@ COMMAND = Command(
     examples=(
         ("takeback install claude-code", "for all your projects"),
         ("takeback install codex --dry-run", "what would be written?"),
-        ("takeback install claude-code --project", "for this project only"),
+        ("takeback install claude-code --project", "for you, in this project only"),
     ),
 )
 
@@ -130,31 +142,60 @@ def run(given: "Arguments", screen: "Screen") -> int:
     from takeback.hooks import trial as canary
 
     agent, scope = chosen(given)
-    python, main = _program()
+    home = environment.default_home()
     path = path_of(agent, scope, given)
     version = agent.find_version(folders()[agent.name], os.get_exec_path())
     events = agent.known_events(version)
-    made = install.installation(agent, scope, path, python=python, main=main, events=events)
+    made = install.installation(agent, scope, path, home=home, script=_script(), events=events)
     if given.has("dry-run"):
         return _show(made, screen)
+    if not made.script:
+        _require_in_path()
     screen.progress(TRYING_HOOKS, 0, 0)
-    trial = canary.try_hooks(agent, made.commands, dict(os.environ))
-    backup = install.install(made, environment.default_home())
+    trial = canary.try_install(made, dict(os.environ))
+    is_here = _is_here(agent)
+    backup = install.install(made, home)
+    shared = shared_path(agent, scope, path)
+    if shared is not None:
+        install.uninstall(install.removal(shared, home), home)
     checkpoint = _first_checkpoint(given, screen, is_meant=scope == install.PROJECT)
     if screen.json:
-        screen.data(_as_json(made, backup=backup, trial=trial, checkpoint=checkpoint))
+        screen.data(
+            _as_json(made, backup=backup, trial=trial, checkpoint=checkpoint, is_here=is_here)
+        )
     else:
         _tell(made, screen, backup=backup, trial=trial, checkpoint=checkpoint)
+        if not is_here:
+            screen.note(
+                f"{agent.title} does not seem to be on this machine: no `{agent.program}` is in"
+                f" your PATH. It will call Takeback once it is"
+            )
     return 0
 
 
-def _program() -> "tuple[str, str]":
+def _is_here(agent: "Agent") -> bool:
+    return agent.is_here(folders()[agent.name], os.get_exec_path())
+
+
+def _script() -> str:
+    """What hooks run: this Takeback by this Python, else the command `takeback` of later."""
     from takeback.hooks import command
 
     if not sys.executable:
         raise TakebackError("Python does not say where it is, so no agent can be told")
     main = command.lasting(_MAIN)
-    return command.python_for(sys.executable, main), main
+    beside = os.path.join(os.path.dirname(sys.executable), "takeback")
+    found = beside if os.access(beside, os.X_OK) else environment.find_command("takeback")
+    return command.script(command.python_for(sys.executable, main), main, found)
+
+
+def _require_in_path() -> None:
+    """An error if colleagues' settings would find no `takeback` here, either."""
+    if not environment.find_command("takeback"):
+        raise RefusedError(
+            "settings that colleagues share find Takeback by the PATH, and no `takeback` is there",
+            hint="add its folder to your PATH, or install it without --project",
+        )
 
 
 def _first_checkpoint(given: "Arguments", screen: "Screen", *, is_meant: bool) -> "str | None":
@@ -182,7 +223,7 @@ def _is_in_repository(path: bytes) -> bool:
 
 def _show(made: "Installation", screen: "Screen") -> int:
     if screen.json:
-        screen.data(_as_json(made, is_trial=True))
+        screen.data(_as_json(made, is_trial=True, is_here=_is_here(made.agent)))
     elif made.changes:
         show_diff(made.file, made.data, screen)
         screen.note("nothing was written; the same without --dry-run writes it")
@@ -194,6 +235,7 @@ def _show(made: "Installation", screen: "Screen") -> int:
 def _as_json(
     made: "Installation",
     *,
+    is_here: bool,
     is_trial: bool = False,
     backup: "bytes | None" = None,
     trial: "TrialResult | None" = None,
@@ -213,6 +255,7 @@ def _as_json(
         "canary": times,
         "checkpoint": checkpoint,
         "plugin": plugin if os.path.isdir(plugin) else None,
+        "agent_found": is_here,
         "inverse": opposite("uninstall", made.agent, made.scope),
     }
 
@@ -235,7 +278,8 @@ def _tell(
         rows.append(("backup", safe_line(os.fsdecode(backup))))
     rows.append(("events", ", ".join(made.commands)))
     python, main = paths(made.command)
-    rows.append(("command", safe_line(f"{python} -I -S {main} hook")))
+    runs = f"{python} -I -S {main} hook" if made.script else "takeback hook"
+    rows.append(("command", safe_line(runs)))
     times = f"{count(trial.events, 'event')}, {trial.milliseconds:.0f} ms each"
     rows.append(("tried out", f"prompt, change, diff, undo in a throw-away project: {times}"))
     if checkpoint is not None:
@@ -250,9 +294,14 @@ def _remarks(made: "Installation") -> "list[str]":
     lines = [f"sessions that are open already hear of it when {made.agent.title} starts again"]
     if made.agent.install_note:
         lines.append(made.agent.install_note)
-    if made.scope == install.PROJECT:
+    if made.scope == install.PROJECT and made.agent.local_file:
         lines.append(
-            "these settings name paths of this machine; for others who get the file they do nothing"
+            f"`{made.agent.folder}/{made.agent.local_file}` is yours alone: keep it out of git"
+        )
+    elif made.scope == install.PROJECT:
+        lines.append(
+            "colleagues who get this file have their own `takeback`, or notice nothing;"
+            f"\n{made.agent.title} may ask each of them once whether it may run the hooks"
         )
     left_out = [event for event in made.agent.kinds if event not in made.commands]
     if left_out:

@@ -35,10 +35,16 @@ COMMAND = Command(
 def run(given: "Arguments", screen: "Screen") -> int:
     agent, scope = install.chosen(given)
     home = environment.default_home()
-    made = steps.removal(install.path_of(agent, scope, given), home)
+    path = install.path_of(agent, scope, given)
+    made = steps.removal(path, home)
+    shared = install.shared_path(agent, scope, path)
+    older = steps.removal(shared, home) if shared is not None else made
+    if not made.changes and older.changes:
+        made = older
     is_trial = given.has("dry-run")
     if not is_trial:
-        steps.uninstall(made, home)
+        for each in dict.fromkeys((made, older)):
+            steps.uninstall(each, home)
     if screen.json:
         screen.data(_as_json(agent, scope, made, is_trial=is_trial))
     elif not made.changes:
