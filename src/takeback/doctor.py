@@ -87,7 +87,10 @@ class Doctor:
 
     def _settings(self, id: "str | None") -> Part:
         part = Part("settings", Reason("settings-understood"))
-        for misfit in Settings(self._home.path, id).misfits():
+        settings = Settings(self._home.path, id)
+        if settings.one("recording.on").value is False:
+            part.findings.append(Finding(WARNING, Reason("recording-off"), Reason("turn-on")))
+        for misfit in settings.misfits():
             severity = ERROR if misfit.is_refused else WARNING
             path = os.fsdecode(misfit.path)
             what = Reason("misfit", problem=misfit.problem, path=path)

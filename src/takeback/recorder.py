@@ -22,11 +22,15 @@ if TYPE_CHECKING:
     from takeback.ledger.ledger import Ledger
     from takeback.ledger.sessions import SessionRow, StepRow
     from takeback.model.json_text import Json
+    from takeback.upkeep.settings import Settings
 
 BY_TURN, BY_STEP, BY_CALL = "turn", "step", "call"
 SAFE_POINTS = (BY_TURN, BY_STEP, BY_CALL)
 """How often: at turns only; also around steps that may write; around every step."""
 
+_SWITCH = "recording.on"
+_RUN = "run"
+"""The agent that `takeback run` says it is."""
 _LONGEST_LABEL = 4000
 _JUMP = 1_000_000_000
 """Nanoseconds by which a clock that nobody sets stays behind or runs ahead, at the most."""
@@ -118,6 +122,30 @@ class Recorder(SafePoints):
             over = NewEvent(events.SESSION_ENDED, said, at, parents=parents, request=request)
             self._conclude([*facts, over], at, sessions=[(row.number, at)])
         self._schedule_gc()
+
+    def turn_off(self) -> int:
+        """Record no agent here until `turn_on`; how many turns that ran were ended.
+
+        Their windows are closed, so that what changes from now on is the user's. Sessions that
+        another program holds go on: it asked for them.
+        """
+        self._settings().set(_SWITCH, "false")
+        running = 0
+        for session in self._ledger.sessions.open():
+            if not session.holder or session.agent == _RUN:
+                running += len(self._ledger.turns.running(session.number))
+                self.end_session(session.id)
+        return running
+
+    def turn_on(self) -> None:
+        """Record agents again. A checkpoint made before it says that what changed is the user's."""
+        if self._settings().unset(_SWITCH).value is False:
+            self._settings().set(_SWITCH, "true")  # the user turned it off in all projects
+
+    def _settings(self) -> "Settings":
+        from takeback.upkeep.settings import Settings
+
+        return Settings(self._work.home.path, self._work.id)
 
     def together(self) -> "Held":
         """Hold the log while several things are recorded that belong together."""

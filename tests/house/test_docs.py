@@ -516,5 +516,7 @@ ANSWERS: dict[str, Callable[[Cli, Path, Path], dict[str, object]]] = {
     "takeback config": _config,
     "takeback install": _install,
     "takeback uninstall": _uninstall,
+    "takeback off": lambda cli, _shop, _home: cli("off", "--json").json(),
+    "takeback on": lambda cli, _shop, _home: cli("on", "--json").json(),
     "Errors": _errors,
 }

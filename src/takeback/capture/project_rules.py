@@ -256,6 +256,10 @@ class ProjectRules:
                 return found[name]
         return default
 
+    def is_recording(self) -> bool:
+        """Whether hooks and `takeback run` record here; not after `takeback off`."""
+        return self.setting("recording", "on", True) is not False
+
     def freshness(self) -> "tuple[object, ...]":
         """What opening the project depends on: while this is the same, it need not be done again.
 

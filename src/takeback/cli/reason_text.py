@@ -201,6 +201,7 @@ _FOUND = {
     "hook-failed": "a hook failed{ago}: {what}: {problem}",
     "hooks-broken": "{title} cannot call Takeback from `{file}`: {problem}",
     "hooks-remark": "{remark} (`{file}`)",
+    "recording-off": "Takeback is off here: agents and `takeback run` record nothing",
     "hooks-missing": "no hook is there for {listed} (`{file}`)",
 }
 _STATES = {
@@ -253,6 +254,7 @@ _ACTIONS = {
         " begins a new history, and the old one stays"
     ),
     "turn-not-covered": "that turn was not covered",
+    "turn-on": "`takeback on` turns it on",
     "install": "`takeback install {agent}{flag}` puts it right",
     "install-missing": "`takeback install {agent}{flag}` adds what is missing",
 }

@@ -97,7 +97,7 @@ def _append(path: bytes, line: bytes) -> None:
         os.close(fd)
 
 
-NOT_COVERED, REWOUND, RESTORED = "not covered", "rewound", "restored"
+NOT_COVERED, REWOUND, RESTORED, OFF = "not covered", "rewound", "restored", "off"
 """Reasons of answers."""
 
 
@@ -215,6 +215,8 @@ def _recorded(event: "HookEvent", context: HookContext, projects: ProjectCache) 
 def _written(project: "Project", event: "HookEvent", context: HookContext) -> Answer:
     from takeback.hooks.hook_recorder import HookRecorder
 
+    if not project.workspace.rules.is_recording():
+        return Answer(reason=OFF)
     session = HookRecorder(project).record(event)
     return _answer(project, session, event, context) if session else Answer()
 

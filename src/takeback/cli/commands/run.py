@@ -28,6 +28,7 @@ from takeback.cli.parser import SHOW_SECRETS, Arguments, Command, Option
 from takeback.disk import programs
 from takeback.errors import (
     DecisionNeededError,
+    RefusedError,
     TakebackError,
     UnknownReferenceError,
     UnsafeRootError,
@@ -81,6 +82,7 @@ COMMAND = Command(
     ),
 )
 
+_OFF = "off in this project, so nothing is recorded; `takeback on` turns it on"
 _MOST_SHOWN = 10
 _NOT_FOUND, _NOT_EXECUTABLE = 127, 126
 
@@ -97,7 +99,8 @@ def run(given: "Arguments", screen: "Screen") -> int:
         wrapped = _Wrapped(given, screen, quiet)
         try:
             with open_project(given, screen) as project:
-                outcome = wrapped.run_in(project)
+                is_on = project.workspace.rules.is_recording()
+                outcome = wrapped.run_in(project) if is_on else wrapped.run_unrecorded()
         except Exception as problem:  # noqa: BLE001 -- whatever it is
             outcome = wrapped.run_uncovered(problem)
     if outcome.signal:
@@ -133,6 +136,24 @@ class _Wrapped:
             _complain(problem, self._screen)
             return self._outcome
         return outcome
+
+    def run_unrecorded(self) -> "Outcome":
+        """Run it without a turn: the user turned Takeback off here."""
+        if self._given.has("only-covered"):
+            raise RefusedError(
+                "Takeback is off in this project, so this turn would not be covered",
+                hint="`takeback on` turns it on",
+            )
+        with contextlib.suppress(OSError):  # nobody may be there to read it
+            if not self._screen.json and not self._given.has("quiet"):
+                self._screen.note(f"takeback: {_OFF}")
+        self._quiet.close()
+        self._outcome = self._run(dict(os.environb))
+        if self._screen.json:
+            code, number = self._outcome.code, self._outcome.signal or None
+            self._screen.data({"covered": False, "recording": False, "exit_code": code,
+                               "signal": number})  # fmt: skip
+        return self._outcome
 
     def run_uncovered(self, problem: Exception) -> "Outcome":
         """Run it all the same: a store that is broken must not keep an agent from its work.

@@ -37,7 +37,7 @@ def run(given: "Arguments", screen: "Screen") -> int:
     with project:
         status = project.status()
         if screen.json:
-            _json(status, screen)
+            _json(status, screen, is_on=_is_on(project))
         else:
             _show(project, status, screen)
     return 0
@@ -53,13 +53,14 @@ def _no_project(path: bytes, screen: "Screen") -> int:
     return 0
 
 
-def _json(status: "Status", screen: "Screen") -> None:
+def _json(status: "Status", screen: "Screen", *, is_on: bool) -> None:
     screen.data(
         {
             "project": status.project,
             "origin": status.origin,
             "root": path_fields(status.raw_root),
             "store": path_fields(status.raw_store),
+            "recording": is_on,
             "checkpoints": status.checkpoints,
             "newest": as_json(status.newest, screen.words) if status.newest else None,
             "entries": status.entries,
@@ -81,6 +82,9 @@ def _show(project: "Project", status: "Status", screen: "Screen") -> None:
     rows.append(
         ("History", f"{made}, {size(used.total)} in {safe_line(os.fsdecode(status.store))}")
     )
+    if not _is_on(project):
+        off = screen.style("off", "yellow", "bold")
+        rows.append(("Recording", f"{off}: no agent is recorded; `takeback on` turns it on"))
     screen.table(rows, indent="")
     try:
         cap = project.retention().size_cap
@@ -102,6 +106,13 @@ def _show(project: "Project", status: "Status", screen: "Screen") -> None:
         screen.note(f"`takeback rollback {newest.id[:6]}` brings everything back to the newest")
     else:
         screen.note("`takeback checkpoint` makes the first checkpoint")
+
+
+def _is_on(project: "Project") -> bool:
+    try:
+        return project.workspace.rules.is_recording()
+    except UsageError:  # settings that cannot be read turn nothing off
+        return True
 
 
 def _show_turns(project: "Project", log: "Log", screen: "Screen") -> None:

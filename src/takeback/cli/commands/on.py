@@ -1,0 +1,36 @@
+"""`takeback on`: record agents in this project again."""
+
+import os
+
+from takeback.cli.app import open_project
+from takeback.cli.commands.checkpoint import as_json
+from takeback.cli.parser import Arguments, Command
+from takeback.cli.screen import Screen, safe_line
+from takeback.model.words import count
+
+COMMAND = Command(
+    "on",
+    "record agents in this project again, after `takeback off`",
+    text=(
+        "What changed while it was off is kept as a checkpoint, and counts as yours. A turn that\n"
+        "an agent is in the middle of is recorded from here on."
+    ),
+    examples=(("takeback on", "after `takeback off`"),),
+)
+
+
+def run(given: "Arguments", screen: "Screen") -> int:
+    with open_project(given, screen) as project:
+        changes = not project.workspace.rules.is_recording()
+        made = project.checkpoint(progress=screen.progress) if changes else None
+        project.recorder().turn_on()
+        where = safe_line(os.fsdecode(project.root))
+        if screen.json:
+            checkpoint = as_json(made, screen.words) if made is not None else None
+            screen.data({"project": project.id, "recording": True, "changed": changes,
+                         "checkpoint": checkpoint})  # fmt: skip
+            return 0
+    screen.say(f"Takeback is {'now' if changes else 'already'} on in {where}: agents are recorded.")
+    if made is not None and made.changed:
+        screen.note(f"{count(made.changed, 'change')} since the last look counts as yours")
+    return 0
