@@ -253,7 +253,7 @@ def test_a_step_that_ends_while_another_thread_plans_keeps_its_change(
             (tree / "folder" / "file").write_text("new\n")
             threading.Timer(PAUSE, planning.open).start()
         assert not (tree / "other").exists()
-        assert [change.path for change in project.turn(turn.id).changes] == [b"folder/file"]
+        assert [change.path for change in project.turn(turn.id).changes] == ["folder/file"]
 
 
 def phases(store: Path) -> list[str]:
