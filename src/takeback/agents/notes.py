@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from takeback.ledger.ledger import Ledger
     from takeback.ledger.sessions import SessionRow
     from takeback.ledger.undo_stack import RestoreRow
+    from takeback.model.losses import Loss
 
 _MOST_ASKED = 50
 _MOST_TOLD = 4
@@ -31,7 +32,8 @@ class ToldRestore(Value):
 
     `turns` counts what it was about, none if that was a rollback; `label` is the prompt of the
     newest. `is_before` the point at which a copy of the conversation goes on: its prompts are gone.
-    `goal` is what a rollback went back to, if that was a turn: its side and its prompt.
+    `goal` is what a rollback went back to, if that was a turn: its side and its prompt. `losses`
+    were not covered, so they did not come back.
     """
 
     verb: str
@@ -43,6 +45,7 @@ class ToldRestore(Value):
     goal: "tuple[str, str] | None"
     because: str
     files: "tuple[tuple[bytes, str], ...]"
+    losses: "tuple[Loss, ...]" = ()
 
 
 class Note(Value):
@@ -204,4 +207,17 @@ def _restore(
         goal=(side, goal.label) if goal is not None else None,
         because=row.because,
         files=tuple(_files(ledger, row)),
+        losses=_losses(ledger, row),
     )
+
+
+def _losses(ledger: "Ledger", row: "RestoreRow") -> "tuple[Loss, ...]":
+    """What a restore could not bring back."""
+    if row.verb == terms.UNDO:
+        found = ledger.losses.of_turns(row.turns)
+    elif row.verb == terms.ROLLBACK:
+        target = ledger.checkpoints.numbered(row.target or 0)
+        found = ledger.losses.between(target.event, row.event) if target is not None else ()
+    else:
+        return ()
+    return tuple(loss for loss in found if loss.is_grave)

@@ -285,6 +285,9 @@ class _Folding:
         verb = difference.verb
         if verb in (words.DELETE, words.RMDIR) and self._is_shut(run):
             return [_text(run.path), words.MODE, None, None, run.how]
+        if verb == words.CREATE and self._was_unknown(run):
+            # Unknown is not absent: something was there that was not covered.
+            return [_text(run.path), words.WRITE, None, None, run.how]
         source = before
         if run.origin is not None and before is None:
             source = self._entry(run.left, run.origin)
@@ -314,6 +317,11 @@ class _Folding:
         """Whether a path is still there, and nobody may read it any more."""
         entry = self._found(run.last, run.path)
         return entry is not None and entry.reason == words.UNREADABLE
+
+    def _was_unknown(self, run: Run) -> bool:
+        row = self._row(run.before)
+        entry = self._trees.at(row, run.path) if row is not None else None
+        return entry is not None and entry.reason != 0
 
     def _entry(self, checkpoint: int, path: bytes) -> "Entry | None":
         entry = self._found(checkpoint, path)

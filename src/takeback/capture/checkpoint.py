@@ -13,12 +13,12 @@ import os
 from struct import error as struct_error
 
 from takeback.disk import machine
-from takeback.ledger.events import CHECKPOINT_NAMED, CheckpointRow, NewEvent
+from takeback.ledger.events import CHECKPOINT_NAMED, LOSSES_SEEN, CheckpointRow, NewEvent
 from takeback.model import ids, words
 from takeback.model.results import Checkpoint, LeftOut
 from takeback.model.tree import KIND, REASON, REGULAR, SETUID, UNSTABLE
 from takeback.model.value import Value
-from takeback.model.words import OMIT
+from takeback.model.words import OMIT, YOU
 from takeback.worktree import stat_cache
 from takeback.worktree.folders import mark_racy
 from takeback.worktree.scan import Scan, StrangeRoot
@@ -252,6 +252,7 @@ class _Capture:
         newest = self._newest
         sound = self._previous is None or not self._previous.damaged
         if newest is not None and newest.tree == root.strong and sound:
+            self._record_losses(root)
             self._remember_same(root, newest, writer)
             return self._name_again(newest)
         row = self._commit(root, writer)
@@ -301,7 +302,7 @@ class _Capture:
         commit = git_view.add_commit(
             writer, root.view, above.view if above else None, seconds, message
         )
-        entries, found = self._count_entries(root), self._deltas(root)
+        entries, (found, lost) = self._count_entries(root), self._deltas(root)
         row = CheckpointRow(
             number=0,
             id=id,
@@ -315,7 +316,7 @@ class _Capture:
             changed=entries if found is None else sum(d.verb != OMIT for d in found),
             parent=above.number if above else None,
         )
-        told = self._told(found) | self._owners(root) | self._secrets(root)
+        told = self._told(found, lost) | self._owners(root) | self._secrets(root)
         parents = (above.event,) if above else ()
         return self._store.ledger.add_checkpoint(
             row,
@@ -326,25 +327,50 @@ class _Capture:
             finish=request.finish,
         )
 
-    def _deltas(self, root: "Folder") -> "list[Delta] | None":
-        """What changed since the checkpoint before; None if there is none, or none to read."""
+    def _deltas(self, root: "Folder") -> "tuple[list[Delta] | None, list[Delta]]":
+        """What changed since the checkpoint before, and what was lost that is not covered.
+
+        None if there is no checkpoint before, or none to read.
+        """
         from takeback.capture import deltas
 
         if self._newest is None or (self._previous is not None and self._previous.damaged):
-            return None
+            return None, []
         if self._previous is not None:
             return deltas.find(root, deltas.InManifests(self._previous))
         return deltas.find(root, deltas.InRecords(self._cache.records))
 
-    def _told(self, found: "list[Delta] | None") -> "dict[str, Json]":
+    def _told(self, found: "list[Delta] | None", lost: "list[Delta]") -> "dict[str, Json]":
         """What the event says besides the row: where in the log, and who changed what."""
         told = self._request.coordinate()
         if found is not None and self._attribute is not None:
             from takeback.capture import deltas
 
             authors = self._attribute(found, self._clock.slack)
-            told |= deltas.facts(found, authors)
+            # Apart from the others: a path that is lost may be written as well.
+            authors += self._attribute(lost, self._clock.slack) if lost else []
+            told |= deltas.facts([*found, *lost], authors)
         return told
+
+    def _record_losses(self, root: "Folder") -> None:
+        """Record what changed of what is left out when that makes no other tree.
+
+        A log may grow all the time: of each path only the first change in a turn is recorded.
+        """
+        if not self._incremental or self._attribute is None or self._request.finish is not None:
+            return
+        from takeback.capture import deltas
+
+        _, lost = deltas.find(root, deltas.InRecords(self._cache.records))
+        if not lost:
+            return
+        pairs = list(zip(lost, self._attribute(lost, self._clock.slack), strict=True))
+        known = self._store.ledger.losses.is_known
+        new = [(d, by) for d, by in pairs if by.who != YOU and d.loss and not known(d.loss, by)]
+        if new:
+            told = deltas.facts([delta for delta, _ in new], [by for _, by in new])
+            told["line"] = self._store.ledger.line
+            self._store.ledger.record(NewEvent(LOSSES_SEEN, told, self._request.at))
 
     def _owners(self, root: "Folder") -> "dict[str, Json]":
         """Whose the setuid programs are that were captured, if there are any."""

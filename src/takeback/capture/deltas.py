@@ -7,12 +7,15 @@ Whose a setuid program was when it was captured: only for that owner it may be s
 
 The manifest of a folder does not say whose its files are. So the event of a checkpoint names the
 owner of each file with such a bit that it captured.
+
+What is left out is compared, too, by the stamps in the stat cache: what is lost of it cannot come
+back. Without a stat cache only what is gone is known.
 """
 
 import os
 
 from takeback.ledger.events import CHECKPOINT_TAKEN
-from takeback.model import words
+from takeback.model import losses, words
 from takeback.model.tree import FOLDER, KIND, LINK, REASON, REGULAR, SETUID
 from takeback.worktree import folders, stat_cache
 
@@ -26,13 +29,15 @@ if TYPE_CHECKING:
     from takeback.ledger.ledger import Ledger
     from takeback.model.history import Author
     from takeback.model.json_text import Json
+    from takeback.model.losses import Loss
     from takeback.model.tree import Owner
-    from takeback.worktree.folders import Folder, Node
+    from takeback.worktree.folders import Before as State
+    from takeback.worktree.folders import Folder, Node, Stamps
     from takeback.worktree.stat_cache import Records
 
-    State = tuple[int, int, bytes]
-
     Key = int | bytes
+    Ways = list[tuple[bytes, set[bytes]]]
+    """Folders from the nearest up, each with the names in it."""
 
     class Before(Protocol):
         """What folders held; a key stands for a folder that was there."""
@@ -44,7 +49,7 @@ if TYPE_CHECKING:
             """The permission bits of the root."""
 
         def entries(self, key: "Key") -> "dict[bytes, State]":
-            """Mode, flags and strong hash of each entry."""
+            """Mode, flags, strong hash and perhaps stamps of each entry."""
 
         def below(self, key: "Key", name: bytes) -> "Key | None":
             """The key of a captured subfolder."""
@@ -55,10 +60,11 @@ class Delta:
 
     `time` is when it was last changed, as far as its stamps tell; `latest` says instead by when
     it must have happened, where only that is known. `strong` is the hash of the content that
-    came, or of the content that went with a deletion: that is how renames are found.
+    came, or of the content that went with a deletion: that is how renames are found. `loss` is
+    there if the path was not covered.
     """
 
-    __slots__ = ("latest", "origin", "path", "strong", "time", "verb")
+    __slots__ = ("latest", "loss", "origin", "path", "strong", "time", "verb")
 
     def __init__(
         self,
@@ -68,9 +74,11 @@ class Delta:
         strong: bytes = b"",
         time: "tuple[int, int] | None" = None,
         latest: "int | None" = None,
+        loss: "Loss | None" = None,
     ) -> None:
         self.path = path
         self.verb = verb
+        self.loss = loss
         self.strong = strong
         self.time = time
         self.latest = latest
@@ -99,7 +107,7 @@ class InRecords:
         """The entries of the record at an offset."""
         assert isinstance(key, int)
         found = folders.unpack_record(self._known, key)[2]
-        return {name: (fields[4], fields[5] & ~folders.RACY, fields[7]) for fields, name in found}
+        return {name: folders.before(fields) for fields, name in found}
 
     def below(self, key: "Key", name: bytes) -> "Key | None":
         """The record of a subfolder."""
@@ -126,7 +134,7 @@ class InManifests:
     def entries(self, key: "Key") -> "dict[bytes, State]":
         """The entries of a folder's manifest."""
         assert isinstance(key, bytes)
-        return {e.name: (e.mode, e.flags, e.strong) for e in self._manifests[key].entries}
+        return {e.name: (e.mode, e.flags, e.strong, None) for e in self._manifests[key].entries}
 
     def below(self, key: "Key", name: bytes) -> "Key | None":
         """The path of a subfolder, if its manifest is there."""
@@ -135,8 +143,8 @@ class InManifests:
         return path if path in self._manifests else None
 
 
-def find(root: "Folder", before: "Before") -> "list[Delta]":
-    """Everything that is not as it was before, sorted by path."""
+def find(root: "Folder", before: "Before") -> "tuple[list[Delta], list[Delta]]":
+    """Everything that is not as it was before, and what was lost outside cover; sorted by path."""
     found: list[Delta] = []
     if before.root() is not None and before.mode() != root.mode & 0o7777:
         found.append(Delta(b"", words.MODE, time=(root.mtime, root.ctime)))
@@ -149,20 +157,24 @@ def find(root: "Folder", before: "Before") -> "list[Delta]":
         prefix = folder.path() + b"/" if folder.parent is not None else b""
         for name in was.keys() | folder.nodes.keys():
             old, node = was.get(name), folder.nodes.get(name)
+            child = folder.children.get(name)
             if old is not None and node is not None and _is_same(old, node):
+                if child is not None and child.offset >= 0:
+                    stack.append((child, child.offset, unknown))  # stamps may differ in it
                 continue
             path = prefix + name
+            found += _lost(path, old, node, folder, was)
             found += _compare(path, folder, old, node, unknown=unknown)
-            child = folder.children.get(name)
             inner = before.below(key, name) if _needs_key(key, old, node, child) else None  # type: ignore[arg-type]
             if child is not None:
                 inner = child.offset if child.offset >= 0 else inner
                 stack.append((child, inner, unknown or bool(old and old[1] & REASON)))
             elif inner is not None:
-                found += _all_gone(path, inner, before, folder.mtime)
-    _find_renames(found)
+                found += _all_gone(path, inner, before, folder.mtime, _ways(folder, was))
     found.sort(key=lambda delta: delta.path)
-    return found
+    covered = [delta for delta in found if delta.loss is None]
+    _find_renames(covered)
+    return covered, [delta for delta in found if delta.loss is not None]
 
 
 def _is_same(old: "State", node: "Node") -> bool:
@@ -172,13 +184,21 @@ def _is_same(old: "State", node: "Node") -> bool:
 
 
 def facts(found: "Sequence[Delta]", authors: "Sequence[Author]") -> "dict[str, Json]":
-    """Deltas and their authors as the event of a checkpoint tells them, each author once."""
+    """Deltas, losses and their authors as events tell them, each author once."""
     known = {author: number for number, author in enumerate(dict.fromkeys(authors))}
-    pairs = zip(found, authors, strict=True)
-    return {
+    pairs = [(delta, known[author]) for delta, author in zip(found, authors, strict=True)]
+    told: dict[str, Json] = {
         "authors": [_author_facts(author) for author in known],
-        "deltas": [_delta_facts(delta, known[author]) for delta, author in pairs],
+        "deltas": [_delta_facts(delta, by) for delta, by in pairs if delta.loss is None],
     }
+    lost: list[Json] = [_loss_facts(d.loss, by) for d, by in pairs if d.loss is not None]
+    return {**told, "losses": lost} if lost else told
+
+
+def _loss_facts(loss: "Loss", author: int) -> "Json":
+    path, source = (raw.decode("utf-8", "surrogateescape") for raw in (loss.path, loss.source))
+    numbers = (loss.is_folder, loss.size, loss.entries)
+    return [path, loss.what, author, loss.reason, *numbers, source]
 
 
 def _author_facts(author: "Author") -> "Json":
@@ -253,19 +273,25 @@ def _stamps(folder: "Folder", node: "Node") -> "tuple[int, int] | None":
     return (child.mtime, child.ctime) if child is not None else None
 
 
-def _all_gone(path: bytes, key: "Key", before: "Before", latest: int) -> "Iterator[Delta]":
+def _all_gone(
+    path: bytes, key: "Key", before: "Before", latest: int, ways: "Ways"
+) -> "Iterator[Delta]":
     """Everything that was below a folder that is no more."""
-    stack = [(path, key)]
+    stack = [(path, key, ways)]
     while stack:
-        above, key = stack.pop()
-        for name, old in before.entries(key).items():
+        above, key, ways = stack.pop()
+        entries = before.entries(key)
+        here: Ways = [(above, set(entries)), *ways]
+        for name, old in entries.items():
             below = above + b"/" + name
             if old[1] & REASON:
+                if old[1] & REASON in _CAN_BE_LOST:
+                    yield _loss(below, losses.GONE, old, here, latest=latest)
                 continue
             yield _gone(below, old, latest)
             inner = before.below(key, name) if old[0] & KIND == FOLDER else None
             if inner is not None:
-                stack.append((below, inner))
+                stack.append((below, inner, here))
 
 
 def _gone(path: bytes, old: "State", latest: int) -> Delta:
@@ -273,6 +299,106 @@ def _gone(path: bytes, old: "State", latest: int) -> Delta:
     verb = words.RMDIR if kind == FOLDER else words.DELETE
     # Only files are taken for moved: what a link said may stand in a file by chance.
     return Delta(path, verb, strong=old[2] if kind == REGULAR else b"", latest=latest)
+
+
+_CAN_BE_LOST = frozenset(
+    (
+        words.VERSION_CONTROL,
+        words.SPECIAL,
+        words.UNREADABLE,
+        words.TOO_LARGE,
+        words.REBUILDABLE,
+        words.IGNORED,
+        words.ANOTHER_PROJECT,
+    )
+)
+_COUNTED = (words.REBUILDABLE, words.IGNORED)
+
+
+def _lost(
+    path: bytes, old: "State | None", node: "Node | None", folder: "Folder", was: "Iterable[bytes]"
+) -> "list[Delta]":
+    """What happened to an entry that was left out, if what it held is lost."""
+    if old is None or not old[1] & REASON:
+        return []
+    what = _what(old, node, folder.children.get(node.name) if node is not None else None)
+    if not what:
+        return []
+    if node is None:
+        return [_loss(path, what, old, _ways(folder, was), latest=folder.mtime)]
+    return [_loss(path, what, old, _ways(folder, was), time=_stamps(folder, node))]
+
+
+def _what(old: "State", node: "Node | None", child: "Folder | None" = None) -> str:
+    """What became of something that was left out; nothing, if it is as it was.
+
+    Files are compared by size and time, folders by their inode: what is in them is not looked at.
+    A folder that is captured by now, `child`, was counted whole.
+    """
+    mode, flags, _, stamps = old
+    reason = flags & REASON
+    if reason not in _CAN_BE_LOST:
+        return ""
+    if node is None:
+        return losses.GONE
+    if stamps is None or not node.mode or reason in (words.VERSION_CONTROL, words.SPECIAL):
+        return ""
+    if mode & KIND != node.mode & KIND:
+        return losses.REPLACED
+    if mode & KIND == FOLDER:
+        return _of_folder(stamps, node, child, is_counted=reason in _COUNTED)
+    return _of_file(stamps, node)
+
+
+def _of_file(stamps: "Stamps", node: "Node") -> str:
+    inode, size, mtime, _ = stamps
+    if (size, mtime) == (node.size, node.mtime):
+        return ""
+    grew = node.reason and inode == node.inode and node.size >= size
+    return losses.CHANGED if grew else losses.REPLACED
+
+
+def _of_folder(stamps: "Stamps", node: "Node", child: "Folder | None", *, is_counted: bool) -> str:
+    inode, _, _, oid = stamps
+    if inode != (child.inode if child is not None else node.inode):
+        return losses.REPLACED
+    if child is None or not is_counted:
+        return ""
+    entries, size = folders.seen(oid)
+    is_less = child.entries_below < entries or child.bytes_below < size
+    return losses.SHRUNK if is_less else ""
+
+
+def _loss(
+    path: bytes,
+    what: str,
+    old: "State",
+    ways: "Ways",
+    *,
+    time: "tuple[int, int] | None" = None,
+    latest: "int | None" = None,
+) -> Delta:
+    mode, flags, _, stamps = old
+    reason, is_folder = flags & REASON, mode & KIND == FOLDER
+    size = entries = None
+    if stamps is not None and not is_folder:
+        size = stamps[1]
+    elif stamps is not None and reason in _COUNTED:
+        entries, size = folders.seen(stamps[3])
+    source = losses.find_source(path.rpartition(b"/")[2], ways) if is_folder else b""
+    loss = losses.Loss(path, what, words.word(reason), is_folder, size, entries, source)
+    verb = words.DELETE if what == losses.GONE else words.WRITE
+    return Delta(path, verb, time=time, latest=latest, loss=loss)
+
+
+def _ways(folder: "Folder", was: "Iterable[bytes]") -> "Ways":
+    """The folders above an entry of `folder`, with what is and what was in the nearest."""
+    ways: Ways = [(folder.path(), {*was, *folder.nodes})]
+    above = folder.parent
+    while above is not None:
+        ways.append((above.path(), set(above.nodes)))
+        above = above.parent
+    return ways
 
 
 def _find_renames(found: "list[Delta]") -> None:

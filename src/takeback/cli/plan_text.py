@@ -3,7 +3,7 @@
 A plan and the report of one as JSON, as documented in docs/json.md.
 """
 
-from takeback.cli import reason_text
+from takeback.cli import loss_text, reason_text
 from takeback.cli import screen as layout
 from takeback.cli.screen import safe_line
 from takeback.model import reasons
@@ -50,6 +50,7 @@ def as_json(
         "kept": _remarks((*plan.kept, *(made.kept if made else ())), masker, plan.verb),
         "skipped": _remarks(plan.skipped, masker, plan.verb),
         "shared": _remarks(plan.shared, masker, plan.verb),
+        "losses": [loss_text.as_json(each) for each in plan.losses],
         "rescued": _remarks(made.rescued if made else (), masker, plan.verb),
         "since_preview": [path_fields(path) for path in made.raw_since_preview] if made else [],
         "doubts": [reason_text.as_json(each, masker) for each in plan.doubts],
@@ -230,7 +231,7 @@ class Page:
             amount(self.plan, done=True),
             *(self._kept(part) for part in _parted(kept) if part),
         ]
-        parts += [reason_text.in_short(reason) for reason in self.plan.stays]
+        parts += filter(None, (reason_text.in_short(reason) for reason in self.plan.stays))
         return f"{_DONE[self.plan.verb]} {self._titled()}: {'; '.join(parts)}"
 
     def _kept(self, remarks: "list[Remark]") -> str:
@@ -354,7 +355,13 @@ class Page:
         if len(yours) > _MOST_YOURS:
             self.screen.say(f"  and {len(yours) - _MOST_YOURS:,} more of yours")
         self.part("May be another session's, so it stays", self.plan.shared)
-        self.part("Not touched", self.plan.skipped)
+        lost = {each.path for each in self.plan.losses}
+        self.part("Not touched", [each for each in self.plan.skipped if each.path not in lost])
+        for head, rows in loss_text.rows(self.plan.losses):
+            self.screen.say(self.screen.style(head, "bold"))
+            self.screen.table(rows[:_MOST_REPORTED])
+            if len(rows) > _MOST_REPORTED:
+                self.screen.say(f"  and {len(rows) - _MOST_REPORTED:,} more")
 
     def dependents(self) -> "list[str]":
         """The later turns that build on what is taken back, a line each."""
@@ -426,6 +433,8 @@ def amount(plan: "Plan", *, done: bool) -> str:
         if changes:
             things = f"{len(changes):,}" if parts and not has_folders else _things(changes)
             parts.append(f"{verb}{'d' if done else ''} {things}")
+    if not parts and any(loss.is_grave for loss in plan.losses):
+        return "brought back nothing" if done else "bring back nothing"
     return ", ".join(parts) or ("changed nothing" if done else "change nothing")
 
 

@@ -319,6 +319,8 @@ def of_remark(remark: "Remark", verb: str = "") -> str:
 def in_short(reason: "Reason") -> str:
     """What stays, without how to get rid of it."""
     facts: Facts = dict(reason.facts)
+    if reason.code == reasons.UNCOVERED_CHANGED:
+        return ""
     if reason.code == reasons.HEAD_STAYS:
         return f"HEAD stays at {facts['head']}"
     if reason.code in (reasons.COMMITS_STAY, reasons.COMMITS_SINCE):
@@ -401,6 +403,10 @@ def _outside_changes(facts: "Facts") -> str:
     paths = facts["paths"]
     files = count(len(paths), "file")
     return f"this also changes {files} outside the project: {shown(paths, _MOST_NAMED)}"
+
+
+def _uncovered_changed(facts: "Facts") -> str:
+    return f"not covered, and changed since: {shown(facts['paths'], _MOST_NAMED)}"
 
 
 def _outside_stays(facts: "Facts") -> str:
@@ -486,6 +492,7 @@ _MADE: "dict[str, Callable[[Facts], str]]" = {
     reasons.NO_FOLDER: _no_folder,
     reasons.MERGED: _merged,
     reasons.OTHER_BRANCH: _other_branch,
+    reasons.UNCOVERED_CHANGED: _uncovered_changed,
     reasons.AFTER_STOP: _after_stop,
     reasons.PERHAPS_RAN: _perhaps_ran,
     reasons.OUTSIDE_CHANGES: _outside_changes,

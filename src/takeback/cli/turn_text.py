@@ -7,6 +7,7 @@ A recorded turn, in words and as JSON.
 
 import time
 
+from takeback.cli import loss_text
 from takeback.cli import screen as layout
 from takeback.cli.screen import Marks, ago, columns, pad, safe_content, safe_line, timestamp
 from takeback.model import words as terms
@@ -99,11 +100,22 @@ def age(then: float, now: float) -> str:
 def amount(turn: "RecordedTurn", marks: "Marks") -> "tuple[str, str]":
     """How many lines a turn changed, and how many files."""
     if not turn.files:
-        return "", "no changes yet" if turn.status == terms.RUNNING else "no changes"
+        lost = sum(loss.is_grave for loss in turn.losses)
+        none = f"{lost:,} lost" if lost else "no changes"
+        return "", f"{none} yet" if turn.status == terms.RUNNING and not lost else none
     files = count(turn.files, "file")
     if turn.uncounted == turn.files:
         return "", files
     return f"+{turn.added:,} {marks.minus}{turn.removed:,}", files
+
+
+def can_return(turn: "RecordedTurn") -> bool:
+    """Whether an undo of a turn brings anything back: not what took the place of something lost."""
+    lost = [loss.path for loss in turn.losses]
+    return any(
+        change.path not in lost and not any(change.path.startswith(path + b"/") for path in lost)
+        for change in turn.changes
+    )
 
 
 def remarks(turn: "RecordedTurn") -> "list[str]":
@@ -117,6 +129,11 @@ def remarks(turn: "RecordedTurn") -> "list[str]":
         said.append(f"{len(turn.shared):,} shared")
     if turn.left_out:
         said.append(f"{len(turn.left_out):,} not covered")
+    if turn.losses:
+        first = min(turn.losses, key=lambda loss: not loss.is_grave)
+        more = f" and {len(turn.losses) - 1:,} more" if len(turn.losses) > 1 else ""
+        what = loss_text.in_short(first)
+        said.append(f"not covered: {loss_text.path(first)} {what}{more}")
     changed = sum(1 for file in turn.outside if file.verb)
     if changed:
         said.append(f"{changed:,} outside")
@@ -159,7 +176,8 @@ class _Row:
     def lines(self, sizes: "_Sizes", screen: "Screen") -> "Iterator[str]":
         """The turn on one line, or two where there is not much room."""
         turn = self.turn
-        is_dim = bool(turn.undone) or (not turn.files and turn.status != terms.RUNNING)
+        is_idle = not turn.files and not any(loss.is_grave for loss in turn.losses)
+        is_dim = bool(turn.undone) or (is_idle and turn.status != terms.RUNNING)
         style = _STYLES.get(turn.status, "dim" if is_dim else "")
         mark = self.marks.of(turn.status)
         head = screen.style(mark, style) if style else mark
@@ -207,7 +225,7 @@ _WIDEST_PATH = 60
 
 def headline(turn: "RecordedTurn", masker: "Masker" = CLOSED) -> str:
     if not turn.files:
-        amount = "nothing changed"
+        amount = "nothing covered changed" if turn.losses else "nothing changed"
     else:
         amount = (
             f"{count(turn.files, 'file')}  {_lines(turn.added, turn.removed, Marks(plain=False))}"
@@ -261,6 +279,7 @@ def as_json(turn: "RecordedTurn", masker: "Masker" = CLOSED) -> "dict[str, Json]
         "changes": [change_json(change) for change in turn.changes],
         "shared": [change_json(change) for change in turn.shared],
         "left_out": [{**path_fields(x.raw_path), "reason": x.reason} for x in turn.left_out],
+        "losses": [loss_text.as_json(loss) for loss in turn.losses],
         "outside": [outside_json(file) for file in turn.outside],
         "authors": _authors((*turn.changes, *turn.shared)),
         "check": None,
@@ -365,13 +384,18 @@ def turn(found: "RecordedTurn", screen: "Screen", now: float) -> None:
     )
     page.outside(found.outside)
     page.left_out("Not covered: appeared here and cannot be taken back", found.left_out)
+    for head, rows in loss_text.rows(found.losses):
+        page.table(head, rows)
+    if any(loss.is_folder for loss in found.losses):
+        screen.note("changes inside folders that are not covered are not recorded")
     if not found.kept:
         screen.note("its files are no longer kept; `takeback log` shows all turns")
     elif (found.changes or any(file.verb for file in found.outside)) and found.after:
         screen.note(f"`takeback diff {found.id[:8]}- {found.id[:8]}` shows the lines")
         screen.note(f"`takeback show {found.id[:8]}- PATH` prints a file as it was before")
         back, it = ("redo", "puts it back") if found.undone else ("undo", "takes it back")
-        screen.note(f"`takeback {back} {found.id[:8]}` {it}")
+        if can_return(found) or any(file.verb for file in found.outside):
+            screen.note(f"`takeback {back} {found.id[:8]}` {it}")
     else:
         screen.note("`takeback log` shows all turns")
 
@@ -448,13 +472,13 @@ class _Page:
             (f"{x.verb or '?':<6}  {safe(x.path)}", x.reason and f"not covered: {x.reason}")
             for x in files
         ]
-        self._table("Outside the project", rows)
+        self.table("Outside the project", rows)
 
     def left_out(self, head: str, paths: "Sequence[LeftOut]") -> None:
         """What is listed without content, and why."""
-        self._table(head, [(safe(x.path or b"."), explained(x.reason)) for x in paths])
+        self.table(head, [(safe(x.path or b"."), explained(x.reason)) for x in paths])
 
-    def _table(self, head: str, rows: "list[tuple[str, str]]") -> None:
+    def table(self, head: str, rows: "list[tuple[str, str]]") -> None:
         if rows:
             self.head(head)
             self.screen.table(rows[:_MOST])

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from takeback.ledger.undo_stack import RestoreRow
     from takeback.model.history import Change
     from takeback.model.json_text import Json
+    from takeback.model.losses import Loss
 
 _ABOUT = ("cwd", "model", "permission_mode", "agent_version")
 
@@ -100,6 +101,15 @@ class Turn:
         rows = self._ledger.deltas.left_out((self._number,))
         found = {row.path: LeftOut(_path(row.path), _text(row.origin)) for row in rows}
         return tuple(found.values())
+
+    def losses(self, changes: "Iterable[Change]") -> "tuple[Loss, ...]":
+        """What it deleted or changed outside cover.
+
+        What it made unreadable first was covered until then, and is among its changes.
+        """
+        found = self._ledger.losses.of_turns((self._number,))
+        shut, paths = words.word(words.UNREADABLE), {change.path for change in changes}
+        return tuple(loss for loss in found if loss.reason != shut or loss.path not in paths)
 
     def outside(self) -> "tuple[OutsideFile, ...]":
         """What its edit tools named outside the project: what was done, or why nobody knows."""
@@ -384,6 +394,7 @@ class Timeline:
             changes=own,
             shared=told.shared(row.first or 0, row.last),
             left_out=told.left_out(),
+            losses=told.losses(own),
             outside=told.outside(),
             git_before=history.git_state(row.git_before) if changes else None,
             git_after=history.git_state(row.git_after) if changes else None,

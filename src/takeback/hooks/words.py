@@ -48,6 +48,8 @@ def _lines(restore: "ToldRestore") -> "list[str]":
     said = [f"- {_what(restore)}"]
     if restore.because:
         said.append(f'  Reason given: "{_clean(restore.because, _LONGEST_REASON)}"')
+    if restore.losses:
+        said.append(f"  Not brought back, because not covered: {_lost(restore)}")
     files = restore.files
     if not files:
         return [*said, "  No file changed by it."]
@@ -57,6 +59,17 @@ def _lines(restore: "ToldRestore") -> "list[str]":
     ]
     more = f" and {len(files) - _MOST_FILES:,} more" if len(files) > _MOST_FILES else ""
     return [*said, f"  Files: {', '.join(named)}{more}"]
+
+
+def _lost(restore: "ToldRestore") -> str:
+    """What is still missing, and what makes it again."""
+    named = []
+    for loss in restore.losses[:_MOST_FILES]:
+        where = f" in {_clean(loss.where, _LONGEST_PATH)}" if loss.where else ""
+        again = f" ({loss.command}{where} makes it again)" if loss.command else ""
+        named.append(f'"{_clean(loss.path, _LONGEST_PATH)}"{again}')
+    more = len(restore.losses) - len(named)
+    return ", ".join(named) + (f" and {more:,} more" if more else "")
 
 
 def _what(restore: "ToldRestore") -> str:

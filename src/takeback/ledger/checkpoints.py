@@ -1,16 +1,24 @@
-"""Checkpoints and their deltas: what is asked about them."""
+"""Checkpoints, their deltas and what was lost outside cover: what is asked about them."""
 
+from takeback.disk import operations
 from takeback.errors import DamagedStoreError
 from takeback.ledger.database import Group, Table
 from takeback.ledger.events import CheckpointRow
-from takeback.model import json_text, words
+from takeback.model import json_text, losses, words
 from takeback.model.value import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
+    from typing import Any
 
+    from takeback.disk.sqlite import Connection
     from takeback.ledger.database import Reader, Values
+    from takeback.ledger.schema import Tables
+    from takeback.model.history import Author
+    from takeback.model.losses import Loss
+
+    Authors = list[tuple[object, ...]]
 
 _MOST_PASSED_OVER = 100
 _SELECT = (
@@ -315,6 +323,88 @@ class Deltas(Group):
 
     def _named(self, where: str, values: "Values") -> "list[NamedDelta]":
         return [NamedDelta(*row) for row in self._reader.rows(_NAMED + where, values)]
+
+
+# -- what was lost outside cover -----------------------------------------------------------------
+
+_PATH = "(SELECT p.path FROM paths p WHERE p.number = {})"
+_LOST = (
+    f"SELECT l.event, {_PATH.format('l.path')} AS path, l.what, l.reason, l.folder, l.size,"
+    f" l.entries, {_PATH.format('l.source')}, l.who = 'shared' FROM losses l "
+)
+_OF_TURNS = (
+    f"{_LOST} WHERE l.who = 'step' AND l.turn IN {_THESE}"
+    f" UNION ALL {_LOST} JOIN turns t ON l.event > t.opened AND l.event < coalesce(t.closed, ?2)"
+    " JOIN sessions z ON z.number = t.session WHERE l.who = 'shared'"
+    f" AND t.number IN {_THESE} AND instr(' ' || l.sessions || ' ', ' ' || z.id || ' ')"
+    f" UNION ALL SELECT c.event, {_PATH.format('d.path')}, 'made', '', 0, NULL, NULL, NULL, 0"
+    " FROM delta_rows d JOIN checkpoints c ON c.number = d.checkpoint"
+    f" WHERE d.verb = 'omit' AND d.turn IN {_THESE} ORDER BY 1, 2"
+).replace("?)", "?1)")
+"""What turns lost, and what they made that is not covered, in the order in which it was seen."""
+_INSERT_LOSS = "INSERT INTO losses VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+
+
+class Losses(Group):
+    """What is asked about what was lost outside cover."""
+
+    __slots__ = ()
+
+    def of_turns(self, turns: "Iterable[int]") -> "tuple[Loss, ...]":
+        """What turns lost in the end, or another session at the same time; by path."""
+        rows = self._reader.rows(_OF_TURNS, (_listed(turns), _NEWEST))
+        return losses.fold(map(_as_loss, rows))
+
+    def between(self, first: int, last: int = _NEWEST) -> "tuple[Loss, ...]":
+        """What anybody lost after an event and before another."""
+        where = f"WHERE l.event > ? AND l.event < ? AND l.who <> 'restore' AND l.{self._here}"
+        rows = self._reader.rows(f"{_LOST}{where} ORDER BY l.number", (first, last))
+        return losses.fold(map(_as_loss, rows))
+
+    def is_known(self, loss: "Loss", author: "Author") -> bool:
+        """Whether the same was recorded for the same turn, or since the last turn began."""
+        query = (
+            "SELECT 1 FROM losses WHERE path IN (SELECT number FROM paths WHERE path = ?)"
+            " AND what = ? AND who = ? AND sessions = ?"
+            " AND (turn = (SELECT number FROM turns WHERE id = ?)"
+            " OR (turn IS NULL AND event > (SELECT max(opened) FROM turns))) LIMIT 1"
+        )
+        sessions = " ".join(author.sessions)
+        return self._reader.has(query, (loss.path, loss.what, author.who, sessions, author.turn))
+
+
+def _as_loss(row: "tuple[Any, ...]") -> "Loss":
+    _, path, what, reason, folder, size, entries, source, is_shared = row
+    counts = (bool(folder), size, entries)
+    return losses.Loss(path, what, reason, *counts, source or b"", bool(is_shared))
+
+
+def follow_losses(
+    to: "Tables",
+    event: "tuple[int, int]",
+    line: "int | None",
+    lost: "list[Any]",
+    authors: "Authors",
+) -> "set[object]":
+    """Let the table follow an event, given by number and time; the turns that lost much."""
+    numbers = to.paths(name for row in lost for name in (row[0], row[7]) if name)
+    turns = set()
+    for path, what, author, reason, is_folder, size, entries, source in lost:
+        by = authors[int(author)]
+        is_grave = losses.is_grave(what, reason)
+        counts = (bool(is_folder), size, entries, numbers.get(source), is_grave)
+        values = (to.next("losses"), *event, numbers[path], what, reason, *counts, *by, line)
+        operations.sql(to.db, _INSERT_LOSS, values)
+        turns |= {by[3]} if is_grave else set()
+    return turns - {None}
+
+
+def count_losses(db: "Connection", turn: "int | None") -> None:
+    """Add what a turn lost, in the end, to the paths that it changed."""
+    rows = db.execute(_OF_TURNS, (_listed([turn or 0]), _NEWEST)).fetchall()
+    found = losses.fold(map(_as_loss, rows))
+    number = sum(loss.is_grave and not loss.is_shared for loss in found)
+    operations.sql(db, "UPDATE turns SET paths = paths + ? WHERE number = ?", (number, turn))
 
 
 def _listed(numbers: "Iterable[int]") -> str:

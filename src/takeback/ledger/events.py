@@ -139,6 +139,7 @@ RESTORE_SET_ASIDE = "RestoreSetAside"
 SAVES_RESCUED = "SavesRescued"
 TEXTS_MERGED = "TextsMerged"
 OUTSIDE_SEEN = "OutsideSeen"
+LOSSES_SEEN = "LossesSeen"
 CHECKPOINT_KEPT = "CheckpointKept"
 CHECKPOINT_RELEASED = "CheckpointReleased"
 HISTORY_TRIMMED = "HistoryTrimmed"
@@ -170,6 +171,7 @@ KINDS = (
     SAVES_RESCUED,
     TEXTS_MERGED,
     OUTSIDE_SEEN,
+    LOSSES_SEEN,
     CHECKPOINT_KEPT,
     CHECKPOINT_RELEASED,
     HISTORY_TRIMMED,

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from typing import Any, Protocol
 
     from takeback.disk.sqlite import Connection
-    from takeback.ledger.checkpoints import Checkpoints, Deltas
+    from takeback.ledger.checkpoints import Checkpoints, Deltas, Losses
     from takeback.ledger.events import Event
     from takeback.ledger.journal import Journals, Plans
     from takeback.ledger.outside import Outside
@@ -182,6 +182,13 @@ class Ledger:
         from takeback.ledger.checkpoints import Deltas
 
         return Deltas(self._reader)
+
+    @cached_property
+    def losses(self) -> "Losses":
+        """Queries about what was lost outside cover."""
+        from takeback.ledger.checkpoints import Losses
+
+        return Losses(self._reader)
 
     @cached_property
     def sessions(self) -> "Sessions":

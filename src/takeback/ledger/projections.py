@@ -123,6 +123,8 @@ def _checkpoint_taken(to: Tables, event: "Event", said: "Said") -> None:
         operations.sql_many(to.db, "INSERT OR IGNORE INTO secret_files VALUES (?, ?)", rows)
     if deltas:
         undo_stack.go_on(to.db, _add_deltas(to, row.number, deltas, authors))
+    if said.get("losses"):
+        _add_losses(to, event, said, authors)
     _seen(to, session, event.at)
 
 
@@ -142,6 +144,20 @@ def _add_deltas(
         turns.add(by[3])
     operations.sql_many(to.db, _DELTA, rows)
     return turns - {None}
+
+
+def _losses_seen(to: Tables, event: "Event", said: "Said") -> None:
+    _add_losses(to, event, said, [_author(to, _list(each)) for each in _list(said.get("authors"))])
+
+
+def _add_losses(
+    to: Tables, event: "Event", said: "Said", authors: "list[tuple[object, ...]]"
+) -> None:
+    from takeback.ledger import checkpoints
+
+    line = to.number("lines", said.get("line", schema.MAIN))
+    lost, when = _list(said["losses"]), (event.seq, event.at)
+    undo_stack.go_on(to.db, checkpoints.follow_losses(to, when, line, lost, authors))
 
 
 def _author(to: Tables, author: "list[object]") -> "tuple[object, ...]":
@@ -294,6 +310,10 @@ def _replace_changes(to: Tables, turn: "int | None", changes: "list[object]") ->
         from takeback.ledger import outside
 
         outside.count(to.db, turn)
+    if to.db.execute("SELECT 1 FROM losses WHERE turn = ? LIMIT 1", (turn,)).fetchone():
+        from takeback.ledger import checkpoints
+
+        checkpoints.count_losses(to.db, turn)
 
 
 # -- steps ---------------------------------------------------------------------------------
@@ -337,8 +357,9 @@ def _step_asked(to: Tables, event: "Event", said: "Said") -> None:
     change = "UPDATE steps SET status = ? WHERE number = ? AND closed IS NULL"
     operations.sql(to.db, change, (WAITING, step))
     # It had not begun, so what was taken for its own is not: another call waited, or ran.
-    change = "UPDATE delta_rows SET how = ? WHERE turn = ? AND step = ?"
-    operations.sql(to.db, change, (PERHAPS, turn, step))
+    for table in ("delta_rows", "losses"):
+        change = f"UPDATE {table} SET how = ? WHERE turn = ? AND step = ?"
+        operations.sql(to.db, change, (PERHAPS, turn, step))
     _observed(to, event, said)
     _seen(to, to.session_of(turn), event.at)
 
@@ -364,6 +385,11 @@ def _give_back(to: Tables, step: "int | None", began: int = 1 << 62) -> None:
         "UPDATE delta_rows SET who = ?, how = '', session = NULL, turn = NULL, step = NULL"
         " WHERE turn = ? AND step = ? AND how = ?"
         " AND checkpoint IN (SELECT number FROM checkpoints WHERE created < ?)"
+    )
+    operations.sql(to.db, change, (YOU, turn, step, PERHAPS, began))
+    change = (
+        "UPDATE losses SET who = ?, how = '', session = NULL, turn = NULL, step = NULL"
+        " WHERE turn = ? AND step = ? AND how = ? AND at < ?"
     )
     operations.sql(to.db, change, (YOU, turn, step, PERHAPS, began))
 
@@ -447,6 +473,7 @@ _APPLY: "dict[str, Apply]" = {
     events.STEP_ENDED: _step_ended,
     events.RESTORE_APPLIED: _restore_applied,
     events.OUTSIDE_SEEN: _outside_seen,
+    events.LOSSES_SEEN: _losses_seen,
     events.CHECKPOINT_KEPT: _care,
     events.CHECKPOINT_RELEASED: _care,
     events.HISTORY_TRIMMED: _care,

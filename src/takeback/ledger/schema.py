@@ -135,6 +135,15 @@ CREATE TABLE delta_rows (
 CREATE INDEX deltas_of_turn ON delta_rows (turn, checkpoint) WHERE turn IS NOT NULL;
 CREATE INDEX deltas_left_out ON delta_rows (turn) WHERE verb = 'omit';
 CREATE INDEX deltas_shared ON delta_rows (checkpoint) WHERE who = 'shared';
+CREATE TABLE losses (
+    number INTEGER PRIMARY KEY, event INTEGER NOT NULL, at INTEGER NOT NULL, path INTEGER NOT NULL,
+    what TEXT NOT NULL, reason TEXT NOT NULL, folder INTEGER NOT NULL, size INTEGER,
+    entries INTEGER, source INTEGER, grave INTEGER NOT NULL,
+    who TEXT NOT NULL, how TEXT NOT NULL, session INTEGER, turn INTEGER, step INTEGER,
+    sessions TEXT NOT NULL, line INTEGER);
+CREATE INDEX losses_of_turn ON losses (turn) WHERE turn IS NOT NULL;
+CREATE INDEX losses_by_event ON losses (event);
+CREATE INDEX losses_shared ON losses (event) WHERE who = 'shared';
 CREATE VIEW deltas AS SELECT r.checkpoint,
     (SELECT p.path FROM paths p WHERE p.number = r.path) AS path, r.verb,
     (SELECT p.path FROM paths p WHERE p.number = r.origin) AS origin,
@@ -168,7 +177,8 @@ CREATE INDEX outside_waiting ON outside (step)
 """
 TABLES = (
     "packs", "needs", "lines", "checkpoints", "kept", "care", "coordinates", "sessions", "turns",
-    "steps", "paths", "secret_files", "delta_rows", "change_rows", "restores", "outside",
+    "steps", "paths", "secret_files", "delta_rows", "losses", "change_rows", "restores",
+    "outside",
 )  # fmt: skip
 """The projections, in the order in which they are made."""
 ALL = ORIGIN + EVENTS + DETAILS + ARCHIVE + JOURNAL + FORGETTING + PLANS + PROJECTIONS

@@ -5,6 +5,7 @@ from takeback.model.value import Value, path_text
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from takeback.model.json_text import Json
+    from takeback.model.losses import Loss
     from takeback.model.results import Checkpoint, LeftOut, OutsideFile
 
 
@@ -113,7 +114,8 @@ class RecordedTurn(Value):
     `changes` are the turn's own, folded over its steps: what is as it was before is not among
     them. `shared` may be its own or another session's. `files`, `added` and `removed` sum up
     `changes`; `uncounted` tells of how many files the lines were not counted. `left_out` is
-    what appeared in the turn and is not covered. `before` and `after` are checkpoint ids.
+    what appeared in the turn and is not covered; `losses` are what it deleted or changed outside
+    cover, which cannot come back. `before` and `after` are checkpoint ids.
     `outside` are files outside the project that an edit tool named. `account` is who started the
     agent, as `ana@laptop`. `undone` is the restore that took the turn back or went back over it;
     empty while it is live. `kept` tells whether its files still are, so that it can be taken back.
@@ -137,6 +139,7 @@ class RecordedTurn(Value):
     changes: "tuple[Change, ...]" = ()
     shared: "tuple[Change, ...]" = ()
     left_out: "tuple[LeftOut, ...]" = ()
+    losses: "tuple[Loss, ...]" = ()
     outside: "tuple[OutsideFile, ...]" = ()
     git_before: "GitState | None" = None
     git_after: "GitState | None" = None

@@ -11,6 +11,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from takeback.model.losses import Loss
     from takeback.model.reasons import Reason
     from takeback.model.tree import Entry
 
@@ -97,7 +98,8 @@ class Plan(Value):
     becomes what it was before them, but for what others changed in it. `conflicts` are paths that
     others changed since: nothing is done until somebody decides. `kept` stay because they are not
     part of what is taken back, `skipped` because nobody knows what they held, `shared` because they
-    may be somebody else's. `doubts` need consent; `stays` is what no restore takes back. `goal` is
+    may be somebody else's. `losses` were not covered, so they do not come back with what is taken
+    back. `doubts` need consent; `stays` is what no restore takes back. `goal` is
     what a rollback goes back to as the log keeps it: `before ID`, `after ID`, or nothing. `id` is
     the plan's own: by it any process can apply it.
     """
@@ -115,6 +117,7 @@ class Plan(Value):
     kept: "tuple[Remark, ...]" = ()
     skipped: "tuple[Remark, ...]" = ()
     shared: "tuple[Remark, ...]" = ()
+    losses: "tuple[Loss, ...]" = ()
     dependents: "tuple[Dependent, ...]" = ()
     doubts: "tuple[Reason, ...]" = ()
     stays: "tuple[Reason, ...]" = ()

@@ -67,6 +67,7 @@ OUTSIDE_STAYS = "outside-stays"
 COMMITS_STAY = "commits-stay"
 COMMITS_SINCE = "commits-since"
 HEAD_STAYS = "head-stays"
+UNCOVERED_CHANGED = "uncovered-changed"
 
 # -- what came in between while a restore ran ---------------------------------------------------
 

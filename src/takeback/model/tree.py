@@ -147,15 +147,15 @@ def encode(mode: int, entries: "Sequence[Fields]") -> "tuple[bytes, bytes]":
     identity = [_HEAD.pack(mode & 0o7777, 0, len(entries))]
     beside = []
     for e in entries:
-        reason = e.flags & REASON
+        reason, oid = e.flags & REASON, e.oid
         if reason:
-            row = _ENTRY.pack(e.mode & KIND, reason, 0, len(e.name), NO_HASH)
+            row, oid = _ENTRY.pack(e.mode & KIND, reason, 0, len(e.name), NO_HASH), NO_OBJECT
         else:
             flags = e.flags & (UNSTABLE | INCOMPLETE_BELOW)
             size = 0 if e.mode & KIND == FOLDER else e.size
             row = _ENTRY.pack(e.mode & 0xFFFF, flags, size, len(e.name), e.strong)
         identity += (row, e.name)
-        beside.append(_BESIDE.pack(e.mtime, e.oid))
+        beside.append(_BESIDE.pack(e.mtime, oid))
     said = b"".join(identity)
     preamble = _PREAMBLE.pack(_MAGIC, len(said))
     return sha256(said).digest(), b"".join((preamble, said, *beside))

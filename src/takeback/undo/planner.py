@@ -17,7 +17,7 @@ from takeback.disk.descent import whole as whole_path
 from takeback.errors import UnknownReferenceError, UsageError
 from takeback.history import lookup, references
 from takeback.history.compare import Chosen, Saved, differences
-from takeback.model import reasons, words
+from takeback.model import losses, reasons, words
 from takeback.model.plan import Dependent, Plan, Remark
 from takeback.model.reasons import Action, Reason
 from takeback.model.tree import folders_above, is_same, is_unknown
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from takeback.ledger.events import CheckpointRow
     from takeback.ledger.ledger import Ledger
     from takeback.model.json_text import Json
+    from takeback.model.losses import Loss
     from takeback.model.plan import Conflict, Dependent, Description
     from takeback.model.tree import Entry
     from takeback.undo.outside import Look
@@ -243,11 +244,13 @@ class Planner:
         if newest.restore is None and verb == UNDO:
             for path in filter(within.cover, self._reverts.left_out(*chosen.turns)):
                 draft.skipped.setdefault(path, Reason(reasons.NOT_COVERED_STAYS))
+        lost = self._lost(chosen, draft, within) if verb == UNDO else ()
         draft.finish()
         if not within.paths:
             self._keep_yours(draft, chosen)
         shared = self._shared(chosen) if verb == UNDO and not self._with_shared else ()
         stays = [git_notes.stays(i, self._git, self._place.root) for i in reversed(chosen.items)]
+        stays.append(self._passed(chosen))
         agent = chosen.one("agent")
         beyond = away.plan(self._merging, self._look, within.cover)
         outer = outside.changes(beyond, agent)
@@ -266,6 +269,7 @@ class Planner:
             kept=remarks(draft.kept | beyond.kept),
             skipped=remarks(draft.skipped | beyond.skipped),
             shared=tuple(remark for remark in shared if within.cover(remark.raw_path)),
+            losses=lost,
             dependents=self._dependents(since, draft, taken) if verb == UNDO else (),
             doubts=(*self._doubts(verb, chosen.items), *outside.doubts(outer)),
             stays=tuple(dict.fromkeys(s for said in stays for s in said)) if verb == UNDO else (),
@@ -308,6 +312,36 @@ class Planner:
                 draft.take_along(each, others[each.path], folder_at, since.of)
         draft.hold_back(renames, taken)
         return draft
+
+    def _lost(self, chosen: Selection, draft: Draft, within: Chosen) -> "tuple[Loss, ...]":
+        """What the turns lost outside cover and is still missing.
+
+        What they put in its place stays: what was there before is unknown, not absent.
+        """
+        found = []
+        for loss in self._ledger.losses.of_turns(chosen.turns):
+            path = loss.path
+            own = [p for p in draft.wishes if p == path or p.startswith(path + b"/")]
+            if not within.cover(path) or any(draft.wishes[p].target is not None for p in own):
+                continue
+            for each in own:
+                del draft.wishes[each]
+                draft.skipped[each] = Reason(reasons.NOT_COVERED, why=loss.reason)
+            is_there = self.now.at(path) is not None
+            if is_there and loss.what == losses.GONE:
+                if own:
+                    found.append(loss.replace(what=losses.REPLACED))
+                continue
+            found.append(loss)
+        return tuple(found)
+
+    def _passed(self, chosen: Selection) -> "tuple[Reason, ...]":
+        """What newer turns changed outside cover that are passed over."""
+        if not chosen.passed:
+            return ()
+        found = self._ledger.losses.between(chosen.newest.opened)
+        paths = tuple(os.fsdecode(loss.path) for loss in found if not loss.is_grave)
+        return (Reason(reasons.UNCOVERED_CHANGED, paths=paths),) if paths else ()
 
     def _is_exact(self, taken: "list[Taken]", draft: Draft) -> bool:
         """Whether every path becomes what it was before all changes, but for what others did.
@@ -402,9 +436,19 @@ class Planner:
             conflicts=in_order(draft.conflicts),
             skipped=remarks(draft.skipped),
             kept=remarks(draft.kept),
+            losses=self._lost_since(row, view, chosen),
             stays=() if chosen.paths else self._what_stays(row, covers),
             covers=covers,
             raw_paths=chosen.paths,
+        )
+
+    def _lost_since(self, row: "CheckpointRow", then: View, chosen: Chosen) -> "tuple[Loss, ...]":
+        """What was there, outside cover, and is lost by now, whoever did that."""
+        return tuple(
+            loss
+            for loss in self._ledger.losses.between(row.event)
+            if loss.is_grave and chosen.cover(loss.path) and is_unknown(then.at(loss.path))
+            if loss.what != losses.GONE or self.now.at(loss.path) is None
         )
 
     def _what_stays(self, row: "CheckpointRow", covers: "tuple[str, ...]") -> "tuple[Reason, ...]":

@@ -42,7 +42,8 @@ if TYPE_CHECKING:
 _OURS = frozenset(
     (
         "after", "authors", "before", "changes", "checkpoint", "checkpoints", "deltas", "dropped",
-        "entry", "detail", "events", "files", "holder", "inside", "kept", "kind", "looked",
+        "entry", "detail", "events", "files", "holder", "inside", "kept", "kind", "line", "looked",
+        "losses",
         "objects", "outside", "owners", "packs", "parent", "paths", "rescued", "restore",
         "root", "saves", "secrets", "session", "status", "step", "target", "tree", "turn",
         "turns", "verb", "view", "when",
@@ -84,6 +85,7 @@ class Redaction:
             events.RESTORE_SET_ASIDE: self._set_aside,
             events.SAVES_RESCUED: self._saves,
             events.OUTSIDE_SEEN: self._files,
+            events.LOSSES_SEEN: self._checkpoint,
         }
 
     def of(self, event: "Event") -> "Said":
@@ -132,6 +134,11 @@ class Redaction:
             said["secrets"] = [path for path in said["secrets"] if not self._hides(path)]
         if said.get("deltas"):
             said["deltas"] = [row for each in said["deltas"] for row in self._delta(each)]
+        if said.get("losses"):
+            kept = [row for row in said["losses"] if not self._hides(row[0])]
+            said["losses"] = [
+                [*row[:7], "" if row[7] and self._hides(row[7]) else row[7]] for row in kept
+            ]
 
     def _delta(self, row: "list[Any]") -> "list[list[Any]]":
         path, verb, author, *more = row

@@ -25,7 +25,10 @@ if TYPE_CHECKING:
     Header = tuple[int, int, int, int, int, int, int, int, int, bytes, bytes, bytes, int]
 
     Entry = tuple[int, int, int, int, int, int, int, bytes, bytes]
-
+    Stamps = tuple[int, int, int, bytes]
+    """Inode, size, mtime, and what `seen` reads."""
+    Before = tuple[int, int, bytes, Stamps | None]
+    """Mode, flags and strong hash of an entry; the stamps of one that is left out."""
 
 RECORD = struct.Struct("<IHHIIqqQQ32s20s4x20sI")
 ENTRY = struct.Struct("<QQqqIHH4x32s20s")
@@ -59,6 +62,7 @@ def unpack_record(
 
 
 _VIEW = Struct("<QQI")
+_SEEN = Struct("<QQ4x")
 _KEPT_WAY = 256
 _LATEST = (1 << 63) - 1
 _ALL_64 = (1 << 64) - 1
@@ -98,6 +102,13 @@ class Node:
     def set_view(self, oid: bytes) -> None:
         self.inode, self.size, self.ctime = _VIEW.unpack(oid)
 
+    def set_seen(self, entries: int, size: int) -> None:
+        """Note how much of a folder was counted before it was left out.
+
+        No object holds it, so the place of the object's id is free for this.
+        """
+        self.oid = _SEEN.pack(entries, size)
+
     @property
     def is_folder(self) -> bool:
         """Whether this is a captured folder, which has a record of its own."""
@@ -119,7 +130,7 @@ class Folder:
         self._way = _way_below(parent, name) if parent is not None else ()
         self.nodes: dict[bytes, Node] = {}
         self.children: dict[bytes, Folder] = {}
-        self.before: dict[bytes, tuple[int, int, bytes]] = {}
+        self.before: dict[bytes, Before] = {}
         self.offset = -1
         self.mode = 0
         self.flags = 0
@@ -188,8 +199,21 @@ def load(records: "bytes | bytearray", offset: int, parent: "Folder | None") -> 
         (node.inode, node.size, node.mtime, node.ctime, node.mode, node.flags) = fields[:6]
         (node.strong, node.oid) = fields[7:]
         folder.nodes[entry_name] = node
-        folder.before[entry_name] = (node.mode, node.flags & ~RACY, node.strong)
+        folder.before[entry_name] = before(fields)
     return folder
+
+
+def before(entry: "Entry") -> "Before":
+    """What a record says of an entry, as far as it is compared with what is there now."""
+    inode, size, mtime, _, mode, flags, _, strong, oid = entry
+    stamps = (inode, size, mtime, oid) if flags & REASON and mode else None
+    return mode, flags & ~RACY, strong, stamps
+
+
+def seen(oid: bytes) -> "tuple[int, int]":
+    """Entries and bytes that were counted in a folder before it was left out."""
+    entries, size = _SEEN.unpack(oid)
+    return entries, size
 
 
 def record(folder: Folder, depth: int) -> bytes:

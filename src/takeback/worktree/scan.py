@@ -219,6 +219,7 @@ class Scan:
                 continue
             verdict = self._verdicts.get(folder.path()) if self._verdicts else None
             if verdict and len(listed) > self._rules.entry_limit:
+                folder.entries_below = len(listed)
                 self._give_up(folder, verdict)
                 continue
             bytes_here = 0
@@ -264,6 +265,7 @@ class Scan:
         parent.children.pop(folder.name, None)
         node = parent.nodes[folder.name]
         node.flags = reason
+        node.set_seen(folder.entries_below, folder.bytes_below)
 
     def _collect(self) -> None:
         for folder in self._found:

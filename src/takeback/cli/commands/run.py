@@ -22,7 +22,7 @@ import os
 import signal
 import sys
 
-from takeback.cli import turn_text
+from takeback.cli import loss_text, turn_text
 from takeback.cli.app import open_project
 from takeback.cli.parser import SHOW_SECRETS, Arguments, Command, Option
 from takeback.disk import programs
@@ -234,9 +234,20 @@ def _tell(turn: "RecordedTurn", outcome: "Outcome", given: "Arguments", screen: 
             screen.note(f"takeback: {others} may be of another session that worked at the time")
         if turn.left_out:
             screen.note(f"takeback: {count(len(turn.left_out), 'new path')} not covered")
-        if turn.changes:
-            show = f"`takeback show {turn.id[:6]}` tells more"
-            screen.note(f"takeback: `takeback undo` takes it back, {show}")
+        _tell_losses(turn, screen)
+        show = f"`takeback show {turn.id[:6]}` tells more"
+        if turn_text.can_return(turn):
+            it = "the rest" if any(loss.is_grave for loss in turn.losses) else "it"
+            screen.note(f"takeback: `takeback undo` takes {it} back, {show}")
+
+
+def _tell_losses(turn: "RecordedTurn", screen: "Screen") -> None:
+    for head, rows in loss_text.rows(turn.losses):
+        screen.note(f"takeback: {head[0].lower()}{head[1:]}")
+        for path, said in rows[:_MOST_SHOWN]:
+            screen.note(f"  {path}  {said}")
+        if len(rows) > _MOST_SHOWN:
+            screen.note(f"  and {len(rows) - _MOST_SHOWN:,} more")
 
 
 def _complain(problem: Exception, screen: "Screen") -> None:

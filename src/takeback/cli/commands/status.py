@@ -11,7 +11,7 @@ from takeback.cli.screen import Screen, ago, safe_line, size
 from takeback.errors import UsageError
 from takeback.model.json_text import path_fields
 from takeback.model.safe_text import safe
-from takeback.model.words import count
+from takeback.model.words import IGNORED, REBUILDABLE, count, word
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,6 +28,7 @@ COMMAND = Command(
 
 _SHOWN = 20
 _TURNS = 5
+_FOLDERS = (word(REBUILDABLE), word(IGNORED))
 
 
 def run(given: "Arguments", screen: "Screen") -> int:
@@ -133,3 +134,5 @@ def _show_left_out(left_out: "tuple[LeftOut, ...]", screen: "Screen") -> None:
     screen.table((safe(x.path), turn_text.explained(x.reason)) for x in shown[:_SHOWN])
     if len(shown) > _SHOWN:
         screen.say(f"  … and {len(shown) - _SHOWN:,} more; `takeback --json` lists all")
+    if any(x.reason in _FOLDERS for x in left_out):
+        screen.say("  Changes inside these folders are not recorded; a deleted one is reported")
