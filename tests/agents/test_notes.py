@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -43,6 +44,28 @@ def told(tree: Path) -> list[tuple[str, str]]:
         found = project.workspace.ledger.events_of(events.SESSION_TOLD)
         said = [event.payload or {} for event in found]
         return [(str(each["session"]), str(each["restore"])) for each in said]
+
+
+def test_what_does_not_come_back_is_told(claude: Agent, tree: Path) -> None:
+    """With the command that makes it again; an undo that brings back nothing is told, too."""
+    (tree / "web").mkdir()
+    (tree / "web" / "package-lock.json").write_text("{}\n")
+    (tree / "web" / "node_modules").mkdir()
+    for n in range(201):
+        (tree / "web" / "node_modules" / str(n)).touch()
+    claude.prompt("clean up")
+    call = claude.begin("Bash", {"command": "rm -rf web/node_modules"})
+    shutil.rmtree(tree / "web" / "node_modules")
+    call.over()
+    claude.stop()
+    with takeback.open(tree) as project:
+        assert [loss.path for loss in project.undo().plan.losses] == [b"web/node_modules"]
+    assert note(claude.prompt("go on")).splitlines()[1:4] == [
+        '- The user took back what you did for the prompt "clean up".',
+        '  Not brought back, because not covered: "web/node_modules"'
+        " (npm ci in web makes it again)",
+        "  No file changed by it.",
+    ]
 
 
 def test_nothing_happened(claude: Agent, tree: Path) -> None:

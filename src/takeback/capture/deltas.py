@@ -157,11 +157,12 @@ def find(root: "Folder", before: "Before") -> "tuple[list[Delta], list[Delta]]":
         prefix = folder.path() + b"/" if folder.parent is not None else b""
         for name in was.keys() | folder.nodes.keys():
             old, node = was.get(name), folder.nodes.get(name)
-            child = folder.children.get(name)
             if old is not None and node is not None and _is_same(old, node):
+                child = folder.children.get(name) if old[0] & KIND == FOLDER else None
                 if child is not None and child.offset >= 0:
                     stack.append((child, child.offset, unknown))  # stamps may differ in it
                 continue
+            child = folder.children.get(name)
             path = prefix + name
             found += _lost(path, old, node, folder, was)
             found += _compare(path, folder, old, node, unknown=unknown)

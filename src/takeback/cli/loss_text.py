@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 CANNOT_COME_BACK = "Cannot come back: it was not covered"
 NOT_KEPT = "Not covered, so no old version is kept"
+_NOTABLE = 1_000_000
+"""Bytes of a folder that are worth a word."""
 _LOST = {losses.GONE: "deleted", losses.REPLACED: "overwritten", losses.SHRUNK: "mostly deleted"}
 
 
@@ -49,8 +51,8 @@ def _had(lost: "Loss") -> str:
         return "" if lost.size is None else size(lost.size)
     if not lost.entries:
         return ""
-    bytes_too = f", {size(lost.size)}" if lost.size else ""
-    return f"at least {count(lost.entries, 'entry', 'entries')}{bytes_too}"
+    in_bytes = f", {size(lost.size)}" if lost.size and lost.size >= _NOTABLE else ""
+    return f"at least {count(lost.entries, 'entry', 'entries')}{in_bytes}"
 
 
 def _again(lost: "Loss") -> str:

@@ -189,7 +189,9 @@ def report(
     notes += [f"note: {page.text(problem)}" for problem in made.problems]
     notes += besides
     if made.undo:
-        notes.append(f"`{safe_line(made.undo)}` {_REVERSES[made.plan.verb]}")
+        is_idle = not made.plan.changes and bool(made.plan.losses)
+        does = "reverses this" if is_idle else _REVERSES[made.plan.verb]
+        notes.append(f"`{safe_line(made.undo)}` {does}")
     for text in notes:
         screen.note(text)
 

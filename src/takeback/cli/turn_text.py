@@ -390,12 +390,13 @@ def turn(found: "RecordedTurn", screen: "Screen", now: float) -> None:
         screen.note("changes inside folders that are not covered are not recorded")
     if not found.kept:
         screen.note("its files are no longer kept; `takeback log` shows all turns")
-    elif (found.changes or any(file.verb for file in found.outside)) and found.after:
+    elif (can_return(found) or any(file.verb for file in found.outside)) and found.after:
         screen.note(f"`takeback diff {found.id[:8]}- {found.id[:8]}` shows the lines")
         screen.note(f"`takeback show {found.id[:8]}- PATH` prints a file as it was before")
-        back, it = ("redo", "puts it back") if found.undone else ("undo", "takes it back")
-        if can_return(found) or any(file.verb for file in found.outside):
-            screen.note(f"`takeback {back} {found.id[:8]}` {it}")
+        is_part = any(loss.is_grave for loss in found.losses)
+        it = "what is covered" if is_part else "it"
+        back, does = ("redo", f"puts {it} back") if found.undone else ("undo", f"takes {it} back")
+        screen.note(f"`takeback {back} {found.id[:8]}` {does}")
     else:
         screen.note("`takeback log` shows all turns")
 

@@ -362,15 +362,16 @@ class Losses(Group):
         return losses.fold(map(_as_loss, rows))
 
     def is_known(self, loss: "Loss", author: "Author") -> bool:
-        """Whether the same was recorded for the same turn, or since the last turn began."""
-        query = (
-            "SELECT 1 FROM losses WHERE path IN (SELECT number FROM paths WHERE path = ?)"
-            " AND what = ? AND who = ? AND sessions = ?"
-            " AND (turn = (SELECT number FROM turns WHERE id = ?)"
-            " OR (turn IS NULL AND event > (SELECT max(opened) FROM turns))) LIMIT 1"
+        """Whether the same was recorded for the same turn, or, if shared, since a turn began."""
+        of_turn = "WHERE l.turn = (SELECT number FROM turns WHERE id = ?)"
+        shared = "WHERE l.who = 'shared' AND l.event > (SELECT max(opened) FROM turns)"
+        rows = self._reader.rows(
+            _LOST + (of_turn if author.turn else f"{shared} AND l.sessions = ?"),
+            (author.turn or " ".join(author.sessions),),
         )
-        sessions = " ".join(author.sessions)
-        return self._reader.has(query, (loss.path, loss.what, author.who, sessions, author.turn))
+        return any(
+            (known.path, known.what) == (loss.path, loss.what) for known in map(_as_loss, rows)
+        )
 
 
 def _as_loss(row: "tuple[Any, ...]") -> "Loss":

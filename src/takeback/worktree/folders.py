@@ -199,7 +199,9 @@ def load(records: "bytes | bytearray", offset: int, parent: "Folder | None") -> 
         (node.inode, node.size, node.mtime, node.ctime, node.mode, node.flags) = fields[:6]
         (node.strong, node.oid) = fields[7:]
         folder.nodes[entry_name] = node
-        folder.before[entry_name] = before(fields)
+        is_out = node.flags & REASON and node.mode
+        stamps = (node.inode, node.size, node.mtime, node.oid) if is_out else None
+        folder.before[entry_name] = (node.mode, node.flags & ~RACY, node.strong, stamps)
     return folder
 
 
