@@ -60,12 +60,9 @@ def test_what_does_not_come_back_is_told(claude: Agent, tree: Path) -> None:
     claude.stop()
     with takeback.open(tree) as project:
         assert [loss.path for loss in project.undo().plan.losses] == [b"web/node_modules"]
-    assert note(claude.prompt("go on")).splitlines()[1:4] == [
-        '- The user took back what you did for the prompt "clean up".',
-        '  Not brought back, because not covered: "web/node_modules"'
-        " (npm ci in web makes it again)",
-        "  No file changed by it.",
-    ]
+    assert (
+        '  Not brought back, because not covered: "web/node_modules" (npm ci in web makes it again)'
+    ) in note(claude.prompt("go on")).splitlines()
 
 
 def test_nothing_happened(claude: Agent, tree: Path) -> None:

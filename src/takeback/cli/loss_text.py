@@ -81,12 +81,12 @@ def as_json(lost: "Loss") -> "dict[str, Json]":
     }
 
 
-def rows(found: "Sequence[Loss]") -> "list[tuple[str, list[tuple[str, str]]]]":
+def parts(found: "Sequence[Loss]") -> "list[tuple[str, list[tuple[str, str]]]]":
     """Losses under their heads, each with its path; what may be missed comes first."""
     grave = [each for each in found if each.is_grave]
     rest = [each for each in found if not each.is_grave]
-    parts = ((CANNOT_COME_BACK, grave), (NOT_KEPT, rest))
-    return [(head, [(path(x), sentence(x)) for x in part]) for head, part in parts if part]
+    headed = ((CANNOT_COME_BACK, grave), (NOT_KEPT, rest))
+    return [(head, [(path(x), sentence(x)) for x in part]) for head, part in headed if part]
 
 
 def path(lost: "Loss") -> str:

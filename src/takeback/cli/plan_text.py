@@ -359,7 +359,7 @@ class Page:
         self.part("May be another session's, so it stays", self.plan.shared)
         lost = {each.path for each in self.plan.losses}
         self.part("Not touched", [each for each in self.plan.skipped if each.path not in lost])
-        for head, rows in loss_text.rows(self.plan.losses):
+        for head, rows in loss_text.parts(self.plan.losses):
             self.screen.say(self.screen.style(head, "bold"))
             self.screen.table(rows[:_MOST_REPORTED])
             if len(rows) > _MOST_REPORTED:

@@ -384,7 +384,7 @@ def turn(found: "RecordedTurn", screen: "Screen", now: float) -> None:
     )
     page.outside(found.outside)
     page.left_out("Not covered: appeared here and cannot be taken back", found.left_out)
-    for head, rows in loss_text.rows(found.losses):
+    for head, rows in loss_text.parts(found.losses):
         page.table(head, rows)
     if any(loss.is_folder for loss in found.losses):
         screen.note("changes inside folders that are not covered are not recorded")

@@ -242,7 +242,7 @@ def _tell(turn: "RecordedTurn", outcome: "Outcome", given: "Arguments", screen: 
 
 
 def _tell_losses(turn: "RecordedTurn", screen: "Screen") -> None:
-    for head, rows in loss_text.rows(turn.losses):
+    for head, rows in loss_text.parts(turn.losses):
         screen.note(f"takeback: {head[0].lower()}{head[1:]}")
         for path, said in rows[:_MOST_SHOWN]:
             screen.note(f"  {path}  {said}")
