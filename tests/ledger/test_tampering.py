@@ -40,6 +40,8 @@ class Original:
         self.tree.mkdir()
         (self.tree / "a").write_text("a\n")
         (self.tree / ".env").write_text("KEY=a secret value\n")
+        (self.tree / "big").touch()
+        os.truncate(self.tree / "big", 20_000_000)  # too large to be covered
         with _opened(self.tree, self.home) as project:
             project.checkpoint("first", request="r1")
             with project.session("claude", id="own", title="t") as session:
@@ -51,6 +53,8 @@ class Original:
                         (folder / "outside").write_text("after\n")
                     turn.step("Bash", {"command": "make &"}).detach()
                     turn.step("Bash", {"command": "ls"}).end(output="a b", exit_code=0)
+                    with turn.step("Bash", {"command": "rm big"}):
+                        (self.tree / "big").unlink()
                 session.turn("again").end()
             project.checkpoint("last", request="r3")
             project.undo(because="it was wrong", request="r4", yes=True)

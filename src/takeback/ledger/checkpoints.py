@@ -4,7 +4,7 @@ from takeback.disk import operations
 from takeback.errors import DamagedStoreError
 from takeback.ledger.database import Group, Table
 from takeback.ledger.events import CheckpointRow
-from takeback.model import json_text, losses, words
+from takeback.model import json_text, words
 from takeback.model.value import Value
 
 TYPE_CHECKING = False
@@ -352,14 +352,14 @@ class Losses(Group):
 
     def of_turns(self, turns: "Iterable[int]") -> "tuple[Loss, ...]":
         """What turns lost in the end, or another session at the same time; by path."""
-        rows = self._reader.rows(_OF_TURNS, (_listed(turns), _NEWEST))
-        return losses.fold(map(_as_loss, rows))
+        if not self._reader.has("SELECT 1 FROM losses LIMIT 1"):
+            return ()
+        return _folded(self._reader.rows(_OF_TURNS, (_listed(turns), _NEWEST)))
 
     def between(self, first: int, last: int = _NEWEST) -> "tuple[Loss, ...]":
         """What anybody lost after an event and before another."""
         where = f"WHERE l.event > ? AND l.event < ? AND l.who <> 'restore' AND l.{self._here}"
-        rows = self._reader.rows(f"{_LOST}{where} ORDER BY l.number", (first, last))
-        return losses.fold(map(_as_loss, rows))
+        return _folded(self._reader.rows(f"{_LOST}{where} ORDER BY l.number", (first, last)))
 
     def is_known(self, loss: "Loss", author: "Author") -> bool:
         """Whether the same was recorded for the same turn, or, if shared, since a turn began."""
@@ -369,15 +369,18 @@ class Losses(Group):
             _LOST + (of_turn if author.turn else f"{shared} AND l.sessions = ?"),
             (author.turn or " ".join(author.sessions),),
         )
-        return any(
-            (known.path, known.what) == (loss.path, loss.what) for known in map(_as_loss, rows)
-        )
+        return any((path, what) == (loss.path, loss.what) for _, path, what, *_ in rows)
 
 
-def _as_loss(row: "tuple[Any, ...]") -> "Loss":
-    _, path, what, reason, folder, size, entries, source, is_shared = row
-    counts = (bool(folder), size, entries)
-    return losses.Loss(path, what, reason, *counts, source or b"", bool(is_shared))
+def _folded(rows: "list[tuple[Any, ...]]") -> "tuple[Loss, ...]":
+    if not rows:
+        return ()
+    from takeback.model.losses import Loss, fold
+
+    return fold(
+        Loss(path, what, reason, bool(folder), size, entries, source or b"", bool(is_shared))
+        for _, path, what, reason, folder, size, entries, source, is_shared in rows
+    )
 
 
 def follow_losses(
@@ -388,6 +391,8 @@ def follow_losses(
     authors: "Authors",
 ) -> "set[object]":
     """Let the table follow an event, given by number and time; the turns that lost much."""
+    from takeback.model import losses
+
     numbers = to.paths(name for row in lost for name in (row[0], row[7]) if name)
     turns = set()
     for path, what, author, reason, is_folder, size, entries, source in lost:
@@ -403,8 +408,7 @@ def follow_losses(
 def count_losses(db: "Connection", turn: "int | None") -> None:
     """Add what a turn lost, in the end, to the paths that it changed."""
     rows = db.execute(_OF_TURNS, (_listed([turn or 0]), _NEWEST)).fetchall()
-    found = losses.fold(map(_as_loss, rows))
-    number = sum(loss.is_grave and not loss.is_shared for loss in found)
+    number = sum(loss.is_grave and not loss.is_shared for loss in _folded(rows))
     operations.sql(db, "UPDATE turns SET paths = paths + ? WHERE number = ?", (number, turn))
 
 
