@@ -253,8 +253,19 @@ def test_a_left_out_folder_that_becomes_small(desk: Desk) -> None:
     told = desk.sh("cd node_modules && ls | tail -n +5 | xargs rm -f")
     assert desk.losses() == {"node_modules": SHRUNK}
     assert "covered from now on" in told
+    assert "write" not in told
+    assert "mkdir" not in told
     desk.tb("undo", "--yes")
     assert len(os.listdir(desk.tree / "node_modules")) == 4
+
+
+def test_files_in_a_new_small_folder_are_listed(desk: Desk) -> None:
+    """They stay with an undo: what was in the old one is unknown."""
+    told = desk.sh("mkdir new; echo x > new/x; rm -rf node_modules; mv new node_modules")
+    assert "node_modules/  deleted and made again" in told
+    assert "node_modules/x" in told
+    program.text(["undo", "--yes"], desk.tree)
+    assert (desk.tree / "node_modules" / "x").exists()
 
 
 def test_a_covered_file_that_becomes_big_stays_covered(desk: Desk) -> None:

@@ -11,6 +11,7 @@ Find single paths in the trees of checkpoints, reading only the folders on the w
 
 from takeback.errors import NoLongerKeptError, TakebackError
 from takeback.model import words
+from takeback.model.losses import SHRUNK
 from takeback.model.reasons import Action
 from takeback.model.tree import (
     FOLDER,
@@ -252,6 +253,7 @@ class _Folding:
         self._rows: dict[int, CheckpointRow | None] = {}
         self._left = _MOST_COUNTED
         self._told: dict[bytes, ChangeRow] | None = None
+        self._small: tuple[bytes, ...] | None = None
 
     def with_true_origins(self, runs: "list[Run]") -> "list[Run]":
         """The runs; what was moved several times, or made and then moved, came from where it was
@@ -285,8 +287,9 @@ class _Folding:
         verb = difference.verb
         if verb in (words.DELETE, words.RMDIR) and self._is_shut(run):
             return [_text(run.path), words.MODE, None, None, run.how]
+        if verb in (words.CREATE, words.MKDIR) and self._is_below(run.path, self._shrunk()):
+            return None  # it was there, and is only covered from now on
         if verb == words.CREATE and self._was_unknown(run):
-            # Unknown is not absent: something was there that was not covered.
             return [_text(run.path), words.WRITE, None, None, run.how]
         source = before
         if run.origin is not None and before is None:
@@ -319,9 +322,21 @@ class _Folding:
         return entry is not None and entry.reason == words.UNREADABLE
 
     def _was_unknown(self, run: Run) -> bool:
+        """Whether something was there that was not covered: unknown is not absent."""
         row = self._row(run.before)
         entry = self._trees.at(row, run.path) if row is not None else None
-        return entry is not None and entry.reason != 0
+        return entry is not None and entry.reason not in (words.CAPTURED, words.FORGOTTEN)
+
+    def _shrunk(self) -> "tuple[bytes, ...]":
+        """Folders that were left out as big ones, and are covered since they are small."""
+        if self._small is None:
+            lost = self._ledger.losses.of_turns((self._turn,))
+            self._small = tuple(loss.path for loss in lost if loss.what == SHRUNK)
+        return self._small
+
+    @staticmethod
+    def _is_below(path: bytes, folders: "Sequence[bytes]") -> bool:
+        return any(path == folder or path.startswith(folder + b"/") for folder in folders)
 
     def _entry(self, checkpoint: int, path: bytes) -> "Entry | None":
         entry = self._found(checkpoint, path)

@@ -393,10 +393,10 @@ def turn(found: "RecordedTurn", screen: "Screen", now: float) -> None:
     elif (can_return(found) or any(file.verb for file in found.outside)) and found.after:
         screen.note(f"`takeback diff {found.id[:8]}- {found.id[:8]}` shows the lines")
         screen.note(f"`takeback show {found.id[:8]}- PATH` prints a file as it was before")
-        is_part = any(loss.is_grave for loss in found.losses)
-        it = "what is covered" if is_part else "it"
-        back, does = ("redo", f"puts {it} back") if found.undone else ("undo", f"takes {it} back")
-        screen.note(f"`takeback {back} {found.id[:8]}` {does}")
+        back, it = ("redo", "puts it back") if found.undone else ("undo", "takes it back")
+        if not found.undone and any(loss.is_grave for loss in found.losses):
+            it = "takes back what is covered"
+        screen.note(f"`takeback {back} {found.id[:8]}` {it}")
     else:
         screen.note("`takeback log` shows all turns")
 
