@@ -59,7 +59,7 @@ def test_what_does_not_come_back_is_told(claude: Agent, tree: Path) -> None:
     call.over()
     claude.stop()
     with takeback.open(tree) as project:
-        assert [loss.path for loss in project.undo().plan.losses] == [b"web/node_modules"]
+        assert [loss.path for loss in project.undo().plan.losses] == ["web/node_modules"]
     assert (
         '  Not brought back, because not covered: "web/node_modules" (npm ci in web makes it again)'
     ) in note(claude.prompt("go on")).splitlines()

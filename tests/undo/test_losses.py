@@ -339,7 +339,7 @@ def test_two_sessions_share_a_loss(desk: Desk) -> None:
         second.end()
         for turn in (first, second):
             (loss,) = project.turn(turn.id).losses
-            assert (loss.path, loss.what, loss.is_shared) == (b"big.bin", GONE, True)
+            assert (loss.path, loss.what, loss.is_shared) == ("big.bin", GONE, True)
         one.end()
         other.end()
     assert "may be another session's" in desk.tb("show", first.id)

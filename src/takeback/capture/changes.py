@@ -331,7 +331,7 @@ class _Folding:
         """Folders that were left out as big ones, and are covered since they are small."""
         if self._small is None:
             lost = self._ledger.losses.of_turns((self._turn,))
-            self._small = tuple(loss.path for loss in lost if loss.what == SHRUNK)
+            self._small = tuple(loss.raw_path for loss in lost if loss.what == SHRUNK)
         return self._small
 
     @staticmethod

@@ -197,7 +197,7 @@ def facts(found: "Sequence[Delta]", authors: "Sequence[Author]") -> "dict[str, J
 
 
 def _loss_facts(loss: "Loss", author: int) -> "Json":
-    path, source = (raw.decode("utf-8", "surrogateescape") for raw in (loss.path, loss.source))
+    path, source = (raw.decode("utf-8", "surrogateescape") for raw in (loss.raw_path, loss.source))
     numbers = (loss.is_folder, loss.size, loss.entries)
     return [path, loss.what, author, loss.reason, *numbers, source]
 

@@ -68,7 +68,7 @@ def _again(lost: "Loss") -> str:
 
 def as_json(lost: "Loss") -> "dict[str, Json]":
     return {
-        **path_fields(lost.path),
+        **path_fields(lost.raw_path),
         "what": lost.what,
         "reason": lost.reason,
         "folder": lost.is_folder,
@@ -90,4 +90,4 @@ def parts(found: "Sequence[Loss]") -> "list[tuple[str, list[tuple[str, str]]]]":
 
 
 def path(lost: "Loss") -> str:
-    return safe(lost.path) + ("/" if lost.is_folder else "")
+    return safe(lost.raw_path) + ("/" if lost.is_folder else "")

@@ -357,8 +357,8 @@ class Page:
         if len(yours) > _MOST_YOURS:
             self.screen.say(f"  and {len(yours) - _MOST_YOURS:,} more of yours")
         self.part("May be another session's, so it stays", self.plan.shared)
-        lost = {each.path for each in self.plan.losses}
-        self.part("Not touched", [each for each in self.plan.skipped if each.path not in lost])
+        lost = {each.raw_path for each in self.plan.losses}
+        self.part("Not touched", [each for each in self.plan.skipped if each.raw_path not in lost])
         for head, rows in loss_text.parts(self.plan.losses):
             self.screen.say(self.screen.style(head, "bold"))
             self.screen.table(rows[:_MOST_REPORTED])

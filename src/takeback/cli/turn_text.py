@@ -111,9 +111,10 @@ def amount(turn: "RecordedTurn", marks: "Marks") -> "tuple[str, str]":
 
 def can_return(turn: "RecordedTurn") -> bool:
     """Whether an undo of a turn brings anything back: not what took the place of something lost."""
-    lost = [loss.path for loss in turn.losses]
+    lost = [loss.raw_path for loss in turn.losses]
     return any(
-        change.path not in lost and not any(change.path.startswith(path + b"/") for path in lost)
+        change.raw_path not in lost
+        and not any(change.raw_path.startswith(path + b"/") for path in lost)
         for change in turn.changes
     )
 

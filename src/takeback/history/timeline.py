@@ -108,8 +108,8 @@ class Turn:
         What it made unreadable first was covered until then, and is among its changes.
         """
         found = self._ledger.losses.of_turns((self._number,))
-        shut, paths = words.word(words.UNREADABLE), {change.path for change in changes}
-        return tuple(loss for loss in found if loss.reason != shut or loss.path not in paths)
+        shut, paths = words.word(words.UNREADABLE), {change.raw_path for change in changes}
+        return tuple(loss for loss in found if loss.reason != shut or loss.raw_path not in paths)
 
     def outside(self) -> "tuple[OutsideFile, ...]":
         """What its edit tools named outside the project: what was done, or why nobody knows."""

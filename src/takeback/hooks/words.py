@@ -67,7 +67,7 @@ def _lost(restore: "ToldRestore") -> str:
     for loss in restore.losses[:_MOST_FILES]:
         where = f" in {_clean(loss.where, _LONGEST_PATH)}" if loss.where else ""
         again = f" ({loss.command}{where} makes it again)" if loss.command else ""
-        named.append(f'"{_clean(loss.path, _LONGEST_PATH)}"{again}')
+        named.append(f'"{_clean(loss.raw_path, _LONGEST_PATH)}"{again}')
     more = len(restore.losses) - len(named)
     return ", ".join(named) + (f" and {more:,} more" if more else "")
 

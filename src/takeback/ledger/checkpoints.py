@@ -369,7 +369,7 @@ class Losses(Group):
             _LOST + (of_turn if author.turn else f"{shared} AND l.sessions = ?"),
             (author.turn or " ".join(author.sessions),),
         )
-        return any((path, what) == (loss.path, loss.what) for _, path, what, *_ in rows)
+        return any((path, what) == (loss.raw_path, loss.what) for _, path, what, *_ in rows)
 
 
 def _folded(rows: "list[tuple[Any, ...]]") -> "tuple[Loss, ...]":

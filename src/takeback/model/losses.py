@@ -9,7 +9,7 @@ What makes some folders again, by their names and the files beside them.
 """
 
 from takeback.model import words
-from takeback.model.value import Value
+from takeback.model.value import Value, path_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ class Loss(Value):
     `is_shared`: it may be another session's.
     """
 
-    path: bytes
+    raw_path: bytes
     what: str
     reason: str
     is_folder: bool = False
@@ -39,6 +39,11 @@ class Loss(Value):
     is_shared: bool = False
 
     @property
+    def path(self) -> str:
+        """Its path, as text."""
+        return path_text(self.raw_path)
+
+    @property
     def is_grave(self) -> bool:
         """Whether something is lost that somebody may miss."""
         return is_grave(self.what, self.reason)
@@ -46,7 +51,7 @@ class Loss(Value):
     @property
     def command(self) -> str:
         """What makes it again; empty if nobody knows."""
-        return recipe(self.path.rpartition(b"/")[2], self.source)
+        return recipe(self.raw_path.rpartition(b"/")[2], self.source)
 
     @property
     def where(self) -> bytes:

@@ -320,7 +320,7 @@ class Planner:
         """
         found = []
         for loss in self._ledger.losses.of_turns(chosen.turns):
-            path = loss.path
+            path = loss.raw_path
             own = [p for p in draft.wishes if p == path or p.startswith(path + b"/")]
             if not within.cover(path) or any(draft.wishes[p].target is not None for p in own):
                 continue
@@ -340,7 +340,7 @@ class Planner:
         if not chosen.passed:
             return ()
         found = self._ledger.losses.between(chosen.newest.opened)
-        paths = tuple(os.fsdecode(loss.path) for loss in found if not loss.is_grave)
+        paths = tuple(os.fsdecode(loss.raw_path) for loss in found if not loss.is_grave)
         return (Reason(reasons.UNCOVERED_CHANGED, paths=paths),) if paths else ()
 
     def _is_exact(self, taken: "list[Taken]", draft: Draft) -> bool:
@@ -447,8 +447,8 @@ class Planner:
         return tuple(
             loss
             for loss in self._ledger.losses.between(row.event)
-            if loss.is_grave and chosen.cover(loss.path) and is_unknown(then.at(loss.path))
-            if loss.what != losses.GONE or self.now.at(loss.path) is None
+            if loss.is_grave and chosen.cover(loss.raw_path) and is_unknown(then.at(loss.raw_path))
+            if loss.what != losses.GONE or self.now.at(loss.raw_path) is None
         )
 
     def _what_stays(self, row: "CheckpointRow", covers: "tuple[str, ...]") -> "tuple[Reason, ...]":
