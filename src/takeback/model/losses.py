@@ -70,16 +70,16 @@ def fold(rows: "Iterable[Loss]") -> "tuple[Loss, ...]":
     """What several looks found, in their order, as one per path; with those that were made."""
     found: dict[bytes, Loss] = {}
     for row in rows:
-        before = found.get(row.path)
+        before = found.get(row.raw_path)
         if before is None:
-            found[row.path] = row
+            found[row.raw_path] = row
         elif before.what == MADE:
             if row.what == GONE:
-                del found[row.path]
+                del found[row.raw_path]
         elif row.what == MADE:
-            found[row.path] = before.replace(what=REPLACED) if before.what == GONE else before
+            found[row.raw_path] = before.replace(what=REPLACED) if before.what == GONE else before
         elif row.what == GONE or before.what == CHANGED:
-            found[row.path] = before.replace(what=row.what, source=row.source or before.source)
+            found[row.raw_path] = before.replace(what=row.what, source=row.source or before.source)
     return tuple(found[path] for path in sorted(found) if found[path].what != MADE)
 
 
