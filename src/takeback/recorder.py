@@ -154,7 +154,7 @@ class Recorder(SafePoints):
             turn = _new_id()
             place = Place(session, parents=(row.opened,), title=f"before turn {turn}")
             seen = self._look(place, closing, at)
-            ending, git = self._ending(over, seen, at), self._work.git_state()
+            ending, git = self._ending(over, seen, at), self._work.git_facts()
             facts = ending.of_turns(running, words.INTERRUPTED, git) + ending.of_steps(late)
             said: dict[str, Json] = {
                 "turn": turn,
@@ -162,7 +162,7 @@ class Recorder(SafePoints):
                 "label": _label(label),
                 "whole": whole,
                 **facts_of(seen, at),
-                "git": git,
+                **({"git": git["git"]} if running else git),
             }
             if conversation:
                 said["conversation"] = {key: conversation[key] for key in sorted(conversation)}
@@ -209,7 +209,7 @@ class Recorder(SafePoints):
             self._reopen_session(self._ledger.sessions.of(row))
             place = Place(turn=turn, parents=(row.opened,), title=f"after turn {turn}")
             seen = self._look(place, {turn: over}, at)
-            ending, git = self._ending(over, seen, at), self._work.git_state()
+            ending, git = self._ending(over, seen, at), self._work.git_facts()
             facts = ending.of_turns([row], status, git, request)
             self._conclude(facts, at, over, turns=[row.number])
 

@@ -40,6 +40,9 @@ class Original:
         self.tree.mkdir()
         (self.tree / "a").write_text("a\n")
         (self.tree / ".env").write_text("KEY=a secret value\n")
+        (self.tree / ".git" / "refs" / "heads").mkdir(parents=True)
+        (self.tree / ".git" / "HEAD").write_text("ref: refs/heads/main\n")
+        (self.tree / ".git" / "refs" / "heads" / "main").write_text("1" * 40 + "\n")
         with _opened(self.tree, self.home) as project:
             project.checkpoint("first", request="r1")
             with project.session("claude", id="own", title="t") as session:
@@ -51,7 +54,8 @@ class Original:
                         (folder / "outside").write_text("after\n")
                     turn.step("Bash", {"command": "make &"}).detach()
                     turn.step("Bash", {"command": "ls"}).end(output="a b", exit_code=0)
-                session.turn("again").end()
+                with session.turn("again"):
+                    (self.tree / ".git" / "refs" / "heads" / "main").write_text("2" * 40 + "\n")
             project.checkpoint("last", request="r3")
             project.undo(because="it was wrong", request="r4", yes=True)
             project.redo(yes=True)
@@ -196,6 +200,7 @@ def _columns() -> Iterator[tuple[str, str]]:
 
 def _key(table: str) -> str:
     keys = {"delta_rows": "path", "change_rows": "path", "needs": "object"}
+    keys |= {"git_refs": "name", "git_moves": "name"}
     return keys.get(table, "rowid")
 
 

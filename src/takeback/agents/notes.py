@@ -32,6 +32,7 @@ class ToldRestore(Value):
     `turns` counts what it was about, none if that was a rollback; `label` is the prompt of the
     newest. `is_before` the point at which a copy of the conversation goes on: its prompts are gone.
     `goal` is what a rollback went back to, if that was a turn: its side and its prompt.
+    `changed_git` tells that its turns changed git, too, which stays as it is.
     """
 
     verb: str
@@ -43,6 +44,7 @@ class ToldRestore(Value):
     goal: "tuple[str, str] | None"
     because: str
     files: "tuple[tuple[bytes, str], ...]"
+    changed_git: bool = False
 
 
 class Note(Value):
@@ -204,4 +206,10 @@ def _restore(
         goal=(side, goal.label) if goal is not None else None,
         because=row.because,
         files=tuple(_files(ledger, row)),
+        changed_git=row.verb == terms.UNDO and _changed_git(ledger, row),
     )
+
+
+def _changed_git(ledger: "Ledger", row: "RestoreRow") -> bool:
+    turns = (ledger.turns.numbered(number) for number in row.turns)
+    return any(ledger.git.has_moves(turn.opened, turn.closed) for turn in turns if turn is not None)

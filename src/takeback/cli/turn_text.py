@@ -7,6 +7,7 @@ A recorded turn, in words and as JSON.
 
 import time
 
+from takeback.cli import git_text
 from takeback.cli import screen as layout
 from takeback.cli.screen import Marks, ago, columns, pad, safe_content, safe_line, timestamp
 from takeback.model import words as terms
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     )
     from takeback.model.json_text import Json
     from takeback.model.masking import Masker
+    from takeback.model.reasons import Reason
     from takeback.model.results import LeftOut, OutsideFile
 
     Short = Mapping[str, str]
@@ -98,6 +100,8 @@ def age(then: float, now: float) -> str:
 
 def amount(turn: "RecordedTurn", marks: "Marks") -> "tuple[str, str]":
     """How many lines a turn changed, and how many files."""
+    if not turn.files and turn.git:
+        return "", "only git"
     if not turn.files:
         return "", "no changes yet" if turn.status == terms.RUNNING else "no changes"
     files = count(turn.files, "file")
@@ -106,8 +110,10 @@ def amount(turn: "RecordedTurn", marks: "Marks") -> "tuple[str, str]":
     return f"+{turn.added:,} {marks.minus}{turn.removed:,}", files
 
 
-def remarks(turn: "RecordedTurn") -> "list[str]":
+def remarks(turn: "RecordedTurn", masker: "Masker" = CLOSED) -> "list[str]":
     said = []
+    if turn.git:
+        said.append(f"git: {_safe(masker.words(git_text.in_short(turn.git)))}")
     if not turn.kept and turn.files:
         said.append("files no longer kept")
     if turn.went_back is not None:
@@ -159,7 +165,8 @@ class _Row:
     def lines(self, sizes: "_Sizes", screen: "Screen") -> "Iterator[str]":
         """The turn on one line, or two where there is not much room."""
         turn = self.turn
-        is_dim = bool(turn.undone) or (not turn.files and turn.status != terms.RUNNING)
+        is_empty = not turn.files and not turn.git
+        is_dim = bool(turn.undone) or (is_empty and turn.status != terms.RUNNING)
         style = _STYLES.get(turn.status, "dim" if is_dim else "")
         mark = self.marks.of(turn.status)
         head = screen.style(mark, style) if style else mark
@@ -175,9 +182,12 @@ class _Row:
             numbers = f"{self.lines_changed:>{sizes.lines}}  {self.files}"
             rest = f"{layout.pad(said, sizes.label)}  {numbers}"
             yield f"{head}  {screen.style(rest, 'dim') if is_dim else rest}".rstrip()
-        extra = ", ".join(remarks(turn))
+        extra = ", ".join(remarks(turn, screen.masker))
         if extra:
-            yield screen.style(" " * (3 if sizes.is_narrow else sizes.left) + extra, "yellow")
+            indent = 3 if sizes.is_narrow else sizes.left
+            room = layout.width(screen)
+            line = layout.cut(" " * indent + extra, room, self.marks.cut)
+            yield screen.style(line, "yellow")
 
 
 class _Sizes:
@@ -207,7 +217,7 @@ _WIDEST_PATH = 60
 
 def headline(turn: "RecordedTurn", masker: "Masker" = CLOSED) -> str:
     if not turn.files:
-        amount = "nothing changed"
+        amount = "only git changed" if turn.git else "nothing changed"
     else:
         amount = (
             f"{count(turn.files, 'file')}  {_lines(turn.added, turn.removed, Marks(plain=False))}"
@@ -262,10 +272,25 @@ def as_json(turn: "RecordedTurn", masker: "Masker" = CLOSED) -> "dict[str, Json]
         "shared": [change_json(change) for change in turn.shared],
         "left_out": [{**path_fields(x.path), "reason": x.reason} for x in turn.left_out],
         "outside": [outside_json(file) for file in turn.outside],
+        "git": [git_json(each, masker) for each in turn.git],
         "authors": _authors((*turn.changes, *turn.shared)),
         "check": None,
         "effects": [],
     }
+
+
+def git_json(found: "Reason", masker: "Masker") -> "Json":
+    fields = {**found.as_json(), "text": git_text.happened(found)}
+    return {
+        name: masker.words(value) if isinstance(value, str) else value
+        for name, value in fields.items()
+    }
+
+
+def git_lines(turn: "RecordedTurn", masker: "Masker") -> "Iterator[str]":
+    """A line for each thing that happened to git."""
+    for found in turn.git:
+        yield f"  git     {_safe(masker.words(git_text.happened(found)))}"
 
 
 def restore_json(restore: "RecordedRestore", masker: "Masker" = CLOSED) -> "dict[str, Json]":
@@ -363,6 +388,10 @@ def turn(found: "RecordedTurn", screen: "Screen", now: float) -> None:
         found.shared,
         lambda change: _short_ids(change.author.sessions),
     )
+    if found.git:
+        page.head("Git: not taken back by an undo, which tells how git does it")
+        for line in git_lines(found, screen.masker):
+            page.say(line)
     page.outside(found.outside)
     page.left_out("Not covered: appeared here and cannot be taken back", found.left_out)
     if not found.kept:
@@ -373,6 +402,8 @@ def turn(found: "RecordedTurn", screen: "Screen", now: float) -> None:
         back, it = ("redo", "puts it back") if found.undone else ("undo", "takes it back")
         screen.note(f"`takeback {back} {found.id[:8]}` {it}")
     else:
+        if found.git:
+            screen.note(f"`takeback undo {found.id[:8]}` tells how git takes that back")
         screen.note("`takeback log` shows all turns")
 
 

@@ -235,6 +235,7 @@ def _turn_started(to: Tables, event: "Event", said: "Said") -> None:
     sums = (0, 0, 0, 0, 0, 0)
     rest = (_text(said.get("git")), None, to.line_of(before))
     operations.sql(to.db, _TURN, (number, *names, *times, *sums, *rest))
+    _git_seen(to, event, said, to.line_of(before))
     _observed(to, event, said)
     change = "UPDATE sessions SET turns = turns + 1, seen = max(seen, ?) WHERE number = ?"
     operations.sql(to.db, change, (event.at, session))
@@ -264,8 +265,27 @@ def _turn_ended(to: Tables, event: "Event", said: "Said") -> None:
     )
     values = (status, ended, event.seq, after, _text(said.get("git")), turn)
     operations.sql(to.db, change, values)  # type: ignore[arg-type]
+    _git_seen(to, event, said, to.line_of_turn(turn))
     _replace_changes(to, turn, _list(said.get("changes")))
     _seen(to, to.session_of(turn), event.at)
+
+
+def _git_seen(to: Tables, event: "Event", said: "Said", line: "int | None") -> None:
+    """The user's git as it was found: what moved since the last look, or all of it."""
+    if "git_seen" not in said:
+        return
+    from takeback.ledger import outside
+
+    whole = said.get("git_whole")
+    moves = [_list(move) for move in _list(said.get("git_moved", []))]
+    outside.follow_git(
+        to.db,
+        line,
+        event.seq,
+        str(said["git_seen"]),
+        moves,
+        None if whole is None else _list(whole),
+    )
 
 
 def _replace_changes(to: Tables, turn: "int | None", changes: "list[object]") -> None:

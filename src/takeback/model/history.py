@@ -5,6 +5,7 @@ from takeback.model.value import Value
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from takeback.model.json_text import Json
+    from takeback.model.reasons import Reason
     from takeback.model.results import Checkpoint, LeftOut, OutsideFile
 
 
@@ -99,6 +100,7 @@ class RecordedTurn(Value):
     them. `shared` may be its own or another session's. `files`, `added` and `removed` sum up
     `changes`; `uncounted` tells of how many files the lines were not counted. `left_out` is
     what appeared in the turn and is not covered. `before` and `after` are checkpoint ids.
+    `git` is what happened to the user's git meanwhile, which no restore takes back.
     `outside` are files outside the project that an edit tool named. `account` is who started the
     agent, as `ana@laptop`. `undone` is the restore that took the turn back or went back over it;
     empty while it is live. `kept` tells whether its files still are, so that it can be taken back.
@@ -125,6 +127,7 @@ class RecordedTurn(Value):
     outside: "tuple[OutsideFile, ...]" = ()
     git_before: "GitState | None" = None
     git_after: "GitState | None" = None
+    git: "tuple[Reason, ...]" = ()
     steps: "tuple[RecordedStep, ...]" = ()
     account: str = ""
     undone: str = ""

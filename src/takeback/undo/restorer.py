@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from takeback.capture.workspace import Workspace
     from takeback.ledger.events import CheckpointRow, Event
     from takeback.ledger.ledger import Ledger
+    from takeback.model.git_changes import State
     from takeback.model.json_text import Json
     from takeback.model.plan import Description, Preview
     from takeback.model.results import Checkpoint
@@ -129,7 +130,7 @@ class Restorer(SafePoints):
         self.has_restored = False
         """Whether anything was done, and not only told again."""
         self._trees: Trees | None = None
-        self._git: Json = None
+        self._git: State = {}
 
     def plan(self, what: "Description") -> Plan:
         """Look at the tree, then plan; any process can apply the plan by its id."""

@@ -207,6 +207,8 @@ def _tell(turn: "RecordedTurn", outcome: "Outcome", given: "Arguments", screen: 
         screen.note(f"takeback: {turn_text.headline(turn, screen.masker)}")
         for line in turn_text.change_lines(turn.changes, _MOST_SHOWN):
             screen.note(line)
+        for line in turn_text.git_lines(turn, screen.masker):
+            screen.note(line)
         if turn.shared:
             others = count(len(turn.shared), "change")
             screen.note(f"takeback: {others} may be of another session that worked at the time")
@@ -214,7 +216,11 @@ def _tell(turn: "RecordedTurn", outcome: "Outcome", given: "Arguments", screen: 
             screen.note(f"takeback: {count(len(turn.left_out), 'new path')} not covered")
         if turn.changes:
             show = f"`takeback show {turn.id[:6]}` tells more"
-            screen.note(f"takeback: `takeback undo` takes it back, {show}")
+            it = "the files back" if turn.git else "it back"
+            screen.note(f"takeback: `takeback undo` takes {it}, {show}")
+        elif turn.git:
+            how = f"`takeback undo {turn.id[:6]}` tells how git takes that back"
+            screen.note(f"takeback: git is not covered; {how}")
 
 
 def _complain(problem: Exception, screen: "Screen") -> None:
