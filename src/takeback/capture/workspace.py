@@ -250,4 +250,4 @@ class Workspace:
         return facts
 
     def _git_in_short(self, state: "Mapping[str, str]") -> "Json":
-        return [state.get(name) for name in ("branch", "head", "index")] if state else None
+        return [state.get(name) for name in ("branch", "head", "index", "refs")] if state else None

@@ -389,7 +389,7 @@ def turn(found: "RecordedTurn", screen: "Screen", now: float) -> None:
         lambda change: _short_ids(change.author.sessions),
     )
     if found.git:
-        page.head("Git: not taken back by an undo, which tells how git does it")
+        page.head("Git, which an undo leaves as it is")
         for line in git_lines(found, screen.masker):
             page.say(line)
     page.outside(found.outside)
@@ -569,7 +569,8 @@ def _git(before: "GitState | None", after: "GitState | None", page: "_Page") -> 
     on = f" {page.marks.arrow} ".join(page.text(branch) for branch in branches)
     at = f" {page.marks.arrow} ".join(heads)
     new = "  (new commits)" if len(heads) > 1 and len(branches) == 1 else ""
-    return f"{on}  {at}{new}"
+    unknown = next((f"  (refs not read: {state.refs})" for state in states if state.refs), "")
+    return f"{on}  {at}{new}{unknown}"
 
 
 def explained(word: str) -> str:

@@ -241,7 +241,7 @@ class GitLooks(Group):
 
     def head(self) -> "dict[str, str]":
         """Only what is checked out, and the index."""
-        names = "('.git', 'branch', 'head', 'index')"
+        names = "('.git', 'branch', 'head', 'index', 'refs')"
         query = f"SELECT name, value FROM git_refs WHERE {self._here} AND name IN {names}"
         return {str(name): str(value) for name, value in self._reader.rows(query)}
 

@@ -40,11 +40,15 @@ class Change(Value):
 
 
 class GitState(Value):
-    """What the user's git looked like: `branch` is None when HEAD is detached."""
+    """What the user's git looked like: `branch` is None when HEAD is detached.
+
+    `refs` says why branches, tags and stashes could not be read; None if they could.
+    """
 
     branch: "str | None"
     head: "str | None"
     index: "str | None"
+    refs: "str | None" = None
 
 
 class RecordedSession(Value):

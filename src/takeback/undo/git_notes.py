@@ -45,11 +45,13 @@ if TYPE_CHECKING:
 class Span(Value):
     """What happened to git over some turns; `branch` was checked out in the end.
 
-    `is_sure` tells that all of it happened while they ran.
+    `last` is the event with which the newest ended. `is_sure` tells that all of it happened while
+    they ran.
     """
 
     moves: "Moves"
     branch: "str | None"
+    last: int
     is_sure: bool
 
 
@@ -72,7 +74,7 @@ def stays(
     if not rows:
         return ()
     span, after = _span(ledger, rows), git_state(rows[-1].git_after)
-    told = list(_told(span, now, root))
+    told = list(_told(ledger, span, now, root))
     if after is not None and after.head != now.get(HEAD) and after.branch == now.get(BRANCH):
         since = _since(root, after.head, now.get(HEAD))
         told += [since] if since is not None else []
@@ -86,7 +88,7 @@ def passed_over(
     count, told = 0, list[Reason]()
     for number in ledger.git.turns_without_files(session, opened):
         row = ledger.turns.numbered(number)
-        found = list(_told(_span(ledger, [row]), now, root)) if row is not None else []
+        found = list(_told(ledger, _span(ledger, [row]), now, root)) if row is not None else []
         count, told = count + bool(found), told + found
     return count, tuple(dict.fromkeys(told))
 
@@ -100,8 +102,8 @@ def since_state(
     their stamps. Those that were made between turns are the user's.
     """
     moves = [*ledger.git.moves(target.event), *_unseen(ledger, now)]
-    span = Span(git_changes.fold(moves), now.get(BRANCH), is_sure=False)
-    told = [each for each in _told(span, now, root) if each.code not in _OF_HEAD]
+    span = Span(git_changes.fold(moves), now.get(BRANCH), ledger.last_event(), is_sure=False)
+    told = [each for each in _told(ledger, span, now, root) if each.code not in _OF_HEAD]
     rows = [row for row in map(ledger.turns.find, reversed(turns)) if row is not None]
     head = _head_since(rows, target.created, now, root) if HEAD in now else None
     return (head, *told) if head is not None else tuple(told)
@@ -122,7 +124,7 @@ def _head_since(rows: "list[TurnRow]", moment: int, now: "State", root: bytes) -
             start, is_sure = since[-1].parent, False
     if start == now[HEAD]:
         return None
-    span = Span({HEAD: (start, now[HEAD])}, now.get(BRANCH), is_sure)
+    span = Span({HEAD: (start, now[HEAD])}, now.get(BRANCH), 0, is_sure)
     return next(iter(_of_head(span, now, root)), None)
 
 
@@ -150,26 +152,33 @@ def _span(ledger: "Ledger", rows: "list[TurnRow]") -> Span:
             moves[name] = (first, new)
     moves = {name: both for name, both in moves.items() if both[0] != both[1]}
     after = git_state(rows[-1].git_after or rows[-1].git_before)
-    return Span(moves, after.branch if after is not None else None, is_sure)
+    branch = after.branch if after is not None else None
+    return Span(moves, branch, rows[-1].closed or ledger.last_event(), is_sure)
 
 
-def _told(span: Span, now: "State", root: bytes) -> "Iterator[Reason]":
+def _told(ledger: "Ledger", span: Span, now: "State", root: bytes) -> "Iterator[Reason]":
     """What happened and still is, with what can be done about it.
 
     What moves a branch comes before what checks it out.
     """
-    found = list(git_changes.findings(span.moves, span.branch))
-    last = [each for each in found if each.code == reasons.BRANCH_SWITCHED]
-    for each in (*(each for each in found if each not in last), *last):
+    every = list(git_changes.findings(span.moves, span.branch))
+    since = [*ledger.git.moves(span.last), *_unseen(ledger, now)]
+    if GIT not in now or any(name == GIT for name, _, _ in since):
+        # Another repository, or none: of what was in this one, nothing can be done.
+        yield from every if now.get(GIT) == span.moves.get(GIT, ("", now.get(GIT)))[1] else ()
+        return
+    last = [each for each in every if each.code == reasons.BRANCH_SWITCHED]
+    for each in (*(each for each in every if each not in last), *last):
         judge = _JUDGES.get(each.code)
         if each.code == reasons.HEAD_MOVED:
             yield from _of_head(span, now, root)
         elif judge is None:
             yield each
         else:
-            facts = judge(_Found(dict(each.facts), span, now, root))
+            found = _Found(dict(each.facts), span, now, root)
+            facts = judge(found)
             if facts is not None:
-                yield each.with_facts(**facts)
+                yield each.with_facts(**(facts if found.can_be_typed() else {}))
 
 
 class _Found(Value):
@@ -180,6 +189,13 @@ class _Found(Value):
 
     def __getitem__(self, name: str) -> str:
         return str(self.facts[name])
+
+    def can_be_typed(self) -> bool:
+        """Whether names and ids mean in a command what they say: anybody may write into `.git`."""
+        names = (str(self.facts.get(each, "")) for each in ("name", "new", "then", "path"))
+        ids = (str(self.facts.get(each, "")) for each in ("commit", "old"))
+        is_plain = all(not name.startswith("-") and "\ufffd" not in name for name in names)
+        return is_plain and not any(id.strip("0123456789abcdef") for id in ids)
 
     def is_now(self, name: str) -> "str | None":
         return self.now.get(name)

@@ -299,6 +299,13 @@ class Restorer(SafePoints):
             raise MovedError(moved)
         return now
 
+    def _is_only_git(self, plan: Plan) -> bool:
+        """Whether a plan is about turns that changed git and no file: nothing is taken back."""
+        if not any(each.code in reasons.OF_GIT for each in plan.stays):
+            return False
+        rows = map(self._ledger.turns.find, plan.turns)
+        return not any(self._ledger.turns.changes(row.number) for row in rows if row is not None)
+
     def _apply(
         self,
         plan: Plan,
@@ -309,7 +316,7 @@ class Restorer(SafePoints):
         keep_mtime: bool,
         request: "str | None",
     ) -> Report:
-        if not plan.changes and (plan.paths or not plan.entry):
+        if not plan.changes and (plan.paths or not plan.entry or self._is_only_git(plan)):
             return self._nothing_done(plan, now, request)
         id = ids.from_entropy(os.urandom(8))
         at = time.time_ns()

@@ -22,6 +22,7 @@ _LONGEST_TIME = 15
 _HEADS = b"refs/heads/"
 _REFS_OF_ONE_WORKTREE = (b"refs/bisect/", b"refs/worktree/", b"refs/rewritten/")
 _HEX = b"0123456789abcdef"
+_LENGTHS = (40, 64)
 _VERSION_CONTROL_FOLDERS = (b".jj", b".hg", b".svn")
 _MOST_REFS = 10_000
 _MOST_FOLDERS = 5_000
@@ -274,7 +275,10 @@ class _References:
             self._read_packed(packed)
         if not self._walk(b"refs", files=True):
             return "unreadable"
-        return self._found if len(self._found) <= _MOST_REFS else "too many"
+        if len(self._found) > _MOST_REFS:
+            return "too many"
+        own = tuple(map(_text, _REFS_OF_ONE_WORKTREE))
+        return {name: id for name, id in self._found.items() if not name.startswith(own)}
 
     def stamps(self) -> "list[tuple[int, ...]]":
         """The stamps of all folders that hold references."""
@@ -284,8 +288,8 @@ class _References:
     def _read_packed(self, data: bytes) -> None:
         for line in data.split(b"\n"):
             id, _, name = line.partition(b" ")
-            if name[:5] == b"refs/" and not name.startswith(_REFS_OF_ONE_WORKTREE):
-                self._found[_text(name)] = id.decode("ascii", "replace")
+            if name[:5] == b"refs/" and len(id) in _LENGTHS and not id.strip(_HEX):
+                self._found[_text(name)] = id.decode()
 
     def _walk(self, name: bytes, *, files: bool) -> bool:
         try:
@@ -319,7 +323,7 @@ class _References:
         return True
 
     def _read_loose(self, fd: int, name: bytes, whole: bytes) -> None:
-        if whole.startswith(_REFS_OF_ONE_WORKTREE) or len(self._found) > _MOST_REFS:
+        if len(self._found) > _MOST_REFS:
             return
         file = _open_last(name, fd)
         if file is None:
@@ -497,7 +501,7 @@ def _is_reference_name(name: bytes) -> bool:
 
 def _commit_id(text: bytes | None) -> str | None:
     digits = (text or b"").rstrip(b" \t\r\n").lower()
-    if len(digits) not in (40, 64) or digits.strip(_HEX):
+    if len(digits) not in _LENGTHS or digits.strip(_HEX):
         return None
     return digits.decode()
 
