@@ -38,13 +38,12 @@ def is_new_ground(before: "State", after: "State") -> bool:
 
 def moved(before: "State", after: "State") -> "list[Move]":
     """The names that changed. Of another repository, or of none, only that it is."""
-    names = sorted(before.keys() | after.keys())
     if before.get(GIT) != after.get(GIT):
-        names = [GIT]
-    elif before.get(REFS) != after.get(REFS):
-        names = [name for name in names if not name.startswith(("refs/", STASH))]
-    both = ((name, before.get(name), after.get(name)) for name in names)
-    return [(name, old, new) for name, old, new in both if old != new]
+        return [(GIT, before.get(GIT), after.get(GIT))]
+    names = {name for name, _ in before.items() ^ after.items()}
+    if before.get(REFS) != after.get(REFS):
+        names = {name for name in names if not name.startswith(("refs/", STASH))}
+    return [(name, before.get(name), after.get(name)) for name in sorted(names)]
 
 
 def fold(moves: "Iterable[Move]") -> "Moves":

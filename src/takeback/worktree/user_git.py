@@ -286,10 +286,11 @@ class _References:
         return self._folders
 
     def _read_packed(self, data: bytes) -> None:
-        for line in data.split(b"\n"):
-            id, _, name = line.partition(b" ")
-            if name[:5] == b"refs/" and len(id) in _LENGTHS and not id.strip(_HEX):
-                self._found[_text(name)] = id.decode()
+        digits = _HEX.decode()
+        for line in _text(data).split("\n"):
+            id, _, name = line.partition(" ")
+            if name[:5] == "refs/" and len(id) in _LENGTHS and not id.strip(digits):
+                self._found[name] = id
 
     def _walk(self, name: bytes, *, files: bool) -> bool:
         try:
@@ -308,18 +309,22 @@ class _References:
         self._folders.append((told.st_mtime_ns, told.st_ino))
         if len(self._folders) > _MOST_FOLDERS:
             return False
+        folders, loose = [], []
         with os.scandir(fd) as entries:
-            listed = sorted((os.fsencode(e.name), e.is_dir(follow_symlinks=False)) for e in entries)
-        for name, is_folder in listed:
-            if is_folder:
-                inner = os.open(name, _FOLDER_FLAGS, dir_fd=fd)
-                try:
-                    if not self._walk_open(inner, above + name + b"/", files=files):
-                        return False
-                finally:
-                    os.close(inner)
-            elif files and not name.endswith(b".lock"):
-                self._read_loose(fd, name, above + name)
+            for entry in entries:
+                if entry.is_dir(follow_symlinks=False):
+                    folders.append(os.fsencode(entry.name))
+                elif files and not entry.name.endswith(".lock"):
+                    loose.append(os.fsencode(entry.name))
+        for name in loose:
+            self._read_loose(fd, name, above + name)
+        for name in sorted(folders):
+            inner = os.open(name, _FOLDER_FLAGS, dir_fd=fd)
+            try:
+                if not self._walk_open(inner, above + name + b"/", files=files):
+                    return False
+            finally:
+                os.close(inner)
         return True
 
     def _read_loose(self, fd: int, name: bytes, whole: bytes) -> None:
