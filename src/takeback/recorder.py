@@ -190,7 +190,9 @@ class Recorder(SafePoints):
             self._reopen_session(row)
             title = f"turn {turn.id} goes on"
             seen = self._look(Place(session, turn.id, None, (turn.opened,), title), {}, at)
-            said: dict[str, Json] = {"turn": turn.id, **facts_of(seen, at)}
+            git = self._work.git_facts()
+            del git["git"]
+            said: dict[str, Json] = {"turn": turn.id, **facts_of(seen, at), **git}
             self._record(events.TURN_RESUMED, said, (turn.opened, seen.cursor), request)
             return turn.id
 

@@ -62,8 +62,12 @@ def test_a_deleted_repository_is_lost_and_not_covered(repository: Path) -> None:
     """Bare `takeback` says that `.git` is gone until there is one again."""
     takeback(repository, "run", "--", "rm", "-rf", ".git")
     assert "Lost      .git" in takeback(repository).stdout
-    takeback(repository, "run", "--", "git", "init", "-q")
+    made = takeback(repository, "run", "--", "git", "init", "-q").stderr
+    assert "made a git repository" in made
     assert "Lost" not in takeback(repository).stdout
+    told = takeback(repository, "run", "--", "git", "switch", "-qc", "other").stderr
+    assert told.count("  git     ") == 1
+    takeback(repository, "verify")
 
 
 def test_nothing_is_left_but_git(repository: Path) -> None:

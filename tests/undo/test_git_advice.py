@@ -374,6 +374,21 @@ def test_your_commit_on_top_is_not_wiped(busy: Work) -> None:
     assert mine in commits(work)
 
 
+def test_your_commit_while_a_turn_rests_is_not_wiped(busy: Work) -> None:
+    """A turn that goes on after its stop spans what you did meanwhile; that is not its own."""
+    work = busy
+    with work.turn() as turn:
+        commit(work, "a", "agent\n")
+    commit(work, "b", "mine\n")
+    recorder = work.session._recorder
+    assert recorder.resume_turn(work.session.id) == turn.id
+    commit(work, "new")
+    recorder.end_turn(turn.id, "done")
+    said = spoken(work.undo().plan.stays)
+    assert said[0].startswith("3 commits stay")
+    assert follow(work, said) == []
+
+
 @pytest.mark.parametrize("interrupted", [False, True])
 def test_what_may_be_yours_is_not_dropped(busy: Work, interrupted: bool) -> None:
     """Of an interrupted turn, or of turns with your commit between them, no commit is dropped."""

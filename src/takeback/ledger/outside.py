@@ -256,6 +256,14 @@ class GitLooks(Group):
         rows = self._reader.rows(query, (after, _LAST if last is None else last))
         return [(str(name), old, new) for name, old, new in rows]
 
+    def moved_while_idle(self, after: int, last: "int | None") -> bool:
+        """Whether anything moved between two events while the turn that they are of had stopped."""
+        query = (
+            "SELECT 1 FROM git_moves WHERE event > ? AND event <= ? AND idle AND name <> 'index'"
+            f" AND {self._here} LIMIT 1"
+        )
+        return self._reader.has(query, (after, _LAST if last is None else last))
+
     def has_moves(self, after: int, last: "int | None") -> bool:
         """Whether anything but the checksum of the index moved between two events."""
         query = (
@@ -278,23 +286,21 @@ class GitLooks(Group):
 
 def follow_git(
     db: "Connection",
-    line: "int | None",
-    event: int,
     seen: str,
-    moves: "list[list[Any]]",
+    line: "int | None",
+    moves: "list[tuple[Any, ...]]",
     whole: "list[Any] | None",
 ) -> None:
     """Let the tables follow a look at the user's git."""
     operations.sql(db, "INSERT OR REPLACE INTO git_seen VALUES (?, ?)", (line, seen))
-    rows = [(event, name, old, new, line) for name, old, new in moves]
-    if rows:
-        operations.sql_many(db, "INSERT OR REPLACE INTO git_moves VALUES (?, ?, ?, ?, ?)", rows)
-    put = [(line, name, new) for name, _, new in moves if new is not None]
+    if moves:
+        operations.sql_many(db, "INSERT OR REPLACE INTO git_moves VALUES (?, ?, ?, ?, ?, ?)", moves)
+    put = [(line, name, new) for _, name, _, new, *_ in moves if new is not None]
     if whole is not None:
         operations.sql(db, "DELETE FROM git_refs WHERE line = ?", (line,))
         put = [(line, name, value) for name, value in whole]
     else:
-        gone = [(line, name) for name, _, new in moves if new is None]
+        gone = [(line, name) for _, name, _, new, *_ in moves if new is None]
         if gone:
             operations.sql_many(db, "DELETE FROM git_refs WHERE line = ? AND name = ?", gone)
     if put:

@@ -245,6 +245,7 @@ def _turn_resumed(to: Tables, event: "Event", said: "Said") -> None:
     turn = to.number("turns", said.get("turn"))
     change = "UPDATE turns SET status = ?, ended = NULL, closed = NULL WHERE number = ?"
     operations.sql(to.db, change, (RUNNING, turn))
+    _git_seen(to, event, said, to.line_of_turn(turn), idle=True)
     _observed(to, event, said)
     _seen(to, to.session_of(turn), event.at)
 
@@ -270,22 +271,21 @@ def _turn_ended(to: Tables, event: "Event", said: "Said") -> None:
     _seen(to, to.session_of(turn), event.at)
 
 
-def _git_seen(to: Tables, event: "Event", said: "Said", line: "int | None") -> None:
-    """The user's git as it was found: what moved since the last look, or all of it."""
+def _git_seen(
+    to: Tables, event: "Event", said: "Said", line: "int | None", *, idle: bool = False
+) -> None:
+    """The user's git as it was found: what moved since the last look, or all of it.
+
+    What moved while a turn was `idle` is in its span, and not its own.
+    """
     if "git_seen" not in said:
         return
     from takeback.ledger import outside
 
-    whole = said.get("git_whole")
     moves = [_list(move) for move in _list(said.get("git_moved", []))]
-    outside.follow_git(
-        to.db,
-        line,
-        event.seq,
-        str(said["git_seen"]),
-        moves,
-        None if whole is None else _list(whole),
-    )
+    rows = [(event.seq, name, old, new, line, idle) for name, old, new in moves]
+    whole = _list(said["git_whole"]) if "git_whole" in said else None
+    outside.follow_git(to.db, str(said["git_seen"]), line, rows, whole)
 
 
 def _replace_changes(to: Tables, turn: "int | None", changes: "list[object]") -> None:

@@ -170,7 +170,7 @@ CREATE TABLE git_refs (
     PRIMARY KEY (line, name)) WITHOUT ROWID;
 CREATE TABLE git_moves (
     event INTEGER NOT NULL, name TEXT NOT NULL, old TEXT, new TEXT, line INTEGER NOT NULL,
-    PRIMARY KEY (event, name)) WITHOUT ROWID;
+    idle INTEGER NOT NULL, PRIMARY KEY (event, name)) WITHOUT ROWID;
 """
 TABLES = (
     "packs", "needs", "lines", "checkpoints", "kept", "care", "coordinates", "sessions", "turns",

@@ -105,7 +105,7 @@ def since_state(
     span = Span(git_changes.fold(moves), now.get(BRANCH), ledger.last_event(), is_sure=False)
     told = [each for each in _told(ledger, span, now, root) if each.code not in _OF_HEAD]
     rows = [row for row in map(ledger.turns.find, reversed(turns)) if row is not None]
-    head = _head_since(rows, target.created, now, root) if HEAD in now else None
+    head = _head_since(ledger, rows, target.created, now, root) if HEAD in now else None
     return (head, *told) if head is not None else tuple(told)
 
 
@@ -114,10 +114,15 @@ def _unseen(ledger: "Ledger", now: "State") -> "list[git_changes.Move]":
     return git_changes.moved(known, now) if known else []
 
 
-def _head_since(rows: "list[TurnRow]", moment: int, now: "State", root: bytes) -> "Reason | None":
+def _head_since(
+    ledger: "Ledger", rows: "list[TurnRow]", moment: int, now: "State", root: bytes
+) -> "Reason | None":
     before = git_state(rows[0].git_before) if rows else None
     known = _between(root, before.head, now[HEAD]) if before is not None else []
-    start, is_sure = before.head if before is not None else now[HEAD], _is_one_line(rows, now)
+    start, is_sure = (
+        before.head if before is not None else now[HEAD],
+        _is_one_line(ledger, rows, now),
+    )
     if known is not None:
         since = _made_since(root, now[HEAD], moment)
         if len(since) > len(known):
@@ -128,12 +133,14 @@ def _head_since(rows: "list[TurnRow]", moment: int, now: "State", root: bytes) -
     return next(iter(_of_head(span, now, root)), None)
 
 
-def _is_one_line(rows: "list[TurnRow]", now: "State") -> bool:
+def _is_one_line(ledger: "Ledger", rows: "list[TurnRow]", now: "State") -> bool:
     """Whether HEAD moved only while these turns ran."""
     last = now.get(HEAD)
     for row in reversed(rows):
         before, after = git_state(row.git_before), git_state(row.git_after)
-        if row.status == INTERRUPTED or before is None or after is None or after.head != last:
+        if row.status == INTERRUPTED or ledger.git.moved_while_idle(row.opened, row.closed):
+            return False
+        if before is None or after is None or after.head != last:
             return False
         last = before.head
     return bool(rows)
@@ -146,6 +153,7 @@ def _span(ledger: "Ledger", rows: "list[TurnRow]") -> Span:
     moves: Moves = {}
     is_sure = all(row.status != INTERRUPTED for row in rows)
     for row in rows:
+        is_sure = is_sure and not ledger.git.moved_while_idle(row.opened, row.closed)
         for name, (old, new) in git_changes.fold(ledger.git.moves(row.opened, row.closed)).items():
             first, last = moves.get(name, (old, old))
             is_sure = is_sure and last == old
