@@ -17,6 +17,7 @@ import pytest
 from cases import Work
 from hostile.ground import git_environment
 from spoken import spoken
+from takeback.disk import operations
 
 FILES = {"a": "0\n1\n2\n", "b": "0\n", "staged": "0\n", "unstaged": "0\n"}
 COMMAND = re.compile(r"`(git [^`]+)`")
@@ -31,6 +32,11 @@ class Git(NamedTuple):
     stash: str
     staged: str
     files: dict[str, str]
+
+
+@pytest.fixture(autouse=True)
+def _nothing_waits_for_the_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(operations, "sync", False)
 
 
 @pytest.fixture(scope="module")
@@ -146,10 +152,6 @@ def merges(work: Work) -> None:
     work.git("branch", "-q", "-D", "side")
 
 
-def resets(work: Work) -> None:
-    work.git("reset", "-q", "--soft", "HEAD~1")
-
-
 def switches(work: Work) -> None:
     work.put("new", "agent\n")
     work.git("switch", "-q", "users")
@@ -179,19 +181,9 @@ def detaches(work: Work) -> None:
     commit(work, "a", "agent\n")
 
 
-def deletes_branch(work: Work) -> None:
-    work.put("new", "agent\n")
-    work.git("branch", "-D", "users")
-
-
 def deletes_only(work: Work) -> None:
     work.git("branch", "-D", "users")
     work.git("tag", "-d", "v1")
-    work.git("stash", "drop", "-q")
-
-
-def drops_stash(work: Work) -> None:
-    work.put("new", "agent\n")
     work.git("stash", "drop", "-q")
 
 
@@ -233,9 +225,7 @@ EXACT: dict[str, Callable[[Work], None]] = {
         visits,
         commits_and_leaves,
         detaches,
-        deletes_branch,
         deletes_only,
-        drops_stash,
         renames,
         moves,
         adds_branch,

@@ -234,11 +234,11 @@ class Workspace:
 
         While no stamp changed, that is nothing new. With the lock held.
         """
-        from takeback.model import git_changes
-
         seen, known = self.rules.git_stamps(), self.ledger.git.seen()
         if seen and seen == known:
             return {"git": self._git_in_short(self.ledger.git.head())}
+        from takeback.model import git_changes
+
         now = self.rules.git_state()
         facts: dict[str, Json] = {"git": self._git_in_short(now), "git_seen": seen}
         before = self.ledger.git.state()

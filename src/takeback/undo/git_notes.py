@@ -202,7 +202,7 @@ class _Found(Value):
         """Whether names and ids mean in a command what they say: anybody may write into `.git`."""
         names = (str(self.facts.get(each, "")) for each in ("name", "new", "then", "path"))
         ids = (str(self.facts.get(each, "")) for each in ("commit", "old"))
-        is_plain = all(not name.startswith("-") and "\ufffd" not in name for name in names)
+        is_plain = all(not name.startswith(("-", "(")) and "\ufffd" not in name for name in names)
         return is_plain and not any(id.strip("0123456789abcdef") for id in ids)
 
     def is_now(self, name: str) -> "str | None":
