@@ -84,6 +84,7 @@ IN_PYTHON = {
     "set-for-all": "`user=True` sets it for all projects",
     "show": "`project.turn({turn!r}).changes` lists what it changed",
     "store-again": "`project.checkpoint(rehash=True)` stores it again",
+    "undo-git": "`project.undo({turn!r})` tells what a turn changed in git",
     "undo-rollback": "`project.undo({rollback!r})` takes the rollback back",
     "verify": "`project.verify()` tells what is damaged",
     "verify-paths": "`project.verify()` names its paths; see to them",

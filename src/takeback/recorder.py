@@ -182,7 +182,7 @@ class Recorder(SafePoints):
             turn = _new_id()
             place = Place(session, parents=(row.opened,), title=f"before turn {turn}")
             seen = self._look(place, closing, at)
-            ending, git = self._ending(over, seen, at), self._work.git_state()
+            ending, git = self._ending(over, seen, at), self._work.git_facts()
             facts = ending.of_turns(running, words.INTERRUPTED, git) + ending.of_steps(late)
             said: dict[str, Json] = {
                 "turn": turn,
@@ -190,7 +190,7 @@ class Recorder(SafePoints):
                 "label": _label(label),
                 "whole": whole,
                 **facts_of(seen, at),
-                "git": git,
+                **({"git": git["git"]} if running else git),
             }
             if conversation:
                 said["conversation"] = {key: conversation[key] for key in sorted(conversation)}
@@ -218,7 +218,9 @@ class Recorder(SafePoints):
             self._reopen_session(row)
             title = f"turn {turn.id} goes on"
             seen = self._look(Place(session, turn.id, None, (turn.opened,), title), {}, at)
-            said: dict[str, Json] = {"turn": turn.id, **facts_of(seen, at)}
+            git = self._work.git_facts()
+            del git["git"]
+            said: dict[str, Json] = {"turn": turn.id, **facts_of(seen, at), **git}
             self._record(events.TURN_RESUMED, said, (turn.opened, seen.cursor), request)
             return turn.id
 
@@ -237,7 +239,7 @@ class Recorder(SafePoints):
             self._reopen_session(self._ledger.sessions.of(row))
             place = Place(turn=turn, parents=(row.opened,), title=f"after turn {turn}")
             seen = self._look(place, {turn: over}, at)
-            ending, git = self._ending(over, seen, at), self._work.git_state()
+            ending, git = self._ending(over, seen, at), self._work.git_facts()
             facts = ending.of_turns([row], status, git, request)
             self._conclude(facts, at, over, turns=[row.number])
 

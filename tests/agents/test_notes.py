@@ -89,6 +89,21 @@ def test_the_next_prompt_is_told(claude: Agent, tree: Path) -> None:
     assert claude.prompt("and on") == {}
 
 
+def test_git_that_stays_is_told(claude: Agent, tree: Path) -> None:
+    """An agent that moved branches hears that only files went back."""
+    heads = tree / ".git/refs/heads"
+    heads.mkdir(parents=True)
+    (tree / ".git/HEAD").write_text("ref: refs/heads/main\n")
+    claude.prompt("write three")
+    claude.edit("three.txt", "3\n")
+    (heads / "its").write_text("1" * 40 + "\n")
+    claude.stop()
+    with takeback.open(tree) as project:
+        project.undo()
+    told = note(claude.prompt("go on"))
+    assert "Git was not taken back: commits, branches and stashes are as they were left." in told
+
+
 def test_a_tool_call_is_told(claude: Agent, tree: Path) -> None:
     """While the agent works, it hears with the result of its next tool."""
     claude.prompt("go on")

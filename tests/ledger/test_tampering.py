@@ -42,6 +42,9 @@ class Original:
         (self.tree / ".env").write_text("KEY=a secret value\n")
         (self.tree / "big").touch()
         os.truncate(self.tree / "big", 20_000_000)  # too large to be covered
+        (self.tree / ".git" / "refs" / "heads").mkdir(parents=True)
+        (self.tree / ".git" / "HEAD").write_text("ref: refs/heads/main\n")
+        (self.tree / ".git" / "refs" / "heads" / "main").write_text("1" * 40 + "\n")
         with _opened(self.tree, self.home) as project:
             project.checkpoint("first", request="r1")
             with project.session("claude", id="own", title="t") as session:
@@ -55,7 +58,8 @@ class Original:
                     turn.step("Bash", {"command": "ls"}).end(output="a b", exit_code=0)
                     with turn.step("Bash", {"command": "rm big"}):
                         (self.tree / "big").unlink()
-                session.turn("again").end()
+                with session.turn("again"):
+                    (self.tree / ".git" / "refs" / "heads" / "main").write_text("2" * 40 + "\n")
             project.checkpoint("last", request="r3")
             project.undo(because="it was wrong", request="r4", yes=True)
             project.redo(yes=True)
@@ -200,6 +204,7 @@ def _columns() -> Iterator[tuple[str, str]]:
 
 def _key(table: str) -> str:
     keys = {"delta_rows": "path", "change_rows": "path", "needs": "object"}
+    keys |= {"git_refs": "name", "git_moves": "name"}
     return keys.get(table, "rowid")
 
 

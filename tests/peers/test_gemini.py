@@ -220,7 +220,7 @@ def test_cline_validates_the_ref_before_resetting_or_cleaning(work: Work) -> Non
 def test_cline_restores_after_later_commits(work: Work) -> None:
     """Inverted: files go back, HEAD does not move, and the commits that stay are named."""
     work.repository(a_txt="1\n")
-    first, ref = work.git("rev-parse", "HEAD"), work.checkpoint()
+    ref = work.checkpoint()
     with work.turn():
         work.write(a_txt="2\n")
         work.git("commit", "-qam", "second")
@@ -231,7 +231,6 @@ def test_cline_restores_after_later_commits(work: Work) -> None:
     assert work.dot_git() == dot_git
     (stays,) = spoken(report.plan.stays)
     assert "2 commits stay" in stays
-    assert f"git reset --soft {first[:10]}" in stays
 
 
 def test_cline_full_rewind_leaves_git_alone(work: Work) -> None:

@@ -638,16 +638,14 @@ def test_a_commit_by_the_agent(work: Work) -> None:
     git = work.dot_git()
     report = work.undo()
     assert work.text("code.py") == text(_9="mine")
-    assert spoken(report.plan.stays) == (
-        f"1 commit stays ({made}): `git reset --soft {start}` takes it back",
-    )
+    command = f"git read-tree -im HEAD {start} && git reset --soft {start}"
+    assert spoken(report.plan.stays) == (f"1 commit stays ({made}): `{command}` takes it back",)
     assert work.dot_git() == git
 
 
 def test_a_commit_by_the_agent_and_one_of_yours(work: Work) -> None:
-    """With your commit on top, it is a revert; and that command does what it says."""
+    """With your commit on top, to commit what was restored takes it back."""
     committed(work)
-    start = work.git("rev-parse", "HEAD")[:10]
     with work.turn("tidy up"):
         set_line(work, "code.py", 3, "the agent's")
         work.git("commit", "-qam", "the agent's")
@@ -657,14 +655,13 @@ def test_a_commit_by_the_agent_and_one_of_yours(work: Work) -> None:
     top = work.git("rev-parse", "HEAD")[:10]
     report = work.undo()
     assert work.text("code.py") == text(_9="mine")
-    command = f"git revert --no-commit {start}..{made}"
+    how = "commit the restored files to take it back there, too"
     assert spoken(report.plan.stays) == (
-        f"1 commit stays ({made}): `{command}` takes it back",
+        f"1 commit stays ({made}), below later commits: {how}",
         f"1 commit since then stays ({top})",
     )
-    work.git("checkout", "-q", "--", ".")
-    work.git(*command.split()[1:])
-    assert work.text("code.py") == text(_9="mine")
+    work.git("commit", "-qam", "without it")
+    assert work.git("show", "HEAD:code.py") == text(_9="mine")
 
 
 def rebase(work: Work) -> None:

@@ -11,7 +11,14 @@ from pathlib import Path
 import pytest
 
 from takeback.worktree import git_index
-from takeback.worktree.user_git import Head, Repository, find_repository, top_of_repository
+from takeback.worktree.user_git import (
+    Head,
+    Repository,
+    find_repository,
+    is_settled,
+    look,
+    top_of_repository,
+)
 
 Shape = Callable[[Path], Path]
 
@@ -253,7 +260,68 @@ def test_agrees_with_git_and_leaves_no_trace(shape: Shape, tmp_path: Path) -> No
     else:
         assert repository.index_checksum() is None
 
+    state = repository.state()
+    shown = git(where, "for-each-ref", "--format=%(refname) %(objectname) %(symref)").decode()
+    rows = [line.split(" ") for line in shown.splitlines()]
+    refs = {name: f"ref: {target}" if target else id for name, id, target in rows}
+    told = {name: id for name, id in state.items() if name.startswith("refs/")}
+    assert told == ({} if len(refs) > 10_000 else refs)
+    assert (state.get("branch"), state.get("head")) == (
+        head.branch.decode() if head.branch is not None else None,
+        head.commit,
+    )
+    assert ("index" in state) == index.exists()
+
     assert stamps(tmp_path) == before
+
+
+def test_stashes_worktrees_and_what_is_under_way(tmp_path: Path) -> None:
+    """What else a turn records is what git lists."""
+    where = plain(tmp_path / "work")
+    git(where, "worktree", "add", "-q", "../side")
+    for text in "12":
+        (where / "a").write_text(text)
+        git(where, "stash", "push", "-q", "-m", f"number {text}")
+    git(where, "pack-refs", "--all")
+    (where / ".git/MERGE_HEAD").write_text("0" * 40)
+    state = found(where).state()
+    listed = git(where, "reflog", "show", "--format=%H\t%gs", "refs/stash").decode().splitlines()
+    stashes = dict(line.split("\t") for line in listed)
+    assert len(stashes) == 2
+    assert {n[6:]: text for n, text in state.items() if n.startswith("stash ")} == stashes
+    assert state["worktree side"] == str(tmp_path / "side")
+    assert state["doing"] == "merge"
+
+
+def test_a_look_at_nothing_new_reads_no_reference(tmp_path: Path) -> None:
+    """Stamps are the same while git does nothing, and others whenever a reference moves."""
+    where = packed(tmp_path / "work")
+    before = found(where).stamps()
+    assert found(where).stamps() == before
+    assert not is_settled(before, time.time_ns())
+    assert is_settled(before, time.time_ns() + 10**10)
+    for words in (("branch", "b"), ("pack-refs", "--all"), ("branch", "-D", "b"), ("stash",)):
+        (where / "a").write_text("changed")
+        git(where, *words)
+        now = found(where).stamps()
+        assert now != before
+        before = now
+
+
+def test_too_many_references_are_unknown(tmp_path: Path) -> None:
+    """Beyond 10,000 nobody looks; up to there it takes well below a second."""
+    where = plain(tmp_path / "work")
+    id = git(where, "rev-parse", "HEAD").decode().strip()
+    lines = [f"{id} refs/tags/v{number:05}\n" for number in range(9_999)]
+    (where / ".git/packed-refs").write_text("".join(lines))
+    started = time.perf_counter()
+    state = found(where).state()
+    assert time.perf_counter() - started < 1
+    assert sum(name.startswith("refs/") for name in state) == 10_000
+    (where / ".git/packed-refs").write_text("".join(lines) + f"{id} refs/tags/more\n")
+    state = found(where).state()
+    assert (state["refs"], state["branch"], state["head"]) == ("too many", "main", id)
+    assert not any(name.startswith("refs/") for name in state)
 
 
 def test_a_sparse_index_is_known_to_be_incomplete(tmp_path: Path) -> None:
@@ -290,6 +358,7 @@ def test_reftable_is_unknown(tmp_path: Path) -> None:
     (where / ".git/reftable").mkdir()
     (where / ".git/HEAD").write_text("ref: refs/heads/.invalid\n")
     assert found(where).head() == Head(None, None)
+    assert found(where).state()["refs"] == "reftable"
 
 
 def test_head_as_a_link_is_read_not_followed(tmp_path: Path) -> None:
@@ -356,6 +425,8 @@ def test_links_are_not_followed(tmp_path: Path) -> None:
     assert found(where).head() == Head(b"main", None)
     assert found(where).read_index() == git_index.UNKNOWN
     assert found(where).index_checksum() is None
+    assert found(where).state()["refs"] == "unreadable"
+    assert look(os.fsencode(tmp_path / "other")) == ({".git": "link", "refs": "link"}, None)
 
 
 def test_loops_end(tmp_path: Path) -> None:
@@ -372,13 +443,17 @@ def test_loops_end(tmp_path: Path) -> None:
     assert found(where).read_index() == git_index.UNKNOWN
 
 
-@pytest.mark.parametrize("name", ["HEAD", "index", "commondir", "packed-refs", "refs/heads/main"])
+@pytest.mark.parametrize(
+    "name",
+    ["HEAD", "index", "commondir", "packed-refs", "refs/heads/main", "refs/x", "logs/refs/stash"],
+)
 @pytest.mark.timeout(20)
 def test_a_pipe_does_not_hang(name: str, tmp_path: Path) -> None:
     """A pipe in place of any file is not waited for."""
     where = plain(tmp_path / "work")
     path = where / ".git" / name
     path.unlink(missing_ok=True)
+    path.parent.mkdir(exist_ok=True)
     os.mkfifo(path)
     repository = find_repository(os.fsencode(where))
     assert (repository is None) == (name == "HEAD")
@@ -386,6 +461,8 @@ def test_a_pipe_does_not_hang(name: str, tmp_path: Path) -> None:
         assert repository.head().branch == b"main"
         assert repository.read_index().complete == (name != "index")
         assert (repository.index_checksum() is None) == (name == "index")
+        assert ("refs" in repository.state()) == (name == "packed-refs")
+        repository.stamps()
 
 
 @pytest.mark.parametrize(
@@ -467,6 +544,10 @@ def test_noise_never_crashes(name: str, tmp_path: Path) -> None:
         assert head.commit is None or len(head.commit) in {40, 64}
         assert repository.read_index().complete or not repository.tracked_files()
         repository.index_checksum()
+        refs = {n: id for n, id in repository.state().items() if n.startswith("refs/")}
+        assert all(
+            id.startswith("ref: ") or not id.strip("0123456789abcdef") for id in refs.values()
+        )
 
 
 def test_a_hundred_thousand_paths_are_read_fast(tmp_path: Path) -> None:

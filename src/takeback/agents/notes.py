@@ -34,6 +34,7 @@ class ToldRestore(Value):
     newest. `is_before` the point at which a copy of the conversation goes on: its prompts are gone.
     `goal` is what a rollback went back to, if that was a turn: its side and its prompt. `losses`
     were not covered, so they did not come back.
+    `changed_git` tells that its turns changed git, too, which stays as it is.
     """
 
     verb: str
@@ -46,6 +47,7 @@ class ToldRestore(Value):
     because: str
     files: "tuple[tuple[bytes, str], ...]"
     losses: "tuple[Loss, ...]" = ()
+    changed_git: bool = False
 
 
 class Note(Value):
@@ -208,6 +210,7 @@ def _restore(
         because=row.because,
         files=tuple(_files(ledger, row)),
         losses=_losses(ledger, row),
+        changed_git=row.verb == terms.UNDO and _changed_git(ledger, row),
     )
 
 
@@ -221,3 +224,8 @@ def _losses(ledger: "Ledger", row: "RestoreRow") -> "tuple[Loss, ...]":
     else:
         return ()
     return tuple(loss for loss in found if loss.is_grave)
+
+
+def _changed_git(ledger: "Ledger", row: "RestoreRow") -> bool:
+    turns = (ledger.turns.numbered(number) for number in row.turns)
+    return any(ledger.git.has_moves(turn.opened, turn.closed) for turn in turns if turn is not None)

@@ -7,6 +7,7 @@ left out. `docs/limits.md` gives the reason for each default.
 """
 
 import os
+import time
 
 from takeback.capture.checkpoint import Site
 from takeback.disk import machine
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from takeback.disk.home import Home, Root
-    from takeback.model.json_text import Json
     from takeback.worktree.ignore import IgnoreRules
 
 
@@ -154,6 +154,7 @@ def _names(value: object) -> "list[bytes]":
     return [os.fsencode(name) for name in value]
 
 
+_STAMPS = 16
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -285,16 +286,24 @@ class ProjectRules:
         """Whether another machine stamps the files."""
         return machine.network_file_system(self._root.path) is not None
 
-    def git_state(self) -> "Json":
-        """What the user's git looks like: branch, HEAD, checksum of the index; None without one."""
+    def git_state(self) -> "dict[str, str]":
+        """What the user's git looks like, by name (`model/git_changes`); nothing without one."""
         from takeback.worktree import user_git
 
-        repository = user_git.find_repository(self._root.path)
-        if repository is None:
-            return None
-        head = repository.head()
-        branch = None if head.branch is None else head.branch.decode("utf-8", "surrogateescape")
-        return [branch, head.commit, repository.index_checksum()]
+        found, repository = user_git.look(self._root.path)
+        return found if repository is None else {**found, **repository.state()}
+
+    def git_stamps(self) -> str:
+        """What tells whether `git_state` finds anything new; empty if nobody can tell."""
+        from hashlib import sha256
+
+        from takeback.worktree import user_git
+
+        found, repository = user_git.look(self._root.path)
+        stamps: list[object] = [0] if repository is None else repository.stamps()
+        if not user_git.is_settled(stamps, time.time_ns()):
+            return ""
+        return sha256(repr((found, stamps)).encode()).hexdigest()[:_STAMPS]
 
     def _ignore_rules(self) -> "IgnoreRules":
         from takeback.worktree.ignore import IgnoreRules

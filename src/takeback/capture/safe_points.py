@@ -48,12 +48,17 @@ class Ending(Value):
     now: int
 
     def of_turns(
-        self, turns: "Iterable[TurnRow]", status: str, git: "Json", request: "str | None" = None
+        self,
+        turns: "Iterable[TurnRow]",
+        status: str,
+        git: "Mapping[str, Json]",
+        request: "str | None" = None,
     ) -> "list[NewEvent]":
-        """The ends of turns."""
-        facts = []
+        """The ends of turns; what moved in the user's git is told once, with the first."""
+        facts: list[NewEvent] = []
         for row in turns:
-            said: dict[str, Json] = {"turn": row.id, "status": status, "git": git}
+            told = {"git": git["git"]} if facts else git
+            said: dict[str, Json] = {"turn": row.id, "status": status, **told}
             said["changes"] = self._changes(row.number)
             facts.append(self._event(events.TURN_ENDED, said, row.opened, request))
         return facts
@@ -255,7 +260,8 @@ class SafePoints:
         ending = self._ending(ended, seen, at)
         running = self._ledger.turns.running(session.number)
         late = self._ledger.steps.late(session.number, background=True)
-        turns = ending.of_turns(running, words.INTERRUPTED, self._work.git_state())
+        git = self._work.git_facts() if running else {"git": None}
+        turns = ending.of_turns(running, words.INTERRUPTED, git)
         return turns + ending.of_steps(late)
 
 

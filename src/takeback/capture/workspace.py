@@ -15,7 +15,7 @@ from takeback.worktree.stat_cache import StatCache
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from takeback.capture.checkpoint import Attribute, Request, Site
     from takeback.capture.deltas import Delta
@@ -225,6 +225,29 @@ class Workspace:
         finally:
             objects.close()
 
-    def git_state(self) -> "Json":
-        """What the user's git looks like; None without one."""
+    def git_state(self) -> "dict[str, str]":
+        """What the user's git looks like, by name; nothing without one."""
         return self.rules.git_state()
+
+    def git_facts(self) -> "dict[str, Json]":
+        """What an event says of the user's git, and of what moved since the last look at it.
+
+        While no stamp changed, that is nothing new. With the lock held.
+        """
+        seen, known = self.rules.git_stamps(), self.ledger.git.seen()
+        if seen and seen == known:
+            return {"git": self._git_in_short(self.ledger.git.head())}
+        from takeback.model import git_changes
+
+        now = self.rules.git_state()
+        facts: dict[str, Json] = {"git": self._git_in_short(now), "git_seen": seen}
+        before = self.ledger.git.state()
+        moves = [] if known is None else git_changes.moved(before, now)
+        if moves:
+            facts["git_moved"] = [list(move) for move in moves]
+        if known is None or git_changes.is_new_ground(before, now):
+            facts["git_whole"] = [[name, value] for name, value in now.items()]
+        return facts
+
+    def _git_in_short(self, state: "Mapping[str, str]") -> "Json":
+        return [state.get(name) for name in ("branch", "head", "index", "refs")] if state else None

@@ -57,6 +57,7 @@ WORDS = {
     "set-for-all": "`--user` sets it for all projects",
     "show": "`takeback show {turn}` lists what it changed",
     "store-again": "`takeback checkpoint --rehash` stores it again",
+    "undo-git": "`takeback undo {turn}` tells what a turn changed in git, and what takes it back",
     "undo-rollback": "`takeback undo {rollback}` takes the rollback back",
     "verify": "`takeback verify` shows what is damaged",
     "verify-paths": "`takeback verify` names its paths; see to them",

@@ -167,7 +167,7 @@ def report(
     page = Page(made.plan, screen, contents)
     if not made.id:
         screen.say(f"Nothing to do: {page.already()}")
-        for text in besides:
+        for text in (*page.notes(), *besides):
             screen.note(text)
         return
     kept = (*made.plan.kept, *made.kept)
@@ -233,7 +233,7 @@ class Page:
             amount(self.plan, done=True),
             *(self._kept(part) for part in _parted(kept) if part),
         ]
-        parts += filter(None, (reason_text.in_short(reason) for reason in self.plan.stays))
+        parts += reason_text.in_short(self.plan.stays)
         return f"{_DONE[self.plan.verb]} {self._titled()}: {'; '.join(parts)}"
 
     def _kept(self, remarks: "list[Remark]") -> str:
@@ -261,6 +261,8 @@ class Page:
             called = safe_line(self._words(self.plan.title))
             return f"{called} changed nothing, or all of it is taken back"
         what = "that" if self.plan.paths else "everything"
+        if any(each.code in reasons.OF_GIT for each in self.plan.stays):
+            what = "that" if self.plan.paths else "every file"
         if self.plan.verb == terms.REDO:
             return f"{what} is as {self._title()} left it"
         if self.plan.verb != terms.ROLLBACK:

@@ -1,5 +1,6 @@
 """Sentences for reasons, findings and actions: the one place where a code becomes words."""
 
+from takeback.cli import git_text
 from takeback.model import reasons
 from takeback.model.plan import called
 from takeback.model.results import PROJECT
@@ -57,9 +58,6 @@ _PLAIN = {
     reasons.WAS_RENAMED: "was `{path}`, and was renamed since",
     reasons.WITH_RENAME: "together with `{path}` (a rename)",
     reasons.WITH_MARKERS: "both versions, with conflict markers",
-    reasons.HEAD_STAYS: (
-        "HEAD stays at {head}: `git reset --soft {reset}` brings it back to where it was"
-    ),
     reasons.SAVED_MEANWHILE: "saved while the restore ran",
     reasons.CHANGED_SINCE: "changed since",
     reasons.FOLDER_BY_NOW: "a folder by now",
@@ -316,17 +314,17 @@ def of_remark(remark: "Remark", verb: str = "") -> str:
     return sentence(remark.reason, verb, remark.raw_path.decode("utf-8", "surrogateescape"))
 
 
-def in_short(reason: "Reason") -> str:
-    """What stays, without how to get rid of it."""
-    facts: Facts = dict(reason.facts)
-    if reason.code == reasons.UNCOVERED_CHANGED:
-        return ""
-    if reason.code == reasons.HEAD_STAYS:
-        return f"HEAD stays at {facts['head']}"
-    if reason.code in (reasons.COMMITS_STAY, reasons.COMMITS_SINCE):
-        then = " since then" if reason.code == reasons.COMMITS_SINCE else ""
-        return _commits(facts, then)
-    return sentence(reason)
+def in_short(stays: "Sequence[Reason]") -> "list[str]":
+    """What stays, without how to get rid of it: commits, else only that git does."""
+    of_git = [each for each in stays if each.code in git_text.STAYING]
+    others = [each for each in stays if each not in of_git]
+    said = [sentence(each) for each in others if each.code != reasons.UNCOVERED_CHANGED]
+    counted = (reasons.COMMITS_STAY, reasons.COMMITS_SINCE)
+    for each in of_git:
+        then = " since then" if each.code == reasons.COMMITS_SINCE else ""
+        said += [git_text.commits(dict(each.facts), then)] if each.code in counted else []
+    is_more = any(each.code not in counted for each in of_git)
+    return [*said, "git stays as it is"] if is_more else said
 
 
 def as_json(reason: "Reason | None", masker: "Masker", verb: str = "", path: str = "") -> "Json":
@@ -414,35 +412,6 @@ def _outside_stays(facts: "Facts") -> str:
     return f"{count(facts['count'], 'file')} outside the project {stay}"
 
 
-def _commits(facts: "Facts", then: str = "") -> str:
-    if facts["count"] == 1:
-        return f"1 commit{then} stays"
-    return f"{facts['count'] or 'some'} commits{then} stay"
-
-
-def _up_to(facts: "Facts") -> str:
-    return f" ({facts['head']})" if facts["count"] == 1 else f" (up to {facts['head']})"
-
-
-def _commits_stay(facts: "Facts") -> str:
-    said = _commits(facts) + _up_to(facts)
-    if facts.get("elsewhere"):
-        return f"{said} on {_branch(facts['branch'])}"
-    if facts.get("each"):
-        return f"{said}; `git revert` takes each back, the newest first, and merges with `-m 1`"
-    command = ""
-    if facts.get("unborn"):
-        command = "git update-ref -d HEAD"
-    elif "reset" in facts:
-        command = f"git reset --soft {facts['reset']}"
-    elif "span" in facts:
-        command = f"git revert --no-commit {facts['span']}"
-    elif "reverts" in facts:
-        command = " && ".join(f"git revert --no-commit {each}" for each in facts["reverts"])
-    them = "it" if facts["count"] == 1 else "them"
-    return f"{said}: `{command}` takes {them} back" if command else said
-
-
 def _save(facts: "Facts") -> str:
     read = f"`takeback show {facts['restore']} --rescued PATH` prints it"
     return f"a save of {facts['size']:,} bytes that came in between is in the store; {read}"
@@ -497,12 +466,11 @@ _MADE: "dict[str, Callable[[Facts], str]]" = {
     reasons.PERHAPS_RAN: _perhaps_ran,
     reasons.OUTSIDE_CHANGES: _outside_changes,
     reasons.OUTSIDE_STAYS: _outside_stays,
-    reasons.COMMITS_STAY: _commits_stay,
-    reasons.COMMITS_SINCE: lambda facts: _commits(facts, " since then") + _up_to(facts),
     reasons.TAKEN_BACK: _taken_back,
     reasons.RESTORE_STUCK: _stuck,
     reasons.LISTENERS_WRONG: _listeners_wrong,
     reasons.LISTENER_FAILED: _listener_failed,
+    **git_text.STAYING,
 }
 SENTENCES = _PLAIN.keys() | _MADE.keys()
 """The codes that have words here."""

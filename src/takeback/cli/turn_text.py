@@ -7,7 +7,7 @@ A recorded turn, in words and as JSON.
 
 import time
 
-from takeback.cli import loss_text
+from takeback.cli import git_text, loss_text
 from takeback.cli import screen as layout
 from takeback.cli.screen import Marks, ago, columns, pad, safe_content, safe_line, timestamp
 from takeback.model import words as terms
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     )
     from takeback.model.json_text import Json
     from takeback.model.masking import Masker
+    from takeback.model.reasons import Reason
     from takeback.model.results import LeftOut, OutsideFile
 
     Short = Mapping[str, str]
@@ -99,8 +100,10 @@ def age(then: float, now: float) -> str:
 
 def amount(turn: "RecordedTurn", marks: "Marks") -> "tuple[str, str]":
     """How many lines a turn changed, and how many files."""
+    lost = sum(loss.is_grave for loss in turn.losses)
+    if not turn.files and turn.git and not lost:
+        return "", "only git"
     if not turn.files:
-        lost = sum(loss.is_grave for loss in turn.losses)
         none = f"{lost:,} lost" if lost else "no changes"
         return "", f"{none} yet" if turn.status == terms.RUNNING and not lost else none
     files = count(turn.files, "file")
@@ -111,16 +114,15 @@ def amount(turn: "RecordedTurn", marks: "Marks") -> "tuple[str, str]":
 
 def can_return(turn: "RecordedTurn") -> bool:
     """Whether an undo of a turn brings anything back: not what took the place of something lost."""
-    lost = [loss.raw_path for loss in turn.losses]
-    return any(
-        change.raw_path not in lost
-        and not any(change.raw_path.startswith(path + b"/") for path in lost)
-        for change in turn.changes
-    )
+    lost = [loss.raw_path + b"/" for loss in turn.losses]
+    paths = [change.raw_path + b"/" for change in turn.changes]
+    return any(not any(path.startswith(each) for each in lost) for path in paths)
 
 
-def remarks(turn: "RecordedTurn") -> "list[str]":
+def remarks(turn: "RecordedTurn", masker: "Masker" = CLOSED) -> "list[str]":
     said = []
+    if turn.git:
+        said.append(f"git: {_safe(masker.words(git_text.in_short(turn.git)))}")
     if not turn.kept and turn.files:
         said.append("files no longer kept")
     if turn.went_back is not None:
@@ -177,7 +179,7 @@ class _Row:
     def lines(self, sizes: "_Sizes", screen: "Screen") -> "Iterator[str]":
         """The turn on one line, or two where there is not much room."""
         turn = self.turn
-        is_idle = not turn.files and not any(loss.is_grave for loss in turn.losses)
+        is_idle = not (turn.files or turn.git or any(loss.is_grave for loss in turn.losses))
         is_dim = bool(turn.undone) or (is_idle and turn.status != terms.RUNNING)
         style = _STYLES.get(turn.status, "dim" if is_dim else "")
         mark = self.marks.of(turn.status)
@@ -194,9 +196,12 @@ class _Row:
             numbers = f"{self.lines_changed:>{sizes.lines}}  {self.files}"
             rest = f"{layout.pad(said, sizes.label)}  {numbers}"
             yield f"{head}  {screen.style(rest, 'dim') if is_dim else rest}".rstrip()
-        extra = ", ".join(remarks(turn))
+        extra = ", ".join(remarks(turn, screen.masker))
         if extra:
-            yield screen.style(" " * (3 if sizes.is_narrow else sizes.left) + extra, "yellow")
+            indent = 3 if sizes.is_narrow else sizes.left
+            room = layout.width(screen)
+            line = layout.cut(" " * indent + extra, room, self.marks.cut)
+            yield screen.style(line, "yellow")
 
 
 class _Sizes:
@@ -226,7 +231,8 @@ _WIDEST_PATH = 60
 
 def headline(turn: "RecordedTurn", masker: "Masker" = CLOSED) -> str:
     if not turn.files:
-        amount = "nothing covered changed" if turn.losses else "nothing changed"
+        amount = "only git changed" if turn.git else "nothing changed"
+        amount = "nothing covered changed" if turn.losses else amount
     else:
         amount = (
             f"{count(turn.files, 'file')}  {_lines(turn.added, turn.removed, Marks(plain=False))}"
@@ -282,10 +288,25 @@ def as_json(turn: "RecordedTurn", masker: "Masker" = CLOSED) -> "dict[str, Json]
         "left_out": [{**path_fields(x.raw_path), "reason": x.reason} for x in turn.left_out],
         "losses": [loss_text.as_json(loss) for loss in turn.losses],
         "outside": [outside_json(file) for file in turn.outside],
+        "git": [git_json(each, masker) for each in turn.git],
         "authors": _authors((*turn.changes, *turn.shared)),
         "check": None,
         "effects": [],
     }
+
+
+def git_json(found: "Reason", masker: "Masker") -> "Json":
+    fields = {**found.as_json(), "text": git_text.happened(found)}
+    return {
+        name: masker.words(value) if isinstance(value, str) else value
+        for name, value in fields.items()
+    }
+
+
+def git_lines(turn: "RecordedTurn", masker: "Masker") -> "Iterator[str]":
+    """A line for each thing that happened to git."""
+    for found in turn.git:
+        yield f"  git     {_safe(masker.words(git_text.happened(found)))}"
 
 
 def restore_json(restore: "RecordedRestore", masker: "Masker" = CLOSED) -> "dict[str, Json]":
@@ -383,6 +404,10 @@ def turn(found: "RecordedTurn", screen: "Screen", now: float) -> None:
         found.shared,
         lambda change: _short_ids(change.author.sessions),
     )
+    if found.git:
+        page.head("Git, which an undo leaves as it is")
+        for line in git_lines(found, screen.masker):
+            page.say(line)
     page.outside(found.outside)
     page.left_out("Not covered: appeared here and cannot be taken back", found.left_out)
     for head, rows in loss_text.parts(found.losses):
@@ -399,6 +424,8 @@ def turn(found: "RecordedTurn", screen: "Screen", now: float) -> None:
             it = "takes back what is covered"
         screen.note(f"`takeback {back} {found.id[:8]}` {it}")
     else:
+        if found.git:
+            screen.note(f"`takeback undo {found.id[:8]}` tells how git takes that back")
         screen.note("`takeback log` shows all turns")
 
 
@@ -564,7 +591,8 @@ def _git(before: "GitState | None", after: "GitState | None", page: "_Page") -> 
     on = f" {page.marks.arrow} ".join(page.text(branch) for branch in branches)
     at = f" {page.marks.arrow} ".join(heads)
     new = "  (new commits)" if len(heads) > 1 and len(branches) == 1 else ""
-    return f"{on}  {at}{new}"
+    unknown = next((f"  (refs not read: {state.refs})" for state in states if state.refs), "")
+    return f"{on}  {at}{new}{unknown}"
 
 
 def explained(word: str) -> str:

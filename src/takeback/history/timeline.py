@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from takeback.model.history import Change
     from takeback.model.json_text import Json
     from takeback.model.losses import Loss
+    from takeback.model.reasons import Reason
 
 _ABOUT = ("cwd", "model", "permission_mode", "agent_version")
 
@@ -396,11 +397,23 @@ class Timeline:
             left_out=told.left_out(),
             losses=told.losses(own),
             outside=told.outside(),
-            git_before=history.git_state(row.git_before) if changes else None,
-            git_after=history.git_state(row.git_after) if changes else None,
+            git_before=outside.git_state(row.git_before) if changes else None,
+            git_after=outside.git_state(row.git_after) if changes else None,
+            git=self._git(row),
             steps=told.steps(interrupted=status == INTERRUPTED) if steps else (),
             went_back=told.went_back(),
         )
+
+    def _git(self, row: "TurnRecord") -> "tuple[Reason, ...]":
+        """What happened to the user's git while a turn ran."""
+        moves = self._ledger.git.moves(row.opened, row.closed)
+        if not moves:
+            return ()
+        from takeback.model import git_changes
+
+        state = outside.git_state(row.git_after or row.git_before)
+        branch = state.branch if state is not None else None
+        return tuple(git_changes.findings(git_changes.fold(moves), branch))
 
     def _yours(self) -> int:
         """How many paths you changed since the newest turn began or ended."""

@@ -50,6 +50,10 @@ def _lines(restore: "ToldRestore") -> "list[str]":
         said.append(f'  Reason given: "{_clean(restore.because, _LONGEST_REASON)}"')
     if restore.losses:
         said.append(f"  Not brought back, because not covered: {_lost(restore)}")
+    if restore.changed_git:
+        said.append(
+            "  Git was not taken back: commits, branches and stashes are as they were left."
+        )
     files = restore.files
     if not files:
         return [*said, "  No file changed by it."]

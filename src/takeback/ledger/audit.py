@@ -27,6 +27,9 @@ _MOST_TOLD = 20
 _KEYS = {
     "delta_rows": "checkpoint, place",
     "change_rows": "turn, path",
+    "git_seen": "line",
+    "git_refs": "line, name",
+    "git_moves": "event, name",
     "coordinates": "cursor",
     "kept": "checkpoint",
     "packs": "name",

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from takeback.ledger.checkpoints import Checkpoints, Deltas, Losses
     from takeback.ledger.events import Event
     from takeback.ledger.journal import Journals, Plans
-    from takeback.ledger.outside import Outside
+    from takeback.ledger.outside import GitLooks, Outside
     from takeback.ledger.retention import Care, Forgets
     from takeback.ledger.sessions import Sessions, Steps, Turns
     from takeback.ledger.undo_stack import UndoStack
@@ -224,6 +224,13 @@ class Ledger:
         from takeback.ledger.outside import Outside
 
         return Outside(self._reader)
+
+    @cached_property
+    def git(self) -> "GitLooks":
+        """Queries about the user's git."""
+        from takeback.ledger.outside import GitLooks
+
+        return GitLooks(self._reader)
 
     @cached_property
     def plans(self) -> "Plans":

@@ -6,6 +6,10 @@ each that a restore changed; and one for what a plan found there.
 
     before, after   an entry as JSON; `null` if there was no file; NULL if that is not known
     reason          why it is not known
+
+And the user's git, which is outside, too, as it was found at the boundaries of turns: `git_refs`
+has the newest look, name by name, `git_seen` the stamps that belong to it, and `git_moves` what
+each look found changed.
 """
 
 from takeback.disk import operations
@@ -24,6 +28,7 @@ if TYPE_CHECKING:
     from takeback.disk.sqlite import Connection
     from takeback.ledger.database import Values
     from takeback.ledger.schema import Tables
+    from takeback.model.history import GitState
     from takeback.model.json_text import Json
     from takeback.model.tree import Entry
 
@@ -32,6 +37,7 @@ if TYPE_CHECKING:
 BEFORE, AFTER, NOW = "before", "after", "now"
 """When somebody looked: before a step, after it, or for a plan."""
 
+_LAST = 1 << 62
 _SELECT = "SELECT number, turn, step, path, before, after, reason FROM outside "
 _INSERT = "INSERT INTO outside VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
 _OF_TURNS = "WHERE turn IN (SELECT value FROM json_each(?)) ORDER BY number"
@@ -209,3 +215,94 @@ def _entry(text: "str | None") -> "Entry | None":
 
 def _bytes(path: object) -> bytes:
     return str(path).encode("utf-8", "surrogateescape")
+
+
+# -- the user's git --------------------------------------------------------------------------
+
+
+def git_state(text: "str | None") -> "GitState | None":
+    """The user's git as the boundary of a turn recorded it."""
+    from takeback.model.history import GitState
+
+    return None if text is None else GitState(*json_text.loads(text))
+
+
+class GitLooks(Group):
+    """What is asked about the user's git."""
+
+    def seen(self) -> "str | None":
+        """The stamps of the newest look; empty if they tell nothing, None if nobody looked."""
+        found = self._reader.value(f"SELECT seen FROM git_seen WHERE {self._here}")
+        return None if found is None else str(found)
+
+    def state(self) -> "dict[str, str]":
+        """What the newest look found."""
+        query = f"SELECT name, value FROM git_refs WHERE {self._here}"
+        return {str(name): str(value) for name, value in self._reader.rows(query)}
+
+    def head(self) -> "dict[str, str]":
+        """Only what is checked out, and the index."""
+        names = "('.git', 'branch', 'head', 'index', 'refs')"
+        query = f"SELECT name, value FROM git_refs WHERE {self._here} AND name IN {names}"
+        return {str(name): str(value) for name, value in self._reader.rows(query)}
+
+    def moves(
+        self, after: int, last: "int | None" = None
+    ) -> "list[tuple[str, str | None, str | None]]":
+        """What moved between two events, in the order in which it was found."""
+        query = (
+            "SELECT name, old, new FROM git_moves WHERE event > ? AND event <= ?"
+            f" AND {self._here} ORDER BY event, name"
+        )
+        rows = self._reader.rows(query, (after, _LAST if last is None else last))
+        return [(str(name), old, new) for name, old, new in rows]
+
+    def moved_while_idle(self, after: int, last: "int | None") -> bool:
+        """Whether anything moved between two events while the turn that they are of had stopped."""
+        query = (
+            "SELECT 1 FROM git_moves WHERE event > ? AND event <= ? AND idle AND name <> 'index'"
+            f" AND {self._here} LIMIT 1"
+        )
+        return self._reader.has(query, (after, _LAST if last is None else last))
+
+    def has_moves(self, after: int, last: "int | None") -> bool:
+        """Whether anything but the checksum of the index moved between two events."""
+        query = (
+            "SELECT 1 FROM git_moves WHERE event > ? AND event <= ? AND name <> 'index'"
+            f" AND {self._here} LIMIT 1"
+        )
+        return self._reader.has(query, (after, _LAST if last is None else last))
+
+    def turns_without_files(self, session: "int | None", opened: int) -> "list[int]":
+        """Live turns that began after an event, changed no file, and saw git move; newest first."""
+        query = (
+            "SELECT number FROM turns WHERE paths = 0 AND closed NOT NULL AND undone IS NULL"
+            " AND covered IS NULL AND (?1 IS NULL OR session = ?1) AND opened > ?2"
+            f" AND {self._here} AND EXISTS (SELECT 1 FROM git_moves m WHERE m.event > turns.opened"
+            " AND m.event <= turns.closed AND m.line = turns.line"
+            " AND (m.name <> 'index' OR m.new IS NULL)) ORDER BY number DESC"
+        )
+        return self._reader.column(query, (session, opened))
+
+
+def follow_git(
+    db: "Connection",
+    seen: str,
+    line: "int | None",
+    moves: "list[tuple[Any, ...]]",
+    whole: "list[Any] | None",
+) -> None:
+    """Let the tables follow a look at the user's git."""
+    operations.sql(db, "INSERT OR REPLACE INTO git_seen VALUES (?, ?)", (line, seen))
+    if moves:
+        operations.sql_many(db, "INSERT OR REPLACE INTO git_moves VALUES (?, ?, ?, ?, ?, ?)", moves)
+    put = [(line, name, new) for _, name, _, new, *_ in moves if new is not None]
+    if whole is not None:
+        operations.sql(db, "DELETE FROM git_refs WHERE line = ?", (line,))
+        put = [(line, name, value) for name, value in whole]
+    else:
+        gone = [(line, name) for _, name, _, new, *_ in moves if new is None]
+        if gone:
+            operations.sql_many(db, "DELETE FROM git_refs WHERE line = ? AND name = ?", gone)
+    if put:
+        operations.sql_many(db, "INSERT OR REPLACE INTO git_refs VALUES (?, ?, ?)", put)

@@ -252,6 +252,7 @@ def _turn_started(to: Tables, event: "Event", said: "Said") -> None:
     sums = (0, 0, 0, 0, 0, 0)
     rest = (_text(said.get("git")), None, to.line_of(before))
     operations.sql(to.db, _TURN, (number, *names, *times, *sums, *rest))
+    _git_seen(to, event, said, to.line_of(before))
     _observed(to, event, said)
     change = "UPDATE sessions SET turns = turns + 1, seen = max(seen, ?) WHERE number = ?"
     operations.sql(to.db, change, (event.at, session))
@@ -261,6 +262,7 @@ def _turn_resumed(to: Tables, event: "Event", said: "Said") -> None:
     turn = to.number("turns", said.get("turn"))
     change = "UPDATE turns SET status = ?, ended = NULL, closed = NULL WHERE number = ?"
     operations.sql(to.db, change, (RUNNING, turn))
+    _git_seen(to, event, said, to.line_of_turn(turn), idle=True)
     _observed(to, event, said)
     _seen(to, to.session_of(turn), event.at)
 
@@ -281,8 +283,26 @@ def _turn_ended(to: Tables, event: "Event", said: "Said") -> None:
     )
     values = (status, ended, event.seq, after, _text(said.get("git")), turn)
     operations.sql(to.db, change, values)  # type: ignore[arg-type]
+    _git_seen(to, event, said, to.line_of_turn(turn))
     _replace_changes(to, turn, _list(said.get("changes")))
     _seen(to, to.session_of(turn), event.at)
+
+
+def _git_seen(
+    to: Tables, event: "Event", said: "Said", line: "int | None", *, idle: bool = False
+) -> None:
+    """The user's git as it was found: what moved since the last look, or all of it.
+
+    What moved while a turn was `idle` is in its span, and not its own.
+    """
+    if "git_seen" not in said:
+        return
+    from takeback.ledger import outside
+
+    moves = [_list(move) for move in _list(said.get("git_moved", []))]
+    rows = [(event.seq, name, old, new, line, idle) for name, old, new in moves]
+    whole = _list(said["git_whole"]) if "git_whole" in said else None
+    outside.follow_git(to.db, str(said["git_seen"]), line, rows, whole)
 
 
 def _replace_changes(to: Tables, turn: "int | None", changes: "list[object]") -> None:

@@ -174,11 +174,18 @@ CREATE INDEX outside_of_restore ON outside (restore) WHERE restore IS NOT NULL;
 CREATE INDEX outside_of_path ON outside (path, number);
 CREATE INDEX outside_waiting ON outside (step)
     WHERE before IS NOT NULL AND after IS NULL AND reason = '';
+CREATE TABLE git_seen (line INTEGER PRIMARY KEY, seen TEXT NOT NULL);
+CREATE TABLE git_refs (
+    line INTEGER NOT NULL, name TEXT NOT NULL, value TEXT NOT NULL,
+    PRIMARY KEY (line, name)) WITHOUT ROWID;
+CREATE TABLE git_moves (
+    event INTEGER NOT NULL, name TEXT NOT NULL, old TEXT, new TEXT, line INTEGER NOT NULL,
+    idle INTEGER NOT NULL, PRIMARY KEY (event, name)) WITHOUT ROWID;
 """
 TABLES = (
     "packs", "needs", "lines", "checkpoints", "kept", "care", "coordinates", "sessions", "turns",
     "steps", "paths", "secret_files", "delta_rows", "losses", "change_rows", "restores",
-    "outside",
+    "outside", "git_seen", "git_refs", "git_moves",
 )  # fmt: skip
 """The projections, in the order in which they are made."""
 ALL = ORIGIN + EVENTS + DETAILS + ARCHIVE + JOURNAL + FORGETTING + PLANS + PROJECTIONS
@@ -309,6 +316,10 @@ class Tables:
     def line_of(self, checkpoint: "int | None") -> "int | None":
         """The line that a checkpoint belongs to."""
         return self._belongs("SELECT line FROM checkpoints WHERE number = ?", checkpoint)
+
+    def line_of_turn(self, turn: "int | None") -> "int | None":
+        """The line that a turn belongs to."""
+        return self._belongs("SELECT line FROM turns WHERE number = ?", turn)
 
     def turn_of(self, step: "int | None") -> "int | None":
         """The turn that a step belongs to."""

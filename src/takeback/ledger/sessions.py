@@ -12,7 +12,6 @@ if TYPE_CHECKING:
 
     from takeback.ledger.database import Values
     from takeback.ledger.ledger import Ledger
-    from takeback.model.history import GitState
 
 _OPEN = (
     "SELECT s.id FROM steps s JOIN turns t ON t.number = s.turn"
@@ -40,7 +39,7 @@ _PAGE = 500
 _RECORD = (
     "SELECT t.number, t.id, t.label, t.status, t.started, t.ended, b.id, a.id, t.before, t.after,"
     " t.files, t.added, t.removed, t.uncounted, t.git_before, t.git_after,"
-    " z.id, z.agent, z.author, z.holder, z.ended, r.id"
+    " z.id, z.agent, z.author, z.holder, z.ended, r.id, t.opened, t.closed"
     " FROM turns t JOIN sessions z ON z.number = t.session"
     " LEFT JOIN restores r ON r.number = coalesce(t.covered, t.undone)"
     " LEFT JOIN checkpoints b ON b.number = t.before LEFT JOIN checkpoints a ON a.number = t.after "
@@ -125,6 +124,8 @@ class TurnRecord(Value):
     holder: str
     session_ended: "int | None"
     undone: "str | None"
+    opened: int
+    closed: "int | None"
 
 
 class ChangeRow(Value):
@@ -190,13 +191,6 @@ def _names(paths: str) -> "tuple[bytes, ...]":
     if paths == "[]":
         return ()
     return tuple(str(path).encode("utf-8", "surrogateescape") for path in json_text.loads(paths))
-
-
-def git_state(text: "str | None") -> "GitState | None":
-    """The user's git as the boundary of a turn recorded it."""
-    from takeback.model.history import GitState
-
-    return None if text is None else GitState(*json_text.loads(text))
 
 
 _SESSION = f"SELECT {', '.join(SessionRow._fields)} FROM sessions "

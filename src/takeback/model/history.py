@@ -6,6 +6,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from takeback.model.json_text import Json
     from takeback.model.losses import Loss
+    from takeback.model.reasons import Reason
     from takeback.model.results import Checkpoint, LeftOut, OutsideFile
 
 
@@ -50,11 +51,15 @@ class Change(Value):
 
 
 class GitState(Value):
-    """What the user's git looked like: `branch` is None when HEAD is detached."""
+    """What the user's git looked like: `branch` is None when HEAD is detached.
+
+    `refs` says why branches, tags and stashes could not be read; None if they could.
+    """
 
     branch: "str | None"
     head: "str | None"
     index: "str | None"
+    refs: "str | None" = None
 
 
 class RecordedSession(Value):
@@ -116,6 +121,8 @@ class RecordedTurn(Value):
     `changes`; `uncounted` tells of how many files the lines were not counted. `left_out` is
     what appeared in the turn and is not covered; `losses` are what it deleted or changed outside
     cover, which cannot come back. `before` and `after` are checkpoint ids.
+    what appeared in the turn and is not covered. `before` and `after` are checkpoint ids.
+    `git` is what happened to the user's git meanwhile, which no restore takes back.
     `outside` are files outside the project that an edit tool named. `account` is who started the
     agent, as `ana@laptop`. `undone` is the restore that took the turn back or went back over it;
     empty while it is live. `kept` tells whether its files still are, so that it can be taken back.
@@ -143,6 +150,7 @@ class RecordedTurn(Value):
     outside: "tuple[OutsideFile, ...]" = ()
     git_before: "GitState | None" = None
     git_after: "GitState | None" = None
+    git: "tuple[Reason, ...]" = ()
     steps: "tuple[RecordedStep, ...]" = ()
     account: str = ""
     undone: str = ""

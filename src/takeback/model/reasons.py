@@ -69,6 +69,37 @@ COMMITS_SINCE = "commits-since"
 HEAD_STAYS = "head-stays"
 UNCOVERED_CHANGED = "uncovered-changed"
 
+# -- what happened to the user's git ------------------------------------------------------------
+
+GIT_GONE = "git-gone"
+GIT_MADE = "git-made"
+GIT_REPLACED = "git-replaced"
+GIT_UNDER_WAY = "git-under-way"
+GIT_MORE = "git-more"
+ONLY_GIT = "only-git"
+HEAD_MOVED = "head-moved"
+BRANCH_SWITCHED = "branch-switched"
+BRANCH_GONE = "branch-gone"
+BRANCH_NEW = "branch-new"
+BRANCH_MOVED = "branch-moved"
+BRANCH_RENAMED = "branch-renamed"
+TAG_GONE = "tag-gone"
+TAG_NEW = "tag-new"
+TAG_MOVED = "tag-moved"
+REMOTES_MOVED = "remotes-moved"
+REFS_UNKNOWN = "refs-unknown"
+STASH_GONE = "stash-gone"
+STASH_NEW = "stash-new"
+INDEX_GONE = "index-gone"
+WORKTREE_NEW = "worktree-new"
+WORKTREE_GONE = "worktree-gone"
+OF_GIT = (
+    GIT_GONE, GIT_MADE, GIT_REPLACED, GIT_UNDER_WAY, GIT_MORE, ONLY_GIT, HEAD_MOVED,
+    BRANCH_SWITCHED, BRANCH_GONE, BRANCH_NEW, BRANCH_MOVED, BRANCH_RENAMED, TAG_GONE, TAG_NEW,
+    TAG_MOVED, REMOTES_MOVED, REFS_UNKNOWN, STASH_GONE, STASH_NEW, INDEX_GONE, WORKTREE_NEW,
+    WORKTREE_GONE, COMMITS_STAY, COMMITS_SINCE, HEAD_STAYS,
+)  # fmt: skip
+
 # -- what came in between while a restore ran ---------------------------------------------------
 
 SAVED_MEANWHILE = "saved-meanwhile"

@@ -1,139 +1,393 @@
-"""Reports commits and branches that a restore leaves in place. Never writes them.
+"""Reports what of the user's git a restore leaves in place: commits, branches, stashes.
 
-Another branch than when the turn ended is a doubt. Commits of the turn stay, and so do commits
-that came after it; what would take them back is among the facts.
+Another branch than when the turn ended is a doubt. All else that happened to git while a turn ran
+stays, and the facts tell whether git can take it back without losing anything of the user's:
+
+    can       a command takes it back, and all that it drops was made while the turn ran
+    since     it was changed again since, so no command is told
+    inside    (of a worktree) it is in the project, and some of its files went with the restore
+
+Nobody knows who works while an agent waits: of a turn that was interrupted, or of several with
+other work between them, nothing is dropped.
 """
 
-from takeback.ledger.sessions import git_state
-from takeback.model import reasons
-from takeback.model.history import GitState
+from takeback.ledger.outside import git_state
+from takeback.model import git_changes, reasons
+from takeback.model.git_changes import (
+    BRANCH,
+    DOING,
+    GIT,
+    HEAD,
+    HEADS,
+    INDEX,
+    REFS,
+    SHORT,
+    STASH,
+    TAGS,
+    WORKTREE,
+)
 from takeback.model.reasons import Reason
+from takeback.model.value import Value
+from takeback.model.words import INTERRUPTED
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
     from takeback.ledger.events import CheckpointRow
     from takeback.ledger.ledger import Ledger
-    from takeback.model.json_text import Json
-    from takeback.model.reasons import Fact
+    from takeback.ledger.sessions import TurnRow
+    from takeback.model.git_changes import Moves, State
     from takeback.undo.select import Item
     from takeback.worktree.user_git import Commit
 
-_SHORT = 10
-_MOST_REVERTED = 8
+
+class Span(Value):
+    """What happened to git over some turns; `branch` was checked out in the end.
+
+    `last` is the event with which the newest ended. `is_sure` tells that all of it happened while
+    they ran.
+    """
+
+    moves: "Moves"
+    branch: "str | None"
+    last: int
+    is_sure: bool
 
 
-def doubts(item: "Item", git: "Json") -> "tuple[Reason, ...]":
+def doubts(item: "Item", now: "State") -> "tuple[Reason, ...]":
     """What needs consent when a turn is taken back or put back."""
-    now, then = _state(git), git_state(item.git_after or item.git_before)
-    if now is None or then is None or now.branch == then.branch:
+    then = git_state(item.git_after or item.git_before)
+    if GIT not in now or then is None or now.get(BRANCH) == then.branch:
         return ()
-    branches = {"then": then.branch or "", "now": now.branch or ""}
+    branches = {"then": then.branch or "", "now": now.get(BRANCH, "")}
     title = {"rollback" if item.restore is not None else "turn": item.title}
     return (Reason(reasons.OTHER_BRANCH, **title, **branches),)
 
 
-def stays(item: "Item", git: "Json", root: bytes) -> "tuple[Reason, ...]":
-    """The commits that stay when a turn is taken back: its own, and those that came since."""
-    now, then = _state(git), git_state(item.git_after or item.git_before)
-    before = git_state(item.git_before)
-    if now is None or then is None or before is None:
-        return ()
-    found = [_stays(root, before, then, now)]
-    if now.branch == then.branch:
-        found.append(_came_since(root, then, now))
-    return tuple(reason for reason in found if reason is not None)
-
-
-def commits_since(
-    ledger: "Ledger", target: "CheckpointRow", turns: "tuple[str, ...]", git: "Json", root: bytes
+def stays(
+    ledger: "Ledger", items: "Sequence[Item]", now: "State", root: bytes
 ) -> "tuple[Reason, ...]":
-    """The commits since the state that a rollback goes back to; they stay.
-
-    Where HEAD was is recorded with turns only. If there is none to ask, or commits came before
-    the oldest of those that are gone back over, the stamps of the commits tell.
-    """
-    now = _state(git)
-    if now is None or now.head is None:
+    """What stays of git when turns are taken back: what they did, and what came since."""
+    found = (ledger.turns.numbered(item.number) for item in items if item.restore is None)
+    rows = sorted((row for row in found if row is not None), key=lambda row: row.opened)
+    if not rows:
         return ()
-    before = _before_oldest(ledger, turns)
-    known = _between(root, before, now) if before is not None else []
+    span, after = _span(ledger, rows), git_state(rows[-1].git_after)
+    told = list(_told(ledger, span, now, root))
+    if after is not None and after.head != now.get(HEAD) and after.branch == now.get(BRANCH):
+        since = _since(root, after.head, now.get(HEAD))
+        told += [since] if since is not None else []
+    return tuple(told)
+
+
+def passed_over(
+    ledger: "Ledger", session: "int | None", opened: int, now: "State", root: bytes
+) -> "tuple[int, tuple[Reason, ...]]":
+    """The turns since an event that changed git and no file: how many, and what stays of that."""
+    count, told = 0, list[Reason]()
+    for number in ledger.git.turns_without_files(session, opened):
+        row = ledger.turns.numbered(number)
+        found = list(_told(ledger, _span(ledger, [row]), now, root)) if row is not None else []
+        count, told = count + bool(found), told + found
+    return count, tuple(dict.fromkeys(told))
+
+
+def since_state(
+    ledger: "Ledger", target: "CheckpointRow", turns: "tuple[str, ...]", now: "State", root: bytes
+) -> "tuple[Reason, ...]":
+    """What stays of git when a rollback goes back to a state.
+
+    Commits are told by where HEAD was when the oldest turn began that is gone back over, or by
+    their stamps. Those that were made between turns are the user's.
+    """
+    moves = [*ledger.git.moves(target.event), *_unseen(ledger, now)]
+    span = Span(git_changes.fold(moves), now.get(BRANCH), ledger.last_event(), is_sure=False)
+    told = [each for each in _told(ledger, span, now, root) if each.code not in _OF_HEAD]
+    rows = [row for row in map(ledger.turns.find, reversed(turns)) if row is not None]
+    head = _head_since(ledger, rows, target.created, now, root) if HEAD in now else None
+    return (head, *told) if head is not None else tuple(told)
+
+
+def _unseen(ledger: "Ledger", now: "State") -> "list[git_changes.Move]":
+    known = ledger.git.state()
+    return git_changes.moved(known, now) if known else []
+
+
+def _head_since(
+    ledger: "Ledger", rows: "list[TurnRow]", moment: int, now: "State", root: bytes
+) -> "Reason | None":
+    before = git_state(rows[0].git_before) if rows else None
+    known = _between(root, before.head, now[HEAD]) if before is not None else []
+    start, is_sure = (
+        before.head if before is not None else now[HEAD],
+        _is_one_line(ledger, rows, now),
+    )
     if known is not None:
-        since = _since(root, now.head, target.created)
+        since = _made_since(root, now[HEAD], moment)
         if len(since) > len(known):
-            before = GitState(now.branch, since[-1].parent, None)
-    found = _stays(root, before, now, now) if before is not None else None
-    return (found,) if found is not None else ()
-
-
-def _before_oldest(ledger: "Ledger", turns: "tuple[str, ...]") -> "GitState | None":
-    """The user's git when the oldest of these turns began."""
-    oldest = ledger.turns.find(turns[-1]) if turns else None
-    return git_state(oldest.git_before) if oldest is not None else None
-
-
-def _stays(root: bytes, before: "GitState", after: "GitState", now: "GitState") -> "Reason | None":
-    """The commits between two moments, and what takes them back."""
-    if before.head == after.head or after.head is None:
+            start, is_sure = since[-1].parent, False
+    if start == now[HEAD]:
         return None
-    between = _between(root, before, after)
-    known = len(between) if between is not None else 0
-    found = Reason(reasons.COMMITS_STAY, count=known, head=after.head[:_SHORT])
-    if now.branch != after.branch:
-        return found.with_facts(branch=after.branch or "", elsewhere=True)
-    if now.head != after.head:
-        return found.with_facts(**_revert(root, after, now, between))
-    if before.head is None:
-        return found.with_facts(unborn=True)
-    back = before.head[:_SHORT]
-    if between is None:
-        # Amended, reset, or packed by git: only where HEAD was is known.
-        return Reason(reasons.HEAD_STAYS, head=after.head[:_SHORT], reset=back)
-    return found.with_facts(reset=back)
+    span = Span({HEAD: (start, now[HEAD])}, now.get(BRANCH), 0, is_sure)
+    return next(iter(_of_head(span, now, root)), None)
 
 
-def _revert(
-    root: bytes, after: "GitState", now: "GitState", between: "list[Commit] | None"
-) -> "dict[str, Fact]":
-    """What takes back commits with others on top of them; nothing if that is not known."""
-    if not between or _between(root, after, now) is None:
+def _is_one_line(ledger: "Ledger", rows: "list[TurnRow]", now: "State") -> bool:
+    """Whether HEAD moved only while these turns ran."""
+    last = now.get(HEAD)
+    for row in reversed(rows):
+        before, after = git_state(row.git_before), git_state(row.git_after)
+        if row.status == INTERRUPTED or ledger.git.moved_while_idle(row.opened, row.closed):
+            return False
+        if before is None or after is None or after.head != last:
+            return False
+        last = before.head
+    return bool(rows)
+
+
+# -- of turns ------------------------------------------------------------------------------
+
+
+def _span(ledger: "Ledger", rows: "list[TurnRow]") -> Span:
+    moves: Moves = {}
+    is_sure = all(row.status != INTERRUPTED for row in rows)
+    for row in rows:
+        is_sure = is_sure and not ledger.git.moved_while_idle(row.opened, row.closed)
+        for name, (old, new) in git_changes.fold(ledger.git.moves(row.opened, row.closed)).items():
+            first, last = moves.get(name, (old, old))
+            is_sure = is_sure and last == old
+            moves[name] = (first, new)
+    moves = {name: both for name, both in moves.items() if both[0] != both[1]}
+    after = git_state(rows[-1].git_after or rows[-1].git_before)
+    branch = after.branch if after is not None else None
+    return Span(moves, branch, rows[-1].closed or ledger.last_event(), is_sure)
+
+
+def _told(ledger: "Ledger", span: Span, now: "State", root: bytes) -> "Iterator[Reason]":
+    """What happened and still is, with what can be done about it.
+
+    What moves a branch comes before what checks it out.
+    """
+    every = list(git_changes.findings(span.moves, span.branch))
+    since = [*ledger.git.moves(span.last), *_unseen(ledger, now)]
+    if GIT not in now or any(name == GIT for name, _, _ in since):
+        # Another repository, or none: of what was in this one, nothing can be done.
+        yield from every if now.get(GIT) == span.moves.get(GIT, ("", now.get(GIT)))[1] else ()
+        return
+    last = [each for each in every if each.code == reasons.BRANCH_SWITCHED]
+    for each in (*(each for each in every if each not in last), *last):
+        judge = _JUDGES.get(each.code)
+        if each.code == reasons.HEAD_MOVED:
+            yield from _of_head(span, now, root)
+        elif judge is None:
+            yield each
+        else:
+            found = _Found(dict(each.facts), span, now, root)
+            facts = judge(found)
+            if facts is not None:
+                yield each.with_facts(**(facts if found.can_be_typed() else {}))
+
+
+class _Found(Value):
+    facts: "dict[str, reasons.Fact]"
+    span: Span
+    now: "State"
+    root: bytes
+
+    def __getitem__(self, name: str) -> str:
+        return str(self.facts[name])
+
+    def can_be_typed(self) -> bool:
+        """Whether names and ids mean in a command what they say: anybody may write into `.git`."""
+        names = (str(self.facts.get(each, "")) for each in ("name", "new", "then", "path"))
+        ids = (str(self.facts.get(each, "")) for each in ("commit", "old"))
+        is_plain = all(not name.startswith(("-", "(")) and "\ufffd" not in name for name in names)
+        return is_plain and not any(id.strip("0123456789abcdef") for id in ids)
+
+    def is_now(self, name: str) -> "str | None":
+        return self.now.get(name)
+
+
+_CAN: "dict[str, reasons.Fact]" = {"can": 1}
+_SINCE: "dict[str, reasons.Fact]" = {"since": 1}
+
+
+def _repository(found: _Found) -> "dict[str, reasons.Fact] | None":
+    """What became of `.git` is told as long as it is so."""
+    return {} if found.is_now(GIT) == found.span.moves[GIT][1] else None
+
+
+def _lost_name(prefix: str) -> "Callable[[_Found], dict[str, reasons.Fact] | None]":
+    def judge(found: _Found) -> "dict[str, reasons.Fact] | None":
+        """A name that went can come again, unless another is in its place."""
+        name = prefix + found["name"]
+        now = found.is_now(name)
+        if now is not None:
+            return None if now == found["commit"] else _SINCE
+        taken = any(each.startswith(name + "/") for each in found.now)
+        above = any(name[:at] in found.now for at, c in enumerate(name) if c == "/")
+        return {} if taken or above or REFS in found.now else _CAN
+
+    return judge
+
+
+def _moved_name(prefix: str) -> "Callable[[_Found], dict[str, reasons.Fact] | None]":
+    def judge(found: _Found) -> "dict[str, reasons.Fact] | None":
+        now = found.is_now(prefix + found["name"])
+        if now == found["old"]:
+            return None
+        if now != found["commit"]:
+            return _SINCE
+        is_used = found["name"] == found.is_now(BRANCH) or DOING in found.now
+        is_free = prefix != HEADS or not is_used
+        return _CAN if is_free and found.span.is_sure else {}
+
+    return judge
+
+
+def _new_branch(found: _Found) -> "dict[str, reasons.Fact] | None":
+    """A branch may go if its commit is the one that is checked out, under another name."""
+    now = found.is_now(HEADS + found["name"])
+    if now is None:
+        return None
+    if now != found["commit"]:
+        return _SINCE
+    is_in_use = found["name"] == found.is_now(BRANCH) or _has_worktrees(found.now)
+    return _CAN if now == found.is_now(HEAD) and not is_in_use else {}
+
+
+def _new_tag(found: _Found) -> "dict[str, reasons.Fact] | None":
+    return {} if found.is_now(TAGS + found["name"]) == found["commit"] else None
+
+
+def _renamed(found: _Found) -> "dict[str, reasons.Fact] | None":
+    old, new = (found.is_now(HEADS + found[name]) for name in ("name", "new"))
+    if old is not None and new is None:
+        return None
+    return _CAN if old is None and new == found["commit"] else _SINCE
+
+
+def _switched(found: _Found) -> "dict[str, reasons.Fact] | None":
+    then, now = found["then"], found.is_now(BRANCH)
+    if (now or "") == then:
+        return None
+    if (now or "") != found["now"]:
+        return _SINCE
+    name = HEADS + then
+    goal = found.is_now(name) if then else found["commit"]
+    if found.span.is_sure and then and name in found.span.moves:
+        goal = found.span.moves[name][0]
+    if DOING in found.now or not goal or HEAD not in found.now:
         return {}
-    if not any(commit.is_merge for commit in between):
-        return {"span": f"{str(between[-1].parent)[:_SHORT]}..{between[0].id[:_SHORT]}"}
-    if len(between) > _MOST_REVERTED:
-        return {"each": True}
-    # What came with a merge goes with it; git has to be told which side is the line.
-    line = ("-m 1 " if commit.is_merge else "" for commit in between)
-    ids = (commit.id[:_SHORT] for commit in between)
-    return {"reverts": tuple(flag + id for flag, id in zip(line, ids, strict=True))}
+    return {**_CAN, "same": int(goal == found.now[HEAD])}
 
 
-def _came_since(root: bytes, then: "GitState", now: "GitState") -> "Reason | None":
+def _lost_stash(found: _Found) -> "dict[str, reasons.Fact] | None":
+    is_there = STASH + found["commit"] in found.now
+    return None if is_there else {} if REFS in found.now else _CAN
+
+
+def _new_stash(found: _Found) -> "dict[str, reasons.Fact] | None":
+    return {} if STASH + found["commit"] in found.now else None
+
+
+def _lost_index(found: _Found) -> "dict[str, reasons.Fact] | None":
+    if INDEX in found.now:
+        return None
+    return _CAN if HEAD in found.now else {}
+
+
+def _new_worktree(found: _Found) -> "dict[str, reasons.Fact] | None":
+    paths = [path for name, path in found.now.items() if name.startswith(WORKTREE)]
+    if found["path"] not in paths:
+        return None
+    is_inside = found["path"].startswith(found.root.decode("utf-8", "replace") + "/")
+    return {"inside": 1} if is_inside else _CAN
+
+
+def _lost_worktree(found: _Found) -> "dict[str, reasons.Fact] | None":
+    return None if found["path"] in found.now.values() else {}
+
+
+def _under_way(found: _Found) -> "dict[str, reasons.Fact] | None":
+    return {} if found.is_now(DOING) == found["what"] else None
+
+
+def _has_worktrees(now: "State") -> bool:
+    return any(name.startswith(WORKTREE) for name in now)
+
+
+_JUDGES = {
+    reasons.GIT_GONE: _repository,
+    reasons.GIT_MADE: _repository,
+    reasons.GIT_REPLACED: _repository,
+    reasons.GIT_UNDER_WAY: _under_way,
+    reasons.BRANCH_GONE: _lost_name(HEADS),
+    reasons.BRANCH_NEW: _new_branch,
+    reasons.BRANCH_MOVED: _moved_name(HEADS),
+    reasons.BRANCH_RENAMED: _renamed,
+    reasons.BRANCH_SWITCHED: _switched,
+    reasons.TAG_GONE: _lost_name(TAGS),
+    reasons.TAG_NEW: _new_tag,
+    reasons.TAG_MOVED: _moved_name(TAGS),
+    reasons.STASH_GONE: _lost_stash,
+    reasons.STASH_NEW: _new_stash,
+    reasons.INDEX_GONE: _lost_index,
+    reasons.WORKTREE_NEW: _new_worktree,
+    reasons.WORKTREE_GONE: _lost_worktree,
+}
+_OF_HEAD = (reasons.COMMITS_STAY, reasons.HEAD_STAYS)
+
+
+# -- commits -------------------------------------------------------------------------------
+
+
+def _of_head(span: Span, now: "State", root: bytes) -> "Iterator[Reason]":
+    """The commits on the branch that is checked out, and whether a reset drops only those."""
+    old, new = span.moves[HEAD]
+    if new is None or (now.get(HEAD) == old and now.get(BRANCH) == span.branch):
+        return
+    between = _between(root, old, new)
+    count = len(between) if between is not None else 0
+    if between is None and old is not None:
+        # Amended, reset, or packed by git: only where HEAD was is known.
+        found = Reason(reasons.HEAD_STAYS, head=new[:SHORT], then=old[:SHORT])
+    else:
+        found = Reason(reasons.COMMITS_STAY, count=count, head=new[:SHORT])
+    if now.get(BRANCH) != span.branch:
+        yield found.with_facts(branch=span.branch or "", elsewhere=1)
+    elif now.get(HEAD) != new:
+        yield found.with_facts(later=1)
+    elif not span.is_sure or DOING in now:
+        yield found
+    elif old is None:
+        yield found.with_facts(unborn=1)
+    else:
+        yield found.with_facts(reset=old[:SHORT])
+
+
+def _since(root: bytes, then: "str | None", now: "str | None") -> "Reason | None":
     """The commits that somebody made after the turn."""
-    if now.head is None or now.head == then.head:
+    if now is None:
         return None
     between = _between(root, then, now)
     known = len(between) if between is not None else 0
-    return Reason(reasons.COMMITS_SINCE, count=known, head=now.head[:_SHORT])
+    return Reason(reasons.COMMITS_SINCE, count=known, head=now[:SHORT])
 
 
-def _between(root: bytes, before: "GitState", after: "GitState") -> "list[Commit] | None":
-    """The commits between two moments, newest first; None if nobody can tell."""
+def _between(root: bytes, older: "str | None", newer: "str | None") -> "list[Commit] | None":
+    """The commits between two, newest first; None if nobody can tell."""
     from takeback.worktree import user_git
 
     repository = user_git.find_repository(root)
-    if repository is None or before.head is None or after.head is None:
+    if repository is None or older is None or newer is None:
         return None
-    return repository.commits_between(before.head, after.head)
+    return repository.commits_between(older, newer)
 
 
-def _since(root: bytes, newest: str, moment: int) -> "list[Commit]":
+def _made_since(root: bytes, newest: str, moment: int) -> "list[Commit]":
     from takeback.worktree import user_git
 
     repository = user_git.find_repository(root)
     return repository.commits_since(newest, moment) if repository is not None else []
-
-
-def _state(git: "Json") -> "GitState | None":
-    from takeback.model import json_text
-
-    return None if git is None else git_state(json_text.dumps(git))

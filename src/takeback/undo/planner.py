@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from takeback.ledger.checkpoints import NamedDelta
     from takeback.ledger.events import CheckpointRow
     from takeback.ledger.ledger import Ledger
-    from takeback.model.json_text import Json
+    from takeback.model.git_changes import State
     from takeback.model.losses import Loss
     from takeback.model.plan import Conflict, Dependent, Description
     from takeback.model.tree import Entry
@@ -141,7 +141,7 @@ class Planner:
         now: "CheckpointRow",
         place: "Place",
         time: float,
-        git: "Json",
+        git: "State",
         look: "Look",
     ) -> None:
         self._ledger = ledger
@@ -249,8 +249,7 @@ class Planner:
         if not within.paths:
             self._keep_yours(draft, chosen)
         shared = self._shared(chosen) if verb == UNDO and not self._with_shared else ()
-        stays = [git_notes.stays(i, self._git, self._place.root) for i in reversed(chosen.items)]
-        stays.append(self._passed(chosen))
+        passed, stays = self._stays(chosen) if verb == UNDO else (chosen.passed, ())
         agent = chosen.one("agent")
         beyond = away.plan(self._merging, self._look, within.cover)
         outer = outside.changes(beyond, agent)
@@ -272,12 +271,26 @@ class Planner:
             losses=lost,
             dependents=self._dependents(since, draft, taken) if verb == UNDO else (),
             doubts=(*self._doubts(verb, chosen.items), *outside.doubts(outer)),
-            stays=tuple(dict.fromkeys(s for said in stays for s in said)) if verb == UNDO else (),
-            passed_over=chosen.passed,
+            stays=stays,
+            passed_over=passed,
             raw_paths=within.paths,
             session=chosen.one("session"),
             agent=agent,
         )
+
+    def _stays(self, chosen: Selection) -> "tuple[int, tuple[Reason, ...]]":
+        """How many turns are passed over that changed nothing, and what stays: git, left-out files.
+
+        A turn that changed only these is passed over, too, and not for nothing.
+        """
+        root, now = self._place.root, self._git
+        stays = git_notes.stays(self._ledger, chosen.items, now, root)
+        if not chosen.passed:
+            return 0, stays
+        session, opened = chosen.within, chosen.newest.opened
+        count, more = git_notes.passed_over(self._ledger, session, opened, now, root)
+        head = (Reason(reasons.ONLY_GIT, count=count),) if count else ()
+        return chosen.passed - count, (*stays, *head, *more, *self._uncovered_since(chosen))
 
     def _draft(
         self, taken: "list[Taken]", chosen: Selection, since: Since, within: Chosen
@@ -335,10 +348,8 @@ class Planner:
             found.append(loss)
         return tuple(found)
 
-    def _passed(self, chosen: Selection) -> "tuple[Reason, ...]":
+    def _uncovered_since(self, chosen: Selection) -> "tuple[Reason, ...]":
         """What newer turns changed outside cover that are passed over."""
-        if not chosen.passed:
-            return ()
         found = self._ledger.losses.between(chosen.newest.opened)
         paths = tuple(os.fsdecode(loss.raw_path) for loss in found if not loss.is_grave)
         return (Reason(reasons.UNCOVERED_CHANGED, paths=paths),) if paths else ()
@@ -452,7 +463,7 @@ class Planner:
         )
 
     def _what_stays(self, row: "CheckpointRow", covers: "tuple[str, ...]") -> "tuple[Reason, ...]":
-        said = git_notes.commits_since(self._ledger, row, covers, self._git, self._place.root)
+        said = git_notes.since_state(self._ledger, row, covers, self._git, self._place.root)
         return (*said, *outside.staying(self._ledger, covers))
 
     def shut(self, plan: Plan) -> "set[bytes]":

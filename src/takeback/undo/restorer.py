@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from takeback.capture.workspace import Workspace
     from takeback.ledger.events import CheckpointRow, Event
     from takeback.ledger.ledger import Ledger
+    from takeback.model.git_changes import State
     from takeback.model.json_text import Json
     from takeback.model.plan import Description, Preview
     from takeback.model.results import Checkpoint
@@ -131,7 +132,7 @@ class Restorer(SafePoints):
         self._looked = 0
         """When the last look at the whole tree began."""
         self._trees: Trees | None = None
-        self._git: Json = None
+        self._git: State = {}
 
     def plan(self, what: "Description") -> Plan:
         """Look at the tree, then plan; any process can apply the plan by its id."""
@@ -302,6 +303,13 @@ class Restorer(SafePoints):
             raise MovedError(moved)
         return now
 
+    def _is_only_git(self, plan: Plan) -> bool:
+        """Whether a plan is about turns that changed git and no file: nothing is taken back."""
+        if not any(each.code in reasons.OF_GIT for each in plan.stays):
+            return False
+        rows = map(self._ledger.turns.find, plan.turns)
+        return not any(self._ledger.turns.changes(row.number) for row in rows if row is not None)
+
     def _apply(
         self,
         plan: Plan,
@@ -312,7 +320,7 @@ class Restorer(SafePoints):
         keep_mtime: bool,
         request: "str | None",
     ) -> Report:
-        if not plan.changes and (plan.paths or not plan.entry):
+        if not plan.changes and (plan.paths or not plan.entry or self._is_only_git(plan)):
             return self._nothing_done(plan, now, request)
         id = ids.from_entropy(os.urandom(8))
         at = time.time_ns()

@@ -116,10 +116,11 @@ class Selection:
     """What is taken back or put back together: one entry of the stack, or several turns of it.
 
     `items` are the newest first. `undo` is what is put back; `passed` tells how many newer turns
-    changed nothing. `is_newest` tells that it is what a bare `undo` or `redo` means.
+    changed nothing, `within` the session that was looked at, if it was one. `is_newest` tells that
+    it is what a bare `undo` or `redo` means.
     """
 
-    __slots__ = ("is_newest", "items", "passed", "undo")
+    __slots__ = ("is_newest", "items", "passed", "undo", "within")
 
     def __init__(
         self,
@@ -128,11 +129,13 @@ class Selection:
         undo: "RestoreRow | None" = None,
         is_newest: bool = False,
         passed: int = 0,
+        within: "int | None" = None,
     ) -> None:
         self.items = tuple(sorted(items, key=lambda item: -item.opened))
         self.undo = undo
         self.is_newest = is_newest
         self.passed = passed
+        self.within = within
 
     @property
     def newest(self) -> "Item":
@@ -178,7 +181,7 @@ class Selector:
                 raise self._nothing_to_undo(session, within)
             self.require_kept(newest)
             passed = self._ledger.turns.count_unchanged(within, newest.opened)
-            return Selection([newest], is_newest=True, passed=passed)
+            return Selection([newest], is_newest=True, passed=passed, within=within)
         items = list({(i.restore is None, i.number): i for i in self._items(refs, within)}.values())
         for item in items:
             self.require_remembered(item)
@@ -207,6 +210,11 @@ class Selector:
     def _nothing_to_undo(
         self, session: "str | None", within: "int | None"
     ) -> NothingToTakeBackError:
+        only_git = self._ledger.git.turns_without_files(within, 0)
+        if only_git:
+            id = self._ledger.turns.id_of(only_git[0])[:8]
+            what = f"{_nothing('undo', session)}: no turn that is left changed a file"
+            return NothingToTakeBackError(what, hint=Action("undo-git", turn=id))
         if self._ledger.stack.newest_undo(within) is None:
             return NothingToTakeBackError(
                 _nothing("undo", session), hint=(Action("log"), Action("rollback-anywhere"))

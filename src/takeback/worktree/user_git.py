@@ -22,7 +22,24 @@ _LONGEST_TIME = 15
 _HEADS = b"refs/heads/"
 _REFS_OF_ONE_WORKTREE = (b"refs/bisect/", b"refs/worktree/", b"refs/rewritten/")
 _HEX = b"0123456789abcdef"
+_LENGTHS = (40, 64)
 _VERSION_CONTROL_FOLDERS = (b".jj", b".hg", b".svn")
+_MOST_REFS = 10_000
+_MOST_FOLDERS = 5_000
+_MOST_STASHES = 1_000
+_LARGEST_LISTING = 16 << 20
+_RACY = 2_500_000_000
+"""A stamp that is younger, in nanoseconds, may hide another change."""
+_UNDER_WAY = {
+    b"rebase-merge": "rebase",
+    b"rebase-apply": "rebase",
+    b"MERGE_HEAD": "merge",
+    b"CHERRY_PICK_HEAD": "cherry-pick",
+    b"REVERT_HEAD": "revert",
+    b"BISECT_LOG": "bisect",
+}
+_STAMPED = (b"", b"HEAD", b"index")
+_STAMPED_IN_COMMON = (b"", b"packed-refs", b"logs/refs/stash", b"worktrees", b"reftable")
 
 _FILE_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _FOLDER_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -159,6 +176,61 @@ class Repository(Value):
         parent = parents[0] if parents else None
         return Commit(id, parent, is_merge=len(parents) > 1, time=_time_of(lines))
 
+    # -- all that a turn records -----------------------------------------------------------
+
+    def state(self) -> "dict[str, str]":
+        """HEAD, index, refs, stash and worktrees by name, as `model/git_changes` compares them."""
+        head, refs, found = self.head(), _References(self.common_dir).read(), {}
+        if head.branch is not None:
+            found["branch"] = _text(head.branch)
+        if head.commit is not None:
+            found["head"] = head.commit
+        if not self._has_no_index():
+            found["index"] = self.index_checksum() or str(_stamp(self.git_dir, b"index"))
+        for name, what in _UNDER_WAY.items():
+            if _mode_of(os.path.join(self.git_dir, name)):
+                found["doing"] = what
+                break
+        if isinstance(refs, str):
+            return {**found, "refs": refs, **self._worktrees()}
+        stash = refs.pop("refs/stash", "")
+        return {**found, **refs, **(self._stashes(stash) if stash else {}), **self._worktrees()}
+
+    def stamps(self) -> "list[object]":
+        """What changes whenever git changes what `state` tells; newest stamp first.
+
+        Git replaces files and never writes into them, so the folders of refs tell for what is in
+        them. What is checked out is read: somebody may write that by hand.
+        """
+        head = self.head()
+        found = [_stamp(self.git_dir, name) for name in _STAMPED]
+        found += [_stamp(self.common_dir, name) for name in _STAMPED_IN_COMMON]
+        found += _References(self.common_dir).stamps()
+        newest = max((stamp[0] for stamp in found if stamp), default=0)
+        return [newest, head.branch, head.commit, self.index_checksum(), found]
+
+    def _stashes(self, newest: str) -> "dict[str, str]":
+        log = read_regular(self.common_dir, b"logs/refs/stash", _LARGEST_LISTING) or b""
+        found = {}
+        for line in log.splitlines()[-_MOST_STASHES:]:
+            about, _, message = line.partition(b"\t")
+            id = _commit_id(b"".join(about.split(b" ", 2)[1:2]))
+            if id is not None:
+                found[f"stash {id}"] = _text(message)
+        return found or {f"stash {newest}": ""}
+
+    def _worktrees(self) -> "dict[str, str]":
+        try:
+            names = sorted(os.listdir(os.path.join(self.common_dir, b"worktrees")))
+        except OSError:
+            return {}
+        found = {}
+        for name in names[:_MOST_STASHES]:
+            told = read_regular(self.common_dir, b"worktrees/%s/gitdir" % name) or b""
+            path = told.rstrip(b"\r\n").removesuffix(b"/.git")
+            found[f"worktree {_text(name)}"] = _text(path)
+        return found
+
     def _resolve(self, name: bytes) -> str | None:
         for _ in range(_MOST_HOPS):
             own = name.startswith(_REFS_OF_ONE_WORKTREE)
@@ -182,6 +254,127 @@ def _time_of(lines: "list[bytes]") -> int:
     said = [line.split()[-2:] for line in lines if line.startswith(b"committer ")]
     seconds = said[0][0] if said else b""
     return int(seconds) if seconds.isdigit() and len(seconds) < _LONGEST_TIME else 0
+
+
+class _References:
+    """The references of a repository: packed ones, and those that are files of their own."""
+
+    def __init__(self, folder: bytes) -> None:
+        self._folder = folder
+        self._found: dict[str, str] = {}
+        self._folders: list[tuple[int, ...]] = []
+
+    def read(self) -> "dict[str, str] | str":
+        """Each by its name; or why nobody can tell."""
+        if _mode_of(os.path.join(self._folder, b"reftable")):
+            return "reftable"
+        if _mode_of(os.path.join(self._folder, b"packed-refs")):
+            packed = read_regular(self._folder, b"packed-refs", _LARGEST_LISTING)
+            if packed is None:
+                return "unreadable"
+            self._read_packed(packed)
+        if not self._walk(b"refs", files=True):
+            return "unreadable"
+        if len(self._found) > _MOST_REFS:
+            return "too many"
+        own = tuple(map(_text, _REFS_OF_ONE_WORKTREE))
+        return {name: id for name, id in self._found.items() if not name.startswith(own)}
+
+    def stamps(self) -> "list[tuple[int, ...]]":
+        """The stamps of all folders that hold references."""
+        self._walk(b"refs", files=False)
+        return self._folders
+
+    def _read_packed(self, data: bytes) -> None:
+        digits = _HEX.decode()
+        for line in _text(data).split("\n"):
+            id, _, name = line.partition(" ")
+            if name[:5] == "refs/" and len(id) in _LENGTHS and not id.strip(digits):
+                self._found[name] = id
+
+    def _walk(self, name: bytes, *, files: bool) -> bool:
+        try:
+            fd = os.open(os.path.join(self._folder, name), _FOLDER_FLAGS)
+        except OSError:
+            return False
+        try:
+            return self._walk_open(fd, name + b"/", files=files)
+        except OSError:
+            return False
+        finally:
+            os.close(fd)
+
+    def _walk_open(self, fd: int, above: bytes, *, files: bool) -> bool:
+        told = os.fstat(fd)
+        self._folders.append((told.st_mtime_ns, told.st_ino))
+        if len(self._folders) > _MOST_FOLDERS:
+            return False
+        folders, loose = [], []
+        with os.scandir(fd) as entries:
+            for entry in entries:
+                if entry.is_dir(follow_symlinks=False):
+                    folders.append(os.fsencode(entry.name))
+                elif files and not entry.name.endswith(".lock"):
+                    loose.append(os.fsencode(entry.name))
+        for name in loose:
+            self._read_loose(fd, name, above + name)
+        for name in sorted(folders):
+            inner = os.open(name, _FOLDER_FLAGS, dir_fd=fd)
+            try:
+                if not self._walk_open(inner, above + name + b"/", files=files):
+                    return False
+            finally:
+                os.close(inner)
+        return True
+
+    def _read_loose(self, fd: int, name: bytes, whole: bytes) -> None:
+        if len(self._found) > _MOST_REFS:
+            return
+        file = _open_last(name, fd)
+        if file is None:
+            return
+        try:
+            text = os.read(file, _LONGEST_REF)
+        finally:
+            os.close(file)
+        target = _symbolic_target(text)
+        value = _commit_id(text) if target is None else f"ref: {_text(target)}"
+        if value is not None:
+            self._found[_text(whole)] = value
+
+
+def look(root: bytes) -> "tuple[dict[str, str], Repository | None]":
+    """What is at `.git` below a folder, under that name, and the repository if it can be read.
+
+    Another folder at the same place is another repository, so its number belongs to it.
+    """
+    try:
+        told = os.lstat(os.path.join(root, b".git"))
+    except OSError:
+        return {}, None
+    repository = find_repository(root)
+    kind = "link" if stat.S_ISLNK(told.st_mode) else "file"
+    if stat.S_ISDIR(told.st_mode):
+        kind = f"folder {told.st_ino}"
+    return {".git": kind} if repository is not None else {".git": kind, "refs": kind}, repository
+
+
+def is_settled(stamps: "list[object]", now: int) -> bool:
+    """Whether no change may hide behind the stamps, which are read at a time in nanoseconds."""
+    return int(str(stamps[0])) < now - _RACY
+
+
+def _stamp(folder: bytes, name: bytes) -> "tuple[int, ...]":
+    try:
+        told = os.lstat(os.path.join(folder, name))
+    except OSError:
+        return ()
+    return told.st_mtime_ns, told.st_ino, told.st_size
+
+
+def _text(data: bytes) -> str:
+    """As the ledger can hold it: a name that is no UTF-8 is not told exactly."""
+    return data.decode("utf-8", "replace")
 
 
 def find_repository(root: bytes) -> Repository | None:
@@ -313,7 +506,7 @@ def _is_reference_name(name: bytes) -> bool:
 
 def _commit_id(text: bytes | None) -> str | None:
     digits = (text or b"").rstrip(b" \t\r\n").lower()
-    if len(digits) not in (40, 64) or digits.strip(_HEX):
+    if len(digits) not in _LENGTHS or digits.strip(_HEX):
         return None
     return digits.decode()
 

@@ -229,16 +229,22 @@ def _tell(turn: "RecordedTurn", outcome: "Outcome", given: "Arguments", screen: 
         screen.note(f"takeback: {turn_text.headline(turn, screen.masker)}")
         for line in turn_text.change_lines(turn.changes, _MOST_SHOWN):
             screen.note(line)
+        for line in turn_text.git_lines(turn, screen.masker):
+            screen.note(line)
         if turn.shared:
             others = count(len(turn.shared), "change")
             screen.note(f"takeback: {others} may be of another session that worked at the time")
         if turn.left_out:
             screen.note(f"takeback: {count(len(turn.left_out), 'new path')} not covered")
         _tell_losses(turn, screen)
-        show = f"`takeback show {turn.id[:6]}` tells more"
         if turn_text.can_return(turn):
-            it = "the rest" if any(loss.is_grave for loss in turn.losses) else "it"
+            show = f"`takeback show {turn.id[:6]}` tells more"
+            is_lost = any(loss.is_grave for loss in turn.losses)
+            it = "the rest" if is_lost else "the files" if turn.git else "it"
             screen.note(f"takeback: `takeback undo` takes {it} back, {show}")
+        elif turn.git:
+            how = f"`takeback undo {turn.id[:6]}` tells how git takes that back"
+            screen.note(f"takeback: git is not covered; {how}")
 
 
 def _tell_losses(turn: "RecordedTurn", screen: "Screen") -> None:

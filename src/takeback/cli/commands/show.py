@@ -196,4 +196,4 @@ def _author(author: "Author") -> "dict[str, Json]":
 def _git(state: "GitState | None") -> "Json":
     if state is None:
         return None
-    return {"branch": state.branch, "head": state.head, "index": state.index}
+    return {name: getattr(state, name) for name in ("branch", "head", "index", "refs")}

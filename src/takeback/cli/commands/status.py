@@ -9,6 +9,7 @@ from takeback.cli.commands.checkpoint import as_json
 from takeback.cli.parser import SHOW_SECRETS, Arguments, Command
 from takeback.cli.screen import Screen, ago, safe_line, size
 from takeback.errors import UsageError
+from takeback.model import reasons
 from takeback.model.json_text import path_fields
 from takeback.model.safe_text import safe
 from takeback.model.words import IGNORED, REBUILDABLE, count, word
@@ -27,6 +28,7 @@ COMMAND = Command(
 )
 
 _SHOWN = 20
+_OF_DOT_GIT = (reasons.GIT_GONE, reasons.GIT_MADE, reasons.GIT_REPLACED)
 _TURNS = 5
 _FOLDERS = (word(REBUILDABLE), word(IGNORED))
 
@@ -98,7 +100,7 @@ def _show(project: "Project", status: "Status", screen: "Screen") -> None:
         screen.note(f"{told}; `takeback gc --to-size SIZE` lets the oldest files go")
     log = project.log(_TURNS, changes=False)
     _show_turns(project, log, screen)
-    _show_left_out(status.left_out, screen)
+    _show_left_out(status.left_out, log, screen)
     if any(turn.files for turn in log.turns):
         screen.note("`takeback undo` takes back the last turn that changed something")
     elif log.undone:
@@ -125,7 +127,10 @@ def _show_turns(project: "Project", log: "Log", screen: "Screen") -> None:
         turn_text.show_turns(log, short, screen, time.time())
 
 
-def _show_left_out(left_out: "tuple[LeftOut, ...]", screen: "Screen") -> None:
+def _show_left_out(left_out: "tuple[LeftOut, ...]", log: "Log", screen: "Screen") -> None:
+    of_git = [found.code for turn in log.turns for found in turn.git if found.code in _OF_DOT_GIT]
+    if of_git[:1] == [reasons.GIT_GONE]:
+        screen.say("Lost      .git, with its commits, branches and stashes: it is never covered")
     if not left_out:
         screen.say("Covered   everything in it")
         return
