@@ -64,7 +64,14 @@ class DecisionNeededError(TakebackError):
 
 
 class ProjectIdentityError(DecisionNeededError):
-    """This folder may or may not be the one whose history we hold."""
+    """The folder `path` may or may not be the one whose history we hold: that of `project`."""
+
+    def __init__(
+        self, message: str, *, hint: str = "", path: bytes = b"", project: str = ""
+    ) -> None:
+        super().__init__(message, hint=hint)
+        self.path = path
+        self.project = project
 
 
 class StalePlanError(DecisionNeededError):

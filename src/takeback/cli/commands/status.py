@@ -3,6 +3,7 @@
 import os
 import time
 
+from takeback import location
 from takeback.cli import turn_text
 from takeback.cli.app import find_project, folder
 from takeback.cli.commands.checkpoint import as_json
@@ -94,6 +95,8 @@ def _show(project: "Project", status: "Status", screen: "Screen") -> None:
     log = project.log(_TURNS, changes=False)
     _show_turns(project, log, screen)
     _show_left_out(status.left_out, screen)
+    for id in location.detached_at(status.root, project.workspace.home):
+        screen.note(f"an older history was here: `takeback relocate --join {id}` goes on with it")
     if any(turn.files for turn in log.turns):
         screen.note("`takeback undo` takes back the last turn that changed something")
     elif log.undone:
