@@ -354,12 +354,13 @@ def find(path: bytes, *, home: bytes) -> "tuple[Root, Home] | None":
 def find_gone(path: bytes, home: Home) -> "Root | None":
     """The project that `path` was in, if its folder is not there any more."""
     known = sorted(home.known_roots() if home.exists() else [], key=lambda root: root.detached)
-    for folder in _upwards(os.path.realpath(path)):
-        if os.path.isdir(folder):
-            return None
-        for root in known:
-            if root.path == folder:
-                return root
+    for start in dict.fromkeys((os.path.realpath(path), os.path.abspath(path))):
+        for folder in _upwards(start):
+            if os.path.isdir(folder):
+                break
+            for root in known:
+                if root.path == folder:
+                    return root
     return None
 
 

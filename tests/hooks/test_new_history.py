@@ -89,7 +89,7 @@ def test_hooks_cover_a_replaced_folder_at_once(tree: Path, home: Path, how: str)
     assert (back.code, project_at(tree, home)) == (0, new)
 
 
-@pytest.mark.parametrize("how", ["cloned", "moved and cloned", "copy"])
+@pytest.mark.parametrize("how", ["cloned", "copy"])
 def test_run_covers_a_replaced_folder(tree: Path, home: Path, how: str) -> None:
     """The command runs, can be taken back, and stderr names the command that joins."""
     old = known(tree, home)
@@ -100,6 +100,24 @@ def test_run_covers_a_replaced_folder(tree: Path, home: Path, how: str) -> None:
     assert command(tree, "undo").code == 0
     assert (tree / "a.py").read_text() != "new\n"
     assert "relocate" not in command(tree, "run", "--", "true").err
+
+
+def test_an_agent_that_makes_its_folder_anew(tree: Path, home: Path) -> None:
+    """`rm -rf P; mkdir P` in a turn: `undo` names the history, which takes the whole turn back."""
+    old = known(tree, home)
+    agent = Agent(tree)
+    agent.prompt("start over")
+    call = agent.begin("Bash", {"command": "…"})
+    replace(tree, "cloned")
+    assert "a new history begins here" in call.over()["systemMessage"]
+    agent.stop()
+    with takeback.open(tree, home=home) as project:
+        assert (project.id != old, project.status().checkpoints) == (True, 1)
+    offer = f"takeback relocate --join {old} -C {tree}"
+    said = command(tree, "undo")
+    assert (said.code, f"`{offer}` goes on with it" in said.err) == (1, True)
+    assert [command(tree, *words).code for words in (offer.split()[1:], ["undo"])] == [0, 0]
+    assert (tree / "a.py").read_text() == "old\n"
 
 
 def test_run_says_so_as_json(tree: Path, home: Path) -> None:

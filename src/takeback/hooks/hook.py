@@ -218,6 +218,8 @@ def _with_offer(answer: Answer, project: "Project") -> Answer:
     """An answer that also offers the old history, if a new one began for this event."""
     if not project.workspace.instead_of:
         return answer
+    if project.workspace.ledger.checkpoints.newest() is None:
+        project.checkpoint()  # not every event makes one, and the history begins now
     from takeback.hooks import words
 
     text = words.of_new_history(project.root, project.workspace.instead_of)

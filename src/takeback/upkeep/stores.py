@@ -483,10 +483,10 @@ def require_restorable(project: "KnownProject", root: "Root | None") -> bytes:
         )
     where = os.fsdecode(root.path)
     if os.path.lexists(root.path):
-        kind = "folder" if os.path.isdir(root.path) else "file"
+        other = "another folder" if os.path.isdir(root.path) else "a file"
         beside = shlex.quote(os.fsdecode(_free_name(root.path)))
         raise DecisionNeededError(
-            f"another {kind} is at `{where}`, and nothing is overwritten",
+            f"{other} is at `{where}`, and nothing is overwritten",
             hint=f"`{command} {beside}` brings it back beside that",
         )
     disk = os.stat(_nearest_there(os.path.dirname(root.path))).st_dev

@@ -2,7 +2,7 @@
 
 import os
 
-from takeback import environment
+from takeback import environment, location
 from takeback.cli.app import attach, folder
 from takeback.cli.parser import Arguments, Command, Option
 from takeback.cli.screen import Screen, safe_line
@@ -74,9 +74,16 @@ def _tell(project: Project, screen: "Screen") -> None:
         )
 
 
-def way_to_join(project: Project) -> str:
+def way_to_join(project: Project, id: str = "") -> str:
     """The command that joins the history which a folder had before."""
     import shlex
 
     where = shlex.quote(os.fsdecode(project.root))
-    return f"takeback relocate --join {project.workspace.instead_of} -C {safe_line(where)}"
+    return f"takeback relocate --join {id or project.workspace.instead_of} -C {safe_line(where)}"
+
+
+def older_history(project: Project) -> str:
+    """A sentence about the history that a folder had before a new one began by itself, if any."""
+    for id in location.detached_at(project.root, project.workspace.home):
+        return f"this folder had an older history; `{way_to_join(project, id)}` goes on with it"
+    return ""

@@ -3,10 +3,10 @@
 import os
 import time
 
-from takeback import location
 from takeback.cli import turn_text
 from takeback.cli.app import find_project, folder
 from takeback.cli.commands.checkpoint import as_json
+from takeback.cli.commands.relocate import older_history
 from takeback.cli.parser import SHOW_SECRETS, Arguments, Command
 from takeback.cli.screen import Screen, ago, safe_line, size
 from takeback.errors import UsageError
@@ -95,8 +95,9 @@ def _show(project: "Project", status: "Status", screen: "Screen") -> None:
     log = project.log(_TURNS, changes=False)
     _show_turns(project, log, screen)
     _show_left_out(status.left_out, screen)
-    for id in location.detached_at(status.root, project.workspace.home):
-        screen.note(f"an older history was here: `takeback relocate --join {id}` goes on with it")
+    older = older_history(project)
+    if older:
+        screen.note(older)
     if any(turn.files for turn in log.turns):
         screen.note("`takeback undo` takes back the last turn that changed something")
     elif log.undone:

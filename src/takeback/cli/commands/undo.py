@@ -8,10 +8,12 @@ from takeback.cli.parser import Arguments, Command, Option
 from takeback.cli.restore_flow import DECIDING, OPTIONS, RESUME_OPTIONS, RestoreCommand
 from takeback.disk.home import Home
 from takeback.environment import default_home
+from takeback.errors import NothingToTakeBackError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from takeback.cli.screen import Screen
+    from takeback.project import Project
 
 COMMAND = Command(
     "undo",
@@ -64,22 +66,32 @@ def run(given: "Arguments", screen: "Screen") -> int:
     if gone is not None and not _bring_back(gone.id, given, screen):
         return 0
     with get_project(given, screen) as project:
-        this = RestoreCommand("undo", given, screen, project)
-        shared = given.has("shared")
-        refs = given.operands
-        whole = this.session if this.session is not None and not refs else ""
-        return this.run(
-            lambda wanted: project.plan_undo(
-                wanted.turns or refs,
-                session=None if wanted.turns else this.session,
-                whole_session="" if wanted.turns else whole,
-                paths=wanted.paths,
-                decide=wanted.decide,
-                shared=shared,
-                inside=wanted.inside,
-            ),
-            lambda: project.undo(decide=this.decide, shared=shared, **this.options),
-        )
+        try:
+            return _undo(project, given, screen)
+        except NothingToTakeBackError as problem:
+            from takeback.cli.commands.relocate import older_history
+
+            problem.hint = older_history(project) or problem.hint
+            raise
+
+
+def _undo(project: "Project", given: "Arguments", screen: "Screen") -> int:
+    this = RestoreCommand("undo", given, screen, project)
+    shared = given.has("shared")
+    refs = given.operands
+    whole = this.session if this.session is not None and not refs else ""
+    return this.run(
+        lambda wanted: project.plan_undo(
+            wanted.turns or refs,
+            session=None if wanted.turns else this.session,
+            whole_session="" if wanted.turns else whole,
+            paths=wanted.paths,
+            decide=wanted.decide,
+            shared=shared,
+            inside=wanted.inside,
+        ),
+        lambda: project.undo(decide=this.decide, shared=shared, **this.options),
+    )
 
 
 def _bring_back(id: str, given: "Arguments", screen: "Screen") -> bool:
