@@ -103,7 +103,7 @@ class Doctor:
         if root is None:
             return Part("project", Reason("no-project"))
         part = Part("project", Reason("at", path=os.fsdecode(root.path)))
-        state = stores.state_of(root)
+        state = stores.state_of(self._home, root)
         if state != "here":
             part.findings.append(Finding(WARNING, Reason("folder-state", state=state)))
         if ProjectRules(root, self._home).is_remote():

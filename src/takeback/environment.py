@@ -55,3 +55,16 @@ def settings_folder(variable: str, name: str) -> bytes:
         return os.path.abspath(chosen)
     home = user_home()
     return home + b"/" + name.encode() if home else b""
+
+
+def current_folder() -> bytes:
+    """Where we are, or were: somebody may have deleted the folder."""
+    try:
+        return os.getcwdb()
+    except FileNotFoundError:
+        pass
+    try:
+        # What Linux says; a shell that began in a deleted folder has no `PWD` to hand on.
+        return os.readlink(b"/proc/self/cwd").removesuffix(b" (deleted)")
+    except OSError:
+        return os.path.join(b"/", os.environb.get(b"PWD", b""))

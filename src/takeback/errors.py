@@ -57,6 +57,9 @@ IN_PYTHON = {
     "gc": "`project.gc()` tries again",
     "join": "if its history belongs to this folder, in a shell: "
     "takeback relocate --join {id} -C {path!r}",
+    "join-anyway": "to go ahead, in a shell: takeback relocate --join {id} --yes -C {path!r}",
+    "join-back": "it is kept, and the way back will be, in a shell: "
+    "takeback relocate --join {id} -C {path!r}",
     "keep": "`project.keep(REF)` keeps a state in time",
     "kept": "`project.kept()` lists what is kept",
     "log": "`project.log()` lists turns and their ids",
@@ -64,6 +67,7 @@ IN_PYTHON = {
     "log-tells": "`project.log()` still tells what was done",
     "new-history": "to begin a new history, in a shell: takeback relocate --new; the old one stays",
     "new-history-at": "to begin a new history, in a shell: takeback relocate --new -C {path!r}",
+    "new-history-anyway": "to go ahead, in a shell: takeback relocate --new --yes -C {path!r}",
     "next-command": "the next call that writes tries again",
     "other-paths": "`paths=[PATH]` takes back only the paths that you name",
     "plan": "`project.plan_undo()` makes one",
@@ -77,6 +81,8 @@ IN_PYTHON = {
     "remove-project": "`takeback projects --remove {id}`, in a shell, deletes the whole history",
     "remove-unmounted": "to remove the store all the same, in a shell: "
     "takeback projects --remove {id} --yes --even-if-not-mounted",
+    "restore-folder": "to make the folder anew, in a shell: "
+    "takeback projects --restore {id} {path!r}",
     "rollback": "`project.rollback({ref!r})` goes back to that state",
     "rollback-anywhere": "`project.rollback(REF)` goes back to any state",
     "sessions": "`project.sessions(all=True)` lists them",
@@ -84,8 +90,10 @@ IN_PYTHON = {
     "set-for-all": "`user=True` sets it for all projects",
     "show": "`project.turn({turn!r}).changes` lists what it changed",
     "store-again": "`project.checkpoint(rehash=True)` stores it again",
+    "undo-at": "`takeback undo -C {path!r}`, in a shell, brings the folder back",
     "undo-git": "`project.undo({turn!r})` tells what a turn changed in git",
     "undo-rollback": "`project.undo({rollback!r})` takes the rollback back",
+    "undo-turn-at": "`takeback.open({path!r}).undo()` takes back the last turn in it",
     "verify": "`project.verify()` tells what is damaged",
     "verify-paths": "`project.verify()` names its paths; see to them",
 }
@@ -136,7 +144,14 @@ class DecisionNeededError(TakebackError):
 
 
 class ProjectIdentityError(DecisionNeededError):
-    """This folder may or may not be the one whose history we hold."""
+    """The folder `path` may or may not be the one whose history we hold: that of `project`."""
+
+    def __init__(
+        self, message: str, *, hint: "Hint" = (), path: bytes = b"", project: str = ""
+    ) -> None:
+        super().__init__(message, hint=hint)
+        self.path = path
+        self.project = project
 
 
 class StalePlanError(DecisionNeededError):

@@ -15,14 +15,16 @@ from takeback import store as stores
 from takeback.disk import home as homes
 from takeback.disk.home import Home, Root
 from takeback.disk.lock import PATIENCE, Held, Lock
+from takeback.disk.sqlite import DatabaseError
 from takeback.errors import (
     DamagedStoreError,
+    DecisionNeededError,
     ProjectIdentityError,
     TakebackError,
     UnknownReferenceError,
-    UnsafeRootError,
     UsageError,
 )
+from takeback.ledger.ledger import Ledger
 from takeback.model import ids
 from takeback.model.reasons import Action
 from takeback.model.tree import KIND, REGULAR
@@ -39,7 +41,6 @@ _ENOUGH_OF_INDEX = 64 << 20
 _BEGINNING_OF_INDEX = 64 << 10
 _ENOUGH = 3
 _LOOK_AT = 32
-_STATX_BTIME, _HERE, _NO_FOLLOW = 0x800, -100, 0x100
 
 
 class Found(Value):
@@ -81,66 +82,25 @@ def root_at(id: str, path: bytes) -> Root:
 
 def birth_of(path: bytes, here: os.stat_result) -> int:
     """When a folder was made, in nanoseconds; 0 where nobody can tell."""
-    told = getattr(here, "st_birthtime", None)
-    if told is not None:
-        return max(0, int(told * 1_000_000_000))
     from takeback.disk import machine
 
-    return 0 if machine.copies_up(path) else max(0, _statx_birth(path))
-
-
-def _statx_birth(path: bytes) -> int:
-    # Only when a project is made, moved or in doubt: `ctypes` takes milliseconds to import.
-    try:
-        import ctypes
-
-        statx = ctypes.CDLL(None).statx
-    except (ImportError, OSError, AttributeError):
-        return 0
-    told = ctypes.create_string_buffer(256)
-    if statx(_HERE, path, _NO_FOLLOW, _STATX_BTIME, told):
-        return 0
-    from struct import unpack_from
-
-    mask, seconds, nanoseconds = unpack_from("=I76xqI", told)
-    return int(seconds * 1_000_000_000 + nanoseconds) if mask & _STATX_BTIME else 0
-
-
-def refuse_unsafe(path: bytes, home: Home, user_home: bytes) -> None:
-    """An error for folders that must never become a project."""
-    shown = os.fsdecode(path)
-    if path == b"/":
-        raise UnsafeRootError(
-            "`/` cannot be a project: it is the whole machine",
-            hint=Action("choose-folder"),
-        )
-    if user_home and path == os.path.realpath(user_home):
-        raise UnsafeRootError(
-            f"your home folder `{shown}` cannot be a project: it holds far more than one",
-            hint=Action("choose-folder"),
-        )
-    refuse_inside_store(path, home)
-
-
-def refuse_inside_store(path: bytes, home: Home) -> None:
-    """An error for anything at or below the folder of all stores."""
-    inside = os.path.realpath(home.path)
-    if (os.path.realpath(path) + b"/").startswith(inside + b"/"):
-        raise UnsafeRootError(
-            f"`{os.fsdecode(path)}` is inside Takeback's own store",
-            hint="name a folder outside of it",
-        )
+    return machine.birth_of(path, here)
 
 
 def refuse_lookalike(home: Home, path: bytes) -> None:
     """Ask before a new history begins in what looks like a known project that lost its place."""
     names = _names(path)
     for root in home.roots():
-        # One without an inode was set aside: another project has its folder.
-        if root.inode and not os.path.lexists(root.path):
-            before = {name for name, _, _ in known_entries(home, root)}
-            if len(before) >= _ENOUGH and len(before & names) * 5 >= len(before) * 4:
-                raise _question(root, path, "looks like a copy of")
+        if _is_like(home, root, names):
+            raise _question(root, path, "looks like a copy of")
+
+
+def _is_like(home: Home, root: Root, names: "set[bytes]") -> bool:
+    """Whether a project lost its place, and most of what was at its top has one of these names."""
+    if root.detached or os.path.lexists(root.path):
+        return False
+    before = {name for name, _, _ in known_entries(home, root)}
+    return len(before) >= _ENOUGH and len(before & names) * 5 >= len(before) * 4
 
 
 def _nearest(home: Home, known: "list[Root]", start: bytes) -> "Found | None":
@@ -156,26 +116,34 @@ def _match(home: Home, known: "list[Root]", path: bytes) -> "Found | None":
         here = os.lstat(path)
     except OSError:
         return None
-    for root in known:
-        if root.path == path:
-            return _match_path(home, root, here)
-    for root in known:
-        if root.is_folder(here):
+    ordered = sorted(known, key=lambda root: root.detached)
+    at_place = [root for root in ordered if root.path == path]
+    for root in at_place:
+        found = _match_path(home, root, here)
+        if found is not None:
+            return found
+    # Whatever was at this place before: a folder that proves to be another project is that one.
+    for root in ordered:
+        if root.path != path and root.is_folder(here):
             found = _match_inode(home, root, here, path)
             if found is not None:
                 return found
+    for root in at_place:
+        if not root.detached:
+            raise _question(root, root.path, "is at the place of, but is another folder than,")
     return None
 
 
-def _match_path(home: Home, root: Root, here: os.stat_result) -> Found:
+def _match_path(home: Home, root: Root, here: os.stat_result) -> "Found | None":
     """Decide whether a folder at the path of a known project is that project."""
     if root.is_folder(here):
-        if not is_remade(home, root, here):
-            return Found(root.path, root)
-    elif _is_mounted_again(home, root, here):
+        if root.detached:
+            return _moved(root, root.path) if _is_proven(home, root, here, root.path) else None
+        return None if is_remade(home, root, here) else Found(root.path, root)
+    if _is_mounted_again(home, root, here):
         # Some file systems get another device number at each mount.
         return _moved(root, root.path)
-    raise _question(root, root.path, "is at the place of, but is another folder than,")
+    return None
 
 
 def is_remade(home: Home, root: Root, here: os.stat_result) -> bool:
@@ -210,23 +178,37 @@ def _is_mounted_again(home: Home, root: Root, here: os.stat_result) -> bool:
     birth = birth_of(root.path, here) if known else 0
     if birth and birth == known:
         return True
-    knows_nothing = not birth and not any(known_entries(home, root))
+    knows_nothing = not birth and not root.detached and not any(known_entries(home, root))
     return knows_nothing or agrees(home, root, root.path)
 
 
 def _match_inode(home: Home, root: Root, here: os.stat_result, path: bytes) -> "Found | None":
     """Decide whether a folder with the inode of a known project is that one, moved."""
-    if root.is_there():
+    if root.is_there() and not root.detached:
         return Found(path, root)
-    known = home.birth(root)
-    birth = birth_of(path, here) if known else 0
-    if birth:
-        return _moved(root, path) if birth == known else None
-    if agrees(home, root, path):
+    if _is_proven(home, root, here, path):
         return _moved(root, path)
-    if not os.path.lexists(home.store_path(root.id) + b"/index"):
+    has_birth = home.birth(root) and birth_of(path, here)
+    is_unknown = not has_birth and not os.path.lexists(home.store_path(root.id) + b"/index")
+    if is_unknown and not root.detached:
         raise _question(root, path, "may be")
     return None
+
+
+def is_moved_to(home: Home, root: Root, path: bytes) -> bool:
+    """Whether the folder of a project that is not at its place is this one."""
+    try:
+        here = os.lstat(path)
+    except OSError:
+        return False
+    return root.is_folder(here) and _is_proven(home, root, here, path)
+
+
+def _is_proven(home: Home, root: Root, here: os.stat_result, path: bytes) -> bool:
+    """Whether a folder with the inode of a project is that very folder, and did not just get it."""
+    known = home.birth(root)
+    birth = birth_of(path, here) if known else 0
+    return birth == known if birth else agrees(home, root, path)
 
 
 def agrees(home: Home, root: Root, path: bytes) -> bool:
@@ -274,6 +256,8 @@ def _question(root: Root, path: bytes, how: str) -> ProjectIdentityError:
     return ProjectIdentityError(
         f"`{here}` {how} project `{root.id}` (`{there}`)",
         hint=(Action("join", id=root.id, path=here), Action("new-history-at", path=here)),
+        path=path,
+        project=root.id,
     )
 
 
@@ -296,12 +280,6 @@ def _lost(home: Home, root: Root) -> DamagedStoreError:
     )
 
 
-def _quoted(path: str) -> str:
-    import shlex
-
-    return shlex.quote(path)
-
-
 def _moved(root: Root, path: bytes) -> Found:
     return Found(path, root_at(root.id, path), moved=root, is_registered=False)
 
@@ -320,78 +298,212 @@ def _upwards(path: bytes) -> "Iterator[bytes]":
         yield path
 
 
-def open(path: bytes, *, home: bytes, user_home: bytes = b"") -> "tuple[Root, Home]":
-    """The project that `path` is in, made on first use."""
+class Opened(Value):
+    """A project that was found or made. `instead_of` is the one whose place a new one took."""
+
+    root: Root
+    home: Home
+    instead_of: str = ""
+
+
+def open(path: bytes, *, home: bytes, user_home: bytes = b"", begin: bool = False) -> Opened:
+    """The project that `path` is in, made on first use.
+
+    With `begin` nobody is asked whose history it is: a new one begins, and the old one stays.
+    """
     place = Home(home)
-    _require_folder(path)
-    found = locate(place, path) if place.exists() else None
+    _require_folder(path, place)
+    try:
+        found = locate(place, path) if place.exists() else None
+    except ProjectIdentityError:
+        if not begin:
+            raise
+        found = None
     if found is not None and found.root is not None:
         _tidy(place)
         if not found.is_registered:
-            _record(place, found.root)
-        return found.root, place
-    return _create(place, path, user_home), place
+            with held_home(place):
+                attach(place, found.root)
+        return Opened(found.root, place)
+    return _create(place, path, user_home, begin=begin)
 
 
 def find(path: bytes, *, home: bytes) -> "tuple[Root, Home] | None":
-    """The project that `path` is in, or None; makes nothing."""
+    """The project that `path` is in, or None; makes nothing, and remembers where it is now."""
     place = Home(home)
-    _require_folder(path)
+    _require_folder(path, place)
     if not place.exists():
         return None
     found = locate(place, path)
-    return (found.root, place) if found.root is not None else None
+    if found.root is None:
+        return None
+    if found.moved is not None:
+        try:
+            with held_home(place, patience=0):
+                attach(place, found.root)
+        except (TakebackError, OSError):
+            pass  # whoever only reads does without
+    return found.root, place
+
+
+def find_gone(path: bytes, home: Home) -> "Root | None":
+    """The project that `path` was in, if its folder is not there any more."""
+    known = sorted(home.known_roots() if home.exists() else [], key=lambda root: root.detached)
+    for start in dict.fromkeys((os.path.realpath(path), os.path.abspath(path))):
+        for folder in _upwards(start):
+            if os.path.isdir(folder):
+                break
+            for root in known:
+                if root.path == folder:
+                    return root
+    return None
 
 
 def root_of(path: bytes, *, home: bytes, user_home: bytes = b"") -> bytes:
     """The root of the project that `path` is in, or would be in; makes nothing."""
     place = Home(home)
-    _require_folder(path)
+    _require_folder(path, place)
     place.exists()
     found = locate(place, path)
     if found.root is not None:
         return found.root.path
-    refuse_unsafe(os.path.realpath(path), place, user_home)
+    homes.refuse_unsafe(os.path.realpath(path), place, user_home)
     return _chosen(found.path, path, user_home)
 
 
 def relocate(
-    path: bytes, *, home: bytes, user_home: bytes = b"", join: "str | None" = None
-) -> "tuple[Root, Home]":
-    """Let the history of a known project go on in this folder, or begin a new one here."""
+    path: bytes,
+    *,
+    home: bytes,
+    user_home: bytes = b"",
+    join: "str | None" = None,
+    yes: bool = False,
+) -> Opened:
+    """Let the history of a known project go on in this folder, or begin a new one here.
+
+    Without `yes` it is an error if that takes a history from a folder that it belongs to.
+    """
     place = Home(home)
-    _require_folder(path)
+    _require_folder(path, place)
     here = os.path.realpath(path)
-    refuse_unsafe(here, place, user_home)
+    homes.refuse_unsafe(here, place, user_home)
     place.create()
     with held_home(place):
-        root = _join(place, join, here) if join is not None else _begin_anew(place, here)
-        aside = _set_aside(place, root)
-        place.record(root)
-        for other in aside:
-            # Its number is that of this folder: it must not be found by it any more.
-            place.record(Root(other.id, other.device, 0, other.path))
+        known = _to_join(place, join) if join is not None else None
+        here = _place_to_join(place, known, here) if known is not None else here
+        if not yes:
+            _require_consent(place, known, here)
+        root = root_at(known.id, here) if known is not None else _begin_anew(place, here)
+        detached = attach(place, root)
         _require_joined(place, root)
-    return root, place
+    return Opened(root, place, detached)
 
 
-def _create(place: Home, path: bytes, user_home: bytes) -> Root:
+def attach(place: Home, root: Root) -> str:
+    """Let a history be that of a folder. What was there is detached; its id. With the lock held.
+
+    A history is detached with its inode first: if this process dies, its folder is still known.
+    """
+    others = [o for o in place.known_roots() if o.path == root.path and o.id != root.id]
+    for other in others:
+        if not other.detached:
+            place.record(other.replace(detached=True, birth=place.birth(other)))
+    place.record(root)
+    for other in others:
+        is_same = (other.device, other.inode) == (root.device, root.inode)
+        if is_same and place.birth(other.replace(detached=True)) in (0, root.birth):
+            # This folder is its own: it must not be found by it any more.
+            place.record(other.replace(detached=True, inode=0))
+    return next((other.id for other in others if not other.detached), "")
+
+
+def detached_at(path: bytes, home: Home) -> "list[str]":
+    """The histories that were in a folder before another one began there by itself."""
+    return [root.id for root in home.roots() if root.detached and root.inode and root.path == path]
+
+
+def find_unusable(path: bytes, *, home: bytes) -> "bytes | None":
+    """The folder of the project that `path` is in, if its store cannot be used any more."""
+    place = Home(home)
+    known = [root for root in (*place.roots(), *place.roots_from_stores()) if not root.detached]
+    for folder in _upwards(os.path.realpath(path)):
+        for root in known:
+            if root.path == folder:
+                return folder if _checkpoints(place, root) is None else None
+    return None
+
+
+def _checkpoints(place: Home, root: Root) -> "int | None":
+    """How many checkpoints a project has; None if its store cannot be used."""
+    store = place.store_path(root.id)
+    try:
+        if not os.path.isdir(store + b"/git/objects/pack"):
+            return None
+        ledger = Ledger(store + b"/ledger.db", writable=False)
+        try:
+            return ledger.checkpoints.count() if ledger.is_made else 0
+        finally:
+            ledger.close()
+    except (TakebackError, OSError, DatabaseError, TypeError, ValueError):
+        return None
+
+
+def _require_consent(place: Home, known: "Root | None", here: bytes) -> None:
+    """An error if a folder would lose a history that is its own, and can be used."""
+    try:
+        found = _match(place, place.known_roots(), here)
+    except ProjectIdentityError:
+        found = None
+    ours = found.root if found is not None else None
+    is_back = known is not None and (
+        (known.detached and known.path == here) or _is_like(place, known, _names(here))
+    )
+    is_same = known is not None and ours is not None and known.id == ours.id
+    where = os.fsdecode(here)
+    hint = (
+        Action("new-history-anyway", path=where)
+        if known is None
+        else Action("join-anyway", id=known.id, path=where)
+    )
+    if ours is not None and not is_same and not is_back and _checkpoints(place, ours):
+        raise DecisionNeededError(
+            f"`{where}` has a history already: that of project `{ours.id}`",
+            hint=(hint, Action("join-back", id=ours.id, path=where)),
+        )
+    if known is None or known.detached or known.path == here or not known.is_there():
+        return
+    if not is_remade(place, known, os.lstat(known.path)):
+        raise DecisionNeededError(
+            f"project `{known.id}` belongs to `{os.fsdecode(known.path)}`, which is still there "
+            "and would have no history",
+            hint=hint,
+        )
+
+
+def _create(place: Home, path: bytes, user_home: bytes, *, begin: bool) -> Opened:
     """Make the store of a new project, unless somebody else just did."""
-    refuse_unsafe(os.path.realpath(path), place, user_home)
+    homes.refuse_unsafe(os.path.realpath(path), place, user_home)
     place.create()
     with held_home(place):
         for root in place.roots_from_stores()[:1]:
             place.record(root)  # makes a lost registry again
-        found = locate(place, path)
-        if found.root is not None:
-            return found.root
-        chosen = _chosen(found.path, path, user_home)
-        refuse_lookalike(place, chosen)
+        instead_of = ""
+        try:
+            found = locate(place, path)
+            if found.root is not None:
+                return Opened(found.root, place)
+            chosen = _chosen(found.path, path, user_home)
+            refuse_lookalike(place, chosen)
+        except ProjectIdentityError as question:
+            if not begin:
+                raise
+            chosen, instead_of = question.path, question.project
+            homes.refuse_unsafe(chosen, place, user_home)
         id = place.unclaimed() or ids.from_entropy(os.urandom(8))
         root = root_at(id, chosen)
         stores.create(place.store_path(root.id))
-        place.record(root)
-        return root
+        attach(place, root)
+        return Opened(root, place, instead_of)
 
 
 def _chosen(found: bytes, path: bytes, user_home: bytes) -> bytes:
@@ -401,34 +513,29 @@ def _chosen(found: bytes, path: bytes, user_home: bytes) -> bytes:
     return found
 
 
-def _join(place: Home, id: str, here: bytes) -> Root:
-    """The known project `id`, from now on in the folder `here`."""
-    found = [root for root in place.known_roots() if root.id == id]
-    if not found:
-        raise UnknownReferenceError(f"there is no project `{id}`", hint=Action("projects"))
-    known = found[0]
-    if here.startswith(known.path + b"/"):
-        if known.is_there() and not is_remade(place, known, os.lstat(known.path)):
-            raise TakebackError(
-                f"`{os.fsdecode(here)}` is inside `{os.fsdecode(known.path)}`, which is project "
-                f"`{id}`: it is part of that history already",
-                hint=("there is nothing to join", Action("log")),
-            )
-        here = known.path  # the question was about this one
-    return root_at(id, here)
+def _to_join(place: Home, id: str) -> Root:
+    """The known project whose id begins like this."""
+    found = [root for root in place.known_roots() if id and root.id.startswith(id)]
+    if len(found) != 1:
+        raise UnknownReferenceError(
+            f"there is {'no' if not found else 'more than one'} project `{id}`",
+            hint=Action("projects"),
+        )
+    return found[0]
 
 
-def _set_aside(place: Home, root: Root) -> "list[Root]":
-    """Let go of the place of others that were at that of `root`; those with its very folder."""
-    same = []
-    for other in place.known_roots():
-        if other.path == root.path and other.id != root.id:
-            before = other.path + b" (before)"
-            moved = Root(other.id, other.device, other.inode, before, place.birth(other))
-            place.record(moved)
-            if (other.device, other.inode) == (root.device, root.inode):
-                same.append(moved)
-    return same
+def _place_to_join(place: Home, known: Root, here: bytes) -> bytes:
+    """The folder that a history shall go on in; said in a subfolder, it is about its own folder."""
+    if not here.startswith(known.path + b"/"):
+        return here
+    is_own = known.is_there() and not known.detached
+    if is_own and not is_remade(place, known, os.lstat(known.path)):
+        raise TakebackError(
+            f"`{os.fsdecode(here)}` is inside `{os.fsdecode(known.path)}`, which is project "
+            f"`{known.id}`: it is part of that history already",
+            hint=("there is nothing to join", Action("log")),
+        )
+    return known.path
 
 
 def _require_joined(place: Home, root: Root) -> None:
@@ -475,13 +582,15 @@ def _tidy(place: Home) -> None:
             pass  # the next one will; nobody who wants to work is kept from it
 
 
-def _record(place: Home, root: Root) -> None:
-    with held_home(place):
-        place.record(root)
-
-
-def _require_folder(path: bytes) -> None:
+def _require_folder(path: bytes, home: Home) -> None:
     if not os.path.isdir(path):
+        gone, shown = find_gone(path, home), os.fsdecode(path)
+        if gone is None:
+            raise UnknownReferenceError(
+                f"there is no folder `{shown}`", hint="name an existing folder"
+            )
+        where = os.fsdecode(gone.path)
         raise UnknownReferenceError(
-            f"there is no folder `{os.fsdecode(path)}`", hint="name an existing folder"
+            f"there is no folder `{shown}`; project `{gone.id}` was there",
+            hint=Action("undo-at", path=where),
         )

@@ -58,8 +58,8 @@ def _is_special(name: str) -> bool:
 class Project:
     """A work tree and its history. Thread-safe; use it as a context manager, or call `close`."""
 
-    def __init__(self, root: Root, home: Home) -> None:
-        self.workspace = Workspace(root, home, self._recover)
+    def __init__(self, root: Root, home: Home, instead_of: str = "") -> None:
+        self.workspace = Workspace(root, home, self._recover, instead_of)
         """What the verbs work with. For Takeback's own doors, not part of the API."""
         self._listeners: list[Callable[[Report], None]] = []
 
@@ -73,10 +73,16 @@ class Project:
     # -- opening ---------------------------------------------------------------------------
 
     @classmethod
-    def open(cls, path: bytes, *, home: bytes, user_home: bytes = b"") -> "Self":
-        """The project that `path` is in, made on first use."""
+    def open(
+        cls, path: bytes, *, home: bytes, user_home: bytes = b"", begin: bool = False
+    ) -> "Self":
+        """The project that `path` is in, made on first use.
+
+        Where it is not sure whose history it is, that is an error, or with `begin` a new history.
+        """
         with FailingAs(TakebackError, "the project could not be opened"):
-            project = cls(*location.open(path, home=home, user_home=user_home))
+            found = location.open(path, home=home, user_home=user_home, begin=begin)
+            project = cls(found.root, found.home, found.instead_of)
         project.workspace.recover_early()
         return project
 
@@ -93,11 +99,21 @@ class Project:
 
     @classmethod
     def relocate(
-        cls, path: bytes, *, home: bytes, user_home: bytes = b"", join: "str | None" = None
+        cls,
+        path: bytes,
+        *,
+        home: bytes,
+        user_home: bytes = b"",
+        join: "str | None" = None,
+        yes: bool = False,
     ) -> "Self":
-        """Let the history of a known project go on in this folder, or begin a new one here."""
+        """Let the history of a known project go on in this folder, or begin a new one here.
+
+        `yes` consents to take a history from a folder that it belongs to; it can be joined again.
+        """
         with FailingAs(TakebackError, "nothing was decided"):
-            return cls(*location.relocate(path, home=home, user_home=user_home, join=join))
+            found = location.relocate(path, home=home, user_home=user_home, join=join, yes=yes)
+            return cls(found.root, found.home, found.instead_of)
 
     def close(self) -> None:
         """Close the store."""

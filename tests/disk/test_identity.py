@@ -276,7 +276,7 @@ def test_a_rename_of_letters_only_is_a_move(tree: Path, home: Path, name: str) -
 
 
 def test_two_that_changed_places_are_each_their_own(tree: Path, home: Path) -> None:
-    """Where both folders exist and each is at the other's place, nothing is guessed."""
+    """Where both folders exist and each is at the other's place, each keeps its history."""
     other = tree.with_name("other")
     other.mkdir()
     _fill(tree)
@@ -290,15 +290,10 @@ def test_two_that_changed_places_are_each_their_own(tree: Path, home: Path) -> N
     tree.rename(aside)
     other.rename(tree)
     aside.rename(other)
-    for folder in (tree, other):
-        with pytest.raises(takeback.ProjectIdentityError):
-            _open(folder, home)
-    for folder, id in ((tree, ids[1]), (other, ids[0])):
-        with Project.relocate(os.fsencode(folder), home=os.fsencode(home), join=id) as project:
-            assert not project.checkpoint().new
-    for folder, id in ((tree, ids[1]), (other, ids[0])):
+    for folder, id in ((tree, ids[1]), (other, ids[0])) * 2:
         with _open(folder, home) as project:
-            assert project.id == id
+            assert (project.id, project.root) == (id, str(folder))
+            assert not project.checkpoint().new
 
 
 def test_the_same_disk_with_another_number_is_the_same_folder(tree: Path, home: Path) -> None:
@@ -323,7 +318,7 @@ def test_an_empty_mount_point_is_not_taken_for_the_project(tmp_path: Path, home:
 
 
 def _mount_and_unmount(folder: Path, home: Path) -> None:
-    disk, place = folder / "disk", folder / "place"
+    disk, place = folder / ".disk", folder / "place"
     disk.mkdir()
     place.mkdir()
     _run("mount", "-t", "tmpfs", "tmpfs", disk)

@@ -188,7 +188,9 @@ def test_join_joins_whichever_of_two_histories(tree: Path, home: Path) -> None:
     """Of two histories that were at a place, `relocate --join` takes the one that was asked for."""
     old = _known(tree, home)
     path, there = os.fsencode(tree), os.fsencode(home)
-    with Project.relocate(path, home=there) as project:
+    with pytest.raises(takeback.DecisionNeededError, match=old):
+        Project.relocate(path, home=there)
+    with Project.relocate(path, home=there, yes=True) as project:
         new = project.id
         project.checkpoint()
     for id in (old, new, old, new):
@@ -202,17 +204,17 @@ def test_join_joins_whichever_of_two_histories(tree: Path, home: Path) -> None:
     assert {each.name for each in (home / "projects").iterdir()} == {old, new}
 
 
-def test_join_at_the_place_of_another_that_is_gone(tree: Path, home: Path) -> None:
-    """A folder that was moved to the place of a project that is gone can be joined there."""
+def test_moved_to_the_place_of_another_that_is_gone(tree: Path, home: Path) -> None:
+    """A folder that was moved to the place of a project that is gone keeps its own history."""
     first = _known(tree, home)
     second = tree.with_name("second")
     second.mkdir()
     gone = _known(second, home)
     shutil.rmtree(second)
     tree.rename(second)
-    with pytest.raises(takeback.ProjectIdentityError, match=gone):
-        takeback.open(second, home=home)
-    for id in (first, gone, first):
+    with takeback.open(second, home=home) as project:
+        assert project.id == first
+    for id in (gone, first):
         with Project.relocate(os.fsencode(second), home=os.fsencode(home), join=id):
             pass
         with takeback.open(second, home=home) as project:

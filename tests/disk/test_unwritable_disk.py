@@ -63,7 +63,7 @@ WRITES = [
     ["verify", "--set-aside"],
     ["gc", "--dry-run"],
     ["forget", "n0.txt", "--yes"],
-    ["relocate", "--new"],
+    ["relocate", "--new", "--yes"],
     ["config", "retention.days", "12"],
     ["doctor", "--rebuild"],
 ]
@@ -263,7 +263,7 @@ def _stop_half_way(tree: Path) -> None:
         assert "delete some files on that disk; the next `takeback` command" in told
         fill(disk)
         for _ in range(5):
-            assert said(["relocate", "--new"])[0] == 1
+            assert said(["relocate", "--new", "--yes"])[0] == 1
         assert len([*disk.glob("home/projects/*")]) <= 2
         (disk / "filler").unlink()
         assert said(["forget", "--continue"])[0] == 0

@@ -104,11 +104,14 @@ def test_nothing_is_recorded_in_the_project_of_another(two: tuple[Container, Con
     """The same path is another project there: its agent is told, and the log of the first stays."""
     one, other = two
     one.turn("in one")
-    assert "does not cover this turn" in other.turn("in two")
+    assert "a new history begins here" in other.turn("in two")
     assert "in two" not in one.takeback("log")
     one.takeback("undo")
     assert sorted(path.name for path in one.real.iterdir()) == ["a"]
     assert sorted(path.name for path in other.real.iterdir()) == ["a", "made"]
+    assert "in one" not in other.takeback("log")
+    other.takeback("undo")
+    assert sorted(path.name for path in other.real.iterdir()) == ["a"]
 
 
 def test_a_turn_is_recorded_where_it_is(two: tuple[Container, Container]) -> None:

@@ -63,9 +63,9 @@ def test_another_folder_under_the_same_name_is_another_project(place: Place) -> 
     place.turn(a="1\n")
     place.tree.rename(place.tree.with_name("moved"))
     place.tree.mkdir()
-    assert "does not cover this turn" in json.dumps(place.turn(b="2\n"))
+    assert "a new history begins here" in json.dumps(place.turn(b="2\n"))
     moved = Place(place.tree.with_name("moved"), place.home)
-    assert moved.labels() == ["prompt 1"]
+    assert (moved.labels(), place.labels()) == (["prompt 1"], ["prompt 2"])
 
 
 def test_a_store_that_was_removed_is_made_anew(place: Place) -> None:

@@ -200,6 +200,31 @@ class Beginning(Scene):
         yield from self.sound(self.folder / "kept", self.ids[0])
 
 
+class Restoring(Scene):
+    """The folder of the first project was deleted, and comes back."""
+
+    def reset(self) -> None:
+        """Delete it, and what a restore that was killed left beside it."""
+        super().reset()
+        for path in self.folder.glob("one*"):
+            shutil.rmtree(path)
+
+    def act(self) -> None:
+        """Bring it back."""
+        Housekeeping(os.fsencode(self.home)).restore(self.ids[0], None, NOW)
+
+    def judge(self, *, acked: bool) -> Iterator[str]:
+        """The folder is there whole and has its history, or is not there; then it can come back."""
+        there = self.trees[0].exists()
+        if acked and not there:
+            yield "it was said to be back, and is not"
+        if there and oracle.picture(self.trees[0]) != self.made[self.ids[0]][1]:
+            yield "only a part of it is back"
+        if not there:
+            self.act()
+        yield from self.sound(self.trees[0], self.ids[0])
+
+
 def test_a_removal_in_place_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     """If files went before the name, the harness would notice."""
 
@@ -216,6 +241,7 @@ SCENES: dict[str, Callable[[Path], Scene]] = {
     "store-removed": Removing,
     "relocated": Joining,
     "begun-anew": Beginning,
+    "brought-back": Restoring,
 }
 
 

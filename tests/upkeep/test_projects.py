@@ -88,7 +88,7 @@ def test_a_deleted_folder_is_gone_and_an_unmounted_one_is_not(
     make("stays")
     work = tmp_path / "work"
     shutil.rmtree(work / "gone")
-    (work / "other").rename(work / "elsewhere")
+    (work / "other").rename(work / ".elsewhere")
     (work / "other").mkdir()
     (work / "other/b").write_text("b\n")
     # On a device that nothing here is on.

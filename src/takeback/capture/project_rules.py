@@ -226,7 +226,8 @@ class ProjectRules:
         found = {}
         for root in self._home.roots():
             # A disk that is mounted again may have another number.
-            stamp = _stamp(root.path)[:2] if root.path.startswith(inside) else ()
+            is_inside = root.path.startswith(inside) and not root.detached
+            stamp = _stamp(root.path)[:2] if is_inside else ()
             if len(stamp) == 2 and stamp[1] == root.inode:
                 found[stamp[0], stamp[1]] = words.ANOTHER_PROJECT
         home = os.stat(self._home.path)

@@ -40,8 +40,16 @@ class Workspace:
     a restore unfinished.
     """
 
-    def __init__(self, root: "Root", home: "Home", recover: "Callable[[bool], None]") -> None:
+    def __init__(
+        self,
+        root: "Root",
+        home: "Home",
+        recover: "Callable[[bool], None]",
+        instead_of: str = "",
+    ) -> None:
         self._root = root
+        self.instead_of = instead_of
+        """The project whose history the folder had until this one took its place just now."""
         self.home = home
         self.rules = ProjectRules(root, home)
         self.recovered: tuple[Reason, ...] = ()

@@ -9,7 +9,8 @@ import time
 
 from takeback.cli import parser
 from takeback.cli.screen import Screen
-from takeback.errors import InternalError, TakebackError, UsageError
+from takeback.errors import DamagedStoreError, InternalError, TakebackError, UsageError
+from takeback.model.reasons import Action
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -173,9 +174,29 @@ def _run(words: "list[str]", screen: Screen) -> int:
     if given.has("help"):
         parser.show(module.COMMAND, screen)
         return 0
-    code = module.run(given, screen)
+    try:
+        code = module.run(given, screen)
+    except DamagedStoreError as problem:
+        raise with_way_back(problem, given) from None
     screen.finish()
     return code
+
+
+def with_way_back(problem: DamagedStoreError, given: "Arguments") -> DamagedStoreError:
+    """An error whose hint says how the folder is covered again, if the store cannot be used."""
+    from takeback import environment, location
+
+    unusable = location.find_unusable(folder(given), home=environment.default_home())
+    if unusable is not None:
+        here = Action("new-history-at", path=os.fsdecode(unusable))
+        problem.actions = (here, "this one is kept", Action("doctor"))
+    return problem
+
+
+def _quoted(path: bytes) -> str:
+    import shlex
+
+    return shlex.quote(os.fsdecode(path))
 
 
 def load(name: str) -> "Module":
@@ -194,18 +215,31 @@ def folder(given: "Arguments") -> bytes:
         try:
             os.getcwd()
         except FileNotFoundError:
-            raise UsageError(
-                "the current folder is gone",
-                hint="go into a folder that is there, or name one with -C DIR",
-            ) from None
+            raise UsageError("the current folder is gone", hint=_out_of_gone_folder()) from None
     return os.fsencode(chosen or ".")
 
 
-def open_project(given: "Arguments", screen: Screen) -> "Project":
-    """The project that the folder is in, made on first use."""
-    import takeback
+def _out_of_gone_folder() -> str:
+    from takeback import environment, location
+    from takeback.disk.home import Home
 
-    project = attach(takeback.open(folder(given)), screen)
+    gone = location.find_gone(environment.current_folder(), Home(environment.default_home()))
+    if gone is None:
+        return "go into a folder that is there, or name one with -C DIR"
+    return f"`takeback undo -C {_quoted(gone.path)}` brings it back"
+
+
+def open_project(given: "Arguments", screen: Screen, *, begin: bool = False) -> "Project":
+    """The project that the folder is in, made on first use.
+
+    With `begin`, a folder that may be another one than before gets a new history, unasked.
+    """
+    from takeback import environment
+    from takeback.project import Project
+
+    home, user_home = environment.default_home(), environment.user_home()
+    found = Project.open(folder(given), home=home, user_home=user_home, begin=begin)
+    project = attach(found, screen)
     project.end_interrupted()
     return project
 

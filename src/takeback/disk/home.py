@@ -1,7 +1,8 @@
 """The folder that holds every project's store, and which project is where.
 
 home/                    0700
-  registry               one line per project: id, device, inode, path; made anew when lost
+  registry               one line per project: id, device, inode, path; made anew when lost.
+                         Before the path of a detached history there is a `-`
   lock                   held while the registry or a new store is written
   config.toml            the user's settings, if any
   projects/ID/           one store, see `store.py`
@@ -21,8 +22,9 @@ import stat
 import zlib
 
 from takeback.disk import operations
-from takeback.errors import UnsafeStoreError, UsageError
+from takeback.errors import UnsafeRootError, UnsafeStoreError, UsageError
 from takeback.model import ids
+from takeback.model.reasons import Action
 from takeback.model.value import Value
 
 TYPE_CHECKING = False
@@ -80,6 +82,9 @@ class Root(Value):
 
     `birth` is when the folder was made, in nanoseconds, if it was looked at just now; else 0.
     `line` is the line of the history that the folder's states are.
+
+    A `detached` history was in this folder, and another one is now. If its own folder still is
+    somewhere, the inode finds it. Without an inode the user let go of it, and only joins it again.
     """
 
     id: str
@@ -88,6 +93,7 @@ class Root(Value):
     path: bytes
     birth: int = 0
     line: str = "main"
+    detached: bool = False
 
     def is_folder(self, found: os.stat_result) -> bool:
         """Whether this is the very folder, whatever its path."""
@@ -102,7 +108,8 @@ class Root(Value):
     def entry(self) -> bytes:
         """One line of the registry."""
         path = self.path.replace(b"%", b"%25").replace(b"\n", b"%0A")
-        return b"%s %d %d %s\n" % (self.id.encode(), self.device, self.inode, path)
+        mark = b"-" if self.detached else b""
+        return b"%s %d %d %s%s\n" % (self.id.encode(), self.device, self.inode, mark, path)
 
 
 def parse_line(line: bytes) -> "Root | None":
@@ -110,10 +117,12 @@ def parse_line(line: bytes) -> "Root | None":
     fields = line.rstrip(b"\n").split(b" ", 3)
     if len(fields) != 4 or not fields[1].isdigit() or not fields[2].isdigit():
         return None
-    path = fields[3].replace(b"%0A", b"\n").replace(b"%25", b"%")
+    is_detached = fields[3].startswith(b"-")
+    path = fields[3][is_detached:].replace(b"%0A", b"\n").replace(b"%25", b"%")
     if not fields[0].isalpha() or not path.startswith(b"/") or b"\0" in path:
         return None
-    return Root(fields[0].decode("ascii", "replace"), int(fields[1]), int(fields[2]), path)
+    id = fields[0].decode("ascii", "replace")
+    return Root(id, int(fields[1]), int(fields[2]), path, detached=is_detached)
 
 
 class Home(Value):
@@ -303,6 +312,32 @@ def _require_own_place(folder: bytes, path: bytes) -> None:
         raise UnsafeStoreError(
             f"the store `{os.fsdecode(path)}` would be root's, in a folder of another user",
             hint="run as that user, or set TAKEBACK_HOME to a folder of your own",
+        )
+
+
+def refuse_unsafe(path: bytes, home: "Home", user_home: bytes) -> None:
+    """An error for folders that must never become a project."""
+    shown = os.fsdecode(path)
+    if path == b"/":
+        raise UnsafeRootError(
+            "`/` cannot be a project: it is the whole machine",
+            hint=Action("choose-folder"),
+        )
+    if user_home and path == os.path.realpath(user_home):
+        raise UnsafeRootError(
+            f"your home folder `{shown}` cannot be a project: it holds far more than one",
+            hint=Action("choose-folder"),
+        )
+    refuse_inside_store(path, home)
+
+
+def refuse_inside_store(path: bytes, home: "Home") -> None:
+    """An error for anything at or below the folder of all stores."""
+    inside = os.path.realpath(home.path)
+    if (os.path.realpath(path) + b"/").startswith(inside + b"/"):
+        raise UnsafeRootError(
+            f"`{os.fsdecode(path)}` is inside Takeback's own store",
+            hint="name a folder outside of it",
         )
 
 

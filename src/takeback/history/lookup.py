@@ -153,8 +153,12 @@ def extract(
     directory: bytes,
     progress: "Progress | None" = None,
     told: "Callable[[Reason], None] | None" = None,
+    claim: "Callable[[bytes], None] | None" = None,
 ) -> int:
-    """Write the tree of a checkpoint into a new or empty folder; return how many entries."""
+    """Write the tree of a checkpoint into a new or empty folder; return how many entries.
+
+    `claim` hears which folder it is before the tree appears, see `Target.finish`.
+    """
     from takeback.capture import deltas
 
     reading = Reading(store.ledger, row)
@@ -171,7 +175,7 @@ def extract(
                     progress(words.WRITING, done, row.entries)
         extraction.close_folders()
         extraction.close()
-        target.finish()
+        target.finish(claim)
     except BaseException:
         extraction.close()
         target.abandon()

@@ -196,11 +196,11 @@ class HistoryReader:
         told: "Callable[[Reason], None] | None",
     ) -> int:
         """Write a checkpoint's tree into a new or empty folder; return how many entries."""
-        from takeback import location
+        from takeback.disk import home
 
         with FailingAs(TakebackError, "nothing was extracted"):
             target = os.path.abspath(target)
-            location.refuse_inside_store(target, self._work.home)
+            home.refuse_inside_store(target, self._work.home)
             return retention.again(
                 self._ledger,
                 lambda: extract(self._work.store, self.resolve(ref), target, progress, told),

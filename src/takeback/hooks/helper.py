@@ -465,7 +465,9 @@ class ProjectCache:
 
         from takeback.project import Project
 
-        found = self._project = Project.open(where, home=home, user_home=user_home)
+        # Nobody can be asked here whose history it is, and the turn shall be covered.
+        found = Project.open(where, home=home, user_home=user_home, begin=True)
+        self._project = found
         self._key, self._freshness = key, found.workspace.rules.freshness()
         if self._watches:
             found.workspace.watch_tree()

@@ -98,6 +98,7 @@ def _append(path: bytes, line: bytes) -> None:
 
 
 NOT_COVERED, REWOUND, RESTORED, OFF = "not covered", "rewound", "restored", "off"
+NEW_HISTORY = "new history"
 """Reasons of answers."""
 
 
@@ -198,10 +199,11 @@ def handle(event: "HookEvent", context: HookContext, projects: ProjectCache) -> 
 def _recorded(event: "HookEvent", context: HookContext, projects: ProjectCache) -> Answer:
     from takeback.errors import BusyError
 
-    where = os.path.join(context.cwd, os.fsencode(event.folder or event.cwd or "."))
+    where = _where(event, context)
     project, is_fresh = projects.project(where, context.home, context.user_home)
     try:
-        return _written(project, event, context)
+        answer = _written(project, event, context)
+        return _with_offer(answer, project) if is_fresh else answer
     except Exception as problem:
         projects.close()
         if is_fresh or isinstance(problem, BusyError):
@@ -209,7 +211,20 @@ def _recorded(event: "HookEvent", context: HookContext, projects: ProjectCache) 
     # A project that was open for a while may be outdated in a way that only shows by now. What of
     # the event is in the log already counts once.
     project, _ = projects.project(where, context.home, context.user_home)
-    return _written(project, event, context)
+    return _with_offer(_written(project, event, context), project)
+
+
+def _with_offer(answer: Answer, project: "Project") -> Answer:
+    """An answer that also offers the old history, if a new one began for this event."""
+    if not project.workspace.instead_of:
+        return answer
+    if project.workspace.ledger.checkpoints.newest() is None:
+        project.checkpoint()  # not every event makes one, and the history begins now
+    from takeback.hooks import words
+
+    text = words.of_new_history(project.workspace.root, project.workspace.instead_of)
+    to_user = "\n".join(filter(None, (text, answer.to_user)))
+    return answer.replace(reason=answer.reason or NEW_HISTORY, to_user=to_user)
 
 
 def _written(project: "Project", event: "HookEvent", context: HookContext) -> Answer:
@@ -258,8 +273,27 @@ def _not_covered(event: "HookEvent", context: HookContext, problem: Exception) -
     what, is_new = _log(event, context, problem)
     if not is_new:
         return Answer(reason=NOT_COVERED)
-    text = f"Takeback does not cover this turn: {what} (`takeback doctor` tells more)"
-    return Answer(reason=NOT_COVERED, to_user=text)
+    from takeback.hooks import words
+
+    return Answer(reason=NOT_COVERED, to_user=words.of_uncovered(what, *_way_back(event, context)))
+
+
+def _way_back(event: "HookEvent", context: HookContext) -> "tuple[bytes, bytes]":
+    """The folder of the project if it is gone, and the folder if its store cannot be used."""
+    try:
+        from takeback import location
+        from takeback.disk.home import Home
+
+        where = _where(event, context)
+        gone = location.find_gone(where, Home(context.home))
+        unusable = None if gone else location.find_unusable(where, home=context.home)
+        return gone.path if gone is not None else b"", unusable or b""
+    except Exception:  # noqa: BLE001 -- `takeback doctor` tells more
+        return b"", b""
+
+
+def _where(event: "HookEvent", context: HookContext) -> bytes:
+    return os.path.join(context.cwd, os.fsencode(event.folder or event.cwd or "."))
 
 
 _LARGEST = 64 << 20
@@ -281,7 +315,8 @@ def main(folder: str = "", *, ends: bool = False) -> int:
 
 def _hear_one(folder: bytes, *, ends: bool) -> None:
     home = environment.default_home()
-    words = (home, environment.user_home(), folder, os.getcwdb(), environment.event_id())
+    here = environment.current_folder()
+    words = (home, environment.user_home(), folder, here, environment.event_id())
     data = _read(0, home)
     wants_helper = environment.wants_helper()
     helped = helper.ask(home, words, data) if wants_helper else None

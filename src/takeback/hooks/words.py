@@ -132,3 +132,32 @@ def of_rewind(rewind: "Rewind | None") -> str:
         f'Takeback: you went back to before "{label}"; the files are not as they'
         f" were then. `takeback rollback {rewind.to[:8]}-` brings them back."
     )
+
+
+def of_uncovered(problem: str, gone: bytes, unusable: bytes) -> str:
+    """What the user hears of a turn that is not covered, with the command that mends it."""
+    if gone:
+        way = f"`takeback undo -C {_quoted(gone)}` brings the folder back"
+    elif unusable:
+        way = f"`takeback relocate --new -C {_quoted(unusable)}` begins a new history"
+    else:
+        way = "`takeback doctor` tells more"
+    return f"Takeback does not cover this turn: {problem} ({way})"
+
+
+def of_new_history(root: bytes, before: str) -> str:
+    """What the user hears when a folder is not the one that it was, and gets a new history."""
+    return (
+        f"Takeback: this folder is not the one that project {before} was in, so a new history"
+        f" begins here. `takeback relocate --join {before} -C {_quoted(root)}` goes on with the"
+        " old one."
+    )
+
+
+def _quoted(path: bytes) -> str:
+    import os
+    import shlex
+
+    from takeback.model.safe_text import safe
+
+    return shlex.quote(os.fsdecode(path)) if path.isascii() else safe(path, 400)

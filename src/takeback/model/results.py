@@ -259,8 +259,10 @@ class Misfit(Value):
 
 
 HERE, REPLACED, GONE, NOT_MOUNTED, UNKNOWN = "here", "replaced", "gone", "not mounted", "unknown"
+MOVED, DETACHED = "moved", "detached"
 """Where a project's folder is: at its place; another folder is there; nothing is; the disk that it
-was on may not be mounted; or nobody knows any more where it was."""
+was on may not be mounted; nobody knows any more where it was; it was found at another place; or it
+has another history now, and can be given this one back."""
 
 SOUND, OLDER, NEWER, DAMAGED, CLOSED = "sound", "older", "newer", "damaged", "not readable"
 """How its store looks from outside: as this program writes it; of a format that will be brought up
@@ -271,7 +273,7 @@ class KnownProject:
     """One store: which project it belongs to, and what would be lost with it.
 
     `used` is None when nothing was ever recorded, and the numbers when nobody can tell. `running`
-    names the sessions that may still work there.
+    names the sessions that may still work there. `was` is the place that a folder was moved from.
     """
 
     health = SOUND
@@ -281,9 +283,26 @@ class KnownProject:
     turns: "int | None" = None
     prompt = ""
     running: "tuple[str, ...]" = ()
+    was: "bytes | None" = None
 
     def __init__(self, id: str, root: "bytes | None", state: str, size: int) -> None:
         self.id = id
         self.root = root
         self.state = state
         self.size = size
+
+
+class RestoredFolder(Value):
+    """A folder that was brought back: the project, where it is, and the state that it is in.
+
+    `left_out` was in it and never covered, so it is not there again. `is_part_of_turn` tells that
+    it went while the newest turn that changed something was running.
+    """
+
+    project: str
+    path: bytes
+    checkpoint: str
+    created: float
+    entries: int
+    left_out: "tuple[bytes, ...]" = ()
+    is_part_of_turn: bool = False

@@ -182,7 +182,7 @@ ALL = (
             sorted(name.decode() for name in project_rules.REBUILDABLE),
             "names of folders that can be made again"),
     Setting("recording.on", SWITCH, True,
-            "whether agents are recorded: `takeback off` and `on` set it"),
+            "whether agents are recorded; the commands `off` and `on` set it"),
     Setting("recording.safe_points", CHOICE, "step",
             "how often a session makes checkpoints", ("turn", "step", "call")),
     Setting("restore.listeners", COMMANDS, [],

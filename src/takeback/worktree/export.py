@@ -130,13 +130,23 @@ class Target:
             give(self.fd, (found.st_uid, found.st_gid))
         return self.fd
 
-    def finish(self) -> None:
-        """Let the complete tree appear under its name."""
+    def finish(self, claim: "Callable[[bytes], None] | None" = None) -> None:
+        """Let the complete tree appear under its name.
+
+        `claim` hears which folder that is: a new one before it appears, with the name it has until
+        then, and one that was there when it is filled.
+        """
         try:
             if self._is_new:
+                if claim is not None:
+                    operations.syncfs(self.fd)
+                    claim(self._work)
                 operations.rename(self._work, self.path)
             else:
                 self._move_in()
+                if claim is not None:
+                    operations.syncfs(self.fd)
+                    claim(self.path)
         except OSError as problem:
             raise TargetError(
                 f"`{os.fsdecode(self.path)}` cannot be filled: {problem.strerror}",

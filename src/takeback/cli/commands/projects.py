@@ -1,6 +1,7 @@
 """`takeback projects`: all stores of this user; remove one."""
 
 import os
+import shlex
 import time
 
 from takeback import environment
@@ -8,31 +9,38 @@ from takeback.cli import screen as layout
 from takeback.cli import turn_text
 from takeback.cli.app import INTERRUPTED
 from takeback.cli.parser import SHOW_SECRETS, Arguments, Command, Option
-from takeback.cli.screen import Screen, safe_line, size, timestamp
+from takeback.cli.screen import Screen, ago, safe_line, size, timestamp
 from takeback.errors import DecisionNeededError, TakebackError, UsageError
 from takeback.model import results
 from takeback.model.json_text import path_fields
+from takeback.model.safe_text import safe
 from takeback.model.words import count
 from takeback.upkeep.stores import Housekeeping, refuse
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from takeback.model.json_text import Json
-    from takeback.model.results import KnownProject
+    from takeback.model.results import KnownProject, RestoredFolder
 
 COMMAND = Command(
     "projects",
-    "all projects that have a store, their sizes, and which folders are gone; remove a store",
+    "all projects that have a store, and where they are; bring a deleted folder back",
     text=(
         "One line per store, the one used last first, wherever you are: `-C` makes no difference.\n"
-        "`gone` means that the folder is not where it was last seen, and was not opened since\n"
-        "anywhere else. `not mounted` means that the disk it is on may not be there now. A store\n"
-        "that is damaged, or that a newer Takeback wrote, is listed as such.\n"
+        "`moved from` names the old place of a folder that is elsewhere now. `gone`: it is not at\n"
+        "its place, nor nearby. `not mounted`: its disk may not be there now. `detached`: another\n"
+        "history began in its folder, and `takeback relocate --join ID` brings this one back.\n"
+        "A store that is damaged, or that a newer Takeback wrote, is listed as such.\n"
+        "\n"
+        "--restore makes a deleted folder again, as it was last, at its place or in DIR, which\n"
+        "must be new or empty. The history goes on there.\n"
         "\n"
         "--remove deletes a store with all its checkpoints and turns. It shows first what would\n"
         "be lost, and asks. Nothing brings it back. Files in the folder itself are not touched."
     ),
+    operands=("[DIR]",),
     options=(
+        Option(("--restore",), "bring the deleted folder of project ID back", "ID"),
         Option(("--remove",), "delete the store of project ID", "ID"),
         Option(("-y", "--yes"), "go ahead without a question"),
         Option(("--even-if-in-use",), "although the folder of the project is still there"),
@@ -41,20 +49,31 @@ COMMAND = Command(
     ),
     examples=(
         ("takeback projects", "what is kept, and for which folders"),
-        ("takeback projects --remove kxvwzyts", "let the history of a deleted folder go"),
+        ("takeback projects --restore kxvwzyts", "bring a deleted folder back"),
+        ("takeback projects --restore kxvwzyts ~/again", "the same, at another place"),
+        ("takeback projects --remove kxvwzyts", "delete the history of a deleted folder"),
     ),
 )
 
+_MOST_NAMED = 5
 _ONLY_WITH_REMOVE = ("yes", "even-if-in-use", "even-if-not-mounted")
 
 
 def run(given: "Arguments", screen: "Screen") -> int:
-    keeping = Housekeeping(environment.default_home())
+    keeping = housekeeping()
+    if given.has("remove") and given.has("restore"):
+        raise UsageError("`--remove` and `--restore` cannot be combined")
+    if given.operands and not given.has("restore"):
+        raise UsageError("a folder is for `--restore`", hint="see `takeback projects --help`")
     if given.has("remove"):
         return _remove(given, keeping, screen)
     for option in _ONLY_WITH_REMOVE:
         if given.has(option):
             raise UsageError(f"`--{option}` is for `--remove`")
+    if given.has("restore"):
+        directory = os.fsencode(given.operands[0]) if given.operands else None
+        tell_of_restored(restore(given.get("restore"), directory, screen), screen)
+        return 0
     found = keeping.projects(time.time_ns())
     if screen.json:
         total = sum(each.size for each in found)
@@ -64,10 +83,17 @@ def run(given: "Arguments", screen: "Screen") -> int:
     return 0
 
 
+def housekeeping() -> Housekeeping:
+    """The stores of this user; folders that moved are looked for here and in the home folder."""
+    around = (environment.current_folder(), environment.user_home())
+    return Housekeeping(environment.default_home(), [os.path.realpath(x) for x in around if x])
+
+
 def as_json(project: "KnownProject", screen: "Screen") -> "dict[str, Json]":
     return {
         "id": project.id,
         "root": path_fields(project.root) if project.root is not None else None,
+        "was": path_fields(project.was) if project.was is not None else None,
         "state": project.state,
         "health": project.health,
         "problem": project.problem or None,
@@ -95,14 +121,21 @@ def _show(found: "list[KnownProject]", screen: "Screen") -> None:
         screen.say(f"{screen.style(id, 'bold')}  {numbers}  {_root(project)}{mark}")
     total = sum(each.size for each in found)
     screen.note(f"{size(total)} in {count(len(found), 'store')}")
-    gone = next((each for each in found if each.state == results.GONE), None)
+    gone = next((x for x in found if x.state == results.GONE and x.checkpoints), None)
     if gone is not None:
-        screen.note(f"`takeback projects --remove {gone.id}` removes the store of a folder")
+        screen.note(f"`takeback projects --restore {gone.id}` brings a deleted folder back")
+    for each in found:
+        if each.state == results.DETACHED:
+            where = shlex.quote(_root(each))
+            screen.note(f"`takeback relocate --join {each.id} -C {where}` brings its history back")
+            break
 
 
 def _row(project: "KnownProject", now: float) -> "tuple[str, str, str, str, str, str]":
     used = f"{turn_text.age(project.used, now)} ago" if project.used is not None else "never used"
     remarks = [project.state] if project.state != results.HERE else []
+    if project.was is not None:
+        remarks = [f"moved from {safe_line(os.fsdecode(project.was))}"]
     remarks += [project.health] if project.health != results.SOUND else []
     return (
         project.id,
@@ -122,6 +155,50 @@ def _root(project: "KnownProject") -> str:
     return safe_line(os.fsdecode(project.root)) if project.root is not None else "?"
 
 
+# -- bringing back -----------------------------------------------------------------------------
+
+
+def restore(
+    id: str, directory: "bytes | None", screen: "Screen", *, dry_run: bool = False
+) -> "RestoredFolder":
+    """Bring the folder of a project back, as it was last."""
+    return housekeeping().restore(
+        id,
+        directory,
+        time.time_ns(),
+        user_home=environment.user_home(),
+        dry_run=dry_run,
+        progress=screen.progress,
+    )
+
+
+def tell_of_restored(done: "RestoredFolder", screen: "Screen", *, dry_run: bool = False) -> None:
+    """Say what was brought back, and from when it is."""
+    if screen.json:
+        restored: dict[str, Json] = {
+            "project": done.project,
+            **path_fields(done.path),
+            "checkpoint": done.checkpoint,
+            "created": timestamp(done.created),
+            "entries": done.entries,
+            "left_out": [path_fields(path) for path in done.left_out],
+        }
+        screen.data({"would_restore" if dry_run else "restored": restored})
+        return
+    where, entries = safe_line(os.fsdecode(done.path)), count(done.entries, "entry", "entries")
+    last = f"{entries}, as last seen {ago(done.created, time.time())}"
+    if dry_run:
+        screen.say(f"Would bring {where} back: {last}; nothing was changed")
+        return
+    screen.say(f"Brought {where} back: {last}")
+    if done.left_out:
+        names = ", ".join(map(safe, done.left_out[:_MOST_NAMED]))
+        more = len(done.left_out) - _MOST_NAMED
+        rest = f" and {more:,} more" if more > 0 else ""
+        screen.say(f"Not in it, because it was not covered: {names}{rest}")
+    screen.note("its history goes on there")
+
+
 # -- removing ----------------------------------------------------------------------------------
 
 _STATES = {
@@ -130,6 +207,8 @@ _STATES = {
     results.GONE: "not there any more: deleted, or moved and not opened since",
     results.NOT_MOUNTED: "out of reach: its disk may not be mounted",
     results.UNKNOWN: "nobody knows where it was",
+    results.MOVED: "still there, at another place than before",
+    results.DETACHED: "has another history now; this one can be joined again",
 }
 
 

@@ -1,10 +1,10 @@
 """`takeback relocate`: say which history belongs to this folder."""
 
-from takeback import environment
+from takeback import environment, location
 from takeback.cli.app import attach, folder
 from takeback.cli.parser import Arguments, Command, Option
 from takeback.cli.screen import Screen, safe_line
-from takeback.errors import UsageError
+from takeback.errors import DecisionNeededError, UsageError
 from takeback.project import Project
 
 COMMAND = Command(
@@ -12,11 +12,15 @@ COMMAND = Command(
     "say which history belongs to this folder, when Takeback cannot tell",
     text=(
         "A folder that was moved finds its history by itself. One that was copied, restored from\n"
-        "a backup or made anew might be the same project or another one: you decide."
+        "a backup or made anew might be the same project or another one: you decide.\n"
+        "\n"
+        "If the folder has a history already, or the history has a folder, Takeback asks first.\n"
+        "A history that is replaced is kept, and the command that brings it back is shown."
     ),
     options=(
         Option(("--join",), "go on with the history of project ID in this folder", "ID"),
         Option(("--new",), "begin a new history; the old one stays"),
+        Option(("-y", "--yes"), "go ahead without a question"),
     ),
     examples=(
         ("takeback relocate --join kxvwzyts", "it is the same project"),
@@ -30,16 +34,54 @@ def run(given: "Arguments", screen: "Screen") -> int:
         raise UsageError(
             "`relocate` needs either --join ID or --new", hint="see `takeback relocate --help`"
         )
-    project = Project.relocate(
+    try:
+        project = _relocate(given, yes=given.has("yes"))
+    except DecisionNeededError as problem:
+        if not screen.can_ask:
+            raise
+        screen.note(safe_line(str(problem)))
+        if not screen.ask("Begin a new history?" if given.has("new") else "Join all the same?"):
+            screen.note("nothing was changed")
+            return problem.exit_code
+        project = _relocate(given, yes=True)
+    with attach(project, screen):
+        _tell(project, screen)
+    return 0
+
+
+def _relocate(given: "Arguments", *, yes: bool) -> Project:
+    return Project.relocate(
         folder(given),
         home=environment.default_home(),
         user_home=environment.user_home(),
         join=given.get("join") if given.has("join") else None,
+        yes=yes,
     )
-    with attach(project, screen):
-        if screen.json:
-            screen.data({"project": project.id})
-        else:
-            where = safe_line(project.root)
-            screen.say(f"{where} is project {project.id} now")
-    return 0
+
+
+def _tell(project: Project, screen: "Screen") -> None:
+    way_back = way_to_join(project) if project.workspace.instead_of else ""
+    if screen.json:
+        detached = project.workspace.instead_of or None
+        screen.data({"project": project.id, "detached": detached, "undo": way_back or None})
+        return
+    screen.say(f"{safe_line(project.root)} is project {project.id} now")
+    if way_back:
+        screen.note(
+            f"the history of project {project.workspace.instead_of} is kept: `{way_back}` joins it"
+        )
+
+
+def way_to_join(project: Project, id: str = "") -> str:
+    """The command that joins the history which a folder had before."""
+    import shlex
+
+    where = shlex.quote(project.root)
+    return f"takeback relocate --join {id or project.workspace.instead_of} -C {safe_line(where)}"
+
+
+def older_history(project: Project) -> str:
+    """A sentence about the history that a folder had before a new one began by itself, if any."""
+    for id in location.detached_at(project.workspace.root, project.workspace.home):
+        return f"this folder had an older history; `{way_to_join(project, id)}` goes on with it"
+    return ""

@@ -23,10 +23,11 @@ import signal
 import sys
 
 from takeback.cli import loss_text, turn_text
-from takeback.cli.app import open_project
+from takeback.cli.app import open_project, with_way_back
 from takeback.cli.parser import SHOW_SECRETS, Arguments, Command, Option
 from takeback.disk import programs
 from takeback.errors import (
+    DamagedStoreError,
     DecisionNeededError,
     RefusedError,
     TakebackError,
@@ -98,7 +99,8 @@ def run(given: "Arguments", screen: "Screen") -> int:
     with BlockedSignals() as quiet:
         wrapped = _Wrapped(given, screen, quiet)
         try:
-            with open_project(given, screen) as project:
+            with open_project(given, screen, begin=True) as project:
+                wrapped.tell_of_new_history(project)
                 is_on = project.workspace.rules.is_recording()
                 outcome = wrapped.run_in(project) if is_on else wrapped.run_unrecorded()
         except Exception as problem:  # noqa: BLE001 -- whatever it is
@@ -120,6 +122,7 @@ class _Wrapped:
         self._path = _find(given.rest[0])
         self._command = tools.one_line(shlex.join(given.rest))
         self._outcome: Outcome | None = None
+        self._joins = ""
 
     def run_in(self, project: "Project") -> "Outcome":
         """Run it. What fails afterwards must not hide how it ended."""
@@ -129,11 +132,11 @@ class _Wrapped:
             if outer is None:
                 return self._as_turn(project)
             outcome = self._as_step(outer, outer.recorded().session)
-            _tell(outer.recorded(), outcome, self._given, self._screen)
+            self._tell(outer.recorded(), outcome)
         except Exception as problem:  # whatever it is
             if self._outcome is None:
                 raise
-            _complain(problem, self._screen)
+            _complain(_deleted(project) or problem, self._screen)
             return self._outcome
         return outcome
 
@@ -155,6 +158,20 @@ class _Wrapped:
                                "signal": number})  # fmt: skip
         return self._outcome
 
+    def tell_of_new_history(self, project: "Project") -> None:
+        """Say once that this is another folder than before, and how its old history goes on."""
+        before = project.workspace.instead_of
+        if before:
+            from takeback.cli.commands.relocate import way_to_join
+
+            self._joins = way_to_join(project)
+            if not self._screen.json:
+                self._screen.note(
+                    f"takeback: this folder is not the one that project {before} "
+                    "was in, so a new history begins here"
+                )
+                self._screen.note(f"takeback: `{self._joins}` goes on with the old one")
+
     def run_uncovered(self, problem: Exception) -> "Outcome":
         """Run it all the same: a store that is broken must not keep an agent from its work.
 
@@ -167,6 +184,8 @@ class _Wrapped:
         if isinstance(problem, asks) or self._given.has("only-covered"):
             raise problem
         shown = _as_ours(problem)
+        if isinstance(shown, DamagedStoreError):
+            with_way_back(shown, self._given)
         with contextlib.suppress(OSError):  # nobody may be there to read it
             if not self._screen.json:
                 self._screen.note("takeback: this turn is not covered: it cannot be taken back")
@@ -192,7 +211,7 @@ class _Wrapped:
             with session.turn(label or self._command, whole=False) as turn:
                 outcome = self._as_step(turn, session.id)
                 turn.end(_status(outcome))
-            _tell(turn.recorded(), outcome, self._given, self._screen)
+            self._tell(turn.recorded(), outcome)
         return outcome
 
     def _as_step(self, turn: "Turn", session: str) -> "Outcome":
@@ -202,6 +221,10 @@ class _Wrapped:
             self._outcome = outcome = self._run({**os.environb, **ours})
             step.end(_status(outcome))
         return outcome
+
+    def _tell(self, turn: "RecordedTurn", outcome: "Outcome") -> None:
+        joins: dict[str, Json] = {"join": self._joins} if self._joins else {}
+        _tell(turn, outcome, self._given, self._screen, joins)
 
     def _run(self, environment: "Mapping[bytes, bytes]") -> "Outcome":
         ended = self._quiet.asked_to_end()
@@ -217,10 +240,16 @@ def _status(outcome: "Outcome") -> str:
     return terms.FAILED if outcome.code else terms.DONE
 
 
-def _tell(turn: "RecordedTurn", outcome: "Outcome", given: "Arguments", screen: "Screen") -> None:
+def _tell(
+    turn: "RecordedTurn",
+    outcome: "Outcome",
+    given: "Arguments",
+    screen: "Screen",
+    joins: "dict[str, Json]",
+) -> None:
     if screen.json:
         ended: dict[str, Json] = {"exit_code": outcome.code, "signal": outcome.signal or None}
-        screen.data({**turn_text.as_json(turn, screen.masker), **ended})
+        screen.data({**turn_text.as_json(turn, screen.masker), **ended, **joins})
     elif given.has("quiet"):
         return
     elif turn.status == terms.RUNNING:
@@ -254,6 +283,19 @@ def _tell_losses(turn: "RecordedTurn", screen: "Screen") -> None:
             screen.note(f"  {path}  {said}")
         if len(rows) > _MOST_SHOWN:
             screen.note(f"  and {len(rows) - _MOST_SHOWN:,} more")
+
+
+def _deleted(project: "Project") -> "TakebackError | None":
+    """What to say if the command deleted the folder of the project itself."""
+    if os.path.isdir(project.root):
+        return None
+    import shlex
+
+    where = os.fsdecode(project.root)
+    return TakebackError(
+        f"the folder `{where}` is gone",
+        hint=f"`takeback undo -C {shlex.quote(where)}` brings it back",
+    )
 
 
 def _complain(problem: Exception, screen: "Screen") -> None:

@@ -6,6 +6,7 @@ import time
 from takeback.cli import turn_text
 from takeback.cli.app import find_project, folder
 from takeback.cli.commands.checkpoint import as_json
+from takeback.cli.commands.relocate import older_history
 from takeback.cli.parser import SHOW_SECRETS, Arguments, Command
 from takeback.cli.screen import Screen, ago, safe_line, size
 from takeback.errors import UsageError
@@ -101,6 +102,9 @@ def _show(project: "Project", status: "Status", screen: "Screen") -> None:
     log = project.log(_TURNS, changes=False)
     _show_turns(project, log, screen)
     _show_left_out(status.left_out, log, screen)
+    older = older_history(project)
+    if older:
+        screen.note(older)
     if any(turn.files for turn in log.turns):
         screen.note("`takeback undo` takes back the last turn that changed something")
     elif log.undone:

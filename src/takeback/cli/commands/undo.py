@@ -1,12 +1,19 @@
 """`takeback undo`: take back what a turn did, and keep what everybody else did."""
 
-from takeback.cli.app import get_project
+import os
+
+from takeback import location
+from takeback.cli.app import folder, get_project
 from takeback.cli.parser import Arguments, Command, Option
 from takeback.cli.restore_flow import DECIDING, OPTIONS, RESUME_OPTIONS, RestoreCommand
+from takeback.disk.home import Home
+from takeback.environment import default_home
+from takeback.errors import NothingToTakeBackError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from takeback.cli.screen import Screen
+    from takeback.project import Project
 
 COMMAND = Command(
     "undo",
@@ -22,6 +29,9 @@ COMMAND = Command(
         "decide, by an option for all of them or on a terminal one by one. The newest turn is\n"
         "taken back without a question; for anything else you see first what would be done, and\n"
         "can choose. A checkpoint keeps everything as it was.\n"
+        "\n"
+        "If the folder itself was deleted, -C names it: it is made again as it was last. What a\n"
+        "turn did that was running then is taken back, too.\n"
         "\n"
         "With --resume a copy of the agent's conversation is made, up to the turn before, and the\n"
         "command that goes on with it is shown; the original stays. Without it, the agent is told\n"
@@ -44,26 +54,58 @@ COMMAND = Command(
         ("takeback undo --session kqzv", "all that one session did"),
         ("takeback undo mvkr --keep-mine", "in a conflict, your version stays"),
         ('takeback undo --because "tests fail"', "so that the log and the agent know why"),
+        ("takeback undo -C ../shop", "bring a deleted folder back"),
         ("takeback undo --resume", "and go on from the conversation before"),
     ),
 )
 
 
 def run(given: "Arguments", screen: "Screen") -> int:
+    path = folder(given)
+    gone = None if os.path.isdir(path) else location.find_gone(path, Home(default_home()))
+    if gone is not None and not _bring_back(gone.id, given, screen):
+        return 0
     with get_project(given, screen) as project:
-        this = RestoreCommand("undo", given, screen, project)
-        shared = given.has("shared")
-        refs = given.operands
-        whole = this.session if this.session is not None and not refs else ""
-        return this.run(
-            lambda wanted: project.plan_undo(
-                wanted.turns or refs,
-                session=None if wanted.turns else this.session,
-                whole_session="" if wanted.turns else whole,
-                paths=wanted.paths,
-                decide=wanted.decide,
-                shared=shared,
-                inside=wanted.inside,
-            ),
-            lambda: project.undo(decide=this.decide, shared=shared, **this.options),
-        )
+        try:
+            return _undo(project, given, screen)
+        except NothingToTakeBackError as problem:
+            from takeback.cli.commands.relocate import older_history
+
+            older = older_history(project)
+            problem.actions = (older,) if older else problem.actions
+            raise
+
+
+def _undo(project: "Project", given: "Arguments", screen: "Screen") -> int:
+    this = RestoreCommand("undo", given, screen, project)
+    shared = given.has("shared")
+    refs = given.operands
+    whole = this.session if this.session is not None and not refs else ""
+    return this.run(
+        lambda wanted: project.plan_undo(
+            wanted.turns or refs,
+            session=None if wanted.turns else this.session,
+            whole_session="" if wanted.turns else whole,
+            paths=wanted.paths,
+            decide=wanted.decide,
+            shared=shared,
+            inside=wanted.inside,
+        ),
+        lambda: project.undo(decide=this.decide, shared=shared, **this.options),
+    )
+
+
+def _bring_back(id: str, given: "Arguments", screen: "Screen") -> bool:
+    """Bring the deleted folder of a project back; whether a turn is to be taken back, too.
+
+    It is if one is named, or if the folder went while a turn was running that did more.
+    """
+    from takeback.cli.commands import projects
+
+    dry_run = given.has("dry-run")
+    done = projects.restore(id, None, screen, dry_run=dry_run)
+    names_more = given.operands or given.rest or given.has("session")
+    goes_on = not dry_run and (bool(names_more) or done.is_part_of_turn)
+    if not goes_on or not screen.json:
+        projects.tell_of_restored(done, screen, dry_run=dry_run)
+    return goes_on
