@@ -76,8 +76,8 @@ def rollback_to(ref: "Named", session: "str | None", paths: "Paths") -> "Descrip
     return Description(ROLLBACK, (name_of(ref),), session=session, paths=paths_of(paths))
 
 
-def _decided(decide: "Decide") -> "str | dict[bytes, str]":
-    if isinstance(decide, str):
+def _decided(decide: "Decide") -> "str | Mapping[bytes, str]":
+    if isinstance(decide, str) or all(isinstance(path, bytes) for path in decide):
         return decide
     return {os.fsencode(path): how for path, how in decide.items()}
 

@@ -381,7 +381,7 @@ def test_the_project_around_a_subfolder_is_recorded(tree: Path) -> None:
     """In a folder below the root the command runs there, and the whole project is looked at."""
     run("--", "true")
     assert run(*script("pwd; echo x > ../a.txt"), cwd="sub").stdout == f"{tree}/sub\n".encode()
-    assert [change.path for change in turns()[0].changes] == [b"a.txt"]
+    assert [change.path for change in turns()[0].changes] == ["a.txt"]
 
 
 def test_another_project_can_be_named(tree: Path) -> None:
@@ -390,7 +390,7 @@ def test_another_project_can_be_named(tree: Path) -> None:
     other.mkdir()
     done = run("-C", str(tree), *script(f"pwd; echo x > '{tree}/b.txt'"), cwd=other)
     assert done.stdout == f"{other}\n".encode()
-    assert [change.path for change in turns()[0].changes] == [b"b.txt"]
+    assert [change.path for change in turns()[0].changes] == ["b.txt"]
 
 
 def test_runs_of_one_name_are_one_session() -> None:
@@ -520,7 +520,7 @@ def test_a_signal_for_us_reaches_the_command(tree: Path, name: str) -> None:
         assert process.stdout.read() == b""
     assert process.returncode == 0
     (turn,) = turns()
-    assert (turn.status, b"written" in [change.path for change in turn.changes]) == ("done", True)
+    assert (turn.status, "written" in [change.path for change in turn.changes]) == ("done", True)
 
 
 @pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP", "SIGINT", "SIGQUIT", "SIGUSR1"])
@@ -534,7 +534,7 @@ def test_a_signal_that_ends_the_command_ends_us_after_it_is_recorded(name: str) 
         process.wait(PATIENCE)
     assert process.returncode == -number
     (turn,) = turns()
-    assert (turn.status, [change.path for change in turn.changes]) == ("interrupted", [b"b.txt"])
+    assert (turn.status, [change.path for change in turn.changes]) == ("interrupted", ["b.txt"])
 
 
 def test_many_signals_do_not_end_us() -> None:
@@ -586,7 +586,7 @@ def test_a_runner_that_is_killed_leaves_a_turn_that_is_closed() -> None:
     assert run("-m", "next", "--", "true").returncode == 0
     newest, older = turns()
     assert (newest.label, newest.files) == ("next", 0)
-    assert (older.status, [change.path for change in older.changes]) == ("interrupted", [b"b.txt"])
+    assert (older.status, [change.path for change in older.changes]) == ("interrupted", ["b.txt"])
 
 
 # -- terminals ---------------------------------------------------------------------------------
