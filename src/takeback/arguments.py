@@ -1,4 +1,4 @@
-"""What callers of the Python API may give for a turn, a path or a choice."""
+"""What callers of the Python API see of a project, and may give for a turn, a path or a choice."""
 
 import os
 
@@ -32,6 +32,14 @@ if TYPE_CHECKING:
         keep_mtime: bool
         yes: bool
         request: str | None
+
+
+PUBLIC = """
+    apply checkpoint checkpoints close compare continue_forgetting extract forget gc git_dir id keep
+    kept log on_restore origin plan_redo plan_rollback plan_undo read rebuild recorded recovered
+    redo release rescued rollback root session sessions status turn undo usage usage_by verify
+""".split()
+"""What `dir(project)` lists, and docs/python.md describes."""
 
 
 def name_of(what: "Named") -> str:

@@ -3,7 +3,7 @@
 import os
 
 from takeback import location
-from takeback.arguments import name_of, paths_of, redo_of, rollback_to, undo_of
+from takeback.arguments import PUBLIC, name_of, paths_of, redo_of, rollback_to, undo_of
 from takeback.capture.safe_points import SafePoints
 from takeback.capture.workspace import Workspace
 from takeback.disk.failures import FailingAs
@@ -43,18 +43,6 @@ if TYPE_CHECKING:
     from takeback.upkeep.upkeep import Upkeep
 
 
-PUBLIC = """
-    apply checkpoint checkpoints close compare continue_forgetting extract forget gc git_dir id keep
-    kept log on_restore origin plan_redo plan_rollback plan_undo read rebuild recorded recovered
-    redo release rescued rollback root session sessions status turn undo usage usage_by verify
-""".split()
-"""What `dir(project)` lists, and docs/python.md describes."""
-
-
-def _is_special(name: str) -> bool:
-    return name.startswith("__")
-
-
 class Project:
     """A work tree and its history. Thread-safe; use it as a context manager, or call `close`."""
 
@@ -68,7 +56,7 @@ class Project:
 
     def __dir__(self) -> "list[str]":
         # The other names are for our own doors, and may change without notice.
-        return [*filter(_is_special, object.__dir__(self)), *PUBLIC]
+        return [*(name for name in object.__dir__(self) if name.startswith("__")), *PUBLIC]
 
     # -- opening ---------------------------------------------------------------------------
 

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import takeback
-from takeback.project import PUBLIC
+from takeback.arguments import PUBLIC
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "python.md"

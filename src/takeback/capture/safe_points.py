@@ -147,15 +147,31 @@ class SafePoints:
             row = turns.get(turn)
             self._reopen_session(sessions.of(row))
         else:
-            found = turns.open_to_commands(machine.holder()) if sessions.has_open() else []
-            if len(found) > 1:
-                outer = turns.with_sessions_inside()
-                found = [each for each in found if each.id not in outer]
+            found = self._running_turns() if sessions.has_open() else []
             if len(found) != 1:
                 return Place()
             row = found[0]
-        step = self._ledger.steps.newest_open(row.number)
-        return Place(sessions.of(row).id, row.id, step.id if step is not None else None)
+        steps = self._ledger.steps.of_turn(row.number)
+        running = [step.id for step in steps if step.closed is None and not step.background]
+        return Place(sessions.of(row).id, row.id, running[-1] if running else None)
+
+    def _running_turns(self) -> "list[TurnRow]":
+        """The turns that a command may be part of: those of this process, if it has any.
+
+        Else those in which a shell runs, or that are a command themselves.
+        """
+        sessions, turns = self._ledger.sessions, self._ledger.turns
+        running, here = turns.running_but_of(""), machine.holder()
+        own = [row for row in running if sessions.of(row).holder == here]
+        if own:
+            return own
+        outer = turns.with_sessions_inside()
+        shells = self._ledger.steps.running_shells
+        return [
+            row
+            for row in running
+            if row.id not in outer and ((row.whole and not row.steps) or shells(row.id))
+        ]
 
     def _made_before(self, event: "Event") -> "Checkpoint":
         """What an earlier call with the same request returned."""

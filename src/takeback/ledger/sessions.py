@@ -317,19 +317,6 @@ class Turns(Table):
         """The turns of a session that have not ended."""
         return self._some(f"WHERE closed IS NULL AND session = ? AND {self._here}", (session,))
 
-    def open_to_commands(self, holder: str) -> "list[TurnRow]":
-        """The running turns that a command may be part of: those that a process holds, if any.
-
-        Else those of which a shell runs, or that are a command themselves.
-        """
-        running = f"WHERE closed IS NULL AND {self._here} AND "
-        held = "session IN (SELECT number FROM sessions WHERE holder = ?)"
-        window = (
-            "(whole AND steps = 0 OR EXISTS (SELECT 1 FROM steps s WHERE s.turn = turns.number"
-            " AND s.closed IS NULL AND s.kind = ?))"
-        )
-        return self._some(running + held, (holder,)) or self._some(running + window, (words.SHELL,))
-
     def running_but_of(self, session: str) -> "list[TurnRow]":
         """The turns of all sessions but one that have not ended."""
         where = (
@@ -525,11 +512,6 @@ class Steps(Table):
             rows += self._reader.rows(f"{query} IS NULL AND t.{self._here}")
             rows += self._reader.rows(f"{query} > ? AND t.{self._here}", (event,))
         return [WindowRow(*row) for row in rows]
-
-    def newest_open(self, turn: int) -> "StepRow | None":
-        """The newest step of a turn that runs, and is not in the background."""
-        where = "WHERE turn = ? AND closed IS NULL AND NOT background ORDER BY number DESC LIMIT 1"
-        return next(iter(self._some(where, (turn,))), None)
 
     def late(self, session: int, *, background: bool = False) -> "list[StepRow]":
         """The open steps of a session whose turn is over; with or without those in background."""
