@@ -408,7 +408,7 @@ def test_a_run_inside_a_run_is_a_step_of_it() -> None:
     part, whole, change = done.stderr.decode().splitlines()[:3]
     (turn,) = turns()
     assert part == f"takeback: part of turn {turn.id[:6]}, which tells when it is over"
-    assert '"outer"  1 file  ' in whole
+    assert '"outer"  failed, exit code 5  1 file  ' in whole
     assert change.split()[:2] == ["create", "b.txt"]
 
 

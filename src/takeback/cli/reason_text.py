@@ -26,7 +26,6 @@ _FORM = 'listeners = [["reindex", "--changed"]] is a list of commands, each a li
 _PLAIN = {
     reasons.YOURS: "yours",
     reasons.ALREADY: "already as it was",
-    reasons.SHARED: "shared with another session, so it stays",
     reasons.NOT_COVERED: "not covered ({why})",
     reasons.UNCOVERED_SINCE: "not covered ({why}){way_out}",
     reasons.NOT_COVERED_THEN: "not covered then ({why})",
@@ -306,7 +305,7 @@ def sentence(reason: "Reason", verb: str = "", path: str = "") -> str:
         name, one = _COUNTED[reason.code]
         facts["counted"] = count(facts[name], one) if facts[name] else f"no {one}"
     said = _PLAIN.get(reason.code, reason.code).format(**facts)
-    by = f" by {' and '.join(facts['by'])}" if facts.get("by") else ""
+    by = f" by {names(facts['by'])}" if facts.get("by") else ""
     done = "; it is private now" if facts.get("closed") else ""
     return said + by + _DECIDED.get(facts.get("decision", ""), "") + done
 
@@ -359,8 +358,26 @@ def _no_folder(facts: "Facts") -> str:
     return f"`{facts['folder']}` is {what}"
 
 
+def names(names: "Sequence[str]") -> str:
+    """Who did something; many turns are counted, with the first and the last of them."""
+    turns = [name for name in names if name != YOU]
+    if len(turns) > _MOST_NAMED:
+        turns = [f"{len(turns):,} turns, first {turns[0]}, last {turns[-1]}"]
+    return " and ".join([YOU, *turns] if YOU in names else turns)
+
+
+def _shared(facts: "Facts") -> str:
+    partners = facts.get("partners") or ("another session",)
+    return f"shared with {names(partners)}, so it stays"
+
+
+def _all_shared(facts: "Facts") -> str:
+    partners = facts.get("partners") or ("another session",)
+    return f"what {called(facts['turn'], is_turn=True)} did is shared with {names(partners)}"
+
+
 def _merged(facts: "Facts") -> str:
-    others = " and ".join(name for name in facts["by"] if name != YOU)
+    others = names([name for name in facts["by"] if name != YOU])
     if YOU not in facts["by"]:
         return f"merged with the changes of {others}" if others else "merged with what is there"
     return f"merged with your changes{f' and those of {others}' if others else ''}"
@@ -483,6 +500,8 @@ def _listener_failed(facts: "Facts") -> str:
 _MADE: "dict[str, Callable[[Facts], str]]" = {
     reasons.FOLDER_GONE: _folder_gone,
     reasons.NO_FOLDER: _no_folder,
+    reasons.SHARED: _shared,
+    reasons.ALL_SHARED: _all_shared,
     reasons.MERGED: _merged,
     reasons.OTHER_BRANCH: _other_branch,
     reasons.AFTER_STOP: _after_stop,

@@ -8,6 +8,7 @@ A recorded turn, in words and as JSON.
 import time
 
 from takeback.cli import screen as layout
+from takeback.cli import state_text
 from takeback.cli.screen import Marks, ago, columns, pad, safe_content, safe_line, timestamp
 from takeback.model import words as terms
 from takeback.model.json_text import path_fields
@@ -98,6 +99,8 @@ def age(then: float, now: float) -> str:
 
 def amount(turn: "RecordedTurn", marks: "Marks") -> "tuple[str, str]":
     """How many lines a turn changed, and how many files."""
+    if not turn.files and turn.shared:
+        return "", "all shared"
     if not turn.files:
         return "", "no changes yet" if turn.status == terms.RUNNING else "no changes"
     files = count(turn.files, "file")
@@ -106,15 +109,15 @@ def amount(turn: "RecordedTurn", marks: "Marks") -> "tuple[str, str]":
     return f"+{turn.added:,} {marks.minus}{turn.removed:,}", files
 
 
-def remarks(turn: "RecordedTurn") -> "list[str]":
-    said = []
+def remarks(turn: "RecordedTurn", masker: "Masker" = CLOSED) -> "list[str]":
+    said = [f"because: {safe_line(masker.words(turn.because))}"] if turn.because else []
     if not turn.kept and turn.files:
         said.append("files no longer kept")
     if turn.went_back is not None:
         before = f" to before {turn.went_back[:6]}" if turn.went_back else ""
         said.append(f"after going back{before}")
     if turn.shared:
-        said.append(f"{len(turn.shared):,} shared")
+        said.append(f"{len(turn.shared):,} {state_text.shared_with(turn, masker)}")
     if turn.left_out:
         said.append(f"{len(turn.left_out):,} not covered")
     changed = sum(1 for file in turn.outside if file.verb)
@@ -153,8 +156,8 @@ class _Row:
         self.agent = layout.cut(safe_content(turn.agent.encode()), _AGENT, marks.cut)
         self.lines_changed, self.files = amount(turn, marks)
         self.numbers = f"{self.lines_changed}  {self.files}".strip()
-        status = "undone" if turn.undone else turn.status
-        self.status = "" if status == terms.DONE else f" ({status})"
+        status = state_text.state(turn)
+        self.status = f" ({status})" if status else ""
 
     def lines(self, sizes: "_Sizes", screen: "Screen") -> "Iterator[str]":
         """The turn on one line, or two where there is not much room."""
@@ -175,7 +178,7 @@ class _Row:
             numbers = f"{self.lines_changed:>{sizes.lines}}  {self.files}"
             rest = f"{layout.pad(said, sizes.label)}  {numbers}"
             yield f"{head}  {screen.style(rest, 'dim') if is_dim else rest}".rstrip()
-        extra = ", ".join(remarks(turn))
+        extra = ", ".join(remarks(turn, screen.masker))
         if extra:
             yield screen.style(" " * (3 if sizes.is_narrow else sizes.left) + extra, "yellow")
 
@@ -207,7 +210,7 @@ _WIDEST_PATH = 60
 
 def headline(turn: "RecordedTurn", masker: "Masker" = CLOSED) -> str:
     if not turn.files:
-        amount = "nothing changed"
+        amount = "nothing changed" if not turn.shared else "only shared changes"
     else:
         amount = (
             f"{count(turn.files, 'file')}  {_lines(turn.added, turn.removed, Marks(plain=False))}"
@@ -216,6 +219,8 @@ def headline(turn: "RecordedTurn", masker: "Masker" = CLOSED) -> str:
             amount += f"  {turn.uncounted:,} without lines"
     if turn.ended is not None:
         amount += f"  ({max(turn.ended - turn.started, 0):.1f} s)"
+    state = state_text.state(turn)
+    amount = f"{state}  {amount}" if state else amount
     return f'turn {turn.id[:6]}  "{safe_line(masker.words(turn.label))}"  {amount}'
 
 
@@ -249,6 +254,9 @@ def as_json(turn: "RecordedTurn", masker: "Masker" = CLOSED) -> "dict[str, Json]
         "label": masker.words(turn.label),
         "status": turn.status,
         "undone": turn.undone or None,
+        "undone_in_part": turn.undone_in_part or None,
+        "because": masker.words(turn.because) or None,
+        "exit_code": turn.exit_code,
         "kept": turn.kept,
         "started": when(turn.started),
         "ended": when(turn.ended),
@@ -260,6 +268,11 @@ def as_json(turn: "RecordedTurn", masker: "Masker" = CLOSED) -> "dict[str, Json]
         "uncounted": turn.uncounted,
         "changes": [change_json(change) for change in turn.changes],
         "shared": [change_json(change) for change in turn.shared],
+        "shared_with": [
+            {"id": each.id, "label": masker.words(each.label), "agent": each.agent}
+            for each in turn.shared_with
+        ],
+        "shared_undone": turn.is_shared_undone,
         "left_out": [{**path_fields(x.path), "reason": x.reason} for x in turn.left_out],
         "outside": [outside_json(file) for file in turn.outside],
         "authors": _authors((*turn.changes, *turn.shared)),
@@ -344,7 +357,9 @@ def turn(found: "RecordedTurn", screen: "Screen", now: float) -> None:
             f"{found.session}  {page.text(found.agent)}  {page.text(found.account)}".rstrip(),
         ),
         ("When", _when(found, now)),
-        ("Status", f"{page.marks.of(found.status)} {found.status}"),
+        ("Status", f"{page.marks.of(found.status)} {state_text.state(found) or found.status}"),
+        ("Undone", state_text.undone(found)),
+        ("Because", page.text(found.because)),
         ("Asked", _went_back(found.went_back)),
         ("Before", found.before),
         ("After", found.after or "still running"),
@@ -359,7 +374,7 @@ def turn(found: "RecordedTurn", screen: "Screen", now: float) -> None:
         lambda change: _HOW.get(change.author.how, change.author.how),
     )
     page.changes(
-        "Shared: of this session or another",
+        _capital(state_text.shared_with(found, screen.masker)),
         found.shared,
         lambda change: _short_ids(change.author.sessions),
     )
@@ -372,6 +387,8 @@ def turn(found: "RecordedTurn", screen: "Screen", now: float) -> None:
         screen.note(f"`takeback show {found.id[:8]}- PATH` prints a file as it was before")
         back, it = ("redo", "puts it back") if found.undone else ("undo", "takes it back")
         screen.note(f"`takeback {back} {found.id[:8]}` {it}")
+    elif found.shared and not found.is_shared_undone:
+        screen.note(f"`takeback undo {found.id[:8]} --shared` takes back what is shared")
     else:
         screen.note("`takeback log` shows all turns")
 
@@ -539,6 +556,10 @@ def _git(before: "GitState | None", after: "GitState | None", page: "_Page") -> 
     at = f" {page.marks.arrow} ".join(heads)
     new = "  (new commits)" if len(heads) > 1 and len(branches) == 1 else ""
     return f"{on}  {at}{new}"
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
 
 
 def explained(word: str) -> str:

@@ -152,7 +152,8 @@ CREATE TABLE restores (
     turns TEXT NOT NULL,
     before INTEGER NOT NULL, after INTEGER NOT NULL, partial INTEGER NOT NULL,
     goal TEXT NOT NULL, because TEXT NOT NULL, session INTEGER,
-    undone INTEGER, covered INTEGER, reversed INTEGER, line INTEGER NOT NULL);
+    undone INTEGER, covered INTEGER, reversed INTEGER, line INTEGER NOT NULL,
+    shared INTEGER NOT NULL);
 CREATE INDEX restores_of_turn ON restores (turn) WHERE turn IS NOT NULL;
 CREATE INDEX restores_by_state ON restores (after);
 CREATE INDEX restores_covered ON restores (covered) WHERE covered IS NOT NULL;

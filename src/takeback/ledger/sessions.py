@@ -39,7 +39,7 @@ _PAGE = 500
 _RECORD = (
     "SELECT t.number, t.id, t.label, t.status, t.started, t.ended, b.id, a.id, t.before, t.after,"
     " t.files, t.added, t.removed, t.uncounted, t.git_before, t.git_after,"
-    " z.id, z.agent, z.author, z.holder, z.ended, r.id"
+    " z.id, z.agent, z.author, z.holder, z.ended, r.id, r.because"
     " FROM turns t JOIN sessions z ON z.number = t.session"
     " LEFT JOIN restores r ON r.number = coalesce(t.covered, t.undone)"
     " LEFT JOIN checkpoints b ON b.number = t.before LEFT JOIN checkpoints a ON a.number = t.after "
@@ -124,6 +124,7 @@ class TurnRecord(Value):
     holder: str
     session_ended: "int | None"
     undone: "str | None"
+    because: "str | None"
 
 
 class ChangeRow(Value):
@@ -386,6 +387,31 @@ class Turns(Table):
             f" AND opened > ?2 AND {self._here}"
         )
         return int(self._reader.value(query, (session, opened)))
+
+    def sharing(self, session: "int | None", opened: int) -> "list[TurnRow]":
+        """Live turns that began after an event, in whose time nothing but what they share changed.
+
+        Newest first, also those whose shared changes were taken back.
+        """
+        shared = (
+            "EXISTS (SELECT 1 FROM sessions z, delta_rows d WHERE z.number = turns.session"
+            " AND d.who = 'shared' AND d.verb <> 'omit' AND d.checkpoint > turns.before"
+            " AND d.checkpoint <= coalesce(turns.after, d.checkpoint)"
+            " AND instr(' ' || d.sessions || ' ', ' ' || z.id || ' '))"
+        )
+        where = (
+            f"WHERE paths = 0 AND {_LIVE} AND {_OF} AND opened > ?2 AND {self._here} AND {shared}"
+            " ORDER BY number DESC"
+        )
+        return self._some(where, (session, opened))
+
+    def during(self, session: str, checkpoint: int) -> "TurnRow | None":
+        """The turn of a session that ran when a checkpoint was made."""
+        where = (
+            "WHERE session = (SELECT number FROM sessions WHERE id = ?1) AND before < ?2"
+            f" AND coalesce(after, ?2) >= ?2 AND {self._here} ORDER BY number DESC LIMIT 1"
+        )
+        return self._first(where, (session, checkpoint))
 
     def count_changed_after(self, turn: TurnRow) -> int:
         """How many live turns of its session came after a turn and changed something."""

@@ -84,7 +84,8 @@ class Plan(Value):
     part of what is taken back, `skipped` because nobody knows what they held, `shared` because they
     may be somebody else's. `doubts` need consent; `stays` is what no restore takes back. `goal` is
     what a rollback goes back to as the log keeps it: `before ID`, `after ID`, or nothing. `id` is
-    the plan's own: by it any process can apply it.
+    the plan's own: by it any process can apply it. `took_shared` says what goes along of what its
+    turns share (`ledger/undo_stack`), `is_rest` that they are undone but for that.
     """
 
     verb: str
@@ -110,6 +111,8 @@ class Plan(Value):
     session: str = ""
     agent: str = ""
     id: str = ""
+    took_shared: int = 0
+    is_rest: bool = False
 
     @property
     def turn(self) -> str:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 YOURS = "yours"
 ALREADY = "already-as-it-was"
 SHARED = "shared"
+ALL_SHARED = "all-shared"
 NOT_COVERED = "not-covered"
 NOT_COVERED_THEN = "not-covered-then"
 NOT_COVERED_STAYS = "not-covered-stays"

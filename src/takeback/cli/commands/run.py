@@ -22,7 +22,7 @@ import os
 import signal
 import sys
 
-from takeback.cli import turn_text
+from takeback.cli import state_text, turn_text
 from takeback.cli.app import open_project
 from takeback.cli.parser import SHOW_SECRETS, Arguments, Command, Option
 from takeback.disk import programs
@@ -178,7 +178,7 @@ class _Wrapped:
         with turn.step("run", {"command": self._command}, kind=terms.SHELL) as step:
             ours = {b"TAKEBACK_SESSION": session.encode(), b"TAKEBACK_TURN": turn.id.encode()}
             self._outcome = outcome = self._run({**os.environb, **ours})
-            step.end(_status(outcome))
+            step.end(_status(outcome), exit_code=None if outcome.signal else outcome.code)
         return outcome
 
     def _run(self, environment: "Mapping[bytes, bytes]") -> "Outcome":
@@ -208,8 +208,10 @@ def _tell(turn: "RecordedTurn", outcome: "Outcome", given: "Arguments", screen: 
         for line in turn_text.change_lines(turn.changes, _MOST_SHOWN):
             screen.note(line)
         if turn.shared:
-            others = count(len(turn.shared), "change")
-            screen.note(f"takeback: {others} may be of another session that worked at the time")
+            shared = count(len(turn.shared), "change")
+            along = f"`takeback undo {turn.id[:6]} --shared` takes that along"
+            whose = state_text.shared_with(turn, screen.masker)
+            screen.note(f"takeback: {shared} {whose}; {along}")
         if turn.left_out:
             screen.note(f"takeback: {count(len(turn.left_out), 'new path')} not covered")
         if turn.changes:
