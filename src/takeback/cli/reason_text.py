@@ -26,6 +26,7 @@ _FORM = 'listeners = [["reindex", "--changed"]] is a list of commands, each a li
 _PLAIN = {
     reasons.YOURS: "yours",
     reasons.ALREADY: "already as it was",
+    reasons.AGENTS_OWN: "the agent's own history",
     reasons.NOT_COVERED: "not covered ({why})",
     reasons.UNCOVERED_SINCE: "not covered ({why}){way_out}",
     reasons.NOT_COVERED_THEN: "not covered then ({why})",
@@ -407,6 +408,11 @@ def _perhaps_ran(facts: "Facts") -> str:
     return _perhaps_yours(facts, f"when it is not known whether a command of {turn} ran ({why})")
 
 
+def _at_terminal(facts: "Facts") -> str:
+    turn = called(facts["turn"], is_turn=True)
+    return _perhaps_yours(facts, f"while {turn} had your terminal")
+
+
 def _perhaps_yours(facts: "Facts", when: str) -> str:
     paths = facts["paths"]
     said = f"{count(len(paths), 'path')} changed {when}, and may be your own work"
@@ -506,6 +512,7 @@ _MADE: "dict[str, Callable[[Facts], str]]" = {
     reasons.OTHER_BRANCH: _other_branch,
     reasons.AFTER_STOP: _after_stop,
     reasons.PERHAPS_RAN: _perhaps_ran,
+    reasons.AT_TERMINAL: _at_terminal,
     reasons.OUTSIDE_CHANGES: _outside_changes,
     reasons.OUTSIDE_STAYS: _outside_stays,
     reasons.COMMITS_STAY: _commits_stay,

@@ -50,9 +50,9 @@ class SharedChanges:
             for session in row.sessions.split()
             if not _is_in(session, row.checkpoint, spans)
         )
-        known = [self._ledger.turns.during(*each) for each in wanted]
-        turns = {row.number: row for row in known if row is not None}
-        return [self._partner(turns[number]) for number in sorted(turns, reverse=True)]
+        numbers = {self._ledger.stack.turn_during(*each) or 0 for each in wanted}
+        turns = map(self._ledger.turns.numbered, sorted(numbers, reverse=True))
+        return [self._partner(turn) for turn in turns if turn is not None]
 
     def span(self, turn: "TurnRow") -> "Span":
         return self._ledger.sessions.of(turn).id, turn.before, turn.after

@@ -18,6 +18,7 @@ from takeback.ledger.events import row_from
 from takeback.ledger.schema import DETACHED, WITH_ITS_PARENT, Tables
 from takeback.model import json_text
 from takeback.model.words import (
+    BY_SHELL,
     DONE,
     INTERRUPTED,
     MKDIR,
@@ -53,7 +54,7 @@ _RESTORE = (
     "INSERT INTO restores VALUES"
     " (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, NULL, NULL, NULL, ?, ?)"
 )
-_STEP = "INSERT INTO steps VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, NULL)"
+_STEP = "INSERT INTO steps VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, NULL, 0)"
 _SESSION = "INSERT INTO sessions VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 
 
@@ -375,6 +376,12 @@ def _step_ended(to: Tables, event: "Event", said: "Said") -> None:
     operations.sql(to.db, change, values)  # type: ignore[arg-type]
     if said.get("status") == REFUSED:
         _give_back(to, step)
+    if said.get("interactive"):
+        change = "UPDATE steps SET interactive = 1 WHERE number = ?"
+        operations.sql(to.db, change, (step,))
+        # Whoever sat at the terminal may have changed what its window claims.
+        change = "UPDATE delta_rows SET how = ? WHERE turn = ? AND step = ? AND how = ?"
+        operations.sql(to.db, change, (PERHAPS, to.turn_of(step), step, BY_SHELL))
     _observed(to, event, said)
     turn = to.turn_of(step)
     if "changes" in said:

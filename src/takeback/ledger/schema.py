@@ -120,7 +120,7 @@ CREATE TABLE steps (
     tool TEXT NOT NULL, kind TEXT NOT NULL, summary TEXT NOT NULL, paths TEXT NOT NULL,
     status TEXT NOT NULL, background INTEGER NOT NULL,
     started INTEGER NOT NULL, ended INTEGER, opened INTEGER NOT NULL, closed INTEGER,
-    first INTEGER NOT NULL, last INTEGER);
+    first INTEGER NOT NULL, last INTEGER, interactive INTEGER NOT NULL);
 CREATE INDEX steps_of_turn ON steps (turn, number);
 CREATE INDEX steps_by_end ON steps (closed);
 CREATE TABLE paths (number INTEGER PRIMARY KEY, hash INTEGER NOT NULL, path BLOB NOT NULL);

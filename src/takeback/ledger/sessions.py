@@ -46,11 +46,11 @@ _RECORD = (
 )
 _WINDOWS_OF_STEPS = (
     "SELECT s.id, t.id, z.id, s.kind, s.paths, s.opened, s.started, s.ended, z.seen, z.holder,"
-    " s.background, s.status FROM steps s JOIN turns t ON t.number = s.turn"
+    " s.background, s.status, s.interactive FROM steps s JOIN turns t ON t.number = s.turn"
     " JOIN sessions z ON z.number = t.session WHERE s.closed "
 )
 _WINDOWS_OF_TURNS = (
-    "SELECT '', t.id, z.id, 'turn', '[]', t.opened, t.started, t.ended, z.seen, z.holder, 0, ''"
+    "SELECT '', t.id, z.id, 'turn', '[]', t.opened, t.started, t.ended, z.seen, z.holder, 0, '', 0"
     " FROM turns t JOIN sessions z ON z.number = t.session"
     " WHERE t.whole AND t.steps = 0 AND t.closed "
 )
@@ -179,6 +179,7 @@ class WindowRow(Value):
     holder: str
     background: int
     status: str
+    interactive: int
 
     @property
     def names(self) -> "tuple[bytes, ...]":
@@ -387,31 +388,6 @@ class Turns(Table):
             f" AND opened > ?2 AND {self._here}"
         )
         return int(self._reader.value(query, (session, opened)))
-
-    def sharing(self, session: "int | None", opened: int) -> "list[TurnRow]":
-        """Live turns that began after an event, in whose time nothing but what they share changed.
-
-        Newest first, also those whose shared changes were taken back.
-        """
-        shared = (
-            "EXISTS (SELECT 1 FROM sessions z, delta_rows d WHERE z.number = turns.session"
-            " AND d.who = 'shared' AND d.verb <> 'omit' AND d.checkpoint > turns.before"
-            " AND d.checkpoint <= coalesce(turns.after, d.checkpoint)"
-            " AND instr(' ' || d.sessions || ' ', ' ' || z.id || ' '))"
-        )
-        where = (
-            f"WHERE paths = 0 AND {_LIVE} AND {_OF} AND opened > ?2 AND {self._here} AND {shared}"
-            " ORDER BY number DESC"
-        )
-        return self._some(where, (session, opened))
-
-    def during(self, session: str, checkpoint: int) -> "TurnRow | None":
-        """The turn of a session that ran when a checkpoint was made."""
-        where = (
-            "WHERE session = (SELECT number FROM sessions WHERE id = ?1) AND before < ?2"
-            f" AND coalesce(after, ?2) >= ?2 AND {self._here} ORDER BY number DESC LIMIT 1"
-        )
-        return self._first(where, (session, checkpoint))
 
     def count_changed_after(self, turn: TurnRow) -> int:
         """How many live turns of its session came after a turn and changed something."""

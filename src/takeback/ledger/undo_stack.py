@@ -189,6 +189,34 @@ class UndoStack(Table):
             f"WHERE {self._here} AND partial AND {_STANDING_UNDO} ORDER BY number DESC"
         )
 
+    def sharing(self, session: "int | None", opened: int) -> "list[int]":
+        """Live turns that began after an event, in whose time nothing but what they share changed.
+
+        Newest first, also those whose shared changes were taken back.
+        """
+        shared = (
+            "EXISTS (SELECT 1 FROM sessions z, delta_rows d WHERE z.number = t.session"
+            " AND d.who = 'shared' AND d.verb <> 'omit' AND d.checkpoint > t.before"
+            " AND d.checkpoint <= coalesce(t.after, d.checkpoint)"
+            " AND instr(' ' || d.sessions || ' ', ' ' || z.id || ' '))"
+        )
+        query = (
+            "SELECT number FROM turns t WHERE paths = 0 AND undone IS NULL AND covered IS NULL"
+            f" AND (?1 IS NULL OR session = ?1) AND opened > ?2 AND {self._here} AND {shared}"
+            " ORDER BY number DESC"
+        )
+        return self._reader.column(query, (session, opened))
+
+    def turn_during(self, session: str, checkpoint: int) -> "int | None":
+        """The turn of a session that ran when a checkpoint was made."""
+        query = (
+            "SELECT number FROM turns WHERE session = (SELECT number FROM sessions WHERE id = ?1)"
+            f" AND before < ?2 AND coalesce(after, ?2) >= ?2 AND {self._here}"
+            " ORDER BY number DESC LIMIT 1"
+        )
+        number: int | None = self._reader.value(query, (session, checkpoint))
+        return number
+
     def is_about(self, restore: RestoreRow, session: int) -> bool:
         """Whether a restore took back, put back or went over turns of a session."""
         query = (

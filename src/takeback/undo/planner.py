@@ -19,7 +19,7 @@ from takeback.history import lookup, references
 from takeback.history.compare import Chosen, Saved, differences
 from takeback.history.shared import SharedChanges, is_among
 from takeback.ledger.undo_stack import ALL_SHARED, SHARED_AMONG
-from takeback.model import reasons, words
+from takeback.model import reasons, tools, words
 from takeback.model.plan import Dependent, Plan, Remark
 from takeback.model.reasons import Reason
 from takeback.model.tree import folders_above, is_same, is_unknown
@@ -68,9 +68,11 @@ def doubts(ledger: "Ledger", item: "Item") -> "Iterator[Reason]":
     for found, code in (
         (ledger.deltas.behind(item.number), reasons.AFTER_STOP),
         (ledger.deltas.perhaps(item.number), reasons.PERHAPS_RAN),
+        (ledger.deltas.at_terminal(item.number), reasons.AT_TERMINAL),
     ):
-        if found:
-            yield Reason(code, turn=item.title, paths=tuple(map(os.fsdecode, found)))
+        paths = tuple(os.fsdecode(path) for path in found if not tools.is_agents_own(path))
+        if paths:
+            yield Reason(code, turn=item.title, paths=paths)
 
 
 def _spans(items: "Iterable[Item]") -> "list[Span]":
@@ -306,6 +308,8 @@ class Planner:
         newest = chosen.newest
         away = Elsewhere(self._ledger, chosen)
         known = [each.path for each in taken]
+        own = [] if paths or verb != UNDO else [x for x in known if tools.is_agents_own(x)]
+        taken = [each for each in taken if each.path not in own]
         if paths and verb == UNDO:
             # A turn that goes on after its undo stands for what it did since; it did the rest, too.
             known += self._reverts.ever_changed(*chosen.turns)
@@ -316,6 +320,7 @@ class Planner:
             for path in filter(within.cover, self._reverts.left_out(*chosen.turns)):
                 draft.skipped.setdefault(path, Reason(reasons.NOT_COVERED_STAYS))
         draft.finish()
+        draft.kept |= dict.fromkeys(own, Reason(reasons.AGENTS_OWN))
         if not within.paths:
             self._keep_yours(draft, chosen)
         stays = [git_notes.stays(i, self._git, self._place.root) for i in reversed(chosen.items)]

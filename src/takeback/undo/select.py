@@ -99,9 +99,10 @@ def newest(ledger: "Ledger", session: "int | None" = None) -> "Item | None":
     """What a bare `undo` means: the newest entry, or a newer turn that shares all it did."""
     entry = newest_entry(ledger, session)
     shared = SharedChanges(ledger)
-    for row in ledger.turns.sharing(session, 0 if entry is None else entry.opened):
-        if shared.standing([shared.span(row)]):
-            return _of_turn(ledger, row)
+    for number in ledger.stack.sharing(session, 0 if entry is None else entry.opened):
+        item = turn(ledger, number)
+        if shared.standing([(item.session, item.before, item.after)]):
+            return item
     return entry
 
 
@@ -190,7 +191,7 @@ class Selector:
                 raise self._nothing_to_undo(session, within)
             self.require_kept(latest)
             passed = self._ledger.turns.count_unchanged(within, latest.opened)
-            passed -= len(self._ledger.turns.sharing(within, latest.opened))
+            passed -= len(self._ledger.stack.sharing(within, latest.opened))
             return Selection([latest], is_newest=True, passed=passed)
         items = list({(i.restore is None, i.number): i for i in self._items(refs, within)}.values())
         for item in items:
@@ -211,7 +212,7 @@ class Selector:
         number = references.session(self._ledger, session, self._time)
         items = [_of_turn(self._ledger, row) for row in self._ledger.turns.changed(number)]
         if shared or not items:
-            sharing = (_of_turn(self._ledger, x) for x in self._ledger.turns.sharing(number, 0))
+            sharing = (turn(self._ledger, x) for x in self._ledger.stack.sharing(number, 0))
             items += [item for item in sharing if self._shares(item)]
         for item in items:
             self.require_kept(item)

@@ -21,6 +21,7 @@ import errno
 import os
 import signal
 import sys
+import time
 
 from takeback.cli import state_text, turn_text
 from takeback.cli.app import open_project
@@ -38,7 +39,7 @@ from takeback.model.words import count
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from typing import Self
 
     from takeback.cli.screen import Screen
@@ -81,6 +82,8 @@ COMMAND = Command(
 )
 
 _MOST_SHOWN = 10
+_LONG = 60
+_WATCHED_EVERY = 0.1
 _NOT_FOUND, _NOT_EXECUTABLE = 127, 126
 
 _OWN_FAULTS = {signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGTRAP}
@@ -177,8 +180,10 @@ class _Wrapped:
         self._quiet.close()
         with turn.step("run", {"command": self._command}, kind=terms.SHELL) as step:
             ours = {b"TAKEBACK_SESSION": session.encode(), b"TAKEBACK_TURN": turn.id.encode()}
-            self._outcome = outcome = self._run({**os.environb, **ours})
-            step.end(_status(outcome), exit_code=None if outcome.signal else outcome.code)
+            with TerminalWatch() as terminal:
+                self._outcome = outcome = self._run({**os.environb, **ours})
+            code = None if outcome.signal else outcome.code
+            step.end(_status(outcome), exit_code=code, interactive=terminal.was_interactive)
         return outcome
 
     def _run(self, environment: "Mapping[bytes, bytes]") -> "Outcome":
@@ -216,7 +221,9 @@ def _tell(turn: "RecordedTurn", outcome: "Outcome", given: "Arguments", screen: 
             screen.note(f"takeback: {count(len(turn.left_out), 'new path')} not covered")
         if turn.changes:
             show = f"`takeback show {turn.id[:6]}` tells more"
-            screen.note(f"takeback: `takeback undo` takes it back, {show}")
+            unsure = any(change.author.how == terms.PERHAPS for change in turn.changes)
+            asks = "asks first, for it may be your own work" if unsure else "takes it back"
+            screen.note(f"takeback: `takeback undo` {asks}, {show}")
 
 
 def _complain(problem: Exception, screen: "Screen") -> None:
@@ -235,6 +242,48 @@ def _as_ours(problem: Exception) -> TakebackError:
     return TakebackError(
         f"{type(problem).__name__}: {problem}", hint="`takeback doctor` tells what is wrong"
     )
+
+
+# -- the terminal -------------------------------------------------------------------------------
+
+
+class TerminalWatch:
+    """Notices whether somebody sits at the terminal of a command, and may edit files meanwhile.
+
+    A command that reads keys switches its terminal to raw mode, and back when it is over. One that
+    runs for more than a minute leaves time to edit.
+    """
+
+    def __init__(self, fd: int = 0, clock: "Callable[[], float]" = time.monotonic) -> None:
+        self._fd = fd
+        self._clock = clock
+        self._is_terminal = os.isatty(fd)
+        self._began = clock()
+        self.was_interactive = False
+
+    def __enter__(self) -> "Self":
+        if self._is_terminal:
+            from threading import Event, Thread
+
+            self._over = Event()
+            self._thread = Thread(target=self._watch, daemon=True)
+            self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._is_terminal:
+            self._over.set()
+            self._thread.join()
+            long = self._clock() - self._began > _LONG
+            self.was_interactive = self.was_interactive or long
+
+    def _watch(self) -> None:
+        import termios
+
+        with contextlib.suppress(termios.error, OSError):  # the terminal is gone
+            while not self.was_interactive and not self._over.wait(_WATCHED_EVERY):
+                flags = termios.tcgetattr(self._fd)[3]
+                self.was_interactive = not flags & termios.ICANON
 
 
 # -- the process --------------------------------------------------------------------------------
