@@ -159,19 +159,13 @@ def _open_to_all(home: Path) -> None:
     store.chmod(0o755)
 
 
-def _break_settings(home: Path) -> None:
-    (home / "config.toml").write_text("[limits\n")
-
-
 def _replace_packs(home: Path) -> None:
     (packs,) = home.glob("projects/*/git/objects/pack")
     packs.rename(packs.with_name("away"))
     packs.write_text("a file")
 
 
-@pytest.mark.parametrize(
-    "break_it", [_damage, _make_newer, _open_to_all, _break_settings, _replace_packs]
-)
+@pytest.mark.parametrize("break_it", [_damage, _make_newer, _open_to_all, _replace_packs])
 @pytest.mark.parametrize("flags", [(), ("--json",), ("--session", "s")], ids=str)
 def test_a_broken_store_never_blocks_a_command(
     tree: Path, home: Path, break_it: Callable[[Path], None], flags: tuple[str, ...]

@@ -207,7 +207,12 @@ def test_which_turns_are_shown(aged: Story) -> None:
     assert labels(command(tree, "log", "--json", "--session", codex[:6], "--limit", "1")) == ["The"]
     assert labels(command(tree, "log", "--json", "--since", "35m")) == everything[:3]
     assert labels(command(tree, "log", "--json", "--since", "5m")) == []
-    assert labels(command(tree, "log", "--json", "--all", "--limit", "1")) == everything
+    assert labels(command(tree, "log", "--json", "--all")) == everything
+    assert labels(command(tree, "log", "--json", "--all", "--limit", "1")) == everything[:1]
+    assert (
+        "`takeback log --all --limit 2` shows more"
+        in command(tree, "log", "--all", "--limit", "1").err
+    )
     both = ("--since", "35m", "--session", aged.ids["claude"])
     assert labels(command(tree, "log", "--json", *both)) == ["One"]
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from typing import NoReturn, Protocol
 
     from takeback.cli.parser import Arguments, Command
+    from takeback.model.reasons import Reason
     from takeback.project import Project
 
     class Module(Protocol):
@@ -242,15 +243,18 @@ def _how_to_begin(path: bytes) -> str:
 
 def attach(project: "Project", screen: Screen) -> "Project":
     """Report the project's recovery when it happens: when it is opened, or later locked."""
+    told: list[Reason] = []
 
-    def recovered() -> "list[str]":
-        if not project.recovered:
+    def news() -> "list[str]":
+        found = (*project.recovered, *project.unread_settings)
+        if not found:
             return []
         from takeback.cli.reason_text import sentence
 
-        return [sentence(reason) for reason in project.recovered]
+        told.extend(reason for reason in found if reason not in told)
+        return [sentence(reason) for reason in told]
 
-    screen.listen(recovered)
+    screen.listen(news)
     screen.secret_names = project.secret_names
     return project
 

@@ -150,6 +150,9 @@ _PLAIN = {
     reasons.LISTENER_INTERRUPTED: (
         "the listener `{name}` was interrupted, and nobody else was told"
     ),
+    reasons.SETTINGS_UNREAD: (
+        "{problem}; until you mend it, defaults count, and gc deletes nothing (`takeback config`)"
+    ),
     reasons.LISTENERS_UNREAD: "nobody else was told: {problem}",
     reasons.LISTENER_RAISED: "a listener failed: {error}",
     reasons.LISTENER_MISSING: (

@@ -272,6 +272,7 @@ class Timeline:
         limit: "int | None",
         session: "str | None",
         since: "float | None",
+        all: bool = False,
         changes: bool,
     ) -> Log:
         """The newest turns: of a session, since a time; with their changes if those are wanted."""
@@ -283,7 +284,7 @@ class Timeline:
             session=None if session is None else references.session(ledger, session, self._now),
             first=first,
             limit=_ALL if limit is None else limit + 1,
-            live=limit is not None,
+            live=not all,
         )
         with Sound():
             turns = tuple(self._turn(row, changes=changes) for row in rows[:limit])
@@ -294,16 +295,18 @@ class Timeline:
             more=limit is not None and len(rows) > limit,
             made=newest.created / 1e9 if newest is not None else None,
             yours=self._yours(),
-            restores=self._restores(turns, all=limit is None) if session is None else (),
-            undone=0 if limit is None else ledger.turns.count_undone(),
+            restores=self._restores(turns, len(rows), limit, all=all) if session is None else (),
+            undone=0 if all else ledger.turns.count_undone(),
         )
 
     def _restores(
-        self, turns: "tuple[RecordedTurn, ...]", *, all: bool
+        self, turns: "tuple[RecordedTurn, ...]", known: int, limit: "int | None", *, all: bool
     ) -> "tuple[RecordedRestore, ...]":
-        """The rollbacks that belong between the turns, or everything."""
+        """The rollbacks that belong between the turns, or all restores there; at most so many."""
         if all:
-            return tuple(map(self._restore, self._ledger.stack.all()))
+            oldest = turns[-1].started * 1e9 if turns and known > len(turns) else 0
+            rows = [row for row in self._ledger.stack.all()[:limit] if row.at >= oldest]
+            return tuple(map(self._restore, rows))
         oldest = int(min((turn.started for turn in turns), default=0) * 1e9)
         return tuple(map(self._restore, self._ledger.stack.rollbacks_since(oldest)))
 

@@ -142,6 +142,7 @@ OF_TABLES = (STATEMENT_WRONG, ROW_WRONG, ROW_MISSING)
 # -- what went wrong after a restore was done ----------------------------------------------------
 
 SETUID_DROPPED = "setuid-dropped"
+SETTINGS_UNREAD = "settings-unread"
 LISTENERS_UNREAD = "listeners-unread"
 LISTENERS_WRONG = "listeners-wrong"
 LISTENER_INTERRUPTED = "listener-interrupted"

@@ -520,6 +520,8 @@ def changed_since(
     """Who changed each path after a checkpoint, but for some turns."""
     found: dict[bytes, Changed] = {}
     for row in ledger.deltas.since(checkpoint, but):
+        if row.who == words.STEP and not row.is_live:
+            continue  # it was taken back since
         known = row.how if row.who == words.STEP and row.how in _DOUBTS else ""
         found.setdefault(row.path, Changed()).add(name_of(row.who, row.agent, row.label), known)
     for each in found.values():
