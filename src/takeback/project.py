@@ -119,17 +119,6 @@ class Project:
         """What was mended since the project was opened."""
         return self.workspace.recovered
 
-    @property
-    def unread_settings(self) -> "tuple[Reason, ...]":
-        """What of the settings cannot be read; defaults count instead."""
-        problems = self.workspace.rules.unread_settings
-        if not problems:
-            return ()
-        from takeback.model import reasons
-        from takeback.model.reasons import Reason
-
-        return tuple(Reason(reasons.SETTINGS_UNREAD, problem=each) for each in problems)
-
     def recover(self) -> None:
         """Undo a restore that was interrupted, now; whoever takes the lock next would do so."""
         with self.workspace.held():

@@ -150,7 +150,7 @@ def test_wrong_settings_are_told_and_defaults_count(tree: Path, home: Path, text
     (tree / "file").write_text("x")
     with takeback.open(tree, home=home) as project:
         assert project.checkpoint().entries == 1
-        assert len(project.unread_settings) == 1
+        assert len(project.workspace.rules.unread_settings) == 1
         assert project.workspace.rules.largest_file() == Limits().file
 
 

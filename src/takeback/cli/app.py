@@ -246,11 +246,13 @@ def attach(project: "Project", screen: Screen) -> "Project":
     told: list[Reason] = []
 
     def news() -> "list[str]":
-        found = (*project.recovered, *project.unread_settings)
-        if not found:
+        unread = project.workspace.rules.unread_settings
+        if not project.recovered and not unread:
             return []
         from takeback.cli.reason_text import sentence
+        from takeback.model.reasons import SETTINGS_UNREAD, Reason
 
+        found = [*project.recovered, *(Reason(SETTINGS_UNREAD, problem=each) for each in unread)]
         told.extend(reason for reason in found if reason not in told)
         return [sentence(reason) for reason in told]
 
