@@ -43,6 +43,9 @@ if TYPE_CHECKING:
     from takeback.upkeep.upkeep import Upkeep
 
 
+_USUAL_LOG = 20
+
+
 class Project:
     """A work tree and its history. Thread-safe; use it as a context manager, or call `close`."""
 
@@ -224,10 +227,14 @@ class Project:
 
     def recorder(self, safe_points: "str | None" = None) -> "Recorder":
         """Records sessions, turns and steps by their ids, for callers that are a process each."""
-        from takeback.recorder import Recorder
+        from takeback.recorder import BY_STEP, SAFE_POINTS, Recorder
 
-        setting = self.workspace.rules.setting("recording", "safe_points", "step")
-        return Recorder(self.workspace, safe_points or str(setting), self.schedule_gc)
+        rules = self.workspace.rules
+        setting = str(rules.setting("recording", "safe_points", BY_STEP))
+        if setting not in SAFE_POINTS:
+            rules.report_setting(f"`recording.safe_points` cannot be `{setting}`")
+            setting = BY_STEP
+        return Recorder(self.workspace, safe_points or setting, self.schedule_gc)
 
     def end_interrupted(self) -> None:
         """Close the turns that were interrupted inside an agent, which no hook reports."""
@@ -238,21 +245,21 @@ class Project:
 
     def log(
         self,
-        limit: int = 20,
+        limit: "int | None" = None,
         *,
         session: "str | None" = None,
         since: "str | float | None" = None,
         all: bool = False,
         changes: bool = True,
     ) -> "Log":
-        """The newest turns, newest first.
+        """The newest turns, newest first: 20 if nothing else is said, with `all` everything.
 
         `session` is a session's id or the beginning of it; `since` a time as in references, or
-        seconds since 1970; `all` lifts the limit. Without `changes` the turns have only their
-        numbers of files and lines, which is all that a list of them needs.
+        seconds since 1970; `all` also lists turns that were undone, and restores. Without `changes`
+        the turns have only their numbers of files and lines, which is all that a list needs.
         """
-        most = None if all else max(limit, 0)
-        return self._history.log(most, session=session, since=since, changes=changes)
+        most = max(limit, 0) if limit is not None else None if all else _USUAL_LOG
+        return self._history.log(most, session=session, since=since, all=all, changes=changes)
 
     def turn(self, ref: str) -> "RecordedTurn":
         """What the log says of a turn: its changes, its steps, what it shares, git around it."""

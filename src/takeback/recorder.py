@@ -402,12 +402,14 @@ class Recorder(SafePoints):
         ended: "int | None" = None,
         output: str = "",
         exit_code: "int | None" = None,
+        interactive: bool = False,
         given: "Mapping[str, object] | None" = None,
         request: "str | None" = None,
     ) -> None:
         """The tool is done, and with it the steps inside it that were not detached.
 
         A step that is over already stays as it is. `given` is what the tool was called with.
+        It was `interactive` if somebody sat at its terminal, who may have edited files meanwhile.
         """
         _require_end(status)
         at = time.time_ns()
@@ -428,6 +430,7 @@ class Recorder(SafePoints):
 
             detail, envelope = step_details.of_output(self._work, row.kind, given, output)
             code: dict[str, Json] = {} if exit_code is None else {"exit_code": exit_code}
+            code |= {"interactive": True} if interactive else {}
             own = own.replace(payload={**own.payload, **code, **envelope}, detail=detail)
             facts = [*ending.of_steps(inside), own]
             self._conclude(facts, at, over, steps=[each.number for each in (row, *inside)])

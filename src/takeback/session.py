@@ -223,12 +223,14 @@ class Step(_Work):
         *,
         output: str = "",
         exit_code: "int | None" = None,
+        interactive: bool = False,
         ended_at: "float | None" = None,
         request: "str | None" = None,
     ) -> None:
         """It is over: `done`, `failed` or `interrupted`, now or some time ago.
 
-        `output` is what the tool said; head and tail of it are recorded, without secrets.
+        `output` is what the tool said; head and tail of it are recorded, without secrets. It was
+        `interactive` if somebody sat at its terminal, who may have edited files meanwhile.
         """
         self._recorder.end_step(
             self.id,
@@ -236,6 +238,7 @@ class Step(_Work):
             ended=_nanoseconds(ended_at),
             output=output,
             exit_code=exit_code,
+            interactive=interactive,
             given=self._given,
             request=request,
         )

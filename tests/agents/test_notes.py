@@ -134,27 +134,52 @@ def test_no_sub_agent_takes_the_note(claude: Agent, tree: Path) -> None:
 
 
 def test_several_are_told_together(claude: Agent, tree: Path) -> None:
-    """Undo, undo and redo are one note of three parts, in their order."""
+    """Two undos are one note of two parts, in their order."""
     with takeback.open(tree) as project:
         project.undo()
         project.undo(because="both")
-        project.redo()
     said = note(claude.prompt("go on"))
     assert [line for line in said.splitlines() if line.startswith("- ")] == [
         '- The user took back what you did for the prompt "write two".',
         '- The user took back what you did for the prompt "write one".',
-        '- The user put back what you did for the prompt "write one".',
     ]
-    assert '"one.txt" (there again)' in said
-    assert len(told(tree)) == 3
+    assert '"one.txt" (gone)' in said
+    assert len(told(tree)) == 2
+
+
+@pytest.mark.parametrize(
+    ("verbs", "parts"),
+    [
+        (["undo", "redo", "undo"], ['took back what you did for the prompt "write two".']),
+        (["undo", "redo"], []),
+        (["undo", "undo", "redo"], ['took back what you did for the prompt "write two".']),
+        (["undo", "tell", "redo", "undo"], []),
+        (["undo", "tell", "redo"], ['put back what you did for the prompt "write two".']),
+    ],
+    ids=" ".join,
+)
+def test_the_net_effect_is_told(
+    claude: Agent, tree: Path, verbs: list[str], parts: list[str]
+) -> None:
+    """What was taken back and put back before the agent heard of it is no news."""
+    with takeback.open(tree) as project:
+        for verb in verbs:
+            if verb == "tell":
+                assert note(claude.prompt("go on"))
+            else:
+                getattr(project, verb)()
+    said = [line for line in note(claude.prompt("go on")).splitlines() if line[:1] == "-"]
+    assert said == [f"- The user {part}" for part in parts]
+    assert len(told(tree)) == len(verbs) - verbs.count("tell")
 
 
 def test_many_are_counted(claude: Agent, tree: Path) -> None:
     """A note stays short, whatever happened."""
     with takeback.open(tree) as project:
+        begun, done = (list(project.checkpoints())[at].id for at in (-1, 0))
         for _ in range(4):
-            project.undo()
-            project.redo()
+            project.rollback(begun, yes=True)
+            project.rollback(done, yes=True)
     said = note(claude.prompt("go on"))
     assert "4 earlier restores are not listed here." in said
     assert len(told(tree)) == 8

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import takeback
+from history import command
 from takeback.cli import app
 from takeback.disk import operations
 from takeback.disk.home import with_value
@@ -96,6 +97,23 @@ def test_what_is_no_setting_is_told_and_stops_nothing(
     assert app.main(["checkpoint"]) == 0
     assert app.main(["config"]) == 0
     assert "dayz" in capsys.readouterr().err
+    assert project.is_dir()
+
+
+def test_a_typo_blocks_no_undo(project: Path, home: Path, tree: Path) -> None:
+    """A settings file that is no TOML is told once; undo works, and gc deletes nothing."""
+    assert command(tree, "run", "-q", "--", "sh", "-c", "echo new > made").code == 0
+    (home / "config.toml").write_text("[limits\nfile = 3\n")
+    for words in (["run", "--only-covered", "--", "true"], ["undo"], ["redo"], ["undo"]):
+        said = command(tree, *words)
+        assert said.code == 0, said.err
+        assert said.err.count("config.toml` cannot be read: ") == 1, words
+        assert "defaults count, and gc deletes nothing (`takeback config`)" in said.err
+    assert not (tree / "made").exists()
+    said = command(tree, "gc")
+    assert (said.code, "cannot be read" in said.err) == (2, True)
+    (home / "config.toml").write_text("[recording]\nsafe_points = 'stepp'\n")
+    assert "`recording.safe_points` cannot be `stepp`" in command(tree, "run", "--", "true").err
     assert project.is_dir()
 
 

@@ -16,6 +16,7 @@ import pytest
 
 import takeback
 from hostile.stage import in_child as in_own_world
+from takeback.cli.commands.run import TerminalWatch
 from terminal import PATIENCE, Terminal
 
 STARTED = [sys.executable, "-I", "-m", "takeback"]
@@ -158,19 +159,13 @@ def _open_to_all(home: Path) -> None:
     store.chmod(0o755)
 
 
-def _break_settings(home: Path) -> None:
-    (home / "config.toml").write_text("[limits\n")
-
-
 def _replace_packs(home: Path) -> None:
     (packs,) = home.glob("projects/*/git/objects/pack")
     packs.rename(packs.with_name("away"))
     packs.write_text("a file")
 
 
-@pytest.mark.parametrize(
-    "break_it", [_damage, _make_newer, _open_to_all, _break_settings, _replace_packs]
-)
+@pytest.mark.parametrize("break_it", [_damage, _make_newer, _open_to_all, _replace_packs])
 @pytest.mark.parametrize("flags", [(), ("--json",), ("--session", "s")], ids=str)
 def test_a_broken_store_never_blocks_a_command(
     tree: Path, home: Path, break_it: Callable[[Path], None], flags: tuple[str, ...]
@@ -408,7 +403,7 @@ def test_a_run_inside_a_run_is_a_step_of_it() -> None:
     part, whole, change = done.stderr.decode().splitlines()[:3]
     (turn,) = turns()
     assert part == f"takeback: part of turn {turn.id[:6]}, which tells when it is over"
-    assert '"outer"  1 file  ' in whole
+    assert '"outer"  failed, exit code 5  1 file  ' in whole
     assert change.split()[:2] == ["create", "b.txt"]
 
 
@@ -765,3 +760,84 @@ def child_of(process: int) -> int:
 def state(process: int) -> str:
     """The state of a process, as the kernel calls it."""
     return Path(f"/proc/{process}/stat").read_text().rsplit(")", 1)[1].split()[0]
+
+
+# -- somebody sits at the terminal ---------------------------------------------------------------
+
+AGENT = """
+import os, sys, termios, time, tty
+before = termios.tcgetattr(0)
+tty.setraw(0)
+open(".aider.chat.history.md", "a").write("# a talk\\n")
+os.mkdir(".aider.tags.cache.v4")
+open(".aider.tags.cache.v4/cache.db", "w").write("tags")
+print("ready", end="\\r\\n", flush=True)
+os.read(0, 1)
+open("made.txt", "w").write("by the agent\\n")
+termios.tcsetattr(0, termios.TCSANOW, before)
+print("bye")
+"""
+
+
+@pytest.fixture
+def typed() -> None:
+    """An agent with a screen of its own ran; meanwhile somebody edited a file by hand."""
+    terminal = Terminal([*STARTED, "run", *python(AGENT)])
+    terminal.expect(b"ready")
+    Path("a.txt").write_text("one\ntwo\nby hand\n")
+    time.sleep(0.3)
+    terminal.type(b"q")
+    terminal.expect(b"asks first, for it may be your own work")
+    assert terminal.status() == 0
+    terminal.close()
+
+
+@pytest.mark.usefixtures("typed")
+def test_what_somebody_may_have_edited_at_the_terminal_is_asked_about() -> None:
+    """An undo of an agent with a screen of its own takes no hand edit unasked."""
+    asked = subprocess.run([*STARTED, "undo"], capture_output=True, check=False, text=True)
+    assert asked.returncode == 3
+    assert "2 paths changed while" in asked.stderr
+    assert "had your terminal, and may be your own work: `a.txt`, `made.txt`" in asked.stderr
+    assert Path("a.txt").read_text() == "one\ntwo\nby hand\n"
+    assert Path("made.txt").exists()
+
+
+@pytest.mark.usefixtures("typed")
+def test_the_history_of_aider_stays() -> None:
+    """What aider keeps of its talks beside the files is not taken back; by its path it is."""
+    words = ["undo", "--yes", "@~0", "--", ".aider.chat.history.md"]
+    subprocess.run([*STARTED, *words], capture_output=True, check=True)
+    assert not Path(".aider.chat.history.md").exists()
+    subprocess.run([*STARTED, "redo"], capture_output=True, check=True)
+    done = subprocess.run([*STARTED, "undo", "--yes"], capture_output=True, check=False, text=True)
+    assert done.returncode == 0, done.stderr
+    assert "the agent's own history" in done.stdout
+    assert not Path("made.txt").exists()
+    assert Path(".aider.chat.history.md").read_text() == "# a talk\n"
+    assert Path(".aider.tags.cache.v4/cache.db").read_text() == "tags"
+
+
+def test_a_command_that_only_prints_on_a_terminal_is_taken_back_at_once() -> None:
+    """A short command that reads no keys leaves no doubt."""
+    terminal = Terminal([*STARTED, "run", *script("sleep 0.3; echo x > made.txt")])
+    terminal.expect(b"`takeback undo` takes it back")
+    assert terminal.status() == 0
+    terminal.close()
+    assert subprocess.run([*STARTED, "undo"], capture_output=True, check=False).returncode == 0
+    assert not Path("made.txt").exists()
+
+
+@pytest.mark.parametrize(("seconds", "is_long"), [(59, False), (61, True)])
+def test_a_minute_at_the_terminal_is_time_to_edit(seconds: int, is_long: bool) -> None:
+    """A command that runs for more than a minute leaves time to edit, if it has a terminal."""
+    ours, theirs = os.openpty()
+    times = iter([100.0, 100.0 + seconds])
+    with TerminalWatch(theirs, lambda: next(times)) as terminal:
+        pass
+    assert terminal.was_interactive is is_long
+    with open(os.devnull, "rb") as nothing, TerminalWatch(nothing.fileno()) as other:
+        pass
+    assert not other.was_interactive
+    os.close(ours)
+    os.close(theirs)

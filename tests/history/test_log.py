@@ -24,10 +24,10 @@ MAIN = Path(takeback.__file__).parent / "__main__.py"
 
 PLAIN = """\
 @  now  2 paths changed by you since the last turn
-!  OTHE  10 min  codex   The other (interrupted)                      no changes
-                         1 shared
-o  ONEO  20 min  claude  One of two                                   no changes
-                         1 shared
+!  OTHE  10 min  codex   The other (interrupted)                      all shared
+                         1 shared with "One of two" (claude)
+o  ONEO  20 min  claude  One of two                                   all shared
+                         1 shared with "The other" (codex)
 x  BINA  30 min  codex   Make it binary (failed)               +1 -2  2 files
 o  EXPL  40 min  claude  ログインフォームについて説明して...          no changes
 o  FORM  50 min  claude  Add a login form                     +50 -0  2 files
@@ -35,12 +35,12 @@ o  FORM  50 min  claude  Add a login form                     +50 -0  2 files
 """
 NARROW = """\
 @  now  2 paths changed by you since th…
-!  OTHE  10 min  codex   no changes
+!  OTHE  10 min  codex   all shared
    The other (interrupted)
-   1 shared
-o  ONEO  20 min  claude  no changes
+   1 shared with "One of two" (claude)
+o  ONEO  20 min  claude  all shared
    One of two
-   1 shared
+   1 shared with "The other" (codex)
 x  BINA  30 min  codex   +1 -2  2 files
    Make it binary (failed)
 o  EXPL  40 min  claude  no changes
@@ -207,7 +207,12 @@ def test_which_turns_are_shown(aged: Story) -> None:
     assert labels(command(tree, "log", "--json", "--session", codex[:6], "--limit", "1")) == ["The"]
     assert labels(command(tree, "log", "--json", "--since", "35m")) == everything[:3]
     assert labels(command(tree, "log", "--json", "--since", "5m")) == []
-    assert labels(command(tree, "log", "--json", "--all", "--limit", "1")) == everything
+    assert labels(command(tree, "log", "--json", "--all")) == everything
+    assert labels(command(tree, "log", "--json", "--all", "--limit", "1")) == everything[:1]
+    assert (
+        "`takeback log --all --limit 2` shows more"
+        in command(tree, "log", "--all", "--limit", "1").err
+    )
     both = ("--since", "35m", "--session", aged.ids["claude"])
     assert labels(command(tree, "log", "--json", *both)) == ["One"]
 

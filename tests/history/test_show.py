@@ -42,7 +42,7 @@ When     <when>, took <took>
 Status   ○ done
 Before   <id>
 After    <id>
-Shared: of this session or another
+Shared with "The other" (codex)
   create  both.txt  SESSIONS
 """
 CHECKPOINT = """\

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 import takeback
+from takeback.capture.project_rules import Limits
 
 
 def _left_out(checkpoint: takeback.Checkpoint) -> dict[str, str]:
@@ -143,11 +144,14 @@ def test_limits_come_from_settings_outside_the_tree(tree: Path, home: Path) -> N
     ["[limits]\nfile = -1\n", "[limits\n", '[limits]\nfile = "x"\n'],
     ids=["negative", "not TOML", "not a number"],
 )
-def test_wrong_settings_are_refused(tree: Path, home: Path, text: str) -> None:
-    """A setting that cannot be meant is an error, not a default."""
+def test_wrong_settings_are_told_and_defaults_count(tree: Path, home: Path, text: str) -> None:
+    """A setting that cannot be meant ends no protection: it is told, and the default counts."""
     (home / "config.toml").write_text(text)
-    with takeback.open(tree, home=home) as project, pytest.raises(takeback.UsageError):
-        project.checkpoint()
+    (tree / "file").write_text("x")
+    with takeback.open(tree, home=home) as project:
+        assert project.checkpoint().entries == 1
+        assert len(project.workspace.rules.unread_settings) == 1
+        assert project.workspace.rules.largest_file() == Limits().file
 
 
 def test_an_agent_that_edits_gitignore_makes_nothing_vanish(tree: Path, home: Path) -> None:

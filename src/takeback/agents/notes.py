@@ -1,7 +1,8 @@
 """What an agent is told once after something was taken back, put back or rolled back.
 
 A restore is told to each session that had begun before it: its own turns went, or files changed
-under it. Who did it itself knows. That it was told is in the log, so several hooks at once tell it
+under it. Who did it itself knows. What was taken back and put back before it was told is not told:
+the net effect is. That it was told is in the log, so several hooks at once tell it
 once. The hook makes the sentences.
 """
 
@@ -79,6 +80,7 @@ def pending(ledger: "Ledger", held: "Callable[[], Held]", session: str) -> "Note
         waiting = [row for row in waiting if not _is_told(ledger, found, row.id)]
         is_new = _begins_anew(ledger, found, copy)
         ledger.record(*_facts(found, waiting, copy if is_new else None))
+    waiting = _net(waiting)
     if not waiting and not is_new:
         return None
     return _note(ledger, found, waiting, copy, is_new=is_new)
@@ -147,6 +149,30 @@ def _since(
     rows = ledger.stack.between(session.opened, last, _MOST_ASKED)
     untold = (row for row in rows if not _is_told(ledger, to, row.id))
     return [row for row in untold if _concerns(ledger, session, row)]
+
+
+def _net(waiting: "list[RestoreRow]") -> "list[RestoreRow]":
+    """Without restores that a later one reversed whole, and without those that did."""
+    left: list[RestoreRow] = []
+    for row in waiting:
+        known = next((each for each in reversed(left) if _reverses(row, each)), None)
+        if known is not None:
+            left.remove(known)
+        else:
+            left.append(row)
+    return left
+
+
+def _reverses(row: "RestoreRow", earlier: "RestoreRow") -> bool:
+    """Whether a restore made as if another had never been; a redo that was told is not among them.
+
+    Nobody is told of an undo and its redo, nor of a redo and the next undo of the same turns.
+    """
+    if row.partial or earlier.partial or row.turns != earlier.turns or row.verb == terms.ROLLBACK:
+        return False
+    if row.verb == terms.UNDO and earlier.verb == terms.REDO:
+        return bool(row.turns)
+    return row.entry == earlier.number
 
 
 def _concerns(ledger: "Ledger", session: "SessionRow", row: "RestoreRow") -> bool:

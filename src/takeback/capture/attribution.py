@@ -12,7 +12,8 @@
 3. A step that names the path goes first: edit tools own what they name, and nothing else.
 4. Else a window that claims anything: a shell, a tool nobody told us about, a turn that reports
    no steps. None of them: *you*. Several sessions: *shared*.
-5. Where nobody knows whether the step had begun by then, it is *perhaps* the step's.
+5. Where nobody knows whether the step had begun by then, or somebody sat at its terminal and it
+   names nothing, it is *perhaps* the step's.
 
 Which windows are in question for what changed since the last look at the tree.
 """
@@ -66,10 +67,22 @@ class Window:
     """The time in which a step, or a turn that reports no steps, may change files.
 
     `names` are the paths that it names. `started` is 0 if it was open before the interval, `ended`
-    None while it is open. It `waits` as long as nobody knows whether it has begun.
+    None while it is open. It `waits` as long as nobody knows whether it has begun. In one that
+    `is_interactive`, somebody sat at the terminal, and may have changed what it claims.
     """
 
-    __slots__ = ("ended", "kind", "names", "opened", "session", "started", "step", "turn", "waits")
+    __slots__ = (
+        "ended",
+        "is_interactive",
+        "kind",
+        "names",
+        "opened",
+        "session",
+        "started",
+        "step",
+        "turn",
+        "waits",
+    )
 
     def __init__(
         self,
@@ -83,6 +96,7 @@ class Window:
         started: int,
         ended: "int | None" = None,
         waits: bool = False,
+        is_interactive: bool = False,
     ) -> None:
         self.session = session
         self.turn = turn
@@ -93,6 +107,7 @@ class Window:
         self.started = started
         self.ended = ended
         self.waits = waits
+        self.is_interactive = is_interactive
 
     def is_named(self, path: bytes, verb: str) -> bool:
         """Whether it names the path, or a folder that the path is in.
@@ -276,7 +291,8 @@ def _of_sessions(windows: "list[Window]", how: str, *, is_dated: bool) -> Author
         return Author(SHARED, sessions=sessions)
     sure = [w for w in windows if not w.waits and (is_dated or not w.started)]
     latest = max(sure or windows, key=lambda window: window.opened)
-    how = PERHAPS if not sure else BY_TURN if latest.kind == TURN else how
+    is_yours = latest.is_interactive and how == BY_SHELL
+    how = PERHAPS if not sure or is_yours else BY_TURN if latest.kind == TURN else how
     return Author(STEP, session=latest.session, turn=latest.turn, step=latest.step, how=how)
 
 
@@ -362,6 +378,7 @@ def _window(row: "WindowRow", since: int, now: int, closing: "Closing") -> Windo
         started=row.started if row.opened > since else 0,
         ended=ended,
         waits=row.status == words.WAITING or is_killed,
+        is_interactive=bool(row.interactive),
     )
 
 

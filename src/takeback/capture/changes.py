@@ -42,11 +42,6 @@ if TYPE_CHECKING:
 
     Lines = tuple[int, int] | None
 
-    Span = tuple[str, int, int | None]
-
-    """A session, and the checkpoints before and after a turn of it; open, if it still runs."""
-
-
 _EVERYTHING = b""
 """No entry is called that: it stands for all that is below a folder that was left out."""
 _UNLISTED = b"/"
@@ -186,16 +181,14 @@ def of_turn(ledger: "Ledger", objects: "ObjectStore", turn: int) -> "Json":
     return list(told.values())
 
 
-def runs(ledger: "Ledger", *turns: int, shared: "Sequence[Span]" = ()) -> "Iterator[Run]":
+def runs(ledger: "Ledger", *turns: int, shared: "Sequence[DeltaRow]" = ()) -> "Iterator[Run]":
     """The runs of one turn or several, by path and in the order in which they were made.
 
-    `shared` are spans of sessions: what may be theirs, and nobody else claims, counts as well.
+    What is `shared`, and may be theirs, counts as well.
     """
     rows = ledger.deltas.of_turns(turns)
-    for span in shared:
-        rows += ledger.deltas.shared(*span)
     if shared:
-        rows = sorted(set(rows), key=lambda row: (row.path, row.checkpoint))
+        rows = sorted({*rows, *shared}, key=lambda row: (row.path, row.checkpoint))
     others = _by_others(ledger, turns, rows)
     run: Run | None = None
     for row in rows:

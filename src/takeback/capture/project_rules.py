@@ -128,17 +128,22 @@ class LimitRules:
         return path in self._tracked_folders
 
 
-def from_settings(*layers: "Mapping[str, object]") -> Limits:
-    """Limits from the tables `limits` of config files, later ones first."""
+def from_settings(*layers: "Mapping[str, object]", report: "Callable[[str], None]") -> Limits:
+    """Limits from the tables `limits` of config files, later ones first.
+
+    What is no limit does nothing, and `takeback config` says so. A value that cannot be meant is
+    reported, and does nothing either: a slip of a finger must not end the protection.
+    """
     limits = Limits()
     for layer in reversed(layers):
         for key, value in layer.items():
-            if key == "rebuildable":
-                limits.rebuildable = frozenset(_names(value))
-            elif key in ("entries", "bytes", "file"):
-                setattr(limits, key, _positive(key, value))
-            # What is no limit does nothing, and `takeback config` says so: a slip of a finger
-            # must not end the protection.
+            try:
+                if key == "rebuildable":
+                    limits.rebuildable = frozenset(_names(value))
+                elif key in ("entries", "bytes", "file"):
+                    setattr(limits, key, _positive(key, value))
+            except UsageError as problem:
+                report(str(problem))
     return limits
 
 
@@ -155,6 +160,7 @@ def _names(value: object) -> "list[bytes]":
 
 
 _STAMPS = 16
+_DELETING = ("retention", "gc")
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -165,6 +171,7 @@ class ProjectRules:
         self._root = root
         self._home = home
         self._limits: Limits | None = None
+        self._unread: dict[str, None] = {}
         self._changed: int | None = None
         """When something came into the folder or left it, as of the last look."""
 
@@ -175,7 +182,17 @@ class ProjectRules:
 
     def records_output(self) -> bool:
         """Whether inputs and outputs of tools are recorded."""
-        return self.setting("record", "output", "on") not in ("off", False)
+        is_on = self.setting("record", "output", "on") not in ("off", False)
+        return is_on and not self._unread  # what they call secret is not known then
+
+    @property
+    def unread_settings(self) -> "tuple[str, ...]":
+        """What of the settings could not be read, so that defaults counted."""
+        return tuple(self._unread)
+
+    def report_setting(self, problem: str) -> None:
+        """Note that something in the settings cannot be meant."""
+        self._unread[problem] = None
 
     def secret_names(self) -> "tuple[str, ...]":
         """The names of files that the user's settings call secret, besides those known."""
@@ -243,7 +260,8 @@ class ProjectRules:
     def _read_limits(self) -> Limits:
         """The limits of what is captured: the project's own, else the user's, else ours."""
         if self._limits is None:
-            self._limits = from_settings(*(settings_in(path, "limits") for path in self._files()))
+            layers = (self._table(path, "limits") for path in self._files())
+            self._limits = from_settings(*layers, report=self.report_setting)
         return self._limits
 
     def largest_file(self) -> int:
@@ -253,7 +271,7 @@ class ProjectRules:
     def setting(self, table: str, name: str, default: object) -> object:
         """One setting: the project's own, else the user's, else the default."""
         for path in self._files():
-            found = settings_in(path, table)
+            found = self._table(path, table)
             if name in found:
                 return found[name]
         return default
@@ -261,6 +279,19 @@ class ProjectRules:
     def is_recording(self) -> bool:
         """Whether hooks and `takeback run` record here; not after `takeback off`."""
         return self.setting("recording", "on", True) is not False
+
+    def _table(self, path: bytes, table: str) -> "Mapping[str, object]":
+        """A table of a settings file; nothing if the file cannot be read, and that is noted.
+
+        What decides about deleting has no default then: the file may say to keep everything.
+        """
+        try:
+            return settings_in(path, table)
+        except UsageError as problem:
+            if table in _DELETING:
+                raise
+            self.report_setting(str(problem))
+            return {}
 
     def freshness(self) -> "tuple[object, ...]":
         """What opening the project depends on: while this is the same, it need not be done again.

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from takeback.cli.parser import Arguments, Command
     from takeback.errors import Hint
+    from takeback.model.reasons import Reason
     from takeback.project import Project
 
     class Module(Protocol):
@@ -277,15 +278,20 @@ def _how_to_begin(path: bytes) -> "Hint":
 
 def attach(project: "Project", screen: Screen) -> "Project":
     """Report the project's recovery when it happens: when it is opened, or later locked."""
+    told: list[Reason] = []
 
-    def recovered() -> "list[str]":
-        if not project.recovered:
+    def news() -> "list[str]":
+        unread = project.workspace.rules.unread_settings
+        if not project.recovered and not unread:
             return []
         from takeback.cli.reason_text import sentence
+        from takeback.model.reasons import SETTINGS_UNREAD, Reason
 
-        return [sentence(reason) for reason in project.recovered]
+        found = [*project.recovered, *(Reason(SETTINGS_UNREAD, problem=each) for each in unread)]
+        told.extend(reason for reason in found if reason not in told)
+        return [sentence(reason) for reason in told]
 
-    screen.listen(recovered)
+    screen.listen(news)
     screen.secret_names = project.secret_names
     return project
 

@@ -347,7 +347,7 @@ class Page:
         names = [name for name in change.whose if name]
         if not names:
             return ""
-        by = f"by {' and '.join(names)}"
+        by = f"by {reason_text.names(names)}"
         return f"{by}, {_HOW[change.how]}" if change.how in _HOW and names != [terms.YOU] else by
 
     # -- what stays --------------------------------------------------------------------------
@@ -358,7 +358,7 @@ class Page:
         self.part("Kept", [*others, *yours[:_MOST_YOURS]])
         if len(yours) > _MOST_YOURS:
             self.screen.say(f"  and {len(yours) - _MOST_YOURS:,} more of yours")
-        self.part("May be another session's, so it stays", self.plan.shared)
+        self.part("Shared with others, so it stays", self.plan.shared)
         lost = {each.raw_path for each in self.plan.losses}
         self.part("Not touched", [each for each in self.plan.skipped if each.raw_path not in lost])
         for head, rows in loss_text.parts(self.plan.losses):
@@ -404,6 +404,9 @@ class Page:
         passed = self.plan.passed_over
         turns = "1 newer turn" if passed == 1 else f"{passed:,} newer turns"
         notes = [self.text(reason) for reason in self.plan.stays]
+        if self.plan.shared:
+            turns = " ".join(id[:8] for id in self.plan.turns)
+            notes.append(f"`takeback undo {turns} --shared` takes along what is shared")
         return [*notes, *([f"passed over {turns} that changed nothing"] if passed else [])]
 
     def marked(self) -> "list[str]":

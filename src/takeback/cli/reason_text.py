@@ -27,7 +27,7 @@ _FORM = 'listeners = [["reindex", "--changed"]] is a list of commands, each a li
 _PLAIN = {
     reasons.YOURS: "yours",
     reasons.ALREADY: "already as it was",
-    reasons.SHARED: "shared with another session, so it stays",
+    reasons.AGENTS_OWN: "the agent's own history",
     reasons.NOT_COVERED: "not covered ({why})",
     reasons.UNCOVERED_SINCE: "not covered ({why}){way_out}",
     reasons.NOT_COVERED_THEN: "not covered then ({why})",
@@ -147,6 +147,9 @@ _PLAIN = {
     ),
     reasons.LISTENER_INTERRUPTED: (
         "the listener `{name}` was interrupted, and nobody else was told"
+    ),
+    reasons.SETTINGS_UNREAD: (
+        "{problem}; until you mend it, defaults count, and gc deletes nothing (`takeback config`)"
     ),
     reasons.LISTENERS_UNREAD: "nobody else was told: {problem}",
     reasons.LISTENER_RAISED: "a listener failed: {error}",
@@ -305,7 +308,7 @@ def sentence(reason: "Reason", verb: str = "", path: str = "") -> str:
         name, one = _COUNTED[reason.code]
         facts["counted"] = count(facts[name], one) if facts[name] else f"no {one}"
     said = _PLAIN.get(reason.code, reason.code).format(**facts)
-    by = f" by {' and '.join(facts['by'])}" if facts.get("by") else ""
+    by = f" by {names(facts['by'])}" if facts.get("by") else ""
     done = "; it is private now" if facts.get("closed") else ""
     return said + by + _DECIDED.get(facts.get("decision", ""), "") + done
 
@@ -360,8 +363,26 @@ def _no_folder(facts: "Facts") -> str:
     return f"`{facts['folder']}` is {what}"
 
 
+def names(names: "Sequence[str]") -> str:
+    """Who did something; many turns are counted, with the first and the last of them."""
+    turns = [name for name in names if name != YOU]
+    if len(turns) > _MOST_NAMED:
+        turns = [f"{len(turns):,} turns, first {turns[0]}, last {turns[-1]}"]
+    return " and ".join([YOU, *turns] if YOU in names else turns)
+
+
+def _shared(facts: "Facts") -> str:
+    partners = facts.get("partners") or ("another session",)
+    return f"shared with {names(partners)}, so it stays"
+
+
+def _all_shared(facts: "Facts") -> str:
+    partners = facts.get("partners") or ("another session",)
+    return f"what {called(facts['turn'], is_turn=True)} did is shared with {names(partners)}"
+
+
 def _merged(facts: "Facts") -> str:
-    others = " and ".join(name for name in facts["by"] if name != YOU)
+    others = names([name for name in facts["by"] if name != YOU])
     if YOU not in facts["by"]:
         return f"merged with the changes of {others}" if others else "merged with what is there"
     return f"merged with your changes{f' and those of {others}' if others else ''}"
@@ -389,6 +410,11 @@ def _perhaps_ran(facts: "Facts") -> str:
     turn = called(facts["turn"], is_turn=True)
     why = "a permission dialog waited, or its process was killed"
     return _perhaps_yours(facts, f"when it is not known whether a command of {turn} ran ({why})")
+
+
+def _at_terminal(facts: "Facts") -> str:
+    turn = called(facts["turn"], is_turn=True)
+    return _perhaps_yours(facts, f"while {turn} had your terminal")
 
 
 def _perhaps_yours(facts: "Facts", when: str) -> str:
@@ -459,11 +485,14 @@ def _listener_failed(facts: "Facts") -> str:
 _MADE: "dict[str, Callable[[Facts], str]]" = {
     reasons.FOLDER_GONE: _folder_gone,
     reasons.NO_FOLDER: _no_folder,
+    reasons.SHARED: _shared,
+    reasons.ALL_SHARED: _all_shared,
     reasons.MERGED: _merged,
     reasons.OTHER_BRANCH: _other_branch,
     reasons.UNCOVERED_CHANGED: _uncovered_changed,
     reasons.AFTER_STOP: _after_stop,
     reasons.PERHAPS_RAN: _perhaps_ran,
+    reasons.AT_TERMINAL: _at_terminal,
     reasons.OUTSIDE_CHANGES: _outside_changes,
     reasons.OUTSIDE_STAYS: _outside_stays,
     reasons.TAKEN_BACK: _taken_back,

@@ -73,8 +73,21 @@ def cut(text: str, room: int, mark: str = "…") -> str:
     return ("".join(kept).rstrip() + mark)[: max(room, 0)]
 
 
+def cut_left(text: str, room: int, mark: str = "…") -> str:
+    """The end of a text, if all of it does not fit: of a path that is what one looks for."""
+    if columns(text) <= room:
+        return text
+    while text and columns(text) > room - len(mark):
+        text = text[1:]
+    return mark + text
+
+
 def pad(text: str, room: int) -> str:
     return text + " " * (room - columns(text))
+
+
+_JOINED = frozenset(map(chr, range(0x1160, 0x1200)))
+"""Vowels and final consonants of Hangul, which are drawn into the consonant before them."""
 
 
 def _columns_of(char: str) -> int:
@@ -82,7 +95,7 @@ def _columns_of(char: str) -> int:
         return 1
     from unicodedata import category, east_asian_width
 
-    if category(char) in ("Mn", "Me"):
+    if category(char) in ("Mn", "Me") or char in _JOINED:
         return 0
     return 2 if east_asian_width(char) in ("W", "F") else 1
 
@@ -229,9 +242,9 @@ class Screen:
 
     def table(self, rows: "Iterable[tuple[str, str]]", indent: str = "  ") -> None:
         listed = list(rows)
-        width = min(max((len(left) for left, _ in listed), default=0), 40)
+        width = min(max((columns(left) for left, _ in listed), default=0), 40)
         for left, right in listed:
-            self.say(f"{indent}{left:<{width}}  {right}".rstrip())
+            self.say(f"{indent}{pad(left, width)}  {right}".rstrip())
 
     def error(self, problem: "TakebackError", more: "Mapping[str, Json] | None" = None) -> None:
         """Show what went wrong and what to do next; `more` is for programs only."""

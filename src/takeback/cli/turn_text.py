@@ -7,7 +7,7 @@ A recorded turn, in words and as JSON.
 
 import time
 
-from takeback.cli import git_text, loss_text
+from takeback.cli import git_text, loss_text, state_text
 from takeback.cli import screen as layout
 from takeback.cli.screen import Marks, ago, columns, pad, safe_content, safe_line, timestamp
 from takeback.model import words as terms
@@ -103,6 +103,8 @@ def amount(turn: "RecordedTurn", marks: "Marks") -> "tuple[str, str]":
     lost = sum(loss.is_grave for loss in turn.losses)
     if not turn.files and turn.git and not lost:
         return "", "only git"
+    if not turn.files and turn.shared:
+        return "", "all shared"
     if not turn.files:
         none = f"{lost:,} lost" if lost else "no changes"
         return "", f"{none} yet" if turn.status == terms.RUNNING and not lost else none
@@ -120,7 +122,7 @@ def can_return(turn: "RecordedTurn") -> bool:
 
 
 def remarks(turn: "RecordedTurn", masker: "Masker" = CLOSED) -> "list[str]":
-    said = []
+    said = [f"because: {safe_line(masker.words(turn.because))}"] if turn.because else []
     if turn.git:
         said.append(f"git: {_safe(masker.words(git_text.in_short(turn.git)))}")
     if not turn.kept and turn.files:
@@ -129,7 +131,7 @@ def remarks(turn: "RecordedTurn", masker: "Masker" = CLOSED) -> "list[str]":
         before = f" to before {turn.went_back[:6]}" if turn.went_back else ""
         said.append(f"after going back{before}")
     if turn.shared:
-        said.append(f"{len(turn.shared):,} shared")
+        said.append(f"{len(turn.shared):,} {state_text.shared_with(turn, masker)}")
     if turn.left_out:
         said.append(f"{len(turn.left_out):,} not covered")
     if turn.losses:
@@ -173,8 +175,8 @@ class _Row:
         self.agent = layout.cut(safe_content(turn.agent.encode()), _AGENT, marks.cut)
         self.lines_changed, self.files = amount(turn, marks)
         self.numbers = f"{self.lines_changed}  {self.files}".strip()
-        status = "undone" if turn.undone else turn.status
-        self.status = "" if status == terms.DONE else f" ({status})"
+        status = state_text.state(turn)
+        self.status = f" ({status})" if status else ""
 
     def lines(self, sizes: "_Sizes", screen: "Screen") -> "Iterator[str]":
         """The turn on one line, or two where there is not much room."""
@@ -232,6 +234,7 @@ _WIDEST_PATH = 60
 def headline(turn: "RecordedTurn", masker: "Masker" = CLOSED) -> str:
     if not turn.files:
         amount = "only git changed" if turn.git else "nothing changed"
+        amount = "only shared changes" if turn.shared else amount
         amount = "nothing covered changed" if turn.losses else amount
     else:
         amount = (
@@ -241,6 +244,8 @@ def headline(turn: "RecordedTurn", masker: "Masker" = CLOSED) -> str:
             amount += f"  {turn.uncounted:,} without lines"
     if turn.ended is not None:
         amount += f"  ({max(turn.ended - turn.started, 0):.1f} s)"
+    state = state_text.state(turn)
+    amount = f"{state}  {amount}" if state else amount
     return f'turn {turn.id[:6]}  "{safe_line(masker.words(turn.label))}"  {amount}'
 
 
@@ -274,6 +279,9 @@ def as_json(turn: "RecordedTurn", masker: "Masker" = CLOSED) -> "dict[str, Json]
         "label": masker.words(turn.label),
         "status": turn.status,
         "undone": turn.undone or None,
+        "undone_in_part": turn.undone_in_part or None,
+        "because": masker.words(turn.because) or None,
+        "exit_code": turn.exit_code,
         "kept": turn.kept,
         "started": when(turn.started),
         "ended": when(turn.ended),
@@ -287,6 +295,11 @@ def as_json(turn: "RecordedTurn", masker: "Masker" = CLOSED) -> "dict[str, Json]
         "shared": [change_json(change) for change in turn.shared],
         "left_out": [{**path_fields(x.raw_path), "reason": x.reason} for x in turn.left_out],
         "losses": [loss_text.as_json(loss) for loss in turn.losses],
+        "shared_with": [
+            {"id": each.id, "label": masker.words(each.label), "agent": each.agent}
+            for each in turn.shared_with
+        ],
+        "shared_undone": turn.is_shared_undone,
         "outside": [outside_json(file) for file in turn.outside],
         "git": [git_json(each, masker) for each in turn.git],
         "authors": _authors((*turn.changes, *turn.shared)),
@@ -385,7 +398,9 @@ def turn(found: "RecordedTurn", screen: "Screen", now: float) -> None:
             f"{found.session}  {page.text(found.agent)}  {page.text(found.account)}".rstrip(),
         ),
         ("When", _when(found, now)),
-        ("Status", f"{page.marks.of(found.status)} {found.status}"),
+        ("Status", f"{page.marks.of(found.status)} {state_text.state(found) or found.status}"),
+        ("Undone", state_text.undone(found)),
+        ("Because", page.text(found.because)),
         ("Asked", _went_back(found.went_back)),
         ("Before", found.before),
         ("After", found.after or "still running"),
@@ -400,7 +415,7 @@ def turn(found: "RecordedTurn", screen: "Screen", now: float) -> None:
         lambda change: _HOW.get(change.author.how, change.author.how),
     )
     page.changes(
-        "Shared: of this session or another",
+        _capital(state_text.shared_with(found, screen.masker)),
         found.shared,
         lambda change: _short_ids(change.author.sessions),
     )
@@ -414,6 +429,10 @@ def turn(found: "RecordedTurn", screen: "Screen", now: float) -> None:
         page.table(head, rows)
     if any(loss.is_folder for loss in found.losses):
         screen.note("changes inside folders that are not covered are not recorded")
+    _what_next(found, screen)
+
+
+def _what_next(found: "RecordedTurn", screen: "Screen") -> None:
     if not found.kept:
         screen.note("its files are no longer kept; `takeback log` shows all turns")
     elif (can_return(found) or any(file.verb for file in found.outside)) and found.after:
@@ -423,6 +442,8 @@ def turn(found: "RecordedTurn", screen: "Screen", now: float) -> None:
         if not found.undone and any(loss.is_grave for loss in found.losses):
             it = "takes back what is covered"
         screen.note(f"`takeback {back} {found.id[:8]}` {it}")
+    elif found.shared and not found.is_shared_undone:
+        screen.note(f"`takeback undo {found.id[:8]} --shared` takes back what is shared")
     else:
         if found.git:
             screen.note(f"`takeback undo {found.id[:8]}` tells how git takes that back")
@@ -593,6 +614,10 @@ def _git(before: "GitState | None", after: "GitState | None", page: "_Page") -> 
     new = "  (new commits)" if len(heads) > 1 and len(branches) == 1 else ""
     unknown = next((f"  (refs not read: {state.refs})" for state in states if state.refs), "")
     return f"{on}  {at}{new}{unknown}"
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
 
 
 def explained(word: str) -> str:

@@ -22,12 +22,11 @@ _HINTS = {
     errno.EACCES: "see to its permissions, and try again",
     errno.EPERM: "see to its owner and its attributes (`lsattr`), and try again",
     errno.EROFS: "that disk is read-only; make it writable, and try again",
-    errno.ENOSPC: "delete some files on that disk, and try again",
-    errno.EDQUOT: "delete some files on that disk, and try again",
 }
 
 
-_NO_WRITES = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
+_FULL = (errno.ENOSPC, errno.EDQUOT)
+_NO_WRITES = (*_FULL, errno.EROFS)
 
 
 def is_no_writes(problem: OSError) -> bool:
@@ -36,7 +35,27 @@ def is_no_writes(problem: OSError) -> bool:
 
 
 def hint(problem: OSError) -> str:
+    if problem.errno in _FULL:
+        return _of_full_disk(problem.filename2 or problem.filename)
     return _HINTS.get(problem.errno or 0, "")
+
+
+def _of_full_disk(path: "str | bytes | None") -> str:
+    """Which disk is full, how much is left, and what frees some."""
+    place = os.path.realpath(os.fsencode(path)) if path else b""
+    while place != b"/" and place and not os.path.ismount(place):
+        place = os.path.dirname(place)
+    which = "that disk"
+    try:
+        found = os.statvfs(place)
+        left = f"{found.f_bavail * found.f_frsize / 1e6:,.1f} MB"
+        if found.f_files and not found.f_favail:
+            left = "no inodes"
+        which = f"the disk at `{os.fsdecode(place)}`, which has {left} left"
+    except OSError:
+        pass  # then its name has to do
+    does = "`takeback gc --to-size SIZE` deletes old states"
+    return f"delete some files on {which} ({does}), and try again"
 
 
 def named(path: "str | bytes") -> str:
@@ -79,8 +98,9 @@ class FailingAs:
         if isinstance(problem, ValueError) and "null" in str(problem):
             raise self._kind(f"{self._meaning}: a path cannot hold a NUL byte") from problem
         if isinstance(problem, sqlite.OperationalError):
-            advice = _HINTS[errno.ENOSPC] if "full" in str(problem) else ""
-            where = "".join(f" (`{note}`)" for note in getattr(problem, "__notes__", ())[:1])
+            notes = getattr(problem, "__notes__", ())[:1]
+            advice = _of_full_disk(next(iter(notes), None)) if "full" in str(problem) else ""
+            where = "".join(f" (`{note}`)" for note in notes)
             raise self._kind(
                 f"{self._meaning}: the ledger said: {problem}{where}", hint=advice
             ) from problem

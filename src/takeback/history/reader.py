@@ -47,13 +47,14 @@ class HistoryReader:
         *,
         session: "str | None",
         since: "str | float | None",
+        all: bool,
         changes: bool,
     ) -> "Log":
         """The newest turns, newest first."""
         now = time.time()
         with _READING, self._ledger.snapshot() as ledger:
             return Timeline(ledger, now).log(
-                limit=limit, session=session, since=_moment(since, now), changes=changes
+                limit=limit, session=session, since=_moment(since, now), all=all, changes=changes
             )
 
     def turn(self, ref: str) -> "RecordedTurn":

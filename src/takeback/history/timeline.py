@@ -9,6 +9,7 @@ keys or by an index, never by looking at all of them.
 from takeback.disk import machine
 from takeback.errors import DamagedStoreError
 from takeback.history import references, retention
+from takeback.history.shared import SharedChanges
 from takeback.ledger import outside
 from takeback.ledger import sessions as history
 from takeback.model import words
@@ -24,7 +25,7 @@ from takeback.model.history import (
 from takeback.model.reasons import Action
 from takeback.model.results import LeftOut, OutsideFile
 from takeback.model.tree import judge
-from takeback.model.words import INTERRUPTED, MKDIR, RMDIR, RUNNING
+from takeback.model.words import FAILED, INTERRUPTED, MKDIR, RMDIR, RUNNING
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -90,12 +91,26 @@ class Turn:
         rows = self._ledger.deltas.of_turns((self._number,))
         return sorted(rows, key=lambda row: (row.checkpoint, row.path))
 
-    def shared(self, before: int, after: "int | None") -> "tuple[Change, ...]":
-        """What changed while it ran and may be its own or another session's."""
-        return fold(
-            _change(row, Author(words.SHARED, sessions=tuple(row.sessions.split())))
-            for row in self._ledger.deltas.shared(self._session, before, after)
+    def shared(self, before: int, after: "int | None", among: SharedChanges) -> "dict[str, Any]":
+        """What changed while it ran and may be its own or another session's, and with whom."""
+        spans = [(self._session, before, after)]
+        rows = among.ever(spans)
+        if not rows:
+            return {}
+        changes = fold(
+            _change(row, Author(words.SHARED, sessions=tuple(row.sessions.split()))) for row in rows
         )
+        return {
+            "shared": changes,
+            "shared_with": tuple(among.partners(rows, spans)),
+            "is_shared_undone": not among.standing(spans),
+        }
+
+    def exit_code(self) -> "int | None":
+        """With what code the last command of it failed."""
+        steps = self._ledger.steps.of_turn(self._number)
+        codes = [self._payload(step.last).get("exit_code") for step in steps]
+        return next((code for code in reversed(codes) if isinstance(code, int) and code), None)
 
     def left_out(self) -> "tuple[LeftOut, ...]":
         """What appeared by its doing and is not covered."""
@@ -266,6 +281,8 @@ class Timeline:
         self._now = now
         self._alive: dict[str, bool] = {}
         self._floor = retention.floor(ledger)
+        self._shared = SharedChanges(ledger)
+        self._in_part: dict[int, RestoreRow] | None = None
 
     def log(
         self,
@@ -273,6 +290,7 @@ class Timeline:
         limit: "int | None",
         session: "str | None",
         since: "float | None",
+        all: bool = False,
         changes: bool,
     ) -> Log:
         """The newest turns: of a session, since a time; with their changes if those are wanted."""
@@ -284,7 +302,7 @@ class Timeline:
             session=None if session is None else references.session(ledger, session, self._now),
             first=first,
             limit=_ALL if limit is None else limit + 1,
-            live=limit is not None,
+            live=not all,
         )
         with Sound():
             turns = tuple(self._turn(row, changes=changes) for row in rows[:limit])
@@ -295,16 +313,18 @@ class Timeline:
             more=limit is not None and len(rows) > limit,
             made=newest.created / 1e9 if newest is not None else None,
             yours=self._yours(),
-            restores=self._restores(turns, all=limit is None) if session is None else (),
-            undone=0 if limit is None else ledger.turns.count_undone(),
+            restores=self._restores(turns, len(rows), limit, all=all) if session is None else (),
+            undone=0 if all else ledger.turns.count_undone(),
         )
 
     def _restores(
-        self, turns: "tuple[RecordedTurn, ...]", *, all: bool
+        self, turns: "tuple[RecordedTurn, ...]", known: int, limit: "int | None", *, all: bool
     ) -> "tuple[RecordedRestore, ...]":
-        """The rollbacks that belong between the turns, or everything."""
+        """The rollbacks that belong between the turns, or all restores there; at most so many."""
         if all:
-            return tuple(map(self._restore, self._ledger.stack.all()))
+            oldest = turns[-1].started * 1e9 if turns and known > len(turns) else 0
+            rows = [row for row in self._ledger.stack.all()[:limit] if row.at >= oldest]
+            return tuple(map(self._restore, rows))
         oldest = int(min((turn.started for turn in turns), default=0) * 1e9)
         return tuple(map(self._restore, self._ledger.stack.rollbacks_since(oldest)))
 
@@ -367,6 +387,7 @@ class Timeline:
         if is_running and row.session_ended is None and self._is_dead(row.holder):
             status = INTERRUPTED
         told = Turn(self._ledger, row.number, row.id, row.session)
+        part = self._undone_in_part(row.number)
         own: tuple[Change, ...] = ()
         if is_running:
             # What it changed is folded when it ends; until then its deltas have to do.
@@ -382,6 +403,9 @@ class Timeline:
             account=str(row.account),
             label=str(row.label),
             undone=row.undone or "",
+            undone_in_part="" if row.undone or part is None else part.id,
+            because=row.because or ("" if row.undone or part is None else part.because),
+            exit_code=told.exit_code() if status == FAILED else None,
             kept=(row.first or 0) > self._floor,
             status=status,
             started=row.started / 1e9,
@@ -393,7 +417,7 @@ class Timeline:
             removed=row.removed if not is_running else 0,
             uncounted=uncounted,
             changes=own,
-            shared=told.shared(row.first or 0, row.last),
+            **told.shared(row.first or 0, row.last, self._shared),
             left_out=told.left_out(),
             losses=told.losses(own),
             outside=told.outside(),
@@ -414,6 +438,13 @@ class Timeline:
         state = outside.git_state(row.git_after or row.git_before)
         branch = state.branch if state is not None else None
         return tuple(git_changes.findings(git_changes.fold(moves), branch))
+
+    def _undone_in_part(self, turn: int) -> "RestoreRow | None":
+        """The newest undo that took back some paths of a turn, and still stands."""
+        if self._in_part is None:
+            rows = reversed(self._ledger.stack.undone_in_part())
+            self._in_part = {number: row for row in rows for number in row.turns}
+        return self._in_part.get(turn)
 
     def _yours(self) -> int:
         """How many paths you changed since the newest turn began or ended."""

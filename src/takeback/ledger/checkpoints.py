@@ -269,8 +269,18 @@ class Deltas(Group):
 
     def perhaps(self, turn: int) -> "list[bytes]":
         """What changed when it is not known whether a command of a turn ran."""
-        query = "SELECT DISTINCT path FROM deltas WHERE turn = ? AND how = ? ORDER BY path"
-        return self._reader.column(query, (turn, words.PERHAPS))
+        return self._doubtful(turn, interactive=False)
+
+    def at_terminal(self, turn: int) -> "list[bytes]":
+        """What changed while a command of a turn had the user's terminal."""
+        return self._doubtful(turn, interactive=True)
+
+    def _doubtful(self, turn: int, *, interactive: bool) -> "list[bytes]":
+        query = (
+            "SELECT DISTINCT d.path FROM deltas d LEFT JOIN steps s ON s.number = d.step"
+            " WHERE d.turn = ? AND d.how = ? AND coalesce(s.interactive, 0) = ? ORDER BY d.path"
+        )
+        return self._reader.column(query, (turn, words.PERHAPS, interactive))
 
     # -- renames ---------------------------------------------------------------------------
 

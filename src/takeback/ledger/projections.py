@@ -19,6 +19,7 @@ from takeback.ledger.schema import DETACHED, WITH_ITS_PARENT, Tables
 from takeback.model import json_text
 from takeback.model.reasons import Action
 from takeback.model.words import (
+    BY_SHELL,
     DONE,
     INTERRUPTED,
     MKDIR,
@@ -51,9 +52,10 @@ _TURN = (
     " (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, NULL, NULL, ?)"
 )
 _RESTORE = (
-    "INSERT INTO restores VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, NULL, NULL, NULL, ?)"
+    "INSERT INTO restores VALUES"
+    " (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, NULL, NULL, NULL, ?, ?)"
 )
-_STEP = "INSERT INTO steps VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, NULL)"
+_STEP = "INSERT INTO steps VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, NULL, 0)"
 _SESSION = "INSERT INTO sessions VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 
 
@@ -421,6 +423,12 @@ def _step_ended(to: Tables, event: "Event", said: "Said") -> None:
     operations.sql(to.db, change, values)  # type: ignore[arg-type]
     if said.get("status") == REFUSED:
         _give_back(to, step)
+    if said.get("interactive"):
+        change = "UPDATE steps SET interactive = 1 WHERE number = ?"
+        operations.sql(to.db, change, (step,))
+        # Whoever sat at the terminal may have changed what its window claims.
+        change = "UPDATE delta_rows SET how = ? WHERE turn = ? AND step = ? AND how = ?"
+        operations.sql(to.db, change, (PERHAPS, to.turn_of(step), step, BY_SHELL))
     _observed(to, event, said)
     turn = to.turn_of(step)
     if "changes" in said:
@@ -444,7 +452,8 @@ def _restore_applied(to: Tables, event: "Event", said: "Said") -> None:
     turns = [to.number("turns", id) for id in _list(said.get("turns"))] or [turn]
     told = json_text.dumps([known for known in turns if known is not None])
     what = (turn, entry, target, told, *states, partial, *words, session)
-    operations.sql(to.db, _RESTORE, (*names, *what, to.line_of(states[1])))
+    shared = int(str(said.get("shared", 0)))
+    operations.sql(to.db, _RESTORE, (*names, *what, to.line_of(states[1]), shared))
     _observed(to, event, {"checkpoint": said.get("after"), "looked": said.get("looked", event.at)})
     undo_stack.follow(to.db, number)
     if said.get("outside"):

@@ -121,7 +121,7 @@ CREATE TABLE steps (
     tool TEXT NOT NULL, kind TEXT NOT NULL, summary TEXT NOT NULL, paths TEXT NOT NULL,
     status TEXT NOT NULL, background INTEGER NOT NULL,
     started INTEGER NOT NULL, ended INTEGER, opened INTEGER NOT NULL, closed INTEGER,
-    first INTEGER NOT NULL, last INTEGER);
+    first INTEGER NOT NULL, last INTEGER, interactive INTEGER NOT NULL);
 CREATE INDEX steps_of_turn ON steps (turn, number);
 CREATE INDEX steps_by_end ON steps (closed);
 CREATE TABLE paths (number INTEGER PRIMARY KEY, hash INTEGER NOT NULL, path BLOB NOT NULL);
@@ -162,7 +162,8 @@ CREATE TABLE restores (
     turns TEXT NOT NULL,
     before INTEGER NOT NULL, after INTEGER NOT NULL, partial INTEGER NOT NULL,
     goal TEXT NOT NULL, because TEXT NOT NULL, session INTEGER,
-    undone INTEGER, covered INTEGER, reversed INTEGER, line INTEGER NOT NULL);
+    undone INTEGER, covered INTEGER, reversed INTEGER, line INTEGER NOT NULL,
+    shared INTEGER NOT NULL);
 CREATE INDEX restores_of_turn ON restores (turn) WHERE turn IS NOT NULL;
 CREATE INDEX restores_by_state ON restores (after);
 CREATE INDEX restores_covered ON restores (covered) WHERE covered IS NOT NULL;

@@ -39,18 +39,18 @@ _PAGE = 500
 _RECORD = (
     "SELECT t.number, t.id, t.label, t.status, t.started, t.ended, b.id, a.id, t.before, t.after,"
     " t.files, t.added, t.removed, t.uncounted, t.git_before, t.git_after,"
-    " z.id, z.agent, z.author, z.holder, z.ended, r.id, t.opened, t.closed"
+    " z.id, z.agent, z.author, z.holder, z.ended, r.id, r.because, t.opened, t.closed"
     " FROM turns t JOIN sessions z ON z.number = t.session"
     " LEFT JOIN restores r ON r.number = coalesce(t.covered, t.undone)"
     " LEFT JOIN checkpoints b ON b.number = t.before LEFT JOIN checkpoints a ON a.number = t.after "
 )
 _WINDOWS_OF_STEPS = (
     "SELECT s.id, t.id, z.id, s.kind, s.paths, s.opened, s.started, s.ended, z.seen, z.holder,"
-    " s.background, s.status FROM steps s JOIN turns t ON t.number = s.turn"
+    " s.background, s.status, s.interactive FROM steps s JOIN turns t ON t.number = s.turn"
     " JOIN sessions z ON z.number = t.session WHERE s.closed "
 )
 _WINDOWS_OF_TURNS = (
-    "SELECT '', t.id, z.id, 'turn', '[]', t.opened, t.started, t.ended, z.seen, z.holder, 0, ''"
+    "SELECT '', t.id, z.id, 'turn', '[]', t.opened, t.started, t.ended, z.seen, z.holder, 0, '', 0"
     " FROM turns t JOIN sessions z ON z.number = t.session"
     " WHERE t.whole AND t.steps = 0 AND t.closed "
 )
@@ -124,6 +124,7 @@ class TurnRecord(Value):
     holder: str
     session_ended: "int | None"
     undone: "str | None"
+    because: "str | None"
     opened: int
     closed: "int | None"
 
@@ -180,6 +181,7 @@ class WindowRow(Value):
     holder: str
     background: int
     status: str
+    interactive: int
 
     @property
     def names(self) -> "tuple[bytes, ...]":

@@ -44,7 +44,7 @@ UNDONE, COVERED, REVERSED = "undone", "covered", "reversed"
 _NEWEST = 1 << 62
 _SELECT = (
     "SELECT number, id, event, at, verb, turn, entry, target, before, after, partial, goal,"
-    " because, session, undone, covered, reversed, turns, line FROM restores "
+    " because, session, undone, covered, reversed, turns, line, shared FROM restores "
 )
 _LIVE = (
     "SELECT kind, number FROM (SELECT 'turn' AS kind, number, opened FROM turns"
@@ -55,6 +55,8 @@ _LIVE = (
     " AND ?1 IS NULL)"
 )
 """The entries of a line that are live, in the project or of one session."""
+NONE_SHARED, SHARED_AMONG, ALL_SHARED = range(3)
+"""What an undo takes along: nothing shared, what only its turns share, or all that they share."""
 _STANDING_UNDO = "verb = 'undo' AND reversed IS NULL AND covered IS NULL"
 """It was not put back, and no rollback went over it."""
 
@@ -63,7 +65,8 @@ class RestoreRow:
     """What the ledger holds of a restore.
 
     `turn` or `entry` is what it took back or put back; a rollback has a `target` instead. `turns`
-    are all turns, if it was about several at once. All are numbers of rows.
+    are all turns, if it was about several at once. All are numbers of rows. `shared` says what an
+    undo took along of what its turns share with others.
     """
 
     __slots__ = (
@@ -81,6 +84,7 @@ class RestoreRow:
         "partial",
         "reversed",
         "session",
+        "shared",
         "target",
         "turn",
         "turns",
@@ -108,6 +112,7 @@ class RestoreRow:
         self.reversed: int | None = row[16]
         self.turns: tuple[int, ...] = tuple(json_text.loads(row[17]))
         self.line: int = row[18]
+        self.shared: int = row[19]
 
 
 class UndoStack(Table):
@@ -173,6 +178,44 @@ class UndoStack(Table):
         """The live rollbacks since a time, the newest first."""
         where = "WHERE verb = ? AND undone IS NULL AND covered IS NULL AND at >= ?"
         return self._some(f"{where} AND {self._here} ORDER BY number DESC", (ROLLBACK, moment))
+
+    def with_shared(self) -> "list[RestoreRow]":
+        """The undos that still stand and took along what turns share."""
+        return self._some(f"WHERE {self._here} AND shared > 0 AND {_STANDING_UNDO}")
+
+    def undone_in_part(self) -> "list[RestoreRow]":
+        """The undos of some paths that still stand, the newest first."""
+        return self._some(
+            f"WHERE {self._here} AND partial AND {_STANDING_UNDO} ORDER BY number DESC"
+        )
+
+    def sharing(self, session: "int | None", opened: int) -> "list[int]":
+        """Live turns that began after an event, in whose time nothing but what they share changed.
+
+        Newest first, also those whose shared changes were taken back.
+        """
+        shared = (
+            "EXISTS (SELECT 1 FROM sessions z, delta_rows d WHERE z.number = t.session"
+            " AND d.who = 'shared' AND d.verb <> 'omit' AND d.checkpoint > t.before"
+            " AND d.checkpoint <= coalesce(t.after, d.checkpoint)"
+            " AND instr(' ' || d.sessions || ' ', ' ' || z.id || ' '))"
+        )
+        query = (
+            "SELECT number FROM turns t WHERE paths = 0 AND undone IS NULL AND covered IS NULL"
+            f" AND (?1 IS NULL OR session = ?1) AND opened > ?2 AND {self._here} AND {shared}"
+            " ORDER BY number DESC"
+        )
+        return self._reader.column(query, (session, opened))
+
+    def turn_during(self, session: str, checkpoint: int) -> "int | None":
+        """The turn of a session that ran when a checkpoint was made."""
+        query = (
+            "SELECT number FROM turns WHERE session = (SELECT number FROM sessions WHERE id = ?1)"
+            f" AND before < ?2 AND coalesce(after, ?2) >= ?2 AND {self._here}"
+            " ORDER BY number DESC LIMIT 1"
+        )
+        number: int | None = self._reader.value(query, (session, checkpoint))
+        return number
 
     def is_about(self, restore: RestoreRow, session: int) -> bool:
         """Whether a restore took back, put back or went over turns of a session."""

@@ -25,6 +25,14 @@ class Author(Value):
     sessions: "tuple[str, ...]" = ()
 
 
+class Partner(Value):
+    """A turn of another session, with which a turn shares changes."""
+
+    id: str
+    label: str
+    agent: str
+
+
 class Change(Value):
     """What happened to one path.
 
@@ -117,7 +125,8 @@ class RecordedTurn(Value):
     """One prompt and everything it caused.
 
     `changes` are the turn's own, folded over its steps: what is as it was before is not among
-    them. `shared` may be its own or another session's. `files`, `added` and `removed` sum up
+    them. `shared` may be its own or that of the turns in `shared_with`; `is_shared_undone` tells
+    that it was taken back since, with one of them. `files`, `added` and `removed` sum up
     `changes`; `uncounted` tells of how many files the lines were not counted. `left_out` is
     what appeared in the turn and is not covered; `losses` are what it deleted or changed outside
     cover, which cannot come back. `before` and `after` are checkpoint ids.
@@ -125,7 +134,9 @@ class RecordedTurn(Value):
     `git` is what happened to the user's git meanwhile, which no restore takes back.
     `outside` are files outside the project that an edit tool named. `account` is who started the
     agent, as `ana@laptop`. `undone` is the restore that took the turn back or went back over it;
-    empty while it is live. `kept` tells whether its files still are, so that it can be taken back.
+    empty while it is live. `undone_in_part` is the newest undo of some of its paths that stands,
+    `because` the reason that was given for either. `exit_code` is that of the command with which
+    it failed. `kept` tells whether its files still are, so that it can be taken back.
     `went_back` is the turn before which somebody went back inside the
     agent to ask for this one; empty if nobody can tell how far, None if nobody did.
     """
@@ -154,8 +165,13 @@ class RecordedTurn(Value):
     steps: "tuple[RecordedStep, ...]" = ()
     account: str = ""
     undone: str = ""
+    undone_in_part: str = ""
+    because: str = ""
+    exit_code: "int | None" = None
     kept: bool = True
     went_back: "str | None" = None
+    shared_with: "tuple[Partner, ...]" = ()
+    is_shared_undone: bool = False
 
 
 class RecordedCheckpoint(Value):

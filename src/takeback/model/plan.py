@@ -101,7 +101,8 @@ class Plan(Value):
     may be somebody else's. `losses` were not covered, so they do not come back with what is taken
     back. `doubts` need consent; `stays` is what no restore takes back. `goal` is
     what a rollback goes back to as the log keeps it: `before ID`, `after ID`, or nothing. `id` is
-    the plan's own: by it any process can apply it.
+    the plan's own: by it any process can apply it. `took_shared` says what goes along of what its
+    turns share (`ledger/undo_stack`), `is_rest` that they are undone but for that.
     """
 
     verb: str
@@ -128,6 +129,8 @@ class Plan(Value):
     session: str = ""
     agent: str = ""
     id: str = ""
+    took_shared: int = 0
+    is_rest: bool = False
 
     @property
     def turn(self) -> str:

@@ -23,6 +23,8 @@ LONGEST_SUMMARY = 200
 
 _LOOKED_AT = 4000  # of a text that is to be one line of 200 characters
 _LINE_BREAK = " ⏎ "
+_HISTORY = frozenset({b".aider.chat.history.md", b".aider.input.history", b".aider.llm.history"})
+_CACHE = b".aider.tags.cache"
 
 # Names as `_plain` spells them: lower case, without `_`, `-`, `.`, blanks and a number at the end.
 _EDITS = frozenset(
@@ -108,6 +110,12 @@ _SUMMARY_KEYS = {
     OTHER: (_COMMAND_KEYS, _SEARCH_KEYS, None, _TOLD_KEYS),
 }
 """Where to look for what a person wants to see, in this order; None stands for the paths."""
+
+
+def is_agents_own(path: bytes) -> bool:
+    """Whether an agent keeps its own history there, beside the user's files: aider does."""
+    names = path.split(b"/")
+    return names[-1] in _HISTORY or any(name.startswith(_CACHE) for name in names)
 
 
 def kind_of(tool: str) -> str:

@@ -14,15 +14,17 @@ import os
 
 from takeback.capture.changes import Trees
 from takeback.disk.descent import whole as whole_path
-from takeback.errors import UnknownReferenceError, UsageError
+from takeback.errors import DecisionNeededError, UnknownReferenceError, UsageError
 from takeback.history import lookup, references
 from takeback.history.compare import Chosen, Saved, differences
-from takeback.model import losses, reasons, words
+from takeback.history.shared import SharedChanges, is_among
+from takeback.ledger.undo_stack import ALL_SHARED, SHARED_AMONG
+from takeback.model import losses, reasons, tools, words
 from takeback.model.plan import Dependent, Plan, Remark
 from takeback.model.reasons import Action, Reason
 from takeback.model.tree import folders_above, is_same, is_unknown
 from takeback.model.words import DECISIONS, REDO, ROLLBACK, UNDO, UNREADABLE
-from takeback.undo import git_notes, outside, reverts
+from takeback.undo import git_notes, outside, reverts, select
 from takeback.undo.draft import Draft, in_order, remarks
 from takeback.undo.merge import Clash, Kept, Merging, clashing
 from takeback.undo.outside import Elsewhere
@@ -37,9 +39,11 @@ if TYPE_CHECKING:
 
     from takeback.capture.changes import Trees
     from takeback.history.lookup import Place
-    from takeback.ledger.checkpoints import NamedDelta
+    from takeback.history.shared import Span
+    from takeback.ledger.checkpoints import DeltaRow, NamedDelta
     from takeback.ledger.events import CheckpointRow
     from takeback.ledger.ledger import Ledger
+    from takeback.ledger.undo_stack import RestoreRow
     from takeback.model.git_changes import State
     from takeback.model.losses import Loss
     from takeback.model.plan import Conflict, Dependent, Description
@@ -55,6 +59,8 @@ if TYPE_CHECKING:
 
     Known = Entry | None
 
+_MOST_NAMED = 3
+
 
 def doubts(ledger: "Ledger", item: "Item") -> "Iterator[Reason]":
     """What needs consent when a turn is taken back."""
@@ -63,9 +69,15 @@ def doubts(ledger: "Ledger", item: "Item") -> "Iterator[Reason]":
     for found, code in (
         (ledger.deltas.behind(item.number), reasons.AFTER_STOP),
         (ledger.deltas.perhaps(item.number), reasons.PERHAPS_RAN),
+        (ledger.deltas.at_terminal(item.number), reasons.AT_TERMINAL),
     ):
-        if found:
-            yield Reason(code, turn=item.title, paths=tuple(map(os.fsdecode, found)))
+        paths = tuple(os.fsdecode(path) for path in found if not tools.is_agents_own(path))
+        if paths:
+            yield Reason(code, turn=item.title, paths=paths)
+
+
+def _spans(items: "Iterable[Item]") -> "list[Span]":
+    return [(item.session, item.before, item.after) for item in items]
 
 
 class View:
@@ -156,6 +168,7 @@ class Planner:
         self._reverts = Reverts(ledger, self._trees)
         self._merging = Merging(trees.content, {})
         self._with_shared = False
+        self._shared = SharedChanges(ledger)
         self.now = View(self._trees, now)
 
     def plan(self, what: "Description") -> Plan:
@@ -192,30 +205,74 @@ class Planner:
         self, refs: "Sequence[str]", session: "str | None", paths: "Iterable[bytes]" = ()
     ) -> Plan:
         """Take back turns or a rollback: the newest live entry, or those that are named."""
-        return self._undo(self._select.to_undo(refs, session), tuple(paths))
+        chosen = self._select.to_undo(refs, session, shared=self._with_shared)
+        return self._undo(chosen, tuple(paths))
 
     def undo_session(self, session: str, paths: "Iterable[bytes]" = ()) -> Plan:
         """Take back everything that a session did; what others did stays."""
-        chosen = self._select.of_session(session)
+        chosen = self._select.of_session(session, shared=self._with_shared)
         if chosen.items:
             return self._undo(chosen, tuple(paths))
         title = f"the session `{session}`"
         return Plan(UNDO, base=self._row.tree.hex(), target="", title=title, changes=())
 
     def _undo(self, chosen: Selection, paths: "tuple[bytes, ...]") -> Plan:
-        if chosen.newest.restore is not None:
-            item = chosen.newest
+        item = chosen.newest
+        if item.restore is not None:
             taken = self._reverts.of_restore(item.before, item.after or item.before)
-        else:
-            spans = self._spans(chosen)
-            taken = self._reverts.of_turns(*chosen.turns, merging=self._merging, shared=spans)
-        return self._revert(UNDO, chosen, taken, paths)
+            return self._revert(UNDO, chosen, taken, paths)
+        spans = _spans(chosen.items)
+        standing = self._shared.standing(spans)
+        along = [row for row in standing if self._with_shared or is_among(row, spans)]
+        staying = [row for row in standing if row not in along]
+        taken = self._reverts.of_turns(*chosen.turns, merging=self._merging, shared=along)
+        if staying and not taken and not Elsewhere(self._ledger, chosen).runs:
+            raise self._all_shared(chosen, staying)
+        plan = self._revert(UNDO, chosen, taken, paths, self._remarks(staying, spans))
+        if not along:
+            return plan
+        is_rest = all(item.undone is not None for item in chosen.items)
+        took = ALL_SHARED if self._with_shared else SHARED_AMONG
+        return plan.replace(took_shared=took, is_exact=False, is_rest=is_rest)
 
-    def _spans(self, chosen: Selection) -> "list[tuple[str, int, int | None]]":
-        """When what is shared may have been done by these turns; empty, if it shall stay."""
-        if not self._with_shared:
-            return []
-        return [(item.session, item.before, item.after) for item in chosen.items]
+    def _remarks(self, rows: "Sequence[DeltaRow]", spans: "Sequence[Span]") -> "tuple[Remark, ...]":
+        """What stays because it is shared, and with whom."""
+        found: dict[bytes, list[DeltaRow]] = {}
+        for row in rows:
+            found.setdefault(row.path, []).append(row)
+        return tuple(
+            Remark(path, Reason(reasons.SHARED, turns=ids, partners=names))
+            for path in sorted(found)
+            for ids, names in [self._partners(found[path], spans)]
+        )
+
+    def _partners(
+        self, rows: "Sequence[DeltaRow]", spans: "Sequence[Span]"
+    ) -> "tuple[tuple[str, ...], tuple[str, ...]]":
+        """The turns that share something with these: their ids, and what one calls them."""
+        found = self._shared.partners(rows, spans)
+        names = (reverts.name_of(words.STEP, each.agent, each.label) for each in found)
+        return tuple(each.id for each in found), tuple(names)
+
+    def _all_shared(self, chosen: Selection, rows: "Sequence[DeltaRow]") -> DecisionNeededError:
+        """Nothing can be taken back without what may be the work of others."""
+        ids, names = self._partners(rows, _spans(chosen.items))
+        own = " ".join(item.id[:8] for item in chosen.items)
+        others = " ".join(id[:8] for id in ids)
+        hints = [f"`takeback undo {own} --shared` takes it back, whoever did it"]
+        if others:
+            hints.append(f"`takeback undo {own} {others}` takes back what only these turns share")
+        older = select.newest_entry(self._ledger)
+        if chosen.is_newest and older is not None and older.opened < chosen.newest.opened:
+            hints.append(f"`takeback undo {older.id[:8]}` takes back {older.called}")
+        said = Reason(reasons.ALL_SHARED, turn=chosen.newest.title, turns=ids, partners=names)
+        with_whom = f" with {', '.join(names[:_MOST_NAMED])}" if names else ""
+        more = f" and {len(names) - _MOST_NAMED:,} more" if len(names) > _MOST_NAMED else ""
+        return DecisionNeededError(
+            f"nothing was changed: what {chosen.newest.called} did is shared{with_whom}{more}",
+            hint="\n      ".join(hints),
+            reasons=(said,),
+        )
 
     def redo(self, ref: "str | None", session: "str | None", paths: "Iterable[bytes]" = ()) -> Plan:
         """Put back what an undo took: the newest undo, or that of what is named."""
@@ -224,17 +281,36 @@ class Planner:
         undo = chosen.undo
         assert undo is not None, "what is put back was taken by an undo"
         if chosen.is_a_part:
-            taken = self._reverts.of_undone(*chosen.turns, undo=undo, merging=self._merging)
+            taken = self._reverts.of_undone(
+                *chosen.turns, undo=undo, merging=self._merging, shared=self._last_of(chosen, undo)
+            )
         else:
             taken = self._reverts.of_restore(undo.before, undo.after, undo.turns)
         return self._revert(REDO, chosen, taken, tuple(paths)).replace(restore=undo.id)
 
+    def _last_of(self, chosen: Selection, undo: "RestoreRow") -> "set[bytes]":
+        """What an undo took along and comes back now: what turns share, with the last of them."""
+        items = select.undone_by(self._ledger, undo) if undo.shared else []
+        others = [item for item in items if item.number not in chosen.turns]
+        if not others or any(item.undone == undo.number for item in others):
+            return set()
+        spans = _spans(items)
+        rows = self._shared.ever(spans)
+        return {row.path for row in rows if undo.shared == ALL_SHARED or is_among(row, spans)}
+
     def _revert(
-        self, verb: str, chosen: Selection, taken: "list[Taken]", paths: "tuple[bytes, ...]"
+        self,
+        verb: str,
+        chosen: Selection,
+        taken: "list[Taken]",
+        paths: "tuple[bytes, ...]",
+        shared: "tuple[Remark, ...]" = (),
     ) -> Plan:
         newest = chosen.newest
         away = Elsewhere(self._ledger, chosen)
         known = [each.path for each in taken]
+        own = [] if paths or verb != UNDO else [x for x in known if tools.is_agents_own(x)]
+        taken = [each for each in taken if each.path not in own]
         if paths and verb == UNDO:
             # A turn that goes on after its undo stands for what it did since; it did the rest, too.
             known += self._reverts.ever_changed(*chosen.turns)
@@ -246,9 +322,9 @@ class Planner:
                 draft.skipped.setdefault(path, Reason(reasons.NOT_COVERED_STAYS))
         lost = self._lost(chosen, draft, within) if verb == UNDO else ()
         draft.finish()
+        draft.kept |= dict.fromkeys(own, Reason(reasons.AGENTS_OWN))
         if not within.paths:
             self._keep_yours(draft, chosen)
-        shared = self._shared(chosen) if verb == UNDO and not self._with_shared else ()
         passed, stays = self._stays(chosen) if verb == UNDO else (chosen.passed, ())
         agent = chosen.one("agent")
         beyond = away.plan(self._merging, self._look, within.cover)
@@ -355,12 +431,7 @@ class Planner:
         return (Reason(reasons.UNCOVERED_CHANGED, paths=paths),) if paths else ()
 
     def _is_exact(self, taken: "list[Taken]", draft: Draft) -> bool:
-        """Whether every path becomes what it was before all changes, but for what others did.
-
-        What may be another session's is no part of the turns, so with it nobody can tell.
-        """
-        if self._with_shared:
-            return False
+        """Whether every path becomes what it was before all changes, but for what others did."""
         renames = {path for each in taken if each.origins for path in (each.path, *each.origins)}
         return all(self._goes_whole(each, draft, each.path in renames) for each in taken)
 
@@ -404,14 +475,6 @@ class Planner:
             told = (draft.wishes, draft.conflicts, draft.skipped, draft.old_names)
             if not any(path in each for each in told):
                 draft.kept.setdefault(path, Reason(reasons.YOURS))
-
-    def _shared(self, chosen: Selection) -> "tuple[Remark, ...]":
-        found: dict[bytes, None] = {}
-        for item in chosen.items:
-            if item.restore is None:
-                shared = self._reverts.shared(item.session, item.before, item.after)
-                found |= dict.fromkeys(shared)
-        return tuple(Remark(path, Reason(reasons.SHARED)) for path in sorted(found))
 
     # -- rollback --------------------------------------------------------------------------
 

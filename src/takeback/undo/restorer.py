@@ -26,6 +26,7 @@ from takeback.history.lookup import Place as Folder
 from takeback.ledger import events
 from takeback.ledger.events import NewEvent, pack_facts
 from takeback.ledger.journal import Away, Journal
+from takeback.ledger.undo_stack import ALL_SHARED
 from takeback.model import ids, reasons
 from takeback.model.plan import Plan, PlannedChange, Remark, Report, entry_ids
 from takeback.model.reasons import Action, Reason
@@ -401,10 +402,11 @@ class Restorer(SafePoints):
         if undo is None or plan.paths or any(item.undone != undo.number for item in items):
             # Not all of what it takes to be live comes back with it.
             return f"takeback rollback {before.id[:8]}"
-        newest = select.newest_entry(self._ledger)
-        if len(items) == 1 and (newest is None or newest.opened < items[0].opened):
+        shared = ["--shared"] if undo.shared == ALL_SHARED else []
+        newest = select.newest(self._ledger)
+        if len(items) == 1 and not shared and (newest is None or newest.opened < items[0].opened):
             return "takeback undo"
-        return " ".join(["takeback undo", *(item.id[:8] for item in items)])
+        return " ".join(["takeback undo", *(item.id[:8] for item in items), *shared])
 
     def _nothing_done(self, plan: Plan, now: "CheckpointRow", request: "str | None") -> Report:
         """Everything is as it shall be; a retry must not find that it is not so any more."""
@@ -547,10 +549,12 @@ def _said(
         "entry": plan.restore or None,
         "target": plan.target,
         "before": now.id,
-        "partial": bool(plan.paths),
+        "partial": bool(plan.paths) or plan.is_rest,
         "goal": plan.goal,
         "because": because,
         "session": plan.session or None,
         "looked": looked,
     }
+    if plan.took_shared:
+        said["shared"] = plan.took_shared
     return {**said, "exact": True} if plan.is_exact and not plan.paths else said

@@ -27,7 +27,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from takeback.capture.changes import Span
+    from takeback.ledger.checkpoints import DeltaRow
     from takeback.ledger.events import CheckpointRow
     from takeback.ledger.ledger import Ledger
     from takeback.ledger.outside import OutsideRow
@@ -59,7 +59,7 @@ class Standing:
         self._turns = turns
         self._acts: dict[int, list[RestoreRow]] = {}
 
-    def runs(self, shared: "Sequence[Span]") -> "list[Run]":
+    def runs(self, shared: "Sequence[DeltaRow]") -> "list[Run]":
         """The runs of all turns, by path and in the order in which they were made."""
         told = [turn for turn in self._turns if self._about(turn)]
         plain = [turn for turn in self._turns if turn not in told]
@@ -103,7 +103,9 @@ class Standing:
                 continue
             # Paths that were taken back alone may be named once more, so that does not count.
             for turn in about:
-                if act.entry in undos[turn] and _is_alone(act, self._turns):
+                undo = acts.get(act.entry or 0)
+                is_mixed = undo is not None and undo.shared
+                if act.entry in undos[turn] and _is_alone(act, self._turns) and not is_mixed:
                     found[turn] = found[turn] + self._again(act, hows[turn])
                 elif act.entry in undos[turn]:
                     # What of it was this turn's cannot be told: as if nothing had been taken back.
@@ -407,9 +409,9 @@ class Reverts:
         self._rows: dict[int, CheckpointRow] = {}
 
     def of_turns(
-        self, *turns: int, merging: "Merging", shared: "Sequence[Span]" = ()
+        self, *turns: int, merging: "Merging", shared: "Sequence[DeltaRow]" = ()
     ) -> "list[Taken]":
-        """What turns changed, as it stands; also what is shared in some spans."""
+        """What turns changed, as it stands, and with it what they share."""
         found = Standing(self._ledger, self.at, merging, turns).runs(shared)
         return list(self._taken(found))
 
@@ -417,14 +419,16 @@ class Reverts:
         """The paths that turns changed, also those that were taken back since."""
         return [run.path for run in changes.runs(self._ledger, *turns)]
 
-    def of_undone(self, *turns: int, undo: "RestoreRow", merging: "Merging") -> "list[Taken]":
+    def of_undone(
+        self, *turns: int, undo: "RestoreRow", merging: "Merging", shared: "set[bytes]"
+    ) -> "list[Taken]":
         """What an undo of these turns and of others took of these, to be put back.
 
-        Where the undo was about these alone, what it did is reverted.
+        Where the undo was about these alone, what it did is reverted; so it is at `shared` paths.
         """
         standing = Standing(self._ledger, self.at, merging, turns)
         mixed = standing.not_alone(undo)
-        own = {run.path for run in changes.runs(self._ledger, *turns)}
+        own = shared | {run.path for run in changes.runs(self._ledger, *turns)}
         done = self.of_restore(undo.before, undo.after, undo.turns)
         alone = [each for each in done if each.path in own and each.path not in mixed]
         return alone + forward(list(self._taken(standing.taken(undo, mixed))))
@@ -445,11 +449,6 @@ class Reverts:
     def left_out(self, *turns: int) -> "list[bytes]":
         """What turns made that is not covered."""
         return list(dict.fromkeys(row.path for row in self._ledger.deltas.left_out(turns)))
-
-    def shared(self, session: str, before: int, after: "int | None") -> "list[bytes]":
-        """What may be a turn's, or another session's."""
-        rows = self._ledger.deltas.shared(session, before, after)
-        return list(dict.fromkeys(row.path for row in rows))
 
     def yours(self, before: int, now: "CheckpointRow") -> "list[bytes]":
         """What you changed since a checkpoint, and is still changed."""
@@ -522,15 +521,18 @@ def changed_since(
     """Who changed each path after a checkpoint, but for some turns."""
     found: dict[bytes, Changed] = {}
     for row in ledger.deltas.since(checkpoint, but):
+        if row.who == words.STEP and not row.is_live:
+            continue  # it was taken back since
         known = row.how if row.who == words.STEP and row.how in _DOUBTS else ""
-        found.setdefault(row.path, Changed()).add(_name(row.who, row.agent, row.label), known)
+        found.setdefault(row.path, Changed()).add(name_of(row.who, row.agent, row.label), known)
     for each in found.values():
         # What a restore did is known by what it took back or put back; the names are enough.
         each.names = [name for name in each.names if name != _RESTORED_BY] or each.names
     return found
 
 
-def _name(who: str, agent: "str | None", label: "str | None") -> str:
+def name_of(who: str, agent: "str | None", label: "str | None") -> str:
+    """What one calls who made a change."""
     from takeback.history.references import quoted
 
     if who == words.STEP:

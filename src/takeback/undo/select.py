@@ -15,6 +15,7 @@ from takeback.errors import (
 )
 from takeback.history import references, retention
 from takeback.history.references import CHECKPOINT, RESTORE, TURN
+from takeback.history.shared import SharedChanges
 from takeback.model import plan
 from takeback.model.reasons import Action
 from takeback.model.value import Value
@@ -95,6 +96,17 @@ def newest_entry(ledger: "Ledger", session: "int | None" = None) -> "Item | None
     return max(found, key=lambda item: item.opened, default=None)
 
 
+def newest(ledger: "Ledger", session: "int | None" = None) -> "Item | None":
+    """What a bare `undo` means: the newest entry, or a newer turn that shares all it did."""
+    entry = newest_entry(ledger, session)
+    shared = SharedChanges(ledger)
+    for number in ledger.stack.sharing(session, 0 if entry is None else entry.opened):
+        item = turn(ledger, number)
+        if shared.standing([(item.session, item.before, item.after)]):
+            return item
+    return entry
+
+
 def undo_of(ledger: "Ledger", item: Item) -> "RestoreRow | None":
     """The newest undo of an entry, or of paths of it, that still stands."""
     if item.restore is None:
@@ -172,37 +184,50 @@ class Selector:
 
     # -- undo ------------------------------------------------------------------------------
 
-    def to_undo(self, refs: "Sequence[str]", session: "str | None") -> Selection:
-        """The newest live entry, or those that are named."""
+    def to_undo(
+        self, refs: "Sequence[str]", session: "str | None", *, shared: bool = False
+    ) -> Selection:
+        """The newest live entry, or those that are named; `shared` takes along what is shared."""
         within = self.session(session)
-        newest = newest_entry(self._ledger, within)
+        latest = newest(self._ledger, within)
         if not refs:
-            if newest is None:
+            if latest is None:
                 raise self._nothing_to_undo(session, within)
-            self.require_kept(newest)
-            passed = self._ledger.turns.count_unchanged(within, newest.opened)
-            return Selection([newest], is_newest=True, passed=passed, within=within)
+            self.require_kept(latest)
+            passed = self._ledger.turns.count_unchanged(within, latest.opened)
+            passed -= len(self._ledger.stack.sharing(within, latest.opened))
+            return Selection([latest], is_newest=True, passed=passed, within=within)
         items = list({(i.restore is None, i.number): i for i in self._items(refs, within)}.values())
         for item in items:
             self.require_remembered(item)
-            self.require_live(item)
+            if not (shared and self._shares(item)):
+                self.require_live(item)
+            self.require_uncovered(item)
             self.require_kept(item)
         if len(items) > 1 and any(item.restore is not None for item in items):
             raise UsageError(
                 "a rollback can only be taken back alone", hint="name it alone, or turns only"
             )
-        is_newest = newest is not None and [i.opened for i in items] == [newest.opened]
+        is_newest = latest is not None and [i.opened for i in items] == [latest.opened]
         return Selection(items, is_newest=is_newest)
 
-    def of_session(self, session: str) -> Selection:
-        """All live turns of a session that changed something."""
+    def of_session(self, session: str, *, shared: bool = False) -> Selection:
+        """All live turns of a session that changed something of their own, or shared."""
         number = references.session(self._ledger, session, self._time)
         items = [_of_turn(self._ledger, row) for row in self._ledger.turns.changed(number)]
+        if shared or not items:
+            sharing = (turn(self._ledger, x) for x in self._ledger.stack.sharing(number, 0))
+            items += [item for item in sharing if self._shares(item)]
         for item in items:
             self.require_kept(item)
-        newest = newest_entry(self._ledger)
-        is_newest = newest is not None and [i.opened for i in items] == [newest.opened]
+        latest = newest(self._ledger)
+        is_newest = latest is not None and [i.opened for i in items] == [latest.opened]
         return Selection(items, is_newest=is_newest)
+
+    def _shares(self, item: "Item") -> bool:
+        """Whether a turn shares something that was not taken back."""
+        span = (item.session, item.before, item.after)
+        return item.restore is None and bool(SharedChanges(self._ledger).standing([span]))
 
     def _items(self, refs: "Sequence[str]", within: "int | None") -> "list[Item]":
         return [self.item(ref, within) for ref in refs]

@@ -4,7 +4,7 @@ import os
 
 from takeback.cli.app import folder, get_project, inside
 from takeback.cli.parser import SHOW_SECRETS, Arguments, Command, Option
-from takeback.cli.screen import Screen, safe_content
+from takeback.cli.screen import Screen, columns, cut_left, pad, safe_content
 from takeback.errors import UnknownReferenceError
 from takeback.history.unified import HEAD, HUNK, MASKED, NEW, NOTE, OLD, Shown, quoted
 from takeback.model import json_text
@@ -209,13 +209,12 @@ def _show_stat(shown: "Iterable[Shown]", screen: "Screen") -> None:
     rows = [(_name(one), _number(one), one.added or 0, one.removed or 0) for one in shown]
     widest = max(len(row[1]) for row in rows)
     room = max(_NAMES_AT_LEAST, screen.width - widest - 20)
-    column = min(max(len(row[0]) for row in rows), room)
+    column = min(max(columns(row[0]) for row in rows), room)
     bars = max(10, screen.width - column - widest - 6)
     most = max(added + removed for _, _, added, removed in rows)
     for name, number, added, removed in rows:
-        cut = name if len(name) <= column else "…" + name[1 - column :]
         bar = _bar(added, removed, bars / max(most, bars), screen)
-        screen.say(f" {cut:<{column}} | {number:>{widest}} {bar}".rstrip())
+        screen.say(f" {pad(cut_left(name, column), column)} | {number:>{widest}} {bar}".rstrip())
     added, removed = sum(row[2] for row in rows), sum(row[3] for row in rows)
     changed = f"{count(len(rows), 'path')} changed"
     screen.say(f" {changed}, {count(added, 'line')} added, {removed:,} removed")

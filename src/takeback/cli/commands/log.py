@@ -25,8 +25,8 @@ COMMAND = Command(
         "`3d`, `14:05`, `yesterday 15:00` or `2026-11-15 14:05`. Nothing is written."
     ),
     options=(
-        Option(("--limit",), f"how many turns at most (default: {_USUAL})", "N"),
-        Option(("--all",), "all turns, also those that were undone, and all restores"),
+        Option(("--limit",), f"how many turns at most (default: {_USUAL}; with --all: all)", "N"),
+        Option(("--all",), "also turns that were undone, and all restores"),
         Option(("--session",), "only those of a session", "SESSION"),
         Option(("--since",), "only those that began since then", "TIME"),
         SHOW_SECRETS,
@@ -67,14 +67,16 @@ def run(given: "Arguments", screen: "Screen") -> int:
     return 0
 
 
-def _limit(given: "Arguments") -> int:
+def _limit(given: "Arguments") -> "int | None":
+    if given.has("all") and not given.has("limit"):
+        return None
     text = given.get("limit", str(_USUAL))
     if not (text.isascii() and text.isdigit() and len(text) < 10 and int(text)):
         raise UsageError(f"`--limit` takes a number, not `{text}`", hint="takeback log --limit 50")
     return int(text)
 
 
-def _notes(log: "Log", given: "Arguments", limit: int, screen: "Screen") -> None:
+def _notes(log: "Log", given: "Arguments", limit: "int | None", screen: "Screen") -> None:
     if log.undone:
         are = "turn is" if log.undone == 1 else "turns are"
         screen.note(f"{log.undone:,} undone {are} not shown: `takeback log --all`")
@@ -84,8 +86,9 @@ def _notes(log: "Log", given: "Arguments", limit: int, screen: "Screen") -> None
         if not asked:
             screen.note("`takeback run -- COMMAND` makes one of a command")
         return
-    if log.more:
-        narrowed = "".join(
+    if log.more and limit is not None:
+        narrowed = " --all" if given.has("all") else ""
+        narrowed += "".join(
             f" --{name} {_word(given.get(name))}"
             for name in ("session", "since")
             if given.has(name)

@@ -21,8 +21,9 @@ import errno
 import os
 import signal
 import sys
+import time
 
-from takeback.cli import loss_text, turn_text
+from takeback.cli import loss_text, state_text, turn_text
 from takeback.cli.app import open_project, with_way_back
 from takeback.cli.parser import SHOW_SECRETS, Arguments, Command, Option
 from takeback.disk import programs
@@ -41,7 +42,7 @@ from takeback.model.words import count
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from typing import Self
 
     from takeback.cli.screen import Screen
@@ -85,6 +86,8 @@ COMMAND = Command(
 
 _OFF = "off in this project, so nothing is recorded; `takeback on` turns it on"
 _MOST_SHOWN = 10
+_LONG = 60
+_WATCHED_EVERY = 0.1
 _NOT_FOUND, _NOT_EXECUTABLE = 127, 126
 
 _OWN_FAULTS = {signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGTRAP}
@@ -218,8 +221,10 @@ class _Wrapped:
         self._quiet.close()
         with turn.step("run", {"command": self._command}, kind=terms.SHELL) as step:
             ours = {b"TAKEBACK_SESSION": session.encode(), b"TAKEBACK_TURN": turn.id.encode()}
-            self._outcome = outcome = self._run({**os.environb, **ours})
-            step.end(_status(outcome))
+            with TerminalWatch() as terminal:
+                self._outcome = outcome = self._run({**os.environb, **ours})
+            code = None if outcome.signal else outcome.code
+            step.end(_status(outcome), exit_code=code, interactive=terminal.was_interactive)
         return outcome
 
     def _tell(self, turn: "RecordedTurn", outcome: "Outcome") -> None:
@@ -261,8 +266,10 @@ def _tell(
         for line in turn_text.git_lines(turn, screen.masker):
             screen.note(line)
         if turn.shared:
-            others = count(len(turn.shared), "change")
-            screen.note(f"takeback: {others} may be of another session that worked at the time")
+            shared = count(len(turn.shared), "change")
+            along = f"`takeback undo {turn.id[:6]} --shared` takes that along"
+            whose = state_text.shared_with(turn, screen.masker)
+            screen.note(f"takeback: {shared} {whose}; {along}")
         if turn.left_out:
             screen.note(f"takeback: {count(len(turn.left_out), 'new path')} not covered")
         _tell_losses(turn, screen)
@@ -270,7 +277,9 @@ def _tell(
             show = f"`takeback show {turn.id[:6]}` tells more"
             is_lost = any(loss.is_grave for loss in turn.losses)
             it = "the rest" if is_lost else "the files" if turn.git else "it"
-            screen.note(f"takeback: `takeback undo` takes {it} back, {show}")
+            unsure = any(change.author.how == terms.PERHAPS for change in turn.changes)
+            does = "asks first, for it may be your own work" if unsure else f"takes {it} back"
+            screen.note(f"takeback: `takeback undo` {does}, {show}")
         elif turn.git:
             how = f"`takeback undo {turn.id[:6]}` tells how git takes that back"
             screen.note(f"takeback: git is not covered; {how}")
@@ -312,6 +321,48 @@ def _as_ours(problem: Exception) -> TakebackError:
         problem.actions = problem.actions or (Action("doctor"),)
         return problem
     return TakebackError(f"{type(problem).__name__}: {problem}", hint=Action("doctor"))
+
+
+# -- the terminal -------------------------------------------------------------------------------
+
+
+class TerminalWatch:
+    """Notices whether somebody sits at the terminal of a command, and may edit files meanwhile.
+
+    A command that reads keys switches its terminal to raw mode, and back when it is over. One that
+    runs for more than a minute leaves time to edit.
+    """
+
+    def __init__(self, fd: int = 0, clock: "Callable[[], float]" = time.monotonic) -> None:
+        self._fd = fd
+        self._clock = clock
+        self._is_terminal = os.isatty(fd)
+        self._began = clock()
+        self.was_interactive = False
+
+    def __enter__(self) -> "Self":
+        if self._is_terminal:
+            from threading import Event, Thread
+
+            self._over = Event()
+            self._thread = Thread(target=self._watch, daemon=True)
+            self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._is_terminal:
+            self._over.set()
+            self._thread.join()
+            long = self._clock() - self._began > _LONG
+            self.was_interactive = self.was_interactive or long
+
+    def _watch(self) -> None:
+        import termios
+
+        with contextlib.suppress(termios.error, OSError):  # the terminal is gone
+            while not self.was_interactive and not self._over.wait(_WATCHED_EVERY):
+                flags = termios.tcgetattr(self._fd)[3]
+                self.was_interactive = not flags & termios.ICANON
 
 
 # -- the process --------------------------------------------------------------------------------

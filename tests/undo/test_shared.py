@@ -1,0 +1,150 @@
+"""What two sessions share is said, with whom, and goes back when somebody asks for it."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import takeback
+from history import Said, command
+from takeback.session import Turn
+
+
+class Overlap:
+    """An earlier turn of its own, then two agents whose shells overlap."""
+
+    def __init__(self, project: takeback.Project, tree: Path) -> None:
+        self.project, self.tree = project, tree
+        (tree / "x").write_text("old\n")
+        project.checkpoint()
+        with project.session("codex").turn("Earlier") as self.earlier:
+            (tree / "c").write_text("c\n")
+        self.one, self.other = project.session("claude"), project.session("codex")
+        self.a = self.one.turn("Task of A", whole=False)
+        self.b = self.other.turn("Task of B", whole=False)
+
+    def share(self, *more: Turn) -> None:
+        """Change files while a shell of each runs; then all of them stop."""
+        turns = (self.a, self.b, *more)
+        steps = [turn.step("Bash", {"command": "make"}) for turn in turns]
+        (self.tree / "x").write_text("new\n")
+        (self.tree / "made").write_text("made\n")
+        for each in (*steps, *turns):
+            each.end()
+
+    def own(self, turn: Turn, name: str) -> None:
+        """One turn alone makes a file."""
+        with turn.step("Write", {"file_path": name}):
+            (self.tree / name).write_text(f"{name}\n")
+
+    def call(self, *words: str) -> Said:
+        """A command of the user."""
+        return command(self.tree, *words)
+
+    @property
+    def files(self) -> dict[str, str]:
+        """What is in the tree."""
+        return {file.name: file.read_text() for file in sorted(self.tree.iterdir())}
+
+
+BEFORE = {"c": "c\n", "x": "old\n"}
+AFTER = {"c": "c\n", "made": "made\n", "x": "new\n"}
+
+
+@pytest.fixture
+def two(tree: Path, home: Path) -> Iterator[Overlap]:
+    """Two agents at work."""
+    with takeback.open(tree, home=home) as project:
+        yield Overlap(project, tree)
+
+
+def test_what_is_shared_is_not_passed_over(two: Overlap) -> None:
+    """Undo names whom a turn shares its changes with, and takes back nothing instead of it."""
+    two.share()
+    for words in ((), (two.b.id,), ("--session", two.other.id)):
+        said = two.call("undo", *words)
+        assert (said.code, said.out) == (3, "")
+        assert 'what "Task of B" did is shared with "Task of A" (claude)' in said.err
+        assert f"`takeback undo {two.b.id[:8]} --shared`" in said.err
+        assert f"`takeback undo {two.b.id[:8]} {two.a.id[:8]}`" in said.err
+    assert two.files == AFTER
+    with pytest.raises(takeback.DecisionNeededError):
+        two.other.undo()
+
+
+def test_shared_changes_go_back_and_come_again(two: Overlap) -> None:
+    """`--shared` takes them; the named inverse reverses just that, and so does its own inverse."""
+    two.share()
+    said = two.call("undo", "--shared")
+    assert (said.code, two.files) == (0, BEFORE)
+    assert said.err.splitlines()[-1] == "`takeback redo` puts it back"
+    assert '2 shared with "Task of B" (codex), taken back since' in two.call("log").out
+    said = two.call("redo")
+    assert (said.code, two.files) == (0, AFTER)
+    inverse = f"takeback undo {two.b.id[:8]} --shared"
+    assert said.err.splitlines()[-1] == f"`{inverse}` takes it back again"
+    assert two.call(*inverse.split()[1:]).code == 0
+    assert two.files == BEFORE
+    assert "Earlier" in two.call("undo").out
+    assert two.files == {"x": "old\n"}
+
+
+def test_two_turns_take_what_only_they_share(two: Overlap) -> None:
+    """`undo A B` takes what these two share; a third one that shares it keeps it there."""
+    two.share()
+    said = two.call("undo", two.a.id, two.b.id, "--yes")
+    assert (said.code, two.files) == (0, BEFORE)
+    assert two.call("redo").code == 0
+    assert two.files == AFTER
+    assert two.call("undo", two.b.id, two.a.id, "--yes").code == 0
+    for turn in (two.a, two.b):
+        assert two.call("redo", turn.id, "--yes").code == 0
+    assert two.files == AFTER
+
+
+def test_what_a_third_one_shares_stays(two: Overlap) -> None:
+    """Two of three cannot take what all three share."""
+    third = two.project.session("gemini").turn("Task of C", whole=False)
+    two.share(third)
+    said = two.call("undo", two.a.id, two.b.id, "--yes")
+    assert (said.code, two.files) == (3, AFTER)
+    assert 'shared with "Task of C" (gemini)' in said.err
+    assert two.call("undo", two.a.id, two.b.id, third.id, "--yes").code == 0
+    assert two.files == BEFORE
+
+
+def test_what_is_left_of_an_undone_turn_can_be_taken(two: Overlap) -> None:
+    """An undo leaves what is shared and names the command that takes it; that works, and back."""
+    two.own(two.b, "mine")
+    two.share()
+    said = two.call("undo")
+    assert (said.code, two.files) == (0, AFTER)
+    assert 'x     shared with "Task of A" (claude), so it stays' in said.out
+    rest = f"takeback undo {two.b.id[:8]} --shared"
+    assert f"`{rest}` takes along what is shared" in said.err
+    assert two.call(*rest.split()[1:], "--yes").code == 0
+    assert two.files == BEFORE
+    assert two.call("redo").code == 0
+    assert two.files == AFTER
+    assert two.call("redo").code == 0
+    assert two.files == {**AFTER, "mine": "mine\n"}
+
+
+def test_nothing_but_own_work_goes_back_after_a_redo(two: Overlap) -> None:
+    """What came back with `--shared` is shared as before."""
+    two.own(two.b, "mine")
+    two.share()
+    assert two.call("undo", "--shared").code == 0
+    assert two.files == BEFORE
+    assert two.call("redo").code == 0
+    assert two.call("undo").code == 0
+    assert two.files == AFTER
+
+
+def test_the_tables_follow_from_the_log(two: Overlap) -> None:
+    """What was taken along is in the event, so tables made again say the same."""
+    two.share()
+    assert two.call("undo", "--shared").code == 0
+    assert two.call("verify").code == 0
+    assert two.call("doctor", "--rebuild").code == 0
+    assert "taken back since" in two.call("log").out
