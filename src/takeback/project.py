@@ -149,14 +149,17 @@ class Project:
     ) -> "Checkpoint":
         """Make a checkpoint of the tree as it is now.
 
-        If nothing changed since the newest one, that one is returned with `new` false.
+        If nothing changed since the newest one, that one is returned with `new` false. A `label`
+        is its name: a reference. Given twice, it means the newer one.
         `rehash` reads every file again instead of trusting its stamps. A second call with the
         same `request` returns what the first one did.
         """
         with FailingAs(CaptureError, "no checkpoint was made"), self.workspace.held():
-            return SafePoints(self.workspace).checkpoint(
+            was = self._history.require_name(label) if label else ""
+            made = SafePoints(self.workspace).checkpoint(
                 label, rehash=rehash, progress=progress, request=request, turn=turn
             )
+            return self._history.with_names(made, label, was) if label else made
 
     def session(
         self,
@@ -270,14 +273,14 @@ class Project:
         inside: bytes = b"",
         progress: "Progress | None" = None,
     ) -> "Comparison":
-        """Where two states differ; None is now, the files on disk. Writes nothing.
+        """Where two states differ; `@` or None is now, the files on disk. Writes nothing.
 
         `paths` are counted from the folder `inside` of the project, or else from its root.
         """
         return self._history.compare(before, after, tuple(paths), inside, progress)
 
     def read(self, ref: "str | None", path: bytes, *, inside: bytes = b"") -> "Iterator[bytes]":
-        """What a file held in a state, piece by piece; None is now.
+        """What a file held in a state, piece by piece; `@` or None is now.
 
         Every byte is verified by the end. An error about the path comes at once.
         """
@@ -311,7 +314,16 @@ class Project:
 
         `told` hears what could not be as it was: programs that are not setuid for another owner.
         """
+        self._capture_now(ref, "nothing was extracted")
         return self._history.extract(ref, os.fsencode(directory), progress, told)
+
+    def _capture_now(self, ref: str, meaning: str) -> None:
+        """Where `@` means the files as they are, let the newest checkpoint hold them."""
+        from takeback.history import references
+
+        if references.is_now(ref):
+            with FailingAs(CaptureError, meaning), self.workspace.held():
+                SafePoints(self.workspace).now()
 
     # -- taking back -----------------------------------------------------------------------
 
@@ -499,14 +511,18 @@ class Project:
         return self._upkeep.retention()
 
     def keep(self, ref: str, label: str = "") -> "KeptState":
-        """Keep the state that a reference means, whatever its age."""
+        """Keep the state that a reference means, whatever its age. A `label` is its name."""
+        self._capture_now(ref, "nothing was kept")
         with FailingAs(TakebackError, "nothing was kept"), self.workspace.held():
-            return self._upkeep.keep(self._history.resolve(ref), label)
+            return self._upkeep.keep(ref, label)
 
     def release(self, ref: str) -> "KeptState":
-        """Treat a kept state like any other again; its files are deleted when they are old."""
+        """Treat a kept state like any other again; its files are deleted when they are old.
+
+        If `ref` is a name, the name goes; and the state is released if it is kept under that name.
+        """
         with FailingAs(TakebackError, "nothing was released"), self.workspace.held():
-            return self._upkeep.release(self._history.resolve(ref))
+            return self._upkeep.release(ref)
 
     def kept(self) -> "tuple[KeptState, ...]":
         """The states that somebody keeps, newest first."""

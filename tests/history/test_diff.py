@@ -235,7 +235,7 @@ def test_references_and_paths(
     assert differ(capfdbinary, "@~1", "--name-only", "--", "src/a") == "src/a\n"
     assert differ(capfdbinary, "--name-only") == "b\n"
     for words, message in (
-        (["nope"], "nothing is called `nope`"),
+        (["nope"], "no turn, checkpoint or prompt matches `nope`"),
         (["@~1", "--", "nowhere"], "`nowhere` is in none of the states"),
         (["@~1", "--", "../../x"], "outside of the project"),
         (["x", "y", "z"], "does not take `z`"),

@@ -214,7 +214,7 @@ def test_a_file_on_a_terminal_does_nothing(story: Story) -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["nope nope"], "nothing is called"),
+        (["nope nope"], "no turn, checkpoint or prompt matches"),
         (["e"], "one of these was meant"),
         (["{claude}"], "is a session"),
         (["@", "nowhere"], "`nowhere` is not in `@`"),

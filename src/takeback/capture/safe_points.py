@@ -136,6 +136,10 @@ class SafePoints:
         self.close_dead_sessions(dead, made, at)
         return made
 
+    def now(self) -> "Checkpoint":
+        """The tree as it is, as a checkpoint; a new one if it changed. With the lock held."""
+        return self._look(Place(), {}, time.time_ns())
+
     def _made_before(self, event: "Event") -> "Checkpoint":
         """What an earlier call with the same request returned."""
         said = event.payload or {}

@@ -382,7 +382,7 @@ def checkpoint(found: "RecordedCheckpoint", screen: "Screen", now: float) -> Non
     screen.say(f"Checkpoint {screen.style(made.id, 'bold')}")
     belongs = (("session", made.session), ("turn", made.turn), ("step", made.step))
     page.facts(
-        ("Label", page.text(made.label)),
+        ("Names", ", ".join(map(page.text, made.names))),
         ("When", f"{_clock(made.created)}, {ago(made.created, now)}"),
         ("Entries", f"{made.entries:,}"),
         ("Of", "  ".join(f"{kind} {id}" for kind, id in belongs if id)),

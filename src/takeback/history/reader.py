@@ -95,6 +95,7 @@ class HistoryReader:
         place = checkpoint.Place(*ledger.checkpoints.taken_for(row))
         told = self._work.left_out(row)
         value = checkpoint.as_value(row, new=False, told=told, place=place)
+        value = value.replace(names=tuple(ledger.names.of(row.number)))
         restore = Timeline(ledger, time.time()).restore(row.number)
         changes = timeline.of_checkpoint(ledger, row)
         return RecordedCheckpoint(value, changes, restore, kept=row.gone is None)
@@ -105,6 +106,8 @@ class HistoryReader:
             row = self._ledger.checkpoints.newest()
             told = self._work.left_out(row) if row else []
             newest = checkpoint.as_value(row, new=False, told=told) if row else None
+            if row is not None and newest is not None:
+                newest = newest.replace(names=tuple(self._ledger.names.of(row.number)))
             return Status(
                 project=self._work.id,
                 root=self._work.root,
@@ -121,6 +124,21 @@ class HistoryReader:
         with _READING:
             for row in self._ledger.checkpoints.all():
                 yield checkpoint.as_value(row, new=False)
+
+    # -- names -----------------------------------------------------------------------------
+
+    def require_name(self, label: str) -> str:
+        """The checkpoint that a name means so far; an error if it cannot be one."""
+        row = references.require_name(self._ledger, label, time.time()) if label.strip() else None
+        return row.checkpoint if row is not None else ""
+
+    def with_names(self, made: "Checkpoint", label: str, was: str) -> "Checkpoint":
+        """A checkpoint that was just made or named, with its names."""
+        number = self._ledger.checkpoints.number_of(made.id) or 0
+        names = tuple(self._ledger.names.of(number))
+        return made.replace(
+            label=label or made.label, names=names, moved=was if was != made.id else ""
+        )
 
     # -- states ----------------------------------------------------------------------------
 
@@ -208,9 +226,9 @@ class HistoryReader:
                 state.close()
 
     def _state(self, ref: "str | None", progress: "Progress | None") -> "State":
-        """A checkpoint's tree or, with no reference, the work tree as it is."""
+        """A checkpoint's tree or, with `@` or no reference, the work tree as it is."""
         work = self._work
-        if ref is not None:
+        if ref is not None and not references.is_now(ref):
             from takeback.history.compare import Saved
 
             row = retention.require(work.ledger, self.resolve(ref))

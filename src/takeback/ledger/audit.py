@@ -29,6 +29,7 @@ _KEYS = {
     "change_rows": "turn, path",
     "coordinates": "cursor",
     "kept": "checkpoint",
+    "names": "line, name",
     "packs": "name",
     "needs": "event, object",
     "secret_files": "path",

@@ -85,6 +85,10 @@ CREATE INDEX checkpoints_after ON checkpoints (parent);
 CREATE INDEX checkpoints_gone ON checkpoints (number) WHERE gone IS NOT NULL;
 CREATE TABLE kept (
     checkpoint INTEGER PRIMARY KEY, at INTEGER NOT NULL, label TEXT NOT NULL);
+CREATE TABLE names (
+    line INTEGER NOT NULL, name TEXT NOT NULL, checkpoint INTEGER NOT NULL,
+    event INTEGER NOT NULL, at INTEGER NOT NULL, PRIMARY KEY (line, name)) WITHOUT ROWID;
+CREATE INDEX names_of_checkpoint ON names (checkpoint);
 CREATE TABLE care (
     number INTEGER PRIMARY KEY, event INTEGER NOT NULL, at INTEGER NOT NULL, kind TEXT NOT NULL,
     said TEXT NOT NULL);
@@ -166,8 +170,8 @@ CREATE INDEX outside_waiting ON outside (step)
     WHERE before IS NOT NULL AND after IS NULL AND reason = '';
 """
 TABLES = (
-    "packs", "needs", "lines", "checkpoints", "kept", "care", "coordinates", "sessions", "turns",
-    "steps", "paths", "secret_files", "delta_rows", "change_rows", "restores", "outside",
+    "packs", "needs", "lines", "checkpoints", "kept", "names", "care", "coordinates", "sessions",
+    "turns", "steps", "paths", "secret_files", "delta_rows", "change_rows", "restores", "outside",
 )  # fmt: skip
 """The projections, in the order in which they are made."""
 ALL = ORIGIN + EVENTS + DETAILS + ARCHIVE + JOURNAL + FORGETTING + PLANS + PROJECTIONS

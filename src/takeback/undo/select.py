@@ -317,8 +317,11 @@ class Selector:
                 undo = row if row.verb == UNDO else self._undo(row)
                 return undone_by(self._ledger, undo)[0]
         hint = "`takeback log` shows turns and their ids"
-        if meant.kind == CHECKPOINT or meant.before:
-            hint = f"`takeback rollback {meant.ref}` goes back to that state"
+        if references.is_now(ref):
+            hint = "`takeback undo` takes back the newest turn"
+        elif meant.kind == CHECKPOINT or meant.before:
+            word = f"'{meant.ref}'" if " " in meant.ref else meant.ref
+            hint = f"`takeback rollback {word}` goes back to that state"
         raise UnknownReferenceError(f"`{meant.ref}` means no turn and no rollback", hint=hint)
 
     def _undo(self, redo: "RestoreRow") -> "RestoreRow":

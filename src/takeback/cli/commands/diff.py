@@ -28,8 +28,8 @@ COMMAND = Command(
     "diff",
     "what differs between two states, or between one and now",
     text=(
-        "A and B are checkpoints; `@` is now, the files on disk. Without B, A is compared with\n"
-        "now; without both, the newest checkpoint is. A PATH is a file, or a folder with all\n"
+        "A and B are states; `@` is now, the files on disk. Without B, A is compared with now;\n"
+        "without both, the newest checkpoint is. A PATH is a file, or a folder with all\n"
         "below it. Nothing is written. Values in `.env` and the like, keys and tokens are masked."
     ),
     operands=("[A]", "[B]", "[-- PATH…]"),
@@ -69,7 +69,7 @@ def run(given: "Arguments", screen: "Screen") -> int:
 
 
 def _compare(given: "Arguments", project: "Project", screen: "Screen") -> "Comparison":
-    before, after = _states(given.operands)
+    before, after = _states(given.operands, project)
     paths = [os.fsencode(path) for path in given.rest]
     here = inside(project, folder(given))
     try:
@@ -91,19 +91,25 @@ def _made_ready(comparison: "Comparison", masker: "Masker") -> "Iterator[Shown]"
         yield Shown(d, contents, masker)
 
 
-def _states(operands: "list[str]") -> "tuple[str | None, str | None]":
-    """The two states; None is now. With one `@` alone the newest checkpoint is meant."""
-    if len(operands) < 2:
-        return (operands or ["@"])[0], None
-    before, after = (None if word == "@" else word for word in operands)
-    return before, after
+def _states(operands: "list[str]", project: "Project") -> "tuple[str, str]":
+    """The two states; without any, the newest checkpoint and now."""
+    if operands:
+        return operands[0], [*operands, "@"][1]
+    newest = next(project.checkpoints(), None)
+    if newest is None:
+        raise UnknownReferenceError(
+            "there is no checkpoint yet", hint="`takeback checkpoint` makes the first one"
+        )
+    return newest.id, "@"
 
 
 def _show(
     given: "Arguments", comparison: "Comparison", shown: "Iterable[Shown]", screen: "Screen"
 ) -> None:
     if not comparison.differences:
-        screen.note("No differences.")
+        is_now = given.operands == ["@"]
+        more = " `@` is now; `takeback diff` shows what changed since the newest checkpoint."
+        screen.note("No differences." + more * is_now)
     elif given.has("name-only"):
         for difference in comparison.differences:
             path = difference.path or b"."

@@ -27,12 +27,12 @@ COMMAND = Command(
     "one turn in full, a checkpoint, or a file as it was",
     text=(
         "REF is the id of a turn, step or checkpoint or its beginning, `@` (now), `@~N` (N turns\n"
-        "back), `ID-` (before that), a time (`10m`, `14:05`, `yesterday 15:00`) or words of a\n"
-        "prompt. With PATH the file is printed as it was then, byte for byte, and nothing else;\n"
-        "on a terminal, what could act on it is shown as an escape, and secrets are masked. A\n"
-        "file that is known for holding secrets, such as `.env`, goes to nobody but a terminal\n"
-        "without --show-secrets. With --rescued, REF is the id of a restore, and the file is what\n"
-        "somebody saved while it ran."
+        "back), `ID-` (before that), the name of a checkpoint, a time (`10m`, `an hour ago`,\n"
+        "`14:05`, `yesterday 15:00`) or words of a prompt. With PATH the file is printed as it\n"
+        "was then, byte for byte, and nothing else; on a terminal, what could act on it is shown\n"
+        "as an escape, and secrets are masked. A file that is known for holding secrets, such as\n"
+        "`.env`, goes to nobody but a terminal without --show-secrets. With --rescued, REF is the\n"
+        "id of a restore, and the file is what somebody saved while it ran."
     ),
     operands=("REF", "[PATH]"),
     options=(
