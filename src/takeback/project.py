@@ -22,7 +22,14 @@ if TYPE_CHECKING:
     from takeback.history.reader import HistoryReader
     from takeback.history.retention import Rules
     from takeback.model.forgotten import Forgotten
-    from takeback.model.history import Log, RecordedCheckpoint, RecordedSession, RecordedTurn
+    from takeback.model.history import (
+        ListedCheckpoint,
+        Log,
+        RecordedCheckpoint,
+        RecordedSession,
+        RecordedTurn,
+        Unrecorded,
+    )  # fmt: skip
     from takeback.model.plan import Description, Plan, Report
     from takeback.model.reasons import Reason
     from takeback.model.results import (
@@ -150,9 +157,8 @@ class Project:
         """Make a checkpoint of the tree as it is now.
 
         If nothing changed since the newest one, that one is returned with `new` false. A `label`
-        is its name: a reference. Given twice, it means the newer one.
-        `rehash` reads every file again instead of trusting its stamps. A second call with the
-        same `request` returns what the first one did.
+        is its name, a reference. `rehash` reads every file again. A second call with the same
+        `request` returns what the first one did.
         """
         with FailingAs(CaptureError, "no checkpoint was made"), self.workspace.held():
             was = self._history.require_name(label) if label else ""
@@ -250,6 +256,16 @@ class Project:
         """How many restores there were."""
         return self._history.restored()
 
+    def listed_checkpoints(self, limit: "int | None" = 20) -> "tuple[ListedCheckpoint, ...]":
+        """The newest checkpoints that no turn made, or that somebody named or keeps; or all."""
+        return self._history.listed_checkpoints(limit)
+
+    def now(self) -> "Unrecorded":
+        """What changed since the newest checkpoint, by whom; what undo would do. Writes nothing."""
+        from takeback.undo import select
+
+        return select.with_next_undo(self.workspace.ledger, self._history.unrecorded())
+
     def shortened(self, names: "Iterable[str]") -> "dict[str, str]":
         """For each id the shortest beginning, of at least four letters, that means nothing else."""
         return self._history.shortened(names)
@@ -314,15 +330,15 @@ class Project:
 
         `told` hears what could not be as it was: programs that are not setuid for another owner.
         """
-        self._capture_now(ref, "nothing was extracted")
+        self._capture_now(ref)
         return self._history.extract(ref, os.fsencode(directory), progress, told)
 
-    def _capture_now(self, ref: str, meaning: str) -> None:
+    def _capture_now(self, ref: str) -> None:
         """Where `@` means the files as they are, let the newest checkpoint hold them."""
         from takeback.history import references
 
         if references.is_now(ref):
-            with FailingAs(CaptureError, meaning), self.workspace.held():
+            with FailingAs(CaptureError, "no checkpoint was made"), self.workspace.held():
                 SafePoints(self.workspace).now()
 
     # -- taking back -----------------------------------------------------------------------
@@ -512,15 +528,12 @@ class Project:
 
     def keep(self, ref: str, label: str = "") -> "KeptState":
         """Keep the state that a reference means, whatever its age. A `label` is its name."""
-        self._capture_now(ref, "nothing was kept")
+        self._capture_now(ref)
         with FailingAs(TakebackError, "nothing was kept"), self.workspace.held():
             return self._upkeep.keep(ref, label)
 
     def release(self, ref: str) -> "KeptState":
-        """Treat a kept state like any other again; its files are deleted when they are old.
-
-        If `ref` is a name, the name goes; and the state is released if it is kept under that name.
-        """
+        """Treat a kept state like any other again; a name goes, and with it what it keeps."""
         with FailingAs(TakebackError, "nothing was released"), self.workspace.held():
             return self._upkeep.release(ref)
 

@@ -9,6 +9,7 @@ from takeback.errors import TakebackError, UsageError
 from takeback.history import references, retention
 from takeback.history.lookup import Place, choose, content_of, extract, read_file
 from takeback.history.timeline import Timeline
+from takeback.model import ids
 from takeback.model.results import Status
 from takeback.worktree.stat_cache import StatCache
 
@@ -20,7 +21,14 @@ if TYPE_CHECKING:
     from takeback.history.compare import Comparison, State
     from takeback.ledger.events import CheckpointRow
     from takeback.ledger.ledger import Ledger
-    from takeback.model.history import Log, RecordedCheckpoint, RecordedSession, RecordedTurn
+    from takeback.model.history import (
+        ListedCheckpoint,
+        Log,
+        RecordedCheckpoint,
+        RecordedSession,
+        RecordedTurn,
+        Unrecorded,
+    )
     from takeback.model.reasons import Reason
     from takeback.model.results import Checkpoint
     from takeback.model.tree import Entry
@@ -71,6 +79,18 @@ class HistoryReader:
         """How many restores there were."""
         with _READING:
             return self._ledger.stack.count()
+
+    def listed_checkpoints(self, limit: "int | None") -> "tuple[ListedCheckpoint, ...]":
+        """The newest checkpoints that no turn made, or that have a name; without a limit, all."""
+        with _READING, self._ledger.snapshot() as ledger:
+            return Timeline(ledger, time.time()).checkpoints(limit)
+
+    def unrecorded(self) -> "Unrecorded":
+        """What changed since the newest checkpoint, and who did it."""
+        from takeback.history import look
+
+        with _READING:
+            return look.unrecorded(self._work)
 
     def shortened(self, names: "Iterable[str]") -> "dict[str, str]":
         """For each id the shortest unique beginning of at least four letters."""
@@ -136,9 +156,8 @@ class HistoryReader:
         """A checkpoint that was just made or named, with its names."""
         number = self._ledger.checkpoints.number_of(made.id) or 0
         names = tuple(self._ledger.names.of(number))
-        return made.replace(
-            label=label or made.label, names=names, moved=was if was != made.id else ""
-        )
+        called = made.label if made.new else ids.as_name(label)
+        return made.replace(label=called, names=names, moved=was if was != made.id else "")
 
     # -- states ----------------------------------------------------------------------------
 

@@ -16,6 +16,7 @@ from takeback.errors import (
 from takeback.history import references, retention
 from takeback.history.references import CHECKPOINT, RESTORE, TURN
 from takeback.model import plan
+from takeback.model.history import NextUndo
 from takeback.model.value import Value
 from takeback.model.words import ROLLBACK, UNDO
 
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from takeback.ledger.ledger import Ledger
     from takeback.ledger.sessions import TurnRow
     from takeback.ledger.undo_stack import RestoreRow
+    from takeback.model.history import Unrecorded
 
 
 class Item(Value):
@@ -92,6 +94,18 @@ def newest_entry(ledger: "Ledger", session: "int | None" = None) -> "Item | None
     row = ledger.stack.newest_rollback() if session is None else None
     found += [rollback(ledger, row)] if row is not None else []
     return max(found, key=lambda item: item.opened, default=None)
+
+
+def with_next_undo(ledger: "Ledger", seen: "Unrecorded") -> "Unrecorded":
+    """What changed just now, and what a bare undo takes back; it would look first, too."""
+    working = {change.author.turn for change in seen.changes} - {""}
+    found = [turn(ledger, number) for id in working if (number := ledger.turns.number_of(id))]
+    newest = newest_entry(ledger)
+    item = max([*found, newest] if newest else found, key=lambda item: item.opened, default=None)
+    if item is None:
+        return seen
+    kept = retention.is_whole(ledger, item.before)
+    return seen.replace(undo=NextUndo(item.id, item.title, item.agent, kept))
 
 
 def undo_of(ledger: "Ledger", item: Item) -> "RestoreRow | None":

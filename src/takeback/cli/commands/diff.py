@@ -56,20 +56,21 @@ _HELD_UP_TO = 16 << 20
 
 
 def run(given: "Arguments", screen: "Screen") -> int:
-    with (
-        get_project(given, screen) as project,
-        _compare(given, project, screen) as comparison,
-    ):
-        shown = _made_ready(comparison, screen.masker)
-        if screen.json:
-            _json(given, shown, screen)
-        else:
-            _show(given, comparison, shown, screen)
+    with get_project(given, screen) as project:
+        states = _states(given.operands, project)
+        with _compare(given, states, project, screen) as comparison:
+            shown = _made_ready(comparison, screen.masker)
+            if screen.json:
+                _json(given, states, shown, screen)
+            else:
+                _show(given, comparison, shown, screen)
     return 0
 
 
-def _compare(given: "Arguments", project: "Project", screen: "Screen") -> "Comparison":
-    before, after = _states(given.operands, project)
+def _compare(
+    given: "Arguments", states: "tuple[str, str]", project: "Project", screen: "Screen"
+) -> "Comparison":
+    before, after = states
     paths = [os.fsencode(path) for path in given.rest]
     here = inside(project, folder(given))
     try:
@@ -250,11 +251,11 @@ def _bar(added: int, removed: int, scale: float, screen: "Screen") -> str:
 # -- JSON --------------------------------------------------------------------------------------
 
 
-def _json(given: "Arguments", shown: "Iterable[Shown]", screen: "Screen") -> None:
+def _json(
+    given: "Arguments", states: "tuple[str, str]", shown: "Iterable[Shown]", screen: "Screen"
+) -> None:
     """One object. A long one is printed piece by piece, so that it is never held whole."""
-    operands = given.operands
-    after = operands[1] if len(operands) > 1 else "@"
-    head = {"before": (operands or ["@"])[0], "after": after}
+    head: dict[str, Json] = {"before": states[0], "after": states[1]}
     held = [json_text.dumps(head).encode()[:-1] + b',"changes":[']
     totals = {"files": 0, "added": 0, "removed": 0, "masked": 0}
     size = 0
