@@ -21,15 +21,9 @@ if TYPE_CHECKING:
     from takeback.history.compare import Comparison
     from takeback.history.reader import HistoryReader
     from takeback.history.retention import Rules
+    from takeback.model import history
     from takeback.model.forgotten import Forgotten
-    from takeback.model.history import (
-        ListedCheckpoint,
-        Log,
-        RecordedCheckpoint,
-        RecordedSession,
-        RecordedTurn,
-        Unrecorded,
-    )  # fmt: skip
+    from takeback.model.history import Log, RecordedCheckpoint, RecordedSession, RecordedTurn
     from takeback.model.plan import Description, Plan, Report
     from takeback.model.reasons import Reason
     from takeback.model.results import (
@@ -256,11 +250,13 @@ class Project:
         """How many restores there were."""
         return self._history.restored()
 
-    def listed_checkpoints(self, limit: "int | None" = 20) -> "tuple[ListedCheckpoint, ...]":
+    def listed_checkpoints(
+        self, limit: "int | None" = 20
+    ) -> "tuple[history.ListedCheckpoint, ...]":
         """The newest checkpoints that no turn made, or that somebody named or keeps; or all."""
         return self._history.listed_checkpoints(limit)
 
-    def now(self) -> "Unrecorded":
+    def now(self) -> "history.Unrecorded":
         """What changed since the newest checkpoint, by whom; what undo would do. Writes nothing."""
         from takeback.undo import select
 

@@ -387,7 +387,8 @@ def _show(cli: Cli, _shop: Path, _home: Path) -> dict[str, object]:
     inner = (sys.executable, "-I", "-m", "takeback", "run", "--", "mv", "src/pay.py", "src/paid.py")
     cli("run", "-m", "a step inside", "--", *inner)
     for ref in (("@",), ("@", ".env")):
-        assert list(cli("show", *ref, "--json").json()) == ["turn", "checkpoint", "file"]
+        fields = ["turn", "checkpoint", "file", "now"]
+        assert list(cli("show", *ref, "--json").json()) == fields
     return cli("show", "a step inside", "--json").json()
 
 

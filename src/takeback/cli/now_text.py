@@ -40,8 +40,10 @@ def state(log: "Log", seen: "Unrecorded", now: float) -> str:
         from takeback.cli.reason_text import sentence
 
         return f"{_recorded(log, now)}; the files were not looked at: {sentence(seen.problem)}"
-    if not seen.changes or log.made is None:
+    if log.made is None or (log.yours and not seen.changes):
         return _recorded(log, now)
+    if not seen.changes:
+        return f"nothing changed since checkpoint {log.here[:6]}, {ago(log.made, now)}"
     since = f"since the last checkpoint, {ago(log.made, now)}"
     by = _by(seen.changes, log.turns)
     paths = count(len(seen.changes), "path")

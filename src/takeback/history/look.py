@@ -202,12 +202,13 @@ def _attributed(
         return ()
     from takeback.capture import attribution
     from takeback.capture.safe_points import SafePoints
+    from takeback.history.timeline import fold
 
     dead = SafePoints(work).dead_sessions(at) if work.ledger.sessions.has_open() else []
     ends = {row.id: ended for row, ended in dead}
     asked = attribution.Asked(ends, time.time_ns(), _slack(work, site), work.rules.is_remote)
     authors = attribution.authors(work.ledger, changed, asked)
-    return tuple(
+    return fold(
         Change(delta.path, delta.verb, author=author, origin=delta.origin)
         for delta, author in zip(changed, authors, strict=True)
     )
