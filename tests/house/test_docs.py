@@ -25,7 +25,9 @@ DOCS = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob
 TEST = re.compile(r"`(?:(tests/[\w/]+\.py)::)?(test_\w+)`")
 TEST_FILE = re.compile(r"\btests/[\w/]+\.py")
 LINK = re.compile(r"\]\(([^)\s]+)\)")
-ID = re.compile(r"\b(?:[k-z]{12}|(?:(?<=turn )|(?<=session )|(?<=show )|(?<=○  ))[k-z]{4,12})\b")
+ID = re.compile(
+    r"\b(?:[k-z]{12}|(?:(?<=turn )|(?<=session )|(?<=show )|(?<=○  )|(?<=\" \())[k-z]{4,12})\b"
+)
 
 Cli = Callable[..., "Answer"]
 
