@@ -76,6 +76,7 @@ IN_PYTHON = {
     "rebuild": "`project.rebuild()` makes the tables again",
     "redo": "`project.redo({turn!r})` puts it back",
     "redo-newest": "`project.redo()` puts back what was taken back last",
+    "release-name": "`project.release({name!r})` removes its name",
     "remove-in-use": "to remove it all the same, in a shell: "
     "takeback projects --remove {id} --yes --even-if-in-use",
     "remove-project": "`takeback projects --remove {id}`, in a shell, deletes the whole history",
@@ -92,6 +93,7 @@ IN_PYTHON = {
     "store-again": "`project.checkpoint(rehash=True)` stores it again",
     "undo-at": "`takeback undo -C {path!r}`, in a shell, brings the folder back",
     "undo-git": "`project.undo({turn!r})` tells what a turn changed in git",
+    "undo-newest": "`project.undo()` takes back the newest turn",
     "undo-rollback": "`project.undo({rollback!r})` takes the rollback back",
     "undo-turn-at": "`takeback.open({path!r}).undo()` takes back the last turn in it",
     "verify": "`project.verify()` tells what is damaged",

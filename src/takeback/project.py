@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from takeback.history.compare import Comparison
     from takeback.history.reader import HistoryReader
     from takeback.history.retention import Rules
+    from takeback.model import history
     from takeback.model.forgotten import Forgotten
     from takeback.model.history import Log, RecordedCheckpoint, RecordedSession, RecordedTurn
     from takeback.model.plan import Description, Plan, Report
@@ -175,14 +176,16 @@ class Project:
     ) -> "Checkpoint":
         """Make a checkpoint of the tree as it is now.
 
-        If nothing changed since the newest one, that one is returned with `new` false.
-        `rehash` reads every file again instead of trusting its stamps. A second call with the
-        same `request` returns what the first one did.
+        If nothing changed since the newest one, that one is returned with `new` false. A `label`
+        is its name, a reference. `rehash` reads every file again. A second call with the same
+        `request` returns what the first one did.
         """
         with FailingAs(CaptureError, "no checkpoint was made"), self.workspace.held():
-            return SafePoints(self.workspace).checkpoint(
+            was = self._history.require_name(label) if label else ""
+            made = SafePoints(self.workspace).checkpoint(
                 label, rehash=rehash, progress=progress, request=request, turn=turn
             )
+            return self._history.with_names(made, label, was) if label else made
 
     def session(
         self,
@@ -277,6 +280,18 @@ class Project:
         """How many restores there were."""
         return self._history.restored()
 
+    def listed_checkpoints(
+        self, limit: "int | None" = 20
+    ) -> "tuple[history.ListedCheckpoint, ...]":
+        """The newest checkpoints that no turn made, or that somebody named or keeps; or all."""
+        return self._history.listed_checkpoints(limit)
+
+    def now(self) -> "history.Unrecorded":
+        """What changed since the newest checkpoint, by whom; what undo would do. Writes nothing."""
+        from takeback.undo import select
+
+        return select.with_next_undo(self.workspace.ledger, self._history.unrecorded())
+
     def shortened(self, names: "Iterable[str]") -> "dict[str, str]":
         """For each id the shortest beginning, of at least four letters, that means nothing else."""
         return self._history.shortened(names)
@@ -300,7 +315,7 @@ class Project:
         inside: "AnyPath" = b"",
         progress: "Progress | None" = None,
     ) -> "Comparison":
-        """Where two states differ; None is now, the files on disk. Writes nothing.
+        """Where two states differ; `@` or None is now, the files on disk. Writes nothing.
 
         `paths` are counted from the folder `inside` of the project, or else from its root.
         """
@@ -309,7 +324,7 @@ class Project:
     def read(
         self, ref: "str | None", path: "AnyPath", *, inside: "AnyPath" = b""
     ) -> "Iterator[bytes]":
-        """What a file held in a state, piece by piece; None is now.
+        """What a file held in a state, piece by piece; `@` or None is now.
 
         Every byte is verified by the end. An error about the path comes at once.
         """
@@ -347,7 +362,16 @@ class Project:
 
         `told` hears what could not be as it was: programs that are not setuid for another owner.
         """
+        self._capture_now(ref)
         return self._history.extract(ref, os.fsencode(directory), progress, told)
+
+    def _capture_now(self, ref: str) -> None:
+        """Where `@` means the files as they are, let the newest checkpoint hold them."""
+        from takeback.history import references
+
+        if references.is_now(ref):
+            with FailingAs(CaptureError, "no checkpoint was made"), self.workspace.held():
+                SafePoints(self.workspace).now()
 
     # -- taking back -----------------------------------------------------------------------
 
@@ -535,14 +559,15 @@ class Project:
         return self._upkeep.retention()
 
     def keep(self, ref: str, label: str = "") -> "KeptState":
-        """Keep the state that a reference means, whatever its age."""
+        """Keep the state that a reference means, whatever its age. A `label` is its name."""
+        self._capture_now(ref)
         with FailingAs(TakebackError, "nothing was kept"), self.workspace.held():
-            return self._upkeep.keep(self._history.resolve(ref), label)
+            return self._upkeep.keep(ref, label)
 
     def release(self, ref: str) -> "KeptState":
-        """Treat a kept state like any other again; its files are deleted when they are old."""
+        """Treat a kept state like any other again; a name goes, and with it what it keeps."""
         with FailingAs(TakebackError, "nothing was released"), self.workspace.held():
-            return self._upkeep.release(self._history.resolve(ref))
+            return self._upkeep.release(ref)
 
     def kept(self) -> "tuple[KeptState, ...]":
         """The states that somebody keeps, newest first."""

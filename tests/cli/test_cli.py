@@ -106,7 +106,7 @@ def test_names_cannot_act_on_the_terminal(capsys: pytest.CaptureFixture[str], tr
     [
         (["checkpont"], 2, "no command `checkpont`", "takeback checkpoint"),
         (["checkpoint", "--lable", "x"], 2, "no option `--lable`", "--label"),
-        (["checkpoint", "-m"], 2, "`-m` needs a value", "LABEL"),
+        (["checkpoint", "-m"], 2, "`-m` needs a value", "NAME"),
         (["checkpoint", "extra"], 2, "does not take `extra`", "usage"),
         (["extract", "@"], 2, "needs DIR", "usage: takeback extract REF DIR"),
         (["extract", "@", "out"], 2, "not in a project yet", "takeback checkpoint"),

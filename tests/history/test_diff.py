@@ -174,7 +174,7 @@ def test_git_applies_what_we_say(
         build(base + b"/second", second)
         for name in os.listdir(base + b"/second"):
             os.rename(base + b"/second/" + name, tree + b"/" + name)
-        with project.compare("@") as comparison:
+        with project.compare(next(project.checkpoints()).id) as comparison:
             patch = b"".join(
                 piece
                 for found in comparison.differences
@@ -235,7 +235,7 @@ def test_references_and_paths(
     assert differ(capfdbinary, "@~1", "--name-only", "--", "src/a") == "src/a\n"
     assert differ(capfdbinary, "--name-only") == "b\n"
     for words, message in (
-        (["nope"], "nothing is called `nope`"),
+        (["nope"], "no turn, checkpoint or prompt matches `nope`"),
         (["@~1", "--", "nowhere"], "`nowhere` is in none of the states"),
         (["@~1", "--", "../../x"], "outside of the project"),
         (["x", "y", "z"], "does not take `z`"),
@@ -314,7 +314,9 @@ def test_json_says_it_all(
     os.mkfifo(tree / "pipe")
     found = json.loads(differ(capfdbinary, "--json"))
     assert list(found) == ["before", "after", "changes", "files", "added", "removed", "masked"]
-    assert (found["before"], found["after"], found["files"]) == ("@", "@", 3)
+    with Project.open(os.fsencode(tree), home=os.fsencode(home)) as project:
+        newest = next(project.checkpoints()).id
+    assert (found["before"], found["after"], found["files"]) == (newest, "@", 3)
     first, second, third = found["changes"]
     assert first == {
         "path": "a",

@@ -76,11 +76,12 @@ def masked(story: Story, text: str) -> str:
 
 @pytest.mark.parametrize(
     ("ref", "expected"),
-    [("{form}", TURN), ("login form", TURN), ("one of two", SHARED), ("@", CHECKPOINT)],
+    [("{form}", TURN), ("login form", TURN), ("one of two", SHARED), ("{newest}", CHECKPOINT)],
 )
 def test_the_pages(story: Story, ref: str, expected: str) -> None:
     """A turn is told with its steps, changes and authors; a checkpoint with what it holds."""
-    said = command(story.tree, "show", ref.format(**story.ids))
+    newest = next(story.project.checkpoints()).id
+    said = command(story.tree, "show", ref.format(**story.ids, newest=newest))
     assert (said.code, masked(story, said.out)) == (0, expected)
 
 
@@ -179,10 +180,11 @@ def test_a_file_as_it_was(story: Story) -> None:
         file.write(b"odd\n")
     story.project.checkpoint()
     (story.tree / "sub" / "data").unlink()
+    made = next(story.project.checkpoints()).id
     for where, words in (
-        (story.tree, ("@", "sub/data")),
-        (story.tree / "sub", ("@", "data")),
-        (story.tree / "sub", ("@", "sub/data")),
+        (story.tree, (made, "sub/data")),
+        (story.tree / "sub", (made, "data")),
+        (story.tree / "sub", (made, "sub/data")),
     ):
         said = command(where, "show", *words)
         assert (said.code, said.raw, said.err) == (0, BYTES, "")
@@ -190,7 +192,7 @@ def test_a_file_as_it_was(story: Story) -> None:
     assert command(story.tree, "show", "@", os.fsdecode(b"\xff odd")).raw == b"odd\n"
     assert command(story.tree, "show", "login form", "login.py").out == "x\n" * 50
     assert command(story.tree, "show", story.ids["form"] + "-", "a.py").out == "a\nb\n"
-    file_json = json.loads(command(story.tree, "show", "@", "sub/data", "--json").out)["file"]
+    file_json = json.loads(command(story.tree, "show", made, "sub/data", "--json").out)["file"]
     assert (file_json["path"], b64decode(file_json["content_b64"])) == ("sub/data", BYTES)
 
 
@@ -214,8 +216,8 @@ def test_a_file_on_a_terminal_does_nothing(story: Story) -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["nope nope"], "nothing is called"),
-        (["e"], "one of these was meant"),
+        (["nope nope"], "no turn, checkpoint or prompt matches"),
+        (["it"], "one of these was meant"),
         (["{claude}"], "is a session"),
         (["@", "nowhere"], "`nowhere` is not in `@`"),
         (["@", "pipe"], "was left out"),

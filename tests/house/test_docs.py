@@ -25,7 +25,9 @@ DOCS = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob
 TEST = re.compile(r"`(?:(tests/[\w/]+\.py)::)?(test_\w+)`")
 TEST_FILE = re.compile(r"\btests/[\w/]+\.py")
 LINK = re.compile(r"\]\(([^)\s]+)\)")
-ID = re.compile(r"\b(?:[k-z]{12}|(?:(?<=turn )|(?<=session )|(?<=show )|(?<=○  ))[k-z]{4,12})\b")
+ID = re.compile(
+    r"\b(?:[k-z]{12}|(?:(?<=turn )|(?<=session )|(?<=show )|(?<=○  )|(?<=\" \())[k-z]{4,12})\b"
+)
 
 Cli = Callable[..., "Answer"]
 
@@ -387,7 +389,8 @@ def _show(cli: Cli, _shop: Path, _home: Path) -> dict[str, object]:
     inner = (sys.executable, "-I", "-m", "takeback", "run", "--", "mv", "src/pay.py", "src/paid.py")
     cli("run", "-m", "a step inside", "--", *inner)
     for ref in (("@",), ("@", ".env")):
-        assert list(cli("show", *ref, "--json").json()) == ["turn", "checkpoint", "file"]
+        fields = ["turn", "checkpoint", "file", "now"]
+        assert list(cli("show", *ref, "--json").json()) == fields
     return cli("show", "a step inside", "--json").json()
 
 

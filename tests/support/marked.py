@@ -37,6 +37,8 @@ def plant(tree: Path, home: Path) -> dict[str, str]:
         (tree / "versions").write_text(VERSIONS[0])
         ids["start"] = project.checkpoint(f"label {MARK}").id
         project.checkpoint(f"named again {MARK}")
+        project.checkpoint(f"name that goes {MARK}")
+        project.release(f"name that goes {MARK}")
         session = project.session("agent", id=f"own {MARK}", title=f"title {MARK}", held=False)
         with session.turn(f"prompt with {MARK} in it") as turn:
             with turn.step("Bash", {"command": f"echo {MARK}"}):

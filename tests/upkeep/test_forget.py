@@ -413,7 +413,7 @@ def test_a_path_is_known_by_the_history_alone(work: Work) -> None:
     ("words", "code", "said"),
     [
         ([], 2, "needs one of PATH, TURN"),
-        (["never-was-there"], 2, "nothing is called"),
+        (["never-was-there"], 2, "no turn, checkpoint or prompt matches"),
         (["--", "never-was-there"], 2, "nothing of it is in the history"),
         (["--content", "missing"], 2, "cannot be read"),
         (["--names", "--text"], 2, "is for paths"),

@@ -173,6 +173,10 @@ class SafePoints:
             if row.id not in outer and ((row.whole and not row.steps) or shells(row.id))
         ]
 
+    def now(self) -> "Checkpoint":
+        """The tree as it is, as a checkpoint; a new one if it changed. With the lock held."""
+        return self._look(Place(), {}, time.time_ns())
+
     def _made_before(self, event: "Event") -> "Checkpoint":
         """What an earlier call with the same request returned."""
         said = event.payload or {}

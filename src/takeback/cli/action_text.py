@@ -48,6 +48,7 @@ WORDS = {
     "rebuild": "`takeback doctor --rebuild` makes the tables again",
     "redo": "`takeback redo {turn}` puts it back",
     "redo-newest": "`takeback redo` puts back what was taken back last",
+    "release-name": "`takeback keep --release {name}` removes its name",
     "remove-in-use": "to remove it all the same: "
     "takeback projects --remove {id} --yes --even-if-in-use",
     "remove-project": "`takeback projects --remove {id}` deletes the whole history",
@@ -63,6 +64,7 @@ WORDS = {
     "store-again": "`takeback checkpoint --rehash` stores it again",
     "undo-at": "`takeback undo -C {path}` brings the folder back",
     "undo-git": "`takeback undo {turn}` tells what a turn changed in git, and what takes it back",
+    "undo-newest": "`takeback undo` takes back the newest turn",
     "undo-rollback": "`takeback undo {rollback}` takes the rollback back",
     "undo-turn-at": "`takeback undo -C {path}` takes back the last turn in it",
     "verify": "`takeback verify` shows what is damaged",

@@ -75,6 +75,11 @@ _PLAIN = {
         "saved just before it was replaced; `takeback show {checkpoint} {at}` prints it"
     ),
     reasons.IN_CHECKPOINT: "`takeback show {checkpoint} PATH` prints it",
+    reasons.RESTORE_RUNS: "a restore is under way",
+    reasons.TOO_MUCH_TO_READ: (
+        "{files} files may have changed, too many to read here; `takeback diff --stat` does"
+    ),
+    reasons.NOT_LOOKED_AT: "{problem}",
     reasons.STILL_OPEN: (
         "some program has the old file open: what it writes there goes into the store"
     ),

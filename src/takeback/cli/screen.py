@@ -24,13 +24,14 @@ if TYPE_CHECKING:
 class Marks:
     """The signs that we use; plain ones where the others cannot be shown."""
 
-    __slots__ = ("_plain", "arrow", "back", "cut", "line", "minus")
+    __slots__ = ("_plain", "arrow", "back", "cut", "line", "minus", "name")
 
     def __init__(self, *, plain: bool) -> None:
         self._plain = plain
         self.minus = "-" if plain else "\N{MINUS SIGN}"
         self.arrow = "->" if plain else "→"
         self.back = "<" if plain else "↶"
+        self.name = "*" if plain else "◆"
         self.cut = "..." if plain else "…"
         self.line = "--" if plain else "──"
 
@@ -44,7 +45,7 @@ def marks(screen: "Screen") -> Marks:
     """The signs for a screen: plain ones if its encoding or its locale knows only ASCII."""
     # In the POSIX locale Python writes UTF-8 all the same, and the user insists on ASCII.
     is_posix = os.environ.get("LC_ALL") in ("C", "POSIX")
-    return Marks(plain=is_posix or not screen.can_show("○✗▶→…─↶\N{MINUS SIGN}"))
+    return Marks(plain=is_posix or not screen.can_show("○✗▶→…─↶◆\N{MINUS SIGN}"))
 
 
 def width(screen: "Screen") -> int:

@@ -14,6 +14,7 @@ from takeback.model import words as terms
 from takeback.model.json_text import path_fields
 from takeback.model.masking import CLOSED
 from takeback.model.safe_text import safe
+from takeback.model.value import Value
 from takeback.model.words import count
 
 TYPE_CHECKING = False
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
         Change,
         GitState,
         Log,
+        NamedCheckpoint,
+        NextUndo,
         RecordedCheckpoint,
         RecordedRestore,
         RecordedStep,
@@ -46,48 +49,78 @@ _LABEL = 24
 _STYLES = {terms.FAILED: "red", terms.INTERRUPTED: "yellow", terms.RUNNING: "green"}
 
 
-def show(log: "Log", short: "Short", screen: "Screen", now: float) -> None:
-    """Print where one is, and then the turns; `short` has what is shown of each id."""
-    marks, room = layout.marks(screen), layout.width(screen)
-    said = layout.cut(f"@  now  {_here(log, now)}", room, marks.cut)
-    screen.say(screen.style(said[:6], "bold") + said[6:])
-    show_turns(log, short, screen, now)
+def ids(log: "Log", undo: "NextUndo | None") -> "list[str]":
+    """Whatever is shown of a log by a short id."""
+    named = [turn.id for turn in log.turns] + [restore.id for restore in log.restores]
+    return [*named, *(name.checkpoint for name in log.names), *([undo.id] if undo else ())]
 
 
 def show_turns(log: "Log", short: "Short", screen: "Screen", now: float) -> None:
+    """Turns, and between them restores and names that somebody gave."""
     marks, room = layout.marks(screen), layout.width(screen)
     rows = [_Row(turn, short[turn.id], screen, now) for turn in log.turns]
-    sizes = _Sizes(rows, room)
+    both = [_restore(each, short, screen, now) for each in log.restores]
+    both += [_name(each, short, screen, now) for each in log.names]
+    beside = sorted(both, key=lambda each: -each.at)
+    sizes = _Sizes(rows, beside, room)
     day = time.localtime(now)[:3]
-    restores = list(log.restores)
     for row in rows:
-        while restores and restores[0].at >= row.turn.started:
-            screen.say(_restore(restores.pop(0), short, sizes, screen, now))
+        while beside and beside[0].at >= row.turn.started:
+            screen.say(beside.pop(0).line(sizes, screen))
         if row.day != day:
             day = row.day
             screen.say(screen.style(f"{marks.line} {_day(row.turn.started, now)}", "dim"))
         for line in row.lines(sizes, screen):
             screen.say(line)
-    for restore in restores:
-        screen.say(_restore(restore, short, sizes, screen, now))
+    for each in beside:
+        screen.say(each.line(sizes, screen))
 
 
-def _restore(
-    restore: "RecordedRestore", short: "Short", sizes: "_Sizes", screen: "Screen", now: float
-) -> str:
-    """An undo, a redo or a rollback on one line."""
-    marks, room = layout.marks(screen), layout.width(screen)
-    is_today = time.localtime(restore.at)[:3] == time.localtime(now)[:3]
-    clock = time.strftime("%H:%M", time.localtime(restore.at))
-    when = age(restore.at, now) if is_today else clock
+class _Beside(Value):
+    """What stands between turns, on one line."""
+
+    at: float
+    mark: str
+    short: str
+    ref: str
+    when: str
+    text: str
+    is_dim: bool
+
+    def line(self, sizes: "_Sizes", screen: "Screen") -> str:
+        head = f"{layout.pad(self.short, sizes.short)}  {sizes.padded(self.ref)}"
+        line = f"{self.mark}  {head}{self.when:>{sizes.when}}  {self.text}"
+        line = layout.cut(line, layout.width(screen), layout.marks(screen).cut)
+        return screen.style(line, "dim" if self.is_dim else "")
+
+
+def _name(named: "NamedCheckpoint", short: "Short", screen: "Screen", now: float) -> _Beside:
+    text = safe_line(screen.words(named.name)) + ("" if named.kept else " (files no longer kept)")
+    mark, id = layout.marks(screen).name, short[named.checkpoint]
+    return _Beside(named.at, mark, id, "", _moment(named.at, now), text, not named.kept)
+
+
+def _restore(restore: "RecordedRestore", short: "Short", screen: "Screen", now: float) -> _Beside:
+    """An undo, a redo or a rollback."""
     of = "of" if restore.turn else "of the rollback to"
     called = screen.title(restore.title)
     said = f"{restore.verb} {'to' if restore.verb == terms.ROLLBACK else of} {called}"
     said += " (some paths)" if restore.partial else ""
     said += " (undone)" if restore.undone and restore.verb != terms.REDO else ""
-    head = f"{layout.pad(short[restore.id], sizes.short)}  {when:>{sizes.when}}"
-    line = f"{marks.back}  {head}  {said}"
-    return screen.style(layout.cut(line, room, marks.cut), "dim" if restore.undone else "")
+    mark, id, ref = layout.marks(screen).back, short[restore.id], _ref(restore.back)
+    when = _moment(restore.at, now)
+    return _Beside(restore.at, mark, id, ref, when, said, bool(restore.undone))
+
+
+def _moment(then: float, now: float) -> str:
+    """How long ago it was today, else the time of day."""
+    is_today = time.localtime(then)[:3] == time.localtime(now)[:3]
+    return age(then, now) if is_today else time.strftime("%H:%M", time.localtime(then))
+
+
+def _ref(back: "int | None") -> str:
+    """What means an entry of the current line, wherever a REF is asked for."""
+    return "" if back is None else f"@~{back}"
 
 
 def age(then: float, now: float) -> str:
@@ -145,14 +178,6 @@ def remarks(turn: "RecordedTurn", masker: "Masker" = CLOSED) -> "list[str]":
     return said
 
 
-def _here(log: "Log", now: float) -> str:
-    if log.made is None:
-        return "no checkpoint yet"
-    if log.yours:
-        return f"{count(log.yours, 'path')} changed by you since the last turn"
-    return f"checkpoint {log.here[:6]}, {age(log.made, now)} old"
-
-
 def _day(then: float, now: float) -> str:
     day = time.localtime(then)
     if time.localtime(now - 86400)[:3] == day[:3]:
@@ -166,12 +191,11 @@ class _Row:
     def __init__(self, turn: "RecordedTurn", short: str, screen: "Screen", now: float) -> None:
         self.turn = turn
         self.short = short
+        self.ref = _ref(turn.back)
         self.marks = marks = layout.marks(screen)
         self.title = screen.title(turn.label)
-        when = time.localtime(turn.started)
-        self.day = when[:3]
-        today = self.day == time.localtime(now)[:3]
-        self.when = age(turn.started, now) if today else time.strftime("%H:%M", when)
+        self.day = time.localtime(turn.started)[:3]
+        self.when = _moment(turn.started, now)
         self.agent = layout.cut(safe_content(turn.agent.encode()), _AGENT, marks.cut)
         self.lines_changed, self.files = amount(turn, marks)
         self.numbers = f"{self.lines_changed}  {self.files}".strip()
@@ -188,7 +212,8 @@ class _Row:
         head = screen.style(mark, style) if style else mark
         head += f"  {screen.style(layout.pad(self.short, sizes.short), 'bold')}"
         agent = layout.cut(self.agent, sizes.agent, self.marks.cut)
-        head += f"  {self.when:>{sizes.when}}  {layout.pad(agent, sizes.agent)}"
+        head += f"  {sizes.padded(self.ref)}{self.when:>{sizes.when}}"
+        head += f"  {layout.pad(agent, sizes.agent)}"
         label = layout.cut(self.title, sizes.label - len(self.status), self.marks.cut)
         said = label + self.status
         if sizes.is_narrow:
@@ -209,15 +234,17 @@ class _Row:
 class _Sizes:
     """How many columns each part of a line gets."""
 
-    __slots__ = ("agent", "is_narrow", "label", "left", "lines", "short", "when")
+    __slots__ = ("agent", "is_narrow", "label", "left", "lines", "ref", "short", "when")
 
-    def __init__(self, rows: "list[_Row]", room: int) -> None:
-        self.short = max((len(row.short) for row in rows), default=0)
-        self.when = max((len(row.when) for row in rows), default=0)
+    def __init__(self, rows: "list[_Row]", beside: "list[_Beside]", room: int) -> None:
+        each: list[_Row | _Beside] = [*rows, *beside]
+        self.short = max((len(row.short) for row in each), default=0)
+        self.ref = max((len(row.ref) for row in each), default=0)
+        self.when = max((len(row.when) for row in each), default=0)
         self.agent = max((layout.columns(row.agent) for row in rows), default=0)
         self.lines = max((len(row.lines_changed) for row in rows), default=0)
         files = max((len(row.files) for row in rows), default=0)
-        self.left = 3 + self.short + 2 + self.when + 2 + self.agent + 2
+        self.left = 3 + self.short + 2 + len(self.padded("")) + self.when + 2 + self.agent + 2
         right = 2 + self.lines + 2 + files
         self.is_narrow = room - self.left - right < _LABEL
         if self.is_narrow:
@@ -226,6 +253,10 @@ class _Sizes:
         label = room - self.left - right
         wanted = (layout.columns(row.title) + len(row.status) for row in rows)
         self.label = room - 3 if self.is_narrow else min(label, max(wanted, default=0))
+
+    def padded(self, ref: str) -> str:
+        """The column of `@~N`; nothing where no row has one."""
+        return f"{ref:<{self.ref}}  " if self.ref else ""
 
 
 _WIDEST_PATH = 60
@@ -278,6 +309,7 @@ def as_json(turn: "RecordedTurn", masker: "Masker" = CLOSED) -> "dict[str, Json]
         "agent": turn.agent,
         "label": masker.words(turn.label),
         "status": turn.status,
+        "ref": _ref(turn.back) or None,
         "undone": turn.undone or None,
         "undone_in_part": turn.undone_in_part or None,
         "because": masker.words(turn.because) or None,
@@ -326,6 +358,7 @@ def restore_json(restore: "RecordedRestore", masker: "Masker" = CLOSED) -> "dict
     return {
         "id": restore.id,
         "verb": restore.verb,
+        "ref": _ref(restore.back) or None,
         "title": masker.words(restore.title),
         "at": when(restore.at),
         "turn": restore.turn or None,
@@ -456,7 +489,7 @@ def checkpoint(found: "RecordedCheckpoint", screen: "Screen", now: float) -> Non
     screen.say(f"Checkpoint {screen.style(made.id, 'bold')}")
     belongs = (("session", made.session), ("turn", made.turn), ("step", made.step))
     page.facts(
-        ("Label", page.text(made.label)),
+        ("Names", ", ".join(map(page.text, made.names))),
         ("When", f"{_clock(made.created)}, {ago(made.created, now)}"),
         ("Entries", f"{made.entries:,}"),
         ("Of", "  ".join(f"{kind} {id}" for kind, id in belongs if id)),

@@ -9,6 +9,7 @@ from takeback.errors import TakebackError, UsageError
 from takeback.history import references, retention
 from takeback.history.lookup import Place, choose, content_of, extract, read_file
 from takeback.history.timeline import Timeline
+from takeback.model import ids
 from takeback.model.results import Status
 from takeback.worktree.stat_cache import StatCache
 
@@ -20,7 +21,14 @@ if TYPE_CHECKING:
     from takeback.history.compare import Comparison, State
     from takeback.ledger.events import CheckpointRow
     from takeback.ledger.ledger import Ledger
-    from takeback.model.history import Log, RecordedCheckpoint, RecordedSession, RecordedTurn
+    from takeback.model.history import (
+        ListedCheckpoint,
+        Log,
+        RecordedCheckpoint,
+        RecordedSession,
+        RecordedTurn,
+        Unrecorded,
+    )
     from takeback.model.reasons import Reason
     from takeback.model.results import Checkpoint
     from takeback.model.tree import Entry
@@ -73,6 +81,18 @@ class HistoryReader:
         with _READING:
             return self._ledger.stack.count()
 
+    def listed_checkpoints(self, limit: "int | None") -> "tuple[ListedCheckpoint, ...]":
+        """The newest checkpoints that no turn made, or that have a name; without a limit, all."""
+        with _READING, self._ledger.snapshot() as ledger:
+            return Timeline(ledger, time.time()).checkpoints(limit)
+
+    def unrecorded(self) -> "Unrecorded":
+        """What changed since the newest checkpoint, and who did it."""
+        from takeback.history import look
+
+        with _READING:
+            return look.unrecorded(self._work)
+
     def shortened(self, names: "Iterable[str]") -> "dict[str, str]":
         """For each id the shortest unique beginning of at least four letters."""
         with _READING, self._ledger.snapshot() as ledger:
@@ -96,6 +116,7 @@ class HistoryReader:
         place = checkpoint.Place(*ledger.checkpoints.taken_for(row.event))
         told = self._work.left_out(row)
         value = checkpoint.as_value(row, new=False, told=told, place=place)
+        value = value.replace(names=tuple(ledger.names.of(row.number)))
         restore = Timeline(ledger, time.time()).restore(row.number)
         changes = timeline.of_checkpoint(ledger, row)
         return RecordedCheckpoint(value, changes, restore, kept=row.gone is None)
@@ -106,6 +127,8 @@ class HistoryReader:
             row = self._ledger.checkpoints.newest()
             told = self._work.left_out(row) if row else []
             newest = checkpoint.as_value(row, new=False, told=told) if row else None
+            if row is not None and newest is not None:
+                newest = newest.replace(names=tuple(self._ledger.names.of(row.number)))
             return Status(
                 project=self._work.id,
                 raw_root=self._work.root,
@@ -129,6 +152,20 @@ class HistoryReader:
             for row, event in found:
                 place = checkpoint.Place(*table.taken_for(event))
                 yield checkpoint.as_value(row, new=False, place=place)
+
+    # -- names -----------------------------------------------------------------------------
+
+    def require_name(self, label: str) -> str:
+        """The checkpoint that a name means so far; an error if it cannot be one."""
+        row = references.require_name(self._ledger, label, time.time()) if label.strip() else None
+        return row.checkpoint if row is not None else ""
+
+    def with_names(self, made: "Checkpoint", label: str, was: str) -> "Checkpoint":
+        """A checkpoint that was just made or named, with its names."""
+        number = self._ledger.checkpoints.number_of(made.id) or 0
+        names = tuple(self._ledger.names.of(number))
+        called = made.label if made.new else ids.as_name(label)
+        return made.replace(label=called, names=names, moved=was if was != made.id else "")
 
     # -- states ----------------------------------------------------------------------------
 
@@ -216,9 +253,9 @@ class HistoryReader:
                 state.close()
 
     def _state(self, ref: "str | None", progress: "Progress | None") -> "State":
-        """A checkpoint's tree or, with no reference, the work tree as it is."""
+        """A checkpoint's tree or, with `@` or no reference, the work tree as it is."""
         work = self._work
-        if ref is not None:
+        if ref is not None and not references.is_now(ref):
             from takeback.history.compare import Saved
 
             row = retention.require(work.ledger, self.resolve(ref))

@@ -1,11 +1,14 @@
 """Find what somebody means: a state of the tree, or a turn.
 
-@           now: the newest checkpoint
+In this order:
+
+@           now; here the newest checkpoint: who wants the files as they are looks first
 @~N         the state N entries of the current line back; see `_back`
-ID          a checkpoint, a turn, a step or a restore, by its id or the unique beginning of it
-ID-         the state before that
-10m, 14:05  a time: the newest state at that time
-words       of the prompt, when they are in just one
+ID          a checkpoint, a turn, a step or a restore; `ID-` is the state before it
+NAME        what somebody called a checkpoint, exactly; `NAME-` is the state before it
+mvkx        the unique beginning of an id
+10m, noon   a time: the newest state at that time
+words       of the prompt, whole ones, when they are in just one
 
 The ids of everything that has one: which begin alike, and what each is.
 
@@ -15,7 +18,7 @@ A prompt is in the log once, with its turn: a restore only names the turn. So wh
 prompt has forgotten it here, too.
 """
 
-from takeback.errors import DamagedStoreError, UnknownReferenceError
+from takeback.errors import DamagedStoreError, UnknownReferenceError, UsageError
 from takeback.history import times
 from takeback.model import ids
 from takeback.model.reasons import Action
@@ -26,6 +29,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from takeback.ledger.checkpoints import NameRow
     from takeback.ledger.database import Table
     from takeback.ledger.events import CheckpointRow
     from takeback.ledger.ledger import Ledger
@@ -115,6 +119,11 @@ def _when(then: float, now: float) -> str:
     return time.strftime("%H:%M" if same_day else "%Y-%m-%d %H:%M", time.localtime(then))
 
 
+def _at_time(then: int, now: float) -> str:
+    text = _when(then / 1e9, now)
+    return f"at {text}" if len(text) == 5 else f"on {text}"
+
+
 def of(ledger: "Ledger", row: "RestoreRow") -> str:
     """What a restore was about: the prompt of the turn, or the state that was gone back to."""
     if row.turn is not None:
@@ -136,7 +145,7 @@ def goal(ledger: "Ledger", meant: "Meaning") -> str:
 
 
 def of_goal(ledger: "Ledger", goal: str, row: "CheckpointRow") -> str:
-    """What a state is called: before or after something, or by its own label or id."""
+    """What a state is called: before or after something, or by its name or id."""
     side, _, id = goal.partition(" ")
     turn = ledger.turns.find(id)
     if turn is not None:
@@ -147,7 +156,8 @@ def of_goal(ledger: "Ledger", goal: str, row: "CheckpointRow") -> str:
         return f"{side} the {restore.verb} {to} {quoted(of(ledger, restore))}"
     if id:
         return f"{side} the step `{id}`"
-    return f'"{quoted(row.label)}"' if row.label else f"checkpoint `{row.id}`"
+    names = ledger.names.of(row.number)
+    return f'"{quoted(names[0])}"' if names else f"checkpoint `{row.id}`"
 
 
 _LONGEST = 500
@@ -175,21 +185,40 @@ def find(ledger: "Ledger", ref: str, now: float, session: "int | None" = None) -
     """
     text = _checked(ref)
     is_quoted = len(text) > 2 and text[0] == text[-1] == '"'
-    if not is_quoted:
-        before = len(text) > 1 and text.endswith("-")
-        name = text[:-1] if before else text
-        found = _back(ledger, name, session) or _with_id(ledger, name, now)
-        if found is not None:
-            return found.replace(before=found.before or before, ref=text)
-        moment = times.parse(text, now)
-        if moment is not None:
-            return _at(text, moment, now)
+    found = _named(ledger, text) if is_quoted else _called(ledger, text, now, session)
+    if found is not None:
+        return found.replace(ref=text)
+    moment = None if is_quoted else times.parse(text, now)
+    if moment is not None:
+        return _at(text, moment, now)
     found = _with_words(ledger, text.strip('"'), now, session)
     if found is None:
         raise UnknownReferenceError(
-            f"nothing is called `{quoted(text)}`, and no prompt says so", hint=_HINT
+            f"no turn, checkpoint or prompt matches `{quoted(text)}`", hint=_HINT
         )
     return found
+
+
+def is_now(ref: str) -> bool:
+    """Whether a reference means the files as they are."""
+    return ref.strip().casefold() in ("@", "now")
+
+
+def require_name(ledger: "Ledger", label: str, now: float) -> "NameRow | None":
+    """What a name means so far; an error if it would mean something else as a reference."""
+    name = ids.as_name(label)
+    if name.startswith("@"):
+        meaning = "`@` and what begins with it are references of their own"
+    elif times.parse(name, now) is not None:
+        meaning = "it is a time"
+    elif ids.is_prefix(name) and (alike := candidates(ledger, name, now)):
+        meaning = f"the id of a {alike[0].kind} begins like that"
+    else:
+        return ledger.names.find(name)
+    raise UsageError(
+        f"`{quoted(name)}` cannot be the name of a checkpoint: {meaning}",
+        hint="take another name, or several words, such as `tests green`",
+    )
 
 
 def state(ledger: "Ledger", ref: str, now: float) -> "CheckpointRow":
@@ -204,10 +233,7 @@ def state_of(ledger: "Ledger", meant: Meaning, now: float) -> "CheckpointRow":
     if meant.kind == MOMENT:
         number = ledger.checkpoints.last_by(meant.number)
         if number is None:
-            raise UnknownReferenceError(
-                f"there is no checkpoint as old as `{meant.ref}`",
-                hint=Action("log-all"),
-            )
+            raise _before_history(ledger, meant, now)
     elif meant.kind == CHECKPOINT:
         number = meant.number
         if meant.before:
@@ -256,7 +282,7 @@ def turn_of(ledger: "Ledger", meant: Meaning) -> "int | None":
 def session(ledger: "Ledger", ref: str, now: float) -> int:
     """The number of the session that a reference means: its own, or that of a turn or step."""
     text = _checked(ref)
-    meant = _with_id(ledger, text, now)
+    meant = _with_prefix(ledger, text, now)
     if meant is not None and meant.kind == SESSION:
         return meant.number
     number = turn_of(ledger, meant) if meant is not None else None
@@ -345,7 +371,34 @@ def _checkpoints_back(ledger: "Ledger", text: str, back: int) -> Meaning:
     return Meaning(text, CHECKPOINT, row.number)
 
 
-def _with_id(ledger: "Ledger", text: str, now: float) -> "Meaning | None":
+def _called(ledger: "Ledger", text: str, now: float, session: "int | None") -> "Meaning | None":
+    """What has this place, id or name; with `-` at the end, the state before it."""
+    before = len(text) > 1 and text.endswith("-")
+    name = text[:-1] if before else text
+    found = _back(ledger, name, session) or _with_id(ledger, name)
+    if found is None and before:
+        exact = _named(ledger, text)
+        if exact is not None:
+            return exact
+    found = found or _named(ledger, name) or _with_prefix(ledger, name, now)
+    return found.replace(before=found.before or before) if found is not None else None
+
+
+def _with_id(ledger: "Ledger", text: str) -> "Meaning | None":
+    if len(text) != ids.LENGTH or not ids.is_prefix(text):
+        return None
+    for kind, table in _tables(ledger).items():
+        for number in table.numbers_with_prefix(text, 1):
+            return Meaning(text, kind, number)
+    return None
+
+
+def _named(ledger: "Ledger", text: str) -> "Meaning | None":
+    row = ledger.names.find(ids.as_name(text))
+    return Meaning(text, CHECKPOINT, row.number) if row is not None else None
+
+
+def _with_prefix(ledger: "Ledger", text: str, now: float) -> "Meaning | None":
     if not ids.is_prefix(text):
         return None
     found = candidates(ledger, text, now)
@@ -371,7 +424,7 @@ def _with_words(ledger: "Ledger", text: str, now: float, session: "int | None") 
         return None
     found: list[int] = []
     for number, label, its in ledger.turns.labels():
-        if session in (None, its) and wanted in " ".join(label.split()).casefold():
+        if session in (None, its) and _says(" ".join(label.split()).casefold(), wanted):
             found.append(number)
             if len(found) > MOST_LISTED:
                 break
@@ -383,6 +436,22 @@ def _with_words(ledger: "Ledger", text: str, now: float, session: "int | None") 
     return Meaning(text, TURN, found[0]) if found else None
 
 
+def _says(text: str, words: str) -> bool:
+    """Whether a text has some words, and not only letters that are inside of others."""
+    at = text.find(words)
+    while at >= 0:
+        end = at + len(words)
+        if not (_joins(text[at - 1 : at + 1] if at else "") or _joins(text[end - 1 : end + 1])):
+            return True
+        at = text.find(words, at + 1)
+    return False
+
+
+def _joins(pair: str) -> bool:
+    """Whether two characters stand inside one word; not every script puts spaces between words."""
+    return len(pair) == 2 and all((c.isalnum() or c == "_") and c < "\u2e80" for c in pair)
+
+
 def _before_or_after(ledger: "Ledger", meant: Meaning) -> "int | None":
     """The checkpoint before or after a turn or a step; None if that is the newest."""
     if meant.kind in (TURN, RESTORE):
@@ -392,6 +461,19 @@ def _before_or_after(ledger: "Ledger", meant: Meaning) -> "int | None":
     step = ledger.steps.numbered(meant.number)
     event = None if step is None else step.opened if meant.before else step.closed
     return None if event is None else ledger.checkpoints.seen_by(event)
+
+
+def _before_history(ledger: "Ledger", meant: Meaning, now: float) -> UnknownReferenceError:
+    first = ledger.checkpoints.first()
+    if first is None:
+        return UnknownReferenceError(
+            "there is no checkpoint yet", hint="`takeback checkpoint` makes the first one"
+        )
+    return UnknownReferenceError(
+        f"`{quoted(meant.ref)}` is before the history, which begins {_at_time(first.created, now)}",
+        hint=f"`takeback rollback {first.id}` goes to its first state,"
+        f" `takeback show {first.id}` shows it",
+    )
 
 
 def _no_state(ledger: "Ledger", meant: Meaning, now: float) -> UnknownReferenceError:

@@ -6,6 +6,7 @@ Everything here reads one moment of the ledger and costs what it shows: rows are
 keys or by an index, never by looking at all of them.
 """
 
+from takeback.capture.checkpoint import Place, as_value
 from takeback.disk import machine
 from takeback.errors import DamagedStoreError
 from takeback.history import references, retention
@@ -16,7 +17,9 @@ from takeback.model import words
 from takeback.model.history import (
     Author,
     Change,
+    ListedCheckpoint,
     Log,
+    NamedCheckpoint,
     RecordedRestore,
     RecordedSession,
     RecordedStep,
@@ -304,29 +307,74 @@ class Timeline:
             limit=_ALL if limit is None else limit + 1,
             live=not all,
         )
+        places = ledger.stack.places(rows[: limit or _ALL][-1].number if rows else 0)
         with Sound():
-            turns = tuple(self._turn(row, changes=changes) for row in rows[:limit])
+            turns = tuple(
+                self._turn(row, changes=changes).replace(back=places.get(("turn", row.number)))
+                for row in rows[:limit]
+            )
         newest = ledger.checkpoints.newest()
+        more = limit is not None and len(rows) > limit
         return Log(
             newest.id if newest is not None else "",
             turns,
-            more=limit is not None and len(rows) > limit,
+            more=more,
             made=newest.created / 1e9 if newest is not None else None,
             yours=self._yours(),
-            restores=self._restores(turns, len(rows), limit, all=all) if session is None else (),
-            undone=0 if all else ledger.turns.count_undone(),
+            restores=self._restores(turns, places, all=limit is None) if session is None else (),
+            names=() if session is not None else self._names(turns, since, limit, more=more),
+            undone=0 if limit is None else ledger.turns.count_undone(),
         )
 
     def _restores(
-        self, turns: "tuple[RecordedTurn, ...]", known: int, limit: "int | None", *, all: bool
+        self,
+        turns: "tuple[RecordedTurn, ...]",
+        places: "Mapping[tuple[str, int], int]",
+        *,
+        all: bool,
     ) -> "tuple[RecordedRestore, ...]":
-        """The rollbacks that belong between the turns, or all restores there; at most so many."""
-        if all:
-            oldest = turns[-1].started * 1e9 if turns and known > len(turns) else 0
-            rows = [row for row in self._ledger.stack.all()[:limit] if row.at >= oldest]
-            return tuple(map(self._restore, rows))
-        oldest = int(min((turn.started for turn in turns), default=0) * 1e9)
-        return tuple(map(self._restore, self._ledger.stack.rollbacks_since(oldest)))
+        """The rollbacks that belong between the turns, or everything."""
+        stack = self._ledger.stack
+        rows = stack.all() if all else stack.rollbacks_since(_oldest(turns))
+        return tuple(
+            self._restore(row).replace(back=places.get(("restore", row.number))) for row in rows
+        )
+
+    def _names(
+        self,
+        turns: "tuple[RecordedTurn, ...]",
+        since: "float | None",
+        limit: "int | None",
+        *,
+        more: bool,
+    ) -> "tuple[NamedCheckpoint, ...]":
+        """The names that were given since the oldest turn that is listed, or ever."""
+        first = _oldest(turns) if more else int((since or 0) * 1e9)
+        rows = self._ledger.names.since(first, _ALL if limit is None else limit)
+        return tuple(
+            NamedCheckpoint(row.name, row.checkpoint, row.at / 1e9, kept=not row.gone)
+            for row in rows
+        )
+
+    def checkpoints(self, limit: "int | None") -> "tuple[ListedCheckpoint, ...]":
+        """The newest checkpoints: those that no turn made, or that somebody named or keeps.
+
+        Without a limit all.
+        """
+        ledger = self._ledger
+        table = ledger.checkpoints
+        rows = table.all() if limit is None else table.listed(limit)
+        with Sound():
+            return tuple(map(self._listed, rows))
+
+    def _listed(self, row: "CheckpointRow") -> ListedCheckpoint:
+        ledger = self._ledger
+        place = Place(*ledger.checkpoints.taken_for(row.event))
+        made = as_value(row, new=False, place=place)
+        made = made.replace(changed=row.changed, names=tuple(ledger.names.of(row.number)))
+        pinned = ledger.care.is_kept(row.number)
+        restore = self.restore(row.number)
+        return ListedCheckpoint(made, kept=row.gone is None, pinned=pinned, restore=restore)
 
     def restore(self, checkpoint: int) -> "RecordedRestore | None":
         """The newest restore that ended in a checkpoint, if one did."""
@@ -447,9 +495,13 @@ class Timeline:
         return self._in_part.get(turn)
 
     def _yours(self) -> int:
-        """How many paths you changed since the newest turn began or ended."""
+        """How many paths you changed since the newest turn began or ended, or the last rollback."""
         newest = self._ledger.turns.newest_state()
-        return 0 if newest is None else self._ledger.deltas.count_yours_since(newest)
+        rollback = self._ledger.stack.newest_rollback()
+        if newest is None:
+            return 0
+        since = max(newest, rollback.after if rollback and not rollback.partial else 0)
+        return self._ledger.deltas.count_yours_since(since)
 
     def _is_dead(self, holder: str) -> bool:
         if not holder:
@@ -457,6 +509,10 @@ class Timeline:
         if holder not in self._alive:
             self._alive[holder] = machine.is_alive(holder) is not False
         return not self._alive[holder]
+
+
+def _oldest(turns: "tuple[RecordedTurn, ...]") -> int:
+    return int(min((turn.started for turn in turns), default=0) * 1e9)
 
 
 def _seconds(nanoseconds: "int | None") -> "float | None":

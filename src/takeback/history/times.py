@@ -1,4 +1,4 @@
-"""Times as people write them: `10m`, `14:05`, `yesterday 15:00`, `2026-11-15 14:05`.
+"""Times as people write them: `10m`, `an hour ago`, `14:05`, `noon`, `last friday`.
 
 `now` is passed in; the zone is the one that the caller's clock has.
 """
@@ -14,6 +14,10 @@ _NAMES = {
     "w": ("w", "week", "weeks"),
 }
 _SECONDS = {name: _UNITS[unit] for unit, names in _NAMES.items() for name in names}
+_NUMBERS = {"a": "1", "an": "1", "one": "1", "two": "2", "three": "3", "four": "4", "five": "5"}
+_NUMBERS |= {"six": "6", "seven": "7", "eight": "8", "nine": "9", "ten": "10"}
+_HOURS = {"noon": 12, "midnight": 0}
+_WEEKDAYS = "monday tuesday wednesday thursday friday saturday sunday".split()
 _LONGEST = 40
 
 
@@ -21,10 +25,13 @@ def parse(text: str, now: float) -> "float | None":
     """The time that is meant, in seconds since 1970; None if the text is no time.
 
     A time of day without a day is the last one that was; a day without a time is its beginning.
+    The name of a day is the last such day, today included; with `last`, before today.
     """
     words = text.casefold().split()
     if not words or len(text) > _LONGEST:
         return None
+    if words == ["now"]:
+        return now
     span = _span(words)
     if span is not None:
         return now - span
@@ -36,37 +43,49 @@ def parse(text: str, now: float) -> "float | None":
 
 
 def _span(words: "list[str]") -> "int | None":
-    """How long ago: `10m`, `10 minutes`, each with or without `ago`."""
-    text = "".join(words[:-1] if words[-1] == "ago" else words)
+    """How long ago: `10m`, `10 minutes`, each with or without `ago`; `an hour ago`."""
+    is_half = False
+    if words[-1] == "ago":
+        is_half = words[0] == "half"
+        words = words[is_half:-1]
+        words = [_NUMBERS.get(word, word) for word in words[:1]] + words[1:]
+    text = "".join(words)
     digits = len(text) - len(text.lstrip("0123456789"))
     unit = _SECONDS.get(text[digits:])
-    return int(text[:digits]) * unit if unit is not None and 0 < digits < 10 else None
+    if unit is None or not 0 < digits < 10:
+        return None
+    return int(text[:digits]) * unit // (2 if is_half else 1)
 
 
 def _absolute(words: "list[str]", now: float) -> "float | None":
     if len(words) == 1 and words[0][10:11] == "t":
         words = [words[0][:10], words[0][11:]]
-    today = time.localtime(now)[:3]
-    if len(words) == 1:
-        day = _day(words[0], today)
-        if day is not None:
-            return _local(day, (0, 0, 0.0))
+    is_last = len(words) > 1 and words[0] == "last" and words[1] in _WEEKDAYS
+    words = words[is_last:]
+    day = _day(words[0], now, is_last=is_last)
+    if len(words) == 1 and day is None:
         clock = _clock(words[0])
-        return _last(today, clock, now) if clock is not None else None
-    if len(words) != 2:
+        return _last(clock, now) if clock is not None else None
+    if len(words) > 2 or day is None:
         return None
-    day = _day(words[0], today)
-    text, offset = _zone(words[1])
+    text, offset = _zone(words[1]) if len(words) == 2 else ("midnight", None)
     clock = _clock(text)
-    if day is None or clock is None:
+    if clock is None:
         return None
-    return _local(day, clock) if offset is None else _universal(day, clock) - offset
+    moment = _local(day, clock) if offset is None else _universal(day, clock) - offset
+    if moment > now and words[0] in _WEEKDAYS:
+        year, month, number = day
+        return _local((year, month, number - 7), clock)
+    return moment
 
 
-def _day(word: str, today: "tuple[int, ...]") -> "tuple[int, int, int] | None":
-    year, month, day = today
+def _day(word: str, now: float, *, is_last: bool) -> "tuple[int, int, int] | None":
+    year, month, day, *_, weekday, _, _ = time.localtime(now)
     if word in ("today", "yesterday"):
         return year, month, day - (word == "yesterday")
+    if word in _WEEKDAYS:
+        past = (weekday - _WEEKDAYS.index(word)) % 7
+        return year, month, day - (past or 7 * is_last)
     parts = word.split("-")
     if [len(part) for part in parts] != [4, 2, 2] or not _are_numbers(parts):
         return None
@@ -84,6 +103,10 @@ def _days_in(year: int, month: int) -> int:
 
 
 def _clock(word: str) -> "tuple[int, int, float] | None":
+    if word in _HOURS:
+        return _HOURS[word], 0, 0.0
+    if word[-2:] in ("am", "pm"):
+        return _twelve_hours(word[:-2], is_afternoon=word[-2:] == "pm")
     parts = word.split(":")
     seconds, _, fraction = parts[-1].partition(".") if len(parts) == 3 else ("0", "", "")
     numbers = [*parts[:2], seconds, fraction or "0"]
@@ -93,6 +116,14 @@ def _clock(word: str) -> "tuple[int, int, float] | None":
     if not (hour < 24 and minute < 60 and second < 60):
         return None
     return hour, minute, float(f"{second}.{numbers[3]}")
+
+
+def _twelve_hours(word: str, *, is_afternoon: bool) -> "tuple[int, int, float] | None":
+    """`3pm` and `3:30pm`; noon is 12pm, midnight 12am."""
+    clock = _clock(word if ":" in word else f"{word}:00")
+    if clock is None or not 1 <= clock[0] <= 12:
+        return None
+    return clock[0] % 12 + 12 * is_afternoon, *clock[1:]
 
 
 def _zone(word: str) -> "tuple[str, int | None]":
@@ -111,9 +142,9 @@ def _are_numbers(parts: "list[str]") -> bool:
     return all(part.isascii() and part.isdigit() and len(part) < 10 for part in parts)
 
 
-def _last(today: "tuple[int, ...]", clock: "tuple[int, int, float]", now: float) -> float:
+def _last(clock: "tuple[int, int, float]", now: float) -> float:
     """When it last was this time of day."""
-    year, month, day = today
+    year, month, day = time.localtime(now)[:3]
     found = _local((year, month, day), clock)
     return found if found <= now else _local((year, month, day - 1), clock)
 

@@ -1,17 +1,16 @@
 """The work tree as it is at this moment, without writing anything and without the lock.
 
-What changed since the newest checkpoint is found as a checkpoint finds it: by the stat cache
-where it fits, else by looking at everything. Only what changed is read, and only hashed.
+What changed since the newest checkpoint is found by `history/look`. Only that is read, and only
+hashed.
 """
 
 import os
 
-from takeback.capture.manifests import Previous, describe, everything
-from takeback.capture.reading import Reading
 from takeback.disk.descent import Descent
 from takeback.disk.machine import COARSE, FsClock
 from takeback.errors import TakebackError
 from takeback.history.compare import Saved
+from takeback.history.look import Look, newest_known
 from takeback.model.tree import (
     FOLDER,
     INCOMPLETE_BELOW,
@@ -25,25 +24,21 @@ from takeback.model.tree import (
 )
 from takeback.objects.git_objects import BLOB, object_head, object_id, sha1
 from takeback.worktree.content import Content, Patience, Torn
-from takeback.worktree.scan import Scan, StrangeRoot
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Iterable, Iterator
 
     from takeback.capture.checkpoint import Site
-    from takeback.ledger.events import CheckpointRow
-    from takeback.objects.object_store import ObjectStore
     from takeback.ports import Progress
     from takeback.store import Store
     from takeback.worktree.folders import Folder, Node
     from takeback.worktree.stat_cache import StatCache
 
-_TRIES = 3
 _TOLD = REASON | UNSTABLE | INCOMPLETE_BELOW
 
 
-class _Nowhere:
+class Nowhere:
     """Takes objects as a pack would, keeps none of them, and knows which it was given."""
 
     def __init__(self) -> None:
@@ -88,12 +83,12 @@ class Now:
         self._ledger = store.ledger
         self._disk = Disk(site.root, at)
         self._folders: dict[bytes, Folder] = {}
-        self._nowhere = _Nowhere()
+        self._nowhere = Nowhere()
         try:
-            self._newest, known = _newest(store, cache)
+            self._newest, known = newest_known(store, cache)
             usable = cache if known else None
-            look = _Look(site, FsClock(at, COARSE), self._nowhere, progress)
-            looked = look.folders(self._newest, usable, self._objects)
+            look = Look(site, FsClock(at, COARSE), self._nowhere, progress)
+            looked = look.folders(self._newest, usable, lambda: self._objects)
             self._folders = {folder.path(): folder for folder in looked}
         except BaseException:
             self.close()
@@ -130,78 +125,6 @@ class Now:
         """Close the packs and the work tree."""
         self._objects.close()
         self._disk.close()
-
-
-def _newest(store: "Store", cache: "StatCache") -> "tuple[CheckpointRow | None, bool]":
-    """The newest checkpoint, and whether the stat cache is about it.
-
-    Somebody may be in the middle of a checkpoint: the ledger has it, the cache follows.
-    """
-    patience, newest = Patience(), store.ledger.checkpoints.newest()
-    for _ in range(_TRIES):
-        if newest is None or not os.path.lexists(store.index_path):
-            break
-        if cache.load(newest.number, newest.tree):
-            return newest, True
-        patience.wait()
-        newest = store.ledger.checkpoints.newest()
-    return newest, False
-
-
-class _Look:
-    """One look at the tree, which reads what changed and keeps nothing of it."""
-
-    def __init__(
-        self, site: "Site", clock: FsClock, nowhere: _Nowhere, progress: "Progress | None"
-    ) -> None:
-        self._site = site
-        self._clock = clock
-        self._nowhere = nowhere
-        self._progress = progress
-
-    def folders(
-        self,
-        newest: "CheckpointRow | None",
-        cache: "StatCache | None",
-        objects: "ObjectStore",
-    ) -> "list[Folder]":
-        """The folders in which something may have changed, described; none if nothing did."""
-        if cache is not None:
-            scan = self._scan(_never)
-            try:
-                root = scan.changes(cache.records)
-                return [] if root is None else self._described(scan, root)
-            except (StrangeRoot, ValueError):
-                # What the cache says cannot be about this tree: look at everything instead.
-                pass
-            finally:
-                scan.close()
-        scan = self._scan(Previous(objects, newest).was_captured)
-        try:
-            return self._described(scan, scan.whole())
-        finally:
-            scan.close()
-
-    def _scan(self, was_captured: "Callable[[bytes], bool]") -> Scan:
-        site = self._site
-        return Scan(site.root, site.rules(was_captured), site.strangers, site.mounts)
-
-    def _described(self, scan: Scan, root: "Folder") -> "list[Folder]":
-        total = len(scan.pending)
-        reading = Reading(scan, self._nowhere, self._clock, knows_some=True, alone=True)
-        reading.run(lambda done: self._tell(done, total))
-        describe(root, self._nowhere, self._clock, {})
-        return everything(root)
-
-    def _tell(self, done: int, total: int) -> None:
-        if self._progress is not None:
-            self._progress("reading", done, total)
-
-
-def _never(path: bytes) -> bool:
-    """With a stat cache, only what is new to it is asked about."""
-    del path
-    return False
 
 
 def _as_manifest(folder: "Folder") -> Manifest:

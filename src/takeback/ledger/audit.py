@@ -32,6 +32,7 @@ _KEYS = {
     "git_moves": "event, name",
     "coordinates": "cursor",
     "kept": "checkpoint",
+    "names": "line, name",
     "packs": "name",
     "needs": "event, object",
     "secret_files": "path",

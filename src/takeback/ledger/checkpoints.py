@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _MOST_PASSED_OVER = 100
 _SELECT = (
     "SELECT number, id, event, tree, root, view, created, label, entries, changed, gone,"
-    " line, parent FROM checkpoints "
+    " checkpoints.line, parent FROM checkpoints "
 )
 
 
@@ -110,6 +110,11 @@ class Checkpoints(Table):
                 if back > _MOST_PASSED_OVER:
                     raise
 
+    def first(self) -> "CheckpointRow | None":
+        """The oldest checkpoint of the line whose files are kept."""
+        where = f"WHERE {self._here} AND gone IS NULL ORDER BY number LIMIT 1"
+        return next(iter(self._some(where)), None)
+
     def numbered(self, number: int) -> "CheckpointRow | None":
         """The checkpoint with this number."""
         return next(iter(self._some("WHERE number = ?", (number,))), None)
@@ -134,6 +139,16 @@ class Checkpoints(Table):
     def all(self) -> "Iterator[CheckpointRow]":
         """The checkpoints of the line, newest first."""
         return self._pages(self._here)
+
+    def listed(self, limit: int) -> "list[CheckpointRow]":
+        """The newest that no turn made by itself, or that have a name, or that somebody keeps."""
+        where = (
+            "LEFT JOIN coordinates k ON k.cursor = checkpoints.event"
+            f" WHERE checkpoints.{self._here} AND (k.session IS NULL"
+            " OR number IN (SELECT checkpoint FROM names UNION SELECT checkpoint FROM kept))"
+            " ORDER BY number DESC LIMIT ?"
+        )
+        return self._some(where, (limit,))
 
     def newest_of_lines(self) -> "dict[str, CheckpointRow]":
         """The newest checkpoint of each line, by the id of the line."""
@@ -194,6 +209,46 @@ class Checkpoints(Table):
 
     def _some(self, where: str, values: "Values" = ()) -> "list[CheckpointRow]":
         return [CheckpointRow.checked(row) for row in self._reader.rows(_SELECT + where, values)]
+
+
+class NameRow(Value):
+    """A name, the checkpoint that it means, and when it was given.
+
+    `gone` tells that the files of the checkpoint are not kept any more.
+    """
+
+    name: str
+    number: int
+    checkpoint: str
+    at: int
+    gone: bool
+
+
+_NAMES = (
+    "SELECT n.name, n.checkpoint, c.id, n.at, c.gone IS NOT NULL FROM names n"
+    " JOIN checkpoints c ON c.number = n.checkpoint WHERE n."
+)
+
+
+class Names(Group):
+    """What is asked about the names of checkpoints."""
+
+    __slots__ = ()
+
+    def find(self, name: str) -> "NameRow | None":
+        """What a name means."""
+        row = self._reader.one(f"{_NAMES}{self._here} AND n.name = ?", (name,))
+        return NameRow(*row) if row else None
+
+    def of(self, checkpoint: int) -> "list[str]":
+        """The names of a checkpoint, the newest first."""
+        query = f"SELECT name FROM names WHERE checkpoint = ? AND +{self._here}"
+        return self._reader.column(query + " ORDER BY event DESC", (checkpoint,))
+
+    def since(self, moment: int, limit: int) -> "list[NameRow]":
+        """The names that were given since a time, the newest first."""
+        query = f"{_NAMES}{self._here} AND n.at >= ? ORDER BY n.event DESC LIMIT ?"
+        return [NameRow(*row) for row in self._reader.rows(query, (moment, limit))]
 
 
 class Deltas(Group):

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from typing import Any, Protocol
 
     from takeback.disk.sqlite import Connection
-    from takeback.ledger.checkpoints import Checkpoints, Deltas, Losses
+    from takeback.ledger.checkpoints import Checkpoints, Deltas, Losses, Names
     from takeback.ledger.events import Event
     from takeback.ledger.journal import Journals, Plans
     from takeback.ledger.outside import GitLooks, Outside
@@ -175,6 +175,13 @@ class Ledger:
         from takeback.ledger.checkpoints import Checkpoints
 
         return Checkpoints(self._reader)
+
+    @cached_property
+    def names(self) -> "Names":
+        """Queries about the names of checkpoints."""
+        from takeback.ledger.checkpoints import Names
+
+        return Names(self._reader)
 
     @cached_property
     def deltas(self) -> "Deltas":

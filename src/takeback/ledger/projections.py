@@ -7,6 +7,7 @@ live tables and rebuilt ones can be compared byte for byte.
 What care of the store means for its tables: states that are kept, files that went, packs merged.
 
 kept     checkpoints that somebody wants to keep, whatever their age
+names    what checkpoints are called; a name that is given twice means the newer one
 care     what was done: `trim` let files go, `merge` put packs together, `forget` took
          something out for good
 """
@@ -16,11 +17,12 @@ from takeback.errors import DamagedStoreError
 from takeback.ledger import events, schema, undo_stack
 from takeback.ledger.events import row_from
 from takeback.ledger.schema import DETACHED, WITH_ITS_PARENT, Tables
-from takeback.model import json_text
+from takeback.model import ids, json_text
 from takeback.model.reasons import Action
 from takeback.model.words import (
     BY_SHELL,
     DONE,
+    GONE,
     INTERRUPTED,
     MKDIR,
     PERHAPS,
@@ -117,6 +119,7 @@ def _checkpoint_taken(to: Tables, event: "Event", said: "Said") -> None:
     row = row_from(place, event.seq, event.at, said)  # type: ignore[arg-type]
     operations.sql(to.db, _ROW, row.values())
     session = _coordinate(to, event, said, row.number)
+    _name(to, event, said, row.number)
     authors = [_author(to, _list(author)) for author in _list(said.get("authors"))]
     deltas = [_list(delta) for delta in _list(said.get("deltas"))]
     if said.get("secrets"):
@@ -178,6 +181,15 @@ def _checkpoint_named(to: Tables, event: "Event", said: "Said") -> None:
     number = to.number("checkpoints", said.get("checkpoint"))
     if number is not None:
         _seen(to, _coordinate(to, event, said, number), event.at)
+        _name(to, event, said, number)
+
+
+def _name(to: Tables, event: "Event", said: "Said", checkpoint: int) -> None:
+    """A label names the checkpoint; if another one had that name, it loses it."""
+    name = ids.as_name(str(said.get("label") or ""))
+    if name and name != GONE:
+        values = (to.line_of(checkpoint), name, checkpoint, event.seq, event.at)
+        operations.sql(to.db, "INSERT OR REPLACE INTO names VALUES (?, ?, ?, ?, ?)", values)
 
 
 def _observed(to: Tables, event: "Event", said: "Said") -> "int | None":
@@ -523,13 +535,18 @@ def _checkpoint_kept(to: "Tables", event: "Event", said: "Mapping[str, Any]") ->
     if number is not None:
         add = "INSERT OR REPLACE INTO kept VALUES (?, ?, ?)"
         operations.sql(to.db, add, (number, event.at, str(said.get("label", ""))))
+        _name(to, event, said, number)
 
 
 def _checkpoint_released(to: "Tables", event: "Event", said: "Mapping[str, Any]") -> None:
-    """A state is like any other again."""
+    """A state is like any other again, or one of its names is gone, or both."""
     del event
     number = to.number("checkpoints", said.get("checkpoint"))
-    operations.sql(to.db, "DELETE FROM kept WHERE checkpoint = ?", (number,))
+    if said.get("pin", True):
+        operations.sql(to.db, "DELETE FROM kept WHERE checkpoint = ?", (number,))
+    if said.get("name"):
+        gone = "DELETE FROM names WHERE checkpoint = ? AND name = ?"
+        operations.sql(to.db, gone, (number, str(said["name"])))
 
 
 def _history_trimmed(to: "Tables", event: "Event", said: "Mapping[str, Any]") -> None:

@@ -86,6 +86,10 @@ CREATE INDEX checkpoints_after ON checkpoints (parent);
 CREATE INDEX checkpoints_gone ON checkpoints (number) WHERE gone IS NOT NULL;
 CREATE TABLE kept (
     checkpoint INTEGER PRIMARY KEY, at INTEGER NOT NULL, label TEXT NOT NULL);
+CREATE TABLE names (
+    line INTEGER NOT NULL, name TEXT NOT NULL, checkpoint INTEGER NOT NULL,
+    event INTEGER NOT NULL, at INTEGER NOT NULL, PRIMARY KEY (line, name)) WITHOUT ROWID;
+CREATE INDEX names_of_checkpoint ON names (checkpoint);
 CREATE TABLE care (
     number INTEGER PRIMARY KEY, event INTEGER NOT NULL, at INTEGER NOT NULL, kind TEXT NOT NULL,
     said TEXT NOT NULL);
@@ -184,8 +188,8 @@ CREATE TABLE git_moves (
     idle INTEGER NOT NULL, PRIMARY KEY (event, name)) WITHOUT ROWID;
 """
 TABLES = (
-    "packs", "needs", "lines", "checkpoints", "kept", "care", "coordinates", "sessions", "turns",
-    "steps", "paths", "secret_files", "delta_rows", "losses", "change_rows", "restores",
+    "packs", "needs", "lines", "checkpoints", "kept", "names", "care", "coordinates", "sessions",
+    "turns", "steps", "paths", "secret_files", "delta_rows", "losses", "change_rows", "restores",
     "outside", "git_seen", "git_refs", "git_moves",
 )  # fmt: skip
 """The projections, in the order in which they are made."""

@@ -166,6 +166,20 @@ class UndoStack(Table):
         values = (session, self._reader.line)
         return int(self._reader.value(f"SELECT count(*) FROM ({_LIVE})", values))
 
+    def places(self, turn: int) -> "dict[tuple[str, int], int]":
+        """How far back the live entries are from a turn on, by kind and number: their `@~N`."""
+        live = f"{self._here} AND undone IS NULL AND covered IS NULL"
+        query = (
+            "SELECT kind, number FROM (SELECT 'turn' AS kind, number, opened FROM turns"
+            f" WHERE number >= ?1 AND paths > 0 AND +{live}"
+            " UNION ALL SELECT 'restore', number, event FROM restores"
+            f" WHERE verb = 'rollback' AND {live}"
+            " AND event > coalesce((SELECT opened FROM turns WHERE number = ?1), 0))"
+            " ORDER BY opened DESC"
+        )
+        rows = self._reader.rows(query, (turn,))
+        return {(str(kind), int(number)): back for back, (kind, number) in enumerate(rows)}
+
     def newest_to(self, checkpoint: int) -> "RestoreRow | None":
         """The newest restore that ended in a checkpoint."""
         return self._first("WHERE after = ? ORDER BY number DESC", (checkpoint,))

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
 PATH, CONTENT, TEXT, TURN = "path", "content", "text", "turn"
 """What can be forgotten."""
-GONE = "(forgotten)"
-"""What stands where words were."""
 SHORTEST_TEXT = 4
 """A shorter text is found in half of everything."""
 LONGEST_TEXT = 4096

@@ -138,7 +138,8 @@ class RecordedTurn(Value):
     `because` the reason that was given for either. `exit_code` is that of the command with which
     it failed. `kept` tells whether its files still are, so that it can be taken back.
     `went_back` is the turn before which somebody went back inside the
-    agent to ask for this one; empty if nobody can tell how far, None if nobody did.
+    agent to ask for this one; empty if nobody can tell how far, None if nobody did. `back` is
+    the N of the `@~N` that means it; None unless it is of the current line.
     """
 
     id: str
@@ -172,6 +173,54 @@ class RecordedTurn(Value):
     went_back: "str | None" = None
     shared_with: "tuple[Partner, ...]" = ()
     is_shared_undone: bool = False
+    back: "int | None" = None
+
+
+class NextUndo(Value):
+    """What a bare `undo` would take back: a turn, or a rollback if `agent` is empty.
+
+    `kept` tells whether its files still are; if not, it cannot be taken back.
+    """
+
+    id: str
+    title: str
+    agent: str
+    kept: bool
+
+
+class Unrecorded(Value):
+    """What changed since the newest checkpoint; `problem` is why nobody could look.
+
+    `undo` is what a bare undo would take back; None if there is nothing.
+    """
+
+    changes: "tuple[Change, ...]" = ()
+    problem: "Reason | None" = None
+    undo: "NextUndo | None" = None
+
+
+class NamedCheckpoint(Value):
+    """A name, the id of the checkpoint that it means, and when it was given.
+
+    `kept` tells whether the files of the checkpoint still are.
+    """
+
+    name: str
+    checkpoint: str
+    at: float
+    kept: bool
+
+
+class ListedCheckpoint(Value):
+    """A checkpoint in a list: what it is called, and what it was made for.
+
+    `restore` is the one that ended in it; `pinned` tells whether somebody keeps it.
+    """
+
+    checkpoint: "Checkpoint"
+    kept: bool
+    pinned: bool
+    restore: "RecordedRestore | None" = None
 
 
 class RecordedCheckpoint(Value):
@@ -190,7 +239,8 @@ class RecordedRestore(Value):
     """A restore that was done: an undo, a redo or a rollback. `at` is seconds since 1970.
 
     `title` says what it was about, `turn` which turn it took back or put back, `because` why.
-    `before` and `after` are checkpoint ids. `undone` is the restore that reversed it.
+    `before` and `after` are checkpoint ids. `undone` is the restore that reversed it. `back` is as
+    with turns.
     """
 
     id: str
@@ -203,6 +253,7 @@ class RecordedRestore(Value):
     partial: bool
     because: str
     undone: str
+    back: "int | None" = None
 
 
 class Log(Value):
@@ -211,7 +262,8 @@ class Log(Value):
     `yours` counts the paths that you changed since the newest turn, as far as a checkpoint saw
     it. `more` tells that there are older turns. `restores` are the live rollbacks since the
     oldest turn that is listed, newest first, or all restores. `undone` counts the turns that
-    are not listed because they were taken back.
+    are not listed because they were taken back. `names` are the newest names of checkpoints since
+    the oldest turn that is listed.
     """
 
     here: str
@@ -221,3 +273,4 @@ class Log(Value):
     yours: int = 0
     restores: "tuple[RecordedRestore, ...]" = ()
     undone: int = 0
+    names: "tuple[NamedCheckpoint, ...]" = ()

@@ -1,5 +1,7 @@
 """Ids: letters k to z, so that none is ever mistaken for a git hash.
 
+Names: what people call a checkpoint, on one line.
+
 The name of our folder in a work tree while a restore runs. Scans pass it over.
 """
 
@@ -17,6 +19,15 @@ def from_entropy(entropy: bytes) -> str:
 def is_prefix(text: str) -> bool:
     """Whether `text` could be an id or the beginning of one."""
     return 0 < len(text) <= LENGTH and all(letter in ALPHABET for letter in text)
+
+
+LONGEST_NAME = 200
+
+
+def as_name(label: str) -> str:
+    """The name that a label is: one line of text that can be stored, shown and typed again."""
+    text = " ".join(label.split())[:LONGEST_NAME]
+    return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
 
 
 PREFIX = b".takeback-stage-"

@@ -134,6 +134,12 @@ FORGOT = "forgot"
 SET_ASIDE_UNREAD = "set-aside-unread"
 SET_ASIDE = "set-aside"
 
+# -- why nobody could look at the files ----------------------------------------------------------
+
+RESTORE_RUNS = "restore-runs"
+TOO_MUCH_TO_READ = "too-much-to-read"
+NOT_LOOKED_AT = "not-looked-at"
+
 # -- what was put right -------------------------------------------------------------------------
 
 STAGE_REMOVED = "stage-removed"

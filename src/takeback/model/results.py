@@ -38,6 +38,8 @@ class Checkpoint(Value):
     `new` tells whether this call made it: when nothing had changed, the checkpoint that
     already holds the tree is named again. `changed` counts the entries that differ from the
     checkpoint before. `unstable` lists files that would not hold still while they were read.
+    `label` is what it was called when it was made, or what this call called it. `names` are those
+    that mean it, newest first; `moved` is the checkpoint that the label was the name of before.
     """
 
     id: str
@@ -53,6 +55,8 @@ class Checkpoint(Value):
     session: "str | None" = None
     turn: "str | None" = None
     step: "str | None" = None
+    names: "tuple[str, ...]" = ()
+    moved: str = ""
 
     @property
     def unstable(self) -> "tuple[str, ...]":
@@ -178,7 +182,10 @@ class Cleanup:
 
 
 class KeptState(Value):
-    """A state that somebody keeps, whatever its age."""
+    """A state that somebody keeps, whatever its age; or did until now.
+
+    `name` is the one that was given or removed with it, and `moved` the checkpoint that had it.
+    """
 
     checkpoint: str
     created: float
@@ -186,6 +193,9 @@ class KeptState(Value):
     at: float
     """Since when it is kept."""
     entries: int
+    name: str = ""
+    moved: str = ""
+    released: bool = False
 
 
 ERROR, WARNING, NOTE = "error", "warning", "note"

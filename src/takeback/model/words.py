@@ -33,6 +33,9 @@ UNDO, REDO, ROLLBACK = "undo", "redo", "rollback"
 OMIT = "omit"
 """A path that appeared and is not covered, so that it cannot be taken back."""
 
+GONE = "(forgotten)"
+"""What stands where words were that somebody forgot."""
+
 LOOKING, READING, WRITING, HASHING = "looking", "reading", "writing", "hashing"
 MERGING_PACKS, SEARCHING_PACKS = "merging-packs", "searching-packs"
 FOLLOWING, FINDING_NEEDED = "following-checkpoints", "finding-needed"

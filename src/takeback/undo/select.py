@@ -17,6 +17,7 @@ from takeback.history import references, retention
 from takeback.history.references import CHECKPOINT, RESTORE, TURN
 from takeback.history.shared import SharedChanges
 from takeback.model import plan
+from takeback.model.history import NextUndo
 from takeback.model.reasons import Action
 from takeback.model.value import Value
 from takeback.model.words import ROLLBACK, UNDO
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from takeback.ledger.ledger import Ledger
     from takeback.ledger.sessions import TurnRow
     from takeback.ledger.undo_stack import RestoreRow
+    from takeback.model.history import Unrecorded
 
 
 class Item(Value):
@@ -105,6 +107,18 @@ def newest(ledger: "Ledger", session: "int | None" = None) -> "Item | None":
         if shared.standing([(item.session, item.before, item.after)]):
             return item
     return entry
+
+
+def with_next_undo(ledger: "Ledger", seen: "Unrecorded") -> "Unrecorded":
+    """What changed just now, and what a bare undo takes back; it would look first, too."""
+    working = {change.author.turn for change in seen.changes} - {""}
+    found = [turn(ledger, number) for id in working if (number := ledger.turns.number_of(id))]
+    latest = newest(ledger)
+    item = max([*found, latest] if latest else found, key=lambda item: item.opened, default=None)
+    if item is None:
+        return seen
+    kept = retention.is_whole(ledger, item.before)
+    return seen.replace(undo=NextUndo(item.id, item.title, item.agent, kept))
 
 
 def undo_of(ledger: "Ledger", item: Item) -> "RestoreRow | None":
@@ -350,7 +364,9 @@ class Selector:
                 undo = row if row.verb == UNDO else self._undo(row)
                 return undone_by(self._ledger, undo)[0]
         hint = Action("log")
-        if meant.kind == CHECKPOINT or meant.before:
+        if references.is_now(ref):
+            hint = Action("undo-newest")
+        elif meant.kind == CHECKPOINT or meant.before:
             hint = Action("rollback", ref=meant.ref)
         raise UnknownReferenceError(f"`{meant.ref}` means no turn and no rollback", hint=hint)
 

@@ -16,9 +16,10 @@ from takeback.ledger import events
 from takeback.ledger.events import entry_facts, entry_from
 from takeback.model import json_text
 from takeback.model import words as terms
-from takeback.model.forgotten import GONE, SHORTEST_TEXT, TURN, Touched
+from takeback.model.forgotten import SHORTEST_TEXT, TURN, Touched
 from takeback.model.tree import NO_HASH, NO_OBJECT
 from takeback.model.value import Value
+from takeback.model.words import GONE
 from takeback.objects import git_view
 from takeback.objects.git_view import Commit
 from takeback.objects.pack_merge import Piece

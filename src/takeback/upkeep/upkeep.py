@@ -7,10 +7,10 @@ from takeback.disk.failures import FailingAs
 from takeback.disk.home import size_of
 from takeback.disk.lock import Held
 from takeback.errors import DamagedStoreError, TakebackError, UnknownReferenceError, UsageError
-from takeback.history import retention
+from takeback.history import references, retention
 from takeback.ledger import events
 from takeback.ledger.events import NewEvent
-from takeback.model import reasons
+from takeback.model import ids, reasons
 from takeback.model.reasons import Action, Reason
 from takeback.model.results import KeptState, Usage
 from takeback.undo.restorer import Restorer
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     from takeback.history.retention import Rules
     from takeback.ledger.events import CheckpointRow
     from takeback.ledger.ledger import Ledger
+    from takeback.model.json_text import Json
     from takeback.model.results import Cleanup, Share, Verification
     from takeback.ports import Progress
 
-_LONGEST_LABEL = 1000
 _PAUSE = 600.0
 """Seconds between two automatic runs of gc."""
 _ROOM, _FILES = 1 << 20, 8
@@ -148,19 +148,50 @@ class Upkeep:
 
     # -- kept states -----------------------------------------------------------------------
 
-    def keep(self, row: "CheckpointRow", label: str) -> KeptState:
-        """Keep a state, whatever its age. With the lock held."""
+    def keep(self, ref: str, label: str) -> KeptState:
+        """Keep the state that a reference means, whatever its age. With the lock held."""
+        row, name = self._meant(ref)
+        was = None
+        if label.strip():
+            name = ids.as_name(label)
+            was = references.require_name(self._ledger, name, time.time())
+        elif not name:
+            known = self._ledger.names.of(row.number)
+            name = next(
+                (e.label for e in self.kept() if e.checkpoint == row.id and e.label in known), ""
+            )
         retention.require(self._ledger, row)
-        self._record(events.CHECKPOINT_KEPT, {"checkpoint": row.id, "label": _clean(label)})
-        return self._kept_state(row)
+        self._record(events.CHECKPOINT_KEPT, {"checkpoint": row.id, "label": name})
+        moved = was.checkpoint if was is not None and was.number != row.number else ""
+        return self._kept_state(row).replace(name=name, moved=moved)
 
-    def release(self, row: "CheckpointRow") -> KeptState:
-        """Treat a kept state like any other again. With the lock held."""
-        if not self._ledger.care.is_kept(row.number):
-            raise UnknownReferenceError(f"`{row.id}` is not kept by anybody", hint=Action("kept"))
-        found = self._kept_state(row)
-        self._record(events.CHECKPOINT_RELEASED, {"checkpoint": row.id})
-        return found
+    def release(self, ref: str) -> KeptState:
+        """Treat a kept state like any other again, or take a name away. With the lock held.
+
+        A state that is kept under another name than the one that goes stays.
+        """
+        row, name = self._meant(ref)
+        kept = next((each for each in self.kept() if each.checkpoint == row.id), None)
+        pin = kept is not None and name in ("", kept.label)
+        if not pin and not name:
+            names = self._ledger.names.of(row.number)
+            remove = (Action("release-name", name=names[0]),) if names else ()
+            raise UnknownReferenceError(
+                f"`{row.id}` is not kept by anybody", hint=(*remove, Action("kept"))
+            )
+        said: dict[str, Json] = {"checkpoint": row.id, "pin": pin, "name": name}
+        self._record(events.CHECKPOINT_RELEASED, said)
+        found = kept or KeptState(row.id, row.created / 1e9, "", time.time(), row.entries)
+        return found.replace(name=name, released=pin)
+
+    def _meant(self, ref: str) -> "tuple[CheckpointRow, str]":
+        """The state that a reference means, and the name that the reference is."""
+        now, name = time.time(), ids.as_name(ref)
+        meant = references.find(self._ledger, ref, now)
+        row = references.state_of(self._ledger, meant, now)
+        known = self._ledger.names.find(name)
+        is_name = known is not None and known.number == row.number and not meant.before
+        return row, name if is_name else ""
 
     def kept(self) -> "tuple[KeptState, ...]":
         """The states that somebody keeps, newest first."""
@@ -173,7 +204,7 @@ class Upkeep:
     def _kept_state(self, row: "CheckpointRow") -> KeptState:
         return next(each for each in self.kept() if each.checkpoint == row.id)
 
-    def _record(self, kind: str, said: "dict[str, str]") -> None:
+    def _record(self, kind: str, said: "dict[str, Json]") -> None:
         """Commit an event about a kept state, and let the git view follow."""
         self._ledger.record(NewEvent(kind, said, time.time_ns()))
         try:
@@ -245,9 +276,3 @@ class Upkeep:
         work.add_recovered(*Restorer(work).recover(died=died))
         if died:
             forgetter.resume_after_crash()
-
-
-def _clean(label: str) -> str:
-    """A label as one line that can be stored and shown."""
-    text = " ".join(label.split())[:_LONGEST_LABEL]
-    return "".join("\N{REPLACEMENT CHARACTER}" if "\ud800" <= c <= "\udfff" else c for c in text)

@@ -19,16 +19,20 @@ COMMAND = Command(
     "make a checkpoint of the project as it is now",
     text=(
         "Captures every file, link and folder: tracked, untracked and ignored. If nothing changed\n"
-        "since the newest checkpoint, that one is named again. What is not covered is listed."
+        "since the newest checkpoint, that one is named again. What is not covered is listed.\n"
+        "NAME can be used wherever a REF is asked for; given again, it moves to the newer\n"
+        "checkpoint. `takeback log --checkpoints` lists names, `takeback keep --release NAME`\n"
+        "removes one."
     ),
     options=(
-        Option(("-m", "--label"), "what to call it", "LABEL"),
+        Option(("-m", "--label"), "what to call it", "NAME"),
         Option(("--rehash",), "read every file again instead of trusting its time stamps"),
         SHOW_SECRETS,
     ),
     examples=(
         ("takeback checkpoint", "before you let an agent work"),
-        ('takeback checkpoint -m "tests are green"', "with a label"),
+        ('takeback checkpoint -m "tests green"', "with a name"),
+        ('takeback rollback "tests green"', "back to it"),
     ),
 )
 
@@ -55,6 +59,8 @@ def as_json(made: "Checkpoint", words: "Callable[[str], str]") -> "dict[str, Jso
         "step": made.step,
         "created": timestamp(made.created),
         "label": words(made.label),
+        "names": [words(name) for name in made.names],
+        "moved": made.moved or None,
         "entries": made.entries,
         "changed": made.changed,
         "new": made.new,
@@ -71,7 +77,9 @@ def show(made: "Checkpoint", screen: "Screen") -> None:
             f"Checkpoint {name}  {entries}, {made.changed:,} changed{screen.quoted(made.label)}"
         )
     else:
-        screen.say(f"Nothing changed since checkpoint {name}  {entries}")
+        label = screen.quoted(made.label) if made.label in made.names else ""
+        screen.say(f"Nothing changed since checkpoint {name}  {entries}{label}")
+    note_moved(made.moved, screen)
     for path in made.unstable:
         screen.note(f"did not hold still while it was read: {safe(path)}")
     others = [x for x in made.left_out if x.reason != "version control"]
@@ -79,3 +87,9 @@ def show(made: "Checkpoint", screen: "Screen") -> None:
         total = count(len(others), "path")
         screen.note(f"{total} not covered; `takeback` lists what and why")
     screen.note(f"`takeback rollback {made.id[:6]}` brings everything back to it")
+
+
+def note_moved(before: str, screen: "Screen") -> None:
+    """Tell that a name meant another checkpoint until now."""
+    if before:
+        screen.note(f"the name moved: until now it meant checkpoint {before}")

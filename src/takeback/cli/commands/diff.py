@@ -58,20 +58,21 @@ _HELD_UP_TO = 16 << 20
 
 
 def run(given: "Arguments", screen: "Screen") -> int:
-    with (
-        get_project(given, screen) as project,
-        _compare(given, project, screen) as comparison,
-    ):
-        shown = _made_ready(comparison, screen.masker)
-        if screen.json:
-            _json(given, shown, screen)
-        else:
-            _show(given, comparison, shown, screen)
+    with get_project(given, screen) as project:
+        states = _states(given.operands, project)
+        with _compare(given, states, project, screen) as comparison:
+            shown = _made_ready(comparison, screen.masker)
+            if screen.json:
+                _json(given, states, shown, screen)
+            else:
+                _show(given, comparison, shown, screen)
     return 0
 
 
-def _compare(given: "Arguments", project: "Project", screen: "Screen") -> "Comparison":
-    before, after = _states(given.operands)
+def _compare(
+    given: "Arguments", states: "tuple[str, str]", project: "Project", screen: "Screen"
+) -> "Comparison":
+    before, after = states
     paths = [os.fsencode(path) for path in given.rest]
     here = inside(project, folder(given))
     try:
@@ -93,19 +94,25 @@ def _made_ready(comparison: "Comparison", masker: "Masker") -> "Iterator[Shown]"
         yield Shown(d, contents, masker)
 
 
-def _states(operands: "list[str]") -> "tuple[str | None, str | None]":
-    """The two states; None is now. With one `@` alone the newest checkpoint is meant."""
-    if len(operands) < 2:
-        return (operands or ["@"])[0], None
-    before, after = (None if word == "@" else word for word in operands)
-    return before, after
+def _states(operands: "list[str]", project: "Project") -> "tuple[str, str]":
+    """The two states; without any, the newest checkpoint and now."""
+    if operands:
+        return operands[0], [*operands, "@"][1]
+    newest = next(project.checkpoints(), None)
+    if newest is None:
+        raise UnknownReferenceError(
+            "there is no checkpoint yet", hint="`takeback checkpoint` makes the first one"
+        )
+    return newest.id, "@"
 
 
 def _show(
     given: "Arguments", comparison: "Comparison", shown: "Iterable[Shown]", screen: "Screen"
 ) -> None:
     if not comparison.differences:
-        screen.note("No differences.")
+        is_now = given.operands == ["@"]
+        more = " `@` is now; `takeback diff` shows what changed since the newest checkpoint."
+        screen.note("No differences." + more * is_now)
     elif given.has("name-only"):
         for difference in comparison.differences:
             path = difference.raw_path or b"."
@@ -249,11 +256,11 @@ def _bar(added: int, removed: int, scale: float, screen: "Screen") -> str:
 # -- JSON --------------------------------------------------------------------------------------
 
 
-def _json(given: "Arguments", shown: "Iterable[Shown]", screen: "Screen") -> None:
+def _json(
+    given: "Arguments", states: "tuple[str, str]", shown: "Iterable[Shown]", screen: "Screen"
+) -> None:
     """One object. A long one is printed piece by piece, so that it is never held whole."""
-    operands = given.operands
-    after = operands[1] if len(operands) > 1 else "@"
-    head = {"before": (operands or ["@"])[0], "after": after}
+    head: dict[str, Json] = {"before": states[0], "after": states[1]}
     held = [json_text.dumps(head).encode()[:-1] + b',"changes":[']
     totals = {"files": 0, "added": 0, "removed": 0, "masked": 0}
     size = 0

@@ -3,8 +3,9 @@
 import time
 
 from takeback.cli.app import get_project
+from takeback.cli.commands.checkpoint import note_moved
 from takeback.cli.parser import SHOW_SECRETS, Arguments, Command, Option
-from takeback.cli.screen import Screen, ago, timestamp
+from takeback.cli.screen import Screen, ago, safe_line, timestamp
 from takeback.errors import UsageError
 from takeback.model.words import count
 
@@ -18,12 +19,15 @@ COMMAND = Command(
     "keep a state whatever its age, list what is kept, or release it",
     text=(
         "`takeback gc` lets files go when they are old. A state that you keep stays: you can go\n"
-        "back to it, compare with it and extract it as long as you keep it."
+        "back to it, compare with it and extract it as long as you keep it. With --release and a\n"
+        "NAME, the name goes, and a state that is kept under this name is like any other again."
     ),
     operands=("[REF]",),
     options=(
-        Option(("-m", "--label"), "what to call it", "LABEL"),
-        Option(("--release",), "let it be like any other again"),
+        Option(
+            ("-m", "--label"), "what to call it: a name for wherever a REF is asked for", "NAME"
+        ),
+        Option(("--release",), "let it be like any other again, or remove a name"),
         SHOW_SECRETS,
     ),
     examples=(
@@ -48,15 +52,25 @@ def run(given: "Arguments", screen: "Screen") -> int:
     if screen.json:
         _data(every, screen, None if release else found, found if release else None)
         return 0
-    label = screen.quoted(found.label)
-    name = screen.style(found.checkpoint, "bold")
     if release:
-        screen.say(f"Released {name}{label}: its files go when they are old")
-        screen.note(f"`takeback keep {found.checkpoint[:8]}` keeps it again")
+        _show_released(found, screen)
     else:
+        name = screen.style(found.checkpoint, "bold")
+        label = screen.quoted(found.label)
         screen.say(f"Kept {name}{label}  {count(found.entries, 'entry', 'entries')}")
+        note_moved(found.moved, screen)
         screen.note(f"`takeback keep --release {found.checkpoint[:8]}` releases it")
     return 0
+
+
+def _show_released(found: "KeptState", screen: "Screen") -> None:
+    id, name = screen.style(found.checkpoint, "bold"), safe_line(screen.words(found.name))
+    if found.released:
+        screen.say(f"Released {id}{screen.quoted(found.label)}: its files go when they are old")
+        again = f" -m '{name}'" if name else ""
+        screen.note(f"`takeback keep {found.checkpoint[:8]}{again}` keeps it again")
+    else:
+        screen.say(f'Removed the name "{name}" of {id}')
 
 
 def _list(found: "tuple[KeptState, ...]", screen: "Screen") -> None:
@@ -65,7 +79,7 @@ def _list(found: "tuple[KeptState, ...]", screen: "Screen") -> None:
         return
     if not found:
         screen.say("Nothing is kept beyond its age.")
-        screen.note("`takeback keep REF -m LABEL` keeps a state")
+        screen.note("`takeback keep REF -m NAME` keeps a state")
         return
     now = time.time()
     for each in found:
@@ -96,4 +110,6 @@ def _json(state: "KeptState", screen: "Screen") -> "dict[str, Json]":
         "label": screen.words(state.label),
         "since": timestamp(state.at),
         "entries": state.entries,
+        "name": screen.words(state.name) or None,
+        "moved": state.moved or None,
     }

@@ -2,7 +2,8 @@
 
 import time
 
-from takeback.cli import turn_text
+from takeback.cli import now_text, turn_text
+from takeback.cli import screen as layout
 from takeback.cli.app import get_project
 from takeback.cli.parser import SHOW_SECRETS, Arguments, Command, Option
 from takeback.cli.screen import Screen, safe_line
@@ -11,6 +12,7 @@ from takeback.errors import UsageError
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from takeback.model.history import Log
+    from takeback.project import Project
 
 _USUAL = 20
 
@@ -18,15 +20,18 @@ COMMAND = Command(
     "log",
     "what was asked for and what it changed, newest first",
     text=(
-        "One line per turn: how it ended, its id, when it was, which agent, what was asked for,\n"
-        "lines added and removed, files. ○ is done, ✗ failed, ! interrupted, ▶ still running,\n"
-        "↶ a rollback. Turns that were undone, or that a rollback went back over, are left out.\n"
-        "The letters shown of an id are enough wherever a REF is asked for. TIME is `10m`, `2h`,\n"
-        "`3d`, `14:05`, `yesterday 15:00` or `2026-11-15 14:05`. Nothing is written."
+        "First the files as they are: what changed since the last checkpoint, and by whom. Then\n"
+        "one line per turn: how it ended, its id, the `@~N` that means it, when it was, which\n"
+        "agent, what was asked for, lines added and removed, files. ○ is done, ✗ failed,\n"
+        "! interrupted, ▶ still running, ↶ a rollback, ◆ a name that you gave a checkpoint. Turns\n"
+        "that were undone, or that a rollback went back over, are left out. The letters shown of\n"
+        "an id are enough wherever a REF is asked for. TIME is `10m`, `an hour ago`, `14:05`,\n"
+        "`monday`, `yesterday 15:00` or `2026-11-15 14:05`. Nothing is written."
     ),
     options=(
         Option(("--limit",), f"how many turns at most (default: {_USUAL}; with --all: all)", "N"),
         Option(("--all",), "also turns that were undone, and all restores"),
+        Option(("--checkpoints",), "checkpoints that you made, named or keep, instead of turns"),
         Option(("--session",), "only those of a session", "SESSION"),
         Option(("--since",), "only those that began since then", "TIME"),
         SHOW_SECRETS,
@@ -35,6 +40,7 @@ COMMAND = Command(
         ("takeback log", "the last turns"),
         ("takeback log --since yesterday", "since yesterday morning"),
         ("takeback log --session mvkr --all", "everything in one conversation"),
+        ("takeback log --checkpoints", "the names that you gave, and what they mean"),
     ),
 )
 
@@ -42,6 +48,9 @@ COMMAND = Command(
 def run(given: "Arguments", screen: "Screen") -> int:
     limit = _limit(given)
     with get_project(given, screen) as project:
+        if given.has("checkpoints"):
+            _checkpoints(project, given, limit, screen)
+            return 0
         log = project.log(
             limit,
             session=given.get("session") or None,
@@ -49,22 +58,55 @@ def run(given: "Arguments", screen: "Screen") -> int:
             all=given.has("all"),
             changes=screen.json,
         )
-        named = [turn.id for turn in log.turns] + [restore.id for restore in log.restores]
-        short = project.shortened(() if screen.json else named)
+        seen = project.now()
+        short = project.shortened(() if screen.json else turn_text.ids(log, seen.undo))
     if screen.json:
         screen.data(
             {
                 "here": log.here or None,
+                "now": now_text.as_json(seen, screen.masker),
                 "turns": [turn_text.as_json(turn, screen.masker) for turn in log.turns],
                 "restores": [turn_text.restore_json(each, screen.masker) for each in log.restores],
+                "names": [now_text.name_json(each, screen.masker) for each in log.names],
             }
         )
         return 0
-    turn_text.show(log, short, screen, time.time())
+    now = time.time()
+    marks, room = layout.marks(screen), layout.width(screen)
+    said = layout.cut(f"@  now  {now_text.state(log, seen, now)}", room, marks.cut)
+    screen.say(screen.style(said[:6], "bold") + said[6:])
+    now_text.show_changes(log, seen, screen)
+    turn_text.show_turns(log, short, screen, now)
     if log.turns:
         screen.note(f"`takeback show {short[log.turns[0].id]}` shows a turn in full")
+    now_text.note_undo(seen.undo, short, screen)
     _notes(log, given, limit, screen)
     return 0
+
+
+def _checkpoints(
+    project: "Project", given: "Arguments", limit: "int | None", screen: "Screen"
+) -> None:
+    """Checkpoints instead of turns."""
+    if given.has("session") or given.has("since"):
+        raise UsageError(
+            "`--checkpoints` lists those of the project",
+            hint="`takeback log --checkpoints --limit 50` lists more of them",
+        )
+    found = project.listed_checkpoints(None if given.has("all") else limit)[:limit]
+    if screen.json:
+        listed = [now_text.checkpoint_json(each, screen.masker) for each in found]
+        screen.data({"here": listed[0]["id"] if listed else None, "checkpoints": listed})
+        return
+    short = project.shortened([each.checkpoint.id for each in found])
+    now_text.show_checkpoints(found, short, screen, time.time())
+    if not found:
+        screen.say("   no checkpoints yet")
+        screen.note("`takeback checkpoint -m NAME` makes one")
+        return
+    screen.note("`takeback rollback REF` goes back to one; REF is a name or an id")
+    if not given.has("all"):
+        screen.note("those that turns made are not listed: `takeback log --checkpoints --all`")
 
 
 def _limit(given: "Arguments") -> "int | None":

@@ -3,12 +3,13 @@
 import os
 import time
 
-from takeback.cli import turn_text
+from takeback.cli import now_text, turn_text
 from takeback.cli.app import folder, get_project, inside
 from takeback.cli.commands.checkpoint import as_json
 from takeback.cli.parser import SHOW_SECRETS, Arguments, Command, Option
 from takeback.cli.screen import Screen, safe_content
 from takeback.errors import DecisionNeededError
+from takeback.history.references import is_now
 from takeback.model.history import RecordedTurn
 from takeback.model.json_text import path_fields
 from takeback.model.secrets import PLAIN, WHOLE
@@ -18,21 +19,25 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from takeback.model.history import Author, Change, GitState, RecordedCheckpoint, RecordedStep
+    from takeback.model.history import Change, GitState, RecordedCheckpoint, RecordedStep
     from takeback.model.json_text import Json
     from takeback.model.masking import Masker
+    from takeback.project import Project
+
+_MOST, _TURNS = 200, 20
+_NOTHING: "dict[str, Json]" = {"turn": None, "checkpoint": None, "file": None, "now": None}
 
 COMMAND = Command(
     "show",
     "one turn in full, a checkpoint, or a file as it was",
     text=(
         "REF is the id of a turn, step or checkpoint or its beginning, `@` (now), `@~N` (N turns\n"
-        "back), `ID-` (before that), a time (`10m`, `14:05`, `yesterday 15:00`) or words of a\n"
-        "prompt. With PATH the file is printed as it was then, byte for byte, and nothing else;\n"
-        "on a terminal, what could act on it is shown as an escape, and secrets are masked. A\n"
-        "file that is known for holding secrets, such as `.env`, goes to nobody but a terminal\n"
-        "without --show-secrets. With --rescued, REF is the id of a restore, and the file is what\n"
-        "somebody saved while it ran."
+        "back), `ID-` (before that), the name of a checkpoint, a time (`10m`, `an hour ago`,\n"
+        "`14:05`, `yesterday 15:00`) or words of a prompt. With PATH the file is printed as it\n"
+        "was then, byte for byte, and nothing else; on a terminal, what could act on it is shown\n"
+        "as an escape, and secrets are masked. A file that is known for holding secrets, such as\n"
+        "`.env`, goes to nobody but a terminal without --show-secrets. With --rescued, REF is the\n"
+        "id of a restore, and the file is what somebody saved while it ran."
     ),
     operands=("REF", "[PATH]"),
     options=(
@@ -60,6 +65,9 @@ def run(given: "Arguments", screen: "Screen") -> int:
             pieces = project.read(ref, path, inside=inside(project, folder(given)))
             _file(path, pieces, screen)
             return 0
+        if is_now(ref):
+            _now(project, screen)
+            return 0
         found = project.recorded(ref)
     if screen.json:
         screen.data(_json(found, screen.masker))
@@ -70,10 +78,25 @@ def run(given: "Arguments", screen: "Screen") -> int:
     return 0
 
 
+def _now(project: "Project", screen: "Screen") -> None:
+    """The files as they are: what changed since the newest checkpoint."""
+    seen = project.now()
+    if screen.json:
+        screen.data({**_NOTHING, "now": now_text.as_json(seen, screen.masker)})
+        return
+    log = project.log(_TURNS, changes=False)
+    screen.say(f"Now  {now_text.state(log, seen, time.time())}")
+    now_text.show_changes(log, seen, screen, _MOST)
+    if seen.changes:
+        screen.note("`takeback diff` shows the lines")
+    if log.here:
+        screen.note(f"`takeback show {log.here[:8]}` shows the newest checkpoint")
+
+
 def _file(path: bytes, pieces: "Iterator[bytes]", screen: "Screen") -> None:
     how = screen.masker.how_secret(path)
     if screen.json:
-        screen.data({"turn": None, "checkpoint": None, "file": _file_json(path, pieces, how)})
+        screen.data({**_NOTHING, "file": _file_json(path, pieces, how)})
     elif screen.is_terminal:
         _show_file(path, pieces, how, screen)
     elif how != PLAIN:
@@ -125,17 +148,17 @@ def _lines(pieces: "Iterator[bytes]") -> "Iterator[bytes]":
 
 def _json(found: "RecordedTurn | RecordedCheckpoint", masker: "Masker") -> "dict[str, Json]":
     if isinstance(found, RecordedTurn):
-        return {"turn": _turn(found, masker), "checkpoint": None, "file": None}
+        return {**_NOTHING, "turn": _turn(found, masker)}
     made: dict[str, Json] = {
         **as_json(found.checkpoint, masker.words),
         "kept": found.kept,
         "changes": [
-            {**turn_text.change_json(change), "author": _author(change.author)}
+            {**turn_text.change_json(change), "author": now_text.author_json(change.author)}
             for change in found.changes
         ],
         "restore": turn_text.restore_json(found.restore, masker) if found.restore else None,
     }
-    return {"turn": None, "checkpoint": made, "file": None}
+    return {**_NOTHING, "checkpoint": made}
 
 
 def _turn(turn: RecordedTurn, masker: "Masker") -> "dict[str, Json]":
@@ -180,16 +203,6 @@ def _brief(change: "Change") -> "dict[str, Json]":
         "verb": change.verb,
         "how": change.author.how or None,
         "origin": origin,
-    }
-
-
-def _author(author: "Author") -> "dict[str, Json]":
-    return {
-        "who": author.who,
-        "session": author.session or None,
-        "turn": author.turn or None,
-        "step": author.step or None,
-        "sessions": list(author.sessions),
     }
 
 

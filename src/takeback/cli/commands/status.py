@@ -3,7 +3,7 @@
 import os
 import time
 
-from takeback.cli import turn_text
+from takeback.cli import now_text, turn_text
 from takeback.cli.app import find_project, folder
 from takeback.cli.commands.checkpoint import as_json
 from takeback.cli.commands.relocate import older_history
@@ -17,6 +17,8 @@ from takeback.model.words import IGNORED, REBUILDABLE, count, word
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from takeback.model.history import Log
     from takeback.model.results import LeftOut, Status
     from takeback.project import Project
@@ -41,7 +43,7 @@ def run(given: "Arguments", screen: "Screen") -> int:
     with project:
         status = project.status()
         if screen.json:
-            _json(status, screen, is_on=_is_on(project))
+            _json(project, status, screen)
         else:
             _show(project, status, screen)
     return 0
@@ -57,17 +59,19 @@ def _no_project(path: bytes, screen: "Screen") -> int:
     return 0
 
 
-def _json(status: "Status", screen: "Screen", *, is_on: bool) -> None:
+def _json(project: "Project", status: "Status", screen: "Screen") -> None:
+    seen = project.now()
     screen.data(
         {
             "project": status.project,
             "origin": status.origin,
             "root": path_fields(status.raw_root),
             "store": path_fields(status.raw_store),
-            "recording": is_on,
+            "recording": _is_on(project),
             "checkpoints": status.checkpoints,
             "newest": as_json(status.newest, screen.words) if status.newest else None,
             "entries": status.entries,
+            "now": now_text.as_json(seen, screen.masker),
             "left_out": [{**path_fields(x.raw_path), "reason": x.reason} for x in status.left_out],
         }
     )
@@ -80,7 +84,8 @@ def _show(project: "Project", status: "Status", screen: "Screen") -> None:
         entries = count(newest.entries, "entry", "entries")
         when = ago(newest.created, time.time())
         name = screen.style(newest.id, "bold")
-        rows.append(("Newest", f"{name}  {when}  {entries}{screen.quoted(newest.label)}"))
+        named = screen.quoted(", ".join(newest.names))
+        rows.append(("Newest", f"{name}  {when}  {entries}{named}"))
     made = count(status.checkpoints, "checkpoint")
     used = project.usage()
     rows.append(
@@ -89,7 +94,10 @@ def _show(project: "Project", status: "Status", screen: "Screen") -> None:
     if not _is_on(project):
         off = screen.style("off", "yellow", "bold")
         rows.append(("Recording", f"{off}: no agent is recorded; `takeback on` turns it on"))
+    log, seen = project.log(_TURNS, changes=False), project.now()
+    rows.append(("Now", now_text.state(log, seen, time.time())))
     screen.table(rows, indent="")
+    now_text.show_changes(log, seen, screen)
     try:
         cap = project.retention().size_cap
     except UsageError as problem:
@@ -99,15 +107,15 @@ def _show(project: "Project", status: "Status", screen: "Screen") -> None:
     if cap and used.objects > cap:
         told = f"the history is larger than {size(cap)} (`size_cap`)"
         screen.note(f"{told}; `takeback gc --to-size SIZE` lets the oldest files go")
-    log = project.log(_TURNS, changes=False)
-    _show_turns(project, log, screen)
+    short = project.shortened(turn_text.ids(log, seen.undo))
+    _show_turns(log, short, screen)
     _show_left_out(status.left_out, log, screen)
     older = older_history(project)
     if older:
         screen.note(older)
-    if any(turn.files for turn in log.turns):
-        screen.note("`takeback undo` takes back the last turn that changed something")
-    elif log.undone:
+    if now_text.note_undo(seen.undo, short, screen):
+        return
+    if log.undone:
         screen.note("`takeback log --all` shows what was taken back")
     elif newest is not None:
         screen.note(f"`takeback rollback {newest.id[:6]}` brings everything back to the newest")
@@ -122,12 +130,10 @@ def _is_on(project: "Project") -> bool:
         return True
 
 
-def _show_turns(project: "Project", log: "Log", screen: "Screen") -> None:
-    if log.turns:
+def _show_turns(log: "Log", short: "Mapping[str, str]", screen: "Screen") -> None:
+    if log.turns or log.names:
         more = "; `takeback log` shows more" if log.more else ""
         screen.say(f"Last turns{more}")
-        named = [turn.id for turn in log.turns] + [restore.id for restore in log.restores]
-        short = project.shortened(named)
         turn_text.show_turns(log, short, screen, time.time())
 
 
