@@ -716,6 +716,10 @@ def test_hooks_in_shared_settings_move_to_your_own(run: Run, tree: Path, home: P
             assert own.exists() == (verb == "install")
             assert contents(tree)[".claude/settings.json"] == before[".claude/settings.json"]
         assert contents(tree) == before
+    shared.write_text("{")  # a colleague's slip of the finger keeps nobody from their own file
+    assert run("install", "claude-code", "--project", "-C", str(tree)).code == 0
+    assert run("uninstall", "claude-code", "--project", "-C", str(tree)).code == 0
+    assert (shared.read_text(), own.exists()) == ("{", False)
 
 
 @pytest.mark.usefixtures("quick")

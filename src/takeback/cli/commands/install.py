@@ -18,7 +18,7 @@ from takeback.model.words import TRYING_HOOKS, count
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from takeback.agents.agent import Agent
-    from takeback.hooks.install import Installation
+    from takeback.hooks.install import Installation, Removal
     from takeback.hooks.settings_file import SettingsFile
     from takeback.hooks.trial import TrialResult
     from takeback.model.json_text import Json
@@ -64,11 +64,18 @@ def path_of(agent: "Agent", scope: str, given: "Arguments") -> bytes:
     return install.settings_path(agent, place)
 
 
-def shared_path(agent: "Agent", scope: str, path: bytes) -> "bytes | None":
-    """The shared settings beside one's own, where older versions put hooks; None if the same."""
+def shared_removal(agent: "Agent", scope: str, path: bytes, home: bytes) -> "Removal | None":
+    """What takes hooks out of the shared settings beside one's own; None if none are there.
+
+    Older versions put them there. A file that cannot be read is not ours to judge here.
+    """
     if scope != install.PROJECT or not agent.local_file:
         return None
-    return install.settings_path(agent, os.path.dirname(path))
+    try:
+        made = install.removal(install.settings_path(agent, os.path.dirname(path)), home)
+    except RefusedError:
+        return None
+    return made if made.changes else None
 
 
 def folders() -> "dict[str, bytes]":
@@ -155,9 +162,9 @@ def run(given: "Arguments", screen: "Screen") -> int:
     trial = canary.try_install(made, dict(os.environ))
     is_here = _is_here(agent)
     backup = install.install(made, home)
-    shared = shared_path(agent, scope, path)
+    shared = shared_removal(agent, scope, path, home)
     if shared is not None:
-        install.uninstall(install.removal(shared, home), home)
+        install.uninstall(shared, home)
     checkpoint = _first_checkpoint(given, screen, is_meant=scope == install.PROJECT)
     if screen.json:
         screen.data(

@@ -37,14 +37,14 @@ def run(given: "Arguments", screen: "Screen") -> int:
     home = environment.default_home()
     path = install.path_of(agent, scope, given)
     made = steps.removal(path, home)
-    shared = install.shared_path(agent, scope, path)
-    older = steps.removal(shared, home) if shared is not None else made
-    if not made.changes and older.changes:
-        made = older
+    shared = install.shared_removal(agent, scope, path, home)
     is_trial = given.has("dry-run")
     if not is_trial:
-        for each in dict.fromkeys((made, older)):
-            steps.uninstall(each, home)
+        steps.uninstall(made, home)
+        if shared is not None:
+            steps.uninstall(shared, home)
+    if shared is not None and not made.changes:
+        made = shared
     if screen.json:
         screen.data(_as_json(agent, scope, made, is_trial=is_trial))
     elif not made.changes:
