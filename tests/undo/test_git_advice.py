@@ -433,3 +433,33 @@ def test_a_rollback_drops_only_commits_of_turns(busy: Work) -> None:
     follow(work, spoken(work.rollback(first).plan.stays))
     assert work.git("log", "--format=%s").split() == ["first"]
     assert work.git("show", ":staged") == "staged\n"
+
+
+def test_a_rollback_over_a_switch_keeps_the_other_branch(busy: Work) -> None:
+    """The commits of the branch that was switched to are not those of the branch before."""
+    work = busy
+    work.git("switch", "-q", "users")
+    commit(work, "b", "mine\n")
+    mine = work.git("rev-parse", "HEAD").strip()
+    work.git("switch", "-q", "main")
+    before, first = git_of(work), work.checkpoint()
+    with work.turn():
+        work.git("switch", "-q", "users")
+        commit(work, "a", "agent\n")
+    said = spoken(work.rollback(first).plan.stays)
+    commands = follow(work, said)
+    assert commands == ["git read-tree -im HEAD main && git switch main"]
+    assert git_of(work)._replace(refs="") == before._replace(refs="")
+    assert mine in commits(work)
+
+
+def test_a_commit_beside_another_session_has_no_command(busy: Work) -> None:
+    """Two agents at once: whose commit it is, nobody knows."""
+    work = busy
+    other = work.project.session(agent="other").turn("meanwhile")
+    with work.turn() as turn:
+        commit(work, "a", "agent\n")
+    other.end()
+    plan = work.project.plan_undo(turn, shared=True)
+    assert plan.stays[0].code == "commits-stay"
+    assert not COMMAND.findall(spoken(plan.stays)[0])

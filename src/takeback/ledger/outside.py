@@ -257,6 +257,14 @@ class GitLooks(Group):
         rows = self._reader.rows(query, (after, _LAST if last is None else last))
         return [(str(name), old, new) for name, old, new in rows]
 
+    def is_overlapped(self, turn: int, opened: int, closed: "int | None") -> bool:
+        """Whether another turn ran at the same time."""
+        query = (
+            "SELECT 1 FROM turns WHERE number <> ? AND opened < ?"
+            f" AND (closed IS NULL OR closed > ?) AND {self._here} LIMIT 1"
+        )
+        return self._reader.has(query, (turn, _LAST if closed is None else closed, opened))
+
     def moved_while_idle(self, after: int, last: "int | None") -> bool:
         """Whether anything moved between two events while the turn that they are of had stopped."""
         query = (

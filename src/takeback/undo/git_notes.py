@@ -7,8 +7,8 @@ stays, and the facts tell whether git can take it back without losing anything o
     since     it was changed again since, so no command is told
     inside    (of a worktree) it is in the project, and some of its files went with the restore
 
-Nobody knows who works while an agent waits: of a turn that was interrupted, or of several with
-other work between them, nothing is dropped.
+Nobody knows who works while an agent waits: of a turn that was interrupted, or ran beside another,
+or of several with other work between them, nothing is dropped.
 """
 
 from takeback.ledger.outside import git_state
@@ -118,6 +118,8 @@ def _head_since(
     ledger: "Ledger", rows: "list[TurnRow]", moment: int, now: "State", root: bytes
 ) -> "Reason | None":
     before = git_state(rows[0].git_before) if rows else None
+    if before is not None and before.branch != now.get(BRANCH):
+        return None  # that another one is checked out is told, and so are branches that moved
     known = _between(root, before.head, now[HEAD]) if before is not None else []
     start, is_sure = (
         before.head if before is not None else now[HEAD],
@@ -138,9 +140,9 @@ def _is_one_line(ledger: "Ledger", rows: "list[TurnRow]", now: "State") -> bool:
     last = now.get(HEAD)
     for row in reversed(rows):
         before, after = git_state(row.git_before), git_state(row.git_after)
-        if row.status == INTERRUPTED or ledger.git.moved_while_idle(row.opened, row.closed):
+        if not _is_its_own(ledger, row) or before is None or after is None or after.head != last:
             return False
-        if before is None or after is None or after.head != last:
+        if {before.branch, after.branch} != {now.get(BRANCH)}:
             return False
         last = before.head
     return bool(rows)
@@ -149,11 +151,17 @@ def _is_one_line(ledger: "Ledger", rows: "list[TurnRow]", now: "State") -> bool:
 # -- of turns ------------------------------------------------------------------------------
 
 
+def _is_its_own(ledger: "Ledger", row: "TurnRow") -> bool:
+    """Whether what moved while a turn ran is the turn's, as far as anybody can tell."""
+    if row.status == INTERRUPTED or ledger.git.moved_while_idle(row.opened, row.closed):
+        return False
+    return not ledger.git.is_overlapped(row.number, row.opened, row.closed)
+
+
 def _span(ledger: "Ledger", rows: "list[TurnRow]") -> Span:
     moves: Moves = {}
-    is_sure = all(row.status != INTERRUPTED for row in rows)
+    is_sure = all(_is_its_own(ledger, row) for row in rows)
     for row in rows:
-        is_sure = is_sure and not ledger.git.moved_while_idle(row.opened, row.closed)
         for name, (old, new) in git_changes.fold(ledger.git.moves(row.opened, row.closed)).items():
             first, last = moves.get(name, (old, old))
             is_sure = is_sure and last == old
@@ -254,7 +262,8 @@ def _new_branch(found: _Found) -> "dict[str, reasons.Fact] | None":
     if now != found["commit"]:
         return _SINCE
     is_in_use = found["name"] == found.is_now(BRANCH) or _has_worktrees(found.now)
-    return _CAN if now == found.is_now(HEAD) and not is_in_use else {}
+    is_merged = now == found.is_now(HEAD) and not is_in_use
+    return _CAN if is_merged and found.span.is_sure else {}
 
 
 def _new_tag(found: _Found) -> "dict[str, reasons.Fact] | None":
@@ -265,7 +274,9 @@ def _renamed(found: _Found) -> "dict[str, reasons.Fact] | None":
     old, new = (found.is_now(HEADS + found[name]) for name in ("name", "new"))
     if old is not None and new is None:
         return None
-    return _CAN if old is None and new == found["commit"] else _SINCE
+    if old is not None or new != found["commit"]:
+        return _SINCE
+    return _CAN if found.span.is_sure else {}
 
 
 def _switched(found: _Found) -> "dict[str, reasons.Fact] | None":
@@ -303,7 +314,9 @@ def _new_worktree(found: _Found) -> "dict[str, reasons.Fact] | None":
     if found["path"] not in paths:
         return None
     is_inside = found["path"].startswith(found.root.decode("utf-8", "replace") + "/")
-    return {"inside": 1} if is_inside else _CAN
+    if is_inside:
+        return {"inside": 1}
+    return _CAN if found.span.is_sure else {}
 
 
 def _lost_worktree(found: _Found) -> "dict[str, reasons.Fact] | None":
