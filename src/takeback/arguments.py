@@ -14,7 +14,8 @@ if TYPE_CHECKING:
 
     AnyPath = str | bytes | os.PathLike[str] | os.PathLike[bytes]
     Paths = Iterable[AnyPath]
-    Decide = str | Mapping[bytes, str]
+    Decide = str | Mapping[Any, str]
+    """What was decided about conflicts: for all, by path, or by path and the index of a hunk."""
 
     class WithId(Protocol):
         """A turn, a checkpoint, a report: whatever has an id."""

@@ -584,6 +584,15 @@ def test_a_conflict_for_programs(shop: Shop) -> None:
             "ours": {"kind": "file", "size": 5, "mode": "0644"},
             "theirs": {"kind": "file", "size": 24, "mode": "0644"},
             "marked": DECISIONS["markers"],
+            "hunks": [
+                {
+                    "index": 0,
+                    "line": 1,
+                    "base": "def pay():\n    return 2\n",
+                    "ours": "mine\n",
+                    "theirs": "def pay():\n    return 1\n",
+                }
+            ],
         }
     ]
     assert plan["done"] is False

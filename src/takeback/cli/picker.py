@@ -10,6 +10,7 @@ from takeback.cli import screen
 from takeback.cli.reason_text import of_remark, sentence
 from takeback.cli.restore_flow import can_decide
 from takeback.model.plan import Conflict, Dependent, Plan, PlannedChange
+from takeback.model.safe_text import safe
 from takeback.model.words import KEEP_MINE, MARKERS, ROLLBACK, SKIP, TAKE_BACK
 
 TYPE_CHECKING = False
@@ -116,6 +117,7 @@ def renewed(model: Model, plan: Plan, of: "Callable[[PlannedChange], str]") -> M
     shown = {row.path for row in rows}
     items = (
         *(Item("!", None, sentence(reason)) for reason in plan.doubts),
+        *(Item("!", None, f"`{safe(path)}` still holds conflict markers") for path in plan.marked),
         *rows,
         *(
             Item(word, each.path, of_remark(each, plan.verb))

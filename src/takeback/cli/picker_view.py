@@ -65,13 +65,13 @@ a, y            apply what is chosen
 q, Esc, Ctrl-C  quit, change nothing
 
 In a conflict somebody changed what the
-turn had changed, in the same place:
-m  mine: keep the file as it is now
+turn had changed, in the same lines:
+m  mine: keep your lines; settled
 t  back: as undo, or redo, wants it;
-   what was changed since goes, too
+   your lines there go, too
 b  both: write both versions into the
    file, with markers, to be edited
-s  skip: leave it alone for now
+s  skip: decide later; undo asks again
 M, T, B, S decide all that are left.
 """
 

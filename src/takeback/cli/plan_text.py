@@ -55,6 +55,8 @@ def as_json(
         "doubts": [reason_text.as_json(each, masker) for each in plan.doubts],
         "stays": [reason_text.as_json(each, masker) for each in plan.stays],
         "covers": list(plan.covers),
+        "partly": list(plan.partly),
+        "marked": [path_fields(path) for path in plan.marked],
         "passed_over": plan.passed_over,
         "effects": [],
         "dependents": [_dependent(each, masker) for each in plan.dependents],
@@ -385,6 +387,7 @@ class Page:
         if self.plan.verb == terms.ROLLBACK and yours:
             them = "it" if yours == 1 else "them"
             said.append(f"{count(yours, 'change')} of your own; the checkpoint before keeps {them}")
+        said += [f"`{safe(path)}` still holds conflict markers" for path in self.plan.marked]
         for text in said:
             self.screen.say(self.screen.style(f"! {text}", "yellow"))
 
@@ -393,7 +396,18 @@ class Page:
         passed = self.plan.passed_over
         turns = "1 newer turn" if passed == 1 else f"{passed:,} newer turns"
         notes = [self.text(reason) for reason in self.plan.stays]
+        notes += self._partly()
         return [*notes, *([f"passed over {turns} that changed nothing"] if passed else [])]
+
+    def _partly(self) -> "list[str]":
+        """That something is left, and how one takes it."""
+        partly = self.plan.partly
+        if not partly:
+            return []
+        if self.plan.verb == terms.REDO:
+            return ["some of it stays taken back; `takeback redo` puts back the rest"]
+        turns = "this turn is" if len(partly) == 1 else f"{count(len(partly), 'turn')} are"
+        return [f"{turns} partly undone; `takeback undo` takes back the rest"]
 
     def marked(self) -> "list[str]":
         """What is left to be done where both versions were written."""

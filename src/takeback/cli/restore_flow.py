@@ -23,14 +23,14 @@ from takeback.model.words import count
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
 
     from takeback.agents.resume import Resumed
     from takeback.arguments import Options
     from takeback.cli.conflict_text import Styled
     from takeback.model.json_text import Json
     from takeback.model.masking import Masker
-    from takeback.model.plan import Conflict, Plan, PlannedChange, Report
+    from takeback.model.plan import Conflict, Decisions, Plan, PlannedChange, Report
     from takeback.model.tree import Entry
     from takeback.project import Project
 
@@ -233,10 +233,10 @@ OPTIONS = (
     SHOW_SECRETS,
 )
 DECIDING = (
-    Option(("--keep-mine",), "where there is a conflict, keep the file as it is now"),
-    Option(("--take-back",), "where there is a conflict, take back both changes"),
+    Option(("--keep-mine",), "where there is a conflict, keep your lines; settled"),
+    Option(("--take-back",), "where there is a conflict, take back your lines there, too"),
     Option(("--markers",), "where there is a conflict, write both versions, with markers"),
-    Option(("--skip-conflicts",), "where there is a conflict, leave the file; do the rest"),
+    Option(("--skip-conflicts",), "where there is a conflict, decide later; do the rest"),
 )
 
 _MOST_NAMED = 4
@@ -255,7 +255,7 @@ class Wanted(Value):
 
     paths: "list[bytes]"
     inside: bytes
-    decide: "str | Mapping[bytes, str]" = ""
+    decide: "str | Decisions" = ""
     turns: "tuple[str, ...]" = ()
 
 
@@ -488,16 +488,16 @@ class RestoreCommand:
     def _decisions(self, plan: "Plan") -> "list[str]":
         """How each decision is made on the command line."""
         several = len(plan.conflicts) > 1
-        it, file = ("them", "the files") if several else ("it", "the file")
-        rest = f"; the rest is {_DOES[plan.verb]}" if plan.changes else ""
-        both = "takes back both changes, the turn's and those since"
+        file = "the files" if several else "the file"
+        rest = f"; the rest is {_DOES[plan.verb]}"
+        both = "takes back your lines there, too"
         if plan.verb == terms.REDO:
-            both = "puts the turn's version back over that"
+            both = "puts the turn's lines back over yours"
         said = {
-            terms.KEEP_MINE: f"keeps {file} as now{rest}",
+            terms.KEEP_MINE: f"keeps your lines there{rest}",
             terms.TAKE_BACK: both,
             terms.MARKERS: f"writes both versions into {file}, with markers",
-            terms.SKIP: f"skips {it}{rest}",
+            terms.SKIP: f"lets you decide later{rest}",
         }
         return [
             f"`{self._again(f'--{decision}')}` {does}"

@@ -50,7 +50,8 @@ _TURN = (
     " (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, NULL, NULL, ?)"
 )
 _RESTORE = (
-    "INSERT INTO restores VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, NULL, NULL, NULL, ?)"
+    "INSERT INTO restores VALUES"
+    " (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, NULL, NULL, NULL, ?)"
 )
 _STEP = "INSERT INTO steps VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, NULL)"
 _SESSION = "INSERT INTO sessions VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
@@ -396,7 +397,10 @@ def _restore_applied(to: Tables, event: "Event", said: "Said") -> None:
     names = (number, str(said.get("restore")), event.seq, event.at, verb)
     turns = [to.number("turns", id) for id in _list(said.get("turns"))] or [turn]
     told = json_text.dumps([known for known in turns if known is not None])
-    what = (turn, entry, target, told, *states, partial, *words, session)
+    some = [to.number("turns", id) for id in _list(said.get("partly"))]
+    partly = json_text.dumps([known for known in some if known is not None])
+    marks = bool(said.get("marked"))
+    what = (turn, entry, target, told, partly, marks, *states, partial, *words, session)
     operations.sql(to.db, _RESTORE, (*names, *what, to.line_of(states[1])))
     _observed(to, event, {"checkpoint": said.get("after"), "looked": said.get("looked", event.at)})
     undo_stack.follow(to.db, number)

@@ -10,9 +10,13 @@ from takeback.model.words import REDO, ROLLBACK
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from typing import Any
 
     from takeback.model.reasons import Reason
     from takeback.model.tree import Entry
+
+    Decisions = Mapping[Any, str]
+    """What was decided: the keys are paths, or a path and the index of a hunk of it."""
 
 
 MINUTES = 15
@@ -45,6 +49,7 @@ class PlannedChange(Value):
     along: "Reason | None" = None
     merged: "Reason | None" = None
     outside: bool = False
+    hunks: "tuple[Hunk, ...]" = ()
 
 
 class Remark(Value):
@@ -54,13 +59,54 @@ class Remark(Value):
     reason: "Reason"
 
 
+class Hunk(Value):
+    """Lines that a turn changed: as it left them, as they are now, as they were before.
+
+    `index` counts the hunks of a path, `line` is where it begins in the file as it is now. Somebody
+    has to decide about it if it `clashes`: others changed the same lines since. `marker` counts the
+    lines above it in the text with markers, if it is there.
+    """
+
+    index: int
+    line: int
+    base: "tuple[bytes, ...]" = ()
+    ours: "tuple[bytes, ...]" = ()
+    theirs: "tuple[bytes, ...]" = ()
+    clashes: bool = False
+    marker: int = -1
+
+
 class Conflict(Remark):
-    """A path that somebody changed since: as it was left, as it is now, as it was before."""
+    """A path that somebody changed since: as it was left, as it is now, as it was before.
+
+    `hunks` are the places of a text about which somebody has to decide; what is no text is decided
+    as a whole. `marked` is the text with both versions of these places.
+    """
 
     base: "Entry | None" = None
     ours: "Entry | None" = None
     theirs: "Entry | None" = None
     marked: "bytes | None" = None
+    hunks: "tuple[Hunk, ...]" = ()
+
+
+class Left(Value):
+    """What an undo leaves of a turn at a path, in the change that ends with the checkpoint `last`.
+
+    `blocks` are the lines that are left, as the change left them and as they were before; None is
+    all of it. `why` is one of `OPEN`, `SETTLED`, `GONE`.
+    """
+
+    path: bytes
+    turn: int
+    last: int
+    why: str
+    blocks: "tuple[tuple[int, int, int, int], ...] | None" = None
+
+
+OPEN, SETTLED, GONE = "open", "settled", "gone"
+"""Why something of a turn is left: somebody wants to decide later, decided to keep it, or others
+changed or removed it since."""
 
 
 class Dependent(Value):
@@ -78,13 +124,15 @@ class Plan(Value):
     `turns` are the turns that are taken back or put back, the newest first, `restore` the rollback
     that is taken back or the undo that is; a rollback has neither. `dependents` are later turns
     that build on what is taken back. `is_newest` tells that it is the one that a bare
-    `undo` or `redo` means, `is_exact` that an undo leaves nothing of its turns: each of their files
-    becomes what it was before them, but for what others changed in it. `conflicts` are paths that
+    `undo` or `redo` means. `conflicts` are paths that
     others changed since: nothing is done until somebody decides. `kept` stay because they are not
     part of what is taken back, `skipped` because nobody knows what they held, `shared` because they
     may be somebody else's. `doubts` need consent; `stays` is what no restore takes back. `goal` is
-    what a rollback goes back to as the log keeps it: `before ID`, `after ID`, or nothing. `id` is
-    the plan's own: by it any process can apply it.
+    what a rollback goes back to as the log keeps it: `before ID`, `after ID`, or nothing. `left` is
+    what an undo leaves of its turns; `took` what it took, if only some paths were meant; `partly`
+    the turns of which something is left that somebody wants to decide later: they stay live.
+    `marked` are files among these that hold conflict markers of an earlier restore. `id` is the
+    plan's own: by it any process can apply it.
     """
 
     verb: str
@@ -95,7 +143,6 @@ class Plan(Value):
     turns: "tuple[str, ...]" = ()
     restore: str = ""
     is_newest: bool = False
-    is_exact: bool = False
     conflicts: "tuple[Conflict, ...]" = ()
     kept: "tuple[Remark, ...]" = ()
     skipped: "tuple[Remark, ...]" = ()
@@ -109,6 +156,10 @@ class Plan(Value):
     paths: "tuple[bytes, ...]" = ()
     session: str = ""
     agent: str = ""
+    left: "tuple[Left, ...]" = ()
+    took: "tuple[tuple[bytes, int], ...]" = ()
+    partly: "tuple[str, ...]" = ()
+    marked: "tuple[bytes, ...]" = ()
     id: str = ""
 
     @property
@@ -140,7 +191,8 @@ class Description(Value):
     """What a plan is made of: enough to make it again, in another process.
 
     `refs` are what is taken back, put back or gone back to; none means the newest. `decide` is what
-    was decided about conflicts, for all of them or by path.
+    was decided about conflicts, for all of them, by path, or by path and hunk. `by_hunk` lets the
+    plan name the hunks of every text that it changes.
     """
 
     verb: str
@@ -148,8 +200,9 @@ class Description(Value):
     session: "str | None" = None
     whole_session: str = ""
     paths: "tuple[bytes, ...]" = ()
-    decide: "str | Mapping[bytes, str]" = ""
+    decide: "str | Decisions" = ""
     shared: bool = False
+    by_hunk: bool = False
 
     def resolved(self, plan: Plan) -> "Description":
         """The same with ids for words, times and the newest, so that it means the same later."""

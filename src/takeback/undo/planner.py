@@ -18,22 +18,22 @@ from takeback.errors import UnknownReferenceError, UsageError
 from takeback.history import lookup, references
 from takeback.history.compare import Chosen, Saved, differences
 from takeback.model import reasons, words
-from takeback.model.plan import Dependent, Plan, Remark
+from takeback.model.plan import GONE, OPEN, SETTLED, Dependent, Left, Plan, Remark
 from takeback.model.reasons import Reason
-from takeback.model.tree import folders_above, is_same, is_unknown
+from takeback.model.tree import REGULAR, folders_above, is_same
 from takeback.model.words import DECISIONS, REDO, ROLLBACK, UNDO, UNREADABLE
 from takeback.undo import git_notes, outside, reverts
 from takeback.undo.draft import Draft, in_order, remarks
-from takeback.undo.merge import Clash, Kept, Merging, clashing
+from takeback.undo.merge import Clash, Merging, TextMerge, clashing, has_markers
 from takeback.undo.outside import Elsewhere
-from takeback.undo.renames import RenamedSince, moves, other_sides, renamed
+from takeback.undo.renames import RenamedSince, Unmoved, moves, other_sides, renamed
 from takeback.undo.reverts import Changed, Reverts
 from takeback.undo.select import Selection, Selector
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-    from typing import Self
+    from typing import Any, Self
 
     from takeback.capture.changes import Trees
     from takeback.history.lookup import Place
@@ -41,7 +41,8 @@ if TYPE_CHECKING:
     from takeback.ledger.events import CheckpointRow
     from takeback.ledger.ledger import Ledger
     from takeback.model.json_text import Json
-    from takeback.model.plan import Conflict, Dependent, Description
+    from takeback.model.lines import Block
+    from takeback.model.plan import Conflict, Decisions, Dependent, Description
     from takeback.model.tree import Entry
     from takeback.undo.outside import Look
     from takeback.undo.renames import Move
@@ -52,7 +53,8 @@ if TYPE_CHECKING:
 
     """What of a conflict there was at a checkpoint; None if nothing."""
 
-    Known = Entry | None
+    Rest = tuple[int, str, tuple[Block, ...] | None]
+    """What is left of a run: which it is, why it is left, and which blocks; None is all."""
 
 
 def doubts(ledger: "Ledger", item: "Item") -> "Iterator[Reason]":
@@ -154,12 +156,13 @@ class Planner:
         self._select = Selector(ledger, time)
         self._reverts = Reverts(ledger, self._trees)
         self._merging = Merging(trees.content, {})
-        self._with_shared = False
+        self._with_shared = self._by_hunk = False
         self.now = View(self._trees, now)
 
     def plan(self, what: "Description") -> Plan:
         """The plan that is described."""
         planner = self.with_decisions(what.decide, shared=what.shared)
+        planner._by_hunk = what.by_hunk
         if what.verb == ROLLBACK:
             return planner.rollback(what.refs[0], what.session, what.paths)
         if what.verb == REDO:
@@ -168,8 +171,8 @@ class Planner:
             return planner.undo_session(what.whole_session, what.paths)
         return planner.undo(what.refs, what.session, what.paths)
 
-    def with_decisions(self, decide: "str | Mapping[bytes, str]", *, shared: bool) -> "Self":
-        """A copy, with what was decided about conflicts: for all of them, or path by path.
+    def with_decisions(self, decide: "str | Decisions", *, shared: bool) -> "Self":
+        """A copy, with what was decided about conflicts: for all, by path, or by path and hunk.
 
         `shared` takes along what may be another session's.
         """
@@ -191,7 +194,8 @@ class Planner:
         self, refs: "Sequence[str]", session: "str | None", paths: "Iterable[bytes]" = ()
     ) -> Plan:
         """Take back turns or a rollback: the newest live entry, or those that are named."""
-        return self._undo(self._select.to_undo(refs, session), tuple(paths))
+        is_decided = self._merging.is_decided
+        return self._undo(self._select.to_undo(refs, session, anew=is_decided), tuple(paths))
 
     def undo_session(self, session: str, paths: "Iterable[bytes]" = ()) -> Plan:
         """Take back everything that a session did; what others did stays."""
@@ -252,6 +256,8 @@ class Planner:
         beyond = away.plan(self._merging, self._look, within.cover)
         outer = outside.changes(beyond, agent)
         turns = tuple(item.id for item in chosen.items if item.restore is None)
+        left = tuple(self._rest(taken, draft, chosen.turns)) if verb == UNDO else ()
+        self._merging.require_known(draft.hunks | beyond.hunks)
         return Plan(
             verb,
             base=self._row.tree.hex(),
@@ -261,7 +267,6 @@ class Planner:
             turns=turns,
             restore=newest.id if newest.restore is not None else "",
             is_newest=chosen.is_newest,
-            is_exact=verb == UNDO and bool(turns) and self._is_exact(taken, draft),
             conflicts=in_order(draft.conflicts | beyond.conflicts),
             kept=remarks(draft.kept | beyond.kept),
             skipped=remarks(draft.skipped | beyond.skipped),
@@ -273,7 +278,50 @@ class Planner:
             paths=within.paths,
             session=chosen.one("session"),
             agent=agent,
+            left=left,
+            took=self._took(taken, draft) if within.paths and turns and verb == UNDO else (),
+            partly=self._partly(left, draft, beyond, chosen, verb),
+            marked=self._marked(draft),
         )
+
+    def _took(self, taken: "list[Taken]", draft: Draft) -> "tuple[tuple[bytes, int], ...]":
+        """The runs that were meant, if only some paths were."""
+        return tuple(
+            (each.path, last) for each in taken if each.path in draft.covered for last in each.lasts
+        )
+
+    def _marked(self, draft: Draft) -> "tuple[bytes, ...]":
+        """The files in question that still hold the conflict markers of an earlier restore."""
+        written: set[bytes] = set()
+        for row in self._ledger.stack.with_markers():
+            event = self._ledger.event(row.event)
+            said: Any = (event.payload or {}).get("marked", ()) if event is not None else ()
+            written |= {os.fsencode(path) for (path,) in said}
+        touched = draft.wishes.keys() | draft.conflicts.keys() | draft.kept.keys()
+        return tuple(sorted(filter(self._has_markers, written & touched)))
+
+    def _has_markers(self, path: bytes) -> bool:
+        entry = self.now.at(path)
+        if entry is None or entry.reason or entry.kind != REGULAR:
+            return False
+        return has_markers(self._trees.content(entry))
+
+    def _partly(
+        self,
+        left: "tuple[Left, ...]",
+        draft: Draft,
+        beyond: Draft,
+        chosen: Selection,
+        verb: str,
+    ) -> "tuple[str, ...]":
+        """The turns of which something is left that somebody wants to decide later."""
+        if OPEN in (
+            beyond.why_left(beyond.skipped),
+            verb == REDO and draft.why_left(draft.skipped),
+        ):
+            return tuple(item.id for item in chosen.items if item.restore is None)
+        numbers = {each.turn for each in left if each.why == OPEN}
+        return tuple(item.id for item in chosen.items if item.number in numbers)
 
     def _draft(
         self, taken: "list[Taken]", chosen: Selection, since: Since, within: Chosen
@@ -283,7 +331,7 @@ class Planner:
         lost = sum(each.runs[0][1] is not None and not self.now.at(each.path) for each in taken)
         read = self._trees.content
         named = RenamedSince(self._ledger, read, first, chosen.turns, self.now.at, lost)
-        draft = Draft(self.now, self._merging, named)
+        draft = Draft(self.now, self._merging, named, by_hunk=self._by_hunk)
         renames = renamed(taken)
         others = other_sides(renames, within.cover)
         moved: dict[bytes, Move] = {}
@@ -300,8 +348,12 @@ class Planner:
                 folder_at = lambda path, own=own: self._reverts.before(own.old, path)  # noqa: E731
                 done[own] = draft.revert_move(own, folder_at, since.of)
             if own is not None and done[own]:
+                draft.covered.add(each.path)
+                draft.moved[each.path] = {name.path for name in own.names}
                 continue
             folder_at = lambda path, each=each: self._reverts.before(each, path)  # noqa: E731
+            if within.cover(each.path) or each.path in others:
+                draft.covered.add(each.path)
             if within.cover(each.path):
                 draft.revert(each, folder_at, since.of)
             elif each.path in others:
@@ -309,39 +361,61 @@ class Planner:
         draft.hold_back(renames, taken)
         return draft
 
-    def _is_exact(self, taken: "list[Taken]", draft: Draft) -> bool:
-        """Whether every path becomes what it was before all changes, but for what others did.
+    # -- what is left of turns -------------------------------------------------------------
 
-        What may be another session's is no part of the turns, so with it nobody can tell.
+    def _rest(
+        self, taken: "list[Taken]", draft: Draft, turns: "tuple[int, ...]"
+    ) -> "Iterator[Left]":
+        """What an undo leaves of the turns, for whoever takes back the rest, or undoes a redo."""
+        rest = {
+            each.path: found
+            for each in taken
+            if each.path in draft.covered and (found := self._rest_at(each, draft))
+        }
+        if len(turns) == 1:
+            for each in (each for each in taken if each.path in rest):
+                for place, why, blocks in rest[each.path]:
+                    yield Left(each.path, turns[0], each.lasts[place], why, blocks)
+        elif rest:
+            own = self._reverts.of_each(*turns, merging=self._merging)
+            for path, found in rest.items():
+                yield from self._rest_of_each(path, found, own.get(path, []), draft)
+
+    def _rest_at(self, taken: "Taken", draft: Draft) -> "list[Rest]":
+        """What is left at a path: in which of its runs, why, and which blocks."""
+        names = draft.moved.get(taken.path, {draft.places.get(taken.path) or taken.path})
+        changed = [n for n, run in enumerate(taken.runs) if not is_same(*run)]
+        if draft.wishes.keys().isdisjoint(names):
+            why = draft.why_left(names)
+            return [(place, why, None) for place in changed]
+        if taken.path in draft.moved:
+            return []  # a renamed file carries along what others did to it
+        return [
+            (place, *rest) for place in changed for rest in draft.rest.get((taken.path, place), ())
+        ]
+
+    def _rest_of_each(
+        self, path: bytes, rest: "list[Rest]", own: "list[tuple[int, Taken]]", draft: Draft
+    ) -> "Iterator[Left]":
+        """The same of several turns: what they did together is told run by run, turn by turn.
+
+        Where taking back each run by itself leads elsewhere, all of each counts as left: what is
+        taken back already is no conflict when it is taken back once more.
         """
-        if self._with_shared:
-            return False
-        renames = {path for each in taken if each.origins for path in (each.path, *each.origins)}
-        return all(self._goes_whole(each, draft, each.path in renames) for each in taken)
-
-    def _goes_whole(self, taken: "Taken", draft: Draft, is_renamed: bool) -> bool:
-        state = self.now.at(taken.path)
-        for before, after in taken.runs:
-            if is_same(before, after) or is_unknown(before):
-                return False
-            if is_same(state, after):
-                state = before
-                continue
-            state = None if is_renamed else self._without(state, before, after)
-            if state is None:
-                return False
-        wish = draft.wishes.get(taken.path)
-        return wish is not None and is_same(wish.target, state)
-
-    def _without(self, state: "Known", before: "Known", after: "Known") -> "Known":
-        """A state without a change; None unless all of that was in it, and can be taken out."""
-        found = self._merging.outcome(after, before, state)
-        if before is None or after is None or isinstance(found, Clash | Kept):
-            return None
-        # Nothing is left of the change if it makes no difference to it what was done here.
-        rest = (self._merging.outcome(state, found, side) for side in (before, after))
-        one, other = (None if isinstance(side, Clash | Kept) else side for side in rest)
-        return found if one is not None and is_same(one, other) else None
+        scratch = Draft(self.now, self._merging, Unmoved())
+        if own and any(blocks is not None for _, _, blocks in rest):
+            whole = copy.copy(own[0][1])
+            whole.runs = [each.runs[0] for _, each in own]
+            state = scratch.fold(whole)
+            wish = draft.wishes.get(path)
+            if wish is not None and is_same(wish.target, state):
+                for place, (turn, each) in enumerate(own):
+                    for why, blocks in scratch.rest.get((path, place), ()):
+                        yield Left(path, turn, each.last, why, blocks)
+                return
+        reasons = {why for _, why, _ in rest}
+        why = next(why for why in (OPEN, SETTLED, GONE) if why in reasons)
+        yield from (Left(path, turn, each.last, why) for turn, each in own)
 
     def _dependents(
         self, since: Since, draft: Draft, taken: "list[Taken]"
@@ -349,7 +423,9 @@ class Planner:
         def clash(conflict: "Conflict", checkpoint: int) -> object:
             state = self._reverts.at(checkpoint, conflict.path)
             found = self._merging.outcome(conflict.base, conflict.theirs, state)
-            return clashing(found) if isinstance(found, Clash) else None
+            if isinstance(found, TextMerge) and found.is_clean:
+                return None
+            return clashing(found) if isinstance(found, Clash | TextMerge) else None
 
         return since.dependents(draft.conflicts, taken, clash)
 
@@ -405,6 +481,7 @@ class Planner:
             stays=() if chosen.paths else self._what_stays(row, covers),
             covers=covers,
             paths=chosen.paths,
+            marked=self._marked(draft),
         )
 
     def _what_stays(self, row: "CheckpointRow", covers: "tuple[str, ...]") -> "tuple[Reason, ...]":

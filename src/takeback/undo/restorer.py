@@ -39,13 +39,14 @@ from takeback.worktree.stage import Shut
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
     from typing import Any
 
     from takeback.capture.workspace import Workspace
     from takeback.ledger.events import CheckpointRow, Event
     from takeback.ledger.ledger import Ledger
     from takeback.model.json_text import Json
+    from takeback.model.lines import Block
     from takeback.model.plan import Description, Preview
     from takeback.model.results import Checkpoint
     from takeback.model.tree import Entry
@@ -313,6 +314,7 @@ class Restorer(SafePoints):
         id = ids.from_entropy(os.urandom(8))
         at = time.time_ns()
         said = _said(plan, id, now, because.strip()[:_LONGEST_REASON], at)
+        said |= self._left_facts(plan)
         said["undo"] = self._reverse_of(plan, now)
         planner = self._planner(now)
         root = self._work.rules.open_root()
@@ -378,6 +380,29 @@ class Restorer(SafePoints):
             writer.abort()
             raise
         return stored
+
+    def _left_facts(self, plan: Plan) -> "dict[str, Json]":
+        """What an undo took, as its event tells it: all of its turns, but for what it left."""
+
+        def id_of(checkpoint: int) -> str:
+            row = self._ledger.checkpoints.numbered(checkpoint)
+            assert row is not None, "what a plan speaks of is there"
+            return row.id
+
+        turns = {self._ledger.turns.number_of(id): id for id in plan.turns}
+        left: list[Json] = [
+            [_text(x.path), turns[x.turn], id_of(x.last), x.why, _blocks(x.blocks)]
+            for x in plan.left
+        ]
+        took: list[Json] = [[_text(path), id_of(last)] for path, last in plan.took]
+        marked: list[Json] = [
+            [_text(change.path)]
+            for change in plan.changes
+            if change.merged is not None and change.merged.code == reasons.WITH_MARKERS
+        ]
+        facts: dict[str, Json] = {"left": left, "took": took, "partly": list(plan.partly)}
+        facts["marked"] = marked
+        return {name: fact for name, fact in facts.items() if fact}
 
     def _reverse_of(self, plan: Plan, before: "CheckpointRow") -> str:
         """The command that reverses a plan that is about to be applied."""
@@ -527,7 +552,7 @@ def _with_closed_folders(ops: "list[Op]", planner: "planning.Planner") -> "list[
 
 def _said(plan: Plan, id: str, now: "CheckpointRow", because: str, at: int) -> "dict[str, Json]":
     """What the event of a restore says of it; what became of it is added when it is done."""
-    said: dict[str, Json] = {
+    return {
         "restore": id,
         "verb": plan.verb,
         "turn": plan.turn or None,
@@ -535,10 +560,17 @@ def _said(plan: Plan, id: str, now: "CheckpointRow", because: str, at: int) -> "
         "entry": plan.restore or None,
         "target": plan.target,
         "before": now.id,
-        "partial": bool(plan.paths),
+        "partial": bool(plan.paths) or (plan.verb == REDO and bool(plan.partly)),
         "goal": plan.goal,
         "because": because,
         "session": plan.session or None,
         "looked": at,
     }
-    return {**said, "exact": True} if plan.is_exact and not plan.paths else said
+
+
+def _blocks(blocks: "Iterable[Block] | None") -> "Json":
+    return None if blocks is None else [list(block) for block in blocks]
+
+
+def _text(path: bytes) -> str:
+    return path.decode("utf-8", "surrogateescape")

@@ -1,17 +1,16 @@
-"""What turns changed, as it stands: what was taken back and put back is what its redo did.
-
-    X1 adds a line    X2 deletes it    undo X2    undo X1    redo X2    undo X2
-                                       it's back  it's gone  nothing    nothing: not X1's line again
-
-A redo by merge does less than its turn had done where others went on meanwhile. To undo the turn
-once more is to revert what the redo did, as a redo reverts what the undo did; and then what the
-undo had left of the turn, for it was not there to be taken back: others had deleted it. That is
-the turn's own change with the undo applied to both of its sides.
-
-What a turn or a restore changed, as it is needed to take it back: states, path by path.
+"""What a turn or a restore changed, as it is needed to take it back: states, path by path.
 
 Each path comes with the runs of changes that are to be reverted, the newest first. Between two
 runs somebody else changed the path.
+
+What of a turn stands is told by the restores that were about it, the oldest first:
+
+    the turn        its runs
+    an undo         took them, but for what its event lists as left, run by run and block by block
+    a redo          did what it did: its own changes stand for what it put back
+
+    X1 adds a line    X2 deletes it    undo X2    undo X1    redo X2    undo X2
+                                       it's back  it's gone  nothing    nothing: not X1's line again
 """
 
 from takeback.capture import changes
@@ -19,18 +18,21 @@ from takeback.capture.changes import Run, Trees
 from takeback.errors import DamagedStoreError
 from takeback.history import retention
 from takeback.model import words
-from takeback.model.tree import is_same, judge
-from takeback.undo.merge import Clash, Kept
+from takeback.model.plan import OPEN, SETTLED
+from takeback.model.tree import UnstoredFile, judge
+from takeback.undo.merge import without
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
+    from typing import Any
 
     from takeback.capture.changes import Span
     from takeback.ledger.events import CheckpointRow
     from takeback.ledger.ledger import Ledger
     from takeback.ledger.outside import OutsideRow
     from takeback.ledger.undo_stack import RestoreRow
+    from takeback.model.lines import Block
     from takeback.model.tree import Entry
     from takeback.undo.merge import Merging
 
@@ -46,6 +48,41 @@ if TYPE_CHECKING:
 _NEWEST = 1 << 62
 
 
+class Record:
+    """What an undo says that it left of its turns, and of some paths only, which it took."""
+
+    def __init__(self, ledger: "Ledger", undo: "RestoreRow") -> None:
+        event = ledger.event(undo.event)
+        said: Any = event.payload if event is not None else None
+        said = said or {}
+
+        def number(id: str) -> int:
+            return ledger.checkpoints.with_prefix(id)[0].number
+
+        self.before = undo.before
+        self._kept = {_bytes(row[0]) for row in said.get("kept", ())}
+        """Where somebody saved meanwhile."""
+        self._took = {(_bytes(path), number(last)) for path, last in said.get("took", ())}
+        self._is_partial = undo.partial
+        self._rest: dict[tuple[str, bytes, int], list[tuple[str, Any]]] = {}
+        for path, turn, last, why, blocks in said.get("left", ()):
+            key = (turn, _bytes(path), number(last))
+            self._rest.setdefault(key, []).append((why, blocks))
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether nothing was left."""
+        return not (self._is_partial or self._kept or self._rest)
+
+    def of(self, turn: str, run: Run) -> "list[tuple[str, Any]]":
+        """What is left of a run, and why: some blocks of it, or all."""
+        went_on = run.last > self.before
+        is_other = self._is_partial and (run.path, run.last) not in self._took
+        if went_on or is_other or run.path in self._kept:
+            return [(OPEN, None)]
+        return self._rest.get((turn, run.path, run.last), [])
+
+
 class Standing:
     """Finds what is to be reverted to take some turns back."""
 
@@ -57,94 +94,100 @@ class Standing:
         self._merging = merging
         self._turns = turns
         self._acts: dict[int, list[RestoreRow]] = {}
+        self._records: dict[int, Record] = {}
 
-    def runs(self, shared: "Sequence[Span]") -> "list[Run]":
-        """The runs of all turns, by path and in the order in which they were made."""
+    def runs(self, shared: "Sequence[Span]", *, settled: bool) -> "list[Run]":
+        """The runs of all turns, by path and in the order in which they were made.
+
+        What somebody decided to keep is among them only if it may be decided anew (`settled`).
+        """
         told = [turn for turn in self._turns if self._about(turn)]
         plain = [turn for turn in self._turns if turn not in told]
         found = list(changes.runs(self._ledger, *plain, shared=shared))
-        standing = self._until(told, _NEWEST)
-        seen: set[tuple[bytes, int]] = set()
-        for turn in told:
-            for run in standing[turn]:
-                # A redo of several turns tells of each of them.
-                if not run.is_restored or (run.path, run.last) not in seen:
-                    seen.add((run.path, run.last))
-                    found.append(run)
+        found += self._once(turn_run for turn_run in self._told(told, settled=settled))
         return sorted(found, key=lambda run: (run.path, run.first))
 
-    def _until(self, turns: "Iterable[int]", number: int) -> "dict[int, list[Run]]":
-        """What turns did, through all that was taken back and put back of them before a restore.
+    def of_each(self, *, settled: bool) -> "Iterator[tuple[int, Run]]":
+        """The runs of each turn by itself."""
+        yield from self._told(self._turns, settled=settled)
 
-        Each restore is walked over once: to look up for each turn what the others had done by then
-        would cost more with every restore, as many times more as there are turns.
+    def _told(self, turns: "Iterable[int]", *, settled: bool) -> "Iterator[tuple[int, Run]]":
+        for turn in turns:
+            standing, kept = self._until(turn, _NEWEST)
+            yield from ((turn, run) for run in (*standing, *(kept if settled else ())))
+
+    def _once(self, told: "Iterable[tuple[int, Run]]") -> "Iterator[Run]":
+        seen: set[tuple[bytes, int]] = set()
+        for _, run in told:
+            # A redo of several turns tells of each of them.
+            if not run.is_restored or (run.path, run.last) not in seen:
+                seen.add((run.path, run.last))
+                yield run
+
+    def _until(self, turn: int, number: int) -> "tuple[list[Run], list[Run]]":
+        """What stands of a turn before a restore; and what somebody decided to keep."""
+        found = list(changes.runs(self._ledger, turn))
+        hows = {run.path: run.how for run in found}
+        settled: list[tuple[int | None, Run]] = []
+        undos: set[int | None] = set()
+        for act in self._since_it_began(turn, number):
+            if act.verb == words.UNDO:
+                undos.add(act.number)
+                found, kept = self._left(turn, found, act)
+                settled += [(act.number, run) for run in kept]
+            elif act.entry in undos and not _is_alone(act, self._turns):
+                # What of it was this turn's cannot be told: as if nothing had been taken back.
+                found = self._until(turn, act.entry or 0)[0]
+            elif act.entry in undos:
+                if not act.partial:
+                    found = found + [run for undo, run in settled if undo == act.entry]
+                    settled = [(undo, run) for undo, run in settled if undo != act.entry]
+                found = found + self._again(act, hows)
+        return found, [run for _, run in settled]
+
+    def _since_it_began(self, turn: int, number: int) -> "list[RestoreRow]":
+        """The restores that tell what stands of a turn, the oldest first.
+
+        They begin with the newest undo that left nothing of it, so that toggling stays cheap.
         """
-        turns = tuple(turns)
-        begin = self._beginning(turns, number)
-        needed = (
-            self._needed(turns, number) if begin is None else dict.fromkeys(begin.turns, number)
-        )
-        found = {turn: list(changes.runs(self._ledger, turn)) for turn in needed}
-        hows = {turn: {run.path: run.how for run in runs} for turn, runs in found.items()}
-        undos: dict[int, dict[int | None, list[Run]]] = {turn: {} for turn in needed}
-        acts = {act.number: act for turn in needed for act in self._about(turn)}
-        if begin is not None:
-            acts = {number: act for number, act in acts.items() if number > begin.number}
-            for turn, runs in found.items():
-                undos[turn][begin.number] = []
-                found[turn] = [run for run in runs if run.last > begin.before]
-        for act in (acts[number] for number in sorted(acts)):
-            about = [turn for turn in act.turns if act.number < needed.get(turn, 0)]
-            if act.verb == words.UNDO and not act.partial and about:
-                for turn in about:
-                    undos[turn][act.number] = found[turn]
-                found |= self._left({turn: found[turn] for turn in act.turns}, act)
-                continue
-            # Paths that were taken back alone may be named once more, so that does not count.
-            for turn in about:
-                if act.entry in undos[turn] and _is_alone(act, self._turns):
-                    found[turn] = found[turn] + self._again(act, hows[turn])
-                elif act.entry in undos[turn]:
-                    # What of it was this turn's cannot be told: as if nothing had been taken back.
-                    found[turn] = undos[turn][act.entry]
-        return found
-
-    def _beginning(self, turns: "tuple[int, ...]", number: int) -> "RestoreRow | None":
-        """The newest undo before a restore that left nothing of just these turns.
-
-        What came before it need not be walked over, so the next undo costs as much as the last;
-        unless it has to be known to tell what a later restore did.
-        """
-        acts = {act.number: act for turn in turns for act in self._about(turn)}
+        acts = [act for act in reversed(self._about(turn)) if act.number < number]
         oldest = number
-        for at in sorted((at for at in acts if at < number), reverse=True):
-            act, others = acts[at], set(acts[at].turns) - set(turns)
-            is_undo = act.verb == words.UNDO and not act.partial
-            if is_undo and at <= oldest and len(act.turns) == len(turns) and self._is_exact(act):
-                return act
-            if not act.partial and (others or not (is_undo or _is_alone(act, self._turns))):
-                return None
+        for place in range(len(acts) - 1, 0, -1):
+            act = acts[place]
             if act.verb == words.REDO:
                 oldest = min(oldest, act.entry or 0)
-        return None
+            elif act.number <= oldest and self._record(act).is_whole:
+                return acts[place:]
+        return acts
 
-    def _is_exact(self, undo: "RestoreRow") -> bool:
-        """Whether an undo said that it took back all of its turns, exactly."""
-        event = self._ledger.event(undo.event)
-        return event is not None and (event.payload or {}).get("exact") is True
+    def _record(self, undo: "RestoreRow") -> Record:
+        if undo.number not in self._records:
+            self._records[undo.number] = Record(self._ledger, undo)
+        return self._records[undo.number]
 
-    def _needed(self, turns: "Iterable[int]", number: int) -> "dict[int, int]":
-        """The turns in question, and before which restore: also those taken back with others."""
-        needed: dict[int, int] = {}
-        waiting = [(turn, number) for turn in turns]
-        for turn, before in waiting:
-            if needed.get(turn, 0) >= before:
-                continue
-            needed[turn] = before
-            for act in self._about(turn):
-                if act.number < before and act.verb == words.UNDO and not act.partial:
-                    waiting += [(other, act.number) for other in act.turns if other != turn]
-        return needed
+    def _left(
+        self, turn: int, runs: "list[Run]", undo: "RestoreRow"
+    ) -> "tuple[list[Run], list[Run]]":
+        """What an undo left of runs; and of that, what somebody decided to keep."""
+        record, id = self._record(undo), self._id(turn)
+        found: list[Run] = []
+        settled: list[Run] = []
+        for run in runs:
+            for why, blocks in record.of(id, run):
+                piece = run if blocks is None else self._piece(run, blocks)
+                (settled if why == SETTLED else found).append(piece)
+        return found, settled
+
+    def _piece(self, run: Run, blocks: "list[Block]") -> Run:
+        """A change of which only some blocks are left."""
+        before, after = self.states(run)
+        assert before is not None, "blocks are of texts"
+        new, old = (self._merging.content(s) or b"" if s else b"" for s in (after, before))
+        return _with_states(run, (before, UnstoredFile(without(new, old, blocks), before.mode)))
+
+    def _id(self, turn: int) -> str:
+        row = self._ledger.turns.numbered(turn)
+        return row.id if row is not None else ""
 
     def _about(self, turn: int) -> "list[RestoreRow]":
         if turn not in self._acts:
@@ -167,7 +210,7 @@ class Standing:
             return []
         return [(row.path, row.origin) for row in self._ledger.deltas.restored(act.after)]
 
-    # -- what an undo left -----------------------------------------------------------------
+    # -- what an undo took of some of its turns ----------------------------------------------
 
     def not_alone(self, undo: "RestoreRow") -> "set[bytes]":
         """The paths of these turns of which an undo does not tell what it took of these.
@@ -187,133 +230,24 @@ class Standing:
         return found
 
     def taken(self, undo: "RestoreRow", paths: "set[bytes]") -> "list[Run]":
-        """What an undo took of the turns at some paths: without what it could not take."""
-        runs = self._until(undo.turns, undo.number)
+        """What an undo took of the turns at some paths: without what it left."""
+        record, found = self._record(undo), []
         for turn in self._turns:
-            runs[turn] = [run for run in runs[turn] if run.path in paths]
-        found = []
-        for turn, run, left in self._pairs(runs, undo):
-            taken = run if left is None else self._but(run, left)
-            found += [taken] if taken is not None and turn in self._turns else []
+            id = self._id(turn)
+            for run in self._until(turn, undo.number)[0]:
+                rest = record.of(id, run) if run.path in paths else [(OPEN, None)]
+                if any(blocks is None for _, blocks in rest):
+                    continue
+                some = [block for _, blocks in rest for block in blocks or ()]
+                if some:
+                    left, after = (self.states(each)[1] for each in (self._piece(run, some), run))
+                    run = _with_states(run, (left, after))
+                found.append(run)
         return sorted(found, key=lambda run: (run.path, run.first))
 
-    def _left(self, runs: "dict[int, list[Run]]", undo: "RestoreRow") -> "dict[int, list[Run]]":
-        found: dict[int, list[Run]] = {turn: [] for turn in runs}
-        for turn, _, left in self._pairs(runs, undo):
-            found[turn] += [left] if left is not None else []
-        return found
-
-    def _pairs(
-        self, runs: "dict[int, list[Run]]", undo: "RestoreRow"
-    ) -> "Iterator[tuple[int, Run, Run | None]]":
-        """Each run of each turn that an undo took, and what it left of it."""
-        every = [run for turn in undo.turns for run in runs[turn]]
-        touched = {path for path, _ in self._restored(undo)}
-        # What is renamed carries along what others did to it; that is not left of the turn.
-        moved = _moved(every)
-        effects = self._effects(every, undo, touched)
-        for turn, run in ((each, run) for each in undo.turns for run in runs[each]):
-            if run.last > undo.before:
-                yield turn, run, run  # the turn went on
-            elif run.path in moved:
-                yield turn, run, run if moved.isdisjoint(touched) else None
-            elif id(run) in effects:
-                yield turn, run, self._left_of(run, effects[id(run)])
-            else:
-                place = self._found_at(run, undo, touched)
-                taken = self._at(undo.before, place), self._at(undo.after, place)
-                yield turn, run, run if is_same(*taken) else None
-
-    def _found_at(self, run: Run, undo: "RestoreRow", touched: "set[bytes]") -> bytes:
-        """Where an undo found a file: others may have renamed it since."""
-        if run.path in touched or self._at(undo.before, run.path) is not None:
-            return run.path
-        names, seen = [run.path], {run.path}
-        for name in names:
-            for path in self._ledger.deltas.names_after(name, run.last, undo.before):
-                if path in touched:
-                    return path
-                if path not in seen:
-                    seen.add(path)
-                    names.append(path)
-        return run.path
-
-    def _effects(
-        self, runs: "list[Run]", undo: "RestoreRow", touched: "set[bytes]"
-    ) -> "dict[int, tuple[Known, Known]]":
-        """What became of each path by taking back each of its runs, by the id of the run.
-
-        Found by taking them back once more, the newest first. Where that does not lead to what the
-        undo made of it, somebody decided something else, and nothing is told.
-        """
-        found: dict[int, tuple[Known, Known]] = {}
-        by_place: dict[bytes, list[Run]] = {}
-        same: dict[int, int] = {}
-        copies: dict[tuple[bytes, int], Run] = {}
-        for run in sorted(runs, key=lambda run: -run.last):
-            if run.last > undo.before:
-                continue
-            # What a redo of several turns did is told of each of them, and was taken back once.
-            first = copies.setdefault((run.path, run.last), run) if run.is_restored else run
-            same[id(run)] = id(first)
-            if first is run:
-                by_place.setdefault(self._found_at(run, undo, touched), []).append(run)
-        for place, newest_first in by_place.items():
-            steps = self._steps(self._at(undo.before, place), newest_first)
-            if steps and is_same(steps[-1][1], self._at(undo.after, place)):
-                found |= {id(run): step for run, step in zip(newest_first, steps, strict=True)}
-        return {run: found[first] for run, first in same.items() if first in found}
-
-    def _steps(self, state: "Known", runs: "list[Run]") -> "list[tuple[Known, Known]]":
-        """The states before and after each run is taken back; none if they clash."""
-        steps: list[tuple[Known, Known]] = []
-        for run in runs:
-            before, after = self._states(run)
-            reverted = self._applied(state, after, before)
-            if isinstance(reverted, Clash):
-                return []
-            if isinstance(reverted, Kept):
-                break  # it stays as it is, and so does what was done before
-            steps.append((state, reverted))
-            state = reverted
-        return steps + [(state, state)] * (len(runs) - len(steps))
-
-    def _but(self, run: Run, left: Run) -> "Run | None":
-        """A change without what was left of it; None if that is all of it."""
-        if left is run:
-            return None
-        before, after = self._states(run)
-        begun = self._applied(before, *self._states(left))
-        if isinstance(begun, Clash | Kept):
-            return run
-        return None if is_same(begun, after) else _with_states(run, (begun, after))
-
-    def _left_of(self, run: Run, effect: "tuple[Known, Known]") -> "Run | None":
-        """A change with what an undo did to it on both of its sides; None if nothing is left."""
-        if is_same(*effect):
-            return run
-        before, after = (self._applied(state, *effect) for state in self._states(run))
-        if isinstance(before, Clash | Kept) or isinstance(after, Clash | Kept):
-            return None
-        return None if is_same(before, after) else _with_states(run, (before, after))
-
-    def _states(self, run: Run) -> "tuple[Known, Known]":
+    def states(self, run: Run) -> "tuple[Known, Known]":
+        """What a run leads from and to."""
         return run.states or (self._at(run.before, run.path), self._at(run.last, run.path))
-
-    def _applied(
-        self, state: "Known", before: "Known", after: "Known"
-    ) -> "Entry | Clash | Kept | None":
-        """What becomes of a state by what a restore did."""
-        if is_same(state, before):
-            return after
-        if state is None or is_same(state, after):
-            return state
-        return self._merging.outcome(before, after, state)
-
-
-def _moved(runs: "Iterable[Run]") -> "set[bytes]":
-    """The old and the new names of what was renamed."""
-    return {path for run in runs if run.origins for path in (run.path, *run.origins)}
 
 
 def _with_states(run: Run, states: "tuple[Known, Known]") -> Run:
@@ -322,6 +256,10 @@ def _with_states(run: Run, states: "tuple[Known, Known]") -> Run:
     other.last, other.origins, other.is_restored = run.last, run.origins, run.is_restored
     other.states = states
     return other
+
+
+def _bytes(path: str) -> bytes:
+    return path.encode("utf-8", "surrogateescape")
 
 
 def _is_alone(act: "RestoreRow", turns: "Sequence[int]") -> bool:
@@ -357,11 +295,11 @@ class Taken:
 
     `runs` are (before, after), the newest first; `before` is the state before the oldest of them,
     `first` the checkpoint with which that begins, `last` the one with which the newest ends.
-    `origins` are the names that the file had before it was renamed to this one. `leads_to` is the
-    checkpoint that it goes back to.
+    `lasts` are the checkpoints with which each of the runs ends. `origins` are the names that the
+    file had before it was renamed to this one. `leads_to` is the checkpoint that it goes back to.
     """
 
-    __slots__ = ("before", "first", "how", "last", "leads_to", "origins", "path", "runs")
+    __slots__ = ("before", "first", "how", "last", "lasts", "leads_to", "origins", "path", "runs")
 
     def __init__(self, run: Run, states: "tuple[Known, Known]") -> None:
         self.path = run.path
@@ -369,6 +307,7 @@ class Taken:
         self.first = run.first
         self.last = run.last
         self.runs: Fold = [states]
+        self.lasts = [run.last]
         self.origins = run.origins
         self.before = self.leads_to = run.before
 
@@ -409,8 +348,18 @@ class Reverts:
         self, *turns: int, merging: "Merging", shared: "Sequence[Span]" = ()
     ) -> "list[Taken]":
         """What turns changed, as it stands; also what is shared in some spans."""
-        found = Standing(self._ledger, self.at, merging, turns).runs(shared)
-        return list(self._taken(found))
+        standing = Standing(self._ledger, self.at, merging, turns)
+        return list(self._taken(standing.runs(shared, settled=merging.is_decided)))
+
+    def of_each(self, *turns: int, merging: "Merging") -> "dict[bytes, list[tuple[int, Taken]]]":
+        """The same, by path and run by run, the newest first, with the turn of each."""
+        standing = Standing(self._ledger, self.at, merging, turns)
+        found: dict[bytes, list[tuple[int, Taken]]] = {}
+        told = standing.of_each(settled=merging.is_decided)
+        for turn, run in sorted(told, key=lambda each: -each[1].last):
+            taken = Taken(run, standing.states(run))
+            found.setdefault(run.path, []).append((turn, taken))
+        return found
 
     def ever_changed(self, *turns: int) -> "list[bytes]":
         """The paths that turns changed, also those that were taken back since."""
@@ -475,6 +424,7 @@ class Reverts:
                 states = self.at(run.before, run.path), self.at(run.last, run.path)
             if found is not None and found.path == run.path:
                 found.runs.insert(0, states)
+                found.lasts.insert(0, run.last)
                 found.origins |= run.origins
                 found.last = run.last
                 continue
