@@ -189,6 +189,14 @@ def test_a_redo_asks_again_what_was_kept(contested: Work) -> None:
     assert contested.text("code.py") == text(_15="mine too", _30="mine")
 
 
+def test_a_redo_asks_again_what_was_taken_over_yours(contested: Work) -> None:
+    """Your line came back with redo: it does not go without a question."""
+    contested.project.undo(decide=BACK)
+    contested.redo()
+    assert contested.text("code.py") == NOW
+    assert len(contested.project.plan_undo().conflicts) == 1
+
+
 def test_a_redo_leaves_a_hunk(work: Work) -> None:
     """Where you edited since the undo, what is skipped can be put back later."""
     work.put("code.py", text())

@@ -383,10 +383,7 @@ class Page:
     def doubts(self) -> None:
         """What one should think about before one says yes."""
         said = [self.text(reason) for reason in self.plan.doubts]
-        yours = sum(terms.YOU in change.whose for change in self.plan.changes)
-        if self.plan.verb == terms.ROLLBACK and yours:
-            them = "it" if yours == 1 else "them"
-            said.append(f"{count(yours, 'change')} of your own; the checkpoint before keeps {them}")
+        said += filter(None, [own_edits(self.plan)])
         said += [f"`{safe(path)}` still holds conflict markers" for path in self.plan.marked]
         for text in said:
             self.screen.say(self.screen.style(f"! {text}", "yellow"))
@@ -420,6 +417,16 @@ class Page:
             return []
         named = f"`{found[0]}`" if len(found) == 1 else count(len(found), "file")
         return [f"both versions are in {named}: look for `<<<<<<<`, and edit"]
+
+
+def own_edits(plan: "Plan") -> str:
+    """That a rollback removes what you did yourself; empty if it does not."""
+    yours = sum(terms.YOU in change.whose for change in plan.changes)
+    if plan.verb != terms.ROLLBACK or not yours:
+        return ""
+    is_are, them = ("is", "it") if yours == 1 else ("are", "them")
+    own = f"{count(yours, 'change')} of your own {is_are} removed"
+    return f"{own}; the checkpoint before keeps {them}"
 
 
 def in_conflict(plan: "Plan") -> str:

@@ -232,6 +232,7 @@ OPTIONS = (
     Option(("--keep-mtime",), "give files the modification times that they had, too"),
     SHOW_SECRETS,
 )
+INTERACTIVE = Option(("-i", "--interactive"), "choose paths and hunks first, on a terminal")
 DECIDING = (
     Option(("--keep-mine",), "where there is a conflict, keep your lines; settled"),
     Option(("--take-back",), "where there is a conflict, take back your lines there, too"),
@@ -257,6 +258,7 @@ class Wanted(Value):
     inside: bytes
     decide: "str | Decisions" = ""
     turns: "tuple[str, ...]" = ()
+    by_hunk: bool = False
 
 
 class RestoreCommand:
@@ -269,6 +271,13 @@ class RestoreCommand:
         self._project = project
         self._is_trial = given.has("dry-run")
         self._agreed = given.has("yes")
+        self._is_interactive = given.has("interactive")
+        if self._is_interactive and (self._agreed or self._is_trial or not screen.can_pick):
+            why = "--yes" if self._agreed else "--dry-run" if self._is_trial else ""
+            raise UsageError(
+                f"`-i` and `{why}` exclude each other" if why else "`-i` needs a terminal",
+                hint="`--dry-run` shows what would be done, `-- PATH…` chooses paths",
+            )
         self._because = given.get("because")
         self.options: Options = {
             "because": self._because,
@@ -294,6 +303,7 @@ class RestoreCommand:
                 plan = make(self._wanted(self.decide))
                 return trim(self._conversation, plan, self._screen)
             is_bare = self.ref is None and self.session is None and not self.paths
+            is_bare = is_bare and not self._is_interactive
             if at_once is not None and is_bare and not self._is_trial:
                 try:
                     made = at_once()
@@ -330,7 +340,8 @@ class RestoreCommand:
         if self._is_trial:
             return self._dry_run(plan)
         needs_somebody = plan.conflicts or _needs_consent(plan)
-        if needs_somebody and not self._agreed and self._screen.can_pick:
+        is_chosen = self._is_interactive and bool(plan.changes)
+        if (needs_somebody or is_chosen) and not self._agreed and self._screen.can_pick:
             return self._pick(make, plan)
         if plan.conflicts:
             return self._refuse(plan, self._conflict(plan))
@@ -342,7 +353,7 @@ class RestoreCommand:
         return self._ask() or self._apply(plan, was_asked=True, was_previewed=True)
 
     def _wanted(self, decide: str) -> Wanted:
-        return Wanted(self.paths, self.inside, decide)
+        return Wanted(self.paths, self.inside, decide, by_hunk=self._is_interactive)
 
     def _pick(self, make: "Make", plan: "Plan") -> int:
         from takeback.cli.picker_view import PickerView

@@ -94,7 +94,7 @@ class Left(Value):
     """What an undo leaves of a turn at a path, in the change that ends with the checkpoint `last`.
 
     `blocks` are the lines that are left, as the change left them and as they were before; None is
-    all of it. `why` is one of `OPEN`, `SETTLED`, `GONE`.
+    all of it. `why` is one of `OPEN`, `SETTLED`, `GONE`, `FORCED`.
     """
 
     path: bytes
@@ -104,9 +104,9 @@ class Left(Value):
     blocks: "tuple[tuple[int, int, int, int], ...] | None" = None
 
 
-OPEN, SETTLED, GONE = "open", "settled", "gone"
+OPEN, SETTLED, GONE, FORCED = "open", "settled", "gone", "forced"
 """Why something of a turn is left: somebody wants to decide later, decided to keep it, or others
-changed or removed it since."""
+changed or removed it since. The last is not left, but taken over what others had changed."""
 
 
 class Dependent(Value):
@@ -131,8 +131,9 @@ class Plan(Value):
     what a rollback goes back to as the log keeps it: `before ID`, `after ID`, or nothing. `left` is
     what an undo leaves of its turns; `took` what it took, if only some paths were meant; `partly`
     the turns of which something is left that somebody wants to decide later: they stay live.
-    `marked` are files among these that hold conflict markers of an earlier restore. `id` is the
-    plan's own: by it any process can apply it.
+    `anew` tells that also what was kept before was decided. `marked` are files among these that
+    hold conflict markers of an earlier restore. `id` is the plan's own: by it any process can apply
+    it.
     """
 
     verb: str
@@ -160,6 +161,7 @@ class Plan(Value):
     took: "tuple[tuple[bytes, int], ...]" = ()
     partly: "tuple[str, ...]" = ()
     marked: "tuple[bytes, ...]" = ()
+    anew: bool = False
     id: str = ""
 
     @property

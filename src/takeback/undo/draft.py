@@ -18,7 +18,7 @@ nobody knows what it held; each is said. What a state left out is unknown, which
 import os
 
 from takeback.model import reasons, words
-from takeback.model.plan import GONE, OPEN, SETTLED, Conflict, PlannedChange, Remark
+from takeback.model.plan import FORCED, GONE, OPEN, SETTLED, Conflict, PlannedChange, Remark
 from takeback.model.reasons import Reason, not_covered
 from takeback.model.tree import (
     FOLDER,
@@ -67,6 +67,15 @@ if TYPE_CHECKING:
 
     Rest = tuple[str, tuple[Block, ...] | None]
     """What is left of a change, and why: some blocks of it, or all."""
+
+
+_WHY = {
+    words.KEEP_MINE: SETTLED,
+    words.SKIP: OPEN,
+    words.TAKE_BACK: FORCED,
+    words.MARKERS: FORCED,
+}
+"""What a decision about a hunk that clashes makes of it."""
 
 
 class Wish:
@@ -239,7 +248,8 @@ class _Spot:
     why somebody had to; `conflict` is the first about which nobody did.
     """
 
-    __slots__ = ("at", "conflict", "decided", "folder_at", "goes", "hunks", "merged", "taken")
+    __slots__ = ("at", "by_hunk", "conflict", "decided", "folder_at", "goes", "hunks", "merged",
+                 "taken")  # fmt: skip
 
     def __init__(self, taken: "Taken", at: bytes, folder_at: "FolderAt", goes: bytes = b"") -> None:
         self.taken = taken
@@ -250,6 +260,7 @@ class _Spot:
         self.hunks: list[Hunk] = []
         self.decided: dict[str, Reason] = {}
         self.conflict: Conflict | None = None
+        self.by_hunk = False
 
     @property
     def seen(self) -> bytes:
@@ -302,7 +313,7 @@ class Draft(Wishes):
             self._revert_at(moved, older, since)
         elif older:
             self._fold(spot, state, older, since)
-        if self._is_undecided(spot):
+        if self._is_undecided(self._counted(spot, self._planned(spot.at), runs, since)):
             return
         if not is_same(now, state):
             self._wish(spot, state)
@@ -311,6 +322,20 @@ class Draft(Wishes):
             self.wishes.pop(spot.at, None)
             if spot.at not in self.skipped:
                 self.kept.setdefault(spot.at, Reason(reasons.ALREADY))
+
+    def _counted(
+        self, spot: "_Spot", state: "Entry | None", runs: "Fold", since: "Since"
+    ) -> "_Spot":
+        """The same with all hunks counted, also those that do not clash, if one conflicts.
+
+        So a hunk has the same index in the plan in which somebody decides about it.
+        """
+        if spot.conflict is None or spot.by_hunk:
+            return spot
+        counted = _Spot(spot.taken, spot.at, spot.folder_at, spot.goes)
+        counted.by_hunk = True
+        self._fold(counted, state, runs, since)
+        return counted
 
     def fold(self, taken: "Taken") -> "Entry | None":
         """What is left at a path without its changes, one by one; `rest` says what is left."""
@@ -336,7 +361,8 @@ class Draft(Wishes):
             if is_as_left(state, after) or (is_unknown(after) and can_return(state, before)):
                 state = before
                 continue
-            if is_same(before, after) or is_same(state, before):
+            is_back = is_same(state, before) and not self._is_by_hunk(spot, state, before, after)
+            if is_same(before, after) or is_back:
                 # What was put back again is no change, whatever came later.
                 self.rest[key] = [(GONE, None)]
                 continue
@@ -359,12 +385,12 @@ class Draft(Wishes):
         self, spot: "_Spot", state: "Entry | None", before: "Entry | None", after: "Entry | None"
     ) -> bool:
         """Whether nothing came since, and nobody chooses among the hunks."""
-        is_left = is_same(state, after) and not self._is_by_hunk(spot.seen, before, after)
+        is_left = is_same(state, after) and not self._is_by_hunk(spot, before, after)
         return is_left or goes_as_folder(state, after, before)
 
-    def _is_by_hunk(self, path: bytes, *sides: "Entry | None") -> bool:
+    def _is_by_hunk(self, spot: "_Spot", *sides: "Entry | None") -> bool:
         """Whether somebody chooses among the hunks of a text."""
-        is_wanted = self._by_hunk or self._merging.is_by_hunk(path)
+        is_wanted = self._by_hunk or spot.by_hunk or self._merging.is_by_hunk(spot.seen)
         return is_wanted and all(side is not None and side.kind == REGULAR for side in sides)
 
     def _planned(self, path: bytes) -> "Entry | None":
@@ -424,7 +450,7 @@ class Draft(Wishes):
             at, now = found, self._now.at(found)
         spot = _Spot(old, at, folder_at, goes)
         folded = self._fold(spot, now, move.runs, since)
-        if folded is None or self._is_undecided(spot):
+        if folded is None or self._is_undecided(self._counted(spot, now, move.runs, since)):
             return True
         state = folded[0]
         if at != old.path and is_same(state, now):
@@ -438,7 +464,8 @@ class Draft(Wishes):
         taken, at = spot.taken, spot.at
         wish = self.wishes[at] = Wish(state, spot.folder_at, taken.how)
         wish.merged = spot.merged if isinstance(state, UnstoredFile) else None
-        wish.hunks = tuple(spot.hunks)
+        if self._by_hunk:
+            wish.hunks = tuple(hunk for hunk in spot.hunks if hunk.ours != hunk.theirs)
         if spot.goes:
             self.wishes[spot.goes] = Wish(None, spot.folder_at, taken.how)
             wish.along = Reason(reasons.CARRIES_CHANGES, path=os.fsdecode(spot.goes))
@@ -459,7 +486,7 @@ class Draft(Wishes):
         if is_unknown(base):
             self.skipped[seen] = not_covered(base)
             return None
-        found = self._merging.outcome(base, theirs, ours, by_hunk=self._is_by_hunk(seen, *sides))
+        found = self._merging.outcome(base, theirs, ours, by_hunk=self._is_by_hunk(spot, *sides))
         if isinstance(found, Kept):
             self.kept[seen] = _by(since(seen), found.reason)
             return found
@@ -490,10 +517,12 @@ class Draft(Wishes):
         choices = [self._merging.choice(spot.seen, hunk) for hunk in hunks]
         is_first = spot.conflict is None
         conflict = _conflict(spot.seen, found.reason, sides, since)
-        rest: dict[str, list[Block]] = {GONE: found.gone, OPEN: [], SETTLED: []}
+        rest: dict[str, list[Block]] = {GONE: found.gone, OPEN: [], SETTLED: [], FORCED: []}
         for hunk, region, choice in zip(hunks, found.hunks, choices, strict=True):
-            if choice in (words.KEEP_MINE, words.SKIP):
-                rest[SETTLED if choice == words.KEEP_MINE else OPEN] += region.blocks
+            if region.is_same:
+                continue
+            if choice in _WHY and (hunk.clashes or choice in (words.KEEP_MINE, words.SKIP)):
+                rest[_WHY[choice]] += region.blocks
             if choice and (hunk.clashes or choice in (words.KEEP_MINE, words.SKIP)):
                 why = conflict.reason if hunk.clashes else Reason(reasons.HUNKS_LEFT)
                 spot.decided.setdefault(choice, why.with_facts(decision=choice))
@@ -541,6 +570,8 @@ class Draft(Wishes):
         if decision != words.TAKE_BACK:
             return False
         self._wish(spot, spot.taken.runs[-1][0])
+        for place in range(len(spot.taken.runs)):
+            self.rest[spot.taken.path, place] = [(FORCED, None)]
         self.wishes[spot.at].along = conflict.reason.with_facts(decision=decision)
         return True
 

@@ -157,8 +157,8 @@ class TextMerge:
 
     @property
     def hunks(self) -> "list[Region]":
-        """What can be taken back, or not."""
-        return [region for region in self.regions if region.blocks and not region.is_same]
+        """What the turn changed, also where nothing is left of it: so they are counted alike."""
+        return [region for region in self.regions if region.blocks]
 
     @property
     def gone(self) -> "list[Block]":
@@ -188,11 +188,10 @@ class TextMerge:
         for region in self.regions:
             yield from base[at : region.base[0]]
             at = region.base[1]
-            is_hunk = region.blocks and not region.is_same
-            choice = next(chosen) if is_hunk else words.KEEP_MINE
+            choice = next(chosen) if region.blocks else words.KEEP_MINE
             if choice == words.TAKE_BACK:
                 yield from theirs[slice(*region.theirs)]
-            elif choice == words.MARKERS:
+            elif choice == words.MARKERS and region.clashes:
                 yield b"<<<<<<< " + labels[1] + b"\n"
                 yield from map(_ended, ours[slice(*region.ours)])
                 yield b"||||||| " + labels[0] + b"\n"
@@ -222,7 +221,7 @@ class TextMerge:
                 tuple(ours[slice(*region.ours)]),
                 tuple(theirs[slice(*region.theirs)]),
             )
-            if region.blocks and not region.is_same:
+            if region.blocks:
                 line = region.ours[0] + 1
                 yield Hunk(index, line, *sides, region.clashes, written)
                 index += 1
@@ -398,15 +397,15 @@ class Merging:
 
         `by_hunk` also tells the hunks of a text that is as it was left.
         """
-        if by_hunk and base is not None and theirs is not None and is_same(base, ours):
-            found = merge_files(base, theirs, base, theirs.mode, self.content)
+        if by_hunk and base and theirs and ours and (is_same(base, ours) or is_same(ours, theirs)):
+            found = merge_files(base, theirs, ours, theirs.mode, self.content)
             return theirs if isinstance(found, Clash) else found
         return outcome(base, theirs, ours, self.content)
 
     @property
-    def is_decided(self) -> bool:
-        """Whether anything was decided."""
-        return bool(self._decisions or self._otherwise)
+    def is_anew(self) -> bool:
+        """Whether all was decided alike: then also what somebody decided before."""
+        return bool(self._otherwise)
 
     def decision(self, path: bytes) -> str:
         """What was decided for a path; empty if nothing was."""

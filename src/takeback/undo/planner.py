@@ -18,7 +18,7 @@ from takeback.errors import UnknownReferenceError, UsageError
 from takeback.history import lookup, references
 from takeback.history.compare import Chosen, Saved, differences
 from takeback.model import reasons, words
-from takeback.model.plan import GONE, OPEN, SETTLED, Dependent, Left, Plan, Remark
+from takeback.model.plan import FORCED, GONE, OPEN, SETTLED, Dependent, Left, Plan, Remark
 from takeback.model.reasons import Reason
 from takeback.model.tree import REGULAR, folders_above, is_same
 from takeback.model.words import DECISIONS, REDO, ROLLBACK, UNDO, UNREADABLE
@@ -67,6 +67,18 @@ def doubts(ledger: "Ledger", item: "Item") -> "Iterator[Reason]":
     ):
         if found:
             yield Reason(code, turn=item.title, paths=tuple(map(os.fsdecode, found)))
+
+
+def original(
+    blocks: "tuple[Block, ...] | None", standing: "frozenset[Block] | None"
+) -> "tuple[Block, ...] | None":
+    """Blocks of what stands of a change, as blocks of the change: by the lines before it."""
+    if standing is None or blocks is None:
+        return blocks if standing is None else tuple(sorted(standing))
+    spans = [(start, end) for _, _, start, end in blocks]
+    return tuple(
+        sorted(each for each in standing if any(s <= each[3] and each[2] <= e for s, e in spans))
+    )
 
 
 class View:
@@ -194,8 +206,8 @@ class Planner:
         self, refs: "Sequence[str]", session: "str | None", paths: "Iterable[bytes]" = ()
     ) -> Plan:
         """Take back turns or a rollback: the newest live entry, or those that are named."""
-        is_decided = self._merging.is_decided
-        return self._undo(self._select.to_undo(refs, session, anew=is_decided), tuple(paths))
+        is_anew = self._merging.is_anew
+        return self._undo(self._select.to_undo(refs, session, anew=is_anew), tuple(paths))
 
     def undo_session(self, session: str, paths: "Iterable[bytes]" = ()) -> Plan:
         """Take back everything that a session did; what others did stays."""
@@ -282,6 +294,7 @@ class Planner:
             took=self._took(taken, draft) if within.paths and turns and verb == UNDO else (),
             partly=self._partly(left, draft, beyond, chosen, verb),
             marked=self._marked(draft),
+            anew=verb == UNDO and self._merging.is_anew,
         )
 
     def _took(self, taken: "list[Taken]", draft: Draft) -> "tuple[tuple[bytes, int], ...]":
@@ -375,7 +388,8 @@ class Planner:
         if len(turns) == 1:
             for each in (each for each in taken if each.path in rest):
                 for place, why, blocks in rest[each.path]:
-                    yield Left(each.path, turns[0], each.lasts[place], why, blocks)
+                    known = original(blocks, each.blocks[place])
+                    yield Left(each.path, turns[0], each.lasts[place], why, known)
         elif rest:
             own = self._reverts.of_each(*turns, merging=self._merging)
             for path, found in rest.items():
@@ -411,11 +425,13 @@ class Planner:
             if wish is not None and is_same(wish.target, state):
                 for place, (turn, each) in enumerate(own):
                     for why, blocks in scratch.rest.get((path, place), ()):
-                        yield Left(path, turn, each.last, why, blocks)
+                        known = original(blocks, each.blocks[0])
+                        yield Left(path, turn, each.last, why, known)
                 return
         reasons = {why for _, why, _ in rest}
-        why = next(why for why in (OPEN, SETTLED, GONE) if why in reasons)
-        yield from (Left(path, turn, each.last, why) for turn, each in own)
+        why = next(why for why in (OPEN, SETTLED, GONE, FORCED) if why in reasons)
+        for turn, each in own:
+            yield Left(path, turn, each.last, why, original(None, each.blocks[0]))
 
     def _dependents(
         self, since: Since, draft: Draft, taken: "list[Taken]"

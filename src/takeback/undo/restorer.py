@@ -401,7 +401,7 @@ class Restorer(SafePoints):
             if change.merged is not None and change.merged.code == reasons.WITH_MARKERS
         ]
         facts: dict[str, Json] = {"left": left, "took": took, "partly": list(plan.partly)}
-        facts["marked"] = marked
+        facts |= {"marked": marked, "anew": plan.anew}
         return {name: fact for name, fact in facts.items() if fact}
 
     def _reverse_of(self, plan: Plan, before: "CheckpointRow") -> str:

@@ -18,8 +18,9 @@ from takeback.capture.changes import Run, Trees
 from takeback.errors import DamagedStoreError
 from takeback.history import retention
 from takeback.model import words
-from takeback.model.plan import OPEN, SETTLED
+from takeback.model.plan import FORCED, OPEN, SETTLED
 from takeback.model.tree import UnstoredFile, judge
+from takeback.model.value import Value
 from takeback.undo.merge import without
 
 TYPE_CHECKING = False
@@ -60,6 +61,8 @@ class Record:
             return ledger.checkpoints.with_prefix(id)[0].number
 
         self.before = undo.before
+        self.is_anew = bool(said.get("anew"))
+        """Whether what somebody had decided to keep was decided once more."""
         self._kept = {_bytes(row[0]) for row in said.get("kept", ())}
         """Where somebody saved meanwhile."""
         self._took = {(_bytes(path), number(last)) for path, last in said.get("took", ())}
@@ -74,13 +77,30 @@ class Record:
         """Whether nothing was left."""
         return not (self._is_partial or self._kept or self._rest)
 
-    def of(self, turn: str, run: Run) -> "list[tuple[str, Any]]":
+    @property
+    def forced(self) -> "set[bytes]":
+        """The paths at which something was taken over what others had changed."""
+        rows = self._rest.items()
+        return {key[1] for key, rest in rows if any(why == FORCED for why, _ in rest)}
+
+    def left_of(self, turn: str, run: Run) -> "list[tuple[str, Any]]":
         """What is left of a run, and why: some blocks of it, or all."""
         went_on = run.last > self.before
         is_other = self._is_partial and (run.path, run.last) not in self._took
         if went_on or is_other or run.path in self._kept:
             return [(OPEN, None)]
-        return self._rest.get((turn, run.path, run.last), [])
+        rest = self._rest.get((turn, run.path, run.last), [])
+        return [(why, blocks) for why, blocks in rest if why != FORCED]
+
+
+class Piece(Value):
+    """What is left of a run: some blocks of it, or all; `settled_by` is the undo in which somebody
+    decided to keep it, if one did.
+    """
+
+    run: Run
+    blocks: "frozenset[Block] | None" = None
+    settled_by: int = 0
 
 
 class Standing:
@@ -96,54 +116,80 @@ class Standing:
         self._acts: dict[int, list[RestoreRow]] = {}
         self._records: dict[int, Record] = {}
 
-    def runs(self, shared: "Sequence[Span]", *, settled: bool) -> "list[Run]":
+    def runs(self, shared: "Sequence[Span]", *, anew: bool) -> "list[Run]":
         """The runs of all turns, by path and in the order in which they were made.
 
-        What somebody decided to keep is among them only if it may be decided anew (`settled`).
+        What somebody decided to keep is among them only if it is decided `anew`.
         """
         told = [turn for turn in self._turns if self._about(turn)]
         plain = [turn for turn in self._turns if turn not in told]
         found = list(changes.runs(self._ledger, *plain, shared=shared))
-        found += self._once(turn_run for turn_run in self._told(told, settled=settled))
+        seen: set[tuple[bytes, int]] = set()
+        for turn in told:
+            for run in self._standing(turn, anew=anew):
+                # A redo of several turns tells of each of them.
+                if not run.is_restored or (run.path, run.last) not in seen:
+                    seen.add((run.path, run.last))
+                    found.append(run)
         return sorted(found, key=lambda run: (run.path, run.first))
 
-    def of_each(self, *, settled: bool) -> "Iterator[tuple[int, Run]]":
+    def of_each(self, *, anew: bool) -> "Iterator[tuple[int, Run]]":
         """The runs of each turn by itself."""
-        yield from self._told(self._turns, settled=settled)
+        for turn in self._turns:
+            yield from ((turn, run) for run in self._standing(turn, anew=anew))
 
-    def _told(self, turns: "Iterable[int]", *, settled: bool) -> "Iterator[tuple[int, Run]]":
-        for turn in turns:
-            standing, kept = self._until(turn, _NEWEST)
-            yield from ((turn, run) for run in (*standing, *(kept if settled else ())))
+    def _standing(self, turn: int, *, anew: bool, before: int = _NEWEST) -> "Iterator[Run]":
+        """What stands of a turn before a restore, each run with all that stands of it."""
+        pieces = [each for each in self._until(turn, before) if anew or not each.settled_by]
+        for run, blocks in _joined(pieces):
+            yield run if blocks is None else self._part(run, blocks)
 
-    def _once(self, told: "Iterable[tuple[int, Run]]") -> "Iterator[Run]":
-        seen: set[tuple[bytes, int]] = set()
-        for _, run in told:
-            # A redo of several turns tells of each of them.
-            if not run.is_restored or (run.path, run.last) not in seen:
-                seen.add((run.path, run.last))
-                yield run
-
-    def _until(self, turn: int, number: int) -> "tuple[list[Run], list[Run]]":
-        """What stands of a turn before a restore; and what somebody decided to keep."""
-        found = list(changes.runs(self._ledger, turn))
-        hows = {run.path: run.how for run in found}
-        settled: list[tuple[int | None, Run]] = []
-        undos: set[int | None] = set()
+    def _until(self, turn: int, number: int) -> "list[Piece]":
+        """What is left of a turn before a restore, also what somebody decided to keep."""
+        found = [Piece(run) for run in changes.runs(self._ledger, turn)]
+        hows = {piece.run.path: piece.run.how for piece in found}
+        undos: dict[int | None, list[Piece]] = {}
         for act in self._since_it_began(turn, number):
             if act.verb == words.UNDO:
-                undos.add(act.number)
-                found, kept = self._left(turn, found, act)
-                settled += [(act.number, run) for run in kept]
+                undos[act.number] = found
+                found = self._left(turn, found, act.number)
             elif act.entry in undos and not _is_alone(act, self._turns):
                 # What of it was this turn's cannot be told: as if nothing had been taken back.
-                found = self._until(turn, act.entry or 0)[0]
+                found = self._until(turn, act.entry or 0)
             elif act.entry in undos:
-                if not act.partial:
-                    found = found + [run for undo, run in settled if undo == act.entry]
-                    settled = [(undo, run) for undo, run in settled if undo != act.entry]
-                found = found + self._again(act, hows)
-        return found, [run for _, run in settled]
+                found = self._put_back(found, undos[act.entry], act)
+                again = [Piece(run) for run in self._again(act, hows)]
+                forced = self._record(act.entry or 0).forced
+                found = found + [piece for piece in again if piece.run.path not in forced]
+        return found
+
+    def _left(self, turn: int, pieces: "list[Piece]", undo: int) -> "list[Piece]":
+        """What an undo left of these."""
+        record, id = self._record(undo), self._id(turn)
+        found = [piece for piece in pieces if piece.settled_by and not record.is_anew]
+        for run, blocks in _joined(piece for piece in pieces if piece not in found):
+            for why, some in record.left_of(id, run):
+                left = blocks if some is None else frozenset(map(tuple, some))
+                found.append(Piece(run, left, undo if why == SETTLED else 0))
+        return found
+
+    def _put_back(
+        self, left: "list[Piece]", before: "list[Piece]", redo: "RestoreRow"
+    ) -> "list[Piece]":
+        """What is left when an undo is put back: its decisions do not count any more.
+
+        What was taken over others' changes is asked again, as if it had not been.
+        """
+        forced = self._record(redo.entry or 0).forced
+        found = [piece for piece in before if piece.run.path in forced]
+        for piece in left:
+            if piece.run.path in forced:
+                continue
+            if piece.settled_by == redo.entry and not redo.partial:
+                found += [Piece(*each) for each in _as_before(piece, before)]
+            else:
+                found.append(piece)
+        return found
 
     def _since_it_began(self, turn: int, number: int) -> "list[RestoreRow]":
         """The restores that tell what stands of a turn, the oldest first.
@@ -156,34 +202,26 @@ class Standing:
             act = acts[place]
             if act.verb == words.REDO:
                 oldest = min(oldest, act.entry or 0)
-            elif act.number <= oldest and self._record(act).is_whole:
+            elif act.number <= oldest and self._record(act.number).is_whole:
                 return acts[place:]
         return acts
 
-    def _record(self, undo: "RestoreRow") -> Record:
-        if undo.number not in self._records:
-            self._records[undo.number] = Record(self._ledger, undo)
-        return self._records[undo.number]
+    def _record(self, undo: int) -> Record:
+        if undo not in self._records:
+            row = self._ledger.stack.numbered(undo)
+            assert row is not None, "a redo names the undo that it put back"
+            self._records[undo] = Record(self._ledger, row)
+        return self._records[undo]
 
-    def _left(
-        self, turn: int, runs: "list[Run]", undo: "RestoreRow"
-    ) -> "tuple[list[Run], list[Run]]":
-        """What an undo left of runs; and of that, what somebody decided to keep."""
-        record, id = self._record(undo), self._id(turn)
-        found: list[Run] = []
-        settled: list[Run] = []
-        for run in runs:
-            for why, blocks in record.of(id, run):
-                piece = run if blocks is None else self._piece(run, blocks)
-                (settled if why == SETTLED else found).append(piece)
-        return found, settled
-
-    def _piece(self, run: Run, blocks: "list[Block]") -> Run:
-        """A change of which only some blocks are left."""
+    def _part(self, run: Run, blocks: "Iterable[Block]") -> Run:
+        """A change of which only some blocks stand."""
         before, after = self.states(run)
         assert before is not None, "blocks are of texts"
         new, old = (self._merging.content(s) or b"" if s else b"" for s in (after, before))
-        return _with_states(run, (before, UnstoredFile(without(new, old, blocks), before.mode)))
+        text = without(new, old, sorted(blocks))
+        part = _with_states(run, (before, UnstoredFile(text, before.mode)))
+        part.blocks = frozenset(blocks)
+        return part
 
     def _id(self, turn: int) -> str:
         row = self._ledger.turns.numbered(turn)
@@ -231,18 +269,20 @@ class Standing:
 
     def taken(self, undo: "RestoreRow", paths: "set[bytes]") -> "list[Run]":
         """What an undo took of the turns at some paths: without what it left."""
-        record, found = self._record(undo), []
+        record, found = self._record(undo.number), []
         for turn in self._turns:
             id = self._id(turn)
-            for run in self._until(turn, undo.number)[0]:
-                rest = record.of(id, run) if run.path in paths else [(OPEN, None)]
+            for run in self._standing(turn, anew=record.is_anew, before=undo.number):
+                rest = record.left_of(id, run) if run.path in paths else [(OPEN, None)]
                 if any(blocks is None for _, blocks in rest):
                     continue
-                some = [block for _, blocks in rest for block in blocks or ()]
+                some = {tuple(block) for _, blocks in rest for block in blocks or ()}
                 if some:
-                    left, after = (self.states(each)[1] for each in (self._piece(run, some), run))
-                    run = _with_states(run, (left, after))
-                found.append(run)
+                    whole = _with_states(run, None)
+                    left = self.states(self._part(whole, some))[1]
+                    found.append(_with_states(run, (left, self.states(run)[1])))
+                else:
+                    found.append(run)
         return sorted(found, key=lambda run: (run.path, run.first))
 
     def states(self, run: Run) -> "tuple[Known, Known]":
@@ -250,7 +290,30 @@ class Standing:
         return run.states or (self._at(run.before, run.path), self._at(run.last, run.path))
 
 
-def _with_states(run: Run, states: "tuple[Known, Known]") -> Run:
+def _joined(pieces: "Iterable[Piece]") -> "Iterator[tuple[Run, frozenset[Block] | None]]":
+    """Each run once, with all blocks of it."""
+    found: dict[tuple[bytes, int], tuple[Run, frozenset[Block] | None]] = {}
+    for piece in pieces:
+        key = piece.run.path, piece.run.last
+        blocks = found[key][1] if key in found else frozenset()
+        both = None if blocks is None or piece.blocks is None else blocks | piece.blocks
+        found[key] = piece.run, both
+    yield from found.values()
+
+
+def _as_before(
+    piece: Piece, before: "list[Piece]"
+) -> "Iterator[tuple[Run, frozenset[Block] | None, int]]":
+    """What was kept, and whether it had been kept before that, too."""
+    of_run = [x for x in before if (x.run.path, x.run.last) == (piece.run.path, piece.run.last)]
+    for old in of_run:
+        if old.blocks is None or piece.blocks is None:
+            yield piece.run, piece.blocks if old.blocks is None else old.blocks, old.settled_by
+        elif old.blocks & piece.blocks:
+            yield piece.run, old.blocks & piece.blocks, old.settled_by
+
+
+def _with_states(run: Run, states: "tuple[Known, Known] | None") -> Run:
     """The same run, leading from and to something else."""
     other = Run(run.path, run.before, run.first, run.how, run.origin)
     other.last, other.origins, other.is_restored = run.last, run.origins, run.is_restored
@@ -295,11 +358,13 @@ class Taken:
 
     `runs` are (before, after), the newest first; `before` is the state before the oldest of them,
     `first` the checkpoint with which that begins, `last` the one with which the newest ends.
-    `lasts` are the checkpoints with which each of the runs ends. `origins` are the names that the
+    `lasts` are the checkpoints with which each of the runs ends, `blocks` those of its blocks that
+    stand; None is all. `origins` are the names that the
     file had before it was renamed to this one. `leads_to` is the checkpoint that it goes back to.
     """
 
-    __slots__ = ("before", "first", "how", "last", "lasts", "leads_to", "origins", "path", "runs")
+    __slots__ = ("before", "blocks", "first", "how", "last", "lasts", "leads_to", "origins",
+                 "path", "runs")  # fmt: skip
 
     def __init__(self, run: Run, states: "tuple[Known, Known]") -> None:
         self.path = run.path
@@ -308,6 +373,7 @@ class Taken:
         self.last = run.last
         self.runs: Fold = [states]
         self.lasts = [run.last]
+        self.blocks = [run.blocks]
         self.origins = run.origins
         self.before = self.leads_to = run.before
 
@@ -349,13 +415,13 @@ class Reverts:
     ) -> "list[Taken]":
         """What turns changed, as it stands; also what is shared in some spans."""
         standing = Standing(self._ledger, self.at, merging, turns)
-        return list(self._taken(standing.runs(shared, settled=merging.is_decided)))
+        return list(self._taken(standing.runs(shared, anew=merging.is_anew)))
 
     def of_each(self, *turns: int, merging: "Merging") -> "dict[bytes, list[tuple[int, Taken]]]":
         """The same, by path and run by run, the newest first, with the turn of each."""
         standing = Standing(self._ledger, self.at, merging, turns)
         found: dict[bytes, list[tuple[int, Taken]]] = {}
-        told = standing.of_each(settled=merging.is_decided)
+        told = standing.of_each(anew=merging.is_anew)
         for turn, run in sorted(told, key=lambda each: -each[1].last):
             taken = Taken(run, standing.states(run))
             found.setdefault(run.path, []).append((turn, taken))
@@ -425,6 +491,7 @@ class Reverts:
             if found is not None and found.path == run.path:
                 found.runs.insert(0, states)
                 found.lasts.insert(0, run.last)
+                found.blocks.insert(0, run.blocks)
                 found.origins |= run.origins
                 found.last = run.last
                 continue

@@ -41,11 +41,12 @@ if TYPE_CHECKING:
 
 _OURS = frozenset(
     (
-        "after", "authors", "before", "changes", "checkpoint", "checkpoints", "deltas", "dropped",
-        "entry", "detail", "events", "files", "holder", "inside", "kept", "kind", "left", "looked",
-        "marked", "objects", "outside", "owners", "packs", "parent", "partly", "paths", "rescued",
-        "restore", "root", "saves", "secrets", "session", "status", "step", "target", "took",
-        "tree", "turn", "turns", "verb", "view", "when",
+        "after", "anew", "authors", "before", "changes", "checkpoint", "checkpoints",
+        "deltas", "detail", "dropped", "entry", "events", "files", "holder", "inside",
+        "kept", "kind", "left", "looked", "marked", "objects", "outside", "owners", "packs",
+        "parent", "partly", "paths", "rescued", "restore", "root", "saves", "secrets",
+        "session", "status", "step", "target", "took", "tree", "turn", "turns", "verb",
+        "view", "when",
     )
 )  # fmt: skip
 """What of an event is made of ids, hashes and words of our own, or is seen to one by one."""

@@ -2,7 +2,7 @@
 
 from takeback.cli.app import get_project
 from takeback.cli.parser import Arguments, Command, Option
-from takeback.cli.restore_flow import DECIDING, OPTIONS, RESUME_OPTIONS, RestoreCommand
+from takeback.cli.restore_flow import DECIDING, INTERACTIVE, OPTIONS, RESUME_OPTIONS, RestoreCommand
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,6 +30,7 @@ COMMAND = Command(
     operands=("[TURN…]", "[-- PATH…]"),
     options=(
         *OPTIONS,
+        INTERACTIVE,
         *DECIDING,
         Option(("--shared",), "take along what may be another session's"),
         Option(("--session",), "all of this session, or the TURN in it", "SESSION"),
@@ -62,6 +63,7 @@ def run(given: "Arguments", screen: "Screen") -> int:
                 whole_session="" if wanted.turns else whole,
                 paths=wanted.paths,
                 decide=wanted.decide,
+                by_hunk=wanted.by_hunk,
                 shared=shared,
                 inside=wanted.inside,
             ),
