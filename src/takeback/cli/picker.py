@@ -352,12 +352,11 @@ def _covers(path: bytes, other: bytes) -> bool:
 
 def _decide(model: Model, decision: str) -> Model:
     here = model.here
-    if here is None or here.conflict is None or here.path is None:
+    is_clean = here is not None and here.hunk is not None and not here.hunk.clashes
+    if here is None or here.conflict is None or here.path is None or is_clean:
         return model._replace(message="there is no conflict here to decide")
     if not can(model.plan, here.conflict, decision):
         return model._replace(message=_why_not(model.plan, decision))
-    if here.hunk is not None and not here.hunk.clashes:
-        return model._replace(message="there is no conflict here: space leaves it")
     return _decided(model, {here.key or here.path: decision})
 
 

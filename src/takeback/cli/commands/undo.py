@@ -41,6 +41,7 @@ COMMAND = Command(
         ("takeback undo --dry-run", "only show what that would do"),
         ('takeback undo "payment validation"', "a certain turn; later ones stay"),
         ("takeback undo mvkr -- src/pay.py", "only this file of it"),
+        ("takeback undo -i", "choose files and hunks of the last turn"),
         ("takeback undo mvkr zosp", "two turns together"),
         ("takeback undo --session kqzv", "all that one session did"),
         ("takeback undo mvkr --keep-mine", "in a conflict, your version stays"),
