@@ -339,7 +339,7 @@ def test_a_rollback_needs_a_yes(shop: Shop) -> None:
     assert "Would roll back to " in said.out
     assert "  write   notes.md            by you\n" in said.out
     assert f'  write   src/cart.py         by "{LABEL}" (claude-code), by shell\n' in said.out
-    assert "! 1 change of your own; the checkpoint before keeps it" in said.out
+    assert "! 1 change of your own is removed; the checkpoint before keeps it" in said.out
     assert "goes back over 1 turn" in said.out
     assert f"`takeback rollback {first[:8]}- --yes` goes ahead" in said.err
     assert not differences(before, shop.picture())

@@ -25,7 +25,7 @@ from hunk_model import BACK, KEEP, SKIP, Conflict, Model, Slot, Turn, Undo
 from takeback.disk import operations
 from takeback.model.plan import Hunk
 
-EXAMPLES = examples(12)
+EXAMPLES = examples(10)
 pytestmark = pytest.mark.timeout(600 if EXAMPLES < 1000 else 0)
 
 FILES = ("f", "g")

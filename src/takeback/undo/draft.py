@@ -1,4 +1,4 @@
-"""Plan a restore. Pure: states in, a draft out; nothing is read from disk and nothing written.
+"""Plan a restore. Pure: states in, a draft out.
 
 Taking back what a turn did folds its changes path by path, the newest first:
 
@@ -9,10 +9,7 @@ Taking back what a turn did folds its changes path by path, the newest first:
 A rollback is simpler: every path becomes what it was, whoever changed it. For both, a folder
 goes only if nothing stays in it, and what a state left out is unknown, which is not absent.
 
-What paths shall become, and what follows from it: folders have to be there, or empty.
-
-Pure, as all of planning. A path becomes what is wished, conflicts, is kept, or is skipped because
-nobody knows what it held; each is said. What a state left out is unknown, which is not absent.
+A path becomes what is wished, conflicts, is kept, or is skipped because nobody knows what it held.
 """
 
 import os
@@ -34,7 +31,7 @@ from takeback.model.tree import (
     joined,
     verb_of,
 )
-from takeback.undo.merge import Clash, Kept, TextMerge
+from takeback.undo.merge import LEAVING, Clash, Kept, TextMerge
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -67,15 +64,6 @@ if TYPE_CHECKING:
 
     Rest = tuple[str, tuple[Block, ...] | None]
     """What is left of a change, and why: some blocks of it, or all."""
-
-
-_WHY = {
-    words.KEEP_MINE: SETTLED,
-    words.SKIP: OPEN,
-    words.TAKE_BACK: FORCED,
-    words.MARKERS: FORCED,
-}
-"""What a decision about a hunk that clashes makes of it."""
 
 
 class Wish:
@@ -203,7 +191,7 @@ class Wishes:
             self.kept[path] = reason.with_facts(decision=decision)
         elif decision == words.SKIP:
             self.skipped[path] = reason.with_facts(decision=decision)
-        return decision in (words.KEEP_MINE, words.SKIP)
+        return decision in LEAVING
 
     # -- what comes of it ------------------------------------------------------------------
 
@@ -244,8 +232,8 @@ class _Spot:
     """Where something is taken back: `at`, which may be another name by now; `goes` is one that
     goes with it.
 
-    `hunks` are the places of its text so far, `decided` what was decided about some of them, and
-    why somebody had to; `conflict` is the first about which nobody did.
+    `hunks` are the places of its text so far, `decided` what was decided about some of them, with
+    the reason; `conflict` is the first about which nobody did.
     """
 
     __slots__ = ("at", "by_hunk", "conflict", "decided", "folder_at", "goes", "hunks", "merged",
@@ -326,10 +314,7 @@ class Draft(Wishes):
     def _counted(
         self, spot: "_Spot", state: "Entry | None", runs: "Fold", since: "Since"
     ) -> "_Spot":
-        """The same with all hunks counted, also those that do not clash, if one conflicts.
-
-        So a hunk has the same index in the plan in which somebody decides about it.
-        """
+        """The same with all hunks counted, if one conflicts: their indexes stay once decided."""
         if spot.conflict is None or spot.by_hunk:
             return spot
         counted = _Spot(spot.taken, spot.at, spot.folder_at, spot.goes)
@@ -517,13 +502,10 @@ class Draft(Wishes):
         choices = [self._merging.choice(spot.seen, hunk) for hunk in hunks]
         is_first = spot.conflict is None
         conflict = _conflict(spot.seen, found.reason, sides, since)
-        rest: dict[str, list[Block]] = {GONE: found.gone, OPEN: [], SETTLED: [], FORCED: []}
-        for hunk, region, choice in zip(hunks, found.hunks, choices, strict=True):
-            if region.is_same:
+        for hunk, choice in zip(hunks, choices, strict=True):
+            if hunk.ours == hunk.theirs:
                 continue
-            if choice in _WHY and (hunk.clashes or choice in (words.KEEP_MINE, words.SKIP)):
-                rest[_WHY[choice]] += region.blocks
-            if choice and (hunk.clashes or choice in (words.KEEP_MINE, words.SKIP)):
+            if choice and (hunk.clashes or choice in LEAVING):
                 why = conflict.reason if hunk.clashes else Reason(reasons.HUNKS_LEFT)
                 spot.decided.setdefault(choice, why.with_facts(decision=choice))
             elif hunk.clashes and spot.conflict is None:
@@ -532,11 +514,12 @@ class Draft(Wishes):
             hunks = [hunk.replace(marker=-1) for hunk in hunks]
         spot.hunks += hunks
         self.hunks[spot.seen] = len(spot.hunks)
-        if spot.goes and not spot.conflict and spot.decided.keys() & {words.KEEP_MINE, words.SKIP}:
+        leaving = next((choice for choice in LEAVING if choice in spot.decided), "")
+        if spot.goes and leaving and not spot.conflict:
             # A name cannot be kept in part.
-            self._leave(spot, conflict.reason, next(iter(spot.decided)))
+            self._leave(spot, conflict.reason, leaving)
             return None
-        self.rest[key] = [(why, tuple(blocks)) for why, blocks in rest.items() if blocks]
+        self.rest[key] = list(found.rest(choices))
         is_marked = words.MARKERS in spot.decided
         by = Reason(reasons.MERGED, by=tuple(since(spot.seen)))
         spot.merged = Reason(reasons.WITH_MARKERS) if is_marked else by
@@ -550,7 +533,7 @@ class Draft(Wishes):
             hunks = tuple(hunk for hunk in spot.hunks if hunk.clashes)
             self.conflicts[spot.seen] = spot.conflict.replace(hunks=hunks)
             return True
-        for decision in (words.KEEP_MINE, words.SKIP):
+        for decision in LEAVING:
             if decision in spot.decided:
                 self._is_left(spot.seen, spot.decided[decision], decision)
         return False

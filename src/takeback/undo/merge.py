@@ -26,7 +26,7 @@ import os
 
 from takeback.errors import UsageError
 from takeback.model import lines, reasons, words
-from takeback.model.plan import Hunk
+from takeback.model.plan import FORCED, GONE, OPEN, SETTLED, Hunk
 from takeback.model.tree import FOLDER, REGULAR, Entry, UnstoredFile, is_same
 from takeback.model.value import Value
 
@@ -44,6 +44,14 @@ if TYPE_CHECKING:
 
 _LABELS = (b"as the turn left it", b"as it is now", b"before the turn")
 _LABELS_OF_REDO = (b"as the undo left it", b"as it is now", b"before the undo")
+LEAVING = (words.KEEP_MINE, words.SKIP)
+_WHY = {
+    words.KEEP_MINE: SETTLED,
+    words.SKIP: OPEN,
+    words.TAKE_BACK: FORCED,
+    words.MARKERS: FORCED,
+}
+"""What a decision makes of a hunk."""
 _BOM = b"\xef\xbb\xbf"
 _LARGEST = 10 << 20
 _OPEN = 0o6066
@@ -202,6 +210,15 @@ class TextMerge:
             else:
                 yield from ours[slice(*region.ours)]
         yield from base[at:]
+
+    def rest(self, choices: "Sequence[str]") -> "Iterator[tuple[str, tuple[Block, ...]]]":
+        """What the choices leave of the turn, and what they take over others' lines."""
+        found = {GONE: self.gone}
+        for region, choice in zip(self.hunks, choices, strict=True):
+            is_chosen = region.clashes or choice in LEAVING
+            if is_chosen and choice and not region.is_same:
+                found.setdefault(_WHY[choice], []).extend(region.blocks)
+        return ((why, tuple(blocks)) for why, blocks in found.items() if blocks)
 
     def marked(self, labels: "tuple[bytes, bytes, bytes]") -> bytes:
         """The text with both versions of each place that clashes."""
