@@ -26,7 +26,7 @@ from takeback.disk import operations
 from takeback.model.plan import Hunk
 
 EXAMPLES = examples(10)
-pytestmark = pytest.mark.timeout(600 if EXAMPLES < 1000 else 0)
+pytestmark = pytest.mark.timeout(600 if EXAMPLES < 100 else 0)
 
 FILES = ("f", "g")
 SLOTS = 4
@@ -121,7 +121,7 @@ class Desk:
     # -- undo ------------------------------------------------------------------------------
 
     def _live(self) -> list[Turn]:
-        return [turn for turn in reversed(self.model.turns) if turn.is_live]
+        return [turn for turn in reversed(self.model.turns) if turn.is_live and not turn.is_mixed]
 
     def undo(self, which: int, choices: list[str], for_all: bool) -> None:
         """One turn is taken back; each hunk is decided by itself, or all are alike."""

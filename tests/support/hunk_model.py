@@ -44,6 +44,8 @@ class Turn:
         self.claims = claims
         self.settled: list[tuple[Undo, Claim]] = []
         self.is_live = True
+        self.is_mixed = False
+        """Whether it was put back together with others: what of that is its own is not told."""
 
 
 class Undo:
@@ -165,6 +167,7 @@ class Model:
         turn.settled = [each for each in turn.settled if each[1].slot[0] not in forced]
         turn.settled += [each for each in settled if each[1].slot[0] in forced]
         turn.is_live = is_open or undo.lives[turn.name]
+        turn.is_mixed = turn.is_mixed or len(undo.turns) > 1
 
 
 def _choice(claim: Claim, now: str, decide: Callable[[Slot], str], left: Collection[Slot]) -> str:

@@ -261,3 +261,16 @@ def test_markers_are_announced_until_they_are_gone(contested: Work) -> None:
     assert contested.project.undo().plan.marked == (b"code.py",)
     contested.put("code.py", text(_20="both"))
     assert contested.project.plan_redo(decide=SKIP).marked == ()
+
+
+def test_what_was_kept_is_not_asked_again_beside_what_is_left(work: Work) -> None:
+    """Also if the file did not change at all: one hunk was kept, the other one left for later."""
+    work.put("code.py", text())
+    with work.turn("edit"):
+        work.put("code.py", text(_10="agent", _20="agent"))
+    work.put("code.py", text(_10="mine", _20="agent"))
+    work.project.undo(decide={(b"code.py", 0): KEEP, (b"code.py", 1): SKIP})
+    assert work.text("code.py") == text(_10="mine", _20="agent")
+    work.undo()
+    assert work.text("code.py") == text(_10="mine")
+    assert undone(work)

@@ -267,16 +267,16 @@ class Draft(Wishes):
         self._by_hunk = by_hunk
         self.old_names: set[bytes] = set()
         """Names under which somebody found a file, and gave it another."""
-        self._left: set[bytes] = set()
-        """What was decided to stay as it is."""
+        self._left: set[bytes] = set()  # by decision
         self.places: dict[bytes, bytes | None] = {}
-        """Where each path was found; None if it is not taken back."""
-        self.covered: set[bytes] = set()
-        """The paths that were meant."""
+        """Where each path was found, if it is taken back."""
+        self.idle: set[bytes] = set()
+        """Paths that stay as they are; `rest` says why."""
+        self.covered: set[bytes] = set()  # what was meant
         self.moved: dict[bytes, set[bytes]] = {}
         """Of renames that were taken back as such, all names of each name."""
         self.rest: dict[tuple[bytes, int], list[Rest]] = {}
-        """What is left of changes, by the path and the place among its runs."""
+        """What is left of changes, by path and place among its runs."""
         self.hunks: dict[bytes, int] = {}
         """How many hunks there are in each text."""
 
@@ -308,6 +308,7 @@ class Draft(Wishes):
         else:
             # What was done under another name may have been wished for already.
             self.wishes.pop(spot.at, None)
+            self.idle.add(spot.taken.path)
             if spot.at not in self.skipped:
                 self.kept.setdefault(spot.at, Reason(reasons.ALREADY))
 

@@ -399,7 +399,7 @@ class Planner:
         """What is left at a path: in which of its runs, why, and which blocks."""
         names = draft.moved.get(taken.path, {draft.places.get(taken.path) or taken.path})
         changed = [n for n, run in enumerate(taken.runs) if not is_same(*run)]
-        if draft.wishes.keys().isdisjoint(names):
+        if taken.path not in draft.idle and draft.wishes.keys().isdisjoint(names):
             why = draft.why_left(names)
             return [(place, why, None) for place in changed]
         if taken.path in draft.moved:
