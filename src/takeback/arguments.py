@@ -10,11 +10,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from typing import Any, Protocol, TypedDict
 
-    from takeback.model.plan import Description
+    from takeback.model.plan import Decisions, Description
 
     AnyPath = str | bytes | os.PathLike[str] | os.PathLike[bytes]
     Paths = Iterable[AnyPath]
-    Decide = str | Mapping[Any, str]  # by path; a mapping of one kind of path is no other's
+    Decide = str | Mapping[Any, str]
+    """What was decided about conflicts: for all, by path, or by path and the index of a hunk."""
 
     class WithId(Protocol):
         """A turn, a checkpoint, a report: whatever has an id."""
@@ -84,10 +85,15 @@ def rollback_to(ref: "Named", session: "str | None", paths: "Paths") -> "Descrip
     return Description(ROLLBACK, (name_of(ref),), session=session, paths=paths_of(paths))
 
 
-def _decided(decide: "Decide") -> "str | Mapping[bytes, str]":
+def _decided(decide: "Decide") -> "str | Decisions":
     if isinstance(decide, str) or all(isinstance(path, bytes) for path in decide):
         return decide
-    return {os.fsencode(path): how for path, how in decide.items()}
+    return {_place(key): how for key, how in decide.items()}
+
+
+def _place(key: "AnyPath | tuple[AnyPath, int]") -> "bytes | tuple[bytes, int]":
+    """A path, or a path and the index of a hunk."""
+    return (os.fsencode(key[0]), key[1]) if isinstance(key, tuple) else os.fsencode(key)
 
 
 def paths_of(paths: "Paths") -> "tuple[bytes, ...]":

@@ -384,11 +384,15 @@ class Project:
         paths: "Paths" = (),
         decide: "Decide" = "",
         shared: bool = False,
+        by_hunk: bool = False,
         inside: "AnyPath" = b"",
     ) -> "Plan":
-        """What `undo` would do. The tree is looked at, and nothing in it is written."""
+        """What `undo` would do. The tree is looked at, and nothing in it is written.
+
+        With `by_hunk` each change of a text has its `hunks`, so that some can be left out.
+        """
         what = undo_of(turn, session, whole_session, paths, decide, shared)
-        return self._plan(what, inside)
+        return self._plan(what.replace(by_hunk=by_hunk), inside)
 
     def plan_redo(
         self,
@@ -397,10 +401,12 @@ class Project:
         session: "str | None" = None,
         paths: "Paths" = (),
         decide: "Decide" = "",
+        by_hunk: bool = False,
         inside: "AnyPath" = b"",
     ) -> "Plan":
         """What `redo` would do. The tree is looked at, and nothing in it is written."""
-        return self._plan(redo_of(turn, session, paths, decide), inside)
+        what = redo_of(turn, session, paths, decide)
+        return self._plan(what.replace(by_hunk=by_hunk), inside)
 
     def plan_rollback(
         self,

@@ -1,18 +1,12 @@
 """A conflict in words: the places where the sides clash, and what each side is."""
 
-from hypothesis import given
-from hypothesis import strategies as st
-
 from takeback.cli import conflict_text
 from takeback.model import words
-from takeback.model.plan import Conflict
+from takeback.model.plan import Conflict, Hunk
 from takeback.model.reasons import Reason
 from takeback.model.tree import FOLDER, LINK, NO_HASH, NO_OBJECT, REGULAR, Entry
 
-LINE = st.binary(max_size=8).filter(lambda line: b"\n" not in line and line[:1] not in b"<|=>")
-LINES = st.lists(LINE.map(lambda line: line + b"\n"), max_size=4)
 NONE = Reason("none")
-SIDES = st.tuples(LINES, LINES, LINES)
 
 
 def entry(kind: int = REGULAR, mode: int = 0o644, size: int = 3, reason: int = 0) -> Entry:
@@ -20,10 +14,7 @@ def entry(kind: int = REGULAR, mode: int = 0o644, size: int = 3, reason: int = 0
     return Entry(b"", kind | mode, reason, size, NO_HASH, 0, NO_OBJECT)
 
 
-def marked(sides: tuple[list[bytes], list[bytes], list[bytes]]) -> bytes:
-    """One place with markers."""
-    ours, base, theirs = (b"".join(side) for side in sides)
-    return b"<<<<<<< now\n%s||||||| left\n%s=======\n%s>>>>>>> before\n" % (ours, base, theirs)
+Place = tuple[list[bytes], list[bytes], list[bytes]]
 
 
 def told(conflict: Conflict, verb: str = "undo", most_places: int = 0, most: int = 0) -> list[str]:
@@ -34,52 +25,45 @@ def told(conflict: Conflict, verb: str = "undo", most_places: int = 0, most: int
     return [text for _, text in found]
 
 
-def in_text(text: bytes, path: bytes = b"file") -> Conflict:
-    """A conflict in a text."""
-    return Conflict(path, NONE, base=entry(), ours=entry(), theirs=entry(), marked=text)
-
-
-@given(st.lists(st.tuples(LINES, SIDES), max_size=4), LINES)
-def test_places_are_found_between_markers(
-    parts: list[tuple[list[bytes], tuple[list[bytes], list[bytes], list[bytes]]]],
-    tail: list[bytes],
-) -> None:
-    """Each place has its three sides, and the line where it begins in the file as it is now."""
-    text = b"".join(b"".join(before) + marked(sides) for before, sides in parts) + b"".join(tail)
-    found = conflict_text.places(text)
-    assert [(p.ours, p.base, p.theirs) for p in found] == [sides for _, sides in parts]
-    now: list[bytes] = []
-    for place, (before, sides) in zip(found, parts, strict=True):
-        now += before
-        assert place.line == len(now) + 1
-        now += sides[0]
+def in_text(*places: Place, path: bytes = b"file") -> Conflict:
+    """A conflict in a text, which begins with one line."""
+    text, line = b"a\n", 2
+    hunks: list[Hunk] = []
+    for ours, base, theirs in places:
+        at = text.count(b"\n")
+        hunks.append(Hunk(len(hunks), line, tuple(base), tuple(ours), tuple(theirs), True, at))
+        sides = (b"".join(side) for side in (ours, base, theirs))
+        text += b"<<<<<<< now\n%s||||||| left\n%s=======\n%s>>>>>>> before\n" % tuple(sides)
+        line += len(ours)
+    known = entry()
+    return Conflict(path, NONE, known, known, known, marked=text, hunks=tuple(hunks))
 
 
 def test_the_three_sides_of_a_text() -> None:
     """What the turn left, what is there now and what undo wants, line by line."""
-    text = b"a\n" + marked(([b"mine\n", b"\tmore\n"], [b"turn\n"], []))
-    assert told(in_text(text)) == [
+    conflict = in_text(([b"mine\n", b"\tmore\n"], [b"turn\n"], []))
+    assert told(conflict) == [
         "line 2",
         "the turn left | turn",
         "now it is     | mine",
         "              |         more",
         "undo wants    | (nothing)",
     ]
-    assert told(in_text(text), "redo")[1] == "the undo left | turn"
+    assert told(conflict, "redo")[1] == "the undo left | turn"
 
 
 def test_long_sides_are_cut() -> None:
     """Of many lines the first are shown, and the others counted; of many places, too."""
-    text = marked(([b"%d\n" % n for n in range(9)], [b"x\n"], [b"y\n"])) * 3
-    said = told(in_text(text), most_places=2, most=3)
+    place: Place = ([b"%d\n" % n for n in range(9)], [b"x\n"], [b"y\n"])
+    said = told(in_text(place, place, place), most_places=2, most=3)
     assert said[2:6] == [
         "now it is     | 0",
         "              | 1",
         "              | 2",
         "              | (and 6 more lines)",
     ]
-    assert said[-1] == "and 1 more place"
-    assert len(told(in_text(text))) == 3 * (1 + 1 + 9 + 1)
+    assert said[-1] == "and 1 more hunk"
+    assert len(told(in_text(place, place, place))) == 3 * (1 + 1 + 9 + 1)
 
 
 def test_other_conflicts_are_told_in_words() -> None:
@@ -108,27 +92,31 @@ def test_other_conflicts_are_told_in_words() -> None:
 
 def test_what_acts_on_a_terminal_is_shown_only() -> None:
     """Escape sequences in a file are escaped."""
-    said = told(in_text(marked(([b"\x1b[2J\n"], [b"\xff\n"], [b"\r\n"]))))
+    said = told(in_text(([b"\x1b[2J\n"], [b"\xff\n"], [b"\r\n"])))
     assert said[1:3] == ["the turn left | \\xff", "now it is     | \\x1b[2J"]
 
 
 def test_secrets_are_masked() -> None:
     """Neither the preview nor the JSON shows values of `.env`, nor anything of a key."""
-    text = marked(([b"KEY=mine\n"], [b"KEY=turn\n"], [b"KEY=old\n"]))
-    conflict = in_text(text, b".env")
-    said = "\n".join(told(conflict)) + str(conflict_text.as_json(conflict)["marked"])
-    assert said.count("KEY=••••") == 6
+    place: Place = ([b"KEY=mine\n"], [b"KEY=turn\n"], [b"KEY=old\n"])
+    conflict = in_text(place, path=b".env")
+    said = "\n".join(told(conflict)) + str(conflict_text.as_json(conflict))
+    assert said.count("KEY=••••") == 9
     assert not any(secret in said for secret in ("mine", "turn\n", "old"))
-    key = in_text(text, b"id_rsa")
+    key = in_text(place, path=b"id_rsa")
     assert told(key) == ["a secret file; nothing of it is shown"]
     assert conflict_text.as_json(key)["marked"] is None
+    assert "KEY" not in str(conflict_text.as_json(key))
+    older = conflict.replace(hunks=(conflict.hunks[0].replace(marker=-1),))
+    assert "KEY" not in "".join(told(older))
 
 
 def test_json_of_the_sides() -> None:
     """Kind, size and mode of each side, null where it is absent; the text with its markers."""
-    text = marked(([b"1\n"], [b"2\n"], [b"\xff\n"]))
-    conflict = in_text(text).replace(base=None)
+    conflict = in_text(([b"1\n"], [b"2\n"], [b"\xff\n"])).replace(base=None)
     said = conflict_text.as_json(conflict)
     assert said["base"] is None
     assert said["ours"] == {"kind": "file", "size": 3, "mode": "0644"}
-    assert said["marked"] == text.decode("utf-8", "replace")
+    assert said["marked"] == (conflict.marked or b"").decode("utf-8", "replace")
+    hunk = {"index": 0, "line": 2, "base": "2\n", "ours": "1\n", "theirs": "\ufffd\n"}
+    assert said["hunks"] == [hunk]

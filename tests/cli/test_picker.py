@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from takeback.cli import picker
 from takeback.cli.picker import APPLY, LIST, QUIT, TEXT, Model
 from takeback.cli.picker_view import first_key, wrap
-from takeback.model.plan import Conflict, Plan, PlannedChange, Remark
+from takeback.model.plan import Conflict, Hunk, Plan, PlannedChange, Remark
 from takeback.model.reasons import Reason
 from takeback.model.tree import NO_HASH, NO_OBJECT, REGULAR, Entry
 
@@ -297,3 +297,65 @@ def test_long_lines_are_broken_and_not_cut(line: str, columns: int) -> None:
     pieces = wrap([("red", line)], columns)
     assert "".join(piece for _, piece in pieces) == line
     assert all(style == "red" and wide(piece) <= columns for style, piece in pieces)
+
+
+# -- hunks -------------------------------------------------------------------------------------
+
+
+def in_hunks(path: bytes) -> Conflict:
+    """A conflict in two places of a text."""
+    hunks = tuple(Hunk(index, 10 * index + 1, clashes=True) for index in range(2))
+    return text(path).replace(hunks=hunks)
+
+
+def test_hunks_are_decided_one_by_one() -> None:
+    """Each has a row of its own; the path waits until all are decided."""
+    model = begun(plan(conflicts=(in_hunks(b"f"),)))
+    assert rows(model) == ["[?] conflict f", "[?] conflict f", "[?] conflict f"]
+    assert len(model.undecided) == 2
+    model = pressed(model, "down", "t")
+    assert model.choice.decisions == {(b"f", 0): "take-back"}
+    model = renewed(model, model.plan)
+    assert rows(model) == ["[?] conflict f", "[x] back f", "[?] conflict f"]
+    assert pressed(model, "a").message == "1 conflict left: m, t, b, s or space"
+    model = pressed(model, "tab", "s")
+    model = renewed(model, plan(b"f"))
+    assert rows(model) == ["[x] write f", "[x] back f", "[x] skip f"]
+    assert pressed(model, "a").outcome == APPLY
+
+
+def test_a_path_decides_all_of_its_hunks() -> None:
+    """What was decided for one of them before does not count any more."""
+    model = pressed(begun(plan(conflicts=(in_hunks(b"f"),))), "down", "t", "up", "m")
+    assert model.choice.decisions == {b"f": "keep-mine"}
+    model = renewed(model, plan())
+    assert rows(model) == ["[x] mine f", "[x] mine f", "[x] mine f"]
+
+
+def test_a_hunk_is_left_out_and_taken_again() -> None:
+    """Space leaves one hunk of a file; its path with all of them is another row."""
+    hunks = tuple(Hunk(index, 10 * index + 1) for index in range(2))
+    change = PlannedChange(b"f", "write", FILE, FILE, hunks=hunks)
+    model = begun(plan().replace(changes=(change,)))
+    assert rows(model) == ["[x] write f", "[x] take f", "[x] take f"]
+    model = renewed(pressed(model, "end", " "), model.plan)
+    assert model.choice.decisions == {(b"f", 1): "skip-conflicts"}
+    assert rows(model) == ["[x] write f", "[x] take f", "[ ] leave f"]
+    assert pressed(model, "m").message == "there is no conflict here to decide"
+    model = renewed(pressed(model, " "), model.plan)
+    assert rows(model)[2] == "[x] take f"
+    model = renewed(pressed(model, " ", "home", " "), plan())
+    assert model.choice.off == {b"f"}
+    assert model.choice.decisions == {}
+    assert rows(model) == ["[ ] leave f"]
+
+
+def test_a_rollback_shows_first_that_your_own_edits_go() -> None:
+    """Above all else, and with your own files first."""
+    changes = (
+        PlannedChange(b"a", "write", FILE, FILE, whose=("agent",)),
+        PlannedChange(b"b", "write", FILE, FILE, whose=("you",)),
+    )
+    model = begun(plan(verb="rollback").replace(changes=changes))
+    assert rows(model) == ["[] ! ", "[x] write b", "[x] write a"]
+    assert model.items[0].said == "1 change of your own is removed; the checkpoint before keeps it"

@@ -484,3 +484,56 @@ def test_a_yes_decides_no_conflict(shop: Shop, terminal: Start) -> None:
     assert screen.status() == 3
     assert b"\x1b[?1049h" not in screen.seen
     assert not differences(before, shop.picture())
+
+
+# -- choosing hunks ----------------------------------------------------------------------------
+
+LINES = [f"line {number}\n" for number in range(30)]
+
+
+def two_hunks(shop: Shop) -> str:
+    """The newest turn changes two lines of a file; the file before it."""
+    shop.write({"long.py": "".join(LINES)})
+    changed = ["turn\n" if number in (4, 20) else line for number, line in enumerate(LINES)]
+    shop.turn("Two lines", {"long.py": "".join(changed)})
+    return "".join(LINES)
+
+
+def test_hunks_of_the_newest_turn_are_chosen(shop: Shop, terminal: Start) -> None:
+    """`undo -i` asks also for the newest turn; what is left of it goes with the next undo."""
+    before = two_hunks(shop)
+    screen = terminal("undo", "-i")
+    lines = screen.shows("? help")
+    assert lines[1:4] == [
+        f"> [x] write    long.py    +2 {MINUS}2",
+        f"  [x] take       line 5   +1 {MINUS}1",
+        f"  [x] take       line 21  +1 {MINUS}1",
+    ]
+    screen.type(b"jj ")
+    screen.shows("> [ ] leave      line 21")
+    screen.type(b"a")
+    screen.expect(b"this turn is partly undone; `takeback undo` takes back the rest")
+    assert screen.status() == 0
+    left = before.replace("line 20\n", "turn\n")
+    assert (shop.tree / "long.py").read_text() == left
+    assert shop("undo").code == 0
+    assert (shop.tree / "long.py").read_text() == before
+    assert shop("redo").code == 0
+    assert (shop.tree / "long.py").read_text() == left
+
+
+def test_choosing_needs_a_terminal(shop: Shop) -> None:
+    """Elsewhere `-i` is an error that names what can be done instead."""
+    before = shop.picture()
+    said = shop("undo", "-i")
+    assert said.code == 2
+    assert "`-i` needs a terminal" in said.err
+    assert not differences(before, shop.picture())
+
+
+def test_a_rollback_shows_your_own_edits_first(shop: Shop, terminal: Start) -> None:
+    """Before anything can be applied."""
+    shop.write({"zoo.md": "mine\n"})
+    lines = terminal("rollback", "@~1").shows("? help")
+    assert "1 change of your own is removed" in lines[1]
+    assert "zoo.md" in lines[2]

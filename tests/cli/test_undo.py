@@ -339,7 +339,7 @@ def test_a_rollback_needs_a_yes(shop: Shop) -> None:
     assert "Would roll back to " in said.out
     assert "  write   notes.md            by you\n" in said.out
     assert f'  write   src/cart.py         by "{LABEL}" (claude-code), by shell\n' in said.out
-    assert "! 1 change of your own; the checkpoint before keeps it" in said.out
+    assert "! 1 change of your own is removed; the checkpoint before keeps it" in said.out
     assert "goes back over 1 turn" in said.out
     assert f"`takeback rollback {first[:8]}- --yes` goes ahead" in said.err
     assert not differences(before, shop.picture())
@@ -584,6 +584,15 @@ def test_a_conflict_for_programs(shop: Shop) -> None:
             "ours": {"kind": "file", "size": 5, "mode": "0644"},
             "theirs": {"kind": "file", "size": 24, "mode": "0644"},
             "marked": DECISIONS["markers"],
+            "hunks": [
+                {
+                    "index": 0,
+                    "line": 1,
+                    "base": "def pay():\n    return 2\n",
+                    "ours": "mine\n",
+                    "theirs": "def pay():\n    return 1\n",
+                }
+            ],
         }
     ]
     assert plan["done"] is False

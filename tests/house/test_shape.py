@@ -26,6 +26,7 @@ CROWDED = {
     "takeback.disk": 13,
     "takeback.ledger": 13,
     "takeback.model": 18,
+    "takeback.undo": 12,
     "takeback.upkeep": 12,
     "takeback.worktree": 13,
 }

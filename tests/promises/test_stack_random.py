@@ -100,6 +100,7 @@ class Stack:
             after=self._look(),
             partial=act.is_partial,
             turns=json.dumps([self.numbers[taken]] if taken and is_about_turn else []),
+            partly="[]",
         )
         undo_stack.follow(self.db, number)
 

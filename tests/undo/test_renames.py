@@ -154,7 +154,7 @@ def test_a_renamed_file_that_was_changed_since_goes_back_with_the_change(work: W
         work.redo()
         assert work.text("new") == "yours"
         assert not (work.tree / "old").exists()
-    work.write(new="precious", old="mine")
+    work.write(new="yours", old="mine")
     for paths in ((), ("new",)):
         plan = work.project.plan_undo(paths=paths)
         assert [conflict.raw_path for conflict in plan.conflicts] == [b"new", b"old"]

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from takeback.ledger.ledger import Ledger
     from takeback.ledger.sessions import ChangeRow
     from takeback.model.json_text import Json
+    from takeback.model.lines import Block
     from takeback.model.tree import Entry, Manifest
     from takeback.objects.object_store import ObjectStore
 
@@ -144,11 +145,12 @@ class Run:
 
     `before` is the state before its first delta, `last` the one with its last. `origins`
     are those of all its deltas. `states` are what it leads from and to, if that is not what the
-    checkpoints around it hold; `is_restored` tells that a restore did it.
+    checkpoints around it hold; `blocks` those of its blocks that stand, if not all of them do.
+    `is_restored` tells that a restore did it.
     """
 
-    __slots__ = ("before", "first", "how", "is_restored", "last", "left", "origin", "origins",
-                 "path", "states")  # fmt: skip
+    __slots__ = ("before", "blocks", "first", "how", "is_restored", "last", "left", "origin",
+                 "origins", "path", "states")  # fmt: skip
 
     def __init__(
         self, path: bytes, before: int, checkpoint: int, how: str, origin: "bytes | None"
@@ -160,6 +162,7 @@ class Run:
         self.origin = origin
         self.origins: set[bytes] = set() if origin is None else {origin}
         self.states: tuple[Entry | None, Entry | None] | None = None
+        self.blocks: frozenset[Block] | None = None
         self.is_restored = False
 
 

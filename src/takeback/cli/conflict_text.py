@@ -1,7 +1,4 @@
-"""A conflict in words: the places where its three sides clash, or what each side is.
-
-The sides come from text with markers as diff3 writes them: ours, base, theirs.
-"""
+"""A conflict in words: the hunks where its three sides clash, or what each side is."""
 
 from takeback.cli.screen import safe_content, size
 from takeback.model import lines, secrets
@@ -16,7 +13,7 @@ if TYPE_CHECKING:
 
     from takeback.model.json_text import Json
     from takeback.model.masking import Masker
-    from takeback.model.plan import Conflict
+    from takeback.model.plan import Conflict, Hunk
     from takeback.model.tree import Entry
 
     Styled = tuple[str, str]
@@ -28,54 +25,26 @@ _LABELS = ("the turn left", "now it is", "undo wants")
 _LABELS_OF_REDO = ("the undo left", "now it is", "redo wants")
 _STYLES = ("dim", "yellow", "green")
 _NOTHING = "(nothing)"
+_HIDDEN = b"(not shown)\n"
 
 
-class Place:
-    """One place where the sides clash; `line` is where it begins in the file as it is now."""
-
-    __slots__ = ("base", "line", "ours", "theirs")
-
-    def __init__(self, line: int) -> None:
-        self.line = line
-        self.ours: list[bytes] = []
-        self.base: list[bytes] = []
-        self.theirs: list[bytes] = []
-
-
-def places(marked: bytes, path: bytes = b"", masker: "Masker" = CLOSED) -> "list[Place]":
-    text = lines.split(marked)
-    mask = masker.lines(path, text)
-    found: list[Place] = []
-    side: list[bytes] | None = None
-    at = 1
-    for number, line in enumerate(text):
-        is_new, into = _next_side(line, found[-1] if found else None, side)
-        if is_new:
-            found.append(Place(at))
-            side = found[-1].ours
-        elif into is not side:
-            side = into
-        elif side is None:
-            at += 1
-        else:
-            side.append(mask.line(number) if mask is not None else line)
-            at += side is found[-1].ours
+def hunks(conflict: "Conflict", masker: "Masker" = CLOSED) -> "list[Hunk]":
+    """The hunks of a conflict as they may be shown."""
+    text = lines.split(conflict.marked or b"")
+    mask = masker.lines(conflict.raw_path, text)
+    if mask is None:
+        return list(conflict.hunks)
+    found = []
+    for hunk in conflict.hunks:
+        at, shown = hunk.marker + 1, []
+        for side in (hunk.ours, hunk.base, hunk.theirs):
+            # Around a hunk that is not in the text nobody knows what is secret.
+            known = hunk.marker >= 0
+            shown.append(tuple(mask.line(at + n) if known else _HIDDEN for n in range(len(side))))
+            at += len(side) + 1
+        ours, base, theirs = shown
+        found.append(hunk.replace(ours=ours, base=base, theirs=theirs))
     return found
-
-
-def _next_side(
-    line: bytes, place: "Place | None", side: "list[bytes] | None"
-) -> "tuple[bool, list[bytes] | None]":
-    """Whether a place begins with a line, and else which side goes on after it."""
-    if side is None or place is None:
-        return line.startswith(b"<<<<<<< "), side
-    if side is place.ours and line.startswith(b"||||||| "):
-        return False, place.base
-    if side is place.base and line.rstrip(b"\r\n") == b"=======":
-        return False, place.theirs
-    if side is place.theirs and line.startswith(b">>>>>>> "):
-        return False, None
-    return False, side
 
 
 def sides(
@@ -95,17 +64,17 @@ def sides(
     if masker.how_secret(conflict.raw_path) == secrets.WHOLE:
         yield "dim", "a secret file; nothing of it is shown"
         return
-    found = places(conflict.marked, conflict.raw_path, masker)
+    found = hunks(conflict, masker)
     shown = found[:most_places] if most_places else found
-    for place in shown:
-        yield "", f"line {place.line:,}"
+    for hunk in shown:
+        yield "", f"line {hunk.line:,}"
         for label, style, side in zip(
-            labels, _STYLES, (place.base, place.ours, place.theirs), strict=True
+            labels, _STYLES, (hunk.base, hunk.ours, hunk.theirs), strict=True
         ):
             for text in _side(label, side, most_lines):
                 yield style, text
     if len(found) > len(shown):
-        yield "", f"and {count(len(found) - len(shown), 'more place', 'more places')}"
+        yield "", f"and {count(len(found) - len(shown), 'more hunk', 'more hunks')}"
 
 
 def _side(label: str, side: "Sequence[bytes]", most: int) -> "Iterator[str]":
@@ -152,7 +121,20 @@ def as_json(conflict: "Conflict", masker: "Masker" = CLOSED) -> "dict[str, Json]
         "ours": _entry(conflict.ours),
         "theirs": _entry(conflict.theirs),
         "marked": _marked(conflict, masker),
+        "hunks": [_hunk(hunk) for hunk in _shown_hunks(conflict, masker)],
     }
+
+
+def _shown_hunks(conflict: "Conflict", masker: "Masker") -> "list[Hunk]":
+    if masker.how_secret(conflict.raw_path) != secrets.WHOLE:
+        return hunks(conflict, masker)
+    return [hunk.replace(base=(), ours=(), theirs=()) for hunk in conflict.hunks]
+
+
+def _hunk(hunk: "Hunk") -> "dict[str, Json]":
+    sides = {"base": hunk.base, "ours": hunk.ours, "theirs": hunk.theirs}
+    texts = {name: b"".join(side).decode("utf-8", "replace") for name, side in sides.items()}
+    return {"index": hunk.index, "line": hunk.line, **texts}
 
 
 def _entry(entry: "Entry | None") -> "dict[str, Json] | None":

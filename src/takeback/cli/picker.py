@@ -7,14 +7,20 @@ that what one sees is what would be done.
 from typing import NamedTuple
 
 from takeback.cli import screen
+from takeback.cli.plan_text import own_edits
 from takeback.cli.reason_text import of_remark, sentence
 from takeback.cli.restore_flow import can_decide
 from takeback.model.plan import Conflict, Dependent, Plan, PlannedChange
-from takeback.model.words import KEEP_MINE, MARKERS, ROLLBACK, SKIP, TAKE_BACK
+from takeback.model.safe_text import safe
+from takeback.model.words import KEEP_MINE, MARKERS, ROLLBACK, SKIP, TAKE_BACK, YOU
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
+
+    from takeback.model.plan import Hunk
+
+    Key = bytes | tuple[bytes, int]
 
 LIST, TEXT, HELP = "list", "text", "help"
 """What is on the screen."""
@@ -32,19 +38,34 @@ _ENDS = {"home": 0, "g": 0, "end": 1 << 30, "G": 1 << 30}
 
 
 class Choice(NamedTuple):
-    """What somebody chose: paths that are left out, conflicts decided, turns instead of one."""
+    """What somebody chose: paths that are left out, paths and hunks decided, other turns.
+
+    What is decided is a path, or a path and the index of one of its hunks.
+    """
 
     off: "frozenset[bytes]" = frozenset()
-    decided: "tuple[tuple[bytes, str], ...]" = ()
+    decided: "tuple[tuple[Key, str], ...]" = ()
     turns: "tuple[str, ...]" = ()
 
     @property
-    def decisions(self) -> "Mapping[bytes, str]":
-        return dict(self.decided)
+    def decisions(self) -> "dict[Key, str]":
+        return {key: choice for key, choice in self.decided if path_of(key) not in self.off}
+
+    def decide(self, found: "Mapping[Key, str]") -> "Choice":
+        """With more decisions; what is decided for a path counts for all of its hunks."""
+        known = {k: c for k, c in self.decided if isinstance(k, bytes) or path_of(k) not in found}
+        off = self.off - {path_of(key) for key in found}
+        return self._replace(decided=tuple({**known, **found}.items()), off=off)
+
+
+def path_of(key: "Key") -> bytes:
+    return key if isinstance(key, bytes) else key[0]
 
 
 class Item(NamedTuple):
-    """One row: a path that can be chosen, or something that is only said (`path` is None)."""
+    """One row: a path that can be chosen, a hunk of it, or something that is only said (`path` is
+    None). A path whose hunks have rows `has_hunks`.
+    """
 
     verb: str
     path: "bytes | None"
@@ -52,6 +73,13 @@ class Item(NamedTuple):
     mark: str = ""
     change: "PlannedChange | None" = None
     conflict: "Conflict | None" = None
+    hunk: "Hunk | None" = None
+    has_hunks: bool = False
+
+    @property
+    def key(self) -> "Key | None":
+        """What is decided here."""
+        return self.path if self.hunk is None or self.path is None else (self.path, self.hunk.index)
 
     @property
     def can_be_chosen(self) -> bool:
@@ -79,7 +107,8 @@ class Model(NamedTuple):
 
     @property
     def undecided(self) -> "list[int]":
-        return [number for number, item in enumerate(self.items) if item.mark == "?"]
+        waiting = enumerate(self.items)
+        return [number for number, item in waiting if item.mark == "?" and not item.has_hunks]
 
 
 # -- rows --------------------------------------------------------------------------------------
@@ -95,8 +124,9 @@ def begin(plan: Plan, of: "Callable[[PlannedChange], str]", decide: str = "") ->
 
 def renewed(model: Model, plan: Plan, of: "Callable[[PlannedChange], str]") -> Model:
     """The same for another plan; rows that can be chosen stay where they are."""
-    known = {item.path: item for item in model.items if item.mark and item.path is not None}
-    changes = {change.raw_path: change for change in plan.changes}
+    known = {i.path: i for i in model.items if i.mark and i.path is not None and not i.hunk}
+    yours_first = sorted(plan.changes, key=lambda c: not _goes_over_yours(plan, c))
+    changes = {change.raw_path: change for change in yours_first}
     conflicts = {conflict.raw_path: conflict for conflict in plan.conflicts}
     remarks = (*plan.kept, *plan.skipped, *plan.shared)
     said_of = {remark.raw_path: of_remark(remark, plan.verb) for remark in remarks}
@@ -112,10 +142,14 @@ def renewed(model: Model, plan: Plan, of: "Callable[[PlannedChange], str]") -> M
             said = f"{'outside the project  ' if change.outside else ''}{of(change)}".rstrip()
         decision = "?" if path in conflicts else decisions.get(path, "")
         row = _row(path, change, conflict, decision, said, is_off=path in model.choice.off)
-        rows.append(row if change or old is None else row._replace(change=old.change))
+        row = row if change or old is None else row._replace(change=old.change)
+        hunks = list(_hunk_rows(model, row, is_open=path in conflicts))
+        rows += [row._replace(has_hunks=bool(hunks)), *hunks]
     shown = {row.path for row in rows}
     items = (
+        *(Item("!", None, said) for said in filter(None, [own_edits(plan)])),
         *(Item("!", None, sentence(reason)) for reason in plan.doubts),
+        *(Item("!", None, f"`{safe(path)}` still holds conflict markers") for path in plan.marked),
         *rows,
         *(
             Item(word, each.raw_path, of_remark(each, plan.verb))
@@ -138,7 +172,8 @@ def _where(model: Model, items: "tuple[Item, ...]") -> int:
     """Where the row is that the cursor was on: those above it may have become more or fewer."""
     here = model.here
     if here is not None and here.can_be_chosen:
-        return next(number for number, item in enumerate(items) if item.path == here.path)
+        rows = [number for number, item in enumerate(items) if item.path == here.path]
+        return next((number for number in rows if items[number].key == here.key), rows[0])
     return min(model.cursor, max(len(items) - 1, 0))
 
 
@@ -169,6 +204,31 @@ def _row(
     else:
         mark, verb = "x", change.verb
     return Item(verb, path, said, mark, change, conflict)
+
+
+def _goes_over_yours(plan: Plan, change: PlannedChange) -> bool:
+    return plan.verb == ROLLBACK and YOU in change.whose
+
+
+def _hunk_rows(model: Model, row: Item, *, is_open: bool) -> "Iterator[Item]":
+    """The hunks of a path, if there are several to choose from; decided ones stay."""
+    if row.path is None or row.mark == " ":
+        return
+    path = row.path
+    hunks = {i.hunk.index: i.hunk for i in model.items if i.path == path and i.hunk is not None}
+    hunks |= {hunk.index: hunk for hunk in (row.change.hunks if row.change else ())}
+    hunks |= {hunk.index: hunk for hunk in (row.conflict.hunks if row.conflict else ())}
+    decisions = model.choice.decisions
+    for index in sorted(hunks) if len(hunks) > 1 else ():
+        hunk = hunks[index]
+        choice = decisions.get((path, index), decisions.get(path, "") if hunk.clashes else "")
+        if hunk.clashes and not choice and is_open:
+            mark, verb = "?", "conflict"
+        elif choice == SKIP and not hunk.clashes:
+            mark, verb = " ", "leave"
+        else:
+            mark, verb = "x", WORDS.get(choice, "take")
+        yield Item(verb, path, "", mark, row.change, row.conflict, hunk)
 
 
 def can(plan: Plan, conflict: Conflict, decision: str) -> bool:
@@ -267,6 +327,8 @@ def _toggle(model: Model) -> Model:
     here = model.here
     if here is None or not here.can_be_chosen or here.path is None:
         return model._replace(message="nothing to switch on or off here")
+    if here.hunk is not None:
+        return _toggle_hunk(model, (here.path, here.hunk.index))
     below = {
         item.path
         for item in model.items
@@ -276,17 +338,26 @@ def _toggle(model: Model) -> Model:
     return model._replace(choice=model.choice._replace(off=off))
 
 
+def _toggle_hunk(model: Model, key: "tuple[bytes, int]") -> Model:
+    """Leave a hunk as it is, or do not."""
+    if model.choice.decisions.get(key) != SKIP:
+        return model._replace(choice=model.choice.decide({key: SKIP}))
+    decided = tuple((known, choice) for known, choice in model.choice.decided if known != key)
+    return model._replace(choice=model.choice._replace(decided=decided))
+
+
 def _covers(path: bytes, other: bytes) -> bool:
     return not path or other == path or other.startswith(path + b"/")
 
 
 def _decide(model: Model, decision: str) -> Model:
     here = model.here
-    if here is None or here.conflict is None or here.path is None:
+    is_clean = here is not None and here.hunk is not None and not here.hunk.clashes
+    if here is None or here.conflict is None or here.path is None or is_clean:
         return model._replace(message="there is no conflict here to decide")
     if not can(model.plan, here.conflict, decision):
         return model._replace(message=_why_not(model.plan, decision))
-    return _decided(model, {here.path: decision})
+    return _decided(model, {here.key or here.path: decision})
 
 
 def _why_not(plan: Plan, decision: str) -> str:
@@ -301,19 +372,17 @@ def _decide_all(model: Model, decision: str) -> Model:
     """Decide all conflicts that are left and can be decided so."""
     waiting = [model.items[number] for number in model.undecided]
     able = [
-        item.path
+        item.key
         for item in waiting
-        if item.path is not None and item.conflict and can(model.plan, item.conflict, decision)
+        if item.key is not None and item.conflict and can(model.plan, item.conflict, decision)
     ]
     if not able:
         return model._replace(message="there is no conflict left to decide so")
     return _decided(model, dict.fromkeys(able, decision))
 
 
-def _decided(model: Model, found: "Mapping[bytes, str]") -> Model:
-    decided = tuple({**model.choice.decisions, **found}.items())
-    choice = model.choice._replace(decided=decided, off=model.choice.off - found.keys())
-    return model._replace(choice=choice)
+def _decided(model: Model, found: "Mapping[Key, str]") -> Model:
+    return model._replace(choice=model.choice.decide(found))
 
 
 def _add_dependents(model: Model) -> Model:

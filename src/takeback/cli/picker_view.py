@@ -57,7 +57,8 @@ up, down, j, k  move; also PgUp, PgDn,
                 Home, End
 enter, d        show what would change
 space           on or off; a folder
-                with all below it
+                with all below it, or
+                one hunk of a file
 tab             the next conflict
 +               take later turns along
                 that build on this
@@ -65,13 +66,13 @@ a, y            apply what is chosen
 q, Esc, Ctrl-C  quit, change nothing
 
 In a conflict somebody changed what the
-turn had changed, in the same place:
-m  mine: keep the file as it is now
+turn had changed, in the same lines:
+m  mine: keep your lines; settled
 t  back: as undo, or redo, wants it;
-   what was changed since goes, too
+   your lines there go, too
 b  both: write both versions into the
    file, with markers, to be edited
-s  skip: leave it alone for now
+s  skip: decide later; undo asks again
 M, T, B, S decide all that are left.
 """
 
@@ -170,7 +171,8 @@ class PickerView:
         if model.view == picker.HELP:
             return "Keys"
         if model.view == picker.TEXT and here is not None:
-            return safe(here.path or b".") if here.path is not None else "Note"
+            at = f", line {here.hunk.line:,}" if here.hunk is not None else ""
+            return safe(here.path or b".") + at if here.path is not None else "Note"
         doing = self._page(model.plan).doing()
         return doing[0].upper() + doing[1:]
 
@@ -238,6 +240,9 @@ class PickerView:
         return f"{colour} {'reverse' if is_here else ''}".strip()
 
     def _counted(self, item: "Item") -> str:
+        if item.hunk is not None:
+            sides = item.hunk.theirs, item.hunk.ours
+            return f"+{len(sides[0]):,} {self._marks.minus}{len(sides[1]):,}"
         is_done = item.mark == "x" and item.change is not None
         return self._contents.lines(item.change, self._marks) if is_done and item.change else ""
 
@@ -245,6 +250,8 @@ class PickerView:
         """A path, of which the end is what tells it from others."""
         if item.path is None:
             return ""
+        if item.hunk is not None:
+            return f"  line {item.hunk.line:,}"
         name = safe(item.path or b".")
         if layout.columns(name) <= most:
             return name
@@ -278,9 +285,12 @@ class PickerView:
             [("", safe_line(self._screen.masker.words(item.said))), ("", "")] if item.said else []
         )
         if item.conflict is not None:
+            conflict = item.conflict
+            if item.hunk is not None and item.hunk in conflict.hunks:
+                conflict = conflict.replace(hunks=(item.hunk,))
             said += [
                 *conflict_text.sides(
-                    item.conflict, model.plan.verb, self._contents.target, self._screen.masker
+                    conflict, model.plan.verb, self._contents.target, self._screen.masker
                 ),
                 ("", ""),
             ]

@@ -56,6 +56,8 @@ def as_json(
         "doubts": [reason_text.as_json(each, masker) for each in plan.doubts],
         "stays": [reason_text.as_json(each, masker) for each in plan.stays],
         "covers": list(plan.covers),
+        "partly": list(plan.partly),
+        "marked": [path_fields(path) for path in plan.raw_marked],
         "passed_over": plan.passed_over,
         "effects": [],
         "dependents": [_dependent(each, masker) for each in plan.dependents],
@@ -392,10 +394,8 @@ class Page:
     def doubts(self) -> None:
         """What one should think about before one says yes."""
         said = [self.text(reason) for reason in self.plan.doubts]
-        yours = sum(terms.YOU in change.whose for change in self.plan.changes)
-        if self.plan.verb == terms.ROLLBACK and yours:
-            them = "it" if yours == 1 else "them"
-            said.append(f"{count(yours, 'change')} of your own; the checkpoint before keeps {them}")
+        said += filter(None, [own_edits(self.plan)])
+        said += [f"`{safe(path)}` still holds conflict markers" for path in self.plan.marked]
         for text in said:
             self.screen.say(self.screen.style(f"! {text}", "yellow"))
 
@@ -405,9 +405,20 @@ class Page:
         turns = "1 newer turn" if passed == 1 else f"{passed:,} newer turns"
         notes = [self.text(reason) for reason in self.plan.stays]
         if self.plan.shared:
-            turns = " ".join(id[:8] for id in self.plan.turns)
-            notes.append(f"`takeback undo {turns} --shared` takes along what is shared")
+            ids = " ".join(id[:8] for id in self.plan.turns)
+            notes.append(f"`takeback undo {ids} --shared` takes along what is shared")
+        notes += self._partly()
         return [*notes, *([f"passed over {turns} that changed nothing"] if passed else [])]
+
+    def _partly(self) -> "list[str]":
+        """That something is left, and how one takes it."""
+        partly = self.plan.partly
+        if not partly:
+            return []
+        if self.plan.verb == terms.REDO:
+            return ["some of it stays taken back; `takeback redo` puts back the rest"]
+        turns = "this turn is" if len(partly) == 1 else f"{count(len(partly), 'turn')} are"
+        return [f"{turns} partly undone; `takeback undo` takes back the rest"]
 
     def marked(self) -> "list[str]":
         """What is left to be done where both versions were written."""
@@ -420,6 +431,16 @@ class Page:
             return []
         named = f"`{found[0]}`" if len(found) == 1 else count(len(found), "file")
         return [f"both versions are in {named}: look for `<<<<<<<`, and edit"]
+
+
+def own_edits(plan: "Plan") -> str:
+    """That a rollback removes what you did yourself; empty if it does not."""
+    yours = sum(terms.YOU in change.whose for change in plan.changes)
+    if plan.verb != terms.ROLLBACK or not yours:
+        return ""
+    is_are, them = ("is", "it") if yours == 1 else ("are", "them")
+    own = f"{count(yours, 'change')} of your own {is_are} removed"
+    return f"{own}; the checkpoint before keeps {them}"
 
 
 def in_conflict(plan: "Plan") -> str:

@@ -51,6 +51,7 @@ _PLAIN = {
     reasons.TOO_LARGE_TO_MERGE: "too large to be merged, and changed since",
     reasons.NO_TEXT: "no text that could be merged, and changed since",
     reasons.SAME_LINES: "changed in the same place since",
+    reasons.HUNKS_LEFT: "some of its hunks",
     reasons.RENAMED_BETWEEN: "renamed {by_this}, and changed by others in between",
     reasons.RENAMED_AND_DELETED: "renamed {by_this} and deleted since",
     reasons.RENAMED_AGAIN: "renamed {by_this} to `{name}`, and since to this",

@@ -23,14 +23,14 @@ from takeback.model.words import count
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
 
     from takeback.agents.resume import Resumed
     from takeback.arguments import Options
     from takeback.cli.conflict_text import Styled
     from takeback.model.json_text import Json
     from takeback.model.masking import Masker
-    from takeback.model.plan import Conflict, Plan, PlannedChange, Report
+    from takeback.model.plan import Conflict, Decisions, Plan, PlannedChange, Report
     from takeback.model.tree import Entry
     from takeback.project import Project
 
@@ -232,11 +232,12 @@ OPTIONS = (
     Option(("--keep-mtime",), "give files the modification times that they had, too"),
     SHOW_SECRETS,
 )
+INTERACTIVE = Option(("-i", "--interactive"), "choose paths and hunks first, on a terminal")
 DECIDING = (
-    Option(("--keep-mine",), "where there is a conflict, keep the file as it is now"),
-    Option(("--take-back",), "where there is a conflict, take back both changes"),
+    Option(("--keep-mine",), "where there is a conflict, keep your lines; settled"),
+    Option(("--take-back",), "where there is a conflict, take back your lines there, too"),
     Option(("--markers",), "where there is a conflict, write both versions, with markers"),
-    Option(("--skip-conflicts",), "where there is a conflict, leave the file; do the rest"),
+    Option(("--skip-conflicts",), "where there is a conflict, decide later; do the rest"),
 )
 
 _MOST_NAMED = 4
@@ -255,8 +256,9 @@ class Wanted(Value):
 
     paths: "list[bytes]"
     inside: bytes
-    decide: "str | Mapping[bytes, str]" = ""
+    decide: "str | Decisions" = ""
     turns: "tuple[str, ...]" = ()
+    by_hunk: bool = False
 
 
 class RestoreCommand:
@@ -269,6 +271,13 @@ class RestoreCommand:
         self._project = project
         self._is_trial = given.has("dry-run")
         self._agreed = given.has("yes")
+        self._is_interactive = given.has("interactive")
+        if self._is_interactive and (self._agreed or self._is_trial or not screen.can_pick):
+            why = "--yes" if self._agreed else "--dry-run" if self._is_trial else ""
+            raise UsageError(
+                f"`-i` and `{why}` exclude each other" if why else "`-i` needs a terminal",
+                hint="`--dry-run` shows what would be done, `-- PATH…` chooses paths",
+            )
         self._because = given.get("because")
         self.options: Options = {
             "because": self._because,
@@ -294,6 +303,7 @@ class RestoreCommand:
                 plan = make(self._wanted(self.decide))
                 return trim(self._conversation, plan, self._screen)
             is_bare = self.ref is None and self.session is None and not self.paths
+            is_bare = is_bare and not self._is_interactive
             if at_once is not None and is_bare and not self._is_trial:
                 try:
                     made = at_once()
@@ -330,7 +340,8 @@ class RestoreCommand:
         if self._is_trial:
             return self._dry_run(plan)
         needs_somebody = plan.conflicts or _needs_consent(plan)
-        if needs_somebody and not self._agreed and self._screen.can_pick:
+        is_chosen = self._is_interactive and bool(plan.changes)
+        if (needs_somebody or is_chosen) and not self._agreed and self._screen.can_pick:
             return self._pick(make, plan)
         if plan.conflicts:
             return self._refuse(plan, self._conflict(plan))
@@ -342,7 +353,7 @@ class RestoreCommand:
         return self._ask() or self._apply(plan, was_asked=True, was_previewed=True)
 
     def _wanted(self, decide: str) -> Wanted:
-        return Wanted(self.paths, self.inside, decide)
+        return Wanted(self.paths, self.inside, decide, by_hunk=self._is_interactive)
 
     def _pick(self, make: "Make", plan: "Plan") -> int:
         from takeback.cli.picker_view import PickerView
@@ -488,16 +499,16 @@ class RestoreCommand:
     def _decisions(self, plan: "Plan") -> "list[str]":
         """How each decision is made on the command line."""
         several = len(plan.conflicts) > 1
-        it, file = ("them", "the files") if several else ("it", "the file")
-        rest = f"; the rest is {_DOES[plan.verb]}" if plan.changes else ""
-        both = "takes back both changes, the turn's and those since"
+        file = "the files" if several else "the file"
+        rest = f"; the rest is {_DOES[plan.verb]}"
+        both = "takes back your lines there, too"
         if plan.verb == terms.REDO:
-            both = "puts the turn's version back over that"
+            both = "puts the turn's lines back over yours"
         said = {
-            terms.KEEP_MINE: f"keeps {file} as now{rest}",
+            terms.KEEP_MINE: f"keeps your lines there{rest}",
             terms.TAKE_BACK: both,
             terms.MARKERS: f"writes both versions into {file}, with markers",
-            terms.SKIP: f"skips {it}{rest}",
+            terms.SKIP: f"lets you decide later{rest}",
         }
         return [
             f"`{self._again(f'--{decision}')}` {does}"

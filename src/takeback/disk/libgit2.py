@@ -1,4 +1,4 @@
-"""The C library libgit2, which the pygit2 wheel brings along: merge, compare and diff texts.
+"""The C library libgit2, which the pygit2 wheel brings along: compare and diff texts.
 
 Only the library is loaded, not pygit2: that takes 2 ms instead of 80. Every function here works on
 bytes alone, so no repository, index, config or attribute of the user has a say.
@@ -11,7 +11,6 @@ import sys
 
 from takeback.errors import TakebackError
 from takeback.model import lines
-from takeback.model.value import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,9 +19,6 @@ if TYPE_CHECKING:
     from takeback.model.lines import Block
 
 _VERSION = 1
-_DIFF3 = 1 << 1
-_MARKER_SIZE = 7
-_MODE = 0o100644
 _SMALL_FILES_TOO = 1 << 2
 _INDENT_HEURISTIC = 1 << 18
 _FORCE_TEXT = 1 << 20
@@ -30,38 +26,6 @@ _MINIMAL = 1 << 29
 _EXACT = 1 << 24
 """Pairs of lines up to which the shortest diff is worth its time."""
 _library: "ctypes.CDLL | None" = None
-
-
-class _Input(ctypes.Structure):
-    _fields_ = (
-        ("version", ctypes.c_uint),
-        ("data", ctypes.c_char_p),
-        ("size", ctypes.c_size_t),
-        ("path", ctypes.c_char_p),
-        ("mode", ctypes.c_uint),
-    )
-
-
-class _Options(ctypes.Structure):
-    _fields_ = (
-        ("version", ctypes.c_uint),
-        ("ancestor_label", ctypes.c_char_p),
-        ("our_label", ctypes.c_char_p),
-        ("their_label", ctypes.c_char_p),
-        ("favor", ctypes.c_int),
-        ("flags", ctypes.c_uint32),
-        ("marker_size", ctypes.c_ushort),
-    )
-
-
-class _Result(ctypes.Structure):
-    _fields_ = (
-        ("automergeable", ctypes.c_uint),
-        ("path", ctypes.c_char_p),
-        ("mode", ctypes.c_uint),
-        ("data", ctypes.c_void_p),
-        ("size", ctypes.c_size_t),
-    )
 
 
 class _DiffOptions(ctypes.Structure):
@@ -89,34 +53,6 @@ class _Hunk(ctypes.Structure):
 
 
 _ON_HUNK = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.POINTER(_Hunk), ctypes.c_void_p)
-
-
-class Merged(Value):
-    """The outcome: `clean` tells that nothing conflicts; else `data` has markers."""
-
-    data: bytes
-    clean: bool
-
-
-def merge(base: bytes, ours: bytes, theirs: bytes, labels: "tuple[bytes, bytes, bytes]") -> Merged:
-    """What becomes of `base` when both changes are made; conflicts are marked as diff3 does.
-
-    `labels` name the three sides, in that order. What holds a NUL byte is no text.
-    """
-    if any(b"\0" in text for text in (base, ours, theirs)):
-        return Merged(b"", clean=False)
-    library = _load()
-    sides = [_Input(_VERSION, text, len(text), b"file", _MODE) for text in (base, ours, theirs)]
-    options = _Options(_VERSION, *labels, 0, _DIFF3, _MARKER_SIZE)
-    result = _Result()
-    pointers = [ctypes.byref(each) for each in (result, *sides, options)]
-    if library.git_merge_file(*pointers) != 0:
-        raise TakebackError("libgit2 could not merge the texts")
-    try:
-        data = ctypes.string_at(result.data, result.size) if result.data else b""
-        return Merged(data, clean=bool(result.automergeable))
-    finally:
-        library.git_merge_file_result_free(ctypes.byref(result))
 
 
 class Signature:

@@ -488,10 +488,9 @@ class Timeline:
         return tuple(git_changes.findings(git_changes.fold(moves), branch))
 
     def _undone_in_part(self, turn: int) -> "RestoreRow | None":
-        """The newest undo that took back some paths of a turn, and still stands."""
+        """The newest undo that left something of a turn, and still stands."""
         if self._in_part is None:
-            rows = reversed(self._ledger.stack.undone_in_part())
-            self._in_part = {number: row for row in rows for number in row.turns}
+            self._in_part = self._ledger.stack.undone_in_part()
         return self._in_part.get(turn)
 
     def _yours(self) -> int:

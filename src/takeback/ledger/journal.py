@@ -34,7 +34,7 @@ from takeback.model.words import ROLLBACK
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from typing import Any
 
     from takeback.disk.sqlite import Connection
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from takeback.ledger.ledger import Transaction
     from takeback.ledger.outside import Outside
     from takeback.model.json_text import Json
-    from takeback.model.plan import Plan
+    from takeback.model.plan import Decisions, Plan
 
     Facts = list[int | str] | None
 
@@ -342,7 +342,7 @@ class Plans(Group):
 
 
 def _plan_facts(plan: "Plan", what: Description) -> "dict[str, Json]":
-    decide: Json = what.decide if isinstance(what.decide, str) else _by_path(what.decide)
+    decide: Json = what.decide if isinstance(what.decide, str) else _decisions(what.decide)
     return {
         "verb": what.verb,
         "refs": list(what.refs),
@@ -364,10 +364,23 @@ def _preview(id: str, expires: int, said: "Any") -> Preview:  # noqa: ANN401 - a
         session=said["session"],
         whole_session=said["whole_session"],
         paths=tuple(map(_bytes, said["paths"])),
-        decide=decide if isinstance(decide, str) else _from_paths(decide),
+        decide=decide if isinstance(decide, str) else _from_decisions(decide),
         shared=said["shared"],
     )
     return Preview(id, description, tuple(said["entry"]), _from_paths(said["states"]), expires)
+
+
+def _decisions(decide: "Decisions") -> "list[Json]":
+    """Each decision with its path, and the hunk if it is for one."""
+    keys = [key if isinstance(key, tuple) else (key, None) for key in decide]
+    values = decide.values()
+    return [[_text(path), hunk, value] for (path, hunk), value in zip(keys, values, strict=True)]
+
+
+def _from_decisions(said: "Iterable[Any]") -> "Decisions":
+    return {
+        _bytes(path) if hunk is None else (_bytes(path), hunk): value for path, hunk, value in said
+    }
 
 
 def _by_path(values: "Mapping[bytes, str]") -> "dict[str, Json]":

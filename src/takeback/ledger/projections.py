@@ -55,7 +55,7 @@ _TURN = (
 )
 _RESTORE = (
     "INSERT INTO restores VALUES"
-    " (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, NULL, NULL, NULL, ?, ?)"
+    " (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, NULL, NULL, NULL, ?, ?)"
 )
 _STEP = "INSERT INTO steps VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, NULL, 0)"
 _SESSION = "INSERT INTO sessions VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
@@ -463,7 +463,10 @@ def _restore_applied(to: Tables, event: "Event", said: "Said") -> None:
     names = (number, str(said.get("restore")), event.seq, event.at, verb)
     turns = [to.number("turns", id) for id in _list(said.get("turns"))] or [turn]
     told = json_text.dumps([known for known in turns if known is not None])
-    what = (turn, entry, target, told, *states, partial, *words, session)
+    some = [to.number("turns", id) for id in _list(said.get("partly"))]
+    partly = json_text.dumps([known for known in some if known is not None])
+    marks = bool(said.get("marked"))
+    what = (turn, entry, target, told, partly, marks, *states, partial, *words, session)
     shared = int(str(said.get("shared", 0)))
     operations.sql(to.db, _RESTORE, (*names, *what, to.line_of(states[1]), shared))
     _observed(to, event, {"checkpoint": said.get("after"), "looked": said.get("looked", event.at)})

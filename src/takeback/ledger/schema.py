@@ -163,7 +163,7 @@ CREATE VIEW changes AS SELECT r.turn,
 CREATE TABLE restores (
     number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, event INTEGER NOT NULL,
     at INTEGER NOT NULL, verb TEXT NOT NULL, turn INTEGER, entry INTEGER, target INTEGER,
-    turns TEXT NOT NULL,
+    turns TEXT NOT NULL, partly TEXT NOT NULL, marks INTEGER NOT NULL,
     before INTEGER NOT NULL, after INTEGER NOT NULL, partial INTEGER NOT NULL,
     goal TEXT NOT NULL, because TEXT NOT NULL, session INTEGER,
     undone INTEGER, covered INTEGER, reversed INTEGER, line INTEGER NOT NULL,

@@ -44,7 +44,7 @@ UNDONE, COVERED, REVERSED = "undone", "covered", "reversed"
 _NEWEST = 1 << 62
 _SELECT = (
     "SELECT number, id, event, at, verb, turn, entry, target, before, after, partial, goal,"
-    " because, session, undone, covered, reversed, turns, line, shared FROM restores "
+    " because, session, undone, covered, reversed, turns, line, shared, partly FROM restores "
 )
 _LIVE = (
     "SELECT kind, number FROM (SELECT 'turn' AS kind, number, opened FROM turns"
@@ -65,8 +65,9 @@ class RestoreRow:
     """What the ledger holds of a restore.
 
     `turn` or `entry` is what it took back or put back; a rollback has a `target` instead. `turns`
-    are all turns, if it was about several at once. All are numbers of rows. `shared` says what an
-    undo took along of what its turns share with others.
+    are all turns, if it was about several at once; `partly` those of which it left something to be
+    decided later, which stay live. All are numbers of rows. `shared` says what an undo took along
+    of what its turns share with others.
     """
 
     __slots__ = (
@@ -82,6 +83,7 @@ class RestoreRow:
         "line",
         "number",
         "partial",
+        "partly",
         "reversed",
         "session",
         "shared",
@@ -113,6 +115,7 @@ class RestoreRow:
         self.turns: tuple[int, ...] = tuple(json_text.loads(row[17]))
         self.line: int = row[18]
         self.shared: int = row[19]
+        self.partly: frozenset[int] = frozenset(json_text.loads(row[20]))
 
 
 class UndoStack(Table):
@@ -149,6 +152,15 @@ class UndoStack(Table):
         """The newest undo of a rollback that still stands."""
         where = f"WHERE entry = ? AND {_STANDING_UNDO} ORDER BY number DESC"
         return self._first(where, (number,))
+
+    def put_back(self, undo: RestoreRow) -> "set[int]":
+        """The turns of an undo that were put back, by one redo or by several."""
+        where = "WHERE entry = ? AND verb = ? AND NOT partial AND covered IS NULL"
+        return {turn for row in self._some(where, (undo.number, REDO)) for turn in row.turns}
+
+    def with_markers(self) -> "list[RestoreRow]":
+        """The restores that wrote both versions into files, with conflict markers."""
+        return self._some(f"WHERE {self._here} AND marks AND covered IS NULL ORDER BY number")
 
     def between(self, first: int, last: int, limit: int) -> "list[RestoreRow]":
         """The restores whose events lie between two, the newest first."""
@@ -197,11 +209,14 @@ class UndoStack(Table):
         """The undos that still stand and took along what turns share."""
         return self._some(f"WHERE {self._here} AND shared > 0 AND {_STANDING_UNDO}")
 
-    def undone_in_part(self) -> "list[RestoreRow]":
-        """The undos of some paths that still stand, the newest first."""
-        return self._some(
-            f"WHERE {self._here} AND partial AND {_STANDING_UNDO} ORDER BY number DESC"
-        )
+    def undone_in_part(self) -> "dict[int, RestoreRow]":
+        """The newest undo that took back something of a turn and left some, by the turn."""
+        where = f"WHERE {self._here} AND (partial OR partly <> '[]') AND {_STANDING_UNDO}"
+        found: dict[int, RestoreRow] = {}
+        for undo in self._some(f"{where} ORDER BY number"):
+            turns = undo.turns if undo.partial else undo.partly - self.put_back(undo)
+            found |= dict.fromkeys(turns, undo)
+        return found
 
     def sharing(self, session: "int | None", opened: int) -> "list[int]":
         """Live turns that began after an event, in whose time nothing but what they share changed.
@@ -271,7 +286,8 @@ def follow(db: "Connection", number: int) -> None:
     if act.verb == ROLLBACK:
         is_simple = act.partial or _is_first_since_its_goal(db, act)
     else:
-        is_simple = undo is None or undo.entry is None  # it is about a turn
+        is_about_turn = undo is None or undo.entry is None
+        is_simple = is_about_turn and not (act.verb == REDO and _has_older(db, undo))
     if not is_simple:
         _begin_anew(db, act.line)
     elif act.verb == ROLLBACK:
@@ -280,6 +296,19 @@ def follow(db: "Connection", number: int) -> None:
         _take_back(db, act, _Rolled([]))
     elif undo is not None:
         _put_back(db, act, undo)
+
+
+def _has_older(db: "Connection", undo: "RestoreRow | None") -> bool:
+    """Whether an older undo that stands took back some of the same turns, too."""
+    if undo is None:
+        return False
+    query = (
+        f"SELECT 1 FROM restores r WHERE {_STANDING_UNDO} AND NOT partial AND number < ?"
+        " AND EXISTS (SELECT 1 FROM json_each(r.turns) WHERE value IN"
+        " (SELECT value FROM json_each(?))) LIMIT 1"
+    )
+    values = (undo.number, json_text.dumps(list(undo.turns)))
+    return db.execute(query, values).fetchone() is not None
 
 
 def _put_back(db: "Connection", redo: RestoreRow, undo: RestoreRow) -> None:
@@ -403,7 +432,7 @@ def _take_back(
 ) -> None:
     """What an undo says about turns."""
     for turn in act.turns if not act.partial else ():
-        if turn not in back and not _goes_on(db, turn, act, rolled):
+        if turn not in act.partly and turn not in back and not _goes_on(db, turn, act, rolled):
             change = "UPDATE turns SET undone = ? WHERE number = ?"
             operations.sql(db, change, (act.number, turn))
 

@@ -10,10 +10,14 @@ from takeback.model.words import REDO, ROLLBACK
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from typing import Any
 
     from takeback.model.losses import Loss
     from takeback.model.reasons import Reason
     from takeback.model.tree import Entry
+
+    Decisions = Mapping[Any, str]
+    """What was decided: the keys are paths, or a path and the index of a hunk of it."""
 
 
 MINUTES = 15
@@ -46,6 +50,7 @@ class PlannedChange(Value):
     along: "Reason | None" = None
     merged: "Reason | None" = None
     outside: bool = False
+    hunks: "tuple[Hunk, ...]" = ()
 
     @property
     def path(self) -> str:
@@ -65,13 +70,59 @@ class Remark(Value):
         return path_text(self.raw_path)
 
 
+class Hunk(Value):
+    """Lines that a turn changed: as it left them, as they are now, as they were before.
+
+    `index` counts the hunks of a path, `line` is where it begins in the file as it is now. Somebody
+    has to decide about it if it `clashes`: others changed the same lines since. `marker` counts the
+    lines above it in the text with markers, if it is there.
+    """
+
+    index: int
+    line: int
+    base: "tuple[bytes, ...]" = ()
+    ours: "tuple[bytes, ...]" = ()
+    theirs: "tuple[bytes, ...]" = ()
+    clashes: bool = False
+    marker: int = -1
+
+
 class Conflict(Remark):
-    """A path that somebody changed since: as it was left, as it is now, as it was before."""
+    """A path that somebody changed since: as it was left, as it is now, as it was before.
+
+    `hunks` are the places of a text about which somebody has to decide; what is no text is decided
+    as a whole. `marked` is the text with both versions of these places.
+    """
 
     base: "Entry | None" = None
     ours: "Entry | None" = None
     theirs: "Entry | None" = None
     marked: "bytes | None" = None
+    hunks: "tuple[Hunk, ...]" = ()
+
+
+class Left(Value):
+    """What an undo leaves of a turn at a path, in the change that ends with the checkpoint `last`.
+
+    `blocks` are the lines that are left, as the change left them and as they were before; None is
+    all of it. `why` is one of `OPEN`, `SETTLED`, `GONE`, `FORCED`.
+    """
+
+    raw_path: bytes
+    turn: int
+    last: int
+    why: str
+    blocks: "tuple[tuple[int, int, int, int], ...] | None" = None
+
+    @property
+    def path(self) -> str:
+        """Its path, as text."""
+        return path_text(self.raw_path)
+
+
+OPEN, SETTLED, GONE, FORCED = "open", "settled", "gone", "forced"
+"""Why something of a turn is left: somebody wants to decide later, decided to keep it, or others
+changed or removed it since. The last is not left, but taken over what others had changed."""
 
 
 class Dependent(Value):
@@ -94,15 +145,17 @@ class Plan(Value):
     `turns` are the turns that are taken back or put back, the newest first, `restore` the rollback
     that is taken back or the undo that is; a rollback has neither. `dependents` are later turns
     that build on what is taken back. `is_newest` tells that it is the one that a bare
-    `undo` or `redo` means, `is_exact` that an undo leaves nothing of its turns: each of their files
-    becomes what it was before them, but for what others changed in it. `conflicts` are paths that
+    `undo` or `redo` means. `conflicts` are paths that
     others changed since: nothing is done until somebody decides. `kept` stay because they are not
     part of what is taken back, `skipped` because nobody knows what they held, `shared` because they
     may be somebody else's. `losses` were not covered, so they do not come back with what is taken
     back. `doubts` need consent; `stays` is what no restore takes back. `goal` is
-    what a rollback goes back to as the log keeps it: `before ID`, `after ID`, or nothing. `id` is
-    the plan's own: by it any process can apply it. `took_shared` says what goes along of what its
-    turns share (`ledger/undo_stack`), `is_rest` that they are undone but for that.
+    what a rollback goes back to as the log keeps it: `before ID`, `after ID`, or nothing. `left` is
+    what an undo leaves of its turns; `raw_took` what it took, if only some paths were meant;
+    `partly` the turns of which something is left to be decided later: they stay live. `anew` tells
+    that also what was kept before was decided. `marked` are files among these that
+    hold conflict markers of an earlier restore. `took_shared` says what goes along of what its
+    turns share (`ledger/undo_stack`). `id` is the plan's own: by it any process can apply it.
     """
 
     verb: str
@@ -113,7 +166,6 @@ class Plan(Value):
     turns: "tuple[str, ...]" = ()
     restore: str = ""
     is_newest: bool = False
-    is_exact: bool = False
     conflicts: "tuple[Conflict, ...]" = ()
     kept: "tuple[Remark, ...]" = ()
     skipped: "tuple[Remark, ...]" = ()
@@ -128,9 +180,13 @@ class Plan(Value):
     raw_paths: "tuple[bytes, ...]" = ()
     session: str = ""
     agent: str = ""
+    left: "tuple[Left, ...]" = ()
+    raw_took: "tuple[tuple[bytes, int], ...]" = ()
+    partly: "tuple[str, ...]" = ()
+    raw_marked: "tuple[bytes, ...]" = ()
+    anew: bool = False
     id: str = ""
     took_shared: int = 0
-    is_rest: bool = False
 
     @property
     def turn(self) -> str:
@@ -161,12 +217,18 @@ class Plan(Value):
         """The paths, as text."""
         return tuple(map(path_text, self.raw_paths))
 
+    @property
+    def marked(self) -> "tuple[str, ...]":
+        """The files that hold conflict markers, as text."""
+        return tuple(map(path_text, self.raw_marked))
+
 
 class Description(Value):
     """What a plan is made of: enough to make it again, in another process.
 
     `refs` are what is taken back, put back or gone back to; none means the newest. `decide` is what
-    was decided about conflicts, for all of them or by path.
+    was decided about conflicts, for all of them, by path, or by path and hunk. `by_hunk` lets the
+    plan name the hunks of every text that it changes.
     """
 
     verb: str
@@ -174,8 +236,9 @@ class Description(Value):
     session: "str | None" = None
     whole_session: str = ""
     paths: "tuple[bytes, ...]" = ()
-    decide: "str | Mapping[bytes, str]" = ""
+    decide: "str | Decisions" = ""
     shared: bool = False
+    by_hunk: bool = False
 
     def resolved(self, plan: Plan) -> "Description":
         """The same with ids for words, times and the newest, so that it means the same later."""

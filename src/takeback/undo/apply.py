@@ -105,8 +105,6 @@ class Finish:
             "kept": kept,
             "rescued": rescued,
         }
-        if kept:
-            said.pop("exact", None)
         files = self._done_outside()
         if files:
             said["outside"] = files

@@ -15,6 +15,7 @@ from takeback.model.reasons import Reason
 from takeback.model.words import KEEP_MINE, NAMED, SKIP
 from takeback.undo import reverts
 from takeback.undo.draft import Draft
+from takeback.undo.renames import Unmoved
 from takeback.undo.reverts import Taken
 
 TYPE_CHECKING = False
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from takeback.model.plan import PlannedChange
     from takeback.model.tree import Entry
     from takeback.undo.merge import Merging
-    from takeback.undo.renames import At
     from takeback.undo.select import Selection
 
     Look = Callable[[Iterable[bytes]], dict[bytes, Seen]]
@@ -54,7 +54,7 @@ class Elsewhere:
         """What becomes of each file; what somebody changed since is kept."""
         paths = list(filter(is_chosen, self.runs))
         seen = look(paths) if paths else {}
-        draft = Draft(_Found(seen), merging, _NeverRenamed())
+        draft = Draft(_Found(seen), merging, Unmoved())
         for path in paths:
             if seen[path].reason:
                 _object(
@@ -95,15 +95,6 @@ class _Found:
         """What a folder holds: nothing that is known."""
         del path
         return []
-
-
-class _NeverRenamed:
-    """Nobody looks for another name of a file outside."""
-
-    def find(self, path: bytes, left: "Entry | None", at: "At") -> "bytes | None":
-        """Nowhere."""
-        del path, left, at
-        return None
 
 
 def changes(draft: Draft, agent: str) -> "tuple[PlannedChange, ...]":

@@ -5,8 +5,6 @@ What counts as the work of a command, and may as well be the user's: taking it b
 It changed behind the stop of a turn, while a command of it ran on in the background: a server runs
 for hours while somebody edits. Or nobody knows whether the command ran by then: a permission dialog
 waits while somebody edits, and not every agent tells when it was answered; or it was killed.
-
-What happened to paths after what is taken back had left them: who did it, in which turns.
 """
 
 import copy
@@ -17,47 +15,42 @@ from takeback.disk.descent import whole as whole_path
 from takeback.errors import DecisionNeededError, UnknownReferenceError, UsageError
 from takeback.history import lookup, references
 from takeback.history.compare import Chosen, Saved, differences
-from takeback.history.shared import SharedChanges, is_among
+from takeback.history.shared import SharedChanges, is_among, is_of
 from takeback.ledger.undo_stack import ALL_SHARED, SHARED_AMONG
 from takeback.model import losses, reasons, tools, words
-from takeback.model.plan import Dependent, Plan, Remark
+from takeback.model.plan import OPEN, Dependent, Plan, Remark
 from takeback.model.reasons import Action, Reason
-from takeback.model.tree import folders_above, is_same, is_unknown
+from takeback.model.tree import REGULAR, folders_above, is_unknown
 from takeback.model.words import DECISIONS, REDO, ROLLBACK, UNDO, UNREADABLE
 from takeback.undo import git_notes, outside, reverts, select
 from takeback.undo.draft import Draft, in_order, remarks
-from takeback.undo.merge import Clash, Kept, Merging, clashing
+from takeback.undo.merge import Clash, Merging, TextMerge, clashing, has_markers
 from takeback.undo.outside import Elsewhere
 from takeback.undo.renames import RenamedSince, moves, other_sides, renamed
-from takeback.undo.reverts import Changed, Reverts
+from takeback.undo.reverts import Changed, Reverts, Since
 from takeback.undo.select import Selection, Selector
+from takeback.undo.standing import Rest
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-    from typing import Self
+    from collections.abc import Iterable, Iterator, Sequence
+    from typing import Any, Self
 
     from takeback.capture.changes import Trees
     from takeback.history.lookup import Place
     from takeback.history.shared import Span
-    from takeback.ledger.checkpoints import DeltaRow, NamedDelta
+    from takeback.ledger.checkpoints import DeltaRow
     from takeback.ledger.events import CheckpointRow
     from takeback.ledger.ledger import Ledger
     from takeback.ledger.undo_stack import RestoreRow
     from takeback.model.git_changes import State
     from takeback.model.losses import Loss
-    from takeback.model.plan import Conflict, Dependent, Description
+    from takeback.model.plan import Conflict, Decisions, Dependent, Description, Left
     from takeback.model.tree import Entry
     from takeback.undo.outside import Look
     from takeback.undo.renames import Move
     from takeback.undo.reverts import Changed, Taken
     from takeback.undo.select import Item
-
-    ClashAt = Callable[[Conflict, int], object]
-
-    """What of a conflict there was at a checkpoint; None if nothing."""
-
-    Known = Entry | None
 
 _MOST_NAMED = 3
 
@@ -98,51 +91,6 @@ class View:
         return self._trees.below(self._row, path)
 
 
-class Since:
-    """Who changed a path after it was left; looked up when somebody did."""
-
-    def __init__(self, ledger: "Ledger", taken: "list[Taken]", turns: "tuple[int, ...]") -> None:
-        self._ledger = ledger
-        self._turns = turns
-        self.last = min((each.last for each in taken), default=0)
-        self._found: dict[bytes, Changed] | None = None
-
-    def of(self, path: bytes) -> "list[str]":
-        """Who changed it, in words."""
-        if self._found is None:
-            self._found = reverts.changed_since(self._ledger, self.last, self._turns)
-        return self._found[path].names if path in self._found else []
-
-    def dependents(
-        self, conflicts: "Mapping[bytes, Conflict]", taken: "list[Taken]", clash: "ClashAt"
-    ) -> "tuple[Dependent, ...]":
-        """The later turns that build on what is taken back.
-
-        They changed a path that was made by what is taken back, or a place that conflicts.
-        """
-        made = {each.path for each in taken if each.runs[-1][0] is None}
-        if not made and not conflicts:
-            return ()
-        found: dict[str, Dependent] = {}
-        rows = self._ledger.deltas.since(self.last, self._turns)
-        live = [row for row in rows if row.who == words.STEP and row.is_live]
-        for row in sorted(live, key=lambda row: row.turn_number or 0):
-            conflict = conflicts.get(row.path)
-            if row.path in made or (conflict is not None and self._is_of(conflict, row, clash)):
-                id = row.turn or ""
-                known = found.setdefault(id, Dependent(id, row.label or "", row.agent or ""))
-                found[id] = known.replace(raw_paths=tuple(sorted({*known.raw_paths, row.path})))
-        return tuple(found.values())
-
-    def _is_of(self, conflict: "Conflict", row: "NamedDelta", clash: "ClashAt") -> bool:
-        """Whether a change has to do with a conflict: without it, there would be less of it."""
-        if conflict.base is None and conflict.theirs is None:
-            return True
-        before = self._ledger.checkpoints.parent_of(row.checkpoint)
-        after = clash(conflict, row.checkpoint)
-        return after is not None and after != clash(conflict, before)
-
-
 class Planner:
     """Makes plans for the tree of one checkpoint, which holds what the tree is now."""
 
@@ -167,13 +115,14 @@ class Planner:
         self._select = Selector(ledger, time)
         self._reverts = Reverts(ledger, self._trees)
         self._merging = Merging(trees.content, {})
-        self._with_shared = False
+        self._with_shared = self._by_hunk = False
         self._shared = SharedChanges(ledger)
         self.now = View(self._trees, now)
 
     def plan(self, what: "Description") -> Plan:
         """The plan that is described."""
         planner = self.with_decisions(what.decide, shared=what.shared)
+        planner._by_hunk = what.by_hunk
         if what.verb == ROLLBACK:
             return planner.rollback(what.refs[0], what.session, what.paths)
         if what.verb == REDO:
@@ -182,8 +131,8 @@ class Planner:
             return planner.undo_session(what.whole_session, what.paths)
         return planner.undo(what.refs, what.session, what.paths)
 
-    def with_decisions(self, decide: "str | Mapping[bytes, str]", *, shared: bool) -> "Self":
-        """A copy, with what was decided about conflicts: for all of them, or path by path.
+    def with_decisions(self, decide: "str | Decisions", *, shared: bool) -> "Self":
+        """A copy, with what was decided about conflicts: for all, by path, or by path and hunk.
 
         `shared` takes along what may be another session's.
         """
@@ -205,7 +154,8 @@ class Planner:
         self, refs: "Sequence[str]", session: "str | None", paths: "Iterable[bytes]" = ()
     ) -> Plan:
         """Take back turns or a rollback: the newest live entry, or those that are named."""
-        chosen = self._select.to_undo(refs, session, shared=self._with_shared)
+        is_anew = self._merging.is_anew
+        chosen = self._select.to_undo(refs, session, shared=self._with_shared, anew=is_anew)
         return self._undo(chosen, tuple(paths))
 
     def undo_session(self, session: str, paths: "Iterable[bytes]" = ()) -> Plan:
@@ -222,18 +172,17 @@ class Planner:
             taken = self._reverts.of_restore(item.before, item.after or item.before)
             return self._revert(UNDO, chosen, taken, paths)
         spans = _spans(chosen.items)
-        standing = self._shared.standing(spans)
-        along = [row for row in standing if self._with_shared or is_among(row, spans)]
+        standing = self._shared.standing(spans, anew=self._merging.is_anew)
+        meant = [row for row in standing if self._with_shared or is_among(row, spans)]
+        along = {row: [i.number for i in chosen.items if is_of(row, *_spans([i]))] for row in meant}
         staying = [row for row in standing if row not in along]
-        taken = self._reverts.of_turns(*chosen.turns, merging=self._merging, shared=along)
+        taken = self._reverts.of_turns(*chosen.turns, merging=self._merging, shared=list(along))
         if staying and not taken and not Elsewhere(self._ledger, chosen).runs:
             raise self._all_shared(chosen, staying)
-        plan = self._revert(UNDO, chosen, taken, paths, self._remarks(staying, spans))
+        plan = self._revert(UNDO, chosen, taken, paths, self._remarks(staying, spans), along)
         if not along:
             return plan
-        is_rest = all(item.undone is not None for item in chosen.items)
-        took = ALL_SHARED if self._with_shared else SHARED_AMONG
-        return plan.replace(took_shared=took, is_exact=False, is_rest=is_rest)
+        return plan.replace(took_shared=ALL_SHARED if self._with_shared else SHARED_AMONG)
 
     def _remarks(self, rows: "Sequence[DeltaRow]", spans: "Sequence[Span]") -> "tuple[Remark, ...]":
         """What stays because it is shared, and with whom."""
@@ -292,7 +241,8 @@ class Planner:
         """What an undo took along and comes back now: what turns share, with the last of them."""
         items = select.undone_by(self._ledger, undo) if undo.shared else []
         others = [item for item in items if item.number not in chosen.turns]
-        if not others or any(item.undone == undo.number for item in others):
+        back = self._ledger.stack.put_back(undo)
+        if not others or any(item.number not in back for item in others):
             return set()
         spans = _spans(items)
         rows = self._shared.ever(spans)
@@ -305,6 +255,7 @@ class Planner:
         taken: "list[Taken]",
         paths: "tuple[bytes, ...]",
         shared: "tuple[Remark, ...]" = (),
+        along: "dict[DeltaRow, list[int]] | None" = None,
     ) -> Plan:
         newest = chosen.newest
         away = Elsewhere(self._ledger, chosen)
@@ -330,6 +281,9 @@ class Planner:
         beyond = away.plan(self._merging, self._look, within.cover)
         outer = outside.changes(beyond, agent)
         turns = tuple(item.id for item in chosen.items if item.restore is None)
+        rest = Rest(self.now, self._merging, self._reverts, chosen.turns, along or {})
+        left = tuple(rest.left(taken, draft)) if verb == UNDO and turns else ()
+        self._merging.require_known(draft.hunks | beyond.hunks)
         return Plan(
             verb,
             base=self._row.tree.hex(),
@@ -339,7 +293,6 @@ class Planner:
             turns=turns,
             restore=newest.id if newest.restore is not None else "",
             is_newest=chosen.is_newest,
-            is_exact=verb == UNDO and bool(turns) and self._is_exact(taken, draft),
             conflicts=in_order(draft.conflicts | beyond.conflicts),
             kept=remarks(draft.kept | beyond.kept),
             skipped=remarks(draft.skipped | beyond.skipped),
@@ -352,6 +305,11 @@ class Planner:
             raw_paths=within.paths,
             session=chosen.one("session"),
             agent=agent,
+            left=left,
+            raw_took=rest.took(taken, draft) if within.paths and turns and verb == UNDO else (),
+            partly=self._partly(left, draft, beyond, chosen, verb),
+            raw_marked=self._marked(draft),
+            anew=verb == UNDO and self._merging.is_anew,
         )
 
     def _stays(self, chosen: Selection) -> "tuple[int, tuple[Reason, ...]]":
@@ -368,6 +326,39 @@ class Planner:
         head = (Reason(reasons.ONLY_GIT, count=count),) if count else ()
         return chosen.passed - count, (*stays, *head, *more, *self._uncovered_since(chosen))
 
+    def _marked(self, draft: Draft) -> "tuple[bytes, ...]":
+        """The files in question that still hold the conflict markers of an earlier restore."""
+        written: set[bytes] = set()
+        for row in self._ledger.stack.with_markers():
+            event = self._ledger.event(row.event)
+            said: Any = (event.payload or {}).get("marked", ()) if event is not None else ()
+            written |= {os.fsencode(path) for (path,) in said}
+        touched = draft.wishes.keys() | draft.conflicts.keys() | draft.kept.keys()
+        return tuple(sorted(filter(self._has_markers, written & touched)))
+
+    def _has_markers(self, path: bytes) -> bool:
+        entry = self.now.at(path)
+        if entry is None or entry.reason or entry.kind != REGULAR:
+            return False
+        return has_markers(self._trees.content(entry))
+
+    def _partly(
+        self,
+        left: "tuple[Left, ...]",
+        draft: Draft,
+        beyond: Draft,
+        chosen: Selection,
+        verb: str,
+    ) -> "tuple[str, ...]":
+        """The turns of which something is left that somebody wants to decide later."""
+        if OPEN in (
+            beyond.why_left(beyond.skipped),
+            verb == REDO and draft.why_left(draft.skipped),
+        ):
+            return tuple(item.id for item in chosen.items if item.restore is None)
+        numbers = {each.turn for each in left if each.why == OPEN}
+        return tuple(item.id for item in chosen.items if item.number in numbers)
+
     def _draft(
         self, taken: "list[Taken]", chosen: Selection, since: Since, within: Chosen
     ) -> Draft:
@@ -376,7 +367,7 @@ class Planner:
         lost = sum(each.runs[0][1] is not None and not self.now.at(each.path) for each in taken)
         read = self._trees.content
         named = RenamedSince(self._ledger, read, first, chosen.turns, self.now.at, lost)
-        draft = Draft(self.now, self._merging, named)
+        draft = Draft(self.now, self._merging, named, by_hunk=self._by_hunk)
         renames = renamed(taken)
         others = other_sides(renames, within.cover)
         moved: dict[bytes, Move] = {}
@@ -393,8 +384,12 @@ class Planner:
                 folder_at = lambda path, own=own: self._reverts.before(own.old, path)  # noqa: E731
                 done[own] = draft.revert_move(own, folder_at, since.of)
             if own is not None and done[own]:
+                draft.covered.add(each.path)
+                draft.moved[each.path] = {name.path for name in own.names}
                 continue
             folder_at = lambda path, each=each: self._reverts.before(each, path)  # noqa: E731
+            if within.cover(each.path) or each.path in others:
+                draft.covered.add(each.path)
             if within.cover(each.path):
                 draft.revert(each, folder_at, since.of)
             elif each.path in others:
@@ -430,42 +425,15 @@ class Planner:
         paths = tuple(os.fsdecode(loss.raw_path) for loss in found if not loss.is_grave)
         return (Reason(reasons.UNCOVERED_CHANGED, paths=paths),) if paths else ()
 
-    def _is_exact(self, taken: "list[Taken]", draft: Draft) -> bool:
-        """Whether every path becomes what it was before all changes, but for what others did."""
-        renames = {path for each in taken if each.origins for path in (each.path, *each.origins)}
-        return all(self._goes_whole(each, draft, each.path in renames) for each in taken)
-
-    def _goes_whole(self, taken: "Taken", draft: Draft, is_renamed: bool) -> bool:
-        state = self.now.at(taken.path)
-        for before, after in taken.runs:
-            if is_same(before, after) or is_unknown(before):
-                return False
-            if is_same(state, after):
-                state = before
-                continue
-            state = None if is_renamed else self._without(state, before, after)
-            if state is None:
-                return False
-        wish = draft.wishes.get(taken.path)
-        return wish is not None and is_same(wish.target, state)
-
-    def _without(self, state: "Known", before: "Known", after: "Known") -> "Known":
-        """A state without a change; None unless all of that was in it, and can be taken out."""
-        found = self._merging.outcome(after, before, state)
-        if before is None or after is None or isinstance(found, Clash | Kept):
-            return None
-        # Nothing is left of the change if it makes no difference to it what was done here.
-        rest = (self._merging.outcome(state, found, side) for side in (before, after))
-        one, other = (None if isinstance(side, Clash | Kept) else side for side in rest)
-        return found if one is not None and is_same(one, other) else None
-
     def _dependents(
         self, since: Since, draft: Draft, taken: "list[Taken]"
     ) -> "tuple[Dependent, ...]":
         def clash(conflict: "Conflict", checkpoint: int) -> object:
             state = self._reverts.at(checkpoint, conflict.raw_path)
             found = self._merging.outcome(conflict.base, conflict.theirs, state)
-            return clashing(found) if isinstance(found, Clash) else None
+            if isinstance(found, TextMerge) and found.is_clean:
+                return None
+            return clashing(found) if isinstance(found, Clash | TextMerge) else None
 
         return since.dependents(draft.conflicts, taken, clash)
 
@@ -514,6 +482,7 @@ class Planner:
             stays=() if chosen.paths else self._what_stays(row, covers),
             covers=covers,
             raw_paths=chosen.paths,
+            raw_marked=self._marked(draft),
         )
 
     def _lost_since(self, row: "CheckpointRow", then: View, chosen: Chosen) -> "tuple[Loss, ...]":

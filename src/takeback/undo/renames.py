@@ -207,6 +207,15 @@ def _is_file(entry: "Entry | None") -> bool:
     return entry is not None and not entry.reason and entry.kind in (REGULAR, LINK)
 
 
+class Unmoved:
+    """Nobody looks for another name."""
+
+    def find(self, path: bytes, left: "Entry | None", at: "At") -> "bytes | None":
+        """Nowhere."""
+        del path, left, at
+        return None
+
+
 class RenamedSince:
     """Finds under which name somebody keeps a file that was renamed after it was left."""
 

@@ -33,7 +33,7 @@ from takeback.model.reasons import Action, Reason
 from takeback.model.tree import FOLDER, Op, UnstoredFile, is_same, judge
 from takeback.model.words import REDO, ROLLBACK, count
 from takeback.objects.git_objects import BLOB
-from takeback.undo import apply, rescue, select
+from takeback.undo import apply, rescue, select, standing
 from takeback.undo import planner as planning
 from takeback.undo.apply import Finish, MovedError
 from takeback.worktree.stage import Shut
@@ -326,6 +326,7 @@ class Restorer(SafePoints):
         id = ids.from_entropy(os.urandom(8))
         at = time.time_ns()
         said = _said(plan, id, now, because.strip()[:_LONGEST_REASON], self._looked)
+        said |= standing.facts(self._ledger, plan)
         said["undo"] = self._reverse_of(plan, now)
         planner = self._planner(now)
         root = self._work.rules.open_root()
@@ -541,7 +542,7 @@ def _said(
     plan: Plan, id: str, now: "CheckpointRow", because: str, looked: int
 ) -> "dict[str, Json]":
     """What the event of a restore says of it; what became of it is added when it is done."""
-    said: dict[str, Json] = {
+    return {
         "restore": id,
         "verb": plan.verb,
         "turn": plan.turn or None,
@@ -549,12 +550,9 @@ def _said(
         "entry": plan.restore or None,
         "target": plan.target,
         "before": now.id,
-        "partial": bool(plan.paths) or plan.is_rest,
+        "partial": bool(plan.paths) or (plan.verb == REDO and bool(plan.partly)),
         "goal": plan.goal,
         "because": because,
         "session": plan.session or None,
         "looked": looked,
     }
-    if plan.took_shared:
-        said["shared"] = plan.took_shared
-    return {**said, "exact": True} if plan.is_exact and not plan.paths else said

@@ -1,17 +1,9 @@
-"""What turns changed, as it stands: what was taken back and put back is what its redo did.
-
-    X1 adds a line    X2 deletes it    undo X2    undo X1    redo X2    undo X2
-                                       it's back  it's gone  nothing    nothing: not X1's line again
-
-A redo by merge does less than its turn had done where others went on meanwhile. To undo the turn
-once more is to revert what the redo did, as a redo reverts what the undo did; and then what the
-undo had left of the turn, for it was not there to be taken back: others had deleted it. That is
-the turn's own change with the undo applied to both of its sides.
-
-What a turn or a restore changed, as it is needed to take it back: states, path by path.
+"""What a turn or a restore changed, as it is needed to take it back: states, path by path.
 
 Each path comes with the runs of changes that are to be reverted, the newest first. Between two
-runs somebody else changed the path.
+runs somebody else changed the path. What of a turn stands is told by `standing`.
+
+What happened to paths after what is taken back had left them: who did it, in which turns.
 """
 
 from takeback.capture import changes
@@ -19,317 +11,30 @@ from takeback.capture.changes import Run, Trees
 from takeback.errors import DamagedStoreError
 from takeback.history import retention
 from takeback.model import words
+from takeback.model.plan import Dependent
 from takeback.model.reasons import Action
-from takeback.model.tree import is_same, judge
-from takeback.undo.merge import Clash, Kept
+from takeback.model.tree import judge
+from takeback.undo.standing import Standing, is_alone
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from takeback.ledger.checkpoints import DeltaRow
+    from takeback.ledger.checkpoints import DeltaRow, NamedDelta
     from takeback.ledger.events import CheckpointRow
     from takeback.ledger.ledger import Ledger
     from takeback.ledger.outside import OutsideRow
     from takeback.ledger.undo_stack import RestoreRow
+    from takeback.model.plan import Conflict
     from takeback.model.tree import Entry
     from takeback.undo.merge import Merging
 
     Known = Entry | None
 
-    At = Callable[[int, bytes], Known]
-
-    """What a path was at a checkpoint."""
-
     Fold = list[tuple[Known, Known]]
 
-
-_NEWEST = 1 << 62
-
-
-class Standing:
-    """Finds what is to be reverted to take some turns back."""
-
-    def __init__(
-        self, ledger: "Ledger", at: "At", merging: "Merging", turns: "Sequence[int]"
-    ) -> None:
-        self._ledger = ledger
-        self._at = at
-        self._merging = merging
-        self._turns = turns
-        self._acts: dict[int, list[RestoreRow]] = {}
-
-    def runs(self, shared: "Sequence[DeltaRow]") -> "list[Run]":
-        """The runs of all turns, by path and in the order in which they were made."""
-        told = [turn for turn in self._turns if self._about(turn)]
-        plain = [turn for turn in self._turns if turn not in told]
-        found = list(changes.runs(self._ledger, *plain, shared=shared))
-        standing = self._until(told, _NEWEST)
-        seen: set[tuple[bytes, int]] = set()
-        for turn in told:
-            for run in standing[turn]:
-                # A redo of several turns tells of each of them.
-                if not run.is_restored or (run.path, run.last) not in seen:
-                    seen.add((run.path, run.last))
-                    found.append(run)
-        return sorted(found, key=lambda run: (run.path, run.first))
-
-    def _until(self, turns: "Iterable[int]", number: int) -> "dict[int, list[Run]]":
-        """What turns did, through all that was taken back and put back of them before a restore.
-
-        Each restore is walked over once: to look up for each turn what the others had done by then
-        would cost more with every restore, as many times more as there are turns.
-        """
-        turns = tuple(turns)
-        begin = self._beginning(turns, number)
-        needed = (
-            self._needed(turns, number) if begin is None else dict.fromkeys(begin.turns, number)
-        )
-        found = {turn: list(changes.runs(self._ledger, turn)) for turn in needed}
-        hows = {turn: {run.path: run.how for run in runs} for turn, runs in found.items()}
-        undos: dict[int, dict[int | None, list[Run]]] = {turn: {} for turn in needed}
-        acts = {act.number: act for turn in needed for act in self._about(turn)}
-        if begin is not None:
-            acts = {number: act for number, act in acts.items() if number > begin.number}
-            for turn, runs in found.items():
-                undos[turn][begin.number] = []
-                found[turn] = [run for run in runs if run.last > begin.before]
-        for act in (acts[number] for number in sorted(acts)):
-            about = [turn for turn in act.turns if act.number < needed.get(turn, 0)]
-            if act.verb == words.UNDO and not act.partial and about:
-                for turn in about:
-                    undos[turn][act.number] = found[turn]
-                found |= self._left({turn: found[turn] for turn in act.turns}, act)
-                continue
-            # Paths that were taken back alone may be named once more, so that does not count.
-            for turn in about:
-                undo = acts.get(act.entry or 0)
-                is_mixed = undo is not None and undo.shared
-                if act.entry in undos[turn] and _is_alone(act, self._turns) and not is_mixed:
-                    found[turn] = found[turn] + self._again(act, hows[turn])
-                elif act.entry in undos[turn]:
-                    # What of it was this turn's cannot be told: as if nothing had been taken back.
-                    found[turn] = undos[turn][act.entry]
-        return found
-
-    def _beginning(self, turns: "tuple[int, ...]", number: int) -> "RestoreRow | None":
-        """The newest undo before a restore that left nothing of just these turns.
-
-        What came before it need not be walked over, so the next undo costs as much as the last;
-        unless it has to be known to tell what a later restore did.
-        """
-        acts = {act.number: act for turn in turns for act in self._about(turn)}
-        oldest = number
-        for at in sorted((at for at in acts if at < number), reverse=True):
-            act, others = acts[at], set(acts[at].turns) - set(turns)
-            is_undo = act.verb == words.UNDO and not act.partial
-            if is_undo and at <= oldest and len(act.turns) == len(turns) and self._is_exact(act):
-                return act
-            if not act.partial and (others or not (is_undo or _is_alone(act, self._turns))):
-                return None
-            if act.verb == words.REDO:
-                oldest = min(oldest, act.entry or 0)
-        return None
-
-    def _is_exact(self, undo: "RestoreRow") -> bool:
-        """Whether an undo said that it took back all of its turns, exactly."""
-        event = self._ledger.event(undo.event)
-        return event is not None and (event.payload or {}).get("exact") is True
-
-    def _needed(self, turns: "Iterable[int]", number: int) -> "dict[int, int]":
-        """The turns in question, and before which restore: also those taken back with others."""
-        needed: dict[int, int] = {}
-        waiting = [(turn, number) for turn in turns]
-        for turn, before in waiting:
-            if needed.get(turn, 0) >= before:
-                continue
-            needed[turn] = before
-            for act in self._about(turn):
-                if act.number < before and act.verb == words.UNDO and not act.partial:
-                    waiting += [(other, act.number) for other in act.turns if other != turn]
-        return needed
-
-    def _about(self, turn: int) -> "list[RestoreRow]":
-        if turn not in self._acts:
-            wanted = {turn, *self._turns} - self._acts.keys()
-            self._acts |= self._ledger.stack.about_each(wanted)
-        return self._acts[turn]
-
-    def _again(self, redo: "RestoreRow", hows: "dict[bytes, str]") -> "list[Run]":
-        found = []
-        for path, origin in self._restored(redo):
-            before = self._ledger.checkpoints.parent_of(redo.after)
-            run = Run(path, before, redo.after, hows.get(path, ""), origin)
-            run.is_restored = True
-            found.append(run)
-        return found
-
-    def _restored(self, act: "RestoreRow") -> "list[tuple[bytes, bytes | None]]":
-        """What a restore changed; nothing, if it made no checkpoint."""
-        if act.before == act.after:
-            return []
-        return [(row.path, row.origin) for row in self._ledger.deltas.restored(act.after)]
-
-    # -- what an undo left -----------------------------------------------------------------
-
-    def not_alone(self, undo: "RestoreRow") -> "set[bytes]":
-        """The paths of these turns of which an undo does not tell what it took of these.
-
-        It took back others there, too, or found the file under a name that others gave it.
-        """
-        others = [turn for turn in undo.turns if turn not in self._turns]
-        runs = list(changes.runs(self._ledger, *undo.turns))
-        found = {run.path for run in changes.runs(self._ledger, *others)}
-        found |= {run.path for run in runs} - {path for path, _ in self._restored(undo)}
-        size = -1
-        while size != len(found):
-            size = len(found)
-            for run in runs:
-                if not found.isdisjoint({run.path, *run.origins}):
-                    found |= {run.path, *run.origins}
-        return found
-
-    def taken(self, undo: "RestoreRow", paths: "set[bytes]") -> "list[Run]":
-        """What an undo took of the turns at some paths: without what it could not take."""
-        runs = self._until(undo.turns, undo.number)
-        for turn in self._turns:
-            runs[turn] = [run for run in runs[turn] if run.path in paths]
-        found = []
-        for turn, run, left in self._pairs(runs, undo):
-            taken = run if left is None else self._but(run, left)
-            found += [taken] if taken is not None and turn in self._turns else []
-        return sorted(found, key=lambda run: (run.path, run.first))
-
-    def _left(self, runs: "dict[int, list[Run]]", undo: "RestoreRow") -> "dict[int, list[Run]]":
-        found: dict[int, list[Run]] = {turn: [] for turn in runs}
-        for turn, _, left in self._pairs(runs, undo):
-            found[turn] += [left] if left is not None else []
-        return found
-
-    def _pairs(
-        self, runs: "dict[int, list[Run]]", undo: "RestoreRow"
-    ) -> "Iterator[tuple[int, Run, Run | None]]":
-        """Each run of each turn that an undo took, and what it left of it."""
-        every = [run for turn in undo.turns for run in runs[turn]]
-        touched = {path for path, _ in self._restored(undo)}
-        # What is renamed carries along what others did to it; that is not left of the turn.
-        moved = _moved(every)
-        effects = self._effects(every, undo, touched)
-        for turn, run in ((each, run) for each in undo.turns for run in runs[each]):
-            if run.last > undo.before:
-                yield turn, run, run  # the turn went on
-            elif run.path in moved:
-                yield turn, run, run if moved.isdisjoint(touched) else None
-            elif id(run) in effects:
-                yield turn, run, self._left_of(run, effects[id(run)])
-            else:
-                place = self._found_at(run, undo, touched)
-                taken = self._at(undo.before, place), self._at(undo.after, place)
-                yield turn, run, run if is_same(*taken) else None
-
-    def _found_at(self, run: Run, undo: "RestoreRow", touched: "set[bytes]") -> bytes:
-        """Where an undo found a file: others may have renamed it since."""
-        if run.path in touched or self._at(undo.before, run.path) is not None:
-            return run.path
-        names, seen = [run.path], {run.path}
-        for name in names:
-            for path in self._ledger.deltas.names_after(name, run.last, undo.before):
-                if path in touched:
-                    return path
-                if path not in seen:
-                    seen.add(path)
-                    names.append(path)
-        return run.path
-
-    def _effects(
-        self, runs: "list[Run]", undo: "RestoreRow", touched: "set[bytes]"
-    ) -> "dict[int, tuple[Known, Known]]":
-        """What became of each path by taking back each of its runs, by the id of the run.
-
-        Found by taking them back once more, the newest first. Where that does not lead to what the
-        undo made of it, somebody decided something else, and nothing is told.
-        """
-        found: dict[int, tuple[Known, Known]] = {}
-        by_place: dict[bytes, list[Run]] = {}
-        same: dict[int, int] = {}
-        copies: dict[tuple[bytes, int], Run] = {}
-        for run in sorted(runs, key=lambda run: -run.last):
-            if run.last > undo.before:
-                continue
-            # What a redo of several turns did is told of each of them, and was taken back once.
-            first = copies.setdefault((run.path, run.last), run) if run.is_restored else run
-            same[id(run)] = id(first)
-            if first is run:
-                by_place.setdefault(self._found_at(run, undo, touched), []).append(run)
-        for place, newest_first in by_place.items():
-            steps = self._steps(self._at(undo.before, place), newest_first)
-            if steps and is_same(steps[-1][1], self._at(undo.after, place)):
-                found |= {id(run): step for run, step in zip(newest_first, steps, strict=True)}
-        return {run: found[first] for run, first in same.items() if first in found}
-
-    def _steps(self, state: "Known", runs: "list[Run]") -> "list[tuple[Known, Known]]":
-        """The states before and after each run is taken back; none if they clash."""
-        steps: list[tuple[Known, Known]] = []
-        for run in runs:
-            before, after = self._states(run)
-            reverted = self._applied(state, after, before)
-            if isinstance(reverted, Clash):
-                return []
-            if isinstance(reverted, Kept):
-                break  # it stays as it is, and so does what was done before
-            steps.append((state, reverted))
-            state = reverted
-        return steps + [(state, state)] * (len(runs) - len(steps))
-
-    def _but(self, run: Run, left: Run) -> "Run | None":
-        """A change without what was left of it; None if that is all of it."""
-        if left is run:
-            return None
-        before, after = self._states(run)
-        begun = self._applied(before, *self._states(left))
-        if isinstance(begun, Clash | Kept):
-            return run
-        return None if is_same(begun, after) else _with_states(run, (begun, after))
-
-    def _left_of(self, run: Run, effect: "tuple[Known, Known]") -> "Run | None":
-        """A change with what an undo did to it on both of its sides; None if nothing is left."""
-        if is_same(*effect):
-            return run
-        before, after = (self._applied(state, *effect) for state in self._states(run))
-        if isinstance(before, Clash | Kept) or isinstance(after, Clash | Kept):
-            return None
-        return None if is_same(before, after) else _with_states(run, (before, after))
-
-    def _states(self, run: Run) -> "tuple[Known, Known]":
-        return run.states or (self._at(run.before, run.path), self._at(run.last, run.path))
-
-    def _applied(
-        self, state: "Known", before: "Known", after: "Known"
-    ) -> "Entry | Clash | Kept | None":
-        """What becomes of a state by what a restore did."""
-        if is_same(state, before):
-            return after
-        if state is None or is_same(state, after):
-            return state
-        return self._merging.outcome(before, after, state)
-
-
-def _moved(runs: "Iterable[Run]") -> "set[bytes]":
-    """The old and the new names of what was renamed."""
-    return {path for run in runs if run.origins for path in (run.path, *run.origins)}
-
-
-def _with_states(run: Run, states: "tuple[Known, Known]") -> Run:
-    """The same run, leading from and to something else."""
-    other = Run(run.path, run.before, run.first, run.how, run.origin)
-    other.last, other.origins, other.is_restored = run.last, run.origins, run.is_restored
-    other.states = states
-    return other
-
-
-def _is_alone(act: "RestoreRow", turns: "Sequence[int]") -> bool:
-    """Whether a restore was about nothing but these turns."""
-    return set(act.turns) <= set(turns)
+    ClashAt = Callable[[Conflict, int], object]
+    """What of a conflict there was at a checkpoint; None if nothing."""
 
 
 def rows_outside(ledger: "Ledger", turns: "Sequence[int]") -> "list[OutsideRow]":
@@ -339,7 +44,7 @@ def rows_outside(ledger: "Ledger", turns: "Sequence[int]") -> "list[OutsideRow]"
         last: dict[bytes, tuple[RestoreRow, OutsideRow]] = {}
         for act in reversed(ledger.stack.about(turn)):
             rows = ledger.outside.of_restore(act.number)
-            last |= {row.path: (act, row) for row in rows if _is_alone(act, turns)}
+            last |= {row.path: (act, row) for row in rows if is_alone(act, turns)}
         for path, (act, done) in last.items():
             own = [r for r in found.values() if (r.turn, r.path) == (turn, path)]
             for row in own:
@@ -360,11 +65,13 @@ class Taken:
 
     `runs` are (before, after), the newest first; `before` is the state before the oldest of them,
     `first` the checkpoint with which that begins, `last` the one with which the newest ends.
-    `origins` are the names that the file had before it was renamed to this one. `leads_to` is the
-    checkpoint that it goes back to.
+    `lasts` are the checkpoints with which each of the runs ends, `blocks` those of its blocks that
+    stand; None is all. `origins` are the names that the
+    file had before it was renamed to this one. `leads_to` is the checkpoint that it goes back to.
     """
 
-    __slots__ = ("before", "first", "how", "last", "leads_to", "origins", "path", "runs")
+    __slots__ = ("before", "blocks", "first", "how", "last", "lasts", "leads_to", "origins",
+                 "path", "runs")  # fmt: skip
 
     def __init__(self, run: Run, states: "tuple[Known, Known]") -> None:
         self.path = run.path
@@ -372,6 +79,8 @@ class Taken:
         self.first = run.first
         self.last = run.last
         self.runs: Fold = [states]
+        self.lasts = [run.last]
+        self.blocks = [run.blocks]
         self.origins = run.origins
         self.before = self.leads_to = run.before
 
@@ -412,8 +121,18 @@ class Reverts:
         self, *turns: int, merging: "Merging", shared: "Sequence[DeltaRow]" = ()
     ) -> "list[Taken]":
         """What turns changed, as it stands, and with it what they share."""
-        found = Standing(self._ledger, self.at, merging, turns).runs(shared)
-        return list(self._taken(found))
+        standing = Standing(self._ledger, self.at, merging, turns)
+        return list(self._taken(standing.runs(shared, anew=merging.is_anew)))
+
+    def of_each(self, *turns: int, merging: "Merging") -> "dict[bytes, list[tuple[int, Taken]]]":
+        """The same, by path and run by run, the newest first, with the turn of each."""
+        standing = Standing(self._ledger, self.at, merging, turns)
+        found: dict[bytes, list[tuple[int, Taken]]] = {}
+        told = standing.of_each(anew=merging.is_anew)
+        for turn, run in sorted(told, key=lambda each: -each[1].last):
+            taken = Taken(run, standing.states(run))
+            found.setdefault(run.path, []).append((turn, taken))
+        return found
 
     def ever_changed(self, *turns: int) -> "list[bytes]":
         """The paths that turns changed, also those that were taken back since."""
@@ -475,6 +194,8 @@ class Reverts:
                 states = self.at(run.before, run.path), self.at(run.last, run.path)
             if found is not None and found.path == run.path:
                 found.runs.insert(0, states)
+                found.lasts.insert(0, run.last)
+                found.blocks.insert(0, run.blocks)
                 found.origins |= run.origins
                 found.last = run.last
                 continue
@@ -540,3 +261,48 @@ def name_of(who: str, agent: "str | None", label: "str | None") -> str:
     return {words.YOU: "you", words.SHARED: "several sessions", words.RESTORE: _RESTORED_BY}.get(
         who, who
     )
+
+
+class Since:
+    """Who changed a path after it was left; looked up when somebody did."""
+
+    def __init__(self, ledger: "Ledger", taken: "list[Taken]", turns: "tuple[int, ...]") -> None:
+        self._ledger = ledger
+        self._turns = turns
+        self.last = min((each.last for each in taken), default=0)
+        self._found: dict[bytes, Changed] | None = None
+
+    def of(self, path: bytes) -> "list[str]":
+        """Who changed it, in words."""
+        if self._found is None:
+            self._found = changed_since(self._ledger, self.last, self._turns)
+        return self._found[path].names if path in self._found else []
+
+    def dependents(
+        self, conflicts: "Mapping[bytes, Conflict]", taken: "list[Taken]", clash: "ClashAt"
+    ) -> "tuple[Dependent, ...]":
+        """The later turns that build on what is taken back.
+
+        They changed a path that was made by what is taken back, or a place that conflicts.
+        """
+        made = {each.path for each in taken if each.runs[-1][0] is None}
+        if not made and not conflicts:
+            return ()
+        found: dict[str, Dependent] = {}
+        rows = self._ledger.deltas.since(self.last, self._turns)
+        live = [row for row in rows if row.who == words.STEP and row.is_live]
+        for row in sorted(live, key=lambda row: row.turn_number or 0):
+            conflict = conflicts.get(row.path)
+            if row.path in made or (conflict is not None and self._is_of(conflict, row, clash)):
+                id = row.turn or ""
+                known = found.setdefault(id, Dependent(id, row.label or "", row.agent or ""))
+                found[id] = known.replace(raw_paths=tuple(sorted({*known.raw_paths, row.path})))
+        return tuple(found.values())
+
+    def _is_of(self, conflict: "Conflict", row: "NamedDelta", clash: "ClashAt") -> bool:
+        """Whether a change has to do with a conflict: without it, there would be less of it."""
+        if conflict.base is None and conflict.theirs is None:
+            return True
+        before = self._ledger.checkpoints.parent_of(row.checkpoint)
+        after = clash(conflict, row.checkpoint)
+        return after is not None and after != clash(conflict, before)

@@ -25,6 +25,7 @@ from takeback.model.words import ROLLBACK, UNDO
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from typing import Any
 
     from takeback.ledger.ledger import Ledger
     from takeback.ledger.sessions import TurnRow
@@ -199,9 +200,17 @@ class Selector:
     # -- undo ------------------------------------------------------------------------------
 
     def to_undo(
-        self, refs: "Sequence[str]", session: "str | None", *, shared: bool = False
+        self,
+        refs: "Sequence[str]",
+        session: "str | None",
+        *,
+        shared: bool = False,
+        anew: bool = False,
     ) -> Selection:
-        """The newest live entry, or those that are named; `shared` takes along what is shared."""
+        """The newest live entry, or those that are named; `shared` takes along what is shared.
+
+        What was decided to stay can be decided `anew`, although the turn counts as undone.
+        """
         within = self.session(session)
         latest = newest(self._ledger, within)
         if not refs:
@@ -214,7 +223,7 @@ class Selector:
         items = list({(i.restore is None, i.number): i for i in self._items(refs, within)}.values())
         for item in items:
             self.require_remembered(item)
-            if not (shared and self._shares(item)):
+            if not ((shared and self._shares(item)) or (anew and self._has_settled(item))):
                 self.require_live(item)
             self.require_uncovered(item)
             self.require_kept(item)
@@ -293,6 +302,15 @@ class Selector:
         name = f"the undo of {whole.newest.called} (`{undo.id[:8]}`)"
         retention.require_whole(self._ledger, before, name)
 
+    def _has_settled(self, item: "Item") -> bool:
+        """Whether somebody decided to keep something of a turn when it was undone."""
+        undo = self._ledger.stack.numbered(item.undone) if item.undone is not None else None
+        if undo is None or item.restore is not None or item.covered is not None:
+            return False
+        event = self._ledger.event(undo.event)
+        left: Any = (event.payload or {}).get("left", ()) if event is not None else ()
+        return any(turn == item.id and why == plan.SETTLED for _, turn, _, why, _ in left)
+
     def require_uncovered(self, item: "Item") -> None:
         """An error if a rollback went back over something."""
         if item.covered is not None:
@@ -329,14 +347,22 @@ class Selector:
     def _left_of(self, undo: "RestoreRow") -> "list[Item]":
         """What an undo took that was not put back without the others."""
         items = undone_by(self._ledger, undo)
-        left = [item for item in items if item.undone == undo.number]
+        back = self._ledger.stack.put_back(undo)
+        left = [item for item in items if self._is_undone_by(item, undo, back)]
         return left if left and not undo.partial else items
 
     def _undo_of(self, item: "Item") -> "RestoreRow | None":
         undo = undo_of(self._ledger, item)
-        if undo is not None and len(undo.turns) > 1 and item.undone != undo.number:
-            return undo if undo.partial else None  # it was put back without the others
-        return undo
+        if undo is None or len(undo.turns) < 2 or undo.partial:
+            return undo
+        back = self._ledger.stack.put_back(undo)
+        return undo if self._is_undone_by(item, undo, back) else None
+
+    def _is_undone_by(self, item: "Item", undo: "RestoreRow", back: "set[int]") -> bool:
+        """Whether an undo still stands for an entry, all of it or a part."""
+        if item.number in undo.partly:
+            return item.number not in back
+        return item.undone == undo.number
 
     def _require_unblocked(self, undo: "RestoreRow", within: "int | None") -> None:
         """After an undo and new work, putting it back is a decision, not a reflex."""

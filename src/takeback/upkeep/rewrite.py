@@ -42,12 +42,12 @@ if TYPE_CHECKING:
 
 _OURS = frozenset(
     (
-        "after", "authors", "before", "changes", "checkpoint", "checkpoints", "deltas", "dropped",
-        "entry", "detail", "events", "files", "holder", "inside", "kept", "kind", "line", "looked",
-        "losses",
-        "objects", "outside", "owners", "packs", "parent", "paths", "rescued", "restore",
-        "root", "saves", "secrets", "session", "status", "step", "target", "tree", "turn",
-        "turns", "verb", "view", "when",
+        "after", "anew", "authors", "before", "changes", "checkpoint", "checkpoints",
+        "deltas", "detail", "dropped", "entry", "events", "files", "holder", "inside",
+        "kept", "kind", "left", "line", "looked", "losses", "marked", "objects", "outside",
+        "owners", "packs", "parent", "partly", "paths", "rescued", "restore", "root", "saves",
+        "secrets", "session", "status", "step", "target", "took", "tree", "turn", "turns", "verb",
+        "view", "when",
     )
 )  # fmt: skip
 """What of an event is made of ids, hashes and words of our own, or is seen to one by one."""
@@ -206,7 +206,7 @@ class Redaction:
         return False
 
     def _remarks(self, said: "Said") -> None:
-        for name in ("kept", "rescued"):
+        for name in ("kept", "rescued", "left", "took", "marked"):
             if name in said:
                 said[name] = [row for row in said[name] if not self._hides(row[0])]
 

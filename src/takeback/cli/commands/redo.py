@@ -2,13 +2,15 @@
 
 from takeback.cli.app import get_project
 from takeback.cli.parser import Arguments, Command, Option
-from takeback.cli.restore_flow import DECIDING, OPTIONS, SESSION, RestoreCommand
+from takeback.cli.restore_flow import DECIDING, INTERACTIVE, OPTIONS, SESSION, RestoreCommand
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from takeback.cli.screen import Screen
 
-TAKE_BACK = Option(("--take-back",), "where there is a conflict, put the turn's version back")
+TAKE_BACK = Option(
+    ("--take-back",), "where there is a conflict, put the turn's lines back over yours"
+)
 COMMAND = Command(
     "redo",
     "put back what was taken back last",
@@ -19,7 +21,7 @@ COMMAND = Command(
         "place there is a conflict, and nothing is done until you decide."
     ),
     operands=("[TURN]", "[-- PATH…]"),
-    options=(*OPTIONS, DECIDING[0], TAKE_BACK, *DECIDING[2:], SESSION),
+    options=(*OPTIONS, INTERACTIVE, DECIDING[0], TAKE_BACK, *DECIDING[2:], SESSION),
     examples=(
         ("takeback redo", "changed your mind about the last undo"),
         ("takeback redo mvkr", "put back a certain turn"),
@@ -37,6 +39,7 @@ def run(given: "Arguments", screen: "Screen") -> int:
                 session=this.session,
                 paths=wanted.paths,
                 decide=wanted.decide,
+                by_hunk=wanted.by_hunk,
                 inside=wanted.inside,
             ),
             lambda: project.redo(decide=this.decide, **this.options),

@@ -5,7 +5,7 @@ import os
 from takeback import location
 from takeback.cli.app import folder, get_project
 from takeback.cli.parser import Arguments, Command, Option
-from takeback.cli.restore_flow import DECIDING, OPTIONS, RESUME_OPTIONS, RestoreCommand
+from takeback.cli.restore_flow import DECIDING, INTERACTIVE, OPTIONS, RESUME_OPTIONS, RestoreCommand
 from takeback.disk.home import Home
 from takeback.environment import default_home
 from takeback.errors import NothingToTakeBackError
@@ -40,6 +40,7 @@ COMMAND = Command(
     operands=("[TURN…]", "[-- PATH…]"),
     options=(
         *OPTIONS,
+        INTERACTIVE,
         *DECIDING,
         Option(("--shared",), "take along what may be another session's"),
         Option(("--session",), "all of this session, or the TURN in it", "SESSION"),
@@ -50,6 +51,7 @@ COMMAND = Command(
         ("takeback undo --dry-run", "only show what that would do"),
         ('takeback undo "payment validation"', "a certain turn; later ones stay"),
         ("takeback undo mvkr -- src/pay.py", "only this file of it"),
+        ("takeback undo -i", "choose files and hunks of the last turn"),
         ("takeback undo mvkr zosp", "two turns together"),
         ("takeback undo --session kqzv", "all that one session did"),
         ("takeback undo mvkr --keep-mine", "in a conflict, your version stays"),
@@ -88,6 +90,7 @@ def _undo(project: "Project", given: "Arguments", screen: "Screen") -> int:
             whole_session="" if wanted.turns else whole,
             paths=wanted.paths,
             decide=wanted.decide,
+            by_hunk=wanted.by_hunk,
             shared=shared,
             inside=wanted.inside,
         ),
