@@ -6,7 +6,7 @@ that what one sees is what would be done.
 
 from typing import NamedTuple
 
-from takeback.cli import screen
+from takeback.cli import loss_text, screen
 from takeback.cli.reason_text import of_remark, sentence
 from takeback.cli.restore_flow import can_decide
 from takeback.model.plan import Conflict, Dependent, Plan, PlannedChange
@@ -113,7 +113,7 @@ def renewed(model: Model, plan: Plan, of: "Callable[[PlannedChange], str]") -> M
         decision = "?" if path in conflicts else decisions.get(path, "")
         row = _row(path, change, conflict, decision, said, is_off=path in model.choice.off)
         rows.append(row if change or old is None else row._replace(change=old.change))
-    shown = {row.path for row in rows}
+    shown, lost = {row.path for row in rows}, {loss.path for loss in plan.losses}
     items = (
         *(Item("!", None, sentence(reason)) for reason in plan.doubts),
         *rows,
@@ -125,8 +125,9 @@ def renewed(model: Model, plan: Plan, of: "Callable[[PlannedChange], str]") -> M
                 ("shared", plan.shared),
             )
             for each in part
-            if each.raw_path not in shown
+            if each.raw_path not in shown and each.raw_path not in lost
         ),
+        *(Item("lost", each.path, loss_text.sentence(each)) for each in plan.losses),
         *(Item("later", None, _builds_on(each)) for each in plan.dependents),
         *(Item("note", None, sentence(reason)) for reason in plan.stays),
     )
