@@ -325,9 +325,9 @@ def _with_unreadable_files(folder: Path) -> None:
                 known.unlink()
                 never.unlink()
         found = project.turn(turn.id).losses
-        assert [(loss.path, loss.what, loss.size) for loss in found] == [(b"never", GONE, 4)]
+        assert [(loss.path, loss.what, loss.size) for loss in found] == [("never", GONE, 4)]
         plan = project.undo(yes=True).plan
-        assert [loss.path for loss in plan.losses] == [b"never"]
+        assert [loss.path for loss in plan.losses] == ["never"]
         assert known.read_text() == "one\n"
 
 

@@ -113,7 +113,7 @@ def renewed(model: Model, plan: Plan, of: "Callable[[PlannedChange], str]") -> M
         decision = "?" if path in conflicts else decisions.get(path, "")
         row = _row(path, change, conflict, decision, said, is_off=path in model.choice.off)
         rows.append(row if change or old is None else row._replace(change=old.change))
-    shown, lost = {row.path for row in rows}, {loss.path for loss in plan.losses}
+    shown, lost = {row.path for row in rows}, {loss.raw_path for loss in plan.losses}
     items = (
         *(Item("!", None, sentence(reason)) for reason in plan.doubts),
         *rows,
@@ -127,7 +127,7 @@ def renewed(model: Model, plan: Plan, of: "Callable[[PlannedChange], str]") -> M
             for each in part
             if each.raw_path not in shown and each.raw_path not in lost
         ),
-        *(Item("lost", each.path, loss_text.sentence(each)) for each in plan.losses),
+        *(Item("lost", each.raw_path, loss_text.sentence(each)) for each in plan.losses),
         *(Item("later", None, _builds_on(each)) for each in plan.dependents),
         *(Item("note", None, sentence(reason)) for reason in plan.stays),
     )
