@@ -505,7 +505,6 @@ _OLD = """
 import sys
 sys.path[:0] = [{source!r}]
 import takeback
-from takeback.hooks import line
 from takeback.project import Project
 assert takeback.__file__.startswith({source!r})
 project = Project.open({tree!r}, home={home!r})
@@ -521,13 +520,13 @@ def _run_old(source: Path, tree: Path, home: Path, then: str) -> subprocess.Comp
 
 def test_an_older_program_refuses_this_store(original: Original, tmp_path: Path) -> None:
     """The last program of the format before says that the store is newer, and changes nothing."""
-    program = _program_of(OLD, tmp_path)
+    program = _program_of(schema.VERSION - 1, tmp_path)
     home = original.copied(tmp_path)
     before = _bytes_of(home)
     ran = _run_old(program, original.tree, home, "project.checkpoint()")
     assert "NewerStoreError" in ran.stderr
     assert "was written by a newer Takeback" in ran.stderr
-    assert f"format {schema.VERSION}, this one reads up to {OLD}" in ran.stderr
+    assert f"format {schema.VERSION}, this one reads up to {schema.VERSION - 1}" in ran.stderr
     assert _bytes_of(home) == before
 
 
@@ -535,7 +534,7 @@ def test_the_command_of_an_older_program_says_what_to_do(
     original: Original, tmp_path: Path
 ) -> None:
     """On the command line of the last format it is one sentence and a hint, and no traceback."""
-    program = _program_of(OLD, tmp_path)
+    program = _program_of(schema.VERSION - 1, tmp_path)
     home = original.copied(tmp_path)
     code = f"import sys; sys.path[:0] = [{str(program)!r}]\nfrom takeback.cli.app import main\n"
     code += "sys.exit(main(['log']))"
