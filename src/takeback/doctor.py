@@ -140,7 +140,7 @@ class Doctor:
         yield from doctor.close(self._home, root.id)
         try:
             with Project(root, self._home) as project:
-                yield from project.repair()
+                yield from project.upkeep.repair()
         except (TakebackError, OSError):
             return  # what is wrong is told by the examination that follows
 

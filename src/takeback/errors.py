@@ -55,6 +55,7 @@ IN_PYTHON = {
     "free-paths": "see to these paths (`lsattr`, free space, mounts), or call "
     "`project.verify(set_aside=True)`",
     "gc": "`project.gc()` tries again",
+    "gc-to-size": "`project.gc(to_size=SIZE)` deletes old states",
     "join": "if its history belongs to this folder, in a shell: "
     "takeback relocate --join {id} -C {path!r}",
     "join-anyway": "to go ahead, in a shell: takeback relocate --join {id} --yes -C {path!r}",
@@ -86,10 +87,12 @@ IN_PYTHON = {
     "takeback projects --restore {id} {path!r}",
     "rollback": "`project.rollback({ref!r})` goes back to that state",
     "rollback-anywhere": "`project.rollback(REF)` goes back to any state",
+    "rollback-first": "`project.rollback({ref!r})` goes to its first state",
     "sessions": "`project.sessions(all=True)` lists them",
     "set-aside": "`project.verify(set_aside=True)` keeps it as it is, and work goes on",
     "set-for-all": "`user=True` sets it for all projects",
     "show": "`project.turn({turn!r}).changes` lists what it changed",
+    "show-state": "`project.recorded({ref!r})` tells about it",
     "store-again": "`project.checkpoint(rehash=True)` stores it again",
     "undo-at": "`takeback undo -C {path!r}`, in a shell, brings the folder back",
     "undo-git": "`project.undo({turn!r})` tells what a turn changed in git",

@@ -8,8 +8,7 @@ from takeback.capture.safe_points import SafePoints
 from takeback.capture.workspace import Workspace
 from takeback.disk.failures import FailingAs
 from takeback.disk.home import Home, Root
-from takeback.errors import CaptureError, TakebackError, UnknownReferenceError
-from takeback.model.words import RUNNING
+from takeback.errors import CaptureError, TakebackError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -38,7 +37,7 @@ if TYPE_CHECKING:
     from takeback.model.tree import Entry
     from takeback.ports import Progress
     from takeback.recorder import Recorder
-    from takeback.session import Session, Turn
+    from takeback.session import Session
     from takeback.undo.restorer import Restorer
     from takeback.upkeep.forget import Forgetter
     from takeback.upkeep.upkeep import Upkeep
@@ -149,16 +148,18 @@ class Project:
             pass
 
     def _recover(self, died: bool) -> None:
-        self._upkeep.recover(died)
+        self.upkeep.recover(died)
 
     @property
-    def _history(self) -> "HistoryReader":
+    def reader(self) -> "HistoryReader":
+        """Reads the log and states, for our own doors."""
         from takeback.history.reader import HistoryReader
 
         return HistoryReader(self.workspace)
 
     @property
-    def _upkeep(self) -> "Upkeep":
+    def upkeep(self) -> "Upkeep":
+        """Tends and repairs the store, for our own doors."""
         from takeback.upkeep.upkeep import Upkeep
 
         return Upkeep(self.workspace)
@@ -181,11 +182,11 @@ class Project:
         `request` returns what the first one did.
         """
         with FailingAs(CaptureError, "no checkpoint was made"), self.workspace.held():
-            was = self._history.require_name(label) if label else ""
+            was = self.reader.require_name(label) if label else ""
             made = SafePoints(self.workspace).checkpoint(
                 label, rehash=rehash, progress=progress, request=request, turn=turn
             )
-            return self._history.with_names(made, label, was) if label else made
+            return self.reader.with_names(made, label, was) if label else made
 
     def session(
         self,
@@ -218,16 +219,6 @@ class Project:
             )
         return Session(recorder, self, found)
 
-    def running_turn(self, id: str) -> "Turn | None":
-        """The handle of a turn that another process began; None if it does not run, or not here."""
-        from takeback.session import Turn
-
-        try:
-            is_running = bool(id) and self.turn(id).status == RUNNING
-        except UnknownReferenceError:
-            return None
-        return Turn(self.recorder(), self, id) if is_running else None
-
     def recorder(self, safe_points: "str | None" = None) -> "Recorder":
         """Records sessions, turns and steps by their ids, for callers that are a process each."""
         from takeback.recorder import BY_STEP, SAFE_POINTS, Recorder
@@ -238,11 +229,6 @@ class Project:
             rules.report_setting(f"`recording.safe_points` cannot be `{setting}`")
             setting = BY_STEP
         return Recorder(self.workspace, safe_points or setting, self.schedule_gc)
-
-    def end_interrupted(self) -> None:
-        """Close the turns that were interrupted inside an agent, which no hook reports."""
-        if self.workspace.ledger.sessions.has_open():
-            self.recorder().end_interrupted()
 
     # -- the log ---------------------------------------------------------------------------
 
@@ -262,47 +248,33 @@ class Project:
         the turns have only their numbers of files and lines, which is all that a list needs.
         """
         most = max(limit, 0) if limit is not None else None if all else _USUAL_LOG
-        return self._history.log(most, session=session, since=since, all=all, changes=changes)
+        return self.reader.log(most, session=session, since=since, all=all, changes=changes)
 
     def turn(self, ref: str) -> "RecordedTurn":
         """What the log says of a turn: its changes, its steps, what it shares, git around it."""
-        return self._history.turn(ref)
+        return self.reader.turn(ref)
 
     def recorded(self, ref: str) -> "RecordedTurn | RecordedCheckpoint":
         """The turn that a reference means, or else the checkpoint."""
-        return self._history.recorded(ref)
+        return self.reader.recorded(ref)
 
     def sessions(self, limit: int = 20, *, all: bool = False) -> "tuple[RecordedSession, ...]":
         """The sessions of the project, the one that was seen last first."""
-        return self._history.sessions(None if all else max(limit, 0))
-
-    def restored(self) -> int:
-        """How many restores there were."""
-        return self._history.restored()
-
-    def listed_checkpoints(
-        self, limit: "int | None" = 20
-    ) -> "tuple[history.ListedCheckpoint, ...]":
-        """The newest checkpoints that no turn made, or that somebody named or keeps; or all."""
-        return self._history.listed_checkpoints(limit)
+        return self.reader.sessions(None if all else max(limit, 0))
 
     def now(self) -> "history.Unrecorded":
         """What changed since the newest checkpoint, by whom; what undo would do. Writes nothing."""
         from takeback.undo import select
 
-        return select.with_next_undo(self.workspace.ledger, self._history.unrecorded())
-
-    def shortened(self, names: "Iterable[str]") -> "dict[str, str]":
-        """For each id the shortest beginning, of at least four letters, that means nothing else."""
-        return self._history.shortened(names)
+        return select.with_next_undo(self.workspace.ledger, self.reader.unrecorded())
 
     def status(self) -> "Status":
         """Where we are: the newest checkpoint and what is not covered."""
-        return self._history.status()
+        return self.reader.status()
 
     def checkpoints(self, session: "Named | None" = None) -> "Iterator[Checkpoint]":
         """All checkpoints, newest first; or those that a session took or named again."""
-        return self._history.checkpoints(None if session is None else name_of(session))
+        return self.reader.checkpoints(None if session is None else name_of(session))
 
     # -- states ----------------------------------------------------------------------------
 
@@ -319,7 +291,7 @@ class Project:
 
         `paths` are counted from the folder `inside` of the project, or else from its root.
         """
-        return self._history.compare(before, after, paths_of(paths), os.fsencode(inside), progress)
+        return self.reader.compare(before, after, paths_of(paths), os.fsencode(inside), progress)
 
     def read(
         self, ref: "str | None", path: "AnyPath", *, inside: "AnyPath" = b""
@@ -328,7 +300,7 @@ class Project:
 
         Every byte is verified by the end. An error about the path comes at once.
         """
-        return self._history.read(ref, os.fsencode(path), os.fsencode(inside))
+        return self.reader.read(ref, os.fsencode(path), os.fsencode(inside))
 
     def rescued(
         self, restore: str, path: "AnyPath", *, inside: "AnyPath" = b""
@@ -344,11 +316,11 @@ class Project:
             ledger, root = self.workspace.ledger, self.workspace.root
             where = (os.fsencode(inside), os.fsencode(path))
             entry = rescue.find_kept(ledger, restore, root, *where)
-        return self._history.stream(entry)
+        return self.reader.stream(entry)
 
     def contents(self, *entries: "Entry | None") -> "tuple[bytes | None, ...]":
         """What entries of a plan hold: files and links; None if that is unknown or very large."""
-        return self._history.contents(*entries)
+        return self.reader.contents(*entries)
 
     def extract(
         self,
@@ -363,7 +335,7 @@ class Project:
         `told` hears what could not be as it was: programs that are not setuid for another owner.
         """
         self._capture_now(ref)
-        return self._history.extract(ref, os.fsencode(directory), progress, told)
+        return self.reader.extract(ref, os.fsencode(directory), progress, told)
 
     def _capture_now(self, ref: str) -> None:
         """Where `@` means the files as they are, let the newest checkpoint hold them."""
@@ -542,15 +514,15 @@ class Project:
         running work and the newest turns stay in any case. `full` writes all packs anew. With
         `dry_run` nothing changes, and what would be deleted is returned.
         """
-        return self._upkeep.gc(max_age, to_size, full=full, dry_run=dry_run, progress=progress)
+        return self.upkeep.gc(max_age, to_size, full=full, dry_run=dry_run, progress=progress)
 
     def schedule_gc(self) -> bool:
         """Start `gc` in a process that nobody waits for, if it is due; whether it was started."""
-        return self._upkeep.schedule_gc()
+        return self.upkeep.schedule_gc()
 
     def usage(self) -> "Usage":
         """What the history takes on disk."""
-        return self._upkeep.usage()
+        return self.upkeep.usage()
 
     def usage_by(self, by: str, *, progress: "Progress | None" = None) -> "tuple[Share, ...]":
         """What each `session`, `agent` or `path` (a folder at the top) added to the packs.
@@ -558,26 +530,26 @@ class Project:
         The largest comes first. What is left of `Usage.objects` is in nobody's account: indexes,
         and what nothing needs any more.
         """
-        return self._upkeep.usage_by(by, progress)
+        return self.upkeep.usage_by(by, progress)
 
     def retention(self) -> "Rules":
         """How long files are kept, as the settings say."""
-        return self._upkeep.retention()
+        return self.upkeep.retention()
 
     def keep(self, ref: str, label: str = "") -> "KeptState":
         """Keep the state that a reference means, whatever its age. A `label` is its name."""
         self._capture_now(ref)
         with FailingAs(TakebackError, "nothing was kept"), self.workspace.held():
-            return self._upkeep.keep(ref, label)
+            return self.upkeep.keep(ref, label)
 
     def release(self, ref: str) -> "KeptState":
         """Treat a kept state like any other again; a name goes, and with it what it keeps."""
         with FailingAs(TakebackError, "nothing was released"), self.workspace.held():
-            return self._upkeep.release(ref)
+            return self.upkeep.release(ref)
 
     def kept(self) -> "tuple[KeptState, ...]":
         """The states that somebody keeps, newest first."""
-        return self._upkeep.kept()
+        return self.upkeep.kept()
 
     def forget(
         self,
@@ -607,18 +579,10 @@ class Project:
         """Go on with a forget that was interrupted; False if there is none."""
         return self._forgetter(progress).resume()
 
-    def is_path(self, word: bytes, inside: bytes = b"") -> bool:
-        """Whether a word names something that the history, or the work tree, knows as a path."""
-        return self._forgetter().is_path(word, inside)
-
     def _forgetter(self, progress: "Progress | None" = None) -> "Forgetter":
         from takeback.upkeep.forget import Forgetter
 
         return Forgetter(self.workspace, progress)
-
-    def secret_names(self) -> "tuple[str, ...]":
-        """The names of files that the user's settings call secret, besides those known."""
-        return self.workspace.rules.secret_names()
 
     def verify(
         self, *, progress: "Progress | None" = None, set_aside: bool = False
@@ -627,16 +591,12 @@ class Project:
 
         `set_aside` lets work go on after a restore was interrupted that cannot be taken back.
         """
-        return self._upkeep.verify(progress, set_aside=set_aside)
+        return self.upkeep.verify(progress, set_aside=set_aside)
 
     def examine(self) -> "tuple[tuple[Reason, ...], int]":
         """What is wrong with the log, and how many events it has."""
-        return self._upkeep.examine()
+        return self.upkeep.examine()
 
     def rebuild(self) -> None:
         """Make everything that follows from the log again."""
-        self._upkeep.rebuild()
-
-    def repair(self) -> "list[Reason]":
-        """Make again what can be made again without loss; what that was."""
-        return self._upkeep.repair()
+        self.upkeep.rebuild()

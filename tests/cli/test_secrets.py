@@ -256,7 +256,7 @@ def test_files_can_be_added_to_the_list(
     told = capfd.readouterr().out
     assert "Secret files" in told
     assert not any(f"+{name}" in told for name in SECRETS)
-    names = story.project.secret_names()
+    names = story.project.workspace.rules.secret_names()
     found = {path: secrets.added(path, names) for path in (b"x/a.txt", b"b.VAULT", b"own")}
     assert found == {b"x/a.txt": "whole", b"b.VAULT": "whole", b"own": "plain"}
 

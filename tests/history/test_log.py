@@ -420,7 +420,7 @@ def grow(story: Story, turns: int) -> None:
         "turns": "{id}, 1, 'Turn ' || n, 'done', 0, n, n + 1, n, n + 1, n + 99, n + 100, 3, 2, 2,"
         " 5, 5, 0, NULL, NULL, NULL, NULL, 1",
         "steps": "{id}, n + 100, NULL, 'Bash', 'shell', 'make', '[]', 'done', 0, n, n + 1, n,"
-        " n + 1, n, n + 1",
+        " n + 1, n, n + 1, 0",
         "paths": "n, CAST('a' || n AS BLOB)",
         "delta_rows": "0, n + 100, 'write', NULL, 'step', 'shell', 1, n + 100, n + 100, ''",
         "change_rows": "n + 100, 'write', NULL, 5, 5, 'shell'",

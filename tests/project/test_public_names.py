@@ -7,10 +7,10 @@ from takeback.version import VERSION
 
 VERBS = """
     apply checkpoint checkpoints close compare contents continue_forgetting copy_conversations
-    end_interrupted examine extract find forget gc git_dir id is_path keep kept log
-    on_restore open origin plan_redo plan_rollback plan_undo read rebuild recorded recorder recover
-    recovered redo release relocate repair rescued restored retention rollback root running_turn
-    schedule_gc secret_names session sessions shortened status turn undo usage usage_by verify
+    examine extract find forget gc git_dir id keep kept log now on_restore open origin plan_redo
+    plan_rollback plan_undo read reader rebuild recorded recorder recover recovered redo release
+    relocate rescued retention rollback root schedule_gc session sessions status turn undo
+    upkeep usage usage_by verify
 """.split()
 
 

@@ -15,6 +15,7 @@ from cases import Work
 from history import command
 from spoken import of_remark
 from takeback.model.forgotten import as_texts
+from takeback.upkeep.forget import Forgetter
 from terminal import Terminal
 
 SECRET = "KEY=sekrit-4711\n"
@@ -399,9 +400,9 @@ def test_a_path_is_known_by_the_history_alone(work: Work) -> None:
     for known in (False, True):
         if known:
             work.checkpoint()
-        assert work.project.is_path(b"sub/keys")
-        assert work.project.is_path(b"keys/a", b"sub")
-        assert not work.project.is_path(b"sub/key")
+        assert Forgetter(work.project.workspace).is_path(b"sub/keys")
+        assert Forgetter(work.project.workspace).is_path(b"keys/a", b"sub")
+        assert not Forgetter(work.project.workspace).is_path(b"sub/key")
     work.close()
     said = command(work.tree / "sub", "forget", "keys", "--yes")
     assert said.code == 0, said.err

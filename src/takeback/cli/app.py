@@ -54,7 +54,7 @@ def _of_the_system(problem: OSError) -> TakebackError:
 
     where = f" (`{failures.named(problem.filename)}`)" if problem.filename else ""
     what = problem.strerror or str(problem)
-    hint = failures.hint(problem) or f"`{_DEBUG}=1` before the command shows where it failed"
+    hint = failures.hint(problem) or (f"`{_DEBUG}=1` before the command shows where it failed",)
     return TakebackError(f"the system refused: {what}{where}", hint=hint)
 
 
@@ -241,7 +241,7 @@ def open_project(given: "Arguments", screen: Screen, *, begin: bool = False) -> 
     home, user_home = environment.default_home(), environment.user_home()
     found = Project.open(folder(given), home=home, user_home=user_home, begin=begin)
     project = attach(found, screen)
-    project.end_interrupted()
+    _end_interrupted(project)
     return project
 
 
@@ -252,8 +252,14 @@ def find_project(given: "Arguments", screen: Screen) -> "Project | None":
     found = Project.find(folder(given), home=environment.default_home())
     if found is not None:
         attach(found, screen)
-        found.end_interrupted()
+        _end_interrupted(found)
     return found
+
+
+def _end_interrupted(project: "Project") -> None:
+    """Close the turns that were interrupted inside an agent, which no hook reports."""
+    if project.workspace.ledger.sessions.has_open():
+        project.recorder().end_interrupted()
 
 
 def get_project(given: "Arguments", screen: Screen) -> "Project":
@@ -292,7 +298,7 @@ def attach(project: "Project", screen: Screen) -> "Project":
         return [sentence(reason) for reason in told]
 
     screen.listen(news)
-    screen.secret_names = project.secret_names
+    screen.secret_names = project.workspace.rules.secret_names
     return project
 
 

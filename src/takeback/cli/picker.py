@@ -6,7 +6,7 @@ that what one sees is what would be done.
 
 from typing import NamedTuple
 
-from takeback.cli import screen
+from takeback.cli import loss_text, screen
 from takeback.cli.plan_text import own_edits
 from takeback.cli.reason_text import of_remark, sentence
 from takeback.cli.restore_flow import can_decide
@@ -145,7 +145,7 @@ def renewed(model: Model, plan: Plan, of: "Callable[[PlannedChange], str]") -> M
         row = row if change or old is None else row._replace(change=old.change)
         hunks = list(_hunk_rows(model, row, is_open=path in conflicts))
         rows += [row._replace(has_hunks=bool(hunks)), *hunks]
-    shown = {row.path for row in rows}
+    shown, lost = {row.path for row in rows}, {loss.raw_path for loss in plan.losses}
     items = (
         *(Item("!", None, said) for said in filter(None, [own_edits(plan)])),
         *(Item("!", None, sentence(reason)) for reason in plan.doubts),
@@ -159,8 +159,9 @@ def renewed(model: Model, plan: Plan, of: "Callable[[PlannedChange], str]") -> M
                 ("shared", plan.shared),
             )
             for each in part
-            if each.raw_path not in shown
+            if each.raw_path not in shown and each.raw_path not in lost
         ),
+        *(Item("lost", each.raw_path, loss_text.sentence(each)) for each in plan.losses),
         *(Item("later", None, _builds_on(each)) for each in plan.dependents),
         *(Item("note", None, sentence(reason)) for reason in plan.stays),
     )

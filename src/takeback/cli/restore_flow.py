@@ -289,7 +289,7 @@ class RestoreCommand:
         self.session = given.get("session") or None
         self.paths = [os.fsencode(path) for path in given.rest]
         self.inside = inside(project, folder(given))
-        self._restored = project.restored()
+        self._restored = project.reader.restored()
         self._contents = Contents(project, screen.masker)
         self._conversation = Conversation(given, project)
 
@@ -423,7 +423,7 @@ class RestoreCommand:
             keep_mtime=self._given.has("keep-mtime"),
             yes=self._agreed or was_asked,
         )
-        if made.id and self._project.restored() == self._restored:
+        if made.id and self._project.reader.restored() == self._restored:
             self._screen.note("this plan was applied before; nothing was changed now")
         return self._report(made, was_previewed=was_previewed)
 
@@ -434,7 +434,7 @@ class RestoreCommand:
             self._screen.error(problem)
         for text in notes:
             self._screen.note(f"note: {safe_line(text)}")
-        if self._project.restored() > self._restored:
+        if self._project.reader.restored() > self._restored:
             self._screen.note("interrupted when it was done; `takeback log` shows where you are")
         elif not notes:
             self._screen.note("interrupted; everything is as it was before")

@@ -325,13 +325,13 @@ def as_json(turn: "RecordedTurn", masker: "Masker" = CLOSED) -> "dict[str, Json]
         "uncounted": turn.uncounted,
         "changes": [change_json(change) for change in turn.changes],
         "shared": [change_json(change) for change in turn.shared],
-        "left_out": [{**path_fields(x.raw_path), "reason": x.reason} for x in turn.left_out],
-        "losses": [loss_text.as_json(loss) for loss in turn.losses],
         "shared_with": [
             {"id": each.id, "label": masker.words(each.label), "agent": each.agent}
             for each in turn.shared_with
         ],
         "shared_undone": turn.is_shared_undone,
+        "left_out": [{**path_fields(x.raw_path), "reason": x.reason} for x in turn.left_out],
+        "losses": [loss_text.as_json(loss) for loss in turn.losses],
         "outside": [outside_json(file) for file in turn.outside],
         "git": [git_json(each, masker) for each in turn.git],
         "authors": _authors((*turn.changes, *turn.shared)),

@@ -13,15 +13,15 @@ if TYPE_CHECKING:
     from takeback.errors import TakebackError
 
 
-_REPLACED = "something else took its place: look at it, move it away, and try again"
+_REPLACED = "something else took its place: look at it, move it away"
 _HINTS = {
     errno.ENXIO: _REPLACED,
     errno.EISDIR: _REPLACED,
     errno.ELOOP: _REPLACED,
     errno.ENOTDIR: _REPLACED,
-    errno.EACCES: "see to its permissions, and try again",
-    errno.EPERM: "see to its owner and its attributes (`lsattr`), and try again",
-    errno.EROFS: "that disk is read-only; make it writable, and try again",
+    errno.EACCES: "see to its permissions",
+    errno.EPERM: "see to its owner and its attributes (`lsattr`)",
+    errno.EROFS: "that disk is read-only; make it writable",
 }
 
 
@@ -34,13 +34,15 @@ def is_no_writes(problem: OSError) -> bool:
     return problem.errno in _NO_WRITES
 
 
-def hint(problem: OSError) -> str:
+def hint(problem: OSError) -> "tuple[str | Action, ...]":
+    """What to do about it, before one tries again."""
     if problem.errno in _FULL:
         return _of_full_disk(problem.filename2 or problem.filename)
-    return _HINTS.get(problem.errno or 0, "")
+    found = _HINTS.get(problem.errno or 0)
+    return (found,) if found else ()
 
 
-def _of_full_disk(path: "str | bytes | None") -> str:
+def _of_full_disk(path: "str | bytes | None") -> "tuple[str | Action, ...]":
     """Which disk is full, how much is left, and what frees some."""
     place = os.path.realpath(os.fsencode(path)) if path else b""
     while place != b"/" and place and not os.path.ismount(place):
@@ -54,8 +56,7 @@ def _of_full_disk(path: "str | bytes | None") -> str:
         which = f"the disk at `{os.fsdecode(place)}`, which has {left} left"
     except OSError:
         pass  # then its name has to do
-    does = "`takeback gc --to-size SIZE` deletes old states"
-    return f"delete some files on {which} ({does}), and try again"
+    return f"delete some files on {which}", Action("gc-to-size")
 
 
 def named(path: "str | bytes") -> str:
@@ -99,7 +100,7 @@ class FailingAs:
             raise self._kind(f"{self._meaning}: a path cannot hold a NUL byte") from problem
         if isinstance(problem, sqlite.OperationalError):
             notes = getattr(problem, "__notes__", ())[:1]
-            advice = _of_full_disk(next(iter(notes), None)) if "full" in str(problem) else ""
+            advice = _of_full_disk(next(iter(notes), None)) if "full" in str(problem) else ()
             where = "".join(f" (`{note}`)" for note in notes)
             raise self._kind(
                 f"{self._meaning}: the ledger said: {problem}{where}", hint=advice

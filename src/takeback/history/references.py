@@ -466,13 +466,10 @@ def _before_or_after(ledger: "Ledger", meant: Meaning) -> "int | None":
 def _before_history(ledger: "Ledger", meant: Meaning, now: float) -> UnknownReferenceError:
     first = ledger.checkpoints.first()
     if first is None:
-        return UnknownReferenceError(
-            "there is no checkpoint yet", hint="`takeback checkpoint` makes the first one"
-        )
+        return UnknownReferenceError("there is no checkpoint yet", hint=Action("checkpoint"))
     return UnknownReferenceError(
         f"`{quoted(meant.ref)}` is before the history, which begins {_at_time(first.created, now)}",
-        hint=f"`takeback rollback {first.id}` goes to its first state,"
-        f" `takeback show {first.id}` shows it",
+        hint=(Action("rollback-first", ref=first.id), Action("show-state", ref=first.id)),
     )
 
 

@@ -29,10 +29,10 @@ if TYPE_CHECKING:
     from takeback.disk.sqlite import Connection
 
 APPLICATION = 0x544B4236
-"""`TKB6`: marks the file as ours, since format 6."""
+"""`TKB6`: marks the file as ours, since format 6, which no release wrote either."""
 _UNRELEASED = 0x544B4231
 """`TKB1`: formats 1 to 5, which no release wrote."""
-VERSION = 6
+VERSION = 7
 MAIN = "main"
 """The id of the line that each store begins with."""
 
@@ -217,7 +217,7 @@ def require_format(db: "Connection") -> int:
             f"one reads up to {VERSION})",
             hint="update Takeback; nothing was changed",
         )
-    if application == _UNRELEASED and version < VERSION:
+    if application in (_UNRELEASED, APPLICATION) and 0 < version < VERSION:
         raise OldStoreError(
             f"this project's history was written by an older, unreleased Takeback (format "
             f"{version}, this one reads {VERSION})",

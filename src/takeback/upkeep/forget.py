@@ -473,7 +473,8 @@ class Forgetting:
         return again
 
     def _unfinished(self, problem: BaseException) -> UnfinishedError:
-        why, first = str(problem), ""
+        why = str(problem)
+        first: tuple[str | Action, ...] = ()
         if isinstance(problem, DatabaseError):
             problem = database.reason(self._store.ledger.path, problem)
         if isinstance(problem, OSError):
@@ -482,7 +483,7 @@ class Forgetting:
         goes_on = (Action("next-command"), Action("continue-forgetting"))
         return UnfinishedError(
             f"forgetting is not finished: {why}",
-            hint=(first.removesuffix(", and try again"), *goes_on) if first else goes_on,
+            hint=(*first, *goes_on),
         )
 
 

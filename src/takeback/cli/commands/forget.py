@@ -128,8 +128,10 @@ def _request(given: "Arguments", project: "Project") -> "Request":
         return {"text": _text()}
     if given.has("turn"):
         return {"turn": given.get("turn")}
-    named = map(os.fsencode, given.operands)
-    unknown = [word for word in named if not project.is_path(word, here)]
+    from takeback.upkeep.forget import Forgetter
+
+    forgetter, named = Forgetter(project.workspace), map(os.fsencode, given.operands)
+    unknown = [word for word in named if not forgetter.is_path(word, here)]
     if not unknown:
         return {"paths": words, "names": given.has("names"), "inside": here}
     if len(words) > 1 or given.has("names"):

@@ -59,7 +59,7 @@ def run(given: "Arguments", screen: "Screen") -> int:
             changes=screen.json,
         )
         seen = project.now()
-        short = project.shortened(() if screen.json else turn_text.ids(log, seen.undo))
+        short = project.reader.shortened(() if screen.json else turn_text.ids(log, seen.undo))
     if screen.json:
         screen.data(
             {
@@ -93,12 +93,12 @@ def _checkpoints(
             "`--checkpoints` lists those of the project",
             hint="`takeback log --checkpoints --limit 50` lists more of them",
         )
-    found = project.listed_checkpoints(None if given.has("all") else limit)[:limit]
+    found = project.reader.listed_checkpoints(None if given.has("all") else limit)[:limit]
     if screen.json:
         listed = [now_text.checkpoint_json(each, screen.masker) for each in found]
         screen.data({"here": listed[0]["id"] if listed else None, "checkpoints": listed})
         return
-    short = project.shortened([each.checkpoint.id for each in found])
+    short = project.reader.shortened([each.checkpoint.id for each in found])
     now_text.show_checkpoints(found, short, screen, time.time())
     if not found:
         screen.say("   no checkpoints yet")

@@ -131,7 +131,7 @@ class _Wrapped:
         """Run it. What fails afterwards must not hide how it ended."""
         try:
             id = "" if self._given.has("session") else os.environ.get("TAKEBACK_TURN", "")
-            outer = project.running_turn(id)
+            outer = _running_turn(project, id)
             if outer is None:
                 return self._as_turn(project)
             outcome = self._as_step(outer, outer.recorded().session)
@@ -283,6 +283,17 @@ def _tell(
         elif turn.git:
             how = f"`takeback undo {turn.id[:6]}` tells how git takes that back"
             screen.note(f"takeback: git is not covered; {how}")
+
+
+def _running_turn(project: "Project", id: str) -> "Turn | None":
+    """The turn that another `takeback run` began; None if it does not run, or not here."""
+    from takeback.session import Turn
+
+    try:
+        is_running = bool(id) and project.turn(id).status == terms.RUNNING
+    except UnknownReferenceError:
+        return None
+    return Turn(project.recorder(), project, id) if is_running else None
 
 
 def _tell_losses(turn: "RecordedTurn", screen: "Screen") -> None:

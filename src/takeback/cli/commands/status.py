@@ -107,7 +107,7 @@ def _show(project: "Project", status: "Status", screen: "Screen") -> None:
     if cap and used.objects > cap:
         told = f"the history is larger than {size(cap)} (`size_cap`)"
         screen.note(f"{told}; `takeback gc --to-size SIZE` lets the oldest files go")
-    short = project.shortened(turn_text.ids(log, seen.undo))
+    short = project.reader.shortened(turn_text.ids(log, seen.undo))
     _show_turns(log, short, screen)
     _show_left_out(status.left_out, log, screen)
     older = older_history(project)
