@@ -54,6 +54,8 @@ def undo_of(
     paths: "Paths",
     decide: "Decide",
     shared: bool,
+    *,
+    by_hunk: bool = False,
 ) -> "Description":
     from takeback.model.plan import Description
 
@@ -67,16 +69,29 @@ def undo_of(
         paths=paths_of(paths),
         decide=_decided(decide),
         shared=shared,
+        by_hunk=by_hunk,
     )
 
 
 def redo_of(
-    turn: "Named | None", session: "str | None", paths: "Paths", decide: "Decide"
+    turn: "Named | None",
+    session: "str | None",
+    paths: "Paths",
+    decide: "Decide",
+    *,
+    by_hunk: bool = False,
 ) -> "Description":
     from takeback.model.plan import Description
 
     refs = () if turn is None else (name_of(turn),)
-    return Description(REDO, refs, session=session, paths=paths_of(paths), decide=_decided(decide))
+    return Description(
+        REDO,
+        refs,
+        session=session,
+        paths=paths_of(paths),
+        decide=_decided(decide),
+        by_hunk=by_hunk,
+    )
 
 
 def rollback_to(ref: "Named", session: "str | None", paths: "Paths") -> "Description":

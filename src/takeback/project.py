@@ -359,12 +359,9 @@ class Project:
         by_hunk: bool = False,
         inside: "AnyPath" = b"",
     ) -> "Plan":
-        """What `undo` would do. The tree is looked at, and nothing in it is written.
-
-        With `by_hunk` each change of a text has its `hunks`, so that some can be left out.
-        """
-        what = undo_of(turn, session, whole_session, paths, decide, shared)
-        return self._plan(what.replace(by_hunk=by_hunk), inside)
+        """What `undo` would do, `by_hunk` with the hunks of each text; nothing is written."""
+        what = undo_of(turn, session, whole_session, paths, decide, shared, by_hunk=by_hunk)
+        return self._plan(what, inside)
 
     def plan_redo(
         self,
@@ -377,8 +374,7 @@ class Project:
         inside: "AnyPath" = b"",
     ) -> "Plan":
         """What `redo` would do. The tree is looked at, and nothing in it is written."""
-        what = redo_of(turn, session, paths, decide)
-        return self._plan(what.replace(by_hunk=by_hunk), inside)
+        return self._plan(redo_of(turn, session, paths, decide, by_hunk=by_hunk), inside)
 
     def plan_rollback(
         self,

@@ -148,3 +148,70 @@ def test_the_tables_follow_from_the_log(two: Overlap) -> None:
     assert two.call("verify").code == 0
     assert two.call("doctor", "--rebuild").code == 0
     assert "taken back since" in two.call("log").out
+
+
+def code(**lines: str) -> str:
+    """A file with some lines of their own: `_3="x"`."""
+    found = [lines.get(f"_{number}", f"line {number}") for number in range(20)]
+    return "".join(f"{line}\n" for line in found)
+
+
+@pytest.fixture
+def contested(two: Overlap) -> Overlap:
+    """B changed line 10 of a file, then both changed 2 and 17, and you changed 2 since."""
+    file = two.tree / "x"
+    file.write_text(code())
+    with two.b.step("Edit", {"file_path": "x"}):
+        file.write_text(code(_10="B"))
+    steps = [turn.step("Bash", {"command": "make"}) for turn in (two.a, two.b)]
+    file.write_text(code(_2="both", _10="B", _17="both"))
+    for each in (*steps, two.a, two.b):
+        each.end()
+    file.write_text(code(_2="mine", _10="B", _17="both"))
+    return two
+
+
+@pytest.mark.parametrize("who", ["both", "one"])
+def test_what_is_left_of_shared_changes_is_taken_later(contested: Overlap, who: str) -> None:
+    """A hunk that is skipped leaves all turns partly undone; the next undo takes it."""
+    two, file = contested, contested.tree / "x"
+    words = (two.a.id, two.b.id) if who == "both" else (two.b.id, "--shared")
+    said = two.call("undo", *words, "--skip-conflicts", "--yes")
+    assert (said.code, file.read_text()) == (0, code(_2="mine"))
+    assert "partly undone" in said.err
+    assert two.call("log").out.count("partly undone") == len(words) - (who == "one")
+    assert two.call("undo", *words, "--yes").code == 3
+    file.write_text(code(_2="both"))
+    assert two.call("undo", *words, "--yes").code == 0
+    assert file.read_text() == code()
+    assert two.call("redo", "--yes").code == 0
+    assert file.read_text() == code(_2="both")
+    assert two.call("redo", "--yes").code == 0
+    assert file.read_text() == code(_2="both", _10="B", _17="both")
+    assert two.call("undo", *words, "--yes").code == 0
+    assert file.read_text() == code()
+
+
+def test_shared_changes_that_were_kept_can_be_decided_anew(contested: Overlap) -> None:
+    """What somebody decided to keep is settled, until an explicit decision."""
+    two, file = contested, contested.tree / "x"
+    words = ("undo", two.b.id, "--shared", "--yes")
+    assert two.call(*words, "--keep-mine").code == 0
+    assert file.read_text() == code(_2="mine")
+    assert "undone already" in two.call(*words).err
+    assert two.call(*words, "--take-back").code == 0
+    assert file.read_text() == code()
+    assert two.call("redo", "--yes").code == 0
+    assert file.read_text() == code(_2="mine")
+    assert "undone already" in two.call(*words).err
+
+
+def test_a_path_of_shared_changes_is_taken_alone(contested: Overlap) -> None:
+    """Own and shared changes of a path that is named go; the turn stays live with the others."""
+    two, file = contested, contested.tree / "x"
+    words = ("undo", two.b.id, "--shared", "--yes", "--skip-conflicts")
+    assert two.call(*words, "--", "x").code == 0
+    assert file.read_text() == code(_2="mine")
+    file.write_text(code(_2="both"))
+    assert two.call(*words).code == 0
+    assert file.read_text() == code()

@@ -206,20 +206,19 @@ class Planner:
     def _all_shared(self, chosen: Selection, rows: "Sequence[DeltaRow]") -> DecisionNeededError:
         """Nothing can be taken back without what may be the work of others."""
         ids, names = self._partners(rows, _spans(chosen.items))
-        own = " ".join(item.id[:8] for item in chosen.items)
-        others = " ".join(id[:8] for id in ids)
-        hints = [f"`takeback undo {own} --shared` takes it back, whoever did it"]
-        if others:
-            hints.append(f"`takeback undo {own} {others}` takes back what only these turns share")
+        own = tuple(item.id[:8] for item in chosen.items)
+        hints = [Action("undo-shared", turns=own)]
+        if ids:
+            hints.append(Action("undo-together", turns=(*own, *(id[:8] for id in ids))))
         older = select.newest_entry(self._ledger)
         if chosen.is_newest and older is not None and older.opened < chosen.newest.opened:
-            hints.append(f"`takeback undo {older.id[:8]}` takes back {older.called}")
+            hints.append(Action("undo-older", turn=older.id[:8]))
         said = Reason(reasons.ALL_SHARED, turn=chosen.newest.title, turns=ids, partners=names)
         with_whom = f" with {', '.join(names[:_MOST_NAMED])}" if names else ""
         more = f" and {len(names) - _MOST_NAMED:,} more" if len(names) > _MOST_NAMED else ""
         return DecisionNeededError(
             f"nothing was changed: what {chosen.newest.called} did is shared{with_whom}{more}",
-            hint="\n      ".join(hints),
+            hint=tuple(hints),
             reasons=(said,),
         )
 
