@@ -23,8 +23,14 @@ def history(db: sqlite.Connection, count: int) -> None:
 
 def insert(db: sqlite.Connection, table: str, **values: object) -> None:
     """A row; what the stack does not look at is empty."""
-    empty = {"undone": None, "covered": None, "reversed": None, "entry": None, "turns": "[]"}
-    row: dict[str, object] = {**empty, "id": str(values.get("number")), "partial": 0}
+    empty = {"undone": None, "covered": None, "reversed": None, "entry": None}
+    row: dict[str, object] = {
+        **empty,
+        "turns": "[]",
+        "partly": "[]",
+        "id": str(values.get("number")),
+        "partial": 0,
+    }
     row |= {"line": 1, **values}
     names = [name for _, name, *_ in db.execute(f"PRAGMA table_info({table})")]
     marks = ", ".join("?" * len(names))
