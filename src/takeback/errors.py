@@ -97,7 +97,7 @@ IN_PYTHON = {
     "undo-at": "`takeback undo -C {path!r}`, in a shell, brings the folder back",
     "undo-git": "`project.undo({turn!r})` tells what a turn changed in git",
     "undo-newest": "`project.undo()` takes back the newest turn",
-    "undo-older": "`project.undo({turn!r})` takes back the last turn that shares nothing",
+    "undo-older": "`project.undo({turn!r})` takes back what came before",
     "undo-rollback": "`project.undo({rollback!r})` takes the rollback back",
     "undo-shared": "`project.undo({turns!r}, shared=True)` takes it back, whoever did it",
     "undo-together": "`project.undo({turns!r})` takes back what only these turns share",

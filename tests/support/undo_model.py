@@ -108,6 +108,8 @@ class Change:
         self.before = was.get(path)
         self.after = became.get(path)
         self.by = by
+        self.sharers: tuple[Act, ...] = ()
+        """The turns that ran, if there were several: nobody knows whose it is."""
         made_of = "" if self.before is None else self.before[0]
         kind = "" if self.after is None else self.after[0]
         self.makes_a_file = kind == "link" or (kind == "file" and not made_of)
@@ -150,7 +152,10 @@ class Model:
     def look(self, tree: Tree) -> None:
         """Somebody looked: what changed since is by the only turn that runs, or yours."""
         by = self.running[0] if len(self.running) == 1 else None
+        known = len(self.changes)
         self._note(tree, by)
+        for change in self.changes[known:] if len(self.running) > 1 else ():
+            change.sharers = tuple(self.running)
 
     def begin(self, name: str, session: str) -> Act:
         """A turn begins, right after a look."""
@@ -221,9 +226,23 @@ class Model:
     def newest_live(self, session: str = "") -> Act:
         """What a bare undo takes back, of the project or of one session."""
         live = self._live(session)
-        if not live:
+        newest = max(live, key=lambda entry: entry.order) if live else None
+        for turn in self.turns:
+            is_newer = newest is None or turn.order > newest.order
+            if is_newer and session in ("", turn.session) and self._is_only_shared(turn):
+                raise Refused("decision")
+        if newest is None:
             raise Refused("nothing")
-        return max(live, key=lambda entry: entry.order)
+        return newest
+
+    def _is_only_shared(self, turn: Act) -> bool:
+        """Whether a live turn did nothing of its own, and something that others may have done."""
+        if not self.says.is_live(turn) or self.has_changed(turn):
+            return False
+        shared = {change.state for change in self.changes if turn in change.sharers}
+        back = [a for a in self.restores if a.kind == ROLLBACK and not a.is_partial]
+        over = [(act.to, act.began) for act in back if self.says.is_live(act)]
+        return any(not any(to < state <= began for to, began in over) for state in shared)
 
     def _live(self, session: str) -> list[Act]:
         live = [entry for entry in self.entries() if self.says.is_live(entry)]
@@ -265,6 +284,8 @@ class Model:
         """A turn or a rollback, if it is on the current line."""
         if not self.says.is_live(entry):
             raise Refused("nothing")
+        if entry.kind == TURN and not self._taken(entry) and self._is_only_shared(entry):
+            raise Refused("decision")
         return entry
 
     def has_changed(self, entry: Act) -> bool:

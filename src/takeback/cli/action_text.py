@@ -68,7 +68,7 @@ WORDS = {
     "undo-at": "`takeback undo -C {path}` brings the folder back",
     "undo-git": "`takeback undo {turn}` tells what a turn changed in git, and what takes it back",
     "undo-newest": "`takeback undo` takes back the newest turn",
-    "undo-older": "`takeback undo {turn}` takes back the last turn that shares nothing",
+    "undo-older": "`takeback undo {turn}` takes back what came before",
     "undo-rollback": "`takeback undo {rollback}` takes the rollback back",
     "undo-shared": "`takeback undo {turns} --shared` takes it back, whoever did it",
     "undo-together": "`takeback undo {turns}` takes back what only these turns share",
