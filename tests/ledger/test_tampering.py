@@ -206,7 +206,7 @@ def _columns() -> Iterator[tuple[str, str]]:
 
 def _key(table: str) -> str:
     keys = {"delta_rows": "path", "change_rows": "path", "needs": "object"}
-    keys |= {"git_refs": "name", "git_moves": "name"}
+    keys |= {"git_refs": "name", "git_moves": "name", "names": "name"}
     return keys.get(table, "rowid")
 
 

@@ -171,7 +171,7 @@ def _reverses(row: "RestoreRow", earlier: "RestoreRow") -> bool:
     if row.partial or earlier.partial or row.turns != earlier.turns or row.verb == terms.ROLLBACK:
         return False
     if row.verb == terms.UNDO and earlier.verb == terms.REDO:
-        return bool(row.turns)
+        return bool(row.turns) and not row.partly
     return row.entry == earlier.number
 
 
