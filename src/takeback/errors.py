@@ -25,7 +25,7 @@
 `takeback run` ends with 126 or 127, as shells do, if its command cannot start (`cli/commands/run`).
 
 A message is one sentence with names in backticks. `actions` are what to do next: codes and facts,
-or words that fit every door, such as "try again". `cli/action_text` words a code as a command;
+or words that fit every door, such as "try again". `cli/text/action_text` words a code as a command;
 here, for those who `import takeback`, it is a call.
 """
 

@@ -23,9 +23,9 @@ import signal
 import sys
 import time
 
-from takeback.cli import loss_text, state_text, turn_text
 from takeback.cli.app import open_project, with_way_back
 from takeback.cli.parser import SHOW_SECRETS, Arguments, Command, Option
+from takeback.cli.text import loss_text, state_text, turn_text
 from takeback.disk import programs
 from takeback.errors import (
     DamagedStoreError,

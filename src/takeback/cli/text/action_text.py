@@ -4,7 +4,7 @@
 they stand here as a shell reads them.
 """
 
-from takeback.cli.reason_text import HOW_TO_FREE, sentence
+from takeback.cli.text.reason_text import HOW_TO_FREE, sentence
 from takeback.model.reasons import Action
 from takeback.model.safe_text import shell_word
 
