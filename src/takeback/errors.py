@@ -95,7 +95,6 @@ IN_PYTHON = {
     "show-state": "`project.recorded({ref!r})` tells about it",
     "store-again": "`project.checkpoint(rehash=True)` stores it again",
     "undo-at": "`takeback undo -C {path!r}`, in a shell, brings the folder back",
-    "undo-git": "`project.undo({turn!r})` tells what a turn changed in git",
     "undo-newest": "`project.undo()` takes back the newest turn",
     "undo-older": "`project.undo({turn!r})` takes back the last turn that shares nothing",
     "undo-rollback": "`project.undo({rollback!r})` takes the rollback back",

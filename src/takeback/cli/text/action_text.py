@@ -66,7 +66,6 @@ WORDS = {
     "show-state": "`takeback show {ref}` shows it",
     "store-again": "`takeback checkpoint --rehash` stores it again",
     "undo-at": "`takeback undo -C {path}` brings the folder back",
-    "undo-git": "`takeback undo {turn}` tells what a turn changed in git, and what takes it back",
     "undo-newest": "`takeback undo` takes back the newest turn",
     "undo-older": "`takeback undo {turn}` takes back the last turn that shares nothing",
     "undo-rollback": "`takeback undo {rollback}` takes the rollback back",

@@ -125,7 +125,7 @@ def age(then: float, now: float) -> str:
 
 def amount(turn: "RecordedTurn", marks: "Marks") -> "tuple[str, str]":
     """How many lines a turn changed, and how many files."""
-    lost = sum(loss.is_grave for loss in turn.losses)
+    lost = sum(loss.is_grave for loss in loss_text.beside_git(turn.losses))
     if not turn.files and turn.git and not lost:
         return "", "only git"
     if not turn.files and turn.shared:
@@ -159,9 +159,10 @@ def remarks(turn: "RecordedTurn", masker: "Masker" = CLOSED) -> "list[str]":
         said.append(f"{len(turn.shared):,} {state_text.shared_with(turn, masker)}")
     if turn.left_out:
         said.append(f"{len(turn.left_out):,} not covered")
-    if turn.losses:
-        first = min(turn.losses, key=lambda loss: not loss.is_grave)
-        more = f" and {len(turn.losses) - 1:,} more" if len(turn.losses) > 1 else ""
+    losses = loss_text.beside_git(turn.losses)
+    if losses:
+        first = min(losses, key=lambda loss: not loss.is_grave)
+        more = f" and {len(losses) - 1:,} more" if len(losses) > 1 else ""
         what = loss_text.in_short(first)
         said.append(f"not covered: {loss_text.path(first)} {what}{more}")
     changed = sum(1 for file in turn.outside if file.verb)
@@ -258,7 +259,7 @@ def headline(turn: "RecordedTurn", masker: "Masker" = CLOSED) -> str:
     if not turn.files:
         amount = "only git changed" if turn.git else "nothing changed"
         amount = "only shared changes" if turn.shared else amount
-        amount = "nothing covered changed" if turn.losses else amount
+        amount = "nothing covered changed" if loss_text.beside_git(turn.losses) else amount
     else:
         amount = (
             f"{count(turn.files, 'file')}  {_lines(turn.added, turn.removed, Marks(plain=False))}"
