@@ -25,7 +25,7 @@
 `takeback run` ends with 126 or 127, as shells do, if its command cannot start (`cli/commands/run`).
 
 A message is one sentence with names in backticks. `actions` are what to do next: codes and facts,
-or words that fit every door, such as "try again". `cli/action_text` words a code as a command;
+or words that fit every door, such as "try again". `cli/text/action_text` words a code as a command;
 here, for those who `import takeback`, it is a call.
 """
 
@@ -95,7 +95,6 @@ IN_PYTHON = {
     "show-state": "`project.recorded({ref!r})` tells about it",
     "store-again": "`project.checkpoint(rehash=True)` stores it again",
     "undo-at": "`takeback undo -C {path!r}`, in a shell, brings the folder back",
-    "undo-git": "`project.undo({turn!r})` tells what a turn changed in git",
     "undo-newest": "`project.undo()` takes back the newest turn",
     "undo-older": "`project.undo({turn!r})` takes back what came before",
     "undo-rollback": "`project.undo({rollback!r})` takes the rollback back",

@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 import takeback
-from takeback.cli import reason_text
+from takeback.cli.text import reason_text
 from takeback.model import reasons
 
 SOURCE = Path(takeback.__file__).parent

@@ -9,7 +9,7 @@ import pytest
 import takeback
 from history import command
 from takeback.cli import screen
-from takeback.cli.reason_text import names
+from takeback.cli.text.reason_text import names
 
 
 @pytest.fixture

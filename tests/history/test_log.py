@@ -520,7 +520,7 @@ HEAVY = ("json", "re", "typing", "datetime", "argparse", "difflib", "dataclasses
 OURS = frozenset(
     """
     takeback.cli.commands.log takeback.cli.screen
-    takeback.cli.turn_text takeback.history.references takeback.history.timeline
+    takeback.cli.text.turn_text takeback.history.references takeback.history.timeline
     takeback.history.times takeback.model.history
     """.split()
 )

@@ -21,7 +21,7 @@ from takeback.agents import claude_code, codex
 from takeback.agents.agent import Agent
 from takeback.agents.registry import installable
 from takeback.cli import app
-from takeback.cli.reason_text import sentence
+from takeback.cli.text.reason_text import sentence
 from takeback.disk import operations
 from takeback.errors import RefusedError, TakebackError
 from takeback.hooks import command, health, settings_file, settings_text, trial

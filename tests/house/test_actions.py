@@ -11,7 +11,7 @@ import pytest
 
 import takeback
 from takeback import errors
-from takeback.cli import action_text
+from takeback.cli.text import action_text
 
 PACKAGE = Path(__file__).parents[2] / "src" / "takeback"
 DOORS = ("cli/", "hooks/", "errors.py", "__main__.py")

@@ -11,7 +11,7 @@ import pytest
 import takeback
 from cases import Work, paths_of
 from faults.children import Child, Tell, in_child
-from takeback.cli import action_text
+from takeback.cli.text import action_text
 from takeback.errors import DecisionNeededError, StalePlanError, UnknownReferenceError
 from takeback.ledger import journal
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from takeback.cli.reason_text import of_remark, sentence
+from takeback.cli.text.reason_text import of_remark, sentence
 from takeback.model.reasons import Reason
 
 __all__ = ["of_remark", "sentence", "spoken"]

@@ -14,7 +14,7 @@ import oracle
 import takeback
 from faults.children import Tell, in_child
 from takeback.cli import app
-from takeback.cli.reason_text import sentence
+from takeback.cli.text.reason_text import sentence
 from takeback.disk import operations
 from takeback.disk.lock import Lock
 from takeback.doctor import Doctor

@@ -290,7 +290,7 @@ def attach(project: "Project", screen: Screen) -> "Project":
         unread = project.workspace.rules.unread_settings
         if not project.recovered and not unread:
             return []
-        from takeback.cli.reason_text import sentence
+        from takeback.cli.text.reason_text import sentence
         from takeback.model.reasons import SETTINGS_UNREAD, Reason
 
         found = [*project.recovered, *(Reason(SETTINGS_UNREAD, problem=each) for each in unread)]

@@ -6,10 +6,11 @@ that what one sees is what would be done.
 
 from typing import NamedTuple
 
-from takeback.cli import loss_text, screen
-from takeback.cli.plan_text import own_edits
-from takeback.cli.reason_text import of_remark, sentence
+from takeback.cli import screen
 from takeback.cli.restore_flow import can_decide
+from takeback.cli.text import loss_text
+from takeback.cli.text.plan_text import own_edits
+from takeback.cli.text.reason_text import of_remark, sentence
 from takeback.model.plan import Conflict, Dependent, Plan, PlannedChange
 from takeback.model.safe_text import safe
 from takeback.model.words import KEEP_MINE, MARKERS, ROLLBACK, SKIP, TAKE_BACK, YOU

@@ -11,11 +11,12 @@ import sys
 import termios
 from contextlib import suppress
 
-from takeback.cli import conflict_text, picker
+from takeback.cli import picker
 from takeback.cli import screen as layout
-from takeback.cli.plan_text import STYLES, Page, amount
 from takeback.cli.restore_flow import Wanted
 from takeback.cli.screen import safe_line
+from takeback.cli.text import conflict_text
+from takeback.cli.text.plan_text import STYLES, Page, amount
 from takeback.errors import TakebackError
 from takeback.model.safe_text import safe
 from takeback.model.words import count
@@ -26,10 +27,10 @@ if TYPE_CHECKING:
     from types import FrameType
     from typing import Any, Protocol, Self
 
-    from takeback.cli.conflict_text import Styled
     from takeback.cli.picker import Item, Model
     from takeback.cli.restore_flow import Contents, Make
     from takeback.cli.screen import Screen
+    from takeback.cli.text.conflict_text import Styled
     from takeback.model.plan import Plan
 
     Handler = Callable[[int, FrameType | None], Any] | int | None

@@ -2,10 +2,10 @@
 
 import os
 
-from takeback.cli import plan_text, reason_text
 from takeback.cli.app import INTERRUPTED, folder, inside
 from takeback.cli.parser import SHOW_SECRETS, Arguments, Option
 from takeback.cli.screen import Marks, Screen, safe_line
+from takeback.cli.text import plan_text, reason_text
 from takeback.errors import (
     ConflictError,
     DecisionNeededError,
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from takeback.agents.resume import Resumed
     from takeback.arguments import Options
-    from takeback.cli.conflict_text import Styled
+    from takeback.cli.text.conflict_text import Styled
     from takeback.model.json_text import Json
     from takeback.model.masking import Masker
     from takeback.model.plan import Conflict, Decisions, Plan, PlannedChange, Report

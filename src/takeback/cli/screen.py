@@ -249,7 +249,7 @@ class Screen:
 
     def error(self, problem: "TakebackError", more: "Mapping[str, Json] | None" = None) -> None:
         """Show what went wrong and what to do next; `more` is for programs only."""
-        from takeback.cli import action_text
+        from takeback.cli.text import action_text
 
         self._make_way()
         hint = action_text.hint(problem.actions)

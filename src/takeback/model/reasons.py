@@ -218,7 +218,7 @@ class Reason(Value):
 class Action(Reason):
     """What to do next; facts are arguments: `Action("redo", turn="kmqvtwxz")`.
 
-    Each door has its own words for it: `cli/action_text` a command, `errors` a call.
+    Each door has its own words for it: `cli/text/action_text` a command, `errors` a call.
     """
 
     def __init__(self, code: str, **facts: "Fact") -> None:

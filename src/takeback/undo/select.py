@@ -215,7 +215,7 @@ class Selector:
         latest = newest(self._ledger, within)
         if not refs:
             if latest is None:
-                raise self._nothing_to_undo(session, within)
+                return self._only_git(session, within)
             self.require_kept(latest)
             passed = self._ledger.turns.count_unchanged(within, latest.opened)
             passed -= len(self._ledger.stack.sharing(within, latest.opened))
@@ -255,14 +255,16 @@ class Selector:
     def _items(self, refs: "Sequence[str]", within: "int | None") -> "list[Item]":
         return [self.item(ref, within) for ref in refs]
 
+    def _only_git(self, session: "str | None", within: "int | None") -> Selection:
+        """The newest turn that changed git alone: the plan moves no file, and says what stays."""
+        found = self._ledger.git.turns_without_files(within, 0)
+        if not found:
+            raise self._nothing_to_undo(session, within)
+        return Selection([turn(self._ledger, found[0])], is_newest=True, within=within)
+
     def _nothing_to_undo(
         self, session: "str | None", within: "int | None"
     ) -> NothingToTakeBackError:
-        only_git = self._ledger.git.turns_without_files(within, 0)
-        if only_git:
-            id = self._ledger.turns.id_of(only_git[0])[:8]
-            what = f"{_nothing('undo', session)}: no turn that is left changed a file"
-            return NothingToTakeBackError(what, hint=Action("undo-git", turn=id))
         if self._ledger.stack.newest_undo(within) is None:
             return NothingToTakeBackError(
                 _nothing("undo", session), hint=(Action("log"), Action("rollback-anywhere"))

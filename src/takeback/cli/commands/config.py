@@ -3,10 +3,10 @@
 import os
 
 from takeback import environment
-from takeback.cli import action_text
 from takeback.cli.app import folder
 from takeback.cli.parser import Arguments, Command, Option
 from takeback.cli.screen import Screen, safe_line
+from takeback.cli.text import action_text
 from takeback.errors import UsageError
 from takeback.model.json_text import path_fields
 from takeback.model.results import DEFAULT, ENVIRONMENT, PROJECT, USER, Configured

@@ -5,11 +5,11 @@ import os
 import time
 
 from takeback import environment
-from takeback.cli import action_text
 from takeback.cli.app import folder, get_project
 from takeback.cli.parser import Arguments, Command, Option
-from takeback.cli.reason_text import as_json, sentence
 from takeback.cli.screen import Screen, safe_line
+from takeback.cli.text import action_text
+from takeback.cli.text.reason_text import as_json, sentence
 from takeback.doctor import Doctor
 from takeback.errors import TakebackError
 from takeback.model.masking import CLOSED

@@ -2,11 +2,11 @@
 
 import time
 
-from takeback.cli import now_text, turn_text
 from takeback.cli import screen as layout
 from takeback.cli.app import get_project
 from takeback.cli.parser import SHOW_SECRETS, Arguments, Command, Option
 from takeback.cli.screen import Screen, safe_line
+from takeback.cli.text import now_text, turn_text
 from takeback.errors import UsageError
 
 TYPE_CHECKING = False

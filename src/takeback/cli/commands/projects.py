@@ -6,10 +6,10 @@ import time
 
 from takeback import environment
 from takeback.cli import screen as layout
-from takeback.cli import turn_text
 from takeback.cli.app import INTERRUPTED
 from takeback.cli.parser import SHOW_SECRETS, Arguments, Command, Option
 from takeback.cli.screen import Screen, ago, safe_line, size, timestamp
+from takeback.cli.text import turn_text
 from takeback.errors import DecisionNeededError, TakebackError, UsageError
 from takeback.model import results
 from takeback.model.json_text import path_fields

@@ -23,9 +23,9 @@ import signal
 import sys
 import time
 
-from takeback.cli import loss_text, state_text, turn_text
 from takeback.cli.app import open_project, with_way_back
 from takeback.cli.parser import SHOW_SECRETS, Arguments, Command, Option
+from takeback.cli.text import loss_text, state_text, turn_text
 from takeback.disk import programs
 from takeback.errors import (
     DamagedStoreError,
@@ -35,7 +35,7 @@ from takeback.errors import (
     UnknownReferenceError,
     UnsafeRootError,
 )
-from takeback.model import tools
+from takeback.model import reasons, tools
 from takeback.model import words as terms
 from takeback.model.reasons import Action
 from takeback.model.words import count
@@ -273,16 +273,22 @@ def _tell(
         if turn.left_out:
             screen.note(f"takeback: {count(len(turn.left_out), 'new path')} not covered")
         _tell_losses(turn, screen)
-        if turn_text.can_return(turn):
-            show = f"`takeback show {turn.id[:6]}` tells more"
-            is_lost = any(loss.is_grave for loss in turn.losses)
-            it = "the rest" if is_lost else "the files" if turn.git else "it"
-            unsure = any(change.author.how == terms.PERHAPS for change in turn.changes)
-            does = "asks first, for it may be your own work" if unsure else f"takes {it} back"
-            screen.note(f"takeback: `takeback undo` {does}, {show}")
-        elif turn.git:
-            how = f"`takeback undo {turn.id[:6]}` tells how git takes that back"
-            screen.note(f"takeback: git is not covered; {how}")
+        _tell_what_next(turn, screen)
+
+
+def _tell_what_next(turn: "RecordedTurn", screen: "Screen") -> None:
+    if turn_text.can_return(turn):
+        show = f"`takeback show {turn.id[:6]}` tells more"
+        is_lost = any(loss.is_grave for loss in turn.losses)
+        it = "the rest" if is_lost else "the files" if turn.git else "it"
+        unsure = any(change.author.how == terms.PERHAPS for change in turn.changes)
+        does = "asks first, for it may be your own work" if unsure else f"takes {it} back"
+        screen.note(f"takeback: `takeback undo` {does}, {show}")
+    elif any(found.code == reasons.GIT_GONE for found in turn.git):
+        screen.note("takeback: git is not covered; a clone or a backup brings `.git` back")
+    elif turn.git:
+        how = f"`takeback undo {turn.id[:6]}` tells how git takes that back"
+        screen.note(f"takeback: git is not covered; {how}")
 
 
 def _running_turn(project: "Project", id: str) -> "Turn | None":

@@ -3,10 +3,10 @@
 import time
 
 from takeback.cli import screen as layout
-from takeback.cli import turn_text
 from takeback.cli.app import get_project
 from takeback.cli.parser import SHOW_SECRETS, Arguments, Command, Option
 from takeback.cli.screen import Screen, safe_content, timestamp
+from takeback.cli.text import turn_text
 from takeback.model.words import count
 
 TYPE_CHECKING = False

@@ -3,11 +3,11 @@
 import os
 import time
 
-from takeback.cli import now_text, turn_text
 from takeback.cli.app import folder, get_project, inside
 from takeback.cli.commands.checkpoint import as_json
 from takeback.cli.parser import SHOW_SECRETS, Arguments, Command, Option
 from takeback.cli.screen import Screen, safe_content
+from takeback.cli.text import now_text, show_text, turn_text
 from takeback.errors import DecisionNeededError
 from takeback.history.references import is_now
 from takeback.model.history import RecordedTurn
@@ -72,9 +72,9 @@ def run(given: "Arguments", screen: "Screen") -> int:
     if screen.json:
         screen.data(_json(found, screen.masker))
     elif isinstance(found, RecordedTurn):
-        turn_text.turn(found, screen, time.time())
+        show_text.turn(found, screen, time.time())
     else:
-        turn_text.checkpoint(found, screen, time.time())
+        show_text.checkpoint(found, screen, time.time())
     return 0
 
 

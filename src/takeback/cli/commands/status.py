@@ -3,12 +3,12 @@
 import os
 import time
 
-from takeback.cli import now_text, turn_text
 from takeback.cli.app import find_project, folder
 from takeback.cli.commands.checkpoint import as_json
 from takeback.cli.commands.relocate import older_history
 from takeback.cli.parser import SHOW_SECRETS, Arguments, Command
 from takeback.cli.screen import Screen, ago, safe_line, size
+from takeback.cli.text import now_text, turn_text
 from takeback.errors import UsageError
 from takeback.model import reasons
 from takeback.model.json_text import path_fields

@@ -3,9 +3,9 @@
 A plan and the report of one as JSON, as documented in docs/json.md.
 """
 
-from takeback.cli import loss_text, reason_text
 from takeback.cli import screen as layout
 from takeback.cli.screen import safe_line
+from takeback.cli.text import loss_text, reason_text
 from takeback.model import reasons
 from takeback.model import words as terms
 from takeback.model.json_text import path_fields
@@ -94,7 +94,7 @@ def _dependent(dependent: "Dependent", masker: "Masker") -> "dict[str, Json]":
 
 
 def _conflict(conflict: "Conflict", masker: "Masker", verb: str) -> "dict[str, Json]":
-    from takeback.cli import conflict_text
+    from takeback.cli.text import conflict_text
 
     return _remark(conflict, masker, verb) | conflict_text.as_json(conflict, masker)
 
@@ -322,7 +322,7 @@ class Page:
             self.screen.say(f"  and {total - most:,} more")
 
     def _sides(self, conflict: "Conflict", indent: str) -> None:
-        from takeback.cli import conflict_text
+        from takeback.cli.text import conflict_text
 
         for style, text in conflict_text.sides(
             conflict,

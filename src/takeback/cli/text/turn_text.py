@@ -1,15 +1,10 @@
-"""A turn or a checkpoint in full, as text.
-
-Turns as lines of a list, newest first.
-
-A recorded turn, in words and as JSON.
-"""
+"""Turns as lines of a list, newest first; a recorded turn in words and as JSON."""
 
 import time
 
-from takeback.cli import git_text, loss_text, state_text
 from takeback.cli import screen as layout
-from takeback.cli.screen import Marks, ago, columns, pad, safe_content, safe_line, timestamp
+from takeback.cli.screen import Marks, columns, pad, safe_content, safe_line, timestamp
+from takeback.cli.text import git_text, loss_text, state_text
 from takeback.model import words as terms
 from takeback.model.json_text import path_fields
 from takeback.model.masking import CLOSED
@@ -19,24 +14,21 @@ from takeback.model.words import count
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from takeback.cli.screen import Screen
     from takeback.model.history import (
         Change,
-        GitState,
         Log,
         NamedCheckpoint,
         NextUndo,
-        RecordedCheckpoint,
         RecordedRestore,
-        RecordedStep,
         RecordedTurn,
     )
     from takeback.model.json_text import Json
     from takeback.model.masking import Masker
     from takeback.model.reasons import Reason
-    from takeback.model.results import LeftOut, OutsideFile
+    from takeback.model.results import OutsideFile
 
     Short = Mapping[str, str]
 
@@ -133,7 +125,7 @@ def age(then: float, now: float) -> str:
 
 def amount(turn: "RecordedTurn", marks: "Marks") -> "tuple[str, str]":
     """How many lines a turn changed, and how many files."""
-    lost = sum(loss.is_grave for loss in turn.losses)
+    lost = sum(loss.is_grave for loss in loss_text.beside_git(turn.losses))
     if not turn.files and turn.git and not lost:
         return "", "only git"
     if not turn.files and turn.shared:
@@ -157,7 +149,7 @@ def can_return(turn: "RecordedTurn") -> bool:
 def remarks(turn: "RecordedTurn", masker: "Masker" = CLOSED) -> "list[str]":
     said = [f"because: {safe_line(masker.words(turn.because))}"] if turn.because else []
     if turn.git:
-        said.append(f"git: {_safe(masker.words(git_text.in_short(turn.git)))}")
+        said.append(f"git: {safe_text(masker.words(git_text.in_short(turn.git)))}")
     if not turn.kept and turn.files:
         said.append("files no longer kept")
     if turn.went_back is not None:
@@ -167,9 +159,10 @@ def remarks(turn: "RecordedTurn", masker: "Masker" = CLOSED) -> "list[str]":
         said.append(f"{len(turn.shared):,} {state_text.shared_with(turn, masker)}")
     if turn.left_out:
         said.append(f"{len(turn.left_out):,} not covered")
-    if turn.losses:
-        first = min(turn.losses, key=lambda loss: not loss.is_grave)
-        more = f" and {len(turn.losses) - 1:,} more" if len(turn.losses) > 1 else ""
+    losses = loss_text.beside_git(turn.losses)
+    if losses:
+        first = min(losses, key=lambda loss: not loss.is_grave)
+        more = f" and {len(losses) - 1:,} more" if len(losses) > 1 else ""
         what = loss_text.in_short(first)
         said.append(f"not covered: {loss_text.path(first)} {what}{more}")
     changed = sum(1 for file in turn.outside if file.verb)
@@ -266,7 +259,7 @@ def headline(turn: "RecordedTurn", masker: "Masker" = CLOSED) -> str:
     if not turn.files:
         amount = "only git changed" if turn.git else "nothing changed"
         amount = "only shared changes" if turn.shared else amount
-        amount = "nothing covered changed" if turn.losses else amount
+        amount = "nothing covered changed" if loss_text.beside_git(turn.losses) else amount
     else:
         amount = (
             f"{count(turn.files, 'file')}  {_lines(turn.added, turn.removed, Marks(plain=False))}"
@@ -351,7 +344,7 @@ def git_json(found: "Reason", masker: "Masker") -> "Json":
 def git_lines(turn: "RecordedTurn", masker: "Masker") -> "Iterator[str]":
     """A line for each thing that happened to git."""
     for found in turn.git:
-        yield f"  git     {_safe(masker.words(git_text.happened(found)))}"
+        yield f"  git     {safe_text(masker.words(git_text.happened(found)))}"
 
 
 def restore_json(restore: "RecordedRestore", masker: "Masker" = CLOSED) -> "dict[str, Json]":
@@ -409,253 +402,12 @@ def _lines(added: "int | None", removed: "int | None", marks: "Marks") -> str:
     return "" if added is None or removed is None else f"+{added:,} {marks.minus}{removed:,}"
 
 
-_MOST = 200
-_LINES_OF_OUTPUT = 3
-_MOST_OF_STEP = 12
-_DEEPEST = 6
-"""Steps further down are not indented any more."""
-_HOW = {terms.BY_SHELL: "by shell", terms.BY_TURN: "", terms.PERHAPS: "perhaps yours"}
 _WHY = {word: terms.EXPLAINED[code] for code, word in terms.WORDS.items()}
-
-
-def turn(found: "RecordedTurn", screen: "Screen", now: float) -> None:
-    """A turn: what was asked for, when and by whom, its steps, what it changed."""
-    page = _Page(screen)
-    screen.say(f"Turn {screen.style(found.id, 'bold')}")
-    # Masked as a whole: a private key has many lines.
-    for line in screen.masker.words(found.label).splitlines() or [""]:
-        screen.say(f"  {_safe(line)}".rstrip())
-    page.facts(
-        (
-            "Session",
-            f"{found.session}  {page.text(found.agent)}  {page.text(found.account)}".rstrip(),
-        ),
-        ("When", _when(found, now)),
-        ("Status", f"{page.marks.of(found.status)} {state_text.state(found) or found.status}"),
-        ("Undone", state_text.undone(found)),
-        ("Because", page.text(found.because)),
-        ("Asked", _went_back(found.went_back)),
-        ("Before", found.before),
-        ("After", found.after or "still running"),
-        ("Git", _git(found.git_before, found.git_after, page)),
-        ("Files", "" if found.kept else "no longer kept"),
-    )
-    _steps(found.steps, page)
-    lines, files = amount(found, page.marks)
-    page.changes(
-        f"Changes  {files}  {lines}".rstrip(),
-        found.changes,
-        lambda change: _HOW.get(change.author.how, change.author.how),
-    )
-    page.changes(
-        _capital(state_text.shared_with(found, screen.masker)),
-        found.shared,
-        lambda change: _short_ids(change.author.sessions),
-    )
-    if found.git:
-        page.head("Git, which an undo leaves as it is")
-        for line in git_lines(found, screen.masker):
-            page.say(line)
-    page.outside(found.outside)
-    page.left_out("Not covered: appeared here and cannot be taken back", found.left_out)
-    for head, rows in loss_text.parts(found.losses):
-        page.table(head, rows)
-    if any(loss.is_folder for loss in found.losses):
-        screen.note("changes inside folders that are not covered are not recorded")
-    _what_next(found, screen)
-
-
-def _what_next(found: "RecordedTurn", screen: "Screen") -> None:
-    if not found.kept:
-        screen.note("its files are no longer kept; `takeback log` shows all turns")
-    elif (can_return(found) or any(file.verb for file in found.outside)) and found.after:
-        screen.note(f"`takeback diff {found.id[:8]}- {found.id[:8]}` shows the lines")
-        screen.note(f"`takeback show {found.id[:8]}- PATH` prints a file as it was before")
-        back, it = ("redo", "puts it back") if found.undone else ("undo", "takes it back")
-        if not found.undone and any(loss.is_grave for loss in found.losses):
-            it = "takes back what is covered"
-        screen.note(f"`takeback {back} {found.id[:8]}` {it}")
-    elif found.shared and not found.is_shared_undone:
-        screen.note(f"`takeback undo {found.id[:8]} --shared` takes back what is shared")
-    else:
-        if found.git:
-            screen.note(f"`takeback undo {found.id[:8]}` tells how git takes that back")
-        screen.note("`takeback log` shows all turns")
-
-
-def checkpoint(found: "RecordedCheckpoint", screen: "Screen", now: float) -> None:
-    """A checkpoint: when it was made and for what, and who changed what since the one before."""
-    page, made = _Page(screen), found.checkpoint
-    screen.say(f"Checkpoint {screen.style(made.id, 'bold')}")
-    belongs = (("session", made.session), ("turn", made.turn), ("step", made.step))
-    page.facts(
-        ("Names", ", ".join(map(page.text, made.names))),
-        ("When", f"{_clock(made.created)}, {ago(made.created, now)}"),
-        ("Entries", f"{made.entries:,}"),
-        ("Of", "  ".join(f"{kind} {id}" for kind, id in belongs if id)),
-        ("After", _restored(found.restore, page)),
-        ("Because", page.text(found.restore.because) if found.restore else ""),
-        ("Files", "" if found.kept else "no longer kept"),
-    )
-    changed = [change for change in found.changes if change.verb != terms.OMIT]
-    page.changes(f"Changes  {count(len(changed), 'path')}", changed, _by)
-    page.left_out("Not covered", made.left_out)
-    if found.kept:
-        screen.note(f"`takeback show {made.id[:8]} PATH` prints a file as it was then")
-    if made.turn:
-        screen.note(f"`takeback show {made.turn[:8]}` shows the turn")
-
-
-def _went_back(to: "str | None") -> str:
-    """How somebody went back inside the agent to ask for a turn."""
-    if to is None:
-        return ""
-    return f"after going back, to before turn {to[:8]}" if to else "after going back"
-
-
-def _restored(restore: "RecordedRestore | None", page: "_Page") -> str:
-    if restore is None:
-        return ""
-    some = " of some paths" if restore.partial else ""
-    return f"{restore.verb} {restore.id[:8]}{some}: {page.text(restore.title)}"
-
-
-class _Page:
-    """The parts that pages have in common."""
-
-    def __init__(self, screen: "Screen") -> None:
-        self.screen = screen
-        self.marks = layout.marks(screen)
-        self.room = layout.width(screen)
-
-    def text(self, text: str) -> str:
-        return _safe(self.screen.masker.words(text))
-
-    def say(self, line: str) -> None:
-        self.screen.say(layout.cut(line, self.room, self.marks.cut).rstrip())
-
-    def facts(self, *rows: "tuple[str, str]") -> None:
-        """Names and values; what has no value is not said."""
-        for name, value in rows:
-            if value:
-                self.screen.say(f"{name:<9}{value}")
-
-    def head(self, text: str) -> None:
-        self.screen.say(self.screen.style(text, "bold"))
-
-    def changes(self, head: str, changes: "Sequence[Change]", told: "Told") -> None:
-        if changes:
-            self.head(head)
-            for line in change_lines(changes, _MOST, told, self.marks):
-                self.screen.say(line)
-
-    def outside(self, files: "Sequence[OutsideFile]") -> None:
-        """Files outside the project: what was done to them, or why they are not covered."""
-        rows = [
-            (f"{x.verb or '?':<6}  {safe(x.path)}", x.reason and f"not covered: {x.reason}")
-            for x in files
-        ]
-        self.table("Outside the project", rows)
-
-    def left_out(self, head: str, paths: "Sequence[LeftOut]") -> None:
-        """What is listed without content, and why."""
-        self.table(head, [(safe(x.path or b"."), explained(x.reason)) for x in paths])
-
-    def table(self, head: str, rows: "list[tuple[str, str]]") -> None:
-        if rows:
-            self.head(head)
-            self.screen.table(rows[:_MOST])
-        if len(rows) > _MOST:
-            self.screen.say(f"  and {len(rows) - _MOST:,} more")
-
-
-def _steps(steps: "Iterable[RecordedStep]", page: _Page) -> None:
-    depths: dict[str, int] = {}
-    for step in steps:
-        if not depths:
-            page.head("Steps")
-        depth = depths[step.id] = depths[step.parent] + 1 if step.parent in depths else 1
-        indent = "  " * min(depth, _DEEPEST)
-        what = f"{page.marks.of(step.status)} {page.text(step.tool)}"
-        took = "" if step.ended is None else f"  {_took(step.started, step.ended)}"
-        kind = "" if step.kind == "other" else f" ({step.kind})"
-        notes = "".join(f"  {note}" for note in _notes(step))
-        room = page.room - layout.columns(indent + what + kind + took + notes) - 2
-        summary = (
-            f"  {layout.cut(page.text(step.summary), room, page.marks.cut)}" if room > 8 else ""
-        )
-        page.screen.say(f"{indent}{what}{kind}{summary}{took}{notes}".rstrip())
-        for change in step.changes[:_MOST_OF_STEP]:
-            page.say(f"{indent}    {change.verb:<6} {named(change, page.marks)}")
-        if len(step.changes) > _MOST_OF_STEP:
-            page.say(f"{indent}    and {len(step.changes) - _MOST_OF_STEP:,} more")
-        if step.exit_code:
-            for line in (step.output or "").strip().splitlines()[-_LINES_OF_OUTPUT:]:
-                text = layout.cut(page.text(line), page.room - 8, page.marks.cut)
-                page.say(f"{indent}    {text}")
-
-
-def _notes(step: "RecordedStep") -> "list[str]":
-    notes = ["in the background"] if step.background else []
-    notes += [f"exit code {step.exit_code}"] if step.exit_code else []
-    return notes if step.status == "done" else [*notes, step.status]
-
-
-def _short_ids(ids: "Iterable[str]") -> str:
-    return " ".join(id[:8] for id in ids)
-
-
-def _by(change: "Change") -> str:
-    who = change.author
-    if who.who == terms.STEP:
-        by = f"turn {who.turn[:8]}"
-        how = _HOW.get(who.how, who.how)
-        return f"{by}, {how}" if how else by
-    if who.who == terms.SHARED:
-        return f"shared by {_short_ids(who.sessions)}"
-    return who.who
-
-
-def _when(found: "RecordedTurn", now: float) -> str:
-    begun = f"{_clock(found.started)}, {ago(found.started, now)}"
-    if found.ended is None:
-        return begun
-    return f"{begun}, took {_took(found.started, found.ended)}"
-
-
-def _clock(seconds: float) -> str:
-    return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(seconds))
-
-
-def _took(started: float, ended: float) -> str:
-    seconds = max(ended - started, 0)
-    if seconds < 60:
-        return f"{seconds:.1f} s"
-    minutes, rest = divmod(int(seconds), 60)
-    return f"{minutes} min {rest} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
-
-
-def _git(before: "GitState | None", after: "GitState | None", page: "_Page") -> str:
-    """Branch and commit around a turn; two of each where they changed."""
-    states = [state for state in (before, after) if state is not None]
-    if not states:
-        return ""
-    branches = list(dict.fromkeys(state.branch or "no branch" for state in states))
-    heads = list(dict.fromkeys((state.head or "no commit")[:10] for state in states))
-    on = f" {page.marks.arrow} ".join(page.text(branch) for branch in branches)
-    at = f" {page.marks.arrow} ".join(heads)
-    new = "  (new commits)" if len(heads) > 1 and len(branches) == 1 else ""
-    unknown = next((f"  (refs not read: {state.refs})" for state in states if state.refs), "")
-    return f"{on}  {at}{new}{unknown}"
-
-
-def _capital(text: str) -> str:
-    return text[:1].upper() + text[1:]
 
 
 def explained(word: str) -> str:
     return f"{word}: {_WHY[word]}" if word in _WHY else word
 
 
-def _safe(text: str) -> str:
+def safe_text(text: str) -> str:
     return safe_content(text.encode("utf-8", "surrogateescape")).replace("\t", "    ")

@@ -35,7 +35,7 @@ def shared_with(turn: "RecordedTurn", masker: "Masker" = CLOSED) -> str:
         f'"{cut(title(masker.words(each.label)), _LONGEST)}" ({each.agent})'
         for each in turn.shared_with
     ]
-    from takeback.cli import reason_text
+    from takeback.cli.text import reason_text
 
     undone = ", taken back since" if turn.is_shared_undone else ""
     return safe_line(f"shared with {reason_text.names(with_whom) or 'another session'}{undone}")

@@ -6,9 +6,9 @@ Checkpoints as lines of a list.
 import time
 
 from takeback.cli import screen as layout
-from takeback.cli import turn_text
 from takeback.cli.screen import ago, safe_line
-from takeback.cli.turn_text import age
+from takeback.cli.text import turn_text
+from takeback.cli.text.turn_text import age
 from takeback.model import words as terms
 from takeback.model.words import count
 
@@ -37,7 +37,7 @@ MOST = 5
 def state(log: "Log", seen: "Unrecorded", now: float) -> str:
     """How the files are, on one line."""
     if seen.problem is not None:
-        from takeback.cli.reason_text import sentence
+        from takeback.cli.text.reason_text import sentence
 
         return f"{_recorded(log, now)}; the files were not looked at: {sentence(seen.problem)}"
     if log.made is None or (log.yours and not seen.changes):
@@ -107,7 +107,7 @@ def note_undo(undo: "NextUndo | None", short: "Mapping[str, str]", screen: "Scre
 
 def as_json(seen: "Unrecorded", masker: "Masker") -> "dict[str, Json]":
     """What changed since the newest checkpoint, and what a bare undo would take back."""
-    from takeback.cli import reason_text
+    from takeback.cli.text import reason_text
 
     return {
         "looked": seen.problem is None,

@@ -1,6 +1,6 @@
 """Sentences for reasons, findings and actions: the one place where a code becomes words."""
 
-from takeback.cli import git_text
+from takeback.cli.text import git_text
 from takeback.model import reasons
 from takeback.model.plan import called
 from takeback.model.results import PROJECT

@@ -83,10 +83,15 @@ def as_json(lost: "Loss") -> "dict[str, Json]":
 
 def parts(found: "Sequence[Loss]") -> "list[tuple[str, list[tuple[str, str]]]]":
     """Losses under their heads, each with its path; what may be missed comes first."""
-    grave = [each for each in found if each.is_grave]
+    grave = [each for each in beside_git(found) if each.is_grave]
     rest = [each for each in found if not each.is_grave]
     headed = ((CANNOT_COME_BACK, grave), (NOT_KEPT, rest))
     return [(head, [(path(x), sentence(x)) for x in part]) for head, part in headed if part]
+
+
+def beside_git(found: "Sequence[Loss]") -> "list[Loss]":
+    """Losses without the user's own `.git`, which is told with what else happened to git."""
+    return [each for each in found if each.raw_path != b".git"]
 
 
 def path(lost: "Loss") -> str:

@@ -4,7 +4,7 @@
 they stand here as a shell reads them.
 """
 
-from takeback.cli.reason_text import HOW_TO_FREE, sentence
+from takeback.cli.text.reason_text import HOW_TO_FREE, sentence
 from takeback.model.reasons import Action
 from takeback.model.safe_text import shell_word
 
@@ -66,7 +66,6 @@ WORDS = {
     "show-state": "`takeback show {ref}` shows it",
     "store-again": "`takeback checkpoint --rehash` stores it again",
     "undo-at": "`takeback undo -C {path}` brings the folder back",
-    "undo-git": "`takeback undo {turn}` tells what a turn changed in git, and what takes it back",
     "undo-newest": "`takeback undo` takes back the newest turn",
     "undo-older": "`takeback undo {turn}` takes back what came before",
     "undo-rollback": "`takeback undo {rollback}` takes the rollback back",

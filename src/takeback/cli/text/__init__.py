@@ -1,0 +1,1 @@
+"""What people read: sentences and lists, made from codes and facts."""
