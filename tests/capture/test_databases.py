@@ -60,7 +60,7 @@ def test_a_quiet_database_comes_back_with_its_wal(tree: Path, home: Path) -> Non
         made = project.checkpoint()
         out = tree.with_name("out")
         project.extract("@", out)
-    assert set(made.unstable) <= {b"app.db", b"app.db-wal", b"app.db-shm"}, "it is held open"
+    assert set(made.unstable) <= {"app.db", "app.db-wal", "app.db-shm"}, "it is held open"
     assert os.path.getsize(out / "app.db-wal") > 0
     copy = sqlite3.connect(out / "app.db")
     assert copy.execute("SELECT x FROM t").fetchone() == (42,)

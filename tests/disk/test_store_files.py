@@ -67,7 +67,7 @@ NEEDED = {
     "ledger.db": ("log",),
     "ledger.db-journal": ("checkpoint",),
     "clock": ("checkpoint",),
-    "config.toml": ("checkpoint",),
+    "config.toml": ("gc",),
 }
 """Files that cannot be done without, and commands that say so."""
 CASES = [

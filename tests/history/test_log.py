@@ -24,10 +24,10 @@ MAIN = Path(takeback.__file__).parent / "__main__.py"
 
 PLAIN = """\
 @  now  2 paths changed by you since the last turn
-!  OTHE       10 min  codex   The other (interrupted)                 no changes
-                              1 shared
-o  ONEO       20 min  claude  One of two                              no changes
-                              1 shared
+!  OTHE       10 min  codex   The other (interrupted)                 all shared
+                              1 shared with "One of two" (claude)
+o  ONEO       20 min  claude  One of two                              all shared
+                              1 shared with "The other" (codex)
 x  BINA  @~0  30 min  codex   Make it binary (failed)          +1 -2  2 files
 o  EXPL       40 min  claude  ログインフォームについて説...           no changes
 o  FORM  @~1  50 min  claude  Add a login form                +50 -0  2 files
@@ -36,12 +36,12 @@ o  FORM  @~1  50 min  claude  Add a login form                +50 -0  2 files
 """
 NARROW = """\
 @  now  2 paths changed by you since th…
-!  OTHE       10 min  …  no changes
+!  OTHE       10 min  …  all shared
    The other (interrupted)
-   1 shared
-o  ONEO       20 min  …  no changes
+   1 shared with "One of two" (claude)
+o  ONEO       20 min  …  all shared
    One of two
-   1 shared
+   1 shared with "The other" (codex)
 x  BINA  @~0  30 min  …  +1 -2  2 files
    Make it binary (failed)
 o  EXPL       40 min  …  no changes
@@ -102,7 +102,7 @@ def test_the_timeline(aged: Story, surroundings: dict[str, str], expected: str) 
     assert (said.code, aged.masked(said.out)) == (0, expected)
     assert aged.masked(said.err) == (
         "`takeback show OTHE` shows a turn in full\n"
-        '`takeback undo` takes back "Make it binary" (BINA, codex)\n'
+        '`takeback undo` asks first: what "The other" (OTHE, codex) did is shared with others\n'
     )
 
 

@@ -156,7 +156,7 @@ def test_names_are_removed(project: Project, tree: Path) -> None:
     assert project.plan_rollback("green").target == made.id, "released by id, the name stays"
     with pytest.raises(UnknownReferenceError, match="is not kept by anybody") as refused:
         project.release(made.id)
-    assert "`takeback keep --release 'green'` removes its name" in refused.value.hint
+    assert "`project.release('green')` removes its name" in refused.value.hint
 
 
 def test_names_follow_from_the_log(project: Project, tree: Path) -> None:

@@ -61,4 +61,4 @@ def test_a_value_can_be_copied_and_sent() -> None:
 
 def test_a_value_shows_its_fields() -> None:
     """In a message or a debugger."""
-    assert repr(Named(1, name="a")) == "Named(x=1, y=0, name='a')"
+    assert repr(Named(1, name="a")) == "Named(x=1, name='a')"

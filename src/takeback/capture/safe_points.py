@@ -158,7 +158,8 @@ class SafePoints:
     def _running_turns(self) -> "list[TurnRow]":
         """The turns that a command may be part of: those of this process, if it has any.
 
-        Else those in which a shell runs, or that are a command themselves.
+        Else those in which a shell runs, or that are a command themselves, and not for an hour
+        without a word: what a user does beside them is no sign of their life.
         """
         sessions, turns = self._ledger.sessions, self._ledger.turns
         running, here = turns.running_but_of(""), machine.holder()
@@ -170,7 +171,9 @@ class SafePoints:
         return [
             row
             for row in running
-            if row.id not in outer and ((row.whole and not row.steps) or shells(row.id))
+            if row.id not in outer
+            and ((row.whole and not row.steps) or shells(row.id))
+            and sessions.of(row).seen > time.time_ns() - words.LONGEST_SILENCE
         ]
 
     def now(self) -> "Checkpoint":

@@ -179,13 +179,15 @@ class RecordedTurn(Value):
 class NextUndo(Value):
     """What a bare `undo` would take back: a turn, or a rollback if `agent` is empty.
 
-    `kept` tells whether its files still are; if not, it cannot be taken back.
+    `kept` tells whether its files still are; if not, it cannot be taken back. `is_shared`: all that
+    it did may be another session's, so that undo refuses without `--shared`.
     """
 
     id: str
     title: str
     agent: str
     kept: bool
+    is_shared: bool = False
 
 
 class Unrecorded(Value):

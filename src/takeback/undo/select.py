@@ -118,8 +118,9 @@ def with_next_undo(ledger: "Ledger", seen: "Unrecorded") -> "Unrecorded":
     item = max([*found, latest] if latest else found, key=lambda item: item.opened, default=None)
     if item is None:
         return seen
-    kept = retention.is_whole(ledger, item.before)
-    return seen.replace(undo=NextUndo(item.id, item.title, item.agent, kept))
+    kept, entry = retention.is_whole(ledger, item.before), newest_entry(ledger)
+    is_shared = item is latest and (entry is None or entry.opened != item.opened)
+    return seen.replace(undo=NextUndo(item.id, item.title, item.agent, kept, is_shared))
 
 
 def undo_of(ledger: "Ledger", item: Item) -> "RestoreRow | None":

@@ -68,6 +68,7 @@ def _home_is_link(ground: Ground) -> None:
 def _home_is_open(ground: Ground) -> None:
     _ordinary(ground)
     os.mkdir(ground.home)
+    os.mkdir(ground.home + b"/mine")  # an empty one is closed, and used
     os.chmod(ground.home, 0o755)
 
 

@@ -98,7 +98,9 @@ def note_undo(undo: "NextUndo | None", short: "Mapping[str, str]", screen: "Scre
     what = f"the rollback to {title} ({short[undo.id]})"
     if undo.agent:
         what = f'"{title}" ({short[undo.id]}, {safe_line(undo.agent)})'
-    if undo.kept:
+    if undo.is_shared:
+        screen.note(f"`takeback undo` asks first: what {what} did is shared with others")
+    elif undo.kept:
         screen.note(f"`takeback undo` takes back {what}")
     else:
         screen.note(f"`takeback undo` cannot take back {what}: its files are no longer kept")
@@ -129,6 +131,7 @@ def _undo_json(undo: "NextUndo | None", masker: "Masker") -> "Json":
         "title": masker.words(undo.title),
         "agent": undo.agent or None,
         "kept": undo.kept,
+        "shared": undo.is_shared,
     }
 
 
