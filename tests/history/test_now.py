@@ -90,6 +90,7 @@ def test_undo_does_what_was_said(project: Project, tree: Path) -> None:
             "title": seen.title,
             "agent": seen.agent or None,
             "kept": True,
+            "shared": False,
         }
         assert project.undo().plan.entry == seen.id
     assert project.now().undo is None

@@ -81,10 +81,10 @@ def _kinds(scenario: Scenario, sync: bool) -> tuple[str, ...]:
 
 
 def _share(scenario: Scenario, kind: str, faults: list[Fault]) -> Iterator[Fault]:
-    """The faults for `./check`: every second step of one scenario, every fifth of the others."""
+    """The faults for `./check`: every fourth step of one scenario, every eleventh of the others."""
     chosen: Iterator[Fault]
     if not scenario.heavy and kind in _everywhere(scenario):
-        apart = 2 if scenario is SMALL else 5
+        apart = 4 if scenario is SMALL else 11
         chosen = (fault for fault in faults if fault.step % apart == fault.sync)
     elif scenario is SMALL:
         chosen = every_nth(faults, FEW)

@@ -23,7 +23,7 @@ from takeback.objects.pack_merge import Order
 from takeback.store import Store
 
 KINDS = ("kill", "ENOSPC", "EIO", "EACCES", "torn", "half", "interrupt", "full", "broken")
-FEW = {"kill": 10, "ENOSPC": 5, "EIO": 4}
+FEW = {"kill": 6, "ENOSPC": 3, "EIO": 2}
 
 
 @pytest.fixture(scope="module")

@@ -19,7 +19,7 @@ from takeback.errors import TakebackError
 from takeback.model.ids import is_stage
 
 KINDS = ("kill", "ENOSPC", "EIO", "EACCES", "interrupt")
-SHARE = {"kill": 12, "ENOSPC": 6, "EIO": 6, "EACCES": 6, "interrupt": 6}
+SHARE = {"kill": 8, "ENOSPC": 4, "EIO": 3, "EACCES": 3, "interrupt": 3}
 REQUEST = "undo-it"
 Places = tuple[Picture, ...]
 
