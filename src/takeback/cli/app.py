@@ -188,7 +188,8 @@ def with_way_back(problem: DamagedStoreError, given: "Arguments") -> DamagedStor
     from takeback import environment, location
 
     unusable = location.find_unusable(folder(given), home=environment.default_home())
-    if unusable is not None:
+    is_told = any(isinstance(each, Action) and each.facts for each in problem.actions)
+    if unusable is not None and not is_told:
         here = Action("new-history-at", path=os.fsdecode(unusable))
         problem.actions = (here, "this one is kept", Action("doctor"))
     return problem

@@ -501,11 +501,11 @@ class RestoreCommand:
         several = len(plan.conflicts) > 1
         file = "the files" if several else "the file"
         rest = f"; the rest is {_DOES[plan.verb]}"
-        both = "takes back your lines there, too"
+        both = "takes back what came since there, too"
         if plan.verb == terms.REDO:
             both = "puts the turn's lines back over yours"
         said = {
-            terms.KEEP_MINE: f"keeps your lines there{rest}",
+            terms.KEEP_MINE: f"keeps what is there now{rest}",
             terms.TAKE_BACK: both,
             terms.MARKERS: f"writes both versions into {file}, with markers",
             terms.SKIP: f"lets you decide later{rest}",
