@@ -471,7 +471,7 @@ class RestoreCommand:
         else:
             why = _NOT_NEWEST[plan.verb]
         return DecisionNeededError(
-            f"nothing was changed: {why}; nobody is there to ask",
+            f"nothing was changed: {why}; this is not a terminal, so Takeback cannot ask",
             hint=f"`{self._again('--yes')}` goes ahead with what the preview shows",
         )
 

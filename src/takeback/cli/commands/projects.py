@@ -220,7 +220,7 @@ def _remove(given: "Arguments", keeping: Housekeeping, screen: "Screen") -> int:
         refuse(project, in_use=in_use, not_mounted=away)
         if not given.has("yes") and not screen.can_ask:
             raise DecisionNeededError(
-                "nothing was removed: nobody is there to ask",
+                "nothing was removed: without a terminal Takeback cannot ask",
                 hint=f"`takeback projects --remove {project.id} --yes` goes ahead",
             )
     except TakebackError as problem:

@@ -418,7 +418,9 @@ class Page:
         if self.plan.verb == terms.REDO:
             return ["some of it stays taken back; `takeback redo` puts back the rest"]
         turns = "this turn is" if len(partly) == 1 else f"{count(len(partly), 'turn')} are"
-        return [f"{turns} partly undone; `takeback undo` takes back the rest"]
+        is_newest = self.plan.is_newest and len(partly) == 1
+        named = "" if is_newest else "".join(f" {id[:8]}" for id in partly)
+        return [f"{turns} partly undone; `takeback undo{named}` takes back the rest"]
 
     def marked(self) -> "list[str]":
         """What is left to be done where both versions were written."""
