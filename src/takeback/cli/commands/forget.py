@@ -179,7 +179,7 @@ def _ask(would: "Forgotten", screen: "Screen") -> int:
         screen.note("nothing was forgotten")
         return DecisionNeededError.exit_code
     problem = DecisionNeededError(
-        "nothing was forgotten: this cannot be taken back, and without a terminal Takeback cannot ask",
+        "nothing was forgotten: it is for good, and without a terminal Takeback cannot ask",
         hint="the same with --yes does it; --dry-run shows what would go",
     )
     if not screen.json:
