@@ -105,3 +105,36 @@ def test_the_status_is_no_change(repository: Path) -> None:
     (repository / "a").touch()
     told = takeback(repository, "run", "--", "git", "status")
     assert "nothing changed" in told.stderr
+
+
+def test_what_a_turn_staged_stays_staged(repository: Path) -> None:
+    """An undo says that the index keeps the turn's version, and the command takes it out."""
+    run = "echo BAD > a; echo BAD > new; git add a new"
+    takeback(repository, "run", "-m", "stage", "--", "sh", "-c", run)
+    told = takeback(repository, "undo").stderr
+    (call,) = [word for word in told.split("`") if word.startswith("git restore --staged ")]
+    subprocess.run(["/bin/sh", "-c", call], cwd=repository, check=True)
+    shown = ["git", "diff", "--cached", "--name-only"]
+    staged = subprocess.run(shown, cwd=repository, check=True, capture_output=True, text=True)
+    assert staged.stdout == ""
+    takeback(repository, "run", "-m", "plain", "--", "sh", "-c", "echo 5 > a")
+    assert "staged" not in takeback(repository, "undo").stderr
+
+
+def test_undo_goes_on_after_a_turn_that_lost_something(repository: Path) -> None:
+    """Git moved, and what was lost was not covered: said once, and the next undo goes on."""
+    (repository / "node_modules").mkdir()
+    for number in range(300):
+        (repository / "node_modules" / str(number)).touch()
+    takeback(repository, "checkpoint")
+    takeback(repository, "run", "-m", "lose", "--", "sh", "-c", "rm -r node_modules; git tag z")
+    assert "node_modules/" in takeback(repository, "undo").stdout
+    assert (repository / "b").exists()
+    takeback(repository, "undo")
+    assert not (repository / "b").exists()
+
+
+def test_a_time_means_the_last_turn_before_it(repository: Path) -> None:
+    """`undo now` is about the newest turn."""
+    takeback(repository, "undo", "now", "--yes")
+    assert not (repository / "b").exists()

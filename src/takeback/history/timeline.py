@@ -323,7 +323,7 @@ class Timeline:
             yours=self._yours(),
             restores=self._restores(turns, places, all=limit is None) if session is None else (),
             names=() if session is not None else self._names(turns, since, limit, more=more),
-            undone=0 if limit is None else ledger.turns.count_undone(),
+            undone=0 if all else ledger.turns.count_undone(),
         )
 
     def _restores(

@@ -451,6 +451,10 @@ class Turns(Table):
         query = f"SELECT {', '.join(ChangeRow._fields)} FROM changes WHERE turn = ? ORDER BY path"
         return [ChangeRow(*row) for row in self._reader.rows(query, (number,))]
 
+    def is_entry(self, turn: int) -> bool:
+        """Whether a turn changed a file, or lost something outside cover: undo comes to it."""
+        return self._reader.has("SELECT 1 FROM turns WHERE number = ? AND paths > 0", (turn,))
+
     def is_over(self, turn: int) -> bool:
         """Whether a turn has ended."""
         query = "SELECT 1 FROM turns WHERE number = ? AND closed NOT NULL"

@@ -11,6 +11,8 @@ Nobody knows who works while an agent waits: of a turn that was interrupted, or 
 or of several with other work between them, nothing is dropped.
 """
 
+import os
+
 from takeback.ledger.outside import git_state
 from takeback.model import git_changes, reasons
 from takeback.model.git_changes import (
@@ -27,17 +29,19 @@ from takeback.model.git_changes import (
     WORKTREE,
 )
 from takeback.model.reasons import Reason
+from takeback.model.tree import REGULAR
 from takeback.model.value import Value
 from takeback.model.words import INTERRUPTED
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from takeback.ledger.events import CheckpointRow
     from takeback.ledger.ledger import Ledger
     from takeback.ledger.sessions import TurnRow
     from takeback.model.git_changes import Moves, State
+    from takeback.model.plan import PlannedChange
     from takeback.undo.select import Item
     from takeback.worktree.user_git import Commit
 
@@ -75,7 +79,12 @@ def stays(
         return ()
     span, after = _span(ledger, rows), git_state(rows[-1].git_after)
     told = list(_told(ledger, span, now, root))
-    if after is not None and after.head != now.get(HEAD) and after.branch == now.get(BRANCH):
+    head = now.get(HEAD)
+    if (
+        after is not None
+        and after.branch == now.get(BRANCH)
+        and not _is_at_or_below(root, head, after.head)
+    ):
         since = _since(root, after.head, now.get(HEAD))
         told += [since] if since is not None else []
     return tuple(told)
@@ -359,8 +368,9 @@ _OF_HEAD = (reasons.COMMITS_STAY, reasons.HEAD_STAYS)
 def _of_head(span: Span, now: "State", root: bytes) -> "Iterator[Reason]":
     """The commits on the branch that is checked out, and whether a reset drops only those."""
     old, new = span.moves[HEAD]
-    if new is None or (now.get(HEAD) == old and now.get(BRANCH) == span.branch):
-        return
+    head, is_here = now.get(HEAD), now.get(BRANCH) == span.branch
+    if new is None or (is_here and head != new and _is_at_or_below(root, head, old)):
+        return  # somebody took the commits back
     between = _between(root, old, new)
     count = len(between) if between is not None else 0
     if between is None and old is not None:
@@ -387,6 +397,41 @@ def _since(root: bytes, then: "str | None", now: "str | None") -> "Reason | None
     between = _between(root, then, now)
     known = len(between) if between is not None else 0
     return Reason(reasons.COMMITS_SINCE, count=known, head=now[:SHORT])
+
+
+_MOVES_HEAD = (
+    reasons.COMMITS_STAY,
+    reasons.COMMITS_SINCE,
+    reasons.HEAD_STAYS,
+    reasons.HEAD_MOVED,
+    reasons.BRANCH_SWITCHED,
+    reasons.GIT_UNDER_WAY,
+)
+"""After these the index is that of another commit, and their own commands bring it back."""
+
+
+def staged(
+    root: bytes, changes: "Iterable[PlannedChange]", now: "State", told: "Sequence[Reason]"
+) -> "tuple[Reason, ...]":
+    """What goes back in the tree, and stays in the index as the turn left it."""
+    if any(each.code in _MOVES_HEAD for each in told):
+        return ()
+    from takeback.worktree import user_git
+
+    files = {
+        change.raw_path: change.before.oid
+        for change in changes
+        if not change.outside and change.before is not None and change.before.kind == REGULAR
+    }
+    repository = user_git.find_repository(root)
+    found = repository.staged(files) if files and repository is not None else []
+    paths = tuple(map(os.fsdecode, found))
+    return (Reason(reasons.STAGED_STAYS, paths=paths, born=bool(now.get(HEAD))),) if paths else ()
+
+
+def _is_at_or_below(root: bytes, head: "str | None", other: "str | None") -> bool:
+    """Whether a commit is another one, or one that the other was made on, as far as is known."""
+    return head == other or _between(root, head, other) is not None
 
 
 def _between(root: bytes, older: "str | None", newer: "str | None") -> "list[Commit] | None":

@@ -269,7 +269,8 @@ class Planner:
         draft = self._draft(taken, chosen, since, within)
         if newest.restore is None and verb == UNDO:
             for path in filter(within.cover, self._reverts.left_out(*chosen.turns)):
-                draft.skipped.setdefault(path, Reason(reasons.NOT_COVERED_STAYS))
+                if self.now.at(path) is not None:
+                    draft.skipped.setdefault(path, Reason(reasons.NOT_COVERED_STAYS))
         lost = self._lost(chosen, draft, within) if verb == UNDO else ()
         draft.finish()
         draft.kept |= dict.fromkeys(own, Reason(reasons.AGENTS_OWN))
@@ -283,12 +284,15 @@ class Planner:
         rest = Rest(self.now, self._merging, self._reverts, chosen.turns, along or {})
         left = tuple(rest.left(taken, draft)) if verb == UNDO and turns else ()
         self._merging.require_known(draft.hunks | beyond.hunks)
+        changes = (*draft.changes(lambda _: (agent,) if agent else ()), *outer)
+        if verb == UNDO:
+            stays += git_notes.staged(self._place.root, changes, self._git, stays)
         return Plan(
             verb,
             base=self._row.tree.hex(),
             target=newest.id,
             title=newest.title,
-            changes=(*draft.changes(lambda _: (agent,) if agent else ()), *outer),
+            changes=changes,
             turns=turns,
             restore=newest.id if newest.restore is not None else "",
             is_newest=chosen.is_newest,

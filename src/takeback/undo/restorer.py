@@ -309,7 +309,7 @@ class Restorer(SafePoints):
         if not any(each.code in reasons.OF_GIT for each in plan.stays):
             return False
         rows = map(self._ledger.turns.find, plan.turns)
-        return not any(self._ledger.turns.changes(row.number) for row in rows if row is not None)
+        return not any(self._ledger.turns.is_entry(row.number) for row in rows if row is not None)
 
     def _apply(
         self,

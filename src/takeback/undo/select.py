@@ -14,7 +14,7 @@ from takeback.errors import (
     UsageError,
 )
 from takeback.history import references, retention
-from takeback.history.references import CHECKPOINT, RESTORE, TURN
+from takeback.history.references import CHECKPOINT, RESTORE
 from takeback.history.shared import SharedChanges
 from takeback.model import plan
 from takeback.model.history import NextUndo
@@ -383,8 +383,9 @@ class Selector:
     def item(self, ref: str, session: "int | None" = None) -> "Item":
         """The entry of the stack that a reference means."""
         meant = references.find(self._ledger, ref, self._time, session)
-        if meant.kind == TURN and not meant.before:
-            return turn(self._ledger, meant.number)
+        number = references.turn_of(self._ledger, meant)
+        if number is not None:
+            return turn(self._ledger, number)
         if meant.kind == RESTORE and not meant.before:
             row = self._ledger.stack.numbered(meant.number)
             if row is not None and row.verb == ROLLBACK:

@@ -11,7 +11,7 @@ from takeback.model.value import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
 LARGEST_INDEX = 128 << 20
 """Bytes; about a million paths. Something larger is not read at all."""
@@ -69,6 +69,29 @@ def read_index(fd: int, open_shared: "Callable[[str], int | None]") -> Index:
     if folded:
         names = [name for name in names if not name.endswith(b"/")]
     return Index(frozenset(names), complete=not folded)
+
+
+def with_objects(fd: int, files: "Mapping[bytes, bytes]") -> list[bytes]:
+    """Those of the paths that the index open as `fd` has with just this object.
+
+    Objects of SHA-1, and versions 2 and 3: in 4, where names are cut short, none is found.
+    """
+    try:
+        data = _read_whole(fd)
+    except _DamagedError:
+        return []
+    return [name for name, oid in files.items() if _has_entry(data, name, oid)]
+
+
+def _has_entry(data: bytes, name: bytes, oid: bytes) -> bool:
+    at = data.find(oid)
+    while at >= 0:
+        for flags in (2, 4):  # version 3 may have two bytes more
+            start = at + len(oid) + flags
+            if data[start : start + len(name) + 1] == name + b"\0":
+                return True
+        at = data.find(oid, at + 1)
+    return False
 
 
 def read_checksum(fd: int) -> str | None:

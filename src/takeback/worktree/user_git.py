@@ -12,6 +12,10 @@ import zlib
 from takeback.model.value import Value
 from takeback.worktree import git_index
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
 _SMALL_FILE = 64 << 10
 _LARGEST_PACKED_REFS = 256 << 20
 _CHUNK = 1 << 20
@@ -106,6 +110,18 @@ class Repository(Value):
             return git_index.read_index(fd, self._open_shared_index)
         except OSError:
             return git_index.UNKNOWN
+        finally:
+            os.close(fd)
+
+    def staged(self, files: "Mapping[bytes, bytes]") -> list[bytes]:
+        """Those of the paths that the index has with just this object, as far as it can be told."""
+        fd = open_regular(self.git_dir, b"index")
+        if fd is None:
+            return []
+        try:
+            return git_index.with_objects(fd, files)
+        except OSError:
+            return []
         finally:
             os.close(fd)
 

@@ -196,6 +196,20 @@ def _with(facts: "Facts", said: str, command: str, does: str) -> str:
     return f"{said}: `{command}` {does}"
 
 
+_MOST_STAGED = 6
+
+
+def _staged(facts: "Facts") -> str:
+    paths = facts["paths"]
+    said = f"{count(len(paths), 'file')} stays staged as the turn left it"
+    if len(paths) > 1:
+        said = said.replace("stays", "stay").replace("left it", "left them")
+    if not facts["born"] or len(paths) > _MOST_STAGED:
+        return f"{said}: `git status` shows it"
+    named = " ".join(map(shell_word, paths))
+    return f"{said}: `git restore --staged -- {named}` takes it out of the index"
+
+
 def _on(branch: str) -> str:
     return f"the branch `{branch}`" if branch else "no branch"
 
@@ -242,6 +256,7 @@ STAYING: "dict[str, Callable[[Facts], str]]" = {
         "git read-tree HEAD",
         "makes it again, with nothing staged",
     ),
+    reasons.STAGED_STAYS: _staged,
     reasons.WORKTREE_NEW: _worktree_new,
     reasons.WORKTREE_GONE: lambda facts: f"the worktree `{facts['path']}` stays removed",
 }
