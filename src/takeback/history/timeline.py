@@ -321,7 +321,7 @@ class Timeline:
             more=more,
             made=newest.created / 1e9 if newest is not None else None,
             yours=self._yours(),
-            restores=self._restores(turns, places, all=limit is None) if session is None else (),
+            restores=self._restores(turns, places, all=all, more=more) if session is None else (),
             names=() if session is not None else self._names(turns, since, limit, more=more),
             undone=0 if all else ledger.turns.count_undone(),
         )
@@ -332,10 +332,12 @@ class Timeline:
         places: "Mapping[tuple[str, int], int]",
         *,
         all: bool,
+        more: bool,
     ) -> "tuple[RecordedRestore, ...]":
-        """The rollbacks that belong between the turns, or everything."""
-        stack = self._ledger.stack
-        rows = stack.all() if all else stack.rollbacks_since(_oldest(turns))
+        """The rollbacks that belong between the turns, or all restores since the oldest of them."""
+        stack, oldest = self._ledger.stack, _oldest(turns)
+        rows = stack.all() if all else stack.rollbacks_since(oldest)
+        rows = [row for row in rows if not more or row.at >= oldest]
         return tuple(
             self._restore(row).replace(back=places.get(("restore", row.number))) for row in rows
         )

@@ -66,7 +66,9 @@ def run(given: "Arguments", screen: "Screen") -> int:
 def _show_released(found: "KeptState", screen: "Screen") -> None:
     id, name = screen.style(found.checkpoint, "bold"), safe_line(screen.words(found.name))
     if found.released:
-        screen.say(f"Released {id}{screen.quoted(found.label)}: its files go when they are old")
+        gone = "; its name is removed" if name else ""
+        label = screen.quoted(found.label)
+        screen.say(f"Released {id}{label}: its files are deleted when they are old{gone}")
         again = f" -m '{name}'" if name else ""
         screen.note(f"`takeback keep {found.checkpoint[:8]}{again}` keeps it again")
     else:
