@@ -29,7 +29,7 @@ from takeback.disk import operations
 from takeback.errors import TakebackError
 from takeback.project import Project
 
-SHARE = 60
+SHARE = 30
 """Of so many moments, one is tried in `./check` for each way to save."""
 LONG = b"x" * 100 + b"\n"
 

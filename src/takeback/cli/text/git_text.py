@@ -201,13 +201,12 @@ _MOST_STAGED = 6
 
 def _staged(facts: "Facts") -> str:
     paths = facts["paths"]
-    said = f"{count(len(paths), 'file')} stays staged as the turn left it"
-    if len(paths) > 1:
-        said = said.replace("stays", "stay").replace("left it", "left them")
+    it = "it" if len(paths) == 1 else "them"
+    said = f"the index still has {count(len(paths), 'file')} as the turn left {it}"
     if not facts["born"] or len(paths) > _MOST_STAGED:
-        return f"{said}: `git status` shows it"
+        return f"{said}: `git status` shows what is staged"
     named = " ".join(map(shell_word, paths))
-    return f"{said}: `git restore --staged -- {named}` takes it out of the index"
+    return f"{said}: `git restore --staged -- {named}` unstages {it}"
 
 
 def _on(branch: str) -> str:
