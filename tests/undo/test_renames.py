@@ -127,6 +127,36 @@ def test_both_sides_of_a_rename_belong_together(work: Work, named: str) -> None:
     assert (work.has("d/new"), work.has("old")) == (True, False)
 
 
+@pytest.mark.parametrize("named", ["old", "new"])
+def test_what_was_renamed_and_edited_at_once_belongs_together_too(work: Work, named: str) -> None:
+    """One name is named: the file is never out of sight, and never there twice."""
+    work.write(old=text(1))
+    with work.turn():
+        work.move("old", "new")
+        work.write(new=text(1, "by the turn"))
+    for _ in range(2):
+        work.undo(named)
+        assert (work.text("old"), work.has("new")) == (text(1), False)
+        work.redo()
+        assert (work.text("new"), work.has("old")) == (text(1, "by the turn"), False)
+
+
+@pytest.mark.parametrize("named", ["old", "new"])
+def test_a_rename_is_one_also_after_a_redo(work: Work, named: str) -> None:
+    """What was renamed and then rewritten is like its old self no more; the log knows it."""
+    work.write(old="precious")
+    with work.turn() as turn:
+        with turn.step("bash"):
+            work.move("old", "new")
+        with turn.step("bash"):
+            work.write(new="something else")
+    for _ in range(2):
+        work.undo(named)
+        assert (work.text("old"), work.has("new")) == ("precious", False)
+        work.redo()
+        assert (work.text("new"), work.has("old")) == ("something else", False)
+
+
 def test_a_chain_of_renames_goes_back_to_its_beginning(work: Work) -> None:
     """A file that a turn renamed twice and then edited comes back under its first name."""
     work.write(a="precious")

@@ -372,14 +372,17 @@ class Planner:
         named = RenamedSince(self._ledger, read, first, chosen.turns, self.now.at, lost)
         draft = Draft(self.now, self._merging, named, by_hunk=self._by_hunk)
         renames = renamed(taken)
+        in_part = bool(within.paths)
+        found = moves(taken, renames, self.now, self._reverts.at, read, in_part=in_part)
+        names = {move: {each.path for each in move.names} for move in found}
+        for each_name in names.values():
+            renames |= dict.fromkeys(each_name - renames.keys(), each_name)
         others = other_sides(renames, within.cover)
         moved: dict[bytes, Move] = {}
         done: dict[Move, bool] = {}
-        for move in moves(taken, renames, self.now, self._reverts.at, self._trees.content):
-            names = {each.path for each in move.names}
-            renames |= dict.fromkeys(names - renames.keys(), names)
+        for move in found:
             if within.cover(move.old.path) or move.old.path in others:
-                moved |= dict.fromkeys(names, move)
+                moved |= dict.fromkeys(names[move], move)
         # What was done under a later name is taken back before what was done under an earlier one.
         for each in sorted(taken, key=lambda each: each.order):
             own = moved.get(each.path)

@@ -94,13 +94,20 @@ def other_sides(renames: "Renames", is_chosen: "Callable[[bytes], bool]") -> "di
 
 
 def moves(
-    taken: "Iterable[Taken]", renames: "Renames", now: "View", was: "Was", read: "Read"
+    taken: "Iterable[Taken]",
+    renames: "Renames",
+    now: "View",
+    was: "Was",
+    read: "Read",
+    *,
+    in_part: bool,
 ) -> "list[Move]":
     """The renames of which both ends are plain: one name went in the end, one came first of all.
 
     If a file was renamed and edited at once, nobody noted it. It is looked for only if what came
-    was changed since, or the old name was given anew: otherwise both are right without that. What
-    was not there yet when the new name came cannot be its old one.
+    was changed since, if the old name was given anew, or if only a part is taken back, perhaps one
+    of the names: otherwise both are right without that. What was not there yet when the new name
+    came cannot be its old one.
     """
     known = {each.path: each for each in taken}
     old = {p: e for p, e in known.items() if _is_file(e.runs[0][0]) and not e.runs[0][1]}
@@ -110,7 +117,7 @@ def moves(
     went = {name: old[name].runs[0][0] for name in sorted(old.keys() - renames.keys())}
     returned = [name for name in went if now.at(name) is not None]
     came = sorted(new.keys() - renames.keys())
-    changed = {path for path in came if not is_same(now.at(path), new[path].runs[0][1])}
+    changed = {p for p in came if in_part or not is_same(now.at(p), new[p].runs[0][1])}
     search = Search(
         read, went, len(changed) * len(went) + (len(came) - len(changed)) * len(returned)
     )

@@ -150,7 +150,7 @@ class Standing:
     def _until(self, turn: int, number: int) -> "list[Piece]":
         """What is left of a turn before a restore, also what somebody decided to keep."""
         found = [Piece(run) for run in changes.runs(self._ledger, turn)]
-        hows = {piece.run.path: piece.run.how for piece in found}
+        own = {piece.run.path: piece.run for piece in found}
         undos: dict[int | None, list[Piece]] = {}
         for act in self._since_it_began(turn, number):
             if act.verb == words.UNDO:
@@ -160,7 +160,7 @@ class Standing:
                 found = undos[act.entry]
             elif act.entry in undos:
                 found = self._put_back(found, undos[act.entry], act)
-                again = [Piece(run) for run in self._again(act, hows)]
+                again = [Piece(run) for run in self._again(act, own)]
                 forced = self._record(act.entry or 0).forced
                 found = found + [piece for piece in again if piece.run.path not in forced]
         return found
@@ -244,11 +244,16 @@ class Standing:
             self._acts |= self._ledger.stack.about_each(wanted)
         return self._acts[turn]
 
-    def _again(self, redo: "RestoreRow", hows: "dict[bytes, str]") -> "list[Run]":
-        found = []
-        for path, origin in self._restored(redo):
+    def _again(self, redo: "RestoreRow", own: "dict[bytes, Run]") -> "list[Run]":
+        found, restored = [], self._restored(redo)
+        paths = {path for path, _ in restored}
+        for path, origin in restored:
             before = self._ledger.checkpoints.parent_of(redo.after)
-            run = Run(path, before, redo.after, hows.get(path, ""), origin)
+            was = own.get(path)
+            run = Run(path, before, redo.after, was.how if was is not None else "", origin)
+            if was is not None:
+                # What the turn renamed and then rewrote no longer looks like a rename.
+                run.origins |= was.origins & paths
             run.is_restored = True
             found.append(run)
         return found
