@@ -157,6 +157,21 @@ def test_a_rename_is_one_also_after_a_redo(work: Work, named: str) -> None:
         assert (work.text("new"), work.has("old")) == ("something else", False)
 
 
+def test_what_you_renamed_once_more_is_taken_back_as_often_as_one_likes(work: Work) -> None:
+    """The turn renames and edits a file, you rename it again: undo and redo change its text."""
+    work.write(old=text(1))
+    with work.turn():
+        work.move("old", "new")
+        work.write(new=text(1, "by the turn"))
+    work.move("new", "mine")
+    for _ in range(3):
+        work.undo()
+        assert work.text("mine") == text(1)
+        work.redo()
+        assert work.text("mine") == text(1, "by the turn")
+    assert work.has_none("old", "new")
+
+
 def test_a_chain_of_renames_goes_back_to_its_beginning(work: Work) -> None:
     """A file that a turn renamed twice and then edited comes back under its first name."""
     work.write(a="precious")

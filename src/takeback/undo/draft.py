@@ -421,9 +421,7 @@ class Draft(Wishes):
             return False
         if move.is_plain and not move.is_made and is_same(now, left):
             return False
-        at, goes = old.path, new.path if now is not None else b""
-        if move.is_made:
-            at, goes = new.path, b""
+        at, goes = (new.path, b"") if move.is_made else (old.path, new.path if now else b"")
         if now is None and left is not None:
             found = self._renamed.find(new.path, left, self._planned)
             if found is not None and found in self.wishes:
@@ -432,8 +430,9 @@ class Draft(Wishes):
             if found is None:
                 self.kept[old.path] = Reason(reasons.RENAMED_AND_DELETED)
                 return True
-            self.old_names.add(new.path)
             at, now = found, self._now.at(found)
+            self.old_names.add(new.path)
+            self.places |= dict.fromkeys((each.path for each in move.names), at)
         spot = _Spot(old, at, folder_at, goes)
         folded = self._fold(spot, now, move.runs, since)
         if folded is None or self._is_undecided(self._counted(spot, now, move.runs, since)):

@@ -86,6 +86,11 @@ class Record:
         rows = self._rest.items()
         return {key[1] for key, rest in rows if any(why == FORCED for why, _ in rest)}
 
+    @property
+    def has_settled(self) -> bool:
+        """Whether somebody decided to keep something."""
+        return any(why == SETTLED for rest in self._rest.values() for why, _ in rest)
+
     def left_of(self, turn: str, run: Run) -> "list[tuple[str, Any]]":
         """What is left of a run, and why: some blocks of it, or all."""
         went_on = run.last > self.before
@@ -94,6 +99,20 @@ class Record:
             return [(OPEN, None)]
         rest = self._rest.get((turn, run.path, run.last), [])
         return [(why, blocks) for why, blocks in rest if why != FORCED]
+
+
+def is_decided(ledger: "Ledger", undo: "RestoreRow") -> bool:
+    """Whether an undo kept something by decision, took over others' changes, or took what an
+    earlier one had kept.
+    """
+    record = Record(ledger, undo)
+    if record.forced or record.has_settled:
+        return True
+    older = (act for turn in undo.turns for act in ledger.stack.about(turn))
+    return record.is_anew and any(
+        act.verb == words.UNDO and act.reversed is None and act.number < undo.number
+        for act in older
+    )
 
 
 class Piece(Value):
@@ -150,7 +169,10 @@ class Standing:
     def _until(self, turn: int, number: int) -> "list[Piece]":
         """What is left of a turn before a restore, also what somebody decided to keep."""
         found = [Piece(run) for run in changes.runs(self._ledger, turn)]
-        own = {piece.run.path: piece.run for piece in found}
+        hows = {piece.run.path: piece.run.how for piece in found}
+        origins: dict[bytes, set[bytes]] = {}
+        for piece in found:
+            origins.setdefault(piece.run.path, set()).update(piece.run.origins)
         undos: dict[int | None, list[Piece]] = {}
         for act in self._since_it_began(turn, number):
             if act.verb == words.UNDO:
@@ -160,7 +182,7 @@ class Standing:
                 found = undos[act.entry]
             elif act.entry in undos:
                 found = self._put_back(found, undos[act.entry], act)
-                again = [Piece(run) for run in self._again(act, own)]
+                again = [Piece(run) for run in self._again(act, hows, origins)]
                 forced = self._record(act.entry or 0).forced
                 found = found + [piece for piece in again if piece.run.path not in forced]
         return found
@@ -244,16 +266,16 @@ class Standing:
             self._acts |= self._ledger.stack.about_each(wanted)
         return self._acts[turn]
 
-    def _again(self, redo: "RestoreRow", own: "dict[bytes, Run]") -> "list[Run]":
+    def _again(
+        self, redo: "RestoreRow", hows: "dict[bytes, str]", origins: "dict[bytes, set[bytes]]"
+    ) -> "list[Run]":
         found, restored = [], self._restored(redo)
         paths = {path for path, _ in restored}
         for path, origin in restored:
             before = self._ledger.checkpoints.parent_of(redo.after)
-            was = own.get(path)
-            run = Run(path, before, redo.after, was.how if was is not None else "", origin)
-            if was is not None:
-                # What the turn renamed and then rewrote no longer looks like a rename.
-                run.origins |= was.origins & paths
+            run = Run(path, before, redo.after, hows.get(path, ""), origin)
+            # What the turn renamed and then rewrote no longer looks like a rename.
+            run.origins |= origins.get(path, set()) & paths
             run.is_restored = True
             found.append(run)
         return found
@@ -434,7 +456,7 @@ class Rest:
 
 def _at(taken: "Taken", draft: Draft) -> "list[OfRun]":
     """What is left at a path: in which of its runs, why, and which blocks."""
-    names = draft.moved.get(taken.path, {draft.places.get(taken.path) or taken.path})
+    names = draft.moved.get(taken.path, set()) | {draft.places.get(taken.path) or taken.path}
     changed = [n for n, run in enumerate(taken.runs) if not is_same(*run)]
     if taken.path not in draft.idle and draft.wishes.keys().isdisjoint(names):
         why = draft.why_left(names)
