@@ -55,6 +55,29 @@ def test_only_the_hunk_is_decided(contested: Work, decision: str, line: str) -> 
     assert contested.text("other") == "after\n"
 
 
+@pytest.mark.parametrize("decision", [KEEP, SKIP, BACK, MARKERS])
+def test_the_command_that_a_redo_names_reverses_it(contested: Work, decision: str) -> None:
+    """After a redo, undo asks again; so it is not what takes the redo back."""
+    contested.project.undo(decide=decision)
+    was = contested.text("code.py")
+    verb, ref = str(contested.redo().undo).removeprefix("takeback ").split()
+    assert verb == "rollback"
+    contested.project.rollback(ref, yes=True)
+    assert (contested.text("code.py"), contested.text("other")) == (was, "before\n")
+
+
+def test_what_is_kept_of_one_path_is_settled(contested: Work) -> None:
+    """Also if nothing of that path goes: the next undo does not ask about it."""
+    contested.put("code.py", text(_10="mine", _20="mine"))
+    assert contested.project.undo(paths=["code.py"], decide=KEEP).plan.changes == ()
+    assert contested.project.undo().undo == "takeback redo"
+    assert contested.text("other") == "before\n"
+    for _ in range(2):
+        contested.redo()
+    with pytest.raises(takeback.ConflictError):
+        contested.project.undo()
+
+
 def test_markers_stand_around_the_hunk_only(contested: Work) -> None:
     """The rest of the file is merged."""
     contested.project.undo(decide=MARKERS)

@@ -28,7 +28,7 @@ from takeback.ledger.events import NewEvent, pack_facts
 from takeback.ledger.journal import Away, Journal
 from takeback.ledger.undo_stack import ALL_SHARED
 from takeback.model import ids, reasons
-from takeback.model.plan import Plan, PlannedChange, Remark, Report, entry_ids
+from takeback.model.plan import SETTLED, Plan, PlannedChange, Remark, Report, entry_ids
 from takeback.model.reasons import Action, Reason
 from takeback.model.tree import FOLDER, Op, UnstoredFile, is_same, judge
 from takeback.model.words import REDO, ROLLBACK, count
@@ -321,7 +321,9 @@ class Restorer(SafePoints):
         keep_mtime: bool,
         request: "str | None",
     ) -> Report:
-        if not plan.changes and (plan.paths or not plan.entry or self._is_only_git(plan)):
+        is_settled = any(each.why == SETTLED for each in plan.left)
+        is_part = bool(plan.paths) and not is_settled
+        if not plan.changes and (is_part or not plan.entry or self._is_only_git(plan)):
             return self._nothing_done(plan, now, request)
         id = ids.from_entropy(os.urandom(8))
         at = time.time_ns()
@@ -402,6 +404,9 @@ class Restorer(SafePoints):
         items = [item for item in items if item.id in (*plan.turns, plan.target)]
         if undo is None or plan.paths or any(item.undone != undo.number for item in items):
             # Not all of what it takes to be live comes back with it.
+            return f"takeback rollback {before.id[:8]}"
+        if standing.is_decided(self._ledger, undo):
+            # An undo would ask once more, take what was kept, or find a turn undone.
             return f"takeback rollback {before.id[:8]}"
         shared = ["--shared"] if undo.shared == ALL_SHARED else []
         newest = select.newest(self._ledger)
