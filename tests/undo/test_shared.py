@@ -102,6 +102,20 @@ def test_two_turns_take_what_only_they_share(two: Overlap) -> None:
     assert two.files == AFTER
 
 
+def test_the_command_that_a_redo_of_one_names_reverses_it(two: Overlap) -> None:
+    """The last of two turns is put back, with what both share: an undo of it would leave that."""
+    two.own(two.b, "own")
+    two.share()
+    assert two.call("undo", two.a.id, two.b.id, "--yes").code == 0
+    assert two.call("redo", two.a.id, "--yes").code == 0
+    was = two.files
+    said = two.call("redo", two.b.id, "--yes")
+    assert two.files == AFTER | {"own": "own\n"}
+    inverse = said.err.splitlines()[-1].split("`")[1]
+    assert two.call(*inverse.split()[1:], "--yes").code == 0
+    assert two.files == was
+
+
 def test_what_a_third_one_shares_stays(two: Overlap) -> None:
     """Two of three cannot take what all three share."""
     third = two.project.session("gemini").turn("Task of C", whole=False)

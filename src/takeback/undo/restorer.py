@@ -405,8 +405,9 @@ class Restorer(SafePoints):
         if undo is None or plan.paths or any(item.undone != undo.number for item in items):
             # Not all of what it takes to be live comes back with it.
             return f"takeback rollback {before.id[:8]}"
-        if standing.is_decided(self._ledger, undo):
-            # An undo would ask once more, take what was kept, or find a turn undone.
+        is_share = bool(undo.shared) and len(items) < len(undo.turns)
+        if is_share or standing.is_decided(self._ledger, undo):
+            # An undo would leave what is shared, ask once more, or take what was kept.
             return f"takeback rollback {before.id[:8]}"
         shared = ["--shared"] if undo.shared == ALL_SHARED else []
         newest = select.newest(self._ledger)
