@@ -15,7 +15,6 @@ from takeback import store as stores
 from takeback.disk import home as homes
 from takeback.disk.home import Home, Root
 from takeback.disk.lock import PATIENCE, Held, Lock
-from takeback.disk.sqlite import DatabaseError
 from takeback.errors import (
     DamagedStoreError,
     DecisionNeededError,
@@ -24,7 +23,6 @@ from takeback.errors import (
     UnknownReferenceError,
     UsageError,
 )
-from takeback.ledger.ledger import Ledger
 from takeback.model import ids
 from takeback.model.reasons import Action
 from takeback.model.tree import KIND, REGULAR
@@ -390,7 +388,9 @@ def relocate(
     place.create()
     with held_home(place):
         known = _to_join(place, join) if join is not None else None
-        here = _place_to_join(place, known, here) if known is not None else here
+        if known is not None:
+            _require_usable(place, known)
+            here = _place_to_join(place, known, here)
         if not yes:
             _require_consent(place, known, here)
         root = root_at(known.id, here) if known is not None else _begin_anew(place, here)
@@ -418,8 +418,9 @@ def attach(place: Home, root: Root) -> str:
 
 
 def detached_at(path: bytes, home: Home) -> "list[str]":
-    """The histories that were in a folder before another one began there by itself."""
-    return [root.id for root in home.roots() if root.detached and root.inode and root.path == path]
+    """The histories that were in a folder before another one began by itself; usable ones."""
+    at = [root.id for root in home.roots() if root.detached and root.inode and root.path == path]
+    return [id for id in at if is_usable(home, id)]
 
 
 def find_unusable(path: bytes, *, home: bytes) -> "bytes | None":
@@ -429,23 +430,21 @@ def find_unusable(path: bytes, *, home: bytes) -> "bytes | None":
     for folder in _upwards(os.path.realpath(path)):
         for root in known:
             if root.path == folder:
-                return folder if _checkpoints(place, root) is None else None
+                return None if is_usable(place, root.id) else folder
     return None
 
 
-def _checkpoints(place: Home, root: Root) -> "int | None":
-    """How many checkpoints a project has; None if its store cannot be used."""
-    store = place.store_path(root.id)
+def is_usable(place: Home, id: str) -> bool:
+    """Whether the store of a project can be opened."""
+    return stores.checkpoints_if_usable(place.store_path(id)) is not None
+
+
+def _require_usable(place: Home, known: Root) -> None:
     try:
-        if not os.path.isdir(store + b"/git/objects/pack"):
-            return None
-        ledger = Ledger(store + b"/ledger.db", writable=False)
-        try:
-            return ledger.checkpoints.count() if ledger.is_made else 0
-        finally:
-            ledger.close()
-    except (TakebackError, OSError, DatabaseError, TypeError, ValueError):
-        return None
+        stores.count_checkpoints(place.store_path(known.id))
+    except DamagedStoreError as problem:
+        what = f"project `{known.id}` cannot be joined, and nothing was changed: {problem}"
+        raise DamagedStoreError(what, hint=Action("projects")) from None
 
 
 def _require_consent(place: Home, known: "Root | None", here: bytes) -> None:
@@ -465,10 +464,11 @@ def _require_consent(place: Home, known: "Root | None", here: bytes) -> None:
         if known is None
         else Action("join-anyway", id=known.id, path=where)
     )
-    if ours is not None and not is_same and not is_back and _checkpoints(place, ours):
+    own = ours.id if ours is not None and not is_same and not is_back else ""
+    if own and stores.checkpoints_if_usable(place.store_path(own)):
         raise DecisionNeededError(
-            f"`{where}` has a history already: that of project `{ours.id}`",
-            hint=(hint, Action("join-back", id=ours.id, path=where)),
+            f"`{where}` has a history already: that of project `{own}`",
+            hint=(hint, Action("join-back", id=own, path=where)),
         )
     if known is None or known.detached or known.path == here or not known.is_there():
         return

@@ -334,3 +334,23 @@ def create(path: bytes) -> None:
     from takeback.objects import git_view
 
     git_view.create(path + b"/git")
+
+
+def count_checkpoints(path: bytes) -> int:
+    """How many checkpoints a store has; an error if it cannot be used. Makes nothing."""
+    packs = path + b"/git/objects/pack"
+    if not os.path.isdir(packs):
+        raise DamagedStoreError(f"there is no `{os.fsdecode(packs)}`")
+    ledger = Ledger(path + b"/ledger.db", writable=False)
+    try:
+        return ledger.checkpoints.count() if ledger.is_made else 0
+    finally:
+        ledger.close()
+
+
+def checkpoints_if_usable(path: bytes) -> "int | None":
+    """The same; None if it cannot be used."""
+    try:
+        return count_checkpoints(path)
+    except (TakebackError, OSError, DatabaseError, TypeError, ValueError):
+        return None

@@ -270,3 +270,21 @@ def test_a_store_that_cannot_be_used_names_the_way_back(
     assert command(tree, *way.split()[1:]).code == 0
     assert "systemMessage" not in (Agent(tree).prompt("go") or {})
     assert command(tree, "run", "--only-covered", "--", "true").code == 0
+
+
+def test_a_damaged_history_is_neither_offered_nor_joined(tree: Path, home: Path) -> None:
+    """`relocate --join` of a damaged store is exit 4, and the healthy history stays."""
+    old = known(tree, home)
+    with (home / "projects" / old / "ledger.db").open("r+b") as ledger:
+        ledger.write(b"garbage" * 2)
+    begun = command(tree, "relocate", "--new")
+    assert (begun.code, "--join" in begun.err, "cannot read it" in begun.err) == (0, False, True)
+    assert command(tree, "run", "-q", "-m", "good", "--", "touch", "f").code == 0
+    new = project_at(tree, home)
+    assert f"--join {old}" not in command(tree, "projects").err
+    for words in ((), ("--yes",)):
+        said = command(tree, "relocate", "--join", old, *words)
+        assert (said.code, "nothing was changed" in said.err) == (4, True)
+        assert project_at(tree, home) == new
+    listed = json.loads(command(tree, "projects", "--json").out)["projects"]
+    assert {each["id"]: each["state"] for each in listed} == {old: "detached", new: "here"}

@@ -125,7 +125,7 @@ def _show(found: "list[KnownProject]", screen: "Screen") -> None:
     if gone is not None:
         screen.note(f"`takeback projects --restore {gone.id}` brings a deleted folder back")
     for each in found:
-        if each.state == results.DETACHED:
+        if each.state == results.DETACHED and each.health == results.SOUND:
             where = shlex.quote(_root(each))
             screen.note(f"`takeback relocate --join {each.id} -C {where}` brings its history back")
             break

@@ -60,16 +60,17 @@ def _relocate(given: "Arguments", *, yes: bool) -> Project:
 
 
 def _tell(project: Project, screen: "Screen") -> None:
-    way_back = way_to_join(project) if project.workspace.instead_of else ""
+    detached = project.workspace.instead_of
+    is_usable = detached and location.is_usable(project.workspace.home, detached)
+    way_back = way_to_join(project) if is_usable else ""
     if screen.json:
-        detached = project.workspace.instead_of or None
-        screen.data({"project": project.id, "detached": detached, "undo": way_back or None})
+        screen.data({"project": project.id, "detached": detached or None, "undo": way_back or None})
         return
     screen.say(f"{safe_line(project.root)} is project {project.id} now")
     if way_back:
-        screen.note(
-            f"the history of project {project.workspace.instead_of} is kept: `{way_back}` joins it"
-        )
+        screen.note(f"the history of project {detached} is kept: `{way_back}` joins it")
+    elif detached:
+        screen.note(f"the history of project {detached} is kept, but Takeback cannot read it")
 
 
 def way_to_join(project: Project, id: str = "") -> str:
