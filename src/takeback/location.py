@@ -448,36 +448,40 @@ def _require_usable(place: Home, known: Root) -> None:
 
 
 def _require_consent(place: Home, known: "Root | None", here: bytes) -> None:
-    """An error if a folder would lose a history that is its own, and can be used."""
+    """An error if folders would lose a history that is their own, and can be used."""
     try:
         found = _match(place, place.known_roots(), here)
     except ProjectIdentityError:
         found = None
-    ours = found.root if found is not None else None
+    own = found.root.id if found is not None and found.root is not None else ""
     is_back = known is not None and (
         (known.detached and known.path == here) or _is_like(place, known, _names(here))
     )
-    is_same = known is not None and ours is not None and known.id == ours.id
+    is_same = known is not None and known.id == own
     where = os.fsdecode(here)
     hint = (
         Action("new-history-anyway", path=where)
         if known is None
         else Action("join-anyway", id=known.id, path=where)
     )
-    own = ours.id if ours is not None and not is_same and not is_back else ""
-    if own and stores.checkpoints_if_usable(place.store_path(own)):
-        raise DecisionNeededError(
-            f"`{where}` has a history already: that of project `{own}`",
-            hint=(hint, Action("join-back", id=own, path=where)),
-        )
-    if known is None or known.detached or known.path == here or not known.is_there():
-        return
-    if not is_remade(place, known, os.lstat(known.path)):
-        raise DecisionNeededError(
+    lost, hints = [], [hint]
+    is_kept = is_same or is_back
+    if own and not is_kept and stores.checkpoints_if_usable(place.store_path(own)):
+        lost.append(f"`{where}` has a history already: that of project `{own}`")
+        hints.append(Action("join-back", id=own, path=where))
+    if known is not None and _has_folder(place, known, here):
+        lost.append(
             f"project `{known.id}` belongs to `{os.fsdecode(known.path)}`, which is still there "
-            "and would have no history",
-            hint=hint,
+            "and would have no history"
         )
+    if lost:
+        raise DecisionNeededError("; ".join(lost), hint=tuple(hints))
+
+
+def _has_folder(place: Home, known: Root, here: bytes) -> bool:
+    """Whether a history belongs to another folder, which is still there."""
+    is_elsewhere = not known.detached and known.path != here and known.is_there()
+    return is_elsewhere and not is_remade(place, known, os.lstat(known.path))
 
 
 def _create(place: Home, path: bytes, user_home: bytes, *, begin: bool) -> Opened:

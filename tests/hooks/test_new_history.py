@@ -231,6 +231,8 @@ def test_join_asks_before_it_takes_a_history_away(tree: Path, home: Path) -> Non
     (other / "own").write_text("own\n")
     said = command(other, "relocate", "--join", old)
     assert (said.code, f"--join {old} --yes -C {other}" in said.err) == (3, True)
+    assert f"that of project `{new}`" in said.err
+    assert f"project `{old}` belongs to `{tree}`, which is still there" in said.err
     bare = tree.with_name("bare")
     bare.mkdir()
     said = command(bare, "relocate", "--join", old)
