@@ -436,12 +436,12 @@ def find_unusable(path: bytes, *, home: bytes) -> "bytes | None":
 
 def is_usable(place: Home, id: str) -> bool:
     """Whether the store of a project can be opened."""
-    return stores.checkpoints_if_usable(place.store_path(id)) is not None
+    return stores.counts_if_usable(place.store_path(id)) is not None
 
 
 def _require_usable(place: Home, known: Root) -> None:
     try:
-        stores.count_checkpoints(place.store_path(known.id))
+        stores.counts(place.store_path(known.id))
     except DamagedStoreError as problem:
         what = f"project `{known.id}` cannot be joined, and nothing was changed: {problem}"
         raise DamagedStoreError(what, hint=Action("projects")) from None
@@ -465,8 +465,9 @@ def _require_consent(place: Home, known: "Root | None", here: bytes) -> None:
         else Action("join-anyway", id=known.id, path=where)
     )
     lost, hints = [], [hint]
-    is_kept = is_same or is_back
-    if own and not is_kept and stores.checkpoints_if_usable(place.store_path(own)):
+    counts = stores.counts_if_usable(place.store_path(own)) if own and not is_same else None
+    checkpoints, turns = counts or (0, 0)
+    if turns or checkpoints > (1 if is_back else 0):  # the first one is made unasked
         lost.append(f"`{where}` has a history already: that of project `{own}`")
         hints.append(Action("join-back", id=own, path=where))
     if known is not None and _has_folder(place, known, here):
@@ -479,7 +480,6 @@ def _require_consent(place: Home, known: "Root | None", here: bytes) -> None:
 
 
 def _has_folder(place: Home, known: Root, here: bytes) -> bool:
-    """Whether a history belongs to another folder, which is still there."""
     is_elsewhere = not known.detached and known.path != here and known.is_there()
     return is_elsewhere and not is_remade(place, known, os.lstat(known.path))
 

@@ -336,21 +336,21 @@ def create(path: bytes) -> None:
     git_view.create(path + b"/git")
 
 
-def count_checkpoints(path: bytes) -> int:
-    """How many checkpoints a store has; an error if it cannot be used. Makes nothing."""
+def counts(path: bytes) -> "tuple[int, int]":
+    """How many checkpoints and turns a store has; an error if it cannot be used. Makes nothing."""
     packs = path + b"/git/objects/pack"
     if not os.path.isdir(packs):
         raise DamagedStoreError(f"there is no `{os.fsdecode(packs)}`")
     ledger = Ledger(path + b"/ledger.db", writable=False)
     try:
-        return ledger.checkpoints.count() if ledger.is_made else 0
+        return (ledger.checkpoints.count(), ledger.turns.count()) if ledger.is_made else (0, 0)
     finally:
         ledger.close()
 
 
-def checkpoints_if_usable(path: bytes) -> "int | None":
+def counts_if_usable(path: bytes) -> "tuple[int, int] | None":
     """The same; None if it cannot be used."""
     try:
-        return count_checkpoints(path)
+        return counts(path)
     except (TakebackError, OSError, DatabaseError, TypeError, ValueError):
         return None

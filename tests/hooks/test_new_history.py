@@ -83,7 +83,8 @@ def test_hooks_cover_a_replaced_folder_at_once(tree: Path, home: Path, how: str)
         assert (project.id != old, [turn.label for turn in project.log().turns][-1]) == (True, "go")
         project.undo()
     assert not (tree / "new").exists()
-    assert command(tree, *offer.split()[1:]).code == 0
+    assert command(tree, *offer.split()[1:]).code == 3  # turns are in the new one by now
+    assert command(tree, *offer.split()[1:], "--yes").code == 0
     assert project_at(tree, home) == old
     back = command(tree, "relocate", "--join", new, "--yes")
     assert (back.code, project_at(tree, home)) == (0, new)
@@ -290,3 +291,20 @@ def test_a_damaged_history_is_neither_offered_nor_joined(tree: Path, home: Path)
         assert project_at(tree, home) == new
     listed = json.loads(command(tree, "projects", "--json").out)["projects"]
     assert {each["id"]: each["state"] for each in listed} == {old: "detached", new: "here"}
+
+
+def test_joining_back_asks_if_work_was_done_since(tree: Path, home: Path) -> None:
+    """A new history that holds more than its first checkpoint is not replaced without a yes."""
+    old = known(tree, home)
+    assert command(tree, "relocate", "--new", "--yes").code == 0
+    assert command(tree, "checkpoint").code == 0
+    new = project_at(tree, home)
+    assert command(tree, "relocate", "--join", old).code == 0
+    asked = command(tree, "relocate", "--join", new)
+    assert (asked.code, f"that of project `{old}`" in asked.err) == (3, True)
+    assert project_at(tree, home) == old
+    assert command(tree, "relocate", "--join", new, "--yes").code == 0
+    (tree / "a.py").write_text("more\n")
+    assert command(tree, "checkpoint").code == 0
+    assert command(tree, "relocate", "--join", old).code == 3
+    assert project_at(tree, home) == new
