@@ -1105,6 +1105,11 @@ def test_the_doctor_looks_at_hooks(run: Run, place: Path, home: Path) -> None:
     told = run("doctor", "--json").json()
     assert {"name": "hooks", "ok": False} in told["parts"]
     assert told["ok"] is True
+    refused = run("install", "claude-code")
+    assert (refused.code, "was left as it is" in refused.err) == (1, True)
+    said = run("doctor")
+    assert "mend that file by hand" in said.out + said.err
+    assert "puts it right" not in said.out + said.err
 
 
 def test_a_settings_file_is_read_with_care(tmp_path: Path) -> None:

@@ -34,11 +34,13 @@ class Hooked:
     """The hooks of ours in one settings file, by event.
 
     `problem` is why they do not work, `missing` the events that have none; `is_fast` whether they
-    ask the helper without the start of Python.
+    ask the helper without the start of Python. `is_clear` is false for a file that `install` leaves
+    as it is, too.
     """
 
     __slots__ = (
-        "agent", "commands", "file", "groups", "is_fast", "missing", "problem", "remarks", "scope"
+        "agent", "commands", "file", "groups", "is_clear", "is_fast", "missing", "problem",
+        "remarks", "scope"
     )  # fmt: skip
 
     def __init__(self, agent: "Agent", scope: str, file: str) -> None:
@@ -47,6 +49,7 @@ class Hooked:
         self.file = file
         self.commands: dict[str, str] = {}
         self.groups: dict[str, Any] = {}
+        self.is_clear = True
         self.is_fast = False
         self.problem = ""
         self.missing: list[str] = []
@@ -154,7 +157,7 @@ def _read(agent: "Agent", scope: str, path: bytes) -> "Hooked | None":
         text = settings_file.read(path).text
         ours = settings_text.ours(text)
     except TakebackError as problem:
-        hooked.problem = str(problem)
+        hooked.problem, hooked.is_clear = str(problem), False
         return hooked
     if not ours:
         return None
@@ -229,7 +232,8 @@ def _wrongs(one: Hooked) -> "list[Finding]":
     where = {"agent": one.agent.name, "scope": one.scope}
     if one.problem:
         facts = {"title": one.agent.title, "file": one.file, "problem": one.problem}
-        return [Finding(WARNING, Reason("hooks-broken", **facts), Reason("install", **where))]
+        fix = Reason("install", **where) if one.is_clear else Reason("mend-settings")
+        return [Finding(WARNING, Reason("hooks-broken", **facts), fix)]
     found = [
         Finding(WARNING, Reason("hooks-remark", remark=remark, file=one.file))
         for remark in one.remarks

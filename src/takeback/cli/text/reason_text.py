@@ -263,6 +263,7 @@ _ACTIONS = {
     "turn-not-covered": "that turn was not covered",
     "turn-on": "`takeback on` turns it on",
     "install": "`takeback install {agent}{flag}` puts it right",
+    "mend-settings": "mend that file by hand, then run `takeback doctor` again",
     "install-missing": "`takeback install {agent}{flag}` adds what is missing",
 }
 _COUNTED = {
