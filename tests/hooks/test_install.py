@@ -671,8 +671,12 @@ def test_a_project_has_settings_of_its_own(
     assert said["checkpoint"]
     assert stat.S_IMODE(path.stat().st_mode) == 0o644
     assert said["inverse"] == f"takeback uninstall {agent.name} --project"
+    nothing = run("uninstall", agent.name)
+    assert "nothing to take out" in nothing.out
+    assert f"`takeback uninstall {agent.name} --project -C {tree}` takes it out" in nothing.err
     gone = run("uninstall", agent.name, "--project", "-C", str(tree), "--json").json()
     assert (gone["changed"], gone["as_before"]) == (True, True)
+    assert "takes it out" not in run("uninstall", agent.name).err
     assert not path.parent.exists()
 
 

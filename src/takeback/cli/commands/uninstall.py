@@ -6,11 +6,14 @@ from takeback import environment
 from takeback.cli.commands import install
 from takeback.cli.parser import Arguments, Command
 from takeback.cli.screen import Screen, safe_line
+from takeback.errors import TakebackError
 from takeback.hooks import install as steps
 from takeback.model.words import count
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from takeback.agents.agent import Agent
     from takeback.hooks.install import Removal
     from takeback.model.json_text import Json
@@ -49,12 +52,33 @@ def run(given: "Arguments", screen: "Screen") -> int:
         screen.data(_as_json(agent, scope, made, is_trial=is_trial))
     elif not made.changes:
         screen.say(f"Takeback is not in {safe_line(made.file.shown)}; nothing to take out.")
+        for file, words in _elsewhere(agent, made, home):
+            screen.note(f"it is in {safe_line(file)}: `{safe_line(words)}` takes it out")
     elif is_trial:
         install.show_diff(made.file, made.data, screen)
         screen.note("nothing was written; the same without --dry-run writes it")
     else:
         _tell(agent, scope, made, screen)
     return 0
+
+
+def _elsewhere(agent: "Agent", made: "Removal", home: bytes) -> "Iterator[tuple[str, str]]":
+    """Other settings of the agent that `install` put hooks in, and the command for each."""
+    import shlex
+
+    for receipt in steps.read(home).values():
+        if receipt.agent != agent.name or receipt.file == made.file.shown:
+            continue
+        try:
+            is_there = steps.removal(os.fsencode(receipt.file), home).changes
+        except TakebackError:
+            continue  # the doctor tells of files that cannot be read
+        words = install.opposite("uninstall", agent, receipt.scope)
+        if receipt.scope == steps.PROJECT:
+            root = os.path.dirname(receipt.file).removesuffix(f"/{agent.folder}")
+            words += f" -C {shlex.quote(root)}"
+        if is_there:
+            yield receipt.file, words
 
 
 def _as_json(agent: "Agent", scope: str, made: "Removal", *, is_trial: bool) -> "dict[str, Json]":
