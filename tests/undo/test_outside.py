@@ -313,6 +313,22 @@ def test_a_conflict_is_decided_like_any_other(desk: Desk, decision: str) -> None
     assert (desk.tree / "inside").read_bytes() == b"inside\n"
 
 
+def test_what_is_skipped_is_left_for_the_next_undo(desk: Desk) -> None:
+    """With one hunk in conflict the whole file waits, and the next undo asks about it again."""
+    file = desk.away / "rc"
+    file.write_bytes(TEXT)
+    theirs = TEXT.replace(b"line 2\n", b"their 2\n").replace(b"line 9\n", b"their 9\n")
+    desk.edit((file, theirs))
+    mine = theirs.replace(b"their 2\n", b"my 2\n")
+    file.write_bytes(mine)
+    desk.project.undo(yes=True, decide="skip-conflicts")
+    assert file.read_bytes() == mine
+    with pytest.raises(ConflictError):
+        desk.project.undo(yes=True)
+    desk.project.undo(yes=True, decide="take-back")
+    assert file.read_bytes() == TEXT
+
+
 def test_a_later_turn_stays(desk: Desk) -> None:
     """Undo of a turn in the middle keeps what a later one did to the same file."""
     file = desk.away / "rc"

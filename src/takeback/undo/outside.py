@@ -62,6 +62,9 @@ class Elsewhere:
                 )
                 continue
             draft.revert(_taken(path, self.runs[path]), _no_folder, self._since)
+            if path in draft.skipped:
+                # What is left of a file outside is known only as a whole, for the next undo.
+                draft.wishes.pop(path, None)
             wish = draft.wishes.get(path)
             if wish is not None and wish.target is not None and not seen[path].has_folder:
                 del draft.wishes[path]
