@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+import program
 import takeback
 from hostile.stage import in_child as in_own_world
 from takeback.cli.commands.run import TerminalWatch
@@ -841,3 +842,12 @@ def test_a_minute_at_the_terminal_is_time_to_edit(seconds: int, is_long: bool) -
     assert not other.was_interactive
     os.close(ours)
     os.close(theirs)
+
+
+def test_the_name_of_a_session_means_it(tree: Path, home: Path) -> None:
+    """`run --session NAME` gives a name that `undo --session` takes."""
+    assert home.is_dir()
+    for name in ("one", "two"):
+        program.text(["run", "--session", "nightly", "--", "touch", name], tree)
+    done = program.text(["undo", "--session", "nightly", "--yes"], tree)
+    assert (done.returncode, sorted(os.listdir(tree))) == (0, [])
