@@ -513,7 +513,7 @@ def test_a_cold_log_is_quick(story: Story, home: Path) -> None:
         )
         took.append(time.perf_counter() - started)
         assert len(said.stdout.splitlines()) == 23
-    assert min(took) <= 0.15
+    assert min(took) <= 0.3
 
 
 HEAVY = ("json", "re", "typing", "datetime", "argparse", "difflib", "dataclasses")

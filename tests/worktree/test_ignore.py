@@ -210,7 +210,7 @@ def test_no_pattern_is_slow(pattern: bytes, tmp_path: Path) -> None:
             started = time.process_time()
             rules.ignores_folder(path)
             took.append(time.process_time() - started)
-        assert min(took) < 0.05
+        assert min(took) < 0.25
 
 
 def test_many_hostile_patterns_together_are_bounded(tmp_path: Path) -> None:

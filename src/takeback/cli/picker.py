@@ -49,6 +49,11 @@ class Choice(NamedTuple):
     turns: "tuple[str, ...]" = ()
 
     @property
+    def wanted(self) -> "dict[Key, str]":
+        """What a plan has to know: what is left out stays, also as the other name of a file."""
+        return {**dict.fromkeys(self.off, SKIP), **self.decisions}
+
+    @property
     def decisions(self) -> "dict[Key, str]":
         return {key: choice for key, choice in self.decided if path_of(key) not in self.off}
 

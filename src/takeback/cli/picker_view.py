@@ -138,7 +138,7 @@ class PickerView:
         if new.choice == old.choice:
             return new
         paths, wanted = picker.chosen(new), self._wanted
-        wanted = wanted.replace(decide=new.choice.decisions, turns=new.choice.turns)
+        wanted = wanted.replace(decide=new.choice.wanted, turns=new.choice.turns)
         if paths is not None:
             wanted = wanted.replace(paths=[path or b"." for path in paths], inside=b"")
         try:

@@ -222,6 +222,11 @@ class Plan(Value):
         """The files that hold conflict markers, as text."""
         return tuple(map(path_text, self.raw_marked))
 
+    @property
+    def took(self) -> "tuple[tuple[str, int], ...]":
+        """What it took, with paths as text."""
+        return tuple((path_text(path), number) for path, number in self.raw_took)
+
 
 class Description(Value):
     """What a plan is made of: enough to make it again, in another process.
