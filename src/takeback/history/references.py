@@ -282,10 +282,10 @@ def turn_of(ledger: "Ledger", meant: Meaning) -> "int | None":
 def session(ledger: "Ledger", ref: str, now: float) -> int:
     """The number of the session that a reference means: its own, or that of a turn or step.
 
-    The agent's own id of it, or the name that `run --session` gave it, means it, too.
+    The name that `run --session` gave it means it, too.
     """
     text = _checked(ref)
-    own = ledger.sessions.find("", text)
+    own = ledger.sessions.find("run", text)
     if own is not None:
         return own.number
     meant = _with_prefix(ledger, text, now)

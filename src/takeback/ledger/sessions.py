@@ -232,11 +232,10 @@ class Sessions(Table):
         return row
 
     def find(self, agent: str, own_id: str) -> "SessionRow | None":
-        """The session that an agent, or without a name any agent, knows by an id of its own."""
+        """The session that an agent knows by an id of its own."""
         # The last condition is that of the index, which SQLite would not see in a parameter.
-        where, given = "own_id = ? AND own_id <> ''", (own_id, agent)[: 2 if agent else 1]
-        where += " AND agent = ?" if agent else ""
-        return next(iter(self._some(f"WHERE {where}", given)), None)
+        where = "WHERE agent = ? AND own_id = ? AND own_id <> ''"
+        return next(iter(self._some(where, (agent, own_id))), None)
 
     def find_by_id(self, id: str) -> "SessionRow | None":
         """The session with this id."""
