@@ -8,8 +8,9 @@ import os
 
 from takeback.disk import programs
 from takeback.errors import TakebackError
-from takeback.model import json_text, reasons
+from takeback.model import reasons
 from takeback.model.reasons import Reason
+from takeback.model.text import json_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from takeback.disk.lock import Held
     from takeback.ledger.ledger import Ledger
     from takeback.ledger.sessions import SessionRow, StepRow
-    from takeback.model.json_text import Json
+    from takeback.model.text.json_text import Json
     from takeback.upkeep.settings import Settings
 
 BY_TURN, BY_STEP, BY_CALL = "turn", "step", "call"

@@ -13,7 +13,7 @@ from agents import Agent, Codex
 from history import command
 from takeback.ledger import events
 from takeback.model.history import RecordedStep
-from takeback.model.step_text import LIMIT, StepText
+from takeback.model.text.step_text import LIMIT, StepText
 from takeback.objects.git_objects import BLOB, object_id
 
 TOKEN = "ghp_" + "a1B2" * 9
@@ -290,7 +290,7 @@ def test_forgetting_a_path_takes_what_was_written_to_it(tree: Path, home: Path) 
 
 def test_values_of_key_files_and_settings() -> None:
     """What counts as a value: not names, not short ones, not comments or headings."""
-    from takeback.model import secrets
+    from takeback.model.text import secrets
 
     env = b"# a comment here\nNAME = short\nexport A='long enough'\nB: \"also-long-enough\",\n"
     assert list(secrets.values_in(env, secrets.VALUES)) == ["long enough", "also-long-enough"]

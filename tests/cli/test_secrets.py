@@ -9,8 +9,8 @@ import pytest
 
 from cases import Work
 from takeback.cli import app
-from takeback.model import masking, secrets
-from takeback.model.masking import Masker
+from takeback.model.text import masking, secrets
+from takeback.model.text.masking import Masker
 from terminal import Terminal
 
 MASK = secrets.MASK.decode()
@@ -54,7 +54,7 @@ HARMLESS = [
     "commit 3f786850e387550fdab836ed7e6dc881de23001b fixes key=3f786850e387550fdab836ed7e6dc881de23001b",  # noqa: E501
     "sha256 e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855 of the pack",
     "session 550e8400-e29b-41d4-a716-446655440000, key 550e8400-e29b-41d4-a716-446655440000",
-    "see https://example.org:8443/a/b?page=2 and src/takeback/model/secrets.py:120",
+    "see https://example.org:8443/a/b?page=2 and src/takeback/model/text/secrets.py:120",
     "The tokenizer counts tokens: 4096 per request; max_tokens=1024, token_count=17",
     "basic understanding of bearer tokens is required; the secret is: read the docs",
     "mvkxlpqrstuv nzwoplkqrstu: two ids of turns; sk-learn and task-runner are packages",

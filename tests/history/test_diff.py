@@ -20,7 +20,7 @@ from takeback.cli import app
 from takeback.cli.commands import diff
 from takeback.cli.screen import Screen, safe_content
 from takeback.history import unified
-from takeback.model import secrets
+from takeback.model.text import secrets
 from takeback.model.tree import NO_OBJECT, REGULAR, Difference, Entry
 
 MAIN = Path(app.__file__).parent.parent / "__main__.py"

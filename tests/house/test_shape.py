@@ -25,7 +25,7 @@ CROWDED = {
     "takeback.cli": 13,
     "takeback.disk": 13,
     "takeback.ledger": 13,
-    "takeback.model": 18,
+    "takeback.model": 12,
     "takeback.undo": 12,
     "takeback.upkeep": 12,
     "takeback.worktree": 13,

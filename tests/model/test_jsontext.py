@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from takeback.model import json_text
+from takeback.model.text import json_text
 
 TEXTS = st.text(st.characters(exclude_categories=()))
 VALUES = st.recursive(
@@ -24,7 +24,7 @@ VALUES = st.recursive(
 
 def _without_c() -> ModuleType:
     """Load `jsontext` as an interpreter does whose `json` has no C functions."""
-    spec = importlib.util.find_spec("takeback.model.json_text")
+    spec = importlib.util.find_spec("takeback.model.text.json_text")
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)

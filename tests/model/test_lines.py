@@ -10,7 +10,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from takeback.disk import libgit2
-from takeback.model import lines
+from takeback.model.text import lines
 
 LINE = st.sampled_from([b"a\n", b"b\n", b"c\n", b"\n", b"  x\n", b"}\n", b"a\r\n"])
 TEXT = st.builds(

@@ -2,7 +2,7 @@
 
 import pytest
 
-from takeback.model.secrets import MASK, PLAIN, VALUES, WHOLE, Mask, how_secret
+from takeback.model.text.secrets import MASK, PLAIN, VALUES, WHOLE, Mask, how_secret
 
 
 @pytest.mark.parametrize(

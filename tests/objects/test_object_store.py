@@ -17,7 +17,7 @@ from takeback.objects.pack_read import PackFile
 from takeback.objects.pack_write import discard_pack
 
 if TYPE_CHECKING:
-    from takeback.model.json_text import Json
+    from takeback.model.text.json_text import Json
 
 CHECKPOINTS = 6
 

@@ -11,7 +11,7 @@ from takeback.ledger.events import NewEvent
 from takeback.project import Project
 
 if TYPE_CHECKING:
-    from takeback.model.json_text import Json
+    from takeback.model.text.json_text import Json
 
 DAY = 24 * 3600
 

@@ -10,7 +10,7 @@ from takeback.model import words
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from takeback.agents.agent import Answer, Payload, Trial
-    from takeback.model.json_text import Json
+    from takeback.model.text.json_text import Json
 
 
 class Goblin(Agent):

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
     from typing import Any
 
-    from takeback.model.json_text import Json
+    from takeback.model.text.json_text import Json
 
     Payload = Mapping[str, object]
     Version = tuple[int, int, int]

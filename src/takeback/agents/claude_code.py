@@ -487,7 +487,7 @@ def _is_of_all(line: "Line", dropped: "set[str]") -> bool:
 def _renamed(raw: bytes, line: "Line", own_id: str, parent: "str | None") -> bytes:
     """A line with another id of its conversation, and with another parent if it needs one."""
     if parent is not None:
-        from takeback.model import json_text
+        from takeback.model.text import json_text
 
         line["parentUuid"] = parent or None
         line.pop("logicalParentUuid", None)

@@ -6,7 +6,7 @@ from takeback.agents.agent import ASK, DENY, Agent, HookEvent, fields, text
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from takeback.agents.agent import Answer, Trial
-    from takeback.model.json_text import Json
+    from takeback.model.text.json_text import Json
 
     Payload = kinds.Payload
 

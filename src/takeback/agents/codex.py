@@ -33,7 +33,7 @@ from takeback.agents.agent import (
 )
 from takeback.agents.claude_format import ClaudeFormat
 from takeback.agents.transcripts import inner
-from takeback.model import json_text
+from takeback.model.text import json_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ not wait for it. So each event has an id of ours, too.
 import hashlib
 
 from takeback.agents import agent as kinds
-from takeback.model import json_text
+from takeback.model.text import json_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

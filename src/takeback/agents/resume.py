@@ -16,7 +16,7 @@ from takeback.agents.agent import (
 from takeback.ledger import events, sessions
 from takeback.ledger.events import NewEvent
 from takeback.model import words
-from takeback.model.safe_text import shell_word
+from takeback.model.text.safe_text import shell_word
 from takeback.worktree import export
 
 TYPE_CHECKING = False

@@ -6,7 +6,7 @@ its end, and only as far back as it must; what is no JSON object there is passed
 
 import os
 
-from takeback.model import json_text
+from takeback.model.text import json_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

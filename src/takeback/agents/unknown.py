@@ -5,7 +5,7 @@ from takeback.agents.agent import Agent, HookEvent, text
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from takeback.agents.agent import Answer, Payload
-    from takeback.model.json_text import Json
+    from takeback.model.text.json_text import Json
 
 
 class Unknown(Agent):

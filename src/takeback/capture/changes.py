@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     from takeback.ledger.events import CheckpointRow
     from takeback.ledger.ledger import Ledger
     from takeback.ledger.sessions import ChangeRow
-    from takeback.model.json_text import Json
-    from takeback.model.lines import Block
+    from takeback.model.text.json_text import Json
+    from takeback.model.text.lines import Block
     from takeback.model.tree import Entry, Manifest
     from takeback.objects.object_store import ObjectStore
 

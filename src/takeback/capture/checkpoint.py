@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from takeback.capture.manifests import Previous
     from takeback.capture.project_rules import LimitRules
     from takeback.model.history import Author
-    from takeback.model.json_text import Json
+    from takeback.model.text.json_text import Json
     from takeback.objects.pack_write import PackWriter
     from takeback.ports import Progress
     from takeback.store import Store
@@ -388,7 +388,7 @@ class _Capture:
     def _secrets(self, root: "Folder") -> "dict[str, Json]":
         """The secret files in folders that changed: their values are masked in what tools say."""
         from takeback.capture.manifests import everything
-        from takeback.model import secrets
+        from takeback.model.text import secrets
 
         names = self._site.secret_names
         found: list[Json] = []

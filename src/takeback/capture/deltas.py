@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from takeback.disk.descent import Descent
     from takeback.ledger.ledger import Ledger
     from takeback.model.history import Author
-    from takeback.model.json_text import Json
     from takeback.model.losses import Loss
+    from takeback.model.text.json_text import Json
     from takeback.model.tree import Owner
     from takeback.worktree.folders import Before as State
     from takeback.worktree.folders import Folder, Node, Stamps

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from takeback.disk.machine import FsClock
     from takeback.ledger.outside import OutsideRow
-    from takeback.model.json_text import Json
+    from takeback.model.text.json_text import Json
     from takeback.objects.pack_write import PackWriter
     from takeback.store import Store
 

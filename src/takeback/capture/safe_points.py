@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from takeback.ledger.events import Event
     from takeback.ledger.ledger import Ledger
     from takeback.ledger.sessions import SessionRow, StepRow, TurnRow
-    from takeback.model.json_text import Json
     from takeback.model.results import Checkpoint
+    from takeback.model.text.json_text import Json
     from takeback.objects.object_store import ObjectStore
     from takeback.ports import Progress
 

@@ -4,7 +4,8 @@ import os
 import stat
 
 from takeback.ledger.events import pack_facts
-from takeback.model import secrets, tools, words
+from takeback.model import tools, words
+from takeback.model.text import secrets
 from takeback.objects.git_objects import BLOB, object_id
 
 TYPE_CHECKING = False
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from takeback.capture.workspace import Workspace
-    from takeback.model.step_text import StepText
+    from takeback.model.text.step_text import StepText
 
     Said = dict[str, Any]
 
@@ -32,7 +33,7 @@ def of_input(
     """
     if not given:
         return tools.summary_of(tool, given), None
-    from takeback.model import step_text
+    from takeback.model.text import step_text
 
     masked = _text_of(work).masked_input(given, _id_of if kind == words.EDIT else None)
     detail = {"input": step_text.cut_input(masked)} if work.rules.records_output() else None
@@ -77,7 +78,7 @@ def _id_of(content: bytes) -> str:
 
 
 def _text_of(work: "Workspace") -> "StepText":
-    from takeback.model.step_text import StepText
+    from takeback.model.text.step_text import StepText
 
     return StepText(_values(work), work.rules.secret_names())
 

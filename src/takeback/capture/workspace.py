@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from takeback.ledger.events import CheckpointRow
     from takeback.ledger.ledger import Ledger
     from takeback.model.history import Author
-    from takeback.model.json_text import Json
     from takeback.model.results import Checkpoint
+    from takeback.model.text.json_text import Json
     from takeback.objects.object_store import ObjectStore
     from takeback.worktree.watch import PartialScan
 

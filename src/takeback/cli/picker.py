@@ -12,7 +12,7 @@ from takeback.cli.text import loss_text
 from takeback.cli.text.plan_text import own_edits
 from takeback.cli.text.reason_text import of_remark, sentence
 from takeback.model.plan import Conflict, Dependent, Plan, PlannedChange
-from takeback.model.safe_text import safe
+from takeback.model.text.safe_text import safe
 from takeback.model.words import KEEP_MINE, MARKERS, ROLLBACK, SKIP, TAKE_BACK, YOU
 
 TYPE_CHECKING = False

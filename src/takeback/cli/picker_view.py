@@ -18,7 +18,7 @@ from takeback.cli.screen import safe_line
 from takeback.cli.text import conflict_text
 from takeback.cli.text.plan_text import STYLES, Page, amount
 from takeback.errors import TakebackError
-from takeback.model.safe_text import safe
+from takeback.model.text.safe_text import safe
 from takeback.model.words import count
 
 TYPE_CHECKING = False

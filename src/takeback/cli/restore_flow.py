@@ -14,9 +14,9 @@ from takeback.errors import (
     UsageError,
 )
 from takeback.model import words as terms
-from takeback.model.masking import CLOSED
 from takeback.model.plan import MINUTES, called
-from takeback.model.safe_text import safe, shell_word
+from takeback.model.text.masking import CLOSED
+from takeback.model.text.safe_text import safe, shell_word
 from takeback.model.tree import FOLDER
 from takeback.model.value import Value
 from takeback.model.words import count
@@ -28,9 +28,9 @@ if TYPE_CHECKING:
     from takeback.agents.resume import Resumed
     from takeback.arguments import Options
     from takeback.cli.text.conflict_text import Styled
-    from takeback.model.json_text import Json
-    from takeback.model.masking import Masker
     from takeback.model.plan import Conflict, Decisions, Plan, PlannedChange, Report
+    from takeback.model.text.json_text import Json
+    from takeback.model.text.masking import Masker
     from takeback.model.tree import Entry
     from takeback.project import Project
 

@@ -8,8 +8,9 @@ import sys
 import time
 
 from takeback.errors import TakebackError
-from takeback.model import json_text, words
-from takeback.model.safe_text import safe
+from takeback.model import words
+from takeback.model.text import json_text
+from takeback.model.text.safe_text import safe
 from takeback.model.words import count
 
 TYPE_CHECKING = False
@@ -17,8 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
     from typing import TextIO
 
-    from takeback.model.json_text import Json
-    from takeback.model.masking import Masker
+    from takeback.model.text.json_text import Json
+    from takeback.model.text.masking import Masker
 
 
 class Marks:
@@ -133,7 +134,7 @@ class Screen:
     @property
     def masker(self) -> "Masker":
         """What says what may be shown; loaded when there are words to show."""
-        from takeback.model.masking import Masker
+        from takeback.model.text.masking import Masker
 
         return Masker(is_open=self.show_secrets, names=self.secret_names)
 

@@ -10,13 +10,13 @@ import os
 import sys
 
 from takeback.errors import TakebackError
-from takeback.model import lines
+from takeback.model.text import lines
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from takeback.model.lines import Block
+    from takeback.model.text.lines import Block
 
 _VERSION = 1
 _SMALL_FILES_TOO = 1 << 2

@@ -41,9 +41,9 @@ if TYPE_CHECKING:
     from takeback.ledger.sessions import ChangeRow, SessionRow, StepRow, TurnRecord
     from takeback.ledger.undo_stack import RestoreRow
     from takeback.model.history import Change
-    from takeback.model.json_text import Json
     from takeback.model.losses import Loss
     from takeback.model.reasons import Reason
+    from takeback.model.text.json_text import Json
 
 _ABOUT = ("cwd", "model", "permission_mode", "agent_version")
 

@@ -6,8 +6,9 @@ refuses it, `patch` finds only comments.
 """
 
 from takeback.disk import libgit2
-from takeback.model import lines, secrets, words
-from takeback.model.masking import CLOSED
+from takeback.model import words
+from takeback.model.text import lines, secrets
+from takeback.model.text.masking import CLOSED
 from takeback.model.tree import FOLDER, LINK, REGULAR, Difference
 from takeback.model.words import CREATE, DELETE, MODE, OMIT
 
@@ -15,7 +16,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from takeback.model.masking import Masker
+    from takeback.model.text.masking import Masker
     from takeback.model.tree import Entry
 
     Line = tuple[str, bytes]

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from takeback.agents.agent import Agent, Version
-    from takeback.model.json_text import Json
+    from takeback.model.text.json_text import Json
     from takeback.project import Project
 
     Place = tuple[Agent, str, bytes]

@@ -30,7 +30,7 @@ from takeback.agents.agent import Answer
 from takeback.disk import home, operations
 from takeback.hooks import helper
 from takeback.hooks.helper import ProjectCache
-from takeback.model import json_text
+from takeback.model.text import json_text
 from takeback.model.value import Value
 
 TYPE_CHECKING = False
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from typing import NoReturn
 
     from takeback.agents.agent import HookEvent
-    from takeback.model.json_text import Json
+    from takeback.model.text.json_text import Json
     from takeback.project import Project
 
 
@@ -50,7 +50,7 @@ _LONGEST = 2000
 
 def note(folder: bytes, at: int, agent: str, event: str, session: str, problem: str) -> bool:
     """Add a line; whether this conversation hears of it for the first time."""
-    from takeback.model import json_text
+    from takeback.model.text import json_text
 
     line: dict[str, Json] = {
         "at": at // 1_000_000_000,
@@ -71,7 +71,7 @@ def note(folder: bytes, at: int, agent: str, event: str, session: str, problem: 
 
 def read(folder: bytes) -> "list[dict[str, Json]]":
     """What went wrong, the oldest first; lines that cannot be read are passed over."""
-    from takeback.model import json_text
+    from takeback.model.text import json_text
 
     found = []
     for line in home.read_small(folder + _NAME).splitlines():

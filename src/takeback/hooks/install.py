@@ -19,7 +19,7 @@ from takeback.disk.failures import FailingAs
 from takeback.errors import RefusedError, TakebackError
 from takeback.hooks import command, settings_file, settings_text
 from takeback.hooks.settings_text import NotJsonError
-from takeback.model import json_text
+from takeback.model.text import json_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from takeback.agents.agent import Agent
     from takeback.hooks.settings_file import SettingsFile
     from takeback.hooks.settings_text import Group
-    from takeback.model.json_text import Json
+    from takeback.model.text.json_text import Json
 
 
 _NAME = b"/installed"

@@ -105,8 +105,8 @@ def _goal(restore: "ToldRestore") -> str:
 
 def _clean(words: "str | bytes", longest: int) -> str:
     """Other people's words: on one line, without secrets, cut, and unable to end a quotation."""
-    from takeback.model.masking import without_secrets
-    from takeback.model.safe_text import safe
+    from takeback.model.text.masking import without_secrets
+    from takeback.model.text.safe_text import safe
 
     if isinstance(words, str):
         words = " ".join(without_secrets(words[:4000]).split())
@@ -124,8 +124,8 @@ def of_rewind(rewind: "Rewind | None") -> str:
         )
     if not rewind.moves_files:
         return ""
-    from takeback.model.masking import without_secrets
-    from takeback.model.safe_text import safe
+    from takeback.model.text.masking import without_secrets
+    from takeback.model.text.safe_text import safe
 
     label = safe(" ".join(without_secrets(rewind.label[:4000]).split()), _LONGEST_LABEL)
     return (
@@ -158,6 +158,6 @@ def _quoted(path: bytes) -> str:
     import os
     import shlex
 
-    from takeback.model.safe_text import safe
+    from takeback.model.text.safe_text import safe
 
     return shlex.quote(os.fsdecode(path)) if path.isascii() else safe(path, 400)

@@ -13,8 +13,9 @@ from contextlib import suppress
 from takeback.disk import operations
 from takeback.errors import DamagedStoreError
 from takeback.ledger import events
-from takeback.model import json_text, reasons
+from takeback.model import reasons
 from takeback.model.reasons import Reason
+from takeback.model.text import json_text
 from takeback.model.value import Value
 
 TYPE_CHECKING = False

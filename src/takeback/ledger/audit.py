@@ -12,15 +12,16 @@ from takeback.disk import operations, sqlite
 from takeback.errors import DamagedStoreError
 from takeback.ledger import archive, events, projections, retention, schema
 from takeback.ledger.events import NewEvent
-from takeback.model import json_text, reasons
+from takeback.model import reasons
 from takeback.model.reasons import Reason
+from takeback.model.text import json_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from takeback.disk.sqlite import Connection
-    from takeback.model.json_text import Json
+    from takeback.model.text.json_text import Json
 
 
 _MOST_TOLD = 20

@@ -4,7 +4,8 @@ from takeback.disk import operations
 from takeback.errors import DamagedStoreError
 from takeback.ledger.database import Group, Table
 from takeback.ledger.events import CheckpointRow
-from takeback.model import json_text, words
+from takeback.model import words
+from takeback.model.text import json_text
 from takeback.model.value import Value
 
 TYPE_CHECKING = False

@@ -26,7 +26,7 @@ from hashlib import sha256
 
 from takeback.disk import operations
 from takeback.errors import DamagedStoreError
-from takeback.model import json_text
+from takeback.model.text import json_text
 from takeback.model.tree import Entry
 from takeback.model.value import Value
 
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from takeback.disk.sqlite import Connection
-    from takeback.model.json_text import Json
+    from takeback.model.text.json_text import Json
     from takeback.objects.pack_write import SealedPack
 
     EventId = tuple[str, int]

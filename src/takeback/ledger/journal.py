@@ -26,9 +26,10 @@ from takeback.errors import (
 )
 from takeback.ledger.database import Group
 from takeback.ledger.events import entry_facts, entry_from
-from takeback.model import ids, json_text
+from takeback.model import ids
 from takeback.model.plan import MINUTES, Description, Preview, entry_ids, path_states
 from takeback.model.reasons import Action
+from takeback.model.text import json_text
 from takeback.model.tree import Op, is_safe_name
 from takeback.model.words import ROLLBACK
 
@@ -41,8 +42,8 @@ if TYPE_CHECKING:
     from takeback.ledger.database import Reader
     from takeback.ledger.ledger import Transaction
     from takeback.ledger.outside import Outside
-    from takeback.model.json_text import Json
     from takeback.model.plan import Decisions, Plan
+    from takeback.model.text.json_text import Json
 
     Facts = list[int | str] | None
 

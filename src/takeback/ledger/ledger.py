@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     from takeback.ledger.retention import Care, Forgets
     from takeback.ledger.sessions import Sessions, Steps, Turns
     from takeback.ledger.undo_stack import UndoStack
-    from takeback.model.json_text import Json
     from takeback.model.reasons import Reason
+    from takeback.model.text.json_text import Json
     from takeback.objects.pack_write import SealedPack
 
     class Finish(Protocol):

@@ -17,8 +17,8 @@ from takeback.disk.descent import parted
 from takeback.errors import DamagedStoreError
 from takeback.ledger.database import Group
 from takeback.ledger.events import entry_facts, entry_from
-from takeback.model import json_text
 from takeback.model.reasons import Action
+from takeback.model.text import json_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from takeback.ledger.database import Values
     from takeback.ledger.schema import Tables
     from takeback.model.history import GitState
-    from takeback.model.json_text import Json
+    from takeback.model.text.json_text import Json
     from takeback.model.tree import Entry
 
     Run = tuple[Entry | None, Entry | None]

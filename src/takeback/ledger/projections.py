@@ -17,8 +17,9 @@ from takeback.errors import DamagedStoreError
 from takeback.ledger import events, schema, undo_stack
 from takeback.ledger.events import row_from
 from takeback.ledger.schema import DETACHED, WITH_ITS_PARENT, Tables
-from takeback.model import ids, json_text
+from takeback.model import ids
 from takeback.model.reasons import Action
+from takeback.model.text import json_text
 from takeback.model.words import (
     BY_SHELL,
     DONE,

@@ -3,7 +3,8 @@
 from takeback.errors import UnknownReferenceError
 from takeback.ledger.database import Table
 from takeback.ledger.schema import DETACHED
-from takeback.model import json_text, words
+from takeback.model import words
+from takeback.model.text import json_text
 from takeback.model.value import Value
 
 TYPE_CHECKING = False

@@ -26,7 +26,7 @@ that went on after that restore is live again, unless a rollback went back over 
 from takeback.disk import operations
 from takeback.ledger.checkpoints import Checkpoints
 from takeback.ledger.database import Reader, Table
-from takeback.model import json_text
+from takeback.model.text import json_text
 from takeback.model.words import REDO, ROLLBACK, UNDO
 
 TYPE_CHECKING = False

@@ -2,7 +2,7 @@
 
 import re
 
-from takeback.model import json_text
+from takeback.model.text import json_text
 from takeback.model.tree import KIND, NO_HASH, NO_OBJECT, Entry
 from takeback.model.value import Value
 from takeback.model.words import FORGOTTEN
@@ -11,7 +11,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from takeback.model.json_text import Json
+    from takeback.model.text.json_text import Json
 
 PATH, CONTENT, TEXT, TURN = "path", "content", "text", "turn"
 """What can be forgotten."""

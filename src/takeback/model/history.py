@@ -4,10 +4,10 @@ from takeback.model.value import Value, path_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from takeback.model.json_text import Json
     from takeback.model.losses import Loss
     from takeback.model.reasons import Reason
     from takeback.model.results import Checkpoint, LeftOut, OutsideFile
+    from takeback.model.text.json_text import Json
 
 
 class Author(Value):

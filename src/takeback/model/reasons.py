@@ -10,7 +10,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from takeback.model.json_text import Json
+    from takeback.model.text.json_text import Json
     from takeback.model.tree import Entry
 
     Fact = str | int | tuple[str, ...]

@@ -42,8 +42,8 @@ if TYPE_CHECKING:
     from takeback.disk.lock import Lock
     from takeback.ledger.journal import Journal
     from takeback.model.history import Author
-    from takeback.model.json_text import Json
     from takeback.model.plan import Remark
+    from takeback.model.text.json_text import Json
     from takeback.model.tree import Op, Owner
     from takeback.store import Store
 

@@ -38,8 +38,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from typing import Protocol
 
-    from takeback.model.lines import Block
     from takeback.model.plan import Hunk
+    from takeback.model.text.lines import Block
     from takeback.model.tree import Difference, Entry
     from takeback.undo.merge import Merging
     from takeback.undo.renames import Move, Renamed, Renames

@@ -25,8 +25,9 @@ the endings do not count: what is in *ours* keeps its own. The byte order mark i
 import os
 
 from takeback.errors import UsageError
-from takeback.model import lines, reasons, words
+from takeback.model import reasons, words
 from takeback.model.plan import FORCED, GONE, OPEN, SETTLED, Hunk
+from takeback.model.text import lines
 from takeback.model.tree import FOLDER, REGULAR, Entry, UnstoredFile, is_same
 from takeback.model.value import Value
 
@@ -34,8 +35,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from takeback.model.lines import Block
     from takeback.model.plan import Decisions
+    from takeback.model.text.lines import Block
 
     Read = Callable[[Entry], bytes | None]
 

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
     from takeback.ledger.journal import Damaged, Journal
     from takeback.ledger.ledger import Ledger
-    from takeback.model.json_text import Json
+    from takeback.model.text.json_text import Json
     from takeback.objects.pack_write import PackWriter
     from takeback.store import Store
     from takeback.worktree.swap import PathSwapper

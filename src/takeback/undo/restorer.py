@@ -47,9 +47,9 @@ if TYPE_CHECKING:
     from takeback.ledger.events import CheckpointRow, Event
     from takeback.ledger.ledger import Ledger
     from takeback.model.git_changes import State
-    from takeback.model.json_text import Json
     from takeback.model.plan import Description, Preview
     from takeback.model.results import Checkpoint
+    from takeback.model.text.json_text import Json
     from takeback.model.tree import Entry
 
 

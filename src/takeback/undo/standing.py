@@ -31,9 +31,9 @@ if TYPE_CHECKING:
     from takeback.ledger.checkpoints import DeltaRow
     from takeback.ledger.ledger import Ledger
     from takeback.ledger.undo_stack import RestoreRow
-    from takeback.model.json_text import Json
-    from takeback.model.lines import Block
     from takeback.model.plan import Plan
+    from takeback.model.text.json_text import Json
+    from takeback.model.text.lines import Block
     from takeback.model.tree import Entry
     from takeback.undo.draft import View
     from takeback.undo.merge import Merging

@@ -32,9 +32,10 @@ from takeback.history.compare import Saved
 from takeback.history.lookup import Place
 from takeback.ledger import database, events, retention
 from takeback.ledger.events import NewEvent, pack_facts
-from takeback.model import forgotten, ids, json_text, reasons, tools
+from takeback.model import forgotten, ids, reasons, tools
 from takeback.model.forgotten import ForgetRequest, Forgotten
 from takeback.model.reasons import Action, Reason
+from takeback.model.text import json_text
 from takeback.model.value import Value
 from takeback.model.words import RUNNING
 from takeback.objects import git_view
@@ -51,7 +52,7 @@ if TYPE_CHECKING:
     from takeback.capture.workspace import Workspace
     from takeback.ledger.ledger import Ledger
     from takeback.model.forgotten import Touched
-    from takeback.model.json_text import Json
+    from takeback.model.text.json_text import Json
     from takeback.objects.pack_write import PackWriter, SealedPack
     from takeback.ports import Progress
     from takeback.store import Store

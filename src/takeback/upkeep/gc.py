@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from takeback.disk.lock import Held
     from takeback.history.retention import Rules, Trim
-    from takeback.model.json_text import Json
+    from takeback.model.text.json_text import Json
     from takeback.objects.pack_write import SealedPack
     from takeback.ports import Progress
     from takeback.store import Store

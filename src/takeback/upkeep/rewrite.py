@@ -14,9 +14,9 @@ import re
 from takeback.errors import DamagedStoreError, NewerStoreError
 from takeback.ledger import events
 from takeback.ledger.events import entry_facts, entry_from
-from takeback.model import json_text
 from takeback.model import words as terms
 from takeback.model.forgotten import SHORTEST_TEXT, TURN, Touched
+from takeback.model.text import json_text
 from takeback.model.tree import NO_HASH, NO_OBJECT
 from takeback.model.value import Value
 from takeback.model.words import GONE

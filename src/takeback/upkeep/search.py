@@ -6,9 +6,9 @@ import stat
 
 from takeback.errors import UnfinishedError
 from takeback.ledger import events
-from takeback.model import json_text
 from takeback.model.forgotten import as_texts
 from takeback.model.reasons import Action
+from takeback.model.text import json_text
 from takeback.model.words import SEARCHING_PACKS
 from takeback.objects.git_objects import BLOB
 

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from takeback.history.retention import Rules
     from takeback.ledger.events import CheckpointRow
     from takeback.ledger.ledger import Ledger
-    from takeback.model.json_text import Json
     from takeback.model.results import Cleanup, Share, Verification
+    from takeback.model.text.json_text import Json
     from takeback.ports import Progress
 
 _PAUSE = 600.0

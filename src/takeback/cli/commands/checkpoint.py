@@ -3,16 +3,16 @@
 from takeback.cli.app import open_project
 from takeback.cli.parser import SHOW_SECRETS, Arguments, Command, Option
 from takeback.cli.screen import Screen, timestamp
-from takeback.model.json_text import path_fields
-from takeback.model.safe_text import safe
+from takeback.model.text.json_text import path_fields
+from takeback.model.text.safe_text import safe
 from takeback.model.words import count
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from takeback.model.json_text import Json
     from takeback.model.results import Checkpoint
+    from takeback.model.text.json_text import Json
 
 COMMAND = Command(
     "checkpoint",

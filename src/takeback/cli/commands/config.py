@@ -8,14 +8,14 @@ from takeback.cli.parser import Arguments, Command, Option
 from takeback.cli.screen import Screen, safe_line
 from takeback.cli.text import action_text
 from takeback.errors import UsageError
-from takeback.model.json_text import path_fields
 from takeback.model.results import DEFAULT, ENVIRONMENT, PROJECT, USER, Configured
+from takeback.model.text.json_text import path_fields
 from takeback.upkeep.settings import Settings
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from takeback.model.json_text import Json
     from takeback.model.results import Misfit
+    from takeback.model.text.json_text import Json
 
 COMMAND = Command(
     "config",
@@ -84,7 +84,7 @@ def _change(given: "Arguments", settings: Settings, name: str, value: str, scree
         screen.note("the project's own setting goes before what you set for all")
     flag = " --user" if user else ""
     if before.origin == origin:
-        from takeback.model.safe_text import shell_word
+        from takeback.model.text.safe_text import shell_word
 
         screen.note(f"`takeback config {name} {shell_word(_typed(before))}{flag}` sets it back")
     elif value:

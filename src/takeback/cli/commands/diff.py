@@ -7,10 +7,10 @@ from takeback.cli.parser import SHOW_SECRETS, Arguments, Command, Option
 from takeback.cli.screen import Screen, columns, cut_left, pad, safe_content
 from takeback.errors import UnknownReferenceError
 from takeback.history.unified import HEAD, HUNK, MASKED, NEW, NOTE, OLD, Shown, quoted
-from takeback.model import json_text
 from takeback.model import words as reasons
-from takeback.model.json_text import path_fields
-from takeback.model.safe_text import safe
+from takeback.model.text import json_text
+from takeback.model.text.json_text import path_fields
+from takeback.model.text.safe_text import safe
 from takeback.model.words import count
 
 TYPE_CHECKING = False
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
     from takeback.history.compare import Comparison
     from takeback.history.unified import Line
-    from takeback.model.json_text import Json
-    from takeback.model.masking import Masker
+    from takeback.model.text.json_text import Json
+    from takeback.model.text.masking import Masker
     from takeback.model.tree import Entry
     from takeback.project import Project
 
@@ -185,7 +185,7 @@ def _replaced(old: "list[bytes]", new: "list[bytes]", screen: "Screen") -> "Iter
                 yield _styled(kind, line, screen)
         return
     from takeback.disk.libgit2 import changed_words
-    from takeback.model.lines import words
+    from takeback.model.text.lines import words
 
     for kind, side, changed in zip((OLD, NEW), (old, new), changed_words(old, new), strict=True):
         for line, flags in zip(side, changed, strict=True):

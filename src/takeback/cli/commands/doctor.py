@@ -12,14 +12,14 @@ from takeback.cli.text import action_text
 from takeback.cli.text.reason_text import as_json, sentence
 from takeback.doctor import Doctor
 from takeback.errors import TakebackError
-from takeback.model.masking import CLOSED
 from takeback.model.results import ERROR, NOTE, WARNING
+from takeback.model.text.masking import CLOSED
 from takeback.model.words import count
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from takeback.model.json_text import Json
     from takeback.model.results import Examined, Finding, Part
+    from takeback.model.text.json_text import Json
 
 COMMAND = Command(
     "doctor",

@@ -6,7 +6,7 @@ from takeback.cli.app import get_project
 from takeback.cli.parser import Arguments, Command
 from takeback.cli.screen import Screen, safe_line
 from takeback.cli.text import reason_text
-from takeback.model.json_text import path_fields
+from takeback.model.text.json_text import path_fields
 from takeback.model.words import count
 
 TYPE_CHECKING = False

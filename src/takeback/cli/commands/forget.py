@@ -8,7 +8,7 @@ from takeback.cli.parser import Arguments, Command, Option
 from takeback.cli.screen import Screen, safe_line, size
 from takeback.errors import DecisionNeededError, UsageError
 from takeback.model.forgotten import CONTENT, OUT_OF_REACH, PATH, TURN
-from takeback.model.json_text import path_fields
+from takeback.model.text.json_text import path_fields
 from takeback.model.words import count
 
 TYPE_CHECKING = False
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from typing import TypedDict
 
     from takeback.model.forgotten import Forgotten, Touched
-    from takeback.model.json_text import Json
+    from takeback.model.text.json_text import Json
     from takeback.project import Project
 
     class Request(TypedDict, total=False):

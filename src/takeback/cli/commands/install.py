@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from takeback.hooks.install import Installation, Removal
     from takeback.hooks.settings_file import SettingsFile
     from takeback.hooks.trial import TrialResult
-    from takeback.model.json_text import Json
+    from takeback.model.text.json_text import Json
 
 
 OPERAND = "AGENT"

@@ -11,8 +11,8 @@ from takeback.model.words import count
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from takeback.model.json_text import Json
     from takeback.model.results import KeptState
+    from takeback.model.text.json_text import Json
 
 COMMAND = Command(
     "keep",

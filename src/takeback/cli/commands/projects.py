@@ -12,15 +12,15 @@ from takeback.cli.screen import Screen, ago, safe_line, size, timestamp
 from takeback.cli.text import turn_text
 from takeback.errors import DecisionNeededError, TakebackError, UsageError
 from takeback.model import results
-from takeback.model.json_text import path_fields
-from takeback.model.safe_text import safe
+from takeback.model.text.json_text import path_fields
+from takeback.model.text.safe_text import safe
 from takeback.model.words import count
 from takeback.upkeep.stores import Housekeeping, refuse
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from takeback.model.json_text import Json
     from takeback.model.results import KnownProject, RestoredFolder
+    from takeback.model.text.json_text import Json
 
 COMMAND = Command(
     "projects",

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
     from takeback.cli.screen import Screen
     from takeback.model.history import RecordedTurn
-    from takeback.model.json_text import Json
+    from takeback.model.text.json_text import Json
     from takeback.project import Project
     from takeback.session import Turn
 

@@ -12,8 +12,8 @@ from takeback.model.words import count
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from takeback.model.history import RecordedSession
-    from takeback.model.json_text import Json
-    from takeback.model.masking import Masker
+    from takeback.model.text.json_text import Json
+    from takeback.model.text.masking import Masker
 
 _USUAL = 20
 _AGENT = 12

@@ -11,8 +11,8 @@ from takeback.cli.text import now_text, show_text, turn_text
 from takeback.errors import DecisionNeededError
 from takeback.history.references import is_now
 from takeback.model.history import RecordedTurn
-from takeback.model.json_text import path_fields
-from takeback.model.secrets import PLAIN, WHOLE
+from takeback.model.text.json_text import path_fields
+from takeback.model.text.secrets import PLAIN, WHOLE
 from takeback.model.words import count
 
 TYPE_CHECKING = False
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from takeback.model.history import Change, GitState, RecordedCheckpoint, RecordedStep
-    from takeback.model.json_text import Json
-    from takeback.model.masking import Masker
+    from takeback.model.text.json_text import Json
+    from takeback.model.text.masking import Masker
     from takeback.project import Project
 
 _MOST, _TURNS = 200, 20

@@ -11,8 +11,8 @@ from takeback.cli.screen import Screen, ago, safe_line, size
 from takeback.cli.text import now_text, turn_text
 from takeback.errors import UsageError
 from takeback.model import reasons
-from takeback.model.json_text import path_fields
-from takeback.model.safe_text import safe
+from takeback.model.text.json_text import path_fields
+from takeback.model.text.safe_text import safe
 from takeback.model.words import IGNORED, REBUILDABLE, count, word
 
 TYPE_CHECKING = False

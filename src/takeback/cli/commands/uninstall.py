@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from takeback.agents.agent import Agent
     from takeback.hooks.install import Removal
-    from takeback.model.json_text import Json
+    from takeback.model.text.json_text import Json
 
 COMMAND = Command(
     "uninstall",

@@ -9,8 +9,8 @@ from takeback.model.words import count
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from takeback.history.retention import Rules
-    from takeback.model.json_text import Json
     from takeback.model.results import Share, Usage
+    from takeback.model.text.json_text import Json
 
 COMMAND = Command(
     "usage",

@@ -4,7 +4,7 @@ from takeback.cli.app import get_project
 from takeback.cli.parser import Arguments, Command, Option
 from takeback.cli.screen import Screen, safe_line, size
 from takeback.cli.text.reason_text import as_json, sentence
-from takeback.model.masking import CLOSED
+from takeback.model.text.masking import CLOSED
 from takeback.model.words import count
 
 TYPE_CHECKING = False

@@ -6,7 +6,7 @@ they stand here as a shell reads them.
 
 from takeback.cli.text.reason_text import HOW_TO_FREE, sentence
 from takeback.model.reasons import Action
-from takeback.model.safe_text import shell_word
+from takeback.model.text.safe_text import shell_word
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

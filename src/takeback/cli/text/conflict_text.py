@@ -1,9 +1,9 @@
 """A conflict in words: the hunks where its three sides clash, or what each side is."""
 
 from takeback.cli.screen import safe_content, size
-from takeback.model import lines, secrets
 from takeback.model import words as reasons
-from takeback.model.masking import CLOSED
+from takeback.model.text import lines, secrets
+from takeback.model.text.masking import CLOSED
 from takeback.model.tree import FOLDER, LINK, REGULAR
 from takeback.model.words import REDO, count
 
@@ -11,9 +11,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from takeback.model.json_text import Json
-    from takeback.model.masking import Masker
     from takeback.model.plan import Conflict, Hunk
+    from takeback.model.text.json_text import Json
+    from takeback.model.text.masking import Masker
     from takeback.model.tree import Entry
 
     Styled = tuple[str, str]

@@ -8,7 +8,7 @@ that are as in HEAD, and leaves alone what somebody staged.
 
 from takeback.model import reasons
 from takeback.model.git_changes import SHORT
-from takeback.model.safe_text import shell_word
+from takeback.model.text.safe_text import shell_word
 from takeback.model.words import count
 
 TYPE_CHECKING = False

@@ -2,16 +2,16 @@
 
 from takeback.cli.screen import size
 from takeback.model import losses, words
-from takeback.model.json_text import path_fields
-from takeback.model.safe_text import safe
+from takeback.model.text.json_text import path_fields
+from takeback.model.text.safe_text import safe
 from takeback.model.words import count
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from takeback.model.json_text import Json
     from takeback.model.losses import Loss
+    from takeback.model.text.json_text import Json
 
 CANNOT_COME_BACK = "Cannot come back: it was not covered"
 NOT_KEPT = "Not covered, so no old version is kept"

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
         RecordedTurn,
         Unrecorded,
     )
-    from takeback.model.json_text import Json
-    from takeback.model.masking import Masker
+    from takeback.model.text.json_text import Json
+    from takeback.model.text.masking import Masker
 
 MOST = 5
 """Paths that are listed of what changed just now; `takeback show @` lists more."""

@@ -8,10 +8,10 @@ from takeback.cli.screen import safe_line
 from takeback.cli.text import loss_text, reason_text
 from takeback.model import reasons
 from takeback.model import words as terms
-from takeback.model.json_text import path_fields
 from takeback.model.plan import Remark
 from takeback.model.reasons import Reason
-from takeback.model.safe_text import safe
+from takeback.model.text.json_text import path_fields
+from takeback.model.text.safe_text import safe
 from takeback.model.tree import FOLDER
 from takeback.model.words import count
 
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
     from takeback.cli.restore_flow import Contents
     from takeback.cli.screen import Screen
-    from takeback.model.json_text import Json
-    from takeback.model.masking import Masker
     from takeback.model.plan import Conflict, Dependent, Plan, PlannedChange, Report
+    from takeback.model.text.json_text import Json
+    from takeback.model.text.masking import Masker
 
 
 def as_json(

@@ -4,7 +4,7 @@ from takeback.cli.text import git_text
 from takeback.model import reasons
 from takeback.model.plan import called
 from takeback.model.results import PROJECT
-from takeback.model.safe_text import shell_word
+from takeback.model.text.safe_text import shell_word
 from takeback.model.words import KEEP_MINE, REDO, ROLLBACK, SKIP, TAKE_BACK, YOU, count
 
 TYPE_CHECKING = False
@@ -12,10 +12,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Any
 
-    from takeback.model.json_text import Json
-    from takeback.model.masking import Masker
     from takeback.model.plan import Remark
     from takeback.model.reasons import Reason
+    from takeback.model.text.json_text import Json
+    from takeback.model.text.masking import Masker
 
     Facts = dict[str, Any]
 

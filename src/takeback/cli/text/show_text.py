@@ -15,7 +15,7 @@ from takeback.cli.text.turn_text import (
     safe_text,
 )
 from takeback.model import words as terms
-from takeback.model.safe_text import safe
+from takeback.model.text.safe_text import safe
 from takeback.model.words import count
 
 TYPE_CHECKING = False

@@ -2,12 +2,12 @@
 
 from takeback.cli.screen import cut, safe_line, title
 from takeback.model import words as terms
-from takeback.model.masking import CLOSED
+from takeback.model.text.masking import CLOSED
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from takeback.model.history import RecordedTurn
-    from takeback.model.masking import Masker
+    from takeback.model.text.masking import Masker
 
 _LONGEST = 40
 """Columns of what another turn is called."""

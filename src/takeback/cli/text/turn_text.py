@@ -6,9 +6,9 @@ from takeback.cli import screen as layout
 from takeback.cli.screen import Marks, columns, pad, safe_content, safe_line, timestamp
 from takeback.cli.text import git_text, loss_text, state_text
 from takeback.model import words as terms
-from takeback.model.json_text import path_fields
-from takeback.model.masking import CLOSED
-from takeback.model.safe_text import safe
+from takeback.model.text.json_text import path_fields
+from takeback.model.text.masking import CLOSED
+from takeback.model.text.safe_text import safe
 from takeback.model.value import Value
 from takeback.model.words import count
 
@@ -25,10 +25,10 @@ if TYPE_CHECKING:
         RecordedRestore,
         RecordedTurn,
     )
-    from takeback.model.json_text import Json
-    from takeback.model.masking import Masker
     from takeback.model.reasons import Reason
     from takeback.model.results import OutsideFile
+    from takeback.model.text.json_text import Json
+    from takeback.model.text.masking import Masker
 
     Short = Mapping[str, str]
 

@@ -5,7 +5,7 @@
 store keeps every word as it was; only what is shown is masked.
 """
 
-from takeback.model import secrets
+from takeback.model.text import secrets
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -1,12 +1,12 @@
 """What a tool was given and what it said, as it is recorded: cut to size, without secrets."""
 
-from takeback.model import json_text, masking, secrets
+from takeback.model.text import json_text, masking, secrets
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from takeback.model.json_text import Json
+    from takeback.model.text.json_text import Json
 
     Store = Callable[[bytes], str]
     """Takes the content of a file; returns the id of the object that holds it."""

@@ -1,0 +1,1 @@
+"""Text: lines, JSON, what is safe to print, and what has to be masked."""
