@@ -34,10 +34,15 @@ def edited(work: Work, count: int) -> None:
 
 
 def planned(work: Work) -> tuple[takeback.Plan, float]:
-    """What an undo would do, and what it costs to find out."""
-    begun = time.process_time()
-    plan = work.project.plan_undo()
-    return plan, time.process_time() - begun
+    """What an undo would do, and what it costs at least: a collection of garbage may fall into one."""
+
+    def once() -> tuple[float, takeback.Plan]:
+        begun = time.thread_time()
+        plan = work.project.plan_undo()
+        return time.thread_time() - begun, plan
+
+    cost, plan = min((once() for _ in range(3)), key=lambda timed: timed[0])
+    return plan, cost
 
 
 def test_files_that_you_moved_and_edited_are_found(work: Work) -> None:
@@ -60,7 +65,6 @@ def test_too_many_files_are_not_compared(work: Work) -> None:
     edited(work, MANY)
     shutil.rmtree(work.tree / "old")
     work.checkpoint()
-    planned(work)
     plan, deleted = planned(work)
     assert (plan.changes, plan.conflicts) == ((), ())
     write(work, "moved", range(MANY), first="by the turn", last="mine")
