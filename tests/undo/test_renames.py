@@ -34,7 +34,7 @@ def edited(work: Work, count: int) -> None:
 
 
 def planned(work: Work) -> tuple[takeback.Plan, float]:
-    """What an undo would do, and what it costs at least: a collection of garbage may fall into one."""
+    """What an undo would do, and what it costs at least: garbage may be collected meanwhile."""
 
     def once() -> tuple[float, takeback.Plan]:
         begun = time.thread_time()
