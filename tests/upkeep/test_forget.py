@@ -328,7 +328,7 @@ def test_it_asks_and_without_a_terminal_needs_yes(work: Work) -> None:
     assert (said.code, "nothing was forgotten yet" in said.err) == (0, True)
     said = command(work.tree, "forget", ".env", "--yes")
     assert said.code == 0
-    assert re.search(r"Searched .*nothing is left of it", said.out)
+    assert re.search(r"Searched .*found nothing left of it", said.out)
     assert ".env is still in the work tree" in said.err
     assert "out of reach: backups" in said.err
 
@@ -417,7 +417,7 @@ def test_a_path_is_known_by_the_history_alone(work: Work) -> None:
         (["never-was-there"], 2, "no turn, checkpoint or prompt matches"),
         (["--", "never-was-there"], 2, "nothing of it is in the history"),
         (["--content", "missing"], 2, "cannot be read"),
-        (["--names", "--text"], 2, "is for paths"),
+        (["--names", "--text"], 2, "treats them as paths"),
         (["."], 2, "the whole project"),
     ],
 )

@@ -141,7 +141,7 @@ class Planner:
         for decision in (every, *chosen.values()):
             if decision and decision not in DECISIONS:
                 raise UsageError(
-                    f"`{decision}` decides nothing", hint=f"one of: {', '.join(DECISIONS)}"
+                    f"there is no decision `{decision}`", hint=f"use one of {', '.join(DECISIONS)}"
                 )
         decided = copy.copy(self)
         decided._merging = Merging(self._trees.content, chosen, every)

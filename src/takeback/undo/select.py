@@ -230,7 +230,8 @@ class Selector:
             self.require_kept(item)
         if len(items) > 1 and any(item.restore is not None for item in items):
             raise UsageError(
-                "a rollback can only be taken back alone", hint="name it alone, or turns only"
+                "a rollback cannot be taken back together with other turns",
+                hint="name only the rollback, or only turns",
             )
         is_newest = latest is not None and [i.opened for i in items] == [latest.opened]
         return Selection(items, is_newest=is_newest)
@@ -282,7 +283,7 @@ class Selector:
         event = self._ledger.event(item.opened)
         if event is not None and (event.payload or {}).get("forgotten"):
             raise NothingToTakeBackError(
-                f"`{item.id}` was forgotten, so it can be neither taken back nor put back",
+                f"`{item.id}` was forgotten, so it cannot be taken back or put back",
                 hint=Action("rollback-anywhere"),
             )
 
@@ -320,7 +321,7 @@ class Selector:
             over = self._ledger.stack.numbered(item.covered)
             name = over.id if over is not None else ""
             raise NothingToTakeBackError(
-                f"the rollback `{name}` went back over `{item.id}`",
+                f"the rollback `{name}` already took back `{item.id}`",
                 hint=Action("undo-rollback", rollback=name),
             )
 
@@ -398,7 +399,7 @@ class Selector:
             hint = Action("undo-newest")
         elif meant.kind == CHECKPOINT or meant.before:
             hint = Action("rollback", ref=meant.ref)
-        raise UnknownReferenceError(f"`{meant.ref}` means no turn and no rollback", hint=hint)
+        raise UnknownReferenceError(f"`{meant.ref}` is neither a turn nor a rollback", hint=hint)
 
     def _undo(self, redo: "RestoreRow") -> "RestoreRow":
         row = self._ledger.stack.numbered(redo.entry or 0)

@@ -39,7 +39,7 @@ def state(log: "Log", seen: "Unrecorded", now: float) -> str:
     if seen.problem is not None:
         from takeback.cli.text.reason_text import sentence
 
-        return f"{_recorded(log, now)}; the files were not looked at: {sentence(seen.problem)}"
+        return f"{_recorded(log, now)}; the files were not read: {sentence(seen.problem)}"
     if log.made is None or (log.yours and not seen.changes):
         return _recorded(log, now)
     if not seen.changes:
