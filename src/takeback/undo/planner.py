@@ -34,7 +34,7 @@ from takeback.undo.standing import Rest
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
-    from typing import Any, Self
+    from typing import Self
 
     from takeback.capture.changes import Trees
     from takeback.history.lookup import Place
@@ -331,11 +331,7 @@ class Planner:
 
     def _marked(self, draft: Draft) -> "tuple[bytes, ...]":
         """The files in question that still hold the conflict markers of an earlier restore."""
-        written: set[bytes] = set()
-        for row in self._ledger.stack.with_markers():
-            event = self._ledger.event(row.event)
-            said: Any = (event.payload or {}).get("marked", ()) if event is not None else ()
-            written |= {os.fsencode(path) for (path,) in said}
+        written = select.written_with_markers(self._ledger)
         touched = draft.wishes.keys() | draft.conflicts.keys() | draft.kept.keys()
         return tuple(sorted(filter(self._has_markers, written & touched)))
 

@@ -7,9 +7,12 @@ rollback are live, and make up the current line. Undo and redo are never entries
 neither is what you do by hand.
 """
 
+import os
+
 from takeback.errors import (
     DecisionNeededError,
     NothingToTakeBackError,
+    TakebackError,
     UnknownReferenceError,
     UsageError,
 )
@@ -24,13 +27,15 @@ from takeback.model.words import ROLLBACK, UNDO
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from typing import Any
 
     from takeback.ledger.ledger import Ledger
     from takeback.ledger.sessions import TurnRow
     from takeback.ledger.undo_stack import RestoreRow
     from takeback.model.history import Unrecorded
+
+    Read = Callable[[str | None, bytes, bytes], Iterator[bytes]]
 
 
 class Item(Value):
@@ -110,8 +115,9 @@ def newest(ledger: "Ledger", session: "int | None" = None) -> "Item | None":
     return entry
 
 
-def with_next_undo(ledger: "Ledger", seen: "Unrecorded") -> "Unrecorded":
+def with_next_undo(ledger: "Ledger", seen: "Unrecorded", read: "Read") -> "Unrecorded":
     """What changed just now, and what a bare undo takes back; it would look first, too."""
+    seen = seen.replace(raw_marked=_still_marked(ledger, read))
     working = {change.author.turn for change in seen.changes} - {""}
     found = [turn(ledger, number) for id in working if (number := ledger.turns.number_of(id))]
     latest = newest(ledger)
@@ -121,6 +127,29 @@ def with_next_undo(ledger: "Ledger", seen: "Unrecorded") -> "Unrecorded":
     kept, entry = retention.is_whole(ledger, item.before), newest_entry(ledger)
     is_shared = item is latest and (entry is None or entry.opened != item.opened)
     return seen.replace(undo=NextUndo(item.id, item.title, item.agent, kept, is_shared))
+
+
+def written_with_markers(ledger: "Ledger") -> "set[bytes]":
+    """The files into which restores wrote both versions, with conflict markers."""
+    paths: set[bytes] = set()
+    for row in ledger.stack.with_markers():
+        event = ledger.event(row.event)
+        said: Any = (event.payload or {}).get("marked", ()) if event is not None else ()
+        paths |= {os.fsencode(path) for (path,) in said}
+    return paths
+
+
+def _still_marked(ledger: "Ledger", read: "Read") -> "tuple[bytes, ...]":
+    from takeback.undo.merge import has_markers
+
+    found = []
+    for path in sorted(written_with_markers(ledger)):
+        try:
+            if has_markers(b"".join(read(None, path, b""))):
+                found.append(path)
+        except TakebackError:
+            continue  # it was deleted, or cannot be read
+    return tuple(found)
 
 
 def undo_of(ledger: "Ledger", item: Item) -> "RestoreRow | None":

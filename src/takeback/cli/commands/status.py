@@ -98,6 +98,8 @@ def _show(project: "Project", status: "Status", screen: "Screen") -> None:
     rows.append(("Now", now_text.state(log, seen, time.time())))
     screen.table(rows, indent="")
     now_text.show_changes(log, seen, screen)
+    for path in seen.raw_marked:
+        screen.say(screen.style(f"! `{safe(path)}` still holds conflict markers", "yellow"))
     try:
         cap = project.retention().size_cap
     except UsageError as problem:
