@@ -125,14 +125,13 @@ def test_what_a_word_means_first(project: Project, tree: Path, home: Path) -> No
     assert project.plan_rollback("sorttttttttt").target == after
 
 
-def test_a_name_may_end_like_a_reference(project: Project, tree: Path) -> None:
-    """`NAME-` is the state before NAME, unless just that is a name; quotes can be part of one."""
+def test_a_name_cannot_end_like_a_reference(project: Project, tree: Path) -> None:
+    """`NAME-` is the state before NAME, so no name ends with a dash; quotes can be part of one."""
     project.checkpoint("v1")
-    (tree / "a.txt").write_text("two\n")
-    dashed = project.checkpoint("v1-")
-    quoted = project.checkpoint('"v1"')
-    assert {project.plan_rollback(ref).target for ref in ("v1-", '"v1"')} == {dashed.id}
-    assert quoted.id == dashed.id
+    said = command(tree, "checkpoint", "-m", "v1-")
+    assert said.code == 2
+    assert "`v1-` cannot be the name of a checkpoint: `NAME-` means the state before" in said.err
+    assert project.checkpoint('"v1"').id == project.plan_rollback('"v1"').target
 
 
 def test_names_are_removed(project: Project, tree: Path) -> None:

@@ -209,6 +209,8 @@ def require_name(ledger: "Ledger", label: str, now: float) -> "NameRow | None":
     name = ids.as_name(label)
     if name.startswith("@"):
         meaning = "names cannot begin with `@`"
+    elif name.endswith("-"):
+        meaning = "`NAME-` means the state before NAME"
     elif times.parse(name, now) is not None:
         meaning = "it is a time"
     elif ids.is_prefix(name) and (alike := candidates(ledger, name, now)):
@@ -380,10 +382,6 @@ def _called(ledger: "Ledger", text: str, now: float, session: "int | None") -> "
     before = len(text) > 1 and text.endswith("-")
     name = text[:-1] if before else text
     found = _back(ledger, name, session) or _with_id(ledger, name)
-    if found is None and before:
-        exact = _named(ledger, text)
-        if exact is not None:
-            return exact
     found = found or _named(ledger, name) or _with_prefix(ledger, name, now)
     return found.replace(before=found.before or before) if found is not None else None
 
