@@ -89,6 +89,26 @@ def test_the_next_prompt_is_told(claude: Agent, tree: Path) -> None:
     assert claude.prompt("and on") == {}
 
 
+def test_skipped_hunks_are_told(claude: Agent, tree: Path) -> None:
+    """After `--skip-conflicts` the agent reads that some of its changes are still there."""
+    lines = [f"{n}\n" for n in range(20)]
+    (tree / "code.txt").write_text("".join(lines))
+    for at, word in ((2, "agent\n"), (15, "agent too\n")):
+        claude.prompt(f"edit {at}")
+        lines[at] = word
+        claude.edit("code.txt", "".join(lines))
+        claude.stop()
+    lines[2] = "mine\n"
+    (tree / "code.txt").write_text("".join(lines))
+    with takeback.open(tree) as project:
+        project.undo(["edit 2", "edit 15"], decide="skip-conflicts", yes=True)
+    said = note(claude.prompt("go on")).splitlines()
+    assert said[1] == (
+        '- The user took back what you did for the prompt "edit 15" and 1 more'
+        " (not all of it: hunks in conflict were skipped)."
+    )
+
+
 def test_git_that_stays_is_told(claude: Agent, tree: Path) -> None:
     """An agent that moved branches hears that only files went back."""
     heads = tree / ".git/refs/heads"

@@ -79,7 +79,8 @@ def _what(restore: "ToldRestore") -> str:
 
     In a copy the prompts that were taken back are gone, and are not brought back by quoting them.
     """
-    part = " (only some paths)" if restore.is_partial else ""
+    part = " (not all of it: hunks in conflict were skipped)" if restore.left_some else ""
+    part = " (only some paths)" if restore.is_partial else part
     if restore.verb == terms.ROLLBACK:
         goal = "" if restore.is_before else f", {_goal(restore)}"
         return f"The user brought the whole project back to an earlier state{goal}{part}."
