@@ -744,6 +744,14 @@ def test_an_agent_that_is_not_there_is_said(
     assert run("install", agent.name, "--json").json()["agent_found"] is True
 
 
+def test_a_dry_run_prints_tabs_as_they_are(run: Run, place: Path) -> None:
+    """Settings may be indented with tabs, and may have letters beyond ASCII."""
+    place.mkdir()
+    (place / "settings.json").write_text('{\n\t"model": "ü\\n\x7f"\n}')
+    said = run("install", "claude-code", "--dry-run").out
+    assert '+\t"model": "ü\\n\\x7f",\n' in said
+
+
 def test_a_dry_run_shows_and_writes_nothing(run: Run, place: Path, home: Path) -> None:
     """The diff of the settings is what the install would do to them; so for the way back."""
     place.mkdir()

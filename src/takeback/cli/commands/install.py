@@ -10,7 +10,7 @@ from takeback import environment, location
 from takeback.agents.registry import installable
 from takeback.cli.app import find_project, folder, open_project
 from takeback.cli.parser import Arguments, Command, Option
-from takeback.cli.screen import Screen, safe_line
+from takeback.cli.screen import Screen, safe_content, safe_line
 from takeback.errors import RefusedError, TakebackError, UsageError
 from takeback.hooks import install
 from takeback.model.words import TRYING_HOOKS, count
@@ -95,7 +95,7 @@ def opposite(verb: str, agent: "Agent", scope: str) -> str:
 def show_diff(file: "SettingsFile", data: "bytes | None", screen: "Screen") -> None:
     for line in diff(file, data):
         name = {"+": "green", "-": "red", "@": "cyan"}.get(line[:1], "")
-        shown = safe_line(line)
+        shown = safe_content(line.encode("utf-8", "surrogateescape"))
         screen.say(screen.style(shown, name) if name else shown)
 
 
