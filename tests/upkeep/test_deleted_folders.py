@@ -86,7 +86,7 @@ def test_one_command_brings_a_deleted_folder_back(shop: Shop, how: str) -> None:
         ("projects", "--restore", shop.id[:6]) if how == "restore" else ("undo", "-C", str(where))
     )
     said = shop.say(*words)
-    assert (said.code, f"Brought {shop.tree} back" in said.out) == (0, True), said.err
+    assert (said.code, f"Restored {shop.tree}" in said.out) == (0, True), said.err
     assert picture(shop.tree) == shop.seen
     assert shop.state() == {"state": "here", "root": str(shop.tree)}
     shop.goes_on(shop.tree)

@@ -284,7 +284,10 @@ def test_a_forgotten_turn_cannot_be_taken_back_and_says_so(work: Work) -> None:
 
 def test_a_turn_that_runs_is_not_forgotten(work: Work) -> None:
     """First it has to be over."""
-    with work.turn("go on and on") as turn, pytest.raises(takeback.UsageError, match="still runs"):
+    with (
+        work.turn("go on and on") as turn,
+        pytest.raises(takeback.UsageError, match="is still running"),
+    ):
         work.project.forget(turn=turn.id)
 
 
@@ -417,7 +420,7 @@ def test_a_path_is_known_by_the_history_alone(work: Work) -> None:
         (["never-was-there"], 2, "no turn, checkpoint or prompt matches"),
         (["--", "never-was-there"], 2, "nothing of it is in the history"),
         (["--content", "missing"], 2, "cannot be read"),
-        (["--names", "--text"], 2, "treats them as paths"),
+        (["--names", "--text"], 2, "is for paths"),
         (["."], 2, "the whole project"),
     ],
 )

@@ -140,10 +140,12 @@ def written_with_markers(ledger: "Ledger") -> "set[bytes]":
 
 
 def _still_marked(ledger: "Ledger", read: "Read") -> "tuple[bytes, ...]":
+    written, found = sorted(written_with_markers(ledger)), []
+    if not written:
+        return ()
     from takeback.undo.merge import has_markers
 
-    found = []
-    for path in sorted(written_with_markers(ledger)):
+    for path in written:
         try:
             if has_markers(b"".join(read(None, path, b""))):
                 found.append(path)
