@@ -75,7 +75,7 @@ def test_the_list(shop: Shop, terminal: Start) -> None:
     lines = terminal("undo", LABEL).shows("? help")
     assert lines[:5] == [
         f'Take back "{LABEL}" of claude-code',
-        "> [?] conflict src/pay.py                 you changed the same lines since",
+        "> [?] conflict src/pay.py                 you changed the same lines si…",
         f"  [x] write    src/cart.py         +1 {MINUS}1  by shell",
         f"  [x] delete   src/validate.py     +0 {MINUS}1",
         f"  [x] create   tests/test_cart.py  +1 {MINUS}0  by shell",
