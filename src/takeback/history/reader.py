@@ -5,11 +5,22 @@ import time
 
 from takeback.capture import checkpoint
 from takeback.disk.failures import FailingAs
-from takeback.errors import TakebackError, UsageError
+from takeback.errors import TakebackError, UnknownReferenceError, UsageError
 from takeback.history import references, retention
-from takeback.history.lookup import Place, choose, content_of, extract, read_file
+from takeback.history.lookup import (
+    Past,
+    Place,
+    choose,
+    content_of,
+    extract,
+    find,
+    past,
+    read_file,
+)
 from takeback.history.timeline import Timeline
 from takeback.model import ids
+from takeback.model.history import PathHistory
+from takeback.model.reasons import Action
 from takeback.model.results import Status
 from takeback.worktree.stat_cache import StatCache
 
@@ -34,6 +45,7 @@ if TYPE_CHECKING:
     from takeback.model.tree import Entry
     from takeback.ports import Progress
 
+_MOST_ALIKE = 3
 _READING = FailingAs(TakebackError, "the store could not be read")
 
 
@@ -53,17 +65,73 @@ class HistoryReader:
         self,
         limit: "int | None",
         *,
-        session: "str | None",
-        since: "str | float | None",
-        all: bool,
-        changes: bool,
+        session: "str | None" = None,
+        since: "str | float | None" = None,
+        until: "str | float | None" = None,
+        grep: str = "",
+        paths: "tuple[bytes, ...]" = (),
+        inside: bytes = b"",
+        all: bool = False,
+        changes: bool = True,
     ) -> "Log":
         """The newest turns, newest first."""
         now = time.time()
         with _READING, self._ledger.snapshot() as ledger:
             return Timeline(ledger, now).log(
-                limit=limit, session=session, since=_moment(since, now), all=all, changes=changes
+                limit=limit,
+                session=session,
+                since=_moment(since, now),
+                until=_moment(until, now),
+                grep=grep,
+                pasts=self._pasts(ledger, paths, inside),
+                all=all,
+                changes=changes,
             )
+
+    def _pasts(
+        self, ledger: "Ledger", paths: "tuple[bytes, ...]", inside: bytes
+    ) -> "list[Past] | None":
+        """Who changed each of some paths; None if that is everything."""
+        found = [self._past(ledger, path, inside) for path in paths]
+        return found if found and all(each.told.raw_path for each in found) else None
+
+    def _past(self, ledger: "Ledger", path: bytes, inside: bytes) -> "Past":
+        """Who changed a path; an error if it never was in the project."""
+        if path.startswith(b"/") and (turns := ledger.outside.turns_at(os.path.normpath(path))):
+            return Past(PathHistory(os.path.normpath(path)), frozenset(turns), frozenset())
+        root = self._work.root
+        candidates = Place(root, inside).candidates(path)
+        for each in candidates:
+            place = os.path.join(root, each)
+            is_there = os.path.lexists(place)
+            known = past(ledger, each, is_folder=not is_there or os.path.isdir(place))
+            if known is not None:
+                return known.replace(told=known.told.replace(is_there=is_there))
+        for each in candidates:
+            if os.path.lexists(os.path.join(root, each)) or self._was_captured(ledger, each):
+                return Past(PathHistory(each), frozenset(), frozenset())
+        alike = ledger.deltas.paths_ending(os.path.basename(candidates[0]), _MOST_ALIKE)
+        hint = f"did you mean {' or '.join(f'`{os.fsdecode(each)}`' for each in alike)}?"
+        raise UnknownReferenceError(
+            f"`{os.fsdecode(path)}` was never in this project",
+            hint=hint
+            if alike
+            else ("give a path from the current folder or from the project's root", Action("log")),
+        )
+
+    def _was_captured(self, ledger: "Ledger", path: bytes) -> bool:
+        """Whether the newest checkpoint has a path."""
+        row = ledger.checkpoints.newest()
+        return row is not None and row.gone is None and self._has(ledger, row, path)
+
+    def _has(self, ledger: "Ledger", row: "CheckpointRow", path: bytes) -> bool:
+        from takeback.history.compare import Saved
+
+        state = Saved(self._work.store.reader(), row, ledger)
+        try:
+            return find(state, path) is not None
+        finally:
+            state.close()
 
     def turn(self, ref: str) -> "RecordedTurn":
         """What the log says of a turn."""

@@ -429,7 +429,7 @@ def _with_words(ledger: "Ledger", text: str, now: float, session: "int | None") 
     if not any(char.isalnum() for char in wanted):
         return None
     found: list[int] = []
-    for number, label, its in ledger.turns.labels():
+    for number, label, its, _ in ledger.turns.labels():
         if session in (None, its) and _says(" ".join(label.split()).casefold(), wanted):
             found.append(number)
             if len(found) > MOST_LISTED:
