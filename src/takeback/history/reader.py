@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from takeback.capture.workspace import Workspace
-    from takeback.history.compare import Comparison, State
+    from takeback.history.compare import Comparison, OwnChanges, State
     from takeback.ledger.events import CheckpointRow
     from takeback.ledger.ledger import Ledger
     from takeback.model.history import (
@@ -267,6 +267,26 @@ class HistoryReader:
 
         with FailingAs(TakebackError, "nothing was compared"):
             return retention.again(self._ledger, compare)
+
+    def own_changes(self, ref: str, paths: "tuple[bytes, ...]", inside: bytes) -> "OwnChanges":
+        """What a turn changed itself, with the contents before and after."""
+        from takeback.history.compare import OwnChanges
+
+        now = time.time()
+
+        def read() -> OwnChanges:
+            ledger = self._ledger
+            turn = references.turn(ledger, ref, now)
+            chosen = tuple(self._past(ledger, path, inside).told.raw_path for path in paths)
+            objects = self._work.store.reader()
+            try:
+                return OwnChanges(ledger, objects, turn, chosen)
+            except BaseException:
+                objects.close()
+                raise
+
+        with FailingAs(TakebackError, "nothing was compared"):
+            return retention.again(self._ledger, read)
 
     def read(self, ref: "str | None", path: bytes, inside: bytes) -> "Iterator[bytes]":
         """What a file held in a state, piece by piece; an error about the path comes at once."""

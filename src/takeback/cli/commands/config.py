@@ -4,7 +4,7 @@ import os
 
 from takeback import environment
 from takeback.cli.app import folder
-from takeback.cli.parser import Arguments, Command, Option
+from takeback.cli.parser import CARE, Arguments, Command, Option
 from takeback.cli.screen import Screen, safe_line
 from takeback.cli.text import action_text
 from takeback.errors import UsageError
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 COMMAND = Command(
     "config",
-    "every setting: its value, where that comes from, what it does; set one",
+    "show the settings, or change one",
     text=(
         "Settings are in `config.toml`: the user's in the folder of all stores, and the project's\n"
         "in its store, which goes before. Never in the work tree: an agent that can edit files\n"
@@ -38,6 +38,7 @@ COMMAND = Command(
         ("takeback config secrets.names '*.vault,keys.txt' --user", "everywhere"),
         ("takeback config retention.days --unset", "as it was made"),
     ),
+    group=CARE,
 )
 
 _HOME = "the folder of all stores; set by TAKEBACK_HOME"

@@ -9,7 +9,7 @@ import sys
 from takeback import environment, location
 from takeback.agents.registry import installable
 from takeback.cli.app import find_project, folder, open_project
-from takeback.cli.parser import Arguments, Command, Option
+from takeback.cli.parser import AGENTS, Arguments, Command, Option
 from takeback.cli.screen import Screen, safe_line
 from takeback.errors import RefusedError, TakebackError, UsageError
 from takeback.hooks import install
@@ -120,7 +120,7 @@ _PLACES = ", and in ".join(
 )
 COMMAND = Command(
     "install",
-    "let an agent call Takeback, so that each of its prompts can be taken back",
+    "record an agent from its next prompt on",
     text=(
         f"AGENT is {' or '.join(installable())}.\n"
         "Its settings get one hook for each event that matters;\n"
@@ -137,6 +137,8 @@ COMMAND = Command(
         ("takeback install codex --dry-run", "what would be written?"),
         ("takeback install claude-code --project", "for you, in this project only"),
     ),
+    group=AGENTS,
+    warning="changes the agent's settings",
 )
 
 _MAIN = os.path.join(

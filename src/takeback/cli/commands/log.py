@@ -5,7 +5,7 @@ from contextlib import suppress
 
 from takeback.cli import screen as layout
 from takeback.cli.app import folder, get_project, inside
-from takeback.cli.parser import SHOW_SECRETS, Arguments, Command, Option
+from takeback.cli.parser import LOOK, SHOW_SECRETS, Arguments, Command, Option
 from takeback.cli.screen import Screen, safe_line
 from takeback.cli.text import now_text, path_text, turn_text
 from takeback.errors import TakebackError, UnknownReferenceError, UsageError
@@ -23,7 +23,7 @@ _USUAL = 20
 
 COMMAND = Command(
     "log",
-    "list turns, newest first: what was asked for, what changed",
+    "list turns, newest first: prompt, agent, what changed",
     text=(
         "First the files as they are: what changed since the last checkpoint, and by whom. Then\n"
         "one line per turn: how it ended, its id, the `@~N` that means it, when it was, which\n"
@@ -61,6 +61,7 @@ COMMAND = Command(
         ("takeback log --session mvkr --all", "everything in one conversation"),
         ("takeback log --checkpoints", "the names that you gave, and what they mean"),
     ),
+    group=LOOK,
 )
 
 _NARROW = ("session", "since", "until", "grep")
@@ -109,8 +110,8 @@ def _read(project: "Project", given: "Arguments", limit: "int | None", screen: "
             changes=screen.json or bool(given.operands),
         )
     except UnknownReferenceError as problem:
-        for word in given.operands:
-            problem.actions = (*_what_else(project, word), *problem.actions)
+        meant = [hint for word in given.operands for hint in _what_else(project, word)]
+        problem.actions = tuple(meant) or problem.actions
         raise
 
 

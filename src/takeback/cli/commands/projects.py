@@ -7,7 +7,7 @@ import time
 from takeback import environment
 from takeback.cli import screen as layout
 from takeback.cli.app import INTERRUPTED
-from takeback.cli.parser import SHOW_SECRETS, Arguments, Command, Option
+from takeback.cli.parser import CARE, SHOW_SECRETS, Arguments, Command, Option
 from takeback.cli.screen import Screen, ago, safe_line, size, timestamp
 from takeback.cli.text import turn_text
 from takeback.errors import DecisionNeededError, TakebackError, UsageError
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 COMMAND = Command(
     "projects",
-    "all projects that have a store, and where they are; bring a deleted folder back",
+    "list all projects; bring a deleted folder back",
     text=(
         "One line per store, the one used last first, wherever you are: `-C` makes no difference.\n"
         "`moved from` names the old place of a folder that is elsewhere now. `gone`: it is not at\n"
@@ -53,6 +53,7 @@ COMMAND = Command(
         ("takeback projects --restore kxvwzyts ~/again", "the same, at another place"),
         ("takeback projects --remove kxvwzyts", "delete the history of a deleted folder"),
     ),
+    group=CARE,
 )
 
 _MOST_NAMED = 5

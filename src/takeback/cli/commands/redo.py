@@ -1,7 +1,7 @@
 """`takeback redo`: put back what an undo took back."""
 
 from takeback.cli.app import get_project
-from takeback.cli.parser import Arguments, Command, Option
+from takeback.cli.parser import EVERYDAY, Arguments, Command, Option
 from takeback.cli.restore_flow import DECIDING, INTERACTIVE, OPTIONS, SESSION, RestoreCommand
 
 TYPE_CHECKING = False
@@ -13,7 +13,7 @@ TAKE_BACK = Option(
 )
 COMMAND = Command(
     "redo",
-    "put back what was taken back last",
+    "put back what undo took back",
     text=(
         "Without TURN what `takeback undo` took back last; once more puts back the one before.\n"
         "After a new turn there is no last one any more; a TURN by its id can be put back at any\n"
@@ -27,6 +27,8 @@ COMMAND = Command(
         ("takeback redo mvkr", "put back a certain turn"),
         ("takeback redo mvkr --keep-mine", "in a conflict, your version stays"),
     ),
+    group=EVERYDAY,
+    warning="changes your files",
 )
 
 

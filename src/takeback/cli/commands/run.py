@@ -24,7 +24,7 @@ import sys
 import time
 
 from takeback.cli.app import open_project, with_way_back
-from takeback.cli.parser import SHOW_SECRETS, Arguments, Command, Option
+from takeback.cli.parser import EVERYDAY, SHOW_SECRETS, Arguments, Command, Option
 from takeback.cli.text import loss_text, state_text, turn_text
 from takeback.disk import programs
 from takeback.errors import (
@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 
 COMMAND = Command(
     "run",
-    "run a command as a turn that can be seen and taken back",
+    "run a command as a turn that you can undo",
     text=(
         "The command starts once the project is safe as it is. It runs in the current folder,\n"
         "with your terminal, stdin and stdout; signals reach it, and its exit code is ours. What\n"
@@ -82,6 +82,7 @@ COMMAND = Command(
         ("takeback run --session nightly -- ./job", "turns that belong together"),
         ("takeback run -q -- make | tee log", "stdout is as without takeback"),
     ),
+    group=EVERYDAY,
 )
 
 _OFF = "off in this project, so nothing is recorded; `takeback on` turns it on"
