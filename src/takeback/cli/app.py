@@ -101,11 +101,11 @@ def _written(text: str) -> str:
 
 COMMANDS = tuple(
     """
-    undo redo rollback checkpoint run log show diff sessions install uninstall off on keep extract
-    apply verify gc usage forget config doctor projects relocate demo hook
+    checkpoint run undo redo rollback apply log show diff sessions extract verify keep gc usage
+    forget relocate projects config doctor install uninstall off on hook demo
     """.split()
 )
-"""The commands, each with a module of its name; bare `takeback` is `status`."""
+"""The commands, each with a module of its name or one below; bare `takeback` is `status`."""
 INTERRUPTED = 130
 
 
@@ -316,7 +316,8 @@ def _help(rest: "list[str]", screen: Screen) -> int:
     if topics and topics[0] != "all":
         parser.show(load(_meant(topics[0])).COMMAND, screen)
         return 0
-    commands = [load(name).COMMAND for name in ("status", *COMMANDS)]
+    names = dict.fromkeys(("status", "undo", "redo", "rollback", *COMMANDS))
+    commands = [load(name).COMMAND for name in names]
     if topics or "--all" in rest:
         parser.overview(commands, screen)
     else:

@@ -230,7 +230,7 @@ def _option_meant(flag: str, command: Command, options: "dict[str, Option]") -> 
         return f"did you mean `-n {flag[1:]}`?"
     if flag == "-v" and "-V" in options:
         close = ["-V"]
-    more = f"`{_help_of(command)}` lists its options"
+    more = f"see `{_help_of(command)}`"
     return f"did you mean `{close[0]}`? {more}" if close else more
 
 

@@ -198,7 +198,7 @@ def find(ledger: "Ledger", ref: str, now: float, session: "int | None" = None) -
     if found is None:
         raise UnknownReferenceError(
             f"no turn, checkpoint or prompt matches `{quoted(text)}`",
-            hint=(*_alike(ledger, text.strip('"')), *_HINT),
+            hint=_alike(ledger, text.strip('"')) or _HINT,
         )
     return found
 

@@ -314,7 +314,8 @@ class Timeline:
         )
         most = _ALL if limit is None else limit + 1
         rows = ledger.turns.records(self._saying(chosen, text, most) if text else chosen, most)
-        places = ledger.stack.places(rows[: limit or _ALL][-1].number if rows else 0)
+        oldest = rows[: limit or _ALL][-1].number if rows else _ALL if text or pasts else 0
+        places = ledger.stack.places(oldest)
         with Sound():
             turns = tuple(
                 self._turn(row, changes=changes).replace(back=places.get(("turn", row.number)))
@@ -333,9 +334,12 @@ class Timeline:
             yours=self._yours(),
             restores=tuple(r for r in restores if _is_by(r.at, until) and _has(text, r.because)),
             names=tuple(n for n in names if _is_by(n.at, until) and _has(text, n.name)),
-            undone=0 if all or text else ledger.turns.count_undone(chosen if pasts else None),
+            undone=0 if all or text else self._count_undone(chosen if pasts else None),
             paths=tuple(past.told for past in pasts or ()),
         )
+
+    def _count_undone(self, chosen: "Chosen | None") -> int:
+        return self._ledger.turns.count_undone(chosen and chosen.replace(live=False))
 
     def _last_by(self, moment: int) -> int:
         return self._ledger.turns.last_by(moment) or 0

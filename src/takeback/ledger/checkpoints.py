@@ -413,7 +413,7 @@ class Deltas(Group):
         """Each rename to one of these paths, oldest first: path, checkpoint, old path and name."""
         query = (
             "SELECT d.path, d.checkpoint, d.origin, p.path FROM delta_rows d JOIN checkpoints c"
-            f" ON c.number = d.checkpoint AND c.{self._here} JOIN paths p ON p.number = d.origin"
+            f" ON c.number = d.checkpoint AND +c.{self._here} JOIN paths p ON p.number = d.origin"
             f" WHERE d.path IN {_THESE} AND d.verb <> 'omit' ORDER BY d.checkpoint"
         )
         return self._reader.rows(query, (_listed(paths),))
@@ -423,7 +423,7 @@ class Deltas(Group):
         left = "SELECT checkpoint FROM delta_rows WHERE path = ?1 AND verb = 'delete'"
         query = (
             "SELECT p.path FROM delta_rows d JOIN paths p ON p.number = d.path JOIN checkpoints c"
-            f" ON c.number = d.checkpoint AND c.{self._here} WHERE d.checkpoint IN ({left})"
+            f" ON c.number = d.checkpoint AND +c.{self._here} WHERE d.checkpoint IN ({left})"
             " AND d.origin = ?1 AND d.verb <> 'omit' ORDER BY d.checkpoint DESC LIMIT 1"
         )
         name: bytes | None = self._reader.value(query, (path,))
@@ -436,7 +436,7 @@ class Deltas(Group):
             " d.sessions FROM json_each(?) s CROSS JOIN delta_rows d"
             " ON d.path = json_extract(s.value, '$[0]')"
             " AND d.checkpoint <= json_extract(s.value, '$[1]')"
-            f" JOIN checkpoints c ON c.number = d.checkpoint AND c.{self._here}"
+            f" JOIN checkpoints c ON c.number = d.checkpoint AND +c.{self._here}"
         )
         spans = json_text.dumps([[path, last] for path, last in until.items()])
         return [TouchRow(*row) for row in self._reader.rows(query, (spans,))]

@@ -254,16 +254,21 @@ class Chosen(Value):
     @property
     def condition(self) -> str:
         """The same in SQL; its one value is `among`."""
-        parts = [f"t.number BETWEEN {self.first} AND {self.last}"]
+        if self.among is None:
+            parts = [f"?1 IS NULL AND t.number BETWEEN {self.first} AND {self.last}"]
+        else:
+            # Without the range, SQLite looks up these turns, and does not walk over all.
+            parts = ["t.number IN (SELECT value FROM json_each(?1))"]
         parts += [f"t.session = {self.session}"] if self.session is not None else []
         parts += ["t.undone IS NULL AND t.covered IS NULL"] if self.live else []
-        of_these = "t.number IN (SELECT value FROM json_each(?1))"
-        return " AND ".join([*parts, of_these if self.among is not None else "?1 IS NULL"])
+        return " AND ".join(parts)
 
     @property
     def values(self) -> "Values":
         """What `condition` has a place for."""
-        return (None if self.among is None else json_text.dumps(list(self.among)),)
+        if self.among is None:
+            return (None,)
+        return (json_text.dumps([n for n in self.among if self.first <= n <= self.last]),)
 
 
 class Table(Group):
