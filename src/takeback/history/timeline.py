@@ -314,8 +314,7 @@ class Timeline:
         )
         most = _ALL if limit is None else limit + 1
         rows = ledger.turns.records(self._saying(chosen, text, most) if text else chosen, most)
-        oldest = rows[: limit or _ALL][-1].number if rows else _ALL if text or pasts else 0
-        places = ledger.stack.places(oldest)
+        places = ledger.stack.places(rows[: limit or _ALL][-1].number if rows else 0)
         with Sound():
             turns = tuple(
                 self._turn(row, changes=changes).replace(back=places.get(("turn", row.number)))
