@@ -15,6 +15,7 @@ from takeback.errors import (
 )
 from takeback.model import words as terms
 from takeback.model.plan import MINUTES, called
+from takeback.model.reasons import Action
 from takeback.model.text.masking import CLOSED
 from takeback.model.text.safe_text import safe, shell_word
 from takeback.model.tree import FOLDER
@@ -112,7 +113,9 @@ class Conversation:
     def __init__(self, given: "Arguments", project: "Project") -> None:
         only = given.get("only")
         if only == MEMORY:
-            raise UsageError("there is no memory yet that could be taken back")
+            raise UsageError(
+                "there is no memory yet that could be taken back", hint=f"`--only {FILES}`"
+            )
         if given.has("only") and only not in (FILES, CONVERSATION):
             raise UsageError(
                 f"`--only` takes `{FILES}` or `{CONVERSATION}`, not `{only}`",
@@ -144,7 +147,7 @@ def trim(conversation: Conversation, plan: "Plan", screen: "Screen") -> int:
     made = conversation.copies(plan)
     said = in_words(made, screen)
     if not made or all(each.problem for each in made):
-        raise TakebackError(f"nothing was changed: {said[0]}")
+        raise TakebackError(f"nothing was changed: {said[0]}", hint=Action("sessions"))
     if screen.json:
         screen.data(plan_text.as_json(plan, screen.masker, conversations=as_json(made)))
         return 0

@@ -263,7 +263,8 @@ def state_of(ledger: "Ledger", meant: Meaning, now: float) -> "CheckpointRow":
             number = ledger.checkpoints.parent_of(number)
         if not number:
             raise UnknownReferenceError(
-                f"there is nothing before `{meant.ref.rstrip('-')}`, the first checkpoint"
+                f"there is nothing before `{meant.ref.rstrip('-')}`, the first checkpoint",
+                hint=Action("show-state", ref=meant.ref.rstrip("-")),
             )
     else:
         number = _before_or_after(ledger, meant)

@@ -4,6 +4,7 @@ from takeback.errors import UnknownReferenceError
 from takeback.ledger.database import Chosen, Table
 from takeback.ledger.schema import DETACHED
 from takeback.model import words
+from takeback.model.reasons import Action
 from takeback.model.text import json_text
 from takeback.model.value import Value
 
@@ -228,7 +229,7 @@ class Sessions(Table):
         """The session with this id."""
         row = self.find_by_id(id)
         if row is None:
-            raise UnknownReferenceError(f"no session is called `{id}`")
+            raise UnknownReferenceError(f"no session is called `{id}`", hint=Action("sessions"))
         return row
 
     def find(self, agent: str, own_id: str) -> "SessionRow | None":
@@ -295,7 +296,7 @@ class Turns(Table):
         """The turn with this id."""
         row = self.find(id)
         if row is None:
-            raise UnknownReferenceError(f"no turn is called `{id}`")
+            raise UnknownReferenceError(f"no turn is called `{id}`", hint=Action("log"))
         return row
 
     def find(self, id: str) -> "TurnRow | None":
@@ -493,7 +494,7 @@ class Steps(Table):
         """The step with this id."""
         for row in self._some("WHERE id = ?", (id,)):
             return row
-        raise UnknownReferenceError(f"no step is called `{id}`")
+        raise UnknownReferenceError(f"no step is called `{id}`", hint=Action("log"))
 
     def numbered(self, number: int) -> "StepRow | None":
         """The step with this number."""

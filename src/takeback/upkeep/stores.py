@@ -331,7 +331,9 @@ class Housekeeping:
             try:
                 row = store.ledger.checkpoints.newest()
                 if row is None:
-                    raise NothingToTakeBackError(f"project `{project.id}` has no checkpoint")
+                    raise NothingToTakeBackError(
+                        f"project `{project.id}` has no checkpoint", hint=Action("projects")
+                    )
                 if not dry_run:
                     claim = _Claim(self._home, project.id, target, known)
                     _bring_back(store, row, claim, progress)

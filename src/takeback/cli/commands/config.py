@@ -49,9 +49,14 @@ def run(given: "Arguments", screen: "Screen") -> int:
     settings = Settings.at(folder(given), home=environment.default_home())
     name, value = (*given.operands, "", "")[:2]
     if given.has("unset") and (not name or value):
-        raise UsageError("`--unset` needs the name of one setting, and no value")
+        raise UsageError(
+            "`--unset` needs the name of one setting, and no value",
+            hint="`takeback config --unset NAME`",
+        )
     if given.has("user") and not (value or given.has("unset")):
-        raise UsageError("`--user` is for setting something", hint="takeback config NAME VALUE")
+        raise UsageError(
+            "`--user` is for setting something", hint="`takeback config NAME VALUE --user`"
+        )
     if value or given.has("unset"):
         return _change(given, settings, name, value, screen)
     found = [_home()] if name == "home" else [settings.one(name)] if name else settings.all()

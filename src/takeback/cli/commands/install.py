@@ -191,7 +191,10 @@ def _script() -> str:
     from takeback.hooks import command
 
     if not sys.executable:
-        raise TakebackError("Python does not say where it is, so no agent can be told")
+        raise TakebackError(
+            "Python does not say where it is, so no agent can be told",
+            hint="`python3 -I -m takeback install` says it",
+        )
     main = command.lasting(_MAIN)
     beside = os.path.join(os.path.dirname(sys.executable), "takeback")
     found = beside if os.access(beside, os.X_OK) else environment.find_command("takeback")

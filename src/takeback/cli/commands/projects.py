@@ -63,14 +63,18 @@ _ONLY_WITH_REMOVE = ("yes", "even-if-in-use", "even-if-not-mounted")
 def run(given: "Arguments", screen: "Screen") -> int:
     keeping = housekeeping()
     if given.has("remove") and given.has("restore"):
-        raise UsageError("`--remove` and `--restore` cannot be combined")
+        raise UsageError(
+            "`--remove` and `--restore` cannot be combined",
+            hint="`takeback projects` lists what can be removed or restored",
+        )
     if given.operands and not given.has("restore"):
         raise UsageError("a folder is for `--restore`", hint="see `takeback projects --help`")
     if given.has("remove"):
         return _remove(given, keeping, screen)
     for option in _ONLY_WITH_REMOVE:
         if given.has(option):
-            raise UsageError(f"`--{option}` is for `--remove`")
+            hint = f"`takeback projects --remove ID --{option}`"
+            raise UsageError(f"`--{option}` is for `--remove`", hint=hint)
     if given.has("restore"):
         directory = os.fsencode(given.operands[0]) if given.operands else None
         tell_of_restored(restore(given.get("restore"), directory, screen), screen)

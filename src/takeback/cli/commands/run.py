@@ -38,6 +38,7 @@ from takeback.errors import (
 from takeback.model import reasons, tools
 from takeback.model import words as terms
 from takeback.model.reasons import Action
+from takeback.model.text.safe_text import shell_word
 from takeback.model.words import count
 
 TYPE_CHECKING = False
@@ -462,9 +463,11 @@ def _find(name: str) -> str:
 
 def _require_executable(path: str, name: str) -> str:
     if not os.path.exists(path):
-        raise CannotStartError(f"there is no file `{name}`", _NOT_FOUND)
+        hint = f"`ls {shell_word(os.path.dirname(path))}` lists what is there"
+        raise CannotStartError(f"there is no file `{name}`", _NOT_FOUND, hint=hint)
     if os.path.isdir(path):
-        raise CannotStartError(f"`{name}` is a folder, not a command", _NOT_EXECUTABLE)
+        hint = "`takeback run -C DIR -- COMMAND` works on the project in a folder"
+        raise CannotStartError(f"`{name}` is a folder, not a command", _NOT_EXECUTABLE, hint=hint)
     if not os.access(path, os.X_OK):
         hint = f"`chmod +x {path}` makes it one that may"
         raise CannotStartError(f"`{name}` may not be executed", _NOT_EXECUTABLE, hint=hint)
@@ -488,8 +491,9 @@ def _start(
             return programs.start(shell, [shell, path, *words[1:]], environment, mask)
     except OSError as problem:
         code = _NOT_FOUND if problem.errno == errno.ENOENT else _NOT_EXECUTABLE
+        hint = f"`file {shell_word(path)}` tells what it is"
         raise CannotStartError(
-            f"`{words[0]}` cannot be started: {problem.strerror}", code
+            f"`{words[0]}` cannot be started: {problem.strerror}", code, hint=hint
         ) from None
 
 
