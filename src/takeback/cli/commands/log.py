@@ -1,7 +1,6 @@
 """`takeback log`: the timeline, by prompt."""
 
 import time
-from contextlib import suppress
 
 from takeback.cli import screen as layout
 from takeback.cli.app import folder, get_project, inside
@@ -123,6 +122,8 @@ def _text(given: "Arguments") -> str:
 
 def _what_else(project: "Project", word: str) -> "Iterator[str]":
     """What a word means that is no path."""
+    from contextlib import suppress
+
     name = shell_word(word)
     with suppress(TakebackError):
         if isinstance(project.recorded(word), RecordedTurn):
