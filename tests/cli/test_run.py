@@ -263,7 +263,7 @@ def test_help_shows_examples() -> None:
     """`--help` is ours when it stands before the mark, and goes to stdout."""
     done = run("--help")
     assert done.returncode == 0
-    assert b"takeback run -- npm run format" in done.stdout
+    assert b"takeback run npm run format" in done.stdout
 
 
 # -- streams -----------------------------------------------------------------------------------

@@ -23,10 +23,10 @@ ALIASES = {
     "pin": "keep",
     "settings": "config",
 }
-_UNDO = ("undo TURN", "takes back what one turn did, and keeps everything else")
-_UNDO_PATH = ("undo -- PATH", "takes back what the newest turn did to a path")
-_ROLLBACK = ("rollback REF", "brings all files back to an earlier state")
-_FILE = ("rollback REF -- PATH", "brings one file or folder back to an earlier state")
+_UNDO = ("undo TURN", "takes back one turn, and keeps the rest")
+_UNDO_PATH = ("undo -- PATH", "takes back what the newest turn did there")
+_ROLLBACK = ("rollback REF", "brings everything back to that state")
+_FILE = ("rollback REF -- PATH", "brings a path back to that state")
 _TOUCHED = ("log PATH", "lists the turns that touched a file")
 _TURNS = ("log", "lists turns")
 _CHECKPOINT = ("checkpoint -m NAME", "records the files as they are now")
@@ -54,7 +54,7 @@ _MEANT = {
     "cat": (_OLD_FILE,),
     "init": (
         ("install", "lets agents call Takeback"),
-        ("checkpoint", "makes this folder a project; the first turn does so, too"),
+        ("checkpoint", "makes this folder a project, as the first turn does"),
     ),
     "setup": (("install", "lets agents call Takeback"),),
     "commit": (_CHECKPOINT,),

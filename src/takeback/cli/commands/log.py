@@ -41,9 +41,7 @@ COMMAND = Command(
         Option(
             ("-n", "--limit"), f"list N turns at most (default: {_USUAL}; with --all: all)", "N"
         ),
-        Option(
-            ("--grep",), "only those whose prompt has this text, in upper or lower case", "TEXT"
-        ),
+        Option(("--grep",), "only those whose prompt has TEXT, in any case", "TEXT"),
         Option(("--since",), "only those that began since then", "TIME"),
         Option(("--until",), "only those that began until then", "TIME"),
         Option(("--session",), "only those of a session", "SESSION"),

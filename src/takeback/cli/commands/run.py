@@ -63,6 +63,7 @@ COMMAND = Command(
         "cover; with --only-covered it does not start. It finds its session and turn in\n"
         "TAKEBACK_SESSION and TAKEBACK_TURN; a `takeback run` inside it becomes a step of that\n"
         "turn, unless it names a session.\n"
+        "Write `--` before COMMAND if an option after it could be Takeback's.\n"
         "With --json the last line on stderr is one JSON object; stdout is the command's alone."
     ),
     operands=("-- COMMAND…",),
@@ -78,7 +79,7 @@ COMMAND = Command(
         SHOW_SECRETS,
     ),
     examples=(
-        ("takeback run -- npm run format", "see what a formatter did"),
+        ("takeback run npm run format", "see what a formatter did"),
         ('takeback run -m "try codemod" -- sh -c "…"', "pipes and the like need a shell"),
         ("takeback run --session nightly -- ./job", "turns that belong together"),
         ("takeback run -q -- make | tee log", "stdout is as without takeback"),
