@@ -149,6 +149,7 @@ def test_a_name_that_a_file_left(capsys: pytest.CaptureFixture[str], shop: Shop)
             "renamed_to": None,
             "yours": 1,
             "there": True,
+            "left_out": None,
         }
     ]
 
@@ -215,6 +216,19 @@ def test_shared_lost_and_outside(
     ):
         outside.write_text("b\n")
     assert Said(capsys, "log", str(outside), "--json").prompts == ["Edit"]
+
+
+def test_what_is_not_covered_is_said(capsys: pytest.CaptureFixture[str], shop: Shop) -> None:
+    """Where changes are not recorded, it does not look as if nobody had made any."""
+    os.mkfifo(shop.tree / "pipe")
+    shop.project.checkpoint()
+    said = Said(capsys, "log", "pipe")
+    assert said.out == "@  now  pipe: not covered\n   no turn touched it\n"
+    assert "yourself" not in said.err
+    assert "pipe is not covered (special): changes there are not recorded\n" in said.err
+    assert (
+        json.loads(Said(capsys, "log", "pipe", "--json").out)["paths"][0]["left_out"] == "special"
+    )
 
 
 def test_reasons_are_searched_too(capsys: pytest.CaptureFixture[str], shop: Shop) -> None:

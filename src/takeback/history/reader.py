@@ -22,6 +22,7 @@ from takeback.model import ids
 from takeback.model.history import PathHistory
 from takeback.model.reasons import Action
 from takeback.model.results import Status
+from takeback.model.words import word
 from takeback.worktree.stat_cache import StatCache
 
 TYPE_CHECKING = False
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
     from takeback.capture.workspace import Workspace
     from takeback.history.compare import Comparison, OwnChanges, State
+    from takeback.history.lookup import Found
     from takeback.ledger.events import CheckpointRow
     from takeback.ledger.ledger import Ledger
     from takeback.model.history import (
@@ -105,11 +107,12 @@ class HistoryReader:
             place = os.path.join(root, each)
             is_there = os.path.lexists(place)
             known = past(ledger, each, is_folder=not is_there or os.path.isdir(place))
-            if known is not None:
-                return known.replace(told=known.told.replace(is_there=is_there))
-        for each in candidates:
-            if os.path.lexists(os.path.join(root, each)) or self._was_captured(ledger, each):
-                return Past(PathHistory(each), frozenset(), frozenset())
+            found = self._newest(ledger, each)
+            if known is not None or is_there or found is not None:
+                told = known.told if known is not None else PathHistory(each)
+                why = word(found.entry.reason) if found and found.entry.reason else ""
+                known = known or Past(told, frozenset(), frozenset())
+                return known.replace(told=told.replace(is_there=is_there, left_out=why))
         alike = ledger.deltas.paths_ending(os.path.basename(candidates[0]), _MOST_ALIKE)
         hint = f"did you mean {' or '.join(f'`{os.fsdecode(each)}`' for each in alike)}?"
         raise UnknownReferenceError(
@@ -119,17 +122,16 @@ class HistoryReader:
             else ("give a path from the current folder or from the project's root", Action("log")),
         )
 
-    def _was_captured(self, ledger: "Ledger", path: bytes) -> bool:
-        """Whether the newest checkpoint has a path."""
-        row = ledger.checkpoints.newest()
-        return row is not None and row.gone is None and self._has(ledger, row, path)
-
-    def _has(self, ledger: "Ledger", row: "CheckpointRow", path: bytes) -> bool:
+    def _newest(self, ledger: "Ledger", path: bytes) -> "Found | None":
+        """What the newest checkpoint has at a path."""
         from takeback.history.compare import Saved
 
+        row = ledger.checkpoints.newest()
+        if row is None or row.gone is not None:
+            return None
         state = Saved(self._work.store.reader(), row, ledger)
         try:
-            return find(state, path) is not None
+            return find(state, path)
         finally:
             state.close()
 

@@ -437,6 +437,7 @@ class Deltas(Group):
             " ON d.path = json_extract(s.value, '$[0]')"
             " AND d.checkpoint <= json_extract(s.value, '$[1]')"
             f" JOIN checkpoints c ON c.number = d.checkpoint AND +c.{self._here}"
+            " WHERE d.who <> 'you' OR d.verb <> 'omit'"
         )
         spans = json_text.dumps([[path, last] for path, last in until.items()])
         return [TouchRow(*row) for row in self._reader.rows(query, (spans,))]

@@ -262,7 +262,8 @@ class PathHistory(Value):
     """A path that the log is about: a file, or a folder with everything below it.
 
     `raw_names` are names that the file had before, `raw_renamed_to` is the one that it got since.
-    `yours` counts the checkpoints with which you changed it; `is_there` tells whether it is now.
+    `yours` counts the checkpoints with which you changed it; `is_there` tells whether it is now,
+    `left_out` why it is not covered, so that nobody knows who changed it; else it is empty.
     """
 
     raw_path: bytes
@@ -271,6 +272,7 @@ class PathHistory(Value):
     raw_renamed_to: "bytes | None" = None
     yours: int = 0
     is_there: bool = True
+    left_out: str = ""
 
     def covers(self, path: bytes) -> bool:
         """Whether a path is this one, by any of its names, or below it."""

@@ -31,6 +31,8 @@ def state(log: "Log", seen: "Unrecorded", now: float) -> str:
         return now_text.state(log.replace(yours=0), seen, now)
     if not any(each.is_there for each in log.paths):
         return f"{_named(log)}: not there"
+    if all(each.left_out for each in log.paths):
+        return f"{_named(log)}: not covered"
     return f"{_named(log)}: nothing changed since checkpoint {log.here[:6]}, {ago(log.made, now)}"
 
 
@@ -74,6 +76,9 @@ def notes(log: "Log", short: "Mapping[str, str]", screen: "Screen") -> None:
     """What is worth knowing of each path: other names, your own changes, how to see the lines."""
     for each in log.paths:
         marks = layout.marks(screen)
+        if each.left_out:
+            said = f"{_name(each)} is not covered ({each.left_out}): changes there are not recorded"
+            screen.note(said)
         if each.raw_names:
             names = f" {marks.arrow} ".join(map(safe, (*reversed(each.raw_names), each.raw_path)))
             screen.note(f"renamed: {names}")
@@ -97,4 +102,5 @@ def as_json(path: "PathHistory") -> "dict[str, Json]":
         "renamed_to": path_fields(to) if to is not None else None,
         "yours": path.yours,
         "there": path.is_there,
+        "left_out": path.left_out or None,
     }
