@@ -246,6 +246,14 @@ def test_reasons_are_searched_too(capsys: pytest.CaptureFixture[str], shop: Shop
     assert Said(capsys, "log", "--grep", " ").code == 2
 
 
+def test_older_pages(shop: Shop) -> None:
+    """A list goes on before its last turn, with whatever was asked for."""
+    reader, rename = shop.project.reader, shop.ids["Rename"]
+    assert [turn.label for turn in reader.log(9, before=rename).turns] == ["Validate the payment"]
+    assert [name.name for name in reader.log(1, before=rename).names] == ["start"]
+    assert reader.log(9, before=rename, grep="log").turns == ()
+
+
 def test_asking_for_paths_costs_what_it_shows(shop: Shop) -> None:
     """A file is found among ten thousand turns as quickly as among five, and so is a text."""
 

@@ -40,7 +40,7 @@ def show_diffs(shown: "Iterable[Shown]", screen: "Screen") -> None:
     masked, files = 0, 0
     for one in shown:
         if screen.is_terminal:
-            for line in _for_people(one.patch(), screen):
+            for line in for_people(one.patch(), screen):
                 screen.say(line)
         else:
             screen.raw(b"".join(_for_programs(one.patch())))
@@ -75,7 +75,7 @@ def _for_programs(diff: "Iterable[Line]") -> "Iterator[bytes]":
         yield line if kind in (HEAD, HUNK, NOTE) else kind.encode() + line
 
 
-def _for_people(diff: "Iterable[Line]", screen: "Screen") -> "Iterator[str]":
+def for_people(diff: "Iterable[Line]", screen: "Screen") -> "Iterator[str]":
     """Lines with colours; in lines that replace others, the words that changed stand out."""
     old: list[bytes] = []
     new: list[bytes] = []

@@ -75,8 +75,9 @@ class HistoryReader:
         inside: bytes = b"",
         all: bool = False,
         changes: bool = True,
+        before: "str | None" = None,
     ) -> "Log":
-        """The newest turns, newest first."""
+        """The newest turns, newest first; with `before`, those that are older than this turn."""
         now = time.time()
         with _READING, self._ledger.snapshot() as ledger:
             return Timeline(ledger, now).log(
@@ -88,6 +89,7 @@ class HistoryReader:
                 pasts=self._pasts(ledger, paths, inside),
                 all=all,
                 changes=changes,
+                before=before,
             )
 
     def _pasts(

@@ -301,17 +301,24 @@ class Timeline:
         pasts: "Sequence[Past] | None" = None,
         all: bool = False,
         changes: bool,
+        before: "str | None" = None,
     ) -> Log:
-        """The newest turns: of a session, between two times, that say or touched something."""
+        """The newest turns: of a session, between two times, that say or touched something.
+
+        With `before`, the id of a turn, those that are older: the next page of a list.
+        """
         ledger, text = self._ledger, " ".join(grep.casefold().split())
-        touched = None if pasts is None else frozenset(n for past in pasts for n in past.turns)
         chosen = Chosen(
             session=None if session is None else references.session(ledger, session, self._now),
-            first=0 if since is None else 1 + self._last_by(int(since * 1e9) - 1),
-            last=_ALL if until is None else self._last_by(int(until * 1e9)),
+            first=0 if since is None else 1 + self._last_by(since, -1),
+            last=_ALL if until is None else self._last_by(until),
             live=not all,
-            among=None if touched is None else tuple(sorted(touched)),
+            among=None if pasts is None else tuple({n for past in pasts for n in past.turns}),
         )
+        if before is not None:
+            below = ledger.turns.get(before)
+            chosen = chosen.replace(last=min(chosen.last, below.number - 1))
+            until = below.started / 1e9
         most = _ALL if limit is None else limit + 1
         rows = ledger.turns.records(self._saying(chosen, text, most) if text else chosen, most)
         places = ledger.stack.places(rows[: limit or _ALL][-1].number if rows else 0)
@@ -324,7 +331,8 @@ class Timeline:
         more = limit is not None and len(rows) > limit
         made = None if pasts is None else {n for past in pasts for n in past.restored}
         restores = () if session else self._restores(turns, places, made, all=all, more=more)
-        names = () if session or pasts else self._names(turns, since, limit, more=more)
+        few = None if until is not None or text else limit
+        names = () if session or pasts else self._names(turns, since, few, more=more)
         return Log(
             newest.id if newest is not None else "",
             turns,
@@ -332,7 +340,7 @@ class Timeline:
             made=newest.created / 1e9 if newest is not None else None,
             yours=self._yours(),
             restores=tuple(r for r in restores if _is_by(r.at, until) and _has(text, r.because)),
-            names=tuple(n for n in names if _is_by(n.at, until) and _has(text, n.name)),
+            names=tuple(n for n in names if _is_by(n.at, until) and _has(text, n.name))[:limit],
             undone=0 if all or text else self._count_undone(chosen if pasts else None),
             paths=tuple(past.told for past in pasts or ()),
         )
@@ -340,8 +348,8 @@ class Timeline:
     def _count_undone(self, chosen: "Chosen | None") -> int:
         return self._ledger.turns.count_undone(chosen and chosen.replace(live=False))
 
-    def _last_by(self, moment: int) -> int:
-        return self._ledger.turns.last_by(moment) or 0
+    def _last_by(self, seconds: float, more: int = 0) -> int:
+        return self._ledger.turns.last_by(int(seconds * 1e9) + more) or 0
 
     def _saying(self, chosen: Chosen, text: str, most: int) -> Chosen:
         """Those turns whose prompt, or the reason for whose undo, has a text; so many at most."""
