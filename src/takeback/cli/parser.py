@@ -51,7 +51,7 @@ EVERYDAY, LOOK, AGENTS, CARE, HIDDEN = "Everyday", "Look", "Agents", "Care", ""
 """The groups of commands, in the order of the help."""
 EVERYWHERE = (
     Option(("--json",), "print one JSON object instead of text"),
-    Option(("-C",), "work on the project in DIR instead of the current folder", "DIR"),
+    Option(("-C",), "work on the project that DIR is in (default: the current folder)", "DIR"),
     Option(("-h", "--help"), "show this help"),
 )
 
