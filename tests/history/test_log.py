@@ -226,7 +226,7 @@ def test_the_last_line_names_the_command_for_more(aged: Story) -> None:
     said = command(aged.tree, "log", "--limit", "2", "--since", "2 days")
     assert said.err.splitlines()[-1] == "`takeback log --since '2 days' -n 4` shows more"
     assert "shows more" not in command(aged.tree, "log", "--limit", "5").err
-    assert "no turns there" in command(aged.tree, "log", "--since", "1s").out
+    assert "no turns match" in command(aged.tree, "log", "--since", "1s").out
 
 
 @pytest.mark.parametrize(
@@ -235,13 +235,13 @@ def test_the_last_line_names_the_command_for_more(aged: Story) -> None:
         (["--limit", "0"], "takes a number"),
         (["--limit", "-1"], "takes a number"),
         (["--limit", "many"], "takes a number"),
-        (["--since", "whenever"], "is no time"),
-        (["--session", "nope"], "no session is called"),
-        (["--session", "kkkkkkkkkkkk"], "no session is called"),
+        (["--since", "whenever"], "is not a time"),
+        (["--session", "nope"], "no session matches"),
+        (["--session", "kkkkkkkkkkkk"], "no session matches"),
         (["mv"], "was never in this project"),
         (["--grep", " "], "needs a text"),
-        (["--until", "whenever"], "is no time"),
-        (["--checkpoints", "b.py"], "lists those of the project"),
+        (["--until", "whenever"], "is not a time"),
+        (["--checkpoints", "b.py"], "cannot be combined with a PATH"),
     ],
 )
 def test_what_makes_no_sense_is_refused(story: Story, words: list[str], message: str) -> None:

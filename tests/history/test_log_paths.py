@@ -242,7 +242,7 @@ def test_reasons_are_searched_too(capsys: pytest.CaptureFixture[str], shop: Shop
     )
     assert Said(capsys, "log", "--all", "--grep", "broke the tests", "--json").prompts == ["Tidy"]
     assert "`takeback log --grep nothing --all`" not in Said(capsys, "log").err
-    assert "looks at undone turns, too" in Said(capsys, "log", "--grep", "nothing").err
+    assert "also searches undone turns" in Said(capsys, "log", "--grep", "nothing").err
     assert Said(capsys, "log", "--grep", " ").code == 2
 
 

@@ -49,7 +49,7 @@ def show_diffs(shown: "Iterable[Shown]", screen: "Screen") -> None:
     if masked:
         screen.note(
             f"{count(masked, 'secret')} masked in {count(files, 'file')}, which `git apply`"
-            " refuses and `patch` leaves out; `--show-secrets` shows them"
+            " and `patch` will not apply; `--show-secrets` shows them"
         )
 
 

@@ -55,7 +55,7 @@ EVERYWHERE = (
     Option(("-h", "--help"), "show this help"),
 )
 
-SHOW_SECRETS = Option(("--show-secrets",), "do not mask what looks like a secret")
+SHOW_SECRETS = Option(("--show-secrets",), "show secrets instead of masking them")
 
 
 class Arguments:

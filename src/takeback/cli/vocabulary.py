@@ -92,7 +92,7 @@ def command(word: str, rest: "Sequence[str]") -> str:
         return ALIASES.get(word, word)
     given = [each for each in rest if not each.startswith("-")]
     hints = _lines(_MEANT[word], given) if word in _MEANT else _guesses(word, given)
-    raise UsageError(f"there is no command `{word}`", hint="\n      ".join(hints))
+    raise UsageError(f"there is no command `{word}`", hint=tuple(hints))
 
 
 def _lines(meant: "tuple[tuple[str, str], ...]", given: "list[str]") -> "list[str]":

@@ -26,21 +26,21 @@ COMMAND = Command(
     "show what changed between two states, or since one",
     text=(
         "A and B are checkpoints; `@` is now, the files on disk. Without B, A is compared with\n"
-        "now; without both, the newest checkpoint is. A PATH is a file, or a folder with all\n"
-        "below it. Nothing is written. Values in `.env` and the like, keys and tokens are masked;\n"
-        "`git apply` and `patch` take such a file only with --show-secrets."
+        "now. Without both, the newest checkpoint is compared with now. A PATH is a file, or a\n"
+        "folder with everything below it. Nothing is written. Values in `.env` and similar files,\n"
+        "keys and tokens are masked; `git apply` and `patch` need --show-secrets for such a file."
     ),
     operands=("[A]", "[B]", "[-- PATH…]"),
     options=(
-        Option(("--stat",), "a line per file instead of the diff"),
+        Option(("--stat",), "one line per file instead of the diff"),
         Option(("--name-only",), "only the paths"),
         SHOW_SECRETS,
     ),
     examples=(
         ("takeback diff", "since the newest checkpoint"),
         ("takeback diff @~3 @~1 --stat", "between two checkpoints"),
-        ("takeback diff xozqkk -- src", "since a certain one, below src"),
-        ("takeback diff @~1 --show-secrets | git apply -R", "take the difference back by hand"),
+        ("takeback diff xozqkk -- src", "since one checkpoint, below src"),
+        ("takeback diff @~1 --show-secrets | git apply -R", "reverse the difference by hand"),
     ),
     group=LOOK,
 )
@@ -76,7 +76,7 @@ def _compare(
             raise
         refs = "".join(f"{word} " for word in given.operands if word not in files)
         meant = f"takeback diff {refs}-- {' '.join(files)}"
-        raise UnknownReferenceError(str(problem), hint=f"was it a path? `{meant}`") from problem
+        raise UnknownReferenceError(str(problem), hint=f"for a path: `{meant}`") from problem
 
 
 def _states(operands: "list[str]", project: "Project") -> "tuple[str, str]":

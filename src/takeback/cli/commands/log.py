@@ -24,16 +24,16 @@ COMMAND = Command(
     "log",
     "list turns, newest first: prompt, agent, what changed",
     text=(
-        "First the files as they are: what changed since the last checkpoint, and by whom. Then\n"
-        "one line per turn: how it ended, its id, the `@~N` that means it, when it was, which\n"
-        "agent, what was asked for, lines added and removed, files. ○ is done, ✗ failed,\n"
-        "! interrupted, ▶ still running, ↶ a rollback, ◆ a name that you gave a checkpoint. Turns\n"
-        "that were undone, or that a rollback went back over, are left out. The letters shown of\n"
-        "an id are enough wherever a REF is asked for. TIME is `10m`, `an hour ago`, `14:05`,\n"
-        "`monday`, `yesterday 15:00` or `2026-11-15 14:05`. Nothing is written.\n"
+        "First the files as they are now: what changed since the last checkpoint, and by whom.\n"
+        "Then one line per turn: its result, its id, its `@~N`, when it was, the agent, the\n"
+        "prompt, lines added and removed, files. ○ is done, ✗ failed, ! interrupted, ▶ running,\n"
+        "↶ a rollback, ◆ the name of a checkpoint. Turns that were undone or rolled back are left\n"
+        "out. Wherever a command takes a REF, the shown letters of an id are enough. TIME is\n"
+        "`10m`, `an hour ago`, `14:05`, `monday`, `yesterday 15:00` or `2026-11-15 14:05`.\n"
+        "Nothing is written.\n"
         "\n"
-        "With PATH only the turns that touched this file, also under names that it had before, or\n"
-        "anything below this folder; lines and files are those at PATH. Write `--` before a PATH\n"
+        "With PATH, lists the turns that touched this file, also under its older names, or\n"
+        "anything below this folder. Lines and files are those at PATH. Write `--` before a PATH\n"
         "that begins with `-`."
     ),
     operands=("[PATH…]",),
@@ -41,12 +41,12 @@ COMMAND = Command(
         Option(
             ("-n", "--limit"), f"list N turns at most (default: {_USUAL}; with --all: all)", "N"
         ),
-        Option(("--grep",), "only those whose prompt has TEXT, in any case", "TEXT"),
-        Option(("--since",), "only those that began since then", "TIME"),
-        Option(("--until",), "only those that began until then", "TIME"),
-        Option(("--session",), "only those of a session", "SESSION"),
-        Option(("--all",), "also turns that were undone, and all restores"),
-        Option(("--checkpoints",), "checkpoints that you made, named or keep, instead of turns"),
+        Option(("--grep",), "only turns whose prompt has TEXT, in any case", "TEXT"),
+        Option(("--since",), "only turns that began since then", "TIME"),
+        Option(("--until",), "only turns that began until then", "TIME"),
+        Option(("--session",), "only turns of this session", "SESSION"),
+        Option(("--all",), "also undone turns, and all restores"),
+        Option(("--checkpoints",), "list your checkpoints, named or kept, instead of turns"),
         SHOW_SECRETS,
     ),
     examples=(
@@ -56,7 +56,7 @@ COMMAND = Command(
         ("takeback log --grep login", "those whose prompt says login"),
         ("takeback log --since yesterday", "since yesterday morning"),
         ("takeback log --session mvkr --all", "everything in one conversation"),
-        ("takeback log --checkpoints", "the names that you gave, and what they mean"),
+        ("takeback log --checkpoints", "the names that you gave"),
     ),
     group=LOOK,
 )
@@ -154,7 +154,7 @@ def _checkpoints(
     """Checkpoints instead of turns."""
     if given.operands or any(map(given.has, _NARROW)):
         raise UsageError(
-            "`--checkpoints` lists those of the project",
+            "`--checkpoints` cannot be combined with a PATH or with options that choose turns",
             hint="`takeback log --checkpoints -n 50` lists more of them",
         )
     found = project.reader.listed_checkpoints(None if given.has("all") else limit)[:limit]
@@ -168,9 +168,9 @@ def _checkpoints(
         screen.say("   no checkpoints yet")
         screen.note("`takeback checkpoint -m NAME` makes one")
         return
-    screen.note("`takeback rollback REF` goes back to one; REF is a name or an id")
+    screen.note("`takeback rollback REF` restores one; REF is a name or an id")
     if not given.has("all"):
-        screen.note("those that turns made are not listed: `takeback log --checkpoints --all`")
+        screen.note("`takeback log --checkpoints --all` also lists those that turns made")
 
 
 def _limit(given: "Arguments") -> "int | None":
@@ -192,9 +192,9 @@ def _notes(log: "Log", given: "Arguments", limit: "int | None", screen: "Screen"
         asked = given.operands or any(map(given.has, _NARROW))
         screen.say(f"   {_none(log)}" if asked else "   no turns yet")
         if not asked:
-            screen.note("`takeback run COMMAND` makes one of a command")
+            screen.note("`takeback run COMMAND` records a command as a turn")
         elif given.has("grep") and not given.has("all"):
-            screen.note(f"`{again} --all{_paths(given)}` looks at undone turns, too")
+            screen.note(f"`{again} --all{_paths(given)}` also searches undone turns")
         return
     if log.more and limit is not None:
         screen.note(f"`{again} -n {limit * 2}{_paths(given)}` shows more")
