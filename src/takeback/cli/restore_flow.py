@@ -109,7 +109,12 @@ class Contents:
 FILES, CONVERSATION, MEMORY = "files", "conversation", "memory"
 RESUME_OPTIONS = (
     Option(("--resume",), "also make a copy of the conversation as it was then, to go on with"),
-    Option(("--only",), "take back only the `files`, or only the `conversation`", "WHAT"),
+    Option(
+        ("--only",),
+        "take back only the `files`, or only the `conversation`",
+        "WHAT",
+        (FILES, CONVERSATION),
+    ),
 )
 
 
