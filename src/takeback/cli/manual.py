@@ -38,11 +38,6 @@ def page(commands: "Iterable[Command]", version: str) -> str:
     return "\n".join(_lines(list(commands), version)) + "\n"
 
 
-def alias(name: str) -> str:
-    """The page of another name of the program."""
-    return f".so man1/{name}.1\n"
-
-
 def _lines(commands: "list[Command]", version: str) -> "Iterator[str]":
     yield f'.TH TAKEBACK 1 "" "Takeback {_plain(version)}" "User Commands"'
     yield ".SH NAME"
