@@ -359,7 +359,7 @@ def test_the_scripts_are_printed(tree: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert program.text(["completion"], tree).stdout == completion.script("fish")
     unknown = program.text(["completion", "tcsh"], tree)
     assert (unknown.returncode, unknown.stdout) == (2, "")
-    assert "bash, zsh and fish" in unknown.stderr
+    assert "bash, zsh or fish" in unknown.stderr
 
 
 def test_the_man_page_is_the_help(tree: Path) -> None:

@@ -17,9 +17,9 @@ COMMAND = Command(
     "completion",
     "print the script that completes commands, options and ids in a shell",
     text=(
-        "SHELL is bash, zsh or fish; by default your own, by the variable SHELL. The Tab key then\n"
-        "offers commands, options, and ids with their prompts. An installation brings the scripts\n"
-        "along, where a shell that searches beside its programs finds them by itself."
+        "SHELL is bash, zsh or fish; without it, your own shell. The Tab key then offers commands,\n"
+        "options, ids with their prompts, sessions, settings and files. Nothing is written.\n"
+        "The wheel has the scripts, too: a shell that searches its prefix finds them by itself."
     ),
     operands=("[SHELL]",),
     examples=tuple((line, f"in {place.partition(',')[0]}") for line, place in ENABLED_BY.values()),
@@ -30,9 +30,8 @@ def run(given: "Arguments", screen: "Screen") -> int:
     own = os.path.basename(os.environ.get("SHELL", ""))
     shell = given.operands[0] if given.operands else own
     if shell not in completion.SHELLS:
-        known = "bash, zsh and fish"
-        what = f"there is no completion for `{shell}`" if shell else "which shell is it?"
-        raise UsageError(f"{what}; it exists for {known}", hint="takeback completion bash")
+        what = f"there is no completion for `{shell}`" if shell else "no shell was named"
+        raise UsageError(f"{what}; choose bash, zsh or fish", hint="takeback completion bash")
     script = completion.script(shell)
     line, place = ENABLED_BY[shell]
     if screen.json:

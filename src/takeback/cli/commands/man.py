@@ -10,12 +10,12 @@ COMMAND = Command(
     "man",
     "print the man page, made from the same texts as the help",
     text=(
-        "An installation brings it along; `man takeback` shows it where your `MANPATH` reaches.\n"
-        "This prints its source, for `man` and for packagers."
+        "The wheel has the page, too: `man takeback` shows it if `man` searches that prefix. This\n"
+        "prints its source, for `man` and for packagers."
     ),
     examples=(
         ("takeback man | man -l -", "read it"),
-        ("takeback man > ~/.local/share/man/man1/takeback.1", "install it by hand"),
+        ("takeback man > takeback.1", "to install it by hand"),
     ),
 )
 
@@ -26,4 +26,6 @@ def run(_: "Arguments", screen: "Screen") -> int:
         screen.data({"page": page})
     else:
         screen.say(page.rstrip("\n"))
+        if screen.is_terminal:
+            screen.note("\n`takeback man | man -l -` shows it as a page")
     return 0
