@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import takeback
+from registry_lines import rewrite
 from takeback.cli import app
 from takeback.disk import operations
 from takeback.errors import BusyError, DecisionNeededError, UnknownReferenceError
@@ -94,8 +95,7 @@ def test_a_deleted_folder_is_gone_and_an_unmounted_one_is_not(
     # On a device that nothing here is on.
     shutil.rmtree(work / "away")
     for place in (home / "projects" / away / "root", home / "registry"):
-        lines = [_on_another_disk(line, away) for line in place.read_text().splitlines(True)]
-        place.write_text("".join(lines))
+        rewrite(place, lambda line: _on_another_disk(line, away))
     # In a folder that is empty, as mount points are.
     shutil.rmtree(work / "x/empty")
     found = listed(capsys)

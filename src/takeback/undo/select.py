@@ -312,7 +312,8 @@ class Selector:
             return False
         event = self._ledger.event(undo.event)
         left: Any = (event.payload or {}).get("left", ()) if event is not None else ()
-        return any(turn == item.id and why == plan.SETTLED for _, turn, _, why, _ in left)
+        kept = (plan.SETTLED, plan.EARLIER)
+        return any(turn == item.id and why in kept for _, turn, _, why, _ in left)
 
     def require_uncovered(self, item: "Item") -> None:
         """An error if a rollback went back over something."""
