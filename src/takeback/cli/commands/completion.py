@@ -17,7 +17,7 @@ COMMAND = Command(
     "completion",
     "print the script that completes commands, options and ids in a shell",
     text=(
-        "SHELL is bash, zsh or fish; without it, your own shell. The Tab key then offers commands,\n"
+        "SHELL is bash, zsh or fish; without it, your own. The Tab key then offers commands,\n"
         "options, ids with their prompts, sessions, settings and files. Nothing is written.\n"
         "The wheel has the scripts, too: a shell that searches its prefix finds them by itself."
     ),
