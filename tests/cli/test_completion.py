@@ -19,6 +19,7 @@ from takeback.cli import app, completion, manual, parser
 from terminal import ESCAPES, Terminal
 
 MAIN = Path(app.__file__).parent.parent / "__main__.py"
+ROOT = Path(__file__).resolve().parents[2]
 NASTY = "tidy\x1b]0;gone\x07 up\nand more"
 SECRET = "password=hunter2swordfish"
 HEAVY = frozenset("json sqlite3 subprocess pygit2 tomlkit shutil tempfile socket random".split())
@@ -374,9 +375,9 @@ def test_the_man_page_is_the_help(tree: Path) -> None:
             assert manual._plain(example) in page
         for line in filter(None, command.text.split("\n")):
             assert manual._text(line) in page
-    overview = program.text(["help"], tree).stdout
+    documented = " ".join((ROOT / "docs/json.md").read_text().split())
     for code, meaning in manual.EXIT_CODES:
-        assert f"{code} {meaning}" in " ".join(overview.split())
+        assert f"{code} {meaning}" in documented
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ word N. Nothing is written, and nothing that goes wrong is told: the line of the
 
 import os
 import time
+from itertools import islice
 
 from takeback.cli import app, parser
 from takeback.cli import screen as layout
@@ -19,13 +20,14 @@ if TYPE_CHECKING:
     from takeback.cli.parser import Command, Option
     from takeback.cli.screen import Screen
     from takeback.ledger.ledger import Ledger
+    from takeback.ledger.sessions import TurnRow
 
     Candidate = tuple[str, str]
     Kind = Callable[["Line", Screen], Iterator[Candidate]]
 
 SHELLS = ("bash", "zsh", "fish")
 FILES, FOLDERS = ":files", ":folders"
-_MOST = 50
+_MOST, _LOOKED_AT = 50, 500
 _ROOM = 60
 _VERSION = parser.Option(("--version",), "show the version")
 
@@ -237,11 +239,23 @@ def _turns(line: Line, screen: "Screen", *, undone: bool = False) -> "Iterator[C
     with Glance(line.folder) as ledger:
         if ledger is None:
             return
-        rows = ledger.turns.records(session=None, first=0, limit=_MOST, live=not undone)
-        rows = [row for row in rows if bool(row.undone) == undone]
+        rows = list(_newest(ledger, undone=undone))
+        short = references.shortened(ledger, [row.id for row in rows])
         for row in rows:
-            id = _id(references.shortened(ledger, [row.id]), row.id, line.word)
-            yield id, _told(row.label, row.started, row.agent, screen)
+            agent = ledger.sessions.of(row).agent
+            yield _id(short, row.id, line.word), _told(row.label, row.started, agent, screen)
+
+
+def _newest(ledger: "Ledger", *, undone: bool) -> "Iterator[TurnRow]":
+    """The newest turns that are undone, or are not."""
+    left = _MOST
+    for number, *_ in islice(ledger.turns.labels(), _LOOKED_AT):
+        row = ledger.turns.numbered(number)
+        if row is not None and (row.undone is not None or row.covered is not None) == undone:
+            yield row
+            left -= 1
+        if not left:
+            return
 
 
 def _undone(line: Line, screen: "Screen") -> "Iterator[Candidate]":
@@ -333,6 +347,10 @@ def _shells(_: Line, __: "Screen") -> "Iterator[Candidate]":
     return ((name, "") for name in SHELLS)
 
 
+def _colours(_: Line, __: "Screen") -> "Iterator[Candidate]":
+    return ((name, "") for name in ("auto", "always", "never"))
+
+
 def _nothing(_: Line, __: "Screen") -> "Iterator[Candidate]":
     return iter(())
 
@@ -359,6 +377,7 @@ KINDS: "dict[str, Kind | str]" = {
     "TIME": _nothing,
     "TURN": _turns,
     "VALUE": _setting_values,
+    "WHEN": _colours,
 }
 """What the help calls an operand or the value of an option, and what a shell offers for it."""
 SPECIAL: "dict[tuple[str, str], Kind]" = {
