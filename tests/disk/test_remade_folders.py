@@ -156,7 +156,7 @@ def test_a_folder_made_anew_under_an_open_project(tree: Path, home: Path) -> Non
         if tree.stat().st_ino != inode:
             pytest.skip("the inode was not given out again")
         for _ in range(2):
-            with pytest.raises(takeback.CaptureError, match="is not the folder it was"):
+            with pytest.raises(takeback.CaptureError, match="was replaced since"):
                 project.checkpoint()
         assert project.status().checkpoints == 1
 

@@ -297,8 +297,10 @@ def test_markers_are_announced_until_they_are_gone(contested: Work) -> None:
     with contested.turn("more"):
         contested.put("code.py", contested.text("code.py").replace("line 1\n", "again\n"))
     assert contested.project.undo().plan.marked == ("code.py",)
+    assert contested.project.now().raw_marked == (b"code.py",)
     contested.put("code.py", text(_20="both"))
     assert contested.project.plan_redo(decide=SKIP).marked == ()
+    assert contested.project.now().raw_marked == ()
 
 
 def test_what_was_kept_is_not_asked_again_beside_what_is_left(work: Work) -> None:

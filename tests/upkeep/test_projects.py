@@ -167,7 +167,7 @@ def test_somebody_is_asked(make: Callable[[str], str], tmp_path: Path, home: Pat
         words = [sys.executable, "-I", "-m", "takeback", "projects", "--remove", gone]
         terminal = Terminal(words)
         try:
-            terminal.expect(b"Nothing brings it back")
+            terminal.expect(b"This cannot be taken back")
             assert (home / "projects" / gone).is_dir()
             terminal.type(answer)
             assert terminal.status() == code
@@ -207,7 +207,7 @@ def test_a_running_session_keeps_its_store(make: Callable[[str], str], tmp_path:
         with pytest.raises(BusyError, match="session"):
             keeping.remove(id, NOW, even_if_in_use=True)
         session.end()
-        with project.workspace.held(), pytest.raises(BusyError, match="at work"):
+        with project.workspace.held(), pytest.raises(BusyError, match="is working"):
             keeping.remove(id, NOW, even_if_in_use=True)
     with pytest.raises(DecisionNeededError):
         keeping.remove(id, NOW)

@@ -271,7 +271,7 @@ def require_private(path: bytes) -> bool:
     if not stat.S_ISDIR(found.st_mode):
         raise UnsafeStoreError(
             f"the store `{shown}` is not a folder",
-            hint="move it away, or set TAKEBACK_HOME to a folder that only you can reach",
+            hint="move it away, or set TAKEBACK_HOME to a folder that only you can open",
         )
     if found.st_uid != os.geteuid():
         raise UnsafeStoreError(
@@ -280,8 +280,8 @@ def require_private(path: bytes) -> bool:
         )
     if found.st_mode & 0o077:
         raise UnsafeStoreError(
-            f"the store `{shown}` can be reached by other users",
-            hint=f"look who has been there, then close it: chmod 700 {shown}",
+            f"other users can open the store `{shown}`",
+            hint=f"check who opened it, then run `chmod 700 {shown}`",
         )
     return True
 
@@ -306,8 +306,8 @@ def _close(path: bytes) -> None:
         os.close(fd)
     if owners - {os.geteuid()}:
         raise UnsafeStoreError(
-            f"another user put something into the store `{os.fsdecode(path)}`",
-            hint="look at it, or set TAKEBACK_HOME to a folder that only you can reach",
+            f"another user wrote into the store `{os.fsdecode(path)}`",
+            hint="check it, or set TAKEBACK_HOME to a folder that only you can open",
         )
 
 
@@ -315,7 +315,7 @@ def _require_own_place(folder: bytes, path: bytes) -> None:
     """An error if root would make a store in a user's folder, which locks that user out of it."""
     if os.geteuid() == 0 != os.lstat(folder).st_uid:
         raise UnsafeStoreError(
-            f"the store `{os.fsdecode(path)}` would be root's, in a folder of another user",
+            f"the store `{os.fsdecode(path)}` would belong to root, in a folder of another user",
             hint="run as that user, or set TAKEBACK_HOME to a folder of your own",
         )
 
@@ -330,7 +330,7 @@ def refuse_unsafe(path: bytes, home: "Home", user_home: bytes) -> None:
         )
     if user_home and path == os.path.realpath(user_home):
         raise UnsafeRootError(
-            f"your home folder `{shown}` cannot be a project: it holds far more than one",
+            f"your home folder `{shown}` cannot be a project: it holds much more than one",
             hint=Action("choose-folder"),
         )
     refuse_inside_store(path, home)
@@ -457,13 +457,11 @@ def with_value(text: str, table: str, key: str, value: "object | None") -> str:
         if tomllib.loads(after) == file.unwrap():
             return after
     except TOMLKitError as problem:
-        raise UsageError(
-            f"the settings cannot be read: {problem}", hint="mend them first"
-        ) from None
+        raise UsageError(f"the settings cannot be read: {problem}", hint="fix them first") from None
     except (TypeError, AttributeError, tomllib.TOMLDecodeError):
         pass  # there is something else under the name of the table
     raise UsageError(
-        f"`{table}.{key}` is written in a way that cannot be changed from here",
+        f"`{table}.{key}` is written in a form that Takeback cannot edit",
         hint="edit the file by hand",
     )
 
@@ -477,5 +475,5 @@ def _refuse_other(path: bytes) -> None:
     if kind not in (stat.S_IFREG, stat.S_IFLNK):
         raise UsageError(
             f"the settings in `{os.fsdecode(path)}` cannot be read: it is not a plain file",
-            hint="look at it, and move it away",
+            hint="check it, and move it away",
         )
