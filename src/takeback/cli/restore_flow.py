@@ -356,7 +356,7 @@ class RestoreCommand:
         return Wanted(self.paths, self.inside, decide, by_hunk=self._is_interactive)
 
     def _pick(self, make: "Make", plan: "Plan") -> int:
-        from takeback.cli.picker_view import PickerView
+        from takeback.cli.screens.picker_view import PickerView
 
         # Each conflict is shown with what the command line decided, so that one can see it.
         if self.decide:
