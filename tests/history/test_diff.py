@@ -673,5 +673,5 @@ def test_a_screen_without_colour_gets_plain_lines(monkeypatch: pytest.MonkeyPatc
     entry = Entry(b"a", REGULAR | 0o644, 0, 9, b"1" * 32, 0, NO_OBJECT)
     other = Entry(b"a", REGULAR | 0o644, 0, 9, b"2" * 32, 0, NO_OBJECT)
     shown = unified.Shown(Difference(b"a", "write", entry, other), (b"a long line\n", b"a line\n"))
-    said = list(diff._for_people(shown.diff(), Screen()))
+    said = list(diff.for_people(shown.diff(), Screen()))
     assert said[-2:] == ["<red>-a long line", "<green>+a line"]

@@ -57,12 +57,18 @@ class HistoryReader:
         since: "str | float | None",
         all: bool,
         changes: bool,
+        before: "str | None" = None,
     ) -> "Log":
-        """The newest turns, newest first."""
+        """The newest turns, newest first; with `before`, those that are older than this turn."""
         now = time.time()
         with _READING, self._ledger.snapshot() as ledger:
             return Timeline(ledger, now).log(
-                limit=limit, session=session, since=_moment(since, now), all=all, changes=changes
+                limit=limit,
+                session=session,
+                since=_moment(since, now),
+                all=all,
+                changes=changes,
+                before=before,
             )
 
     def turn(self, ref: str) -> "RecordedTurn":

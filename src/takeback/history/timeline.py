@@ -295,10 +295,14 @@ class Timeline:
         since: "float | None",
         all: bool = False,
         changes: bool,
+        before: "str | None" = None,
     ) -> Log:
-        """The newest turns: of a session, since a time; with their changes if those are wanted."""
+        """The newest turns: of a session, since a time; with their changes if those are wanted.
+
+        With `before`, the id of a turn, those that are older: the next page of a list.
+        """
         ledger = self._ledger
-        first = 0
+        first, below = 0, None if before is None else ledger.turns.get(before)
         if since is not None:
             first = 1 + (ledger.turns.last_by(int(since * 1e9) - 1) or 0)
         rows = ledger.turns.records(
@@ -306,6 +310,7 @@ class Timeline:
             first=first,
             limit=_ALL if limit is None else limit + 1,
             live=not all,
+            below=None if below is None else below.number,
         )
         places = ledger.stack.places(rows[: limit or _ALL][-1].number if rows else 0)
         with Sound():
@@ -314,6 +319,7 @@ class Timeline:
                 for row in rows[:limit]
             )
         newest = ledger.checkpoints.newest()
+        until = _ALL if below is None else below.started
         more = limit is not None and len(rows) > limit
         return Log(
             newest.id if newest is not None else "",
@@ -321,8 +327,10 @@ class Timeline:
             more=more,
             made=newest.created / 1e9 if newest is not None else None,
             yours=self._yours(),
-            restores=self._restores(turns, places, all=all, more=more) if session is None else (),
-            names=() if session is not None else self._names(turns, since, limit, more=more),
+            restores=()
+            if session is not None
+            else self._restores(turns, places, until, all=all, more=more),
+            names=() if session is not None else self._names(turns, since, limit, until, more=more),
             undone=0 if all else ledger.turns.count_undone(),
         )
 
@@ -330,6 +338,7 @@ class Timeline:
         self,
         turns: "tuple[RecordedTurn, ...]",
         places: "Mapping[tuple[str, int], int]",
+        until: int,
         *,
         all: bool,
         more: bool,
@@ -337,7 +346,7 @@ class Timeline:
         """The rollbacks that belong between the turns, or all restores since the oldest of them."""
         stack, oldest = self._ledger.stack, _oldest(turns)
         rows = stack.all() if all else stack.rollbacks_since(oldest)
-        rows = [row for row in rows if not more or row.at >= oldest]
+        rows = [row for row in rows if row.at < until and (not more or row.at >= oldest)]
         return tuple(
             self._restore(row).replace(back=places.get(("restore", row.number))) for row in rows
         )
@@ -347,15 +356,17 @@ class Timeline:
         turns: "tuple[RecordedTurn, ...]",
         since: "float | None",
         limit: "int | None",
+        until: int,
         *,
         more: bool,
     ) -> "tuple[NamedCheckpoint, ...]":
         """The names that were given since the oldest turn that is listed, or ever."""
         first = _oldest(turns) if more else int((since or 0) * 1e9)
-        rows = self._ledger.names.since(first, _ALL if limit is None else limit)
+        rows = self._ledger.names.since(first, _ALL if limit is None or until < _ALL else limit)
         return tuple(
             NamedCheckpoint(row.name, row.checkpoint, row.at / 1e9, kept=not row.gone)
             for row in rows
+            if row.at < until
         )
 
     def checkpoints(self, limit: "int | None") -> "tuple[ListedCheckpoint, ...]":

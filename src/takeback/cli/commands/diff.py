@@ -61,7 +61,7 @@ def run(given: "Arguments", screen: "Screen") -> int:
     with get_project(given, screen) as project:
         states = _states(given.operands, project)
         with _compare(given, states, project, screen) as comparison:
-            shown = _made_ready(comparison, screen.masker)
+            shown = made_ready(comparison, screen.masker)
             if screen.json:
                 _json(given, states, shown, screen)
             else:
@@ -86,7 +86,7 @@ def _compare(
         raise UnknownReferenceError(str(problem), hint=f"was it a path? `{meant}`") from problem
 
 
-def _made_ready(comparison: "Comparison", masker: "Masker") -> "Iterator[Shown]":
+def made_ready(comparison: "Comparison", masker: "Masker") -> "Iterator[Shown]":
     """Each difference with its contents, one at a time; equal contents are not even read."""
     for d in comparison.differences:
         is_same = d.before is not None and d.after is not None and d.before.strong == d.after.strong
@@ -139,7 +139,7 @@ def _show_diffs(shown: "Iterable[Shown]", screen: "Screen") -> "tuple[int, int]"
     masked, files = 0, 0
     for one in shown:
         if screen.is_terminal:
-            for line in _for_people(one.patch(), screen):
+            for line in for_people(one.patch(), screen):
                 screen.say(line)
         else:
             screen.raw(b"".join(_for_programs(one.patch())))
@@ -153,7 +153,7 @@ def _for_programs(diff: "Iterable[Line]") -> "Iterator[bytes]":
         yield line if kind in (HEAD, HUNK, NOTE) else kind.encode() + line
 
 
-def _for_people(diff: "Iterable[Line]", screen: "Screen") -> "Iterator[str]":
+def for_people(diff: "Iterable[Line]", screen: "Screen") -> "Iterator[str]":
     """Lines with colours; in lines that replace others, the words that changed stand out."""
     old: list[bytes] = []
     new: list[bytes] = []

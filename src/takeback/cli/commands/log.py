@@ -34,18 +34,22 @@ COMMAND = Command(
         Option(("--checkpoints",), "checkpoints that you made, named or keep, instead of turns"),
         Option(("--session",), "only those of a session", "SESSION"),
         Option(("--since",), "only those that began since then", "TIME"),
+        Option(("-i", "--interactive"), "browse the log on the whole terminal: see, undo, redo"),
         SHOW_SECRETS,
     ),
     examples=(
         ("takeback log", "the last turns"),
         ("takeback log --since yesterday", "since yesterday morning"),
         ("takeback log --session mvkr --all", "everything in one conversation"),
+        ("takeback log -i", "browse turns and their diffs; undo and redo there"),
         ("takeback log --checkpoints", "the names that you gave, and what they mean"),
     ),
 )
 
 
 def run(given: "Arguments", screen: "Screen") -> int:
+    if given.has("interactive"):
+        return _browse(given, screen)
     limit = _limit(given)
     with get_project(given, screen) as project:
         if given.has("checkpoints"):
@@ -82,6 +86,21 @@ def run(given: "Arguments", screen: "Screen") -> int:
     now_text.note_undo(seen.undo, short, screen)
     _notes(log, given, limit, screen)
     return 0
+
+
+def _browse(given: "Arguments", screen: "Screen") -> int:
+    from takeback.cli.screens import browse
+
+    browse.require(given, screen)
+    session, since = given.get("session") or None, given.get("since") or None
+    with get_project(given, screen) as project:
+        return browse.Browser(
+            project,
+            screen,
+            lambda limit, before: project.reader.log(
+                limit, session=session, since=since, all=True, changes=True, before=before
+            ),
+        ).run()
 
 
 def _checkpoints(

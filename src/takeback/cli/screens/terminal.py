@@ -12,11 +12,12 @@ import termios
 from contextlib import suppress
 
 from takeback.cli import screen as layout
+from takeback.cli.screens import styled
 from takeback.errors import TakebackError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Sequence
     from types import FrameType
     from typing import Any, Protocol, Self, TypeVar
 
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 
 
 END_OF_INPUT = "end of input"
+BACKSPACE, ERASE = "backspace", "erase"
 _ENTER = "\x1b[?1049h\x1b[?25l"
 _LEAVE = "\x1b[?25h\x1b[?1049l"
 _PATIENCE = 0.05
@@ -46,6 +48,7 @@ _SEQUENCES = {
     b"1~": "home", b"4~": "end", b"5~": "pgup", b"6~": "pgdn", b"7~": "home", b"8~": "end",
 }  # fmt: skip
 _NAMES = {b"\r": "enter", b"\n": "enter", b"\t": "tab", b"\x04": END_OF_INPUT}
+_NAMES |= {b"\x7f": BACKSPACE, b"\x08": BACKSPACE, b"\x15": ERASE}
 RESIZED = "resized"
 
 
@@ -138,6 +141,10 @@ class RawTerminal:
                 name, self._read = first_key(self._read, is_all=True)
                 return name
 
+    def is_waiting(self) -> bool:
+        """Whether a key was pressed that nobody has asked for yet."""
+        return bool(self._read or select.select([self._input], [], [], 0)[0])
+
     def _typed(self) -> bytes:
         try:
             return os.read(self._input, 1024) or b"\x04"
@@ -170,6 +177,10 @@ class RawTerminal:
         for style, text in lines[: rows or 1]:
             cut = layout.cut(text, max(columns, 1), mark)
             painted.append(self._screen.style(cut, *style.split()) if style else cut)
+        self.paint(painted)
+
+    def paint(self, painted: "Sequence[str]") -> None:
+        """Show lines that have their colours, and fit."""
         # Each line is emptied first: after one that fills it, that would take its last sign.
         self._screen.paint("\x1b[H" + "\r\n".join(f"\x1b[K{line}" for line in painted))
 
@@ -187,7 +198,7 @@ def first_key(typed: bytes, *, is_all: bool = False) -> "tuple[str, bytes]":
         return "", b""
     first, rest = typed[:1], typed[1:]
     if first != b"\x1b":
-        return _NAMES.get(first) or _letter(first), rest
+        return _letter(typed, is_all=is_all)
     if rest[:1] not in (b"[", b"O"):
         return ("esc", rest) if rest or is_all else ("", typed)
     for end in range(1, len(rest)):
@@ -196,22 +207,18 @@ def first_key(typed: bytes, *, is_all: bool = False) -> "tuple[str, bytes]":
     return ("esc", b"") if is_all else ("", typed)
 
 
-def _letter(byte: bytes) -> str:
-    return byte.decode() if b" " <= byte < b"\x7f" else "unknown"
+def _letter(typed: bytes, *, is_all: bool) -> "tuple[str, bytes]":
+    """A letter, which may be made of several bytes, or a key that has a name."""
+    first = typed[0]
+    size = 1 + (first >= 0xC2) + (first >= 0xE0) + (first >= 0xF0)
+    if len(typed) < size and not is_all:
+        return "", typed
+    name = _NAMES.get(typed[:1]) or typed[:size].decode("utf-8", "replace")
+    is_letter = name.isprintable() and "\ufffd" not in name
+    return (name, typed[size:]) if is_letter else ("unknown", typed[1:])
 
 
 def wrap(lines: "Sequence[Styled]", columns: int) -> "list[Styled]":
     """Lines broken so that each fits on the screen."""
-    return [(style, piece) for style, text in lines for piece in _pieces(text, max(columns, 2))]
-
-
-def _pieces(text: str, room: int) -> "Iterator[str]":
-    while layout.columns(text) > room:
-        end = min(len(text), room)
-        while layout.columns(text[:end]) > room:
-            end -= 1
-        blank = text.rfind(" ", end // 2, end)  # between two words, if the line is not wasted
-        end = blank + 1 if blank > 0 else end
-        yield text[:end]
-        text = text[end:]
-    yield text
+    room = max(columns, 2)
+    return [(style, piece) for style, text in lines for piece in styled.wrap(text, room)]
