@@ -53,8 +53,8 @@ def require(given: "Arguments", screen: "Screen") -> None:
         raise UsageError("`-i` needs a terminal", hint=Action("log"))
     if screen.is_dumb:
         raise UsageError(
-            "`-i` needs a terminal that can place text; `TERM` says that this one cannot",
-            hint=(Action("log"), "`TERM=xterm` before the command tries all the same"),
+            "`-i` cannot draw on this terminal: `TERM` is `dumb`, or not set",
+            hint=(Action("log"), "`TERM=xterm takeback log -i` tries all the same"),
         )
 
 

@@ -184,6 +184,8 @@ class Source:
         now_text.show_changes(self._newest, self._seen, sheet, _MOST_PATHS)
         short = self._project.reader.shortened([self._seen.undo.id] if self._seen.undo else ())
         now_text.note_undo(self._seen.undo, short, sheet)
+        if not self._newest.turns:
+            sheet.note("no turns yet: `takeback run -- COMMAND` makes one of a command")
         yield from sheet.everything
         if self._seen.changes and self._newest.here:
             yield from self._diff(self._newest.here, "@", sheet)

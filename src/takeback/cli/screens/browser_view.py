@@ -155,7 +155,7 @@ class BrowserView:
             right = self._fit(self._text_title(model), found.text_width)
             head = self._style(left, "bold") + bar + self._style(right, "bold")
         elif found.list_rows and found.text_rows:
-            line = self._fit(self._text_title(model), columns)
+            line = self._fit(f"{self._marks.line} {self._text_title(model)}", columns)
             body = [*listed, self._style(line, "bold"), *shown]
         elif found.text_rows:
             body = shown
