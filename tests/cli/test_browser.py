@@ -110,6 +110,8 @@ def test_a_search_goes_on_in_turns_not_read_yet() -> None:
     assert pressed(every, "N").cursor == 1
     assert "not above" in pressed(every, "N", "N").message
     assert pressed(every, "G", "n").message == "from the top again"
+    assert pressed(model(), "/", *"id4", "enter").cursor == 5
+    assert pressed(model(), "/", *"d4", "enter").cursor == 0
     assert pressed(model(), "/", "@", "@", "enter").message == "nothing matches `@@`"
 
 

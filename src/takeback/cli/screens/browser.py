@@ -46,6 +46,10 @@ class Row(NamedTuple):
     is_undone: bool = False
     words: str = ""
 
+    def matches(self, word: str) -> bool:
+        # An id is letters, among which a word may stand by chance; somebody types its beginning.
+        return word in self.words or (len(word) > 2 and self.id.startswith(word))
+
 
 class Overlay(NamedTuple):
     """A preview, a report or the keys, in the place of the text; `title` says what it is.
@@ -301,19 +305,19 @@ def _sought(model: Model) -> Model:
     goal = model.goal
     assert goal is not None
     for number in range(goal.start, len(model.rows)):
-        if goal.word in model.rows[number].words:
+        if model.rows[number].matches(goal.word):
             return _go(model._replace(goal=None, request=""), number)
     if model.more:
         return model._replace(goal=goal._replace(start=len(model.rows)), request=MORE)
     model = model._replace(goal=None, request="")
     for number, row in enumerate(model.rows):
-        if goal.word in row.words:
+        if row.matches(goal.word):
             return _go(model, number)._replace(message="from the top again")
     return model._replace(message=f"nothing matches `{goal.word}`")
 
 
 def _above(model: Model) -> Model:
-    numbers = [n for n, row in enumerate(model.rows) if model.word in row.words]
+    numbers = [n for n, row in enumerate(model.rows) if row.matches(model.word)]
     above = [n for n in numbers if n < model.cursor]
     if above:
         return _go(model, above[-1])

@@ -107,7 +107,7 @@ class Source:
         lines, files = turn_text.amount(turn, self._marks)
         paths = " ".join(safe(change.path) for change in turn.changes[:_MOST_PATHS])
         is_idle = not turn.files and turn.status == terms.DONE
-        words = f"{self._screen.words(turn.label)} {agent} {turn.id} {state} {paths}"
+        words = f"{self._screen.words(turn.label)} {agent} {state} {paths}"
         return Row(
             browser.TURN,
             turn.id,
@@ -134,7 +134,7 @@ class Source:
             short=short,
             style="dim" if restore.undone else "",
             is_undone=bool(restore.undone),
-            words=f"{title} {restore.id}".lower(),
+            words=title.lower(),
         )
 
     def _name(self, named: "NamedCheckpoint", short: str, now: float) -> Row:
@@ -146,7 +146,7 @@ class Source:
             mark=self._marks.name,
             when=_when(named.at, now),
             short=short,
-            words=f"{title} {named.checkpoint}".lower(),
+            words=title.lower(),
         )
 
     # -- texts -------------------------------------------------------------------------------
