@@ -310,7 +310,7 @@ class Timeline:
             first=first,
             limit=_ALL if limit is None else limit + 1,
             live=not all,
-            below=None if below is None else below.number,
+            below=_ALL if below is None else below.number,
         )
         places = ledger.stack.places(rows[: limit or _ALL][-1].number if rows else 0)
         with Sound():

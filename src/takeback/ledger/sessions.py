@@ -436,25 +436,15 @@ class Turns(Table):
         return TurnRecord(*row) if row else None
 
     def records(
-        self,
-        *,
-        session: "int | None",
-        first: int,
-        limit: int,
-        live: bool,
-        below: "int | None" = None,
+        self, *, session: "int | None", first: int, limit: int, live: bool, below: int = _ALL
     ) -> "list[TurnRecord]":
-        """The newest turns from a number on as the log shows them: of a session, only live ones.
-
-        With `below`, only those that came before that number.
-        """
+        """The newest turns from a number on, and `below` one: of a session, only live ones."""
         of = f"t.{self._here} AND " + ("t.session = ?3 AND " if session is not None else "")
         order = "t.session DESC, t.number DESC" if session is not None else "t.number DESC"
         if live:
             of += "t.undone IS NULL AND t.covered IS NULL AND "
-        if below is not None:
-            of += f"t.number < {below:d} AND "
-        query = f"{_RECORD}WHERE {of}t.number >= ?1 ORDER BY {order} LIMIT ?2"
+        of += f"t.number < {below:d} AND t.number >= ?1"
+        query = f"{_RECORD}WHERE {of} ORDER BY {order} LIMIT ?2"
         values = (first, limit) if session is None else (first, limit, session)
         return [TurnRecord(*row) for row in self._reader.rows(query, values)]
 

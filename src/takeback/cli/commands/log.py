@@ -26,7 +26,10 @@ COMMAND = Command(
         "! interrupted, ▶ still running, ↶ a rollback, ◆ a name that you gave a checkpoint. Turns\n"
         "that were undone, or that a rollback went back over, are left out. The letters shown of\n"
         "an id are enough wherever a REF is asked for. TIME is `10m`, `an hour ago`, `14:05`,\n"
-        "`monday`, `yesterday 15:00` or `2026-11-15 14:05`. Nothing is written."
+        "`monday`, `yesterday 15:00` or `2026-11-15 14:05`. Nothing is written.\n"
+        "\n"
+        "With -i the log fills the terminal: turns on the left, the chosen one and its diff on\n"
+        "the right. There `u` undoes it and `r` redoes it, after a preview; `?` lists the keys."
     ),
     options=(
         Option(("--limit",), f"how many turns at most (default: {_USUAL}; with --all: all)", "N"),

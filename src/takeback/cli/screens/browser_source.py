@@ -89,10 +89,14 @@ class Source:
         now = time.time()
         short = self._project.reader.shortened(turn_text.ids(log, None))
         rollbacks = (each for each in log.restores if each.verb == terms.ROLLBACK)
-        rows = [(each.at, self._rollback(each, short[each.id], now)) for each in rollbacks]
-        rows += [(each.at, self._name(each, short[each.checkpoint], now)) for each in log.names]
-        rows += [(each.started, self._turn(each, short[each.id], now)) for each in log.turns]
-        return [row for _, row in sorted(rows, key=lambda each: -each[0])], log.more
+        both = [(each.at, self._rollback(each, short[each.id], now)) for each in rollbacks]
+        both += [(each.at, self._name(each, short[each.checkpoint], now)) for each in log.names]
+        beside, rows = sorted(both, key=lambda each: -each[0]), list[Row]()
+        for turn in log.turns:  # in the order of the log, whatever the clock said
+            while beside and beside[0][0] >= turn.started:
+                rows.append(beside.pop(0)[1])
+            rows.append(self._turn(turn, short[turn.id], now))
+        return [*rows, *(row for _, row in beside)], log.more
 
     def now(self, *, look: bool) -> Row:
         """The files as they are; to `look` at them may take a moment."""
