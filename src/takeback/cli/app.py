@@ -111,9 +111,12 @@ INTERRUPTED = 130
 
 def main(argv: "list[str] | None" = None) -> int:
     words = sys.argv[1:] if argv is None else argv
-    screen = Screen(json="--json" in parser.own(words))
+    screen = Screen(json="--json" in parser.own(words), color=parser.color(words))
     try:
-        return _run(words, screen)
+        try:
+            return _run(words, screen)
+        finally:
+            screen.leave()
     except TakebackError as problem:
         screen.error(problem)
         return problem.exit_code
@@ -172,6 +175,7 @@ def _run(words: "list[str]", screen: Screen) -> int:
     given = parser.parse(module.COMMAND, rest)
     screen.json = given.has("json")
     screen.show_secrets = given.has("show-secrets")
+    screen.no_pager = given.has("no-pager")
     if given.has("help"):
         parser.show(module.COMMAND, screen)
         return 0
@@ -298,7 +302,15 @@ def attach(project: "Project", screen: Screen) -> "Project":
         told.extend(reason for reason in found if reason not in told)
         return [sentence(reason) for reason in told]
 
+    def needed(id: str) -> int:
+        try:
+            return project.reader.shortened([id])[id].needed
+        except TakebackError:
+            return len(id)  # a store that cannot be read changes no more than a colour
+
     screen.listen(news)
+    screen.needed = needed
+    project.workspace.progress = screen.progress
     screen.secret_names = project.workspace.rules.secret_names
     return project
 

@@ -1,4 +1,6 @@
-"""The one place that starts programs: what `takeback run` and the settings name, and ourselves."""
+"""The one place that starts programs: what `takeback run`, the settings and the environment name,
+and ourselves.
+"""
 
 import os
 import sys
@@ -49,6 +51,25 @@ def run(
     from subprocess import run as run_program
 
     return run_program(words, cwd=cwd, env=environment, check=False).returncode  # noqa: S603
+
+
+def start_pager(words: "Sequence[str]", environment: "Mapping[str, str]") -> "Popen[bytes] | None":
+    """Start what shows long text on our terminal, to be written to its stdin; None without one.
+
+    Like a shell, but never from the folder we are in, which may be an agent's.
+    """
+    from subprocess import PIPE, Popen
+
+    name, *rest = words
+    folders = environment.get("PATH", os.defpath).split(os.pathsep)
+    places = [name] if "/" in name else [f"{at}/{name}" for at in folders if os.path.isabs(at)]
+    path = next((each for each in places if os.access(each, os.X_OK)), None)
+    try:
+        if path is not None:
+            return Popen([path, *rest], stdin=PIPE, env=environment)  # noqa: S603 -- the user's own
+    except OSError:
+        pass  # it is no program; the text is shown without it
+    return None
 
 
 def run_limited(

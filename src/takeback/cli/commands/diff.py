@@ -61,6 +61,7 @@ def run(given: "Arguments", screen: "Screen") -> int:
     with get_project(given, screen) as project:
         states = _states(given.operands, project)
         with _compare(given, states, project, screen) as comparison:
+            screen.page()
             shown = _made_ready(comparison, screen.masker)
             if screen.json:
                 _json(given, states, shown, screen)
@@ -138,9 +139,9 @@ def _show_diffs(shown: "Iterable[Shown]", screen: "Screen") -> "tuple[int, int]"
     """Print each diff as soon as it is made; return how many secrets were masked, in how many."""
     masked, files = 0, 0
     for one in shown:
-        if screen.is_terminal:
+        if screen.is_terminal or screen.has_colour:
             for line in _for_people(one.patch(), screen):
-                screen.say(line)
+                screen.verbatim(line)
         else:
             screen.raw(b"".join(_for_programs(one.patch())))
         masked += one.masked
@@ -179,7 +180,7 @@ def _styled(kind: str, line: bytes, screen: "Screen") -> str:
 
 def _replaced(old: "list[bytes]", new: "list[bytes]", screen: "Screen") -> "Iterator[str]":
     small = sum(map(len, old)) + sum(map(len, new)) <= _WORDS_UP_TO
-    if not old or not new or not small or screen.style("x", "bold") == "x":
+    if not old or not new or not small or not screen.has_colour:
         for kind, side in ((OLD, old), (NEW, new)):
             for line in side:
                 yield _styled(kind, line, screen)

@@ -2,7 +2,6 @@
 
 import time
 
-from takeback.cli import screen as layout
 from takeback.cli.app import get_project
 from takeback.cli.parser import SHOW_SECRETS, Arguments, Command, Option
 from takeback.cli.screen import Screen, safe_line
@@ -72,9 +71,8 @@ def run(given: "Arguments", screen: "Screen") -> int:
         )
         return 0
     now = time.time()
-    marks, room = layout.marks(screen), layout.width(screen)
-    said = layout.cut(f"@  now  {now_text.state(log, seen, now)}", room, marks.cut)
-    screen.say(screen.style(said[:6], "bold") + said[6:])
+    screen.page()
+    screen.say(f"{screen.style('@  now', 'bold')}  {now_text.state(log, seen, now)}", 8)
     now_text.show_changes(log, seen, screen)
     turn_text.show_turns(log, short, screen, now)
     if log.turns:
