@@ -99,7 +99,7 @@ def test_a_pager_is_never_taken_from_the_folder(tree: Path) -> None:
     before = os.getcwd()
     os.chdir(tree)
     try:
-        assert programs.start_pager(["less"], {"PATH": ".:"}) is None
+        assert programs.start_viewer(["less"], {"PATH": ".:"}) is None
     finally:
         os.chdir(before)
     assert not (tree / "stolen").exists()

@@ -7,8 +7,9 @@ from takeback.disk import programs
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from subprocess import Popen
     from typing import TextIO
+
+    from takeback.disk.programs import Viewer
 
     Put = Callable[[TextIO | None, str], None]
 
@@ -29,17 +30,17 @@ class Pager:
         self._put = put
         self._held: list[tuple[TextIO | None, str]] = []
         self._lines = 0
-        self._process: Popen[bytes] | None = None
+        self._viewer: Viewer | None = None
         self._is_over = False
         """Whether text goes straight to the terminal: there is no pager, or not any more."""
 
     @property
     def is_running(self) -> bool:
-        return self._process is not None
+        return self._viewer is not None
 
     def write(self, stream: "TextIO | None", text: str, taken: int) -> None:
         """Show text that would take so many columns on one line, or wait for more of it."""
-        if self._process is not None:
+        if self._viewer is not None:
             self._feed(text)
             return
         if self._is_over:
@@ -52,27 +53,17 @@ class Pager:
 
     def close(self) -> None:
         """Show what was held back, and wait until the reader has read enough."""
-        process, self._process = self._process, None
-        if process is None:
+        viewer, self._viewer = self._viewer, None
+        if viewer is None:
             self._release()
             return
         self._is_over = True
-        try:
-            if process.stdin is not None:
-                process.stdin.close()
-        except BrokenPipeError:
-            pass  # the reader saw enough
-        while True:
-            try:
-                process.wait()
-            except KeyboardInterrupt:
-                continue  # the pager lives on, and the terminal is still its own
-            return
+        viewer.wait()
 
     def _start(self) -> None:
         words = _command()
-        self._process = programs.start_pager(words, _environment()) if words else None
-        if self._process is None:
+        self._viewer = programs.start_viewer(words, _environment()) if words else None
+        if self._viewer is None:
             self._release()
             return
         held, self._held = self._held, []
@@ -86,9 +77,8 @@ class Pager:
             self._put(stream, text)
 
     def _feed(self, text: str) -> None:
-        assert self._process is not None
-        assert self._process.stdin is not None
-        self._process.stdin.write(text.encode("utf-8", "surrogateescape"))
+        assert self._viewer is not None
+        self._viewer.write(text.encode("utf-8", "surrogateescape"))
 
 
 def is_wanted() -> bool:

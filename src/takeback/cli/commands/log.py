@@ -2,6 +2,7 @@
 
 import time
 
+from takeback.cli import screen as layout
 from takeback.cli.app import get_project
 from takeback.cli.parser import SHOW_SECRETS, Arguments, Command, Option
 from takeback.cli.screen import Screen, safe_line
@@ -72,7 +73,10 @@ def run(given: "Arguments", screen: "Screen") -> int:
         return 0
     now = time.time()
     screen.page()
-    screen.say(f"{screen.style('@  now', 'bold')}  {now_text.state(log, seen, now)}", 8)
+    said = f"@  now  {now_text.state(log, seen, now)}"
+    if not screen.is_terminal:
+        said = layout.cut(said, layout.width(screen), layout.marks(screen).cut)
+    screen.say(screen.style(said[:6], "bold") + said[6:], 8)
     now_text.show_changes(log, seen, screen)
     turn_text.show_turns(log, short, screen, now)
     if log.turns:
