@@ -16,6 +16,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+import copies
 import footprint
 import hooks
 import log
@@ -49,6 +50,8 @@ RECOVERIES = 3
 PARTS = ("checkpoints", "log", "memory", "growth", "restores")
 HOOKS = "hooks"
 """On a page of its own, as it needs the real clients; not with the other parts."""
+COPIES = "copies"
+"""An undo of thousands of files beside `cp -a && sync -f`; printed, and on no page."""
 YEAR = "year"
 """A part with a page of its own, which takes as long as all others together."""
 YEAR_PAGE = HERE.parent / "docs/benchmarks-year.md"
@@ -67,6 +70,8 @@ def main() -> int:
             return measure_year(work, arguments, began)
         if arguments.only == [HOOKS]:
             return measure_hooks(work, arguments)
+        if arguments.only == [COPIES]:
+            return measure_copies(work, arguments, began)
         results = measure(work, quick=arguments.quick, parts=arguments.only or PARTS)
     command = " ".join(["bench/run", *sys.argv[1:]])
     page = report.render(results, command, time.monotonic() - began)
@@ -91,6 +96,18 @@ def measure_year(work: Path, arguments: argparse.Namespace, began: float) -> int
     return 0
 
 
+def measure_copies(work: Path, arguments: argparse.Namespace, began: float) -> int:
+    """Take back thousands of files beside a plain copy of them."""
+    tree = trees.make(work / "tree", copies.FILES)
+    times = copies.measure(tree, work / "copies", 3 if arguments.quick else 9)
+    command = " ".join(["bench/run", *sys.argv[1:]])
+    page = "\n\n".join((report.machine(command, time.monotonic() - began), copies.render(times)))
+    print(page)
+    if arguments.output is not None:
+        arguments.output.write_text(page + "\n")
+    return 0
+
+
 def measure_hooks(work: Path, arguments: argparse.Namespace) -> int:
     """Measure what hooks cost, and write their page."""
     command = " ".join(["bench/run", *sys.argv[1:]])
@@ -107,7 +124,10 @@ def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="bench/run", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="1,000 and 10,000 files only")
     parser.add_argument(
-        "--only", action="append", choices=(*PARTS, YEAR, HOOKS), help="this part; may be repeated"
+        "--only",
+        action="append",
+        choices=(*PARTS, YEAR, HOOKS, COPIES),
+        help="this part; may be repeated",
     )
     parser.add_argument("--output", type=Path, help="where the page is written")
     return parser.parse_args()

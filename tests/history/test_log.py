@@ -35,7 +35,7 @@ o  FORM  @~1  50 min  claude  Add a login form                +50 -0  2 files
 *  STAR          1 h  start
 """
 NARROW = """\
-@  now  2 paths changed by you since th…
+@  now  2 paths changed by you since…
 !  OTHE       10 min  …  all shared
    The other (interrupted)
    1 shared with "One of two" (claude)

@@ -7,15 +7,20 @@ for that: SQLite does not work in a fork of a process that has a database open.
 
 import atexit
 import contextlib
+import fcntl
 import gc
 import importlib
 import io
 import json
 import os
 import pkgutil
+import pty
+import select
 import socket
+import struct
 import subprocess
 import sys
+import termios
 import threading
 import time
 from collections.abc import Mapping, Sequence
@@ -26,6 +31,8 @@ from typing import NoReturn
 import takeback
 
 _LONGEST = 1 << 20
+_PAUSE = 0.3
+"""Seconds after which a program that shows nothing more seems to wait for somebody."""
 _busy = threading.Lock()
 
 
@@ -33,18 +40,60 @@ def run(
     words: Sequence[str], cwd: Path, env: Mapping[str, str]
 ) -> "subprocess.CompletedProcess[bytes]":
     """Run `takeback` with these words; what it printed, and how it ended."""
-    request = json.dumps([list(words), os.fspath(cwd), dict(env)]).encode()
-    assert len(request) < _LONGEST
     with contextlib.ExitStack() as files:
         streams = [os.memfd_create(name) for name in ("stdin", "stdout", "stderr")]
         for stream in streams:
             files.callback(os.close, stream)
-        with _busy:
-            line = _server(os.getpid())
-            socket.send_fds(line, [request], streams)
-            code = os.waitstatus_to_exitcode(int(line.recv(99)))
+        code = _request(words, cwd, env, streams)
         out, err = (os.pread(stream, os.fstat(stream).st_size, 0) for stream in streams[1:])
     return subprocess.CompletedProcess(["takeback", *words], code, out, err)
+
+
+def on_terminal(
+    words: Sequence[str],
+    cwd: Path,
+    env: Mapping[str, str],
+    size: tuple[int, int],
+    typed: bytes = b"",
+) -> tuple[int, str]:
+    """Run it on a terminal with so many columns and rows; how it ended, and what was shown.
+
+    Whenever it waits for somebody, the same keys are `typed`.
+    """
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(ours, termios.TIOCSWINSZ, struct.pack("HHHH", size[1], size[0], 0, 0))
+    seen = bytearray()
+    reader = threading.Thread(target=_read_all, args=(ours, seen, typed))
+    reader.start()
+    try:
+        code = _request(words, cwd, env, [theirs, theirs, theirs])
+    finally:
+        os.close(theirs)
+        reader.join()
+        os.close(ours)
+    return code, seen.decode("utf-8", "replace").replace("\r\n", "\n")
+
+
+def _read_all(terminal: int, seen: bytearray, typed: bytes) -> None:
+    """Read what appears on a terminal, until nobody has it open any more."""
+    with contextlib.suppress(OSError):
+        while True:
+            if not select.select([terminal], [], [], _PAUSE)[0]:
+                os.write(terminal, typed)
+            elif piece := os.read(terminal, 65536):
+                seen += piece
+            else:
+                return
+
+
+def _request(words: Sequence[str], cwd: Path, env: Mapping[str, str], streams: list[int]) -> int:
+    """Let the server run a command with these streams; its exit code."""
+    request = json.dumps([list(words), os.fspath(cwd), dict(env)]).encode()
+    assert len(request) < _LONGEST
+    with _busy:
+        line = _server(os.getpid())
+        socket.send_fds(line, [request], streams)
+        return os.waitstatus_to_exitcode(int(line.recv(99)))
 
 
 def text(

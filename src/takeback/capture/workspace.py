@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from takeback.model.results import Checkpoint
     from takeback.model.text.json_text import Json
     from takeback.objects.object_store import ObjectStore
+    from takeback.ports import Progress
     from takeback.worktree.watch import PartialScan
 
 _left_alone: "list[Store]" = []
@@ -53,6 +54,8 @@ class Workspace:
         self.home = home
         self.rules = ProjectRules(root, home)
         self.recovered: tuple[Reason, ...] = ()
+        self.progress: Progress | None = None
+        """Whom a restore tells how far it has come."""
         self._recover = recover
         self._store = Store(home.store_path(root.id), root.id, root.line)
         self._cache: StatCache | None = None

@@ -115,9 +115,12 @@ def main(argv: "list[str] | None" = None) -> int:
         from takeback.cli import completion
 
         return completion.answer(words[1:], Screen())
-    screen = Screen(json="--json" in parser.own(words))
+    screen = Screen(json="--json" in parser.own(words), color=parser.color(words))
     try:
-        return _run(words, screen)
+        try:
+            return _run(words, screen)
+        finally:
+            screen.leave()
     except TakebackError as problem:
         screen.error(problem)
         return problem.exit_code
@@ -169,13 +172,14 @@ def _run(words: "list[str]", screen: Screen) -> int:
         return 0
     if name == "help" or (not name and ("-h" in ours or "--help" in ours)):
         return _help(rest, screen)
-    module = load(name if name in COMMANDS else _meant(name, rest))
+    module = load(name if name in COMMANDS else meant(name, rest))
     is_wrapper = parser.is_wrapper(module.COMMAND)
     if is_wrapper and "-h" not in ours and "--help" not in ours:
         screen.step_aside()
     given = parser.parse(module.COMMAND, rest)
     screen.json = given.has("json")
     screen.show_secrets = given.has("show-secrets")
+    screen.no_pager = given.has("no-pager")
     if given.has("help"):
         parser.show(module.COMMAND, screen)
         return 0
@@ -205,7 +209,8 @@ def _quoted(path: bytes) -> str:
     return shlex.quote(os.fsdecode(path))
 
 
-def _meant(word: str, rest: "Sequence[str]" = ()) -> str:
+def meant(word: str, rest: "Sequence[str]" = ()) -> str:
+    """The command that a word means which is none; an error that names it, if it is not sure."""
     from takeback.cli import vocabulary
 
     return vocabulary.command(word, rest)
@@ -306,7 +311,15 @@ def attach(project: "Project", screen: Screen) -> "Project":
         told.extend(reason for reason in found if reason not in told)
         return [sentence(reason) for reason in told]
 
+    def needed(id: str) -> int:
+        try:
+            return project.reader.shortened([id])[id].needed
+        except TakebackError:
+            return len(id)  # a store that cannot be read changes no more than a colour
+
     screen.listen(news)
+    screen.needed = needed
+    project.workspace.progress = screen.progress
     screen.secret_names = project.workspace.rules.secret_names
     return project
 
@@ -320,7 +333,7 @@ def inside(project: "Project", here: bytes) -> bytes:
 def _help(rest: "list[str]", screen: Screen) -> int:
     topics = [word for word in rest if not word.startswith("-")]
     if topics and topics[0] != "all":
-        parser.show(load(_meant(topics[0])).COMMAND, screen)
+        parser.show(load(meant(topics[0])).COMMAND, screen)
         return 0
     names = dict.fromkeys(("status", "undo", "redo", "rollback", *COMMANDS))
     commands = [load(name).COMMAND for name in names]

@@ -15,7 +15,7 @@ from takeback.cli import screen as layout
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from takeback.cli.parser import Command, Option
     from takeback.cli.screen import Screen
@@ -101,7 +101,7 @@ class Line:
             self._read_option(word)
         elif self.command is None and not self._is_help:
             self._is_help = word == "help"
-            self.command = None if self._is_help else app.load(word).COMMAND
+            self.command = None if self._is_help else _command(word)
         else:
             self.operands.append(word)
             if self.command is not None and parser.is_wrapper(self.command):
@@ -304,7 +304,11 @@ def _projects(_: Line, screen: "Screen") -> "Iterator[Candidate]":
         yield root.id, layout.safe_line(screen.words(os.fsdecode(root.path)))
 
 
-def _id(short: "dict[str, str]", id: str, word: str) -> str:
+def _command(word: str) -> "Command":
+    return app.load(word if word in app.COMMANDS else app.meant(word)).COMMAND
+
+
+def _id(short: "Mapping[str, str]", id: str, word: str) -> str:
     """An id as the log shows it, or whole if more of it was typed."""
     return id if len(word) > len(short[id]) else short[id]
 

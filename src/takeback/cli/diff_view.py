@@ -39,9 +39,9 @@ def show_diffs(shown: "Iterable[Shown]", screen: "Screen") -> None:
     """Print each diff as soon as it is made; say how many secrets were masked."""
     masked, files = 0, 0
     for one in shown:
-        if screen.is_terminal:
+        if screen.is_terminal or screen.has_colour:
             for line in for_people(one.patch(), screen):
-                screen.say(line)
+                screen.verbatim(line)
         else:
             screen.raw(b"".join(_for_programs(one.patch())))
         masked += one.masked
@@ -101,7 +101,7 @@ def _styled(kind: str, line: bytes, screen: "Screen") -> str:
 
 def _replaced(old: "list[bytes]", new: "list[bytes]", screen: "Screen") -> "Iterator[str]":
     small = sum(map(len, old)) + sum(map(len, new)) <= _WORDS_UP_TO
-    if not old or not new or not small or screen.style("x", "bold") == "x":
+    if not old or not new or not small or not screen.has_colour:
         for kind, side in ((OLD, old), (NEW, new)):
             for line in side:
                 yield _styled(kind, line, screen)

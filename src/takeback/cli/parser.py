@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from takeback.cli.screen import Screen
 
 
+COLORS = ("auto", "always", "never")
+
+
 class Option(Value):
     """One option: its spellings, what its value is called (empty for a switch), and its help.
 
@@ -56,6 +59,8 @@ EVERYDAY, LOOK, AGENTS, CARE, HIDDEN = "Everyday", "Look", "Agents", "Care", ""
 EVERYWHERE = (
     Option(("--json",), "print one JSON object instead of text"),
     Option(("-C",), "work on the project that DIR is in (default: the current folder)", "DIR"),
+    Option(("--color",), "`always`, `never` or `auto`: on a terminal (default)", "WHEN"),
+    Option(("--no-pager",), "print long output as it is, without a pager"),
     Option(("-h", "--help"), "show this help"),
 )
 
@@ -84,12 +89,20 @@ def own(argv: "Sequence[str]") -> "Sequence[str]":
     return argv[: argv.index("--")] if "--" in argv else argv
 
 
+def color(argv: "Sequence[str]") -> str:
+    """What `--color` says, before everything else is understood; it decides how errors look."""
+    ours = [*own(argv), ""]
+    given = [ours[at + 1] for at, word in enumerate(ours) if word == "--color"]
+    given += [word.partition("=")[2] for word in ours if word.startswith("--color=")]
+    return given[-1] if given and given[-1] in COLORS else COLORS[0]
+
+
 def split(argv: "Sequence[str]") -> "tuple[str, list[str]]":
     """The command's name (empty if there is none) and everything else, in order."""
     rest = list(argv)
     at = 0
     while at < len(own(argv)):
-        if rest[at] == "-C":
+        if rest[at] in ("-C", "--color"):
             at += 2
         elif rest[at].startswith("-"):
             at += 1
@@ -124,6 +137,11 @@ def parse(command: Command, argv: "Sequence[str]") -> Arguments:
                 hint=_option_meant(flag, command, options),
             )
         found.values[option.name] = _value(option, flag, inline, words)
+    if found.get("color", COLORS[0]) not in COLORS:
+        raise UsageError(
+            f"`--color` takes {_listed(COLORS)}, not `{found.get('color')}`",
+            hint=f"takeback {command.name} --color {COLORS[-1]}".replace("  ", " "),
+        )
     if not found.has("help"):
         _check_operands(command, found)
     return found
@@ -135,6 +153,10 @@ def _letters(word: str, options: "dict[str, Option]") -> "list[str]":
     if word in options or len(flags) < 2 or not all(map(options.get, flags)):
         return []
     return [] if any(options[each].value for each in flags[:-1]) else flags
+
+
+def _listed(words: "Sequence[str]") -> str:
+    return ", ".join(f"`{word}`" for word in words[:-1]) + f" or `{words[-1]}`"
 
 
 def _split_flag(word: str, options: "dict[str, Option]") -> "tuple[str, str | None]":
@@ -286,7 +308,7 @@ def show(command: "Command", screen: "Screen") -> None:
     screen.say(f"{screen.style('Usage', 'bold')}: {' '.join(usage.split())}")
     if command.text:
         screen.say()
-        screen.say(command.text)
+        screen.prose(command.text)
     screen.say()
     screen.say(screen.style("Options", "bold"))
     screen.table(

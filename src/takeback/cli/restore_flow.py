@@ -1,8 +1,10 @@
-"""What `undo`, `redo`, `rollback` and `apply` share: options, preview, question, conversations."""
+"""What `undo`, `redo`, `rollback` and `apply` share: options, preview, question, report."""
 
 import os
 
+from takeback.cli import conversation as conversations
 from takeback.cli.app import INTERRUPTED, folder, inside
+from takeback.cli.conversation import CONVERSATION, Conversation
 from takeback.cli.parser import SHOW_SECRETS, Arguments, Option
 from takeback.cli.screen import Marks, Screen, safe_line
 from takeback.cli.text import plan_text, reason_text
@@ -14,24 +16,20 @@ from takeback.errors import (
     UsageError,
 )
 from takeback.model import words as terms
-from takeback.model.plan import MINUTES, called
-from takeback.model.reasons import Action
+from takeback.model.plan import MINUTES
 from takeback.model.text.masking import CLOSED
 from takeback.model.text.safe_text import safe, shell_word
 from takeback.model.tree import FOLDER
 from takeback.model.value import Value
-from takeback.model.words import count
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from takeback.agents.resume import Resumed
     from takeback.arguments import Options
     from takeback.cli.text.conflict_text import Styled
     from takeback.history.unified import Shown
     from takeback.model.plan import Conflict, Decisions, Plan, PlannedChange, Report
-    from takeback.model.text.json_text import Json
     from takeback.model.text.masking import Masker
     from takeback.model.tree import Entry
     from takeback.project import Project
@@ -98,131 +96,6 @@ class Contents:
 
         shown = self._shown(change)
         return diff_view.styled(shown) if shown is not None else [("", "nothing changes there")]
-
-
-FILES, CONVERSATION, MEMORY = "files", "conversation", "memory"
-RESUME_OPTIONS = (
-    Option(("--resume",), "also copy the conversation as it was then, so that you can continue it"),
-    Option(
-        ("--only",),
-        "take back only the `files`, or only the `conversation`",
-        "WHAT",
-        (FILES, CONVERSATION),
-    ),
-)
-
-
-class Conversation:
-    """What the command line says about conversations, and what is made of them."""
-
-    def __init__(self, given: "Arguments", project: "Project") -> None:
-        only = given.get("only")
-        if only == MEMORY:
-            raise UsageError(
-                "Takeback cannot take back an agent's memory yet", hint=f"`--only {FILES}`"
-            )
-        if given.has("only") and only not in (FILES, CONVERSATION):
-            raise UsageError(
-                f"`--only` takes `{FILES}` or `{CONVERSATION}`, not `{only}`",
-                hint="`--resume` takes back both",
-            )
-        self.is_all = only == CONVERSATION
-        self._is_wanted = given.has("resume") or self.is_all
-        if self._is_wanted and only == FILES:
-            raise UsageError(
-                f"`--resume` and `--only {FILES}` exclude each other",
-                hint="without both, the conversation stays as it is",
-            )
-        if self._is_wanted and given.rest:
-            raise UsageError(
-                "a conversation can only be taken back as a whole, not for some paths",
-                hint="leave out the paths, or `--resume` and `--only`",
-            )
-        self._project = project
-
-    def copies(self, plan: "Plan", restore: str = "") -> "list[Resumed] | None":
-        """Make the copies that go with a plan; None if nobody wants any."""
-        if not self._is_wanted:
-            return None
-        return self._project.copy_conversations(plan, restore=restore, in_the_middle=self.is_all)
-
-
-def trim(conversation: Conversation, plan: "Plan", screen: "Screen") -> int:
-    """Only the conversation: a copy of it, and the files stay as they are."""
-    made = conversation.copies(plan)
-    said = in_words(made, screen)
-    if not made or all(each.problem for each in made):
-        raise TakebackError(f"nothing was changed: {said[0]}", hint=Action("sessions"))
-    if screen.json:
-        screen.data(plan_text.as_json(plan, screen.masker, conversations=as_json(made)))
-        return 0
-    screen.say("Copied the conversation as it was then; the files stay as they are.")
-    for text in said:
-        screen.note(text)
-    return 0
-
-
-def in_words(made: "list[Resumed] | None", screen: "Screen") -> "list[str]":
-    if made is None:
-        return []
-    found = [_sentence(each, screen.masker.words(each.label)) for each in made]
-    return found or ["there is no conversation to continue"]
-
-
-def _sentence(made: "Resumed", label: str) -> str:
-    before = f"before {called(label, is_turn=True)}"
-    if made.problem:
-        said = f"the conversation of {made.agent} cannot continue from {before}: {_why(made)}"
-        return safe_line(said)
-    repaired = " (lines were missing in the middle)" if made.repaired else ""
-    said = f"continues the conversation as it was {before}{repaired}"
-    return f"`{_where(made.folder)}{safe_line(made.command)}` {safe_line(said)}"
-
-
-def _why(made: "Resumed") -> str:
-    from takeback.agents import agent
-
-    sentences = {
-        agent.UNREADABLE: "its file cannot be read: {fact}",
-        agent.UNKNOWN_FORMAT: "its file has an unknown format",
-        agent.UNKNOWN_AGENT: "Takeback does not know where {agent} keeps its conversations",
-        agent.NO_TRANSCRIPT: "{agent} did not report where the file is",
-        agent.NO_ID: "its file does not name the conversation",
-        agent.PROMPT_MISSING: "its prompt is no longer in the file",
-        agent.PART_MISSING: "it continues another file, which is gone",
-        agent.TOO_MANY_PARTS: "it is spread across too many files",
-        agent.BEGINS_HERE: "the conversation begins with this turn",
-        agent.LATER_TURNS_STAY: "{fact} of it would stay; the agent gets a note instead",
-        agent.UNWRITABLE: "the copy cannot be written: {fact}",
-    }
-    is_number = made.problem == agent.LATER_TURNS_STAY
-    fact = count(int(made.fact), "later turn") if is_number else made.fact
-    return sentences[made.problem].format(fact=fact, agent=made.agent)
-
-
-def _where(folder: str) -> str:
-    """How to get to where the agent worked; nothing if one is there."""
-    if not folder or os.path.realpath(folder) == os.path.realpath("."):
-        return ""
-    return f"cd {safe_line(shell_word(folder))} && "
-
-
-def as_json(made: "list[Resumed] | None") -> "list[Json]":
-    return [
-        {
-            "session": each.session,
-            "agent": each.agent,
-            "turn": each.turn,
-            "id": each.own_id or None,
-            "transcript": each.transcript or None,
-            "folder": each.folder or None,
-            "command": each.command or None,
-            "problem": each.problem or None,
-            "why": _why(each) if each.problem else None,
-            "repaired": each.repaired,
-        }
-        for each in made or ()
-    ]
 
 
 SESSION = Option(("--session",), "look only among the turns of this session", "SESSION")
@@ -311,7 +184,7 @@ class RestoreCommand:
         try:
             if self._conversation.is_all and not self._is_trial:
                 plan = make(self._wanted(self.decide))
-                return trim(self._conversation, plan, self._screen)
+                return conversations.trim(self._conversation, plan, self._screen)
             is_bare = self.ref is None and self.session is None and not self.paths
             is_bare = is_bare and not self._is_interactive
             if at_once is not None and is_bare and not self._is_trial:
@@ -453,14 +326,16 @@ class RestoreCommand:
         resumed = self._conversation.copies(made.plan, made.id)
         if self._screen.json:
             masker = self._screen.masker
-            self._screen.data(plan_text.as_json(made.plan, masker, made, as_json(resumed)))
+            self._screen.data(
+                plan_text.as_json(made.plan, masker, made, conversations.as_json(resumed))
+            )
         else:
             plan_text.report(
                 made,
                 self._screen,
                 self._contents,
                 was_previewed=was_previewed,
-                besides=in_words(resumed, self._screen),
+                besides=conversations.in_words(resumed, self._screen),
             )
         return 0
 

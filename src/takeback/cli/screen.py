@@ -7,8 +7,9 @@ import os
 import sys
 import time
 
+from takeback.cli.progress import Progress
 from takeback.errors import TakebackError
-from takeback.model import words
+from takeback.model.ids import ShortId
 from takeback.model.text import json_text
 from takeback.model.text.safe_text import safe
 from takeback.model.words import count
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
     from typing import TextIO
 
+    from takeback.cli.pager import Pager
     from takeback.model.text.json_text import Json
     from takeback.model.text.masking import Masker
 
@@ -64,17 +66,23 @@ def columns(text: str) -> int:
 
 
 def cut(text: str, room: int, mark: str = "…") -> str:
-    """A text that takes at most so many columns; a mark says that something is missing."""
+    """A text that takes at most so many columns; a mark says that something is missing.
+
+    No word is cut, unless that would leave little else: then it is a path, or something like it.
+    """
     if len(text) * 2 <= room or columns(text) <= room:
         return text
     left = room - len(mark)
-    kept = []
+    at = 0
     for char in text:
         left -= _columns_of(char)
         if left < 0:
             break
-        kept.append(char)
-    return ("".join(kept).rstrip() + mark)[: max(room, 0)]
+        at += 1
+    kept = text[:at]
+    if not text[at : at + 1].isspace() and kept.rfind(" ") * 3 >= at:
+        kept = kept[: kept.rfind(" ")]
+    return (kept.rstrip() + mark)[: max(room, 0)]
 
 
 def cut_left(text: str, room: int, mark: str = "…") -> str:
@@ -88,6 +96,53 @@ def cut_left(text: str, room: int, mark: str = "…") -> str:
 
 def pad(text: str, room: int) -> str:
     return text + " " * (room - columns(text))
+
+
+def wrap(text: str, room: int, hang: "int | None" = None) -> str:
+    """Text on as many lines as it needs; the second and later ones begin in column `hang`.
+
+    Lines break between words, and a command in backticks stays on one line if it fits there. What
+    is longer than a line, such as a path, sticks out.
+    """
+    if len(text) * 2 <= room or columns(bare(text)) <= room:
+        return text
+    import re
+
+    begin = len(text) - len(text.lstrip(" ")) if hang is None else hang
+    begin = min(begin, room // 2)
+    lines, used = [""], 0
+    for gap, word in re.findall(r"( *)((?:`[^`]*`|[^ ])+)", text):
+        is_long = " " in word and columns(bare(word)) > room - begin
+        for number, part in enumerate(word.split(" ") if is_long else [word]):
+            space, taken = (" " if number else gap), columns(bare(part))
+            if used + len(space) + taken > room and lines[-1].strip(" "):
+                lines.append(" " * begin)
+                space, used = "", begin
+            lines[-1] += space + part
+            used += len(space) + taken
+    return _painted(lines, begin)
+
+
+def _painted(lines: "list[str]", begin: int) -> str:
+    """Lines of which each ends without colour, and the next goes on with the one that was on."""
+    done, colour = [], ""
+    for number, line in enumerate(lines):
+        at = begin if number else 0
+        line = line[:at] + colour + line[at:]
+        last = line.rfind("\x1b[")
+        colour = line[last : line.index("m", last) + 1] if last >= 0 else ""
+        colour = "" if colour == _PLAIN else colour
+        done.append(line + (_PLAIN if colour else ""))
+    return "\n".join(done)
+
+
+def bare(text: str) -> str:
+    """Text without the escapes that colour it."""
+    if "\x1b" not in text:
+        return text
+    import re
+
+    return re.sub(r"\x1b\[[0-9;]*m", "", text)
 
 
 _JOINED = frozenset(map(chr, range(0x1160, 0x1200)))
@@ -105,30 +160,36 @@ def _columns_of(char: str) -> int:
 
 
 _STYLES = {"bold": "1", "dim": "2", "reverse": "7"}
-_STYLES |= {"red": "31", "green": "32", "yellow": "33", "cyan": "36"}
+_STYLES |= {"red": "31", "green": "32", "yellow": "33", "magenta": "35", "cyan": "36"}
+_PLAIN = "\x1b[0m"
+_SIGNS = {"+": "green", "-": "red", "\N{MINUS SIGN}": "red"}
+_FORCING = ("FORCE_COLOR", "CLICOLOR_FORCE")
+AUTO, ALWAYS = "auto", "always"
 _SMALLEST = (40, 10)
-_FIRST_SHOWN_AFTER = 0.4
-_SHOWN_EVERY = 0.1
-_DOING = {
-    words.MERGING_PACKS: "merging packs",
-    words.SEARCHING_PACKS: "searching packs",
-    words.FOLLOWING: "following checkpoints",
-    words.FINDING_NEEDED: "finding needed objects",
-    words.ATTRIBUTING: "finding who added what",
-    words.TRYING_HOOKS: "trying the hooks",
-}
+_WIDEST_TEXT = 100
+"""Columns. Longer lines of prose are hard to read, however wide the terminal is."""
+_NARROWEST = 24
+"""Columns that the right side of a table needs at least beside the left one."""
 
 
 class Screen:
     """Where a command shows what it has to say: as text or, if asked, as one JSON object."""
 
-    def __init__(self, *, json: bool = False) -> None:
+    def __init__(self, *, json: bool = False, color: str = AUTO) -> None:
         self.json = json
         self.show_secrets = False
         self.secret_names: Callable[[], Iterable[str]] = tuple
-        self._colour = _wants_colour(sys.stdout)
-        self._colour_error = _wants_colour(sys.stderr)
-        self._progress = _Progress() if _is_terminal(sys.stderr) and not json else None
+        self.needed: Callable[[str], int] = len
+        """How many letters of an id tell it from all others."""
+        self.no_pager = False
+        self._colour = _wants_colour(sys.stdout, color)
+        self._colour_error = _wants_colour(sys.stderr, color)
+        self._progress: Progress | None = None
+        if _is_terminal(sys.stderr) and not json:
+            self._progress = Progress(time.monotonic(), plain=not _can_show(sys.stderr, "━╌…"))
+        self._is_in_line = False
+        """Whether a line of progress is on the terminal."""
+        self._pager: Pager | None = None
         self._is_aside = False
         self._news: Callable[[], Sequence[str]] | None = None
         self._reported = 0
@@ -157,20 +218,63 @@ class Screen:
         self._news, self._reported = news, 0
 
     def finish(self) -> None:
-        self._make_way()
+        """Show what is still held back, and wait for whoever reads it."""
+        try:
+            self._make_way()
+        finally:
+            if self._pager is not None:
+                self._pager.close()
+
+    def leave(self) -> None:
+        """Take the terminal back from a pager, if there is one, whatever became of it."""
+        if self._pager is not None:
+            try:
+                self._pager.close()
+            except (OSError, TakebackError):
+                return  # another error is about to be shown, or nobody is there to see one
+
+    def page(self) -> None:
+        """Let a pager show what follows, if somebody at a terminal wants one and it is long."""
+        columns, rows = self.size
+        is_seen = _is_terminal(sys.stdin) and _is_terminal(sys.stdout) and _is_terminal(sys.stderr)
+        if self.json or self.no_pager or self._is_aside or not is_seen or not rows:
+            return
+        from takeback.cli import pager
+
+        if self._pager is None and pager.is_wanted():
+            self._pager = pager.Pager(rows, columns, _put)
 
     def step_aside(self) -> None:
         """Leave stdout to somebody else: from now on results go to stderr, too."""
         self._is_aside = True
         self._colour = self._colour_error
 
-    def say(self, line: str = "") -> None:
+    def say(self, line: str = "", hang: "int | None" = None) -> None:
+        """Print a line of the result; on a terminal, wrapped to its width."""
         self._make_way()
-        _put(self._results, line + "\n")
+        self._print(self._results, line, hang)
+
+    def verbatim(self, line: str) -> None:
+        """Print a line of somebody's file, however long it is."""
+        self._make_way()
+        self._write(self._results, line + "\n", columns(bare(line)))
+
+    def prose(self, text: str) -> None:
+        """Print a paragraph; on a terminal its lines are made anew."""
+        if _is_terminal(self._results):
+            text = wrap(" ".join(text.split("\n")), min(width(self), _WIDEST_TEXT))
+        self.say(text)
 
     def note(self, line: str) -> None:
+        """Print a remark to stderr; one that names a command of ours is a hint, and dim."""
         self._make_way()
-        _put(sys.stderr, line + "\n")
+        if line.startswith("note: "):
+            line = self._mark("note:", "yellow") + line[5:]
+        elif "`takeback" in line and self._colour_error:
+            # What one may want to type stands out from what it does.
+            parts = line.split("`")
+            line = "`".join(part if n % 2 else _dimmed(part) for n, part in enumerate(parts))
+        self._print(sys.stderr, line)
 
     def raw(self, data: bytes) -> None:
         """Print bytes of the result just as they are; not meant for a terminal."""
@@ -179,6 +283,10 @@ class Screen:
             sys.stdout.flush()
             sys.stdout.buffer.write(data)
             sys.stdout.buffer.flush()
+
+    @property
+    def has_colour(self) -> bool:
+        return self._colour
 
     @property
     def is_terminal(self) -> bool:
@@ -239,11 +347,7 @@ class Screen:
 
     def can_show(self, text: str) -> bool:
         """Whether the encoding of the results has all characters of a text."""
-        try:
-            text.encode(getattr(self._results, "encoding", None) or "ascii")
-        except UnicodeEncodeError:
-            return False
-        return True
+        return _can_show(self._results, text)
 
     def data(self, value: "Mapping[str, Json]") -> None:
         self._make_way()
@@ -252,11 +356,33 @@ class Screen:
     def style(self, text: str, *names: str) -> str:
         return _styled(text, names) if self._colour else text
 
+    def id(self, shown: str, room: int = 0, of: str = "") -> str:
+        """An id, or the beginning `of` one; the letters that are enough to type stand out."""
+        if not self._colour:
+            return pad(shown, room)
+        needed = shown.needed if isinstance(shown, ShortId) else self.needed(of or shown)
+        rest = _dimmed(shown[needed:])
+        return _styled(shown[:needed], ("bold", "magenta")) + rest + " " * (room - len(shown))
+
+    def counted(self, text: str) -> str:
+        """Lines added and removed, such as `+3 -1` amid spaces, in green and red."""
+        if not self._colour:
+            return text
+        return " ".join(_styled(word, [_SIGNS.get(word[:1], "")]) for word in text.split(" "))
+
     def table(self, rows: "Iterable[tuple[str, str]]", indent: str = "  ") -> None:
+        """Two columns; on a narrow terminal the right one stands below the left one."""
         listed = list(rows)
-        width = min(max((columns(left) for left, _ in listed), default=0), 40)
+        widest = min(max((columns(bare(left)) for left, _ in listed), default=0), 40)
+        begin = len(indent) + widest + 2
+        is_narrow = _is_terminal(self._results) and width(self) - begin < _NARROWEST
         for left, right in listed:
-            self.say(f"{indent}{pad(left, width)}  {right}".rstrip())
+            if is_narrow and right:
+                self.say(f"{indent}{left}")
+                self.say(f"{indent}    {right}")
+                continue
+            space = " " * (widest - columns(bare(left)))
+            self.say(f"{indent}{left}{space}  {right}".rstrip(), begin)
 
     def error(self, problem: "TakebackError", more: "Mapping[str, Json] | None" = None) -> None:
         """Show what went wrong and what to do next; `more` is for programs only."""
@@ -279,15 +405,34 @@ class Screen:
             except TakebackError:
                 pass  # it is told to people, then
         mark = self._mark("error:", "red", "bold")
-        _put(sys.stderr, f"{mark} {safe_line(self.masker.words(str(problem)))}\n")
+        self._print(sys.stderr, f"{mark} {safe_line(self.masker.words(str(problem)))}", 7)
         if hint:
-            lines = "\n      ".join(map(safe_line, self.masker.words(hint).split("\n")))
-            _put(sys.stderr, f"\n{self._mark('hint:', 'cyan')} {lines}\n")
+            lines = "\n".join(map(safe_line, self.masker.words(hint).split("\n")))
+            self._print(sys.stderr, f"\n{self._mark('hint:', 'cyan')} {lines}", 6)
 
     def progress(self, phase: str, done: int, total: int) -> None:
         """Show how far long work has come, on a terminal, once it turns out to be long."""
-        if self._progress is not None:
-            self._progress.show(phase, done, total)
+        if self._progress is None or (self._pager is not None and self._pager.is_running):
+            return
+        line = self._progress.line(phase, done, total, _room(sys.stderr), time.monotonic())
+        if line:
+            self._is_in_line = True
+            _put(sys.stderr, f"\r\x1b[K{line}")
+
+    def _print(self, stream: "TextIO | None", text: str, hang: "int | None" = None) -> None:
+        """Print lines, wrapped where a person reads them."""
+        lines = text.split("\n")
+        if _is_terminal(stream):
+            room = width(self) if stream is self._results else _room(stream)
+            lines = "\n".join(wrap(line, room, hang) for line in lines).split("\n")
+        for line in lines:
+            self._write(stream, line + "\n", columns(bare(line)))
+
+    def _write(self, stream: "TextIO | None", text: str, taken: int) -> None:
+        if self._pager is None:
+            _put(stream, text)
+        else:
+            self._pager.write(stream, text, taken)
 
     @property
     def _results(self) -> "TextIO | None":
@@ -295,46 +440,17 @@ class Screen:
 
     def _make_way(self) -> None:
         """Remove the line of progress, and tell what has to be told first."""
-        if self._progress is not None:
-            self._progress.clear()
+        if self._is_in_line:
+            _put(sys.stderr, "\r\x1b[K")
+            self._is_in_line = False
         if self._news is not None:
             news = self._news()[self._reported :]
             self._reported += len(news)
             for sentence in news:
-                _put(sys.stderr, f"{self._mark('note:', 'yellow')} {safe_line(sentence)}\n")
+                self._print(sys.stderr, f"{self._mark('note:', 'yellow')} {safe_line(sentence)}", 6)
 
     def _mark(self, word: str, *names: str) -> str:
         return _styled(word, names) if self._colour_error else word
-
-
-class _Progress:
-    """One line on stderr that is written over and over, and removed at the end."""
-
-    def __init__(self) -> None:
-        self._next = time.monotonic() + _FIRST_SHOWN_AFTER
-        self._shown = False
-
-    def show(self, phase: str, done: int, total: int) -> None:
-        now = time.monotonic()
-        if now < self._next:
-            return
-        self._next = now + _SHOWN_EVERY
-        self._shown = True
-        doing = _DOING.get(phase, phase)
-        line = f"{doing}…"
-        if total:
-            filled = 24 * done // total
-            numbers = (
-                (size(done), size(total)) if phase == words.HASHING else (f"{done:,}", f"{total:,}")
-            )
-            bar = f"{'━' * filled}{'╌' * (24 - filled)} {numbers[0]} of {numbers[1]}"
-            line = f"{doing} {bar}"
-        _put(sys.stderr, f"\r\x1b[K{line}")
-
-    def clear(self) -> None:
-        if self._shown:
-            _put(sys.stderr, "\r\x1b[K")
-            self._shown = False
 
 
 def safe_line(text: str) -> str:
@@ -387,7 +503,11 @@ def _as_unicode(text: str) -> str:
 
 def _styled(text: str, names: "Iterable[str]") -> str:
     codes = ";".join(_STYLES[name] for name in names if name)
-    return f"\x1b[{codes}m{text}\x1b[0m" if codes else text
+    return f"\x1b[{codes}m{text}{_PLAIN}" if codes else text
+
+
+def _dimmed(text: str) -> str:
+    return _styled(text, ["dim"]) if text else ""
 
 
 def _is_terminal(stream: "TextIO | None") -> bool:
@@ -395,10 +515,34 @@ def _is_terminal(stream: "TextIO | None") -> bool:
     return stream is not None and stream.isatty()
 
 
-def _wants_colour(stream: "TextIO | None") -> bool:
-    return (
-        _is_terminal(stream) and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
-    )
+def _can_show(stream: "TextIO | None", text: str) -> bool:
+    try:
+        text.encode(getattr(stream, "encoding", None) or "ascii")
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _room(stream: "TextIO | None") -> int:
+    """Columns of the terminal that a stream is."""
+    try:
+        return os.get_terminal_size(stream.fileno()).columns or 80 if stream is not None else 80
+    except (OSError, ValueError, AttributeError):
+        return 80
+
+
+def _wants_colour(stream: "TextIO | None", chosen: str) -> bool:
+    """What the command line says; else what the environment says; else whether a person reads it.
+
+    Where the variables disagree, `NO_COLOR` holds.
+    """
+    if chosen != AUTO:
+        return chosen == ALWAYS
+    if os.environ.get("NO_COLOR"):
+        return False
+    if any(os.environ.get(name, "0") not in ("", "0") for name in _FORCING):
+        return True
+    return _is_terminal(stream) and os.environ.get("TERM") != "dumb"
 
 
 def _put(stream: "TextIO | None", text: str) -> None:

@@ -1,4 +1,6 @@
-"""The one place that starts programs: what `takeback run` and the settings name, and ourselves."""
+"""The one place that starts programs: what `takeback run`, the settings and the environment name,
+and ourselves.
+"""
 
 import os
 import sys
@@ -49,6 +51,50 @@ def run(
     from subprocess import run as run_program
 
     return run_program(words, cwd=cwd, env=environment, check=False).returncode  # noqa: S603
+
+
+class Viewer:
+    """A program that shows what is written to it on our terminal."""
+
+    def __init__(self, process: "Popen[bytes]") -> None:
+        self._process = process
+
+    def write(self, text: bytes) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.write(text)
+
+    def wait(self) -> None:
+        """Write no more, and wait until the reader has read enough."""
+        try:
+            assert self._process.stdin is not None
+            self._process.stdin.close()
+        except BrokenPipeError:
+            pass  # the reader saw enough
+        while True:
+            try:
+                self._process.wait()
+            except KeyboardInterrupt:
+                continue  # the program lives on, and the terminal is still its own
+            return
+
+
+def start_viewer(words: "Sequence[str]", environment: "Mapping[str, str]") -> "Viewer | None":
+    """Start what shows long text on our terminal; None where there is no such program.
+
+    Like a shell, but never from the folder we are in, which may be an agent's.
+    """
+    from subprocess import PIPE, Popen
+
+    name, *rest = words
+    folders = environment.get("PATH", os.defpath).split(os.pathsep)
+    places = [name] if "/" in name else [f"{at}/{name}" for at in folders if os.path.isabs(at)]
+    path = next((each for each in places if os.access(each, os.X_OK)), None)
+    try:
+        if path is not None:
+            return Viewer(Popen([path, *rest], stdin=PIPE, env=environment))  # noqa: S603
+    except OSError:
+        pass  # it is no program; the text is shown without it
+    return None
 
 
 def run_limited(

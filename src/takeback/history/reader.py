@@ -42,6 +42,7 @@ if TYPE_CHECKING:
         RecordedTurn,
         Unrecorded,
     )
+    from takeback.model.ids import ShortId
     from takeback.model.reasons import Reason
     from takeback.model.results import Checkpoint
     from takeback.model.tree import Entry
@@ -165,7 +166,7 @@ class HistoryReader:
         with _READING:
             return look.unrecorded(self._work)
 
-    def shortened(self, names: "Iterable[str]") -> "dict[str, str]":
+    def shortened(self, names: "Iterable[str]") -> "dict[str, ShortId]":
         """For each id the shortest unique beginning of at least four letters."""
         with _READING, self._ledger.snapshot() as ledger:
             return references.shortened(ledger, names)

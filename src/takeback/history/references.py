@@ -84,9 +84,13 @@ def described(ledger: "Ledger", kind: str, number: int, now: float) -> str:
     return f"`{row.id}` {row.what}, {_when(row.at / 1e9, now)}{said}"
 
 
-def shortened(ledger: "Ledger", names: "Iterable[str]") -> "dict[str, str]":
+def shortened(ledger: "Ledger", names: "Iterable[str]") -> "dict[str, ids.ShortId]":
     """For each id the shortest beginning that means nothing else in the ledger."""
-    return {id: id[: max(_SHORTEST, _needed(ledger, id))] for id in names}
+    found = {}
+    for id in names:
+        needed = _needed(ledger, id)
+        found[id] = ids.ShortId(id[: max(_SHORTEST, needed)], needed)
+    return found
 
 
 def _needed(ledger: "Ledger", id: str) -> int:

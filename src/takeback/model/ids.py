@@ -5,6 +5,10 @@ Names: what people call a checkpoint, on one line.
 The name of our folder in a work tree while a restore runs. Scans pass it over.
 """
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Self
+
 ALPHABET = "zyxwvutsrqponmlk"
 LENGTH = 12
 
@@ -19,6 +23,19 @@ def from_entropy(entropy: bytes) -> str:
 def is_prefix(text: str) -> bool:
     """Whether `text` could be an id or the beginning of one."""
     return 0 < len(text) <= LENGTH and all(letter in ALPHABET for letter in text)
+
+
+class ShortId(str):
+    """The beginning of an id as it is shown, and how many letters of it tell it from all others."""
+
+    __slots__ = ("needed",)
+
+    needed: int
+
+    def __new__(cls, text: str, needed: int) -> "Self":
+        made = super().__new__(cls, text)
+        made.needed = needed
+        return made
 
 
 LONGEST_NAME = 200

@@ -40,6 +40,8 @@ LOOKING, READING, WRITING, HASHING = "looking", "reading", "writing", "hashing"
 MERGING_PACKS, SEARCHING_PACKS = "merging-packs", "searching-packs"
 FOLLOWING, FINDING_NEEDED = "following-checkpoints", "finding-needed"
 ATTRIBUTING, TRYING_HOOKS = "attributing-usage", "trying-hooks"
+PREPARING, CHANGING = "preparing-files", "changing-files"
+CHECKING, CLEANING = "checking-files", "cleaning-up"
 """What long work is doing, as `Progress` reports it."""
 
 

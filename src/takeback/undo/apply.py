@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from takeback.model.plan import Remark
     from takeback.model.text.json_text import Json
     from takeback.model.tree import Op, Owner
+    from takeback.ports import Progress
     from takeback.store import Store
 
     Late = list[dict[bytes, bytes]]
@@ -148,6 +149,7 @@ def carry_out(
     *,
     keep_mtime: bool,
     now: int,
+    progress: "Progress | None" = None,
 ) -> None:
     """Bring every path to where it shall be. `commit` makes the checkpoint with its event."""
     if not row.ops and not row.away:
@@ -155,6 +157,7 @@ def carry_out(
         return
     roots = Roots(root, store.objects, row)
     roots.trust(_trusted(store, roots.ops))
+    roots.report(progress)
     try:
         _preflight(store, roots)
         staged = _stage(store, roots, row, keep_mtime=keep_mtime)
@@ -179,6 +182,7 @@ def carry_out(
                 # Begun anew: an interrupt may have left this one between any two steps.
                 roots.close()
                 roots = Roots(root, store.objects, row, is_way_back=True)
+                roots.report(progress)
                 why = _reason(problem)
                 _bring_back(store, roots, row, now, why)
                 _require_all_back(row, roots, problem, why)

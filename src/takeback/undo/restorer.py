@@ -255,6 +255,7 @@ class Restorer(SafePoints):
             wanted=wanted,
             again=again,
             modes=modes or NOTHING,
+            progress=self._work.progress,
         )
         seen = self._work.checkpoint_if_changed(request)
         self.close_dead_sessions(dead, seen, at)
@@ -344,7 +345,13 @@ class Restorer(SafePoints):
             place = Place(title=f"after {plan.verb} {id}")
 
             def look() -> None:
-                request = Request(time.time_ns(), place, finish=finish, looked=self._looked)
+                request = Request(
+                    time.time_ns(),
+                    place,
+                    finish=finish,
+                    looked=self._looked,
+                    progress=self._work.progress,
+                )
                 looked.append(self._work.checkpoint_if_changed(request))
 
             apply.carry_out(
@@ -355,6 +362,7 @@ class Restorer(SafePoints):
                 look,
                 keep_mtime=keep_mtime,
                 now=at,
+                progress=self._work.progress,
             )
         finally:
             os.close(root)

@@ -11,7 +11,7 @@ from takeback.model.value import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
 LARGEST_INDEX = 128 << 20
 """Bytes; about a million paths. Something larger is not read at all."""
@@ -24,6 +24,9 @@ _STAT_FIELDS = 40
 _NAME_LENGTH = 0x0FFF
 _EXTENDED = 0x4000
 _HASH_SIZES = (20, 32)
+_SHA1, _STEP = 20, 8
+_MANY = 64
+"""More objects than that are looked for in one pass over the index instead of one by one."""
 
 
 class Index(Value):
@@ -80,17 +83,33 @@ def with_objects(fd: int, files: "Mapping[bytes, bytes]") -> list[bytes]:
         data = _read_whole(fd)
     except _DamagedError:
         return []
-    return [name for name, oid in files.items() if _has_entry(data, name, oid)]
+    places = _places(data, set(files.values()))
+    return [name for name, oid in files.items() if _has_entry(data, name, places[oid])]
 
 
-def _has_entry(data: bytes, name: bytes, oid: bytes) -> bool:
-    at = data.find(oid)
-    while at >= 0:
+def _places(data: bytes, oids: "set[bytes]") -> "dict[bytes, list[int]]":
+    """Where objects stand in an index; of many in one pass, as each entry begins on a step."""
+    found: dict[bytes, list[int]] = {oid: [] for oid in oids}
+    if len(oids) > _MANY:
+        for at in range(_HEADER + _STAT_FIELDS, len(data), _STEP):
+            oid = data[at : at + _SHA1]
+            if oid in oids:
+                found[oid].append(at)
+        return found
+    for oid, places in found.items():
+        at = data.find(oid)
+        while at >= 0:
+            places.append(at)
+            at = data.find(oid, at + 1)
+    return found
+
+
+def _has_entry(data: bytes, name: bytes, places: "Iterable[int]") -> bool:
+    for at in places:
         for flags in (2, 4):  # version 3 may have two bytes more
-            start = at + len(oid) + flags
+            start = at + _SHA1 + flags
             if data[start : start + len(name) + 1] == name + b"\0":
                 return True
-        at = data.find(oid, at + 1)
     return False
 
 

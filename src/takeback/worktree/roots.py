@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from takeback.ledger.journal import Away, Journal
     from takeback.model.tree import Op, Owner
     from takeback.objects.object_store import ObjectStore
+    from takeback.ports import Progress
 
 
 IMMUTABLE, APPEND_ONLY = 0x10, 0x20
@@ -223,6 +224,11 @@ class Roots:
         self._opened.append(fd)
         self.each.append(PathSwapper(fd, objects, stage, away.ops))
         self.each[-1].at = away.folder
+
+    def report(self, progress: "Progress | None") -> None:
+        """Let somebody know how far the work is."""
+        for swapper in self.each:
+            swapper.stage.progress = progress
 
     def close(self) -> None:
         for swapper in self.each:

@@ -20,14 +20,19 @@ from takeback.disk import operations
 from takeback.disk.descent import Descent
 from takeback.model.ids import PREFIX
 from takeback.model.tree import FOLDER, KIND, LINK, REGULAR, SETUID, State
+from takeback.model.words import CLEANING
 from takeback.worktree.content import LARGE, is_held_open
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator
+    from collections.abc import Collection, Iterable, Iterator, Sequence
+    from typing import TypeVar
 
     from takeback.model.tree import Entry, Owner, Stamp, State
     from takeback.objects.object_store import ObjectStore
+    from takeback.ports import Progress
+
+    T = TypeVar("T")
 
 
 GONE = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
@@ -239,6 +244,7 @@ To sync the whole disk also writes what others have not written yet: with 20 MB 
 agent's build leaves any time, 30 ms (docs/design/0054). One by one costs 0.2 ms each.
 """
 
+_TOLD_EVERY = 16
 _IGNORE = b".gitignore"
 _WHOLE, _TORN, _OURS = b"nqr", b"w", b"nqrw"
 _FOUND = b"takeback-found-"
@@ -255,6 +261,7 @@ class Stage:
         self.fd = -1
         self._unsynced: list[int] = []
         self._many = False
+        self.progress: Progress | None = None
 
     def open(self) -> None:
         if self.fd >= 0 and os.fstat(self.fd).st_nlink:
@@ -413,11 +420,18 @@ class Stage:
         """Remove one entry; the store holds what was in it."""
         operations.unlink(name, dir_fd=self.fd)
 
+    def each(self, things: "Sequence[T]", doing: str) -> "Iterator[T]":
+        """One thing after the other, and now and then how far that is."""
+        for done, thing in enumerate(things):
+            if self.progress is not None and done % _TOLD_EVERY == 0:
+                self.progress(doing, done, len(things))
+            yield thing
+
     def remove(self) -> None:
         """Remove the folder with all that we or a restore put there; other things stay."""
         if self.fd < 0:
             return
-        for name in map(os.fsencode, os.listdir(self.fd)):
+        for name in self.each([os.fsencode(name) for name in os.listdir(self.fd)], CLEANING):
             ours = name == _IGNORE or _number(name, _OURS) is not None
             if ours and kind_at(self.fd, name) != FOLDER:
                 operations.unlink(name, dir_fd=self.fd)

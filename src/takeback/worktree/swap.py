@@ -18,6 +18,7 @@ from takeback.errors import BlockedError, DamagedStoreError
 from takeback.model import reasons
 from takeback.model.reasons import Action
 from takeback.model.tree import FOLDER, REGULAR, SETUID, is_state, with_mode
+from takeback.model.words import CHANGING, CHECKING, PREPARING
 from takeback.worktree.stage import (
     GONE,
     SYNC_EACH,
@@ -100,7 +101,7 @@ class PathSwapper:
         letter = b"n" if forward else b"w"
         if not forward:
             self.stage.drop_torn()
-        for number, op, wanted in todo:
+        for number, op, wanted in self.stage.each(todo, PREPARING):
             assert wanted is not None, "nothing is staged for what goes"
             name = staged[op.path] = self.stage.unused(b"%s%d" % (letter, number))
             owner = self._owner_of(op, forward)
@@ -170,7 +171,7 @@ class PathSwapper:
         self.open_up(forward=forward)
         for number, op in reversed(list(enumerate(self.ops))):
             self._do(op, forward, self._remove, number, op, forward)
-        for op in self.ops:
+        for op in self.stage.each(self.ops, CHANGING):
             wanted, _ = op.sides(forward=forward)
             if op.path in self.kept or wanted is None:
                 continue
@@ -449,7 +450,8 @@ class PathSwapper:
     def unfinished(self, *, forward: bool) -> "list[bytes]":
         """The paths that are not on their side; what somebody saved there by now stays."""
         self._descent.close()
-        return [op.path for op in self.ops if not self._is_done(op, forward=forward)]
+        ops = self.stage.each(self.ops, CHECKING)
+        return [op.path for op in ops if not self._is_done(op, forward=forward)]
 
     def done(self) -> "list[Op]":
         """The files and links that are back; a folder is not back before what is in it."""
@@ -485,7 +487,7 @@ class PathSwapper:
     def changed(self) -> "list[bytes]":
         self._seen = {}
         moved = []
-        for op in self.ops:
+        for op in self.stage.each(self.ops, CHECKING):
             found = self.look(op)
             if not is_state(found, op.before):
                 moved.append(op.path)

@@ -1,8 +1,9 @@
 """`takeback apply`: carry out a plan that `--dry-run` has shown."""
 
 from takeback.cli.app import get_project
+from takeback.cli.conversation import RESUME_OPTIONS
 from takeback.cli.parser import CARE, Arguments, Command
-from takeback.cli.restore_flow import OPTIONS, RESUME_OPTIONS, RestoreCommand
+from takeback.cli.restore_flow import OPTIONS, RestoreCommand
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

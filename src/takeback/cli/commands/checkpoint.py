@@ -71,7 +71,7 @@ def as_json(made: "Checkpoint", words: "Callable[[str], str]") -> "dict[str, Jso
 
 
 def show(made: "Checkpoint", screen: "Screen") -> None:
-    name = screen.style(made.id, "bold")
+    name = screen.id(made.id)
     entries = count(made.entries, "entry", "entries")
     if made.new:
         screen.say(

@@ -54,6 +54,7 @@ def run(given: "Arguments", screen: "Screen") -> int:
     with get_project(given, screen) as project:
         states = _states(given.operands, project)
         with _compare(given, states, project, screen) as comparison:
+            screen.page()
             shown = diff_view.made_ready(comparison, screen.masker)
             if screen.json:
                 _json(given, states, shown, screen)

@@ -58,7 +58,7 @@ def run(given: "Arguments", screen: "Screen") -> int:
     if release:
         _show_released(found, screen)
     else:
-        name = screen.style(found.checkpoint, "bold")
+        name = screen.id(found.checkpoint)
         label = screen.quoted(found.label)
         screen.say(f"Kept {name}{label}  {count(found.entries, 'entry', 'entries')}")
         note_moved(found.moved, screen)
@@ -67,7 +67,7 @@ def run(given: "Arguments", screen: "Screen") -> int:
 
 
 def _show_released(found: "KeptState", screen: "Screen") -> None:
-    id, name = screen.style(found.checkpoint, "bold"), safe_line(screen.words(found.name))
+    id, name = screen.id(found.checkpoint), safe_line(screen.words(found.name))
     if found.released:
         gone = "; its name is removed" if name else ""
         label = screen.quoted(found.label)
@@ -88,7 +88,7 @@ def _list(found: "tuple[KeptState, ...]", screen: "Screen") -> None:
         return
     now = time.time()
     for each in found:
-        name = screen.style(each.checkpoint[:8], "bold")
+        name = screen.id(each.checkpoint[:8], of=each.checkpoint)
         screen.say(f"{name}  {ago(each.created, now)}{screen.quoted(each.label)}")
     screen.note("`takeback rollback REF` restores one, `takeback keep --release REF` releases one")
 

@@ -151,10 +151,12 @@ def _what_else(project: "Project", word: str) -> "Iterator[str]":
 
 def _show(log: "Log", seen: "Unrecorded", short: "Mapping[str, str]", screen: "Screen") -> None:
     now = time.time()
-    marks, room = layout.marks(screen), layout.width(screen)
+    screen.page()
     state = path_text.state(log, seen, now) if log.paths else now_text.state(log, seen, now)
-    said = layout.cut(f"@  now  {state}", room, marks.cut)
-    screen.say(screen.style(said[:6], "bold") + said[6:])
+    said = f"@  now  {state}"
+    if not screen.is_terminal:
+        said = layout.cut(said, layout.width(screen), layout.marks(screen).cut)
+    screen.say(screen.style(said[:6], "bold") + said[6:], 8)
     now_text.show_changes(log, seen, screen)
     turn_text.show_turns(path_text.of_paths(log) if log.paths else log, short, screen, now)
     if log.paths:
@@ -232,7 +234,7 @@ def _notes(log: "Log", given: "Arguments", limit: "int | None", screen: "Screen"
 
 
 def _none(log: "Log") -> str:
-    return "no turn touched it" if len(log.paths) == 1 else "no turns there"
+    return "no turn touched it" if len(log.paths) == 1 else "no turns match"
 
 
 def _narrowed(given: "Arguments") -> str:

@@ -1,7 +1,7 @@
 """`takeback rollback`: bring the whole project back to a state, exactly."""
 
-from takeback.cli import restore_flow
 from takeback.cli.app import get_project
+from takeback.cli.conversation import RESUME_OPTIONS
 from takeback.cli.parser import EVERYDAY, Arguments, Command
 from takeback.cli.restore_flow import OPTIONS, SESSION, RestoreCommand
 
@@ -22,7 +22,7 @@ COMMAND = Command(
         "commands that continue them."
     ),
     operands=("REF", "[-- PATH…]"),
-    options=(*OPTIONS, SESSION, *restore_flow.RESUME_OPTIONS),
+    options=(*OPTIONS, SESSION, *RESUME_OPTIONS),
     examples=(
         ("takeback rollback mvkr-", "to before a turn"),
         ("takeback rollback 10m", "to ten minutes ago"),

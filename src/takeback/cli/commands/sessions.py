@@ -82,7 +82,7 @@ def _show(found: "tuple[RecordedSession, ...]", screen: "Screen", now: float) ->
     marks, room = layout.marks(screen), layout.width(screen)
     rows = [
         (
-            session.id[:8],
+            session.id,
             layout.cut(safe_content(session.agent.encode()), _AGENT, marks.cut),
             screen.title(session.title or session.label),
             count(session.turns, "turn"),
@@ -92,10 +92,11 @@ def _show(found: "tuple[RecordedSession, ...]", screen: "Screen", now: float) ->
         for session in found
     ]
     widths = [max(layout.columns(row[at]) for row in rows) for at in range(6)]
+    widths[0] = 8
     others = sum(widths) - widths[2]
     title = min(widths[2], room - others - 10)
     for id, agent, called, turns, seen, state in rows:
-        left = f"{screen.style(id, 'bold')}  {layout.pad(agent, widths[1])}"
+        left = f"{screen.id(id[:8], of=id)}  {layout.pad(agent, widths[1])}"
         right = f"{turns:>{widths[3]}}  {seen:>{widths[4]}}  {state}"
         if title < min(widths[2], _TITLE):
             screen.say(f"{left}  {right}")

@@ -72,6 +72,7 @@ COMMAND = Command(
 def run(given: "Arguments", screen: "Screen") -> int:
     ref, *paths = given.operands
     with get_project(given, screen) as project:
+        screen.page()
         if given.has("rescued"):
             path = os.fsencode(given.get("rescued"))
             _file(path, project.rescued(ref, path, inside=inside(project, folder(given))), screen)
@@ -187,12 +188,12 @@ def _show_file(path: bytes, pieces: "Iterator[bytes]", how: str, screen: "Screen
         return
     if screen.masker.is_open:
         for line in _lines(pieces):
-            screen.say(safe_content(line))
+            screen.verbatim(safe_content(line))
         return
     lines = list(_lines(pieces))
     mask = screen.masker.lines(path, lines)
     for number, line in enumerate(lines):
-        screen.say(safe_content(mask.line(number) if mask is not None else line))
+        screen.verbatim(safe_content(mask.line(number) if mask is not None else line))
     if mask is not None and mask.count:
         screen.note(f"{count(mask.count, 'secret')} masked; `--show-secrets` shows them")
 

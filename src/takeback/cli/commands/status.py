@@ -84,7 +84,7 @@ def _show(project: "Project", status: "Status", screen: "Screen") -> None:
     if newest is not None:
         entries = count(newest.entries, "entry", "entries")
         when = ago(newest.created, time.time())
-        name = screen.style(newest.id, "bold")
+        name = screen.id(newest.id)
         named = screen.quoted(", ".join(newest.names))
         rows.append(("Newest", f"{name}  {when}  {entries}{named}"))
     made = count(status.checkpoints, "checkpoint")

@@ -4,8 +4,9 @@ import os
 
 from takeback import location
 from takeback.cli.app import folder, get_project
+from takeback.cli.conversation import RESUME_OPTIONS
 from takeback.cli.parser import EVERYDAY, Arguments, Command, Option
-from takeback.cli.restore_flow import DECIDING, INTERACTIVE, OPTIONS, RESUME_OPTIONS, RestoreCommand
+from takeback.cli.restore_flow import DECIDING, INTERACTIVE, OPTIONS, RestoreCommand
 from takeback.disk.home import Home
 from takeback.environment import default_home
 from takeback.errors import NothingToTakeBackError

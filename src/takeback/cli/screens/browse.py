@@ -5,9 +5,11 @@ the project's.
 """
 
 import os
+import time
 
 from takeback.cli import screen as layout
 from takeback.cli.app import INTERRUPTED
+from takeback.cli.progress import Progress
 from takeback.cli.restore_flow import Contents, Wanted, interrupted
 from takeback.cli.screens import browser
 from takeback.cli.screens.browser import Model, Overlay
@@ -77,6 +79,7 @@ class Browser:
 
     def run(self) -> int:
         """Show it; what was done is told once more when the terminal is as it was."""
+        self._project.workspace.progress = None
         try:
             full_screen(self._screen, self.loop)
         except KeyboardInterrupt as problem:
@@ -170,9 +173,10 @@ class Browser:
         try:
             return acts[model.request](model, terminal)
         except TakebackError as problem:
-            self._is_applying = False
             why = self._source.why(problem)
             return browser.covered(model, Overlay(browser.REPORT, "Nothing was changed", why))
+        finally:
+            self._project.workspace.progress = None
 
     def _more(self, model: "Model", terminal: "Keys") -> "Model":
         rows, more = self._source.page(_last_turn(model.rows))
@@ -246,7 +250,11 @@ class Browser:
         assert plan is not None
         self._say(model, "working", terminal)
         self._restored, self._is_applying = self._project.reader.restored(), True
-        made = self._project.apply(plan, yes=True)
+        try:
+            made = self._project.apply(plan, yes=True)
+        except TakebackError:
+            self._is_applying = False
+            raise
         self._is_applying = False
         sheet = self._sheet(model)
         plan_text.report(made, sheet, self._contents, was_previewed=False)
@@ -278,8 +286,17 @@ class Browser:
         )
 
     def _say(self, model: "Model", doing: str, terminal: "Keys") -> None:
+        """Say what is done, and how far it has come, if it takes long."""
         said = f"{doing}{layout.marks(self._screen).cut}"
         self._draw(model._replace(message=said), terminal)
+        bar = Progress(time.monotonic(), plain=not self._screen.can_show("━╌…"))
+
+        def show(phase: str, done: int, total: int) -> None:
+            line = bar.line(phase, done, total, self._size()[0] - 2, time.monotonic())
+            if line:
+                self._draw(model._replace(message=line), terminal)
+
+        self._project.workspace.progress = show
 
 
 def _last_turn(rows: "Sequence[Row]") -> "str | None":

@@ -56,14 +56,31 @@ class Sheet(Screen):
         """Columns of the pane; lines do not matter."""
         return self._columns, 24
 
+    @property
+    def has_colour(self) -> bool:
+        return self._screen.has_colour
+
     def style(self, text: str, *names: str) -> str:
         return self._screen.style(text, *names)
 
-    def say(self, line: str = "") -> None:
-        self.lines += line.replace("\t", "    ").split("\n")
+    def id(self, shown: str, room: int = 0, of: str = "") -> str:
+        return self._screen.id(shown, room, of)
+
+    def counted(self, text: str) -> str:
+        return self._screen.counted(text)
+
+    def say(self, line: str = "", hang: "int | None" = None) -> None:
+        self.lines += self._broken(line, hang)
+
+    def verbatim(self, line: str) -> None:
+        self.lines.append(line.replace("\t", "    "))
 
     def note(self, line: str) -> None:
-        self.notes += line.replace("\t", "    ").split("\n")
+        self.notes += self._broken(line)
+
+    def _broken(self, text: str, hang: "int | None" = None) -> "list[str]":
+        lines = text.replace("\t", "    ").split("\n")
+        return "\n".join(layout.wrap(line, self._columns, hang) for line in lines).split("\n")
 
     @property
     def everything(self) -> "tuple[str, ...]":

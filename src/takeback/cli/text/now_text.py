@@ -173,7 +173,10 @@ def show_checkpoints(
         made = each.checkpoint
         mark = marks.name if made.names else marks.of(terms.DONE)
         line = f"{mark}  {id:<{ids}}  {when:>{whens}}  {'  '.join(_told(each, screen))}"
-        screen.say(screen.style(layout.cut(line, room, marks.cut), "" if each.kept else "dim"))
+        line = layout.cut(line, room, marks.cut)
+        at = len(mark) + 2
+        shown = line[:at] + screen.id(id) + line[at + len(id) :]
+        screen.say(shown if each.kept else screen.style(line, "dim"))
 
 
 def _told(each: "ListedCheckpoint", screen: "Screen") -> "list[str]":

@@ -49,7 +49,7 @@ _HOW = {terms.BY_SHELL: "by shell", terms.BY_TURN: "", terms.PERHAPS: "perhaps y
 def turn(found: "RecordedTurn", screen: "Screen", now: float) -> None:
     """A turn: what was asked for, when and by whom, its steps, what it changed."""
     page = _Page(screen)
-    screen.say(f"Turn {screen.style(found.id, 'bold')}")
+    screen.say(f"Turn {screen.id(found.id)}")
     # Masked as a whole: a private key has many lines.
     for line in screen.masker.words(found.label).splitlines() or [""]:
         screen.say(f"  {safe_text(line)}".rstrip())
@@ -145,7 +145,7 @@ def _what_next(found: "RecordedTurn", screen: "Screen") -> None:
 def checkpoint(found: "RecordedCheckpoint", screen: "Screen", now: float) -> None:
     """A checkpoint: when it was made and for what, and who changed what since the one before."""
     page, made = _Page(screen), found.checkpoint
-    screen.say(f"Checkpoint {screen.style(made.id, 'bold')}")
+    screen.say(f"Checkpoint {screen.id(made.id)}")
     belongs = (("session", made.session), ("turn", made.turn), ("step", made.step))
     page.facts(
         ("Names", ", ".join(map(page.text, made.names))),
@@ -197,7 +197,7 @@ class _Page:
         """Names and values; what has no value is not said."""
         for name, value in rows:
             if value:
-                self.screen.say(f"{name:<9}{value}")
+                self.screen.say(f"{name:<9}{value}", 9)
 
     def head(self, text: str) -> None:
         self.screen.say(self.screen.style(text, "bold"))

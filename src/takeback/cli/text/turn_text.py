@@ -83,7 +83,10 @@ class _Beside(Value):
         head = f"{layout.pad(self.short, sizes.short)}  {sizes.padded(self.ref)}"
         line = f"{self.mark}  {head}{self.when:>{sizes.when}}  {self.text}"
         line = layout.cut(line, layout.width(screen), layout.marks(screen).cut)
-        return screen.style(line, "dim" if self.is_dim else "")
+        if self.is_dim:
+            return screen.style(line, "dim")
+        at = len(self.mark) + 2
+        return line[:at] + screen.id(self.short) + line[at + len(self.short) :]
 
 
 def _name(named: "NamedCheckpoint", short: "Short", screen: "Screen", now: float) -> _Beside:
@@ -203,17 +206,18 @@ class _Row:
         style = _STYLES.get(turn.status, "dim" if is_dim else "")
         mark = self.marks.of(turn.status)
         head = screen.style(mark, style) if style else mark
-        head += f"  {screen.style(layout.pad(self.short, sizes.short), 'bold')}"
+        head += f"  {screen.id(self.short, sizes.short)}"
         agent = layout.cut(self.agent, sizes.agent, self.marks.cut)
         head += f"  {sizes.padded(self.ref)}{self.when:>{sizes.when}}"
         head += f"  {layout.pad(agent, sizes.agent)}"
         label = layout.cut(self.title, sizes.label - len(self.status), self.marks.cut)
         said = label + self.status
         if sizes.is_narrow:
-            yield f"{head}  {self.numbers}"
+            yield f"{head}  {self.numbers if is_dim else screen.counted(self.numbers)}"
             yield screen.style(f"   {said}", "dim") if is_dim else f"   {said}"
         else:
             numbers = f"{self.lines_changed:>{sizes.lines}}  {self.files}"
+            numbers = numbers if is_dim else screen.counted(numbers)
             rest = f"{layout.pad(said, sizes.label)}  {numbers}"
             yield f"{head}  {screen.style(rest, 'dim') if is_dim else rest}".rstrip()
         extra = ", ".join(remarks(turn, screen.masker))
