@@ -201,7 +201,7 @@ def _notes(log: "Log", given: "Arguments", limit: "int | None", screen: "Screen"
 
 
 def _none(log: "Log") -> str:
-    return "no turn touched it" if len(log.paths) == 1 else "no turns there"
+    return "no turn touched it" if len(log.paths) == 1 else "no turns match"
 
 
 def _narrowed(given: "Arguments") -> str:
