@@ -10,7 +10,6 @@ import hashlib
 import os
 import re
 import shlex
-import sqlite3
 import stat
 import subprocess
 import sys
@@ -23,6 +22,7 @@ import pytest
 
 import program
 from agents import MAIN, Agent
+from pages import ids_in
 from situations import Situation, situations
 from takeback.errors import TakebackError
 from takeback.ledger.ledger import Ledger
@@ -248,18 +248,6 @@ def listing(folder: Path) -> list[str]:
         else:
             lines.append(f"  {name}  {path.read_bytes().decode('utf-8', 'replace')!r}")
     return lines
-
-
-def ids_in(store: Path) -> set[str]:
-    """All ids of all stores, also of those that are gone by now, as far as they can be read."""
-    found = {path.name for path in store.glob("projects/*")}
-    for path in store.glob("projects/*/ledger.db"):
-        with contextlib.suppress(sqlite3.DatabaseError):
-            db = sqlite3.connect(f"file:{path}?mode=ro", uri=True)
-            with contextlib.closing(db):
-                for table in ("checkpoints", "turns", "steps", "sessions", "restores"):
-                    found |= {id for (id,) in db.execute(f"SELECT id FROM {table}")}
-    return found
 
 
 @cache

@@ -160,7 +160,7 @@ def run(given: "Arguments", screen: "Screen") -> int:
         _require_in_path()
     screen.progress(TRYING_HOOKS, 0, 0)
     trial = canary.try_install(made, dict(os.environ))
-    is_here = _is_here(agent)
+    is_here = is_on_machine(agent)
     backup = install.install(made, home)
     shared = shared_removal(agent, scope, path, home)
     if shared is not None:
@@ -180,7 +180,7 @@ def run(given: "Arguments", screen: "Screen") -> int:
     return 0
 
 
-def _is_here(agent: "Agent") -> bool:
+def is_on_machine(agent: "Agent") -> bool:
     return agent.is_here(folders()[agent.name], os.get_exec_path())
 
 
@@ -230,7 +230,7 @@ def _is_in_repository(path: bytes) -> bool:
 
 def _show(made: "Installation", screen: "Screen") -> int:
     if screen.json:
-        screen.data(_as_json(made, is_trial=True, is_here=_is_here(made.agent)))
+        screen.data(_as_json(made, is_trial=True, is_here=is_on_machine(made.agent)))
     elif made.changes:
         show_diff(made.file, made.data, screen)
         screen.note("nothing was written; the same without --dry-run writes it")
