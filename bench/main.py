@@ -30,7 +30,7 @@ from contenders import Takeback
 from results import Results
 
 HERE = Path(__file__).resolve().parent
-PAGE = HERE.parent / "docs/benchmarks.md"
+PAGE = HERE.parent / "docs/contributing/benchmarks.md"
 GIB = 1 << 30
 NEEDED = 6 * GIB
 FULL = {
@@ -51,7 +51,7 @@ HOOKS = "hooks"
 """On a page of its own, as it needs the real clients; not with the other parts."""
 YEAR = "year"
 """A part with a page of its own, which takes as long as all others together."""
-YEAR_PAGE = HERE.parent / "docs/benchmarks-year.md"
+YEAR_PAGE = HERE.parent / "docs/contributing/benchmarks-year.md"
 
 
 def main() -> int:

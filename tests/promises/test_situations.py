@@ -1,4 +1,4 @@
-"""Situations in which trust is won or lost, played and compared with docs/situations.md.
+"""Situations in which trust is won or lost, played and compared with docs/contributing/situations.md.
 
 What is printed, the exit code and what is on disk have to be what the page says (UPDATE_SCREENS=1
 writes it). Besides, nothing may be lost in any of them: what a file held before a command is in the
@@ -28,7 +28,7 @@ from takeback.errors import TakebackError
 from takeback.ledger.ledger import Ledger
 from takeback.objects.object_store import ObjectStore
 
-PAGE = Path(__file__).parents[2] / "docs/situations.md"
+PAGE = Path(__file__).parents[2] / "docs/contributing/situations.md"
 HEAD = """# Situations
 
 For users who want to know what they would see. Each situation is played by
