@@ -1,4 +1,4 @@
-"""Situations in which trust is won or lost, played and compared with docs/contributing/situations.md.
+"""Situations in which trust is won or lost, compared with docs/contributing/situations.md.
 
 What is printed, the exit code and what is on disk have to be what the page says (UPDATE_SCREENS=1
 writes it). Besides, nothing may be lost in any of them: what a file held before a command is in the

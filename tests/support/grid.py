@@ -85,7 +85,7 @@ class Grid:
     def _put(self, char: str) -> None:
         if unicodedata.combining(char):
             return
-        wide = 2 if unicodedata.east_asian_width(char) in ("W", "F") else 1
+        wide = columns(char)
         if self._column + wide > self.columns:
             self._row, self._column = self._row + 1, 0
         row = self._line()
@@ -171,6 +171,11 @@ class Grid:
 def _of_256(number: int) -> str:
     """One of the sixteen colours that every terminal has; the others are shown as plain text."""
     return str(30 + number if number < 8 else 82 + number) if number < 16 else ""
+
+
+def columns(text: str) -> int:
+    """How many columns a text takes."""
+    return sum(2 if unicodedata.east_asian_width(char) in ("W", "F") else 1 for char in text)
 
 
 def as_text(row: list[Cell]) -> str:

@@ -1,15 +1,17 @@
 """Documents that are run: what their sessions show is typed into a terminal, and compared.
 
 A page runs in an empty home folder, with Takeback installed from its wheel. Of its Markdown,
-three things count:
+four things count:
 
 - ```console: a line with `$` is typed, and what stands below it must be printed. Ids, times,
   durations and sizes may differ;
 - <!-- run … -->: lines that are run unseen, before what follows. `project NAME` makes a small
-  project and goes there; `agent PROMPT CALL…` plays a turn of Claude Code through the hooks that
-  are installed, with one `CALL` for each tool: a shell command, or `edit PATH SED`;
-  `agent-begins` is the same without the end; `days-ago N WORDS…` runs Takeback with another clock;
-- <!-- type TEXT KEYS -->: when the next command shows TEXT, these keys are pressed.
+  project and goes there, `cd` goes home. `agent PROMPT CALL…` plays a turn of Claude Code through
+  the installed hooks, with one CALL for each tool: a shell command, or `edit PATH SED`;
+  `agent-begins` does the same without the end. `days-ago N takeback …` runs it on another clock;
+- <!-- type TEXT KEYS -->: when the next command shows TEXT, these keys are pressed;
+- <!-- picture FILE TITLE -->: the session above it, or the full screen that it ended with, as a
+  picture. With lines of `$` in the comment, these are run for it, unseen.
 
 With UPDATE_SCREENS=1 a page is written anew where it is not what was printed.
 """
@@ -18,33 +20,41 @@ import contextlib
 import difflib
 import json
 import os
+import random
 import re
 import select
 import shlex
 import sqlite3
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from grid import Grid
+import picture
+from grid import BLANK, Cell, Grid
 from terminal import PATIENCE, Terminal
 
 ROOT = Path(__file__).resolve().parents[2]
 PAYLOADS = Path(__file__).parent / "payloads/claude-code-2.1.325"
 PIECES = re.compile(
     r"^(?P<open>```console\n)(?P<session>.*?)^```$"
-    r"|^<!-- run\n(?P<run>.*?)^-->$|^<!-- type (?P<type>.*?) -->$",
+    r"|^<!-- run\n(?P<run>.*?)^-->$|^<!-- type (?P<type>.*?) -->$"
+    r"|^<!-- picture (?P<file>\S+) (?P<title>[^\n]*?)(?P<shots>(?:\n\$ [^\n]*)*)\s-->$",
     re.MULTILINE | re.DOTALL,
 )
-HOME = "/srv/home/ada"
+PROGRAMS = re.compile(
+    r"(?P<program>^```python\n(?P<source>.*?)^```\n\nIt prints:\n\n```\n).*?^```$",
+    re.MULTILINE | re.DOTALL,
+)
+HOME = "/srv/user/ada"
 """What the home folder is called in documents; as long as those that `mkdtemp` makes."""
 TOOL = ".local/share/uv/tools/takeback"
 """Where an installed tool lies in a home folder."""
 KEYS = {"ENTER": b"\r", "SPACE": b" ", "DOWN": b"\x1b[B", "UP": b"\x1b[A", "ESC": b"\x1b"}
 VARYING = (
     r"\d+(?:\.\d+)? s\b",
-    r"\b[\d.]+ (?:[kM]B|bytes)(?= in |  |$)",
+    r"\b[\d.]+ [kMG]B\b",
     r"\b\d+ ms\b",
     r"(?:just now|\d+ seconds? ago)",
     r"\b\d{4}-\d\d-\d\d(?: \d\d:\d\d(?::\d\d)?)?",
@@ -52,7 +62,19 @@ VARYING = (
     r"\b[0-9a-f]{7,40}\b",
     r"\w+@[\w.-]+",
 )
-TOKENS = re.compile(rf"(?P<varies>{'|'.join(VARYING)})|(?P<id>\b[k-z]{{2,12}}\b)|(?P<gap> {{2,}})")
+IDS = (
+    "mvkxlpqstnzw",
+    "krzpwsmxolty",
+    "tqvnsylkuwpx",
+    "zosplxvkmrwn",
+    "xtqwnrvzlspo",
+    "pnlmywrkxtvs",
+)
+"""What ids are called in documents, in the order in which a project shows them."""
+ENGLISH = "lost|most|only|root|runs|sort|support|took|tool|turn|turns|work|your|yours"
+TOKEN = re.compile(rf"\b(?!(?:{ENGLISH})\b)[k-z]{{4,12}}\b")
+_BOLD = frozenset({"bold"})
+UPDATE = bool(os.environ.get("UPDATE_SCREENS"))
 SHIFTED = """
 import sys, time
 days = float(sys.argv.pop(1)) * 86400
@@ -73,6 +95,7 @@ class Stage:
         self.cwd = home
         self.typed: list[tuple[str, bytes]] = []
         self.seen = Grid(rows, columns)
+        self.shown: list[tuple[str, Grid]] = []
         (home / "bin").mkdir()
         self.env = {
             "PATH": f"{tools}:{home}/bin:/usr/bin:/bin:/usr/sbin:/sbin",
@@ -85,36 +108,85 @@ class Stage:
             "GIT_CONFIG_NOSYSTEM": "1",
             **{f"GIT_{who}_NAME": "Ada" for who in ("AUTHOR", "COMMITTER")},
             **{f"GIT_{who}_EMAIL": "ada@example.com" for who in ("AUTHOR", "COMMITTER")},
+            **{f"GIT_{who}_DATE": "1700000000 +0000" for who in ("AUTHOR", "COMMITTER")},
         }
         self._claude = Claude(self)
+        self._ids: list[str] = []
 
     def show(self, command: str) -> str:
         """What a command prints on a terminal, and its exit code if that is not 0."""
-        place = self.home / "cwd"
+        place, said = self.home / "cwd", command
+        command = TOKEN.sub(lambda found: self._as_meant(found[0]), command)
         script = (
             f"cd {shlex.quote(str(self.cwd))}\n{command}\ncode=$?; pwd -P > {place}; exit $code"
         )
         words = ["/usr/bin/env", "-i", *(f"{name}={value}" for name, value in self.env.items())]
         sitting = Sitting([*words, "/bin/sh", "-c", script], self.rows, self.columns)
         try:
-            self.seen, code = sitting.watch(self.typed)
+            written, code = sitting.watch(self.typed)
         finally:
             sitting.close()
+        self.seen = Grid(self.rows, self.columns)
+        self.seen.feed(self._homed(written.decode()).encode())
+        self.shown.append((said, self.seen))
         self.typed = []
         self.cwd = Path(place.read_text().strip())
         place.unlink()
         return self.named(self.seen.text()) + (f"[exit {code}]\n" if code else "")
 
     def named(self, text: str) -> str:
-        """A text in which this home folder has the name that it has in documents."""
-        tool = str(self.tools.parent)
-        return text.replace(tool, f"{HOME}/{TOOL}").replace(str(self.home), HOME)
+        """A text with the ids that documents show."""
+        known = ids_in(self.home / ".local/share/takeback")
+        return TOKEN.sub(lambda found: self._as_shown(found[0], known), text)
+
+    def picture(self, title: str) -> str:
+        """What was shown since the last picture, or the full screen of the last command."""
+        rows: list[list[Cell]] = []
+        for command, grid in self.shown:
+            prompt = [Cell("$", "90"), BLANK, *(Cell(char, "", _BOLD) for char in command)]
+            rows += [prompt, *grid.lines()]
+        if self.shown[-1][1].full:
+            rows = self.shown[-1][1].full
+        self.shown = []
+        return picture.drawn([self._named_row(row) for row in rows], self.columns, title)
+
+    def _named_row(self, row: list[Cell]) -> list[Cell]:
+        text = self.named("".join(cell.char or "\0" for cell in row))
+        return [
+            cell._replace(char=char) if cell.char else cell
+            for cell, char in zip(row, text, strict=True)
+        ]
+
+    def _homed(self, text: str) -> str:
+        """A text in which the home folder has the name, and the length, that documents show."""
+        for real, shown in ((self.tools.parent, f"{HOME}/{TOOL}"), (self.home, HOME)):
+            assert len(str(real)) == len(shown)
+            text = text.replace(str(real), shown)
+        return text
+
+    def _as_shown(self, word: str, known: set[str]) -> str:
+        if len(word) == 12:
+            known = known | {word}
+        real = next((id for id in sorted(known) if id.startswith(word)), "")
+        if not real:
+            return word
+        if real not in self._ids:
+            self._ids.append(real)
+        return shown_id(self._ids.index(real))[: len(word)]
+
+    def _as_meant(self, word: str) -> str:
+        """What somebody types who reads an id in a document."""
+        shown = [shown_id(number) for number in range(len(self._ids))]
+        meant = (real for real, id in zip(self._ids, shown, strict=True) if id.startswith(word))
+        return next(meant, word)[: len(word)]
 
     def prepare(self, line: str) -> None:
         """Do what nobody sees."""
         words = shlex.split(line)
         if words[0] == "project":
             self._project(words[1])
+        elif words == ["cd"]:
+            self.cwd = self.home
         elif words[0] in ("agent", "agent-begins", "agent-stops"):
             self._claude.play(words[0], words[1:])
         elif words[0] == "days-ago":
@@ -123,12 +195,12 @@ class Stage:
         else:
             self.run(["/bin/sh", "-c", line])
 
-    def run(self, words: list[str], given: str = "", cwd: Path | None = None) -> str:
+    def run(self, words: list[str], given: str = "") -> str:
         """Run a program without a terminal; it must succeed."""
         done = subprocess.run(
             words,
             input=given,
-            cwd=cwd or self.cwd,
+            cwd=self.cwd if self.cwd.is_dir() else self.home,
             env=self.env,
             capture_output=True,
             text=True,
@@ -139,11 +211,11 @@ class Stage:
 
     def _project(self, name: str) -> None:
         """A shop: some source in git, and a secret that git ignores."""
-        self.cwd = self.home / name
+        self.cwd, self._ids = self.home / name, []
         files = {
             "src/pay.py": "def pay(cart):\n    return sum(cart)\n",
             "src/cart.py": "def add(cart, price):\n    cart.append(price)\n",
-            ".env": "STRIPE_KEY=sk_live_51H8x2\n",
+            ".env": "API_KEY=do-not-lose-me\n",
             ".gitignore": ".env\n",
             "README.md": "# Shop\n",
         }
@@ -200,19 +272,20 @@ class Claude:
 class Sitting(Terminal):
     """A terminal that somebody watches to the end, and types at when something is shown."""
 
-    def watch(self, typed: list[tuple[str, bytes]]) -> tuple[Grid, int]:
-        """What was shown, and the exit code."""
-        grid, waiting = Grid(self.rows, self.columns), list(typed)
-        while self._more():
+    def watch(self, typed: list[tuple[str, bytes]]) -> tuple[bytes, int]:
+        """What was written, and the exit code."""
+        grid, waiting, written = Grid(self.rows, self.columns), list(typed), b""
+        while self._more(grid):
+            written += self.seen
             grid.feed(self.seen)
             self.seen = b""
             while waiting and waiting[0][0] in grid.text():
                 self.type(waiting.pop(0)[1])
         assert not waiting, (waiting, grid.text())
-        return grid, self.status()
+        return written, self.status()
 
-    def _more(self) -> bool:
-        assert select.select([self._fd], [], [], PATIENCE)[0], f"nothing more: {self.seen!r}"
+    def _more(self, grid: Grid) -> bool:
+        assert select.select([self._fd], [], [], PATIENCE)[0], f"it waits:\n{grid.text()}"
         try:
             self.seen = os.read(self._fd, 65536)
         except OSError:  # the last process on it is gone
@@ -232,7 +305,12 @@ def play(page: Path, stage: Stage) -> str:
         elif piece["type"]:
             shown, *keys = shlex.split(piece["type"])
             stage.typed.append((shown, b"".join(KEYS.get(key, key.encode()) for key in keys)))
+        elif piece["file"]:
+            for command in piece["shots"].split("\n$ ")[1:]:
+                stage.show(command)
+            keep(page.parent / piece["file"], stage.picture(piece["title"]))
         if piece["open"]:
+            stage.shown = []
             session = "".join(_played(piece["session"], stage))
             made += f"```console\n{session}```"
         else:
@@ -243,33 +321,63 @@ def play(page: Path, stage: Stage) -> str:
 def _played(session: str, stage: Stage) -> Iterator[str]:
     for command, said in re.findall(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", session, re.MULTILINE):
         printed = stage.show(command)
-        same = is_same(said, printed, ids_in(stage.home / ".local/share/takeback"))
-        yield f"$ {command}\n{said if same else printed}"
+        yield f"$ {command}\n{said if is_same(said, printed) else printed}"
 
 
-def is_same(said: str, printed: str, ids: set[str]) -> bool:
-    """Whether what a page says was printed, but for ids, times and sizes."""
-    ours, theirs = said.splitlines(), printed.splitlines()
-    return len(ours) == len(theirs) and all(
-        re.fullmatch(_pattern(line, ids), our) for our, line in zip(ours, theirs, strict=True)
+def is_same(said: str, shown: str) -> bool:
+    """Whether a page says what was shown, but for what is another in each run.
+
+    A number with more digits may break a line elsewhere: that counts only for pages that are
+    written anew.
+    """
+    ours, theirs = lasting(said), lasting(shown)
+    if not UPDATE:
+        ours, theirs = " ".join(ours.split()), " ".join(theirs.split())
+    return ours == theirs
+
+
+def lasting(text: str) -> str:
+    """What of a text is the same in each run; an id may be longer where another begins like it."""
+    text = re.sub(r' (?:x|width|textLength)="[\d.]+"', "", text)  # of a picture
+    for varying in VARYING:
+        text = re.sub(varying, "VARIES", text)
+    text = TOKEN.sub(lambda found: _number(found[0]), text)
+    return re.sub(r" {2,}", "  ", text)
+
+
+def _number(word: str) -> str:
+    found = (number for number in range(99) if shown_id(number).startswith(word))
+    return next((f"ID{number}" for number in found), word)
+
+
+def shown_id(number: int) -> str:
+    """The n-th id that documents show: some that are easy on the eye, then any."""
+    if number < len(IDS):
+        return IDS[number]
+    return "".join(random.Random(number).choices("kmnpqrstvwxz", k=12))
+
+
+def play_python(page: Path, folder: Path, home: Path) -> str:
+    """The page as it should be: below each of its programs stands what that prints."""
+
+    def made(piece: re.Match[str]) -> str:
+        return f"{piece['program']}{printed(piece['source'], folder, home)}```"
+
+    return PROGRAMS.sub(made, page.read_text())
+
+
+def printed(source: str, folder: Path, home: Path) -> str:
+    """What a program prints that runs without complaint."""
+    done = subprocess.run(
+        [sys.executable, "-I", "-c", source],
+        cwd=folder,
+        env={**os.environ, "TAKEBACK_HOME": str(home)},
+        capture_output=True,
+        text=True,
+        check=False,
     )
-
-
-def _pattern(line: str, ids: set[str]) -> str:
-    """What a printed line looks like in any run."""
-    made, done = "", 0
-    for token in TOKENS.finditer(line):
-        made += re.escape(line[done : token.start()])
-        done = token.end()
-        if token["gap"]:
-            made += " +"
-        elif token["varies"]:
-            made += f"(?:{'|'.join(VARYING)})"
-        elif any(id.startswith(token[0]) for id in ids) or len(token[0]) == 12:
-            made += "[k-z]{2,12}"
-        else:
-            made += re.escape(token[0])
-    return made + re.escape(line[done:])
+    assert (done.returncode, done.stderr) == (0, "")
+    return done.stdout
 
 
 def ids_in(store: Path) -> set[str]:
@@ -282,6 +390,16 @@ def ids_in(store: Path) -> set[str]:
                 for table in ("checkpoints", "turns", "steps", "sessions", "restores"):
                     found |= {id for (id,) in db.execute(f"SELECT id FROM {table}")}
     return found
+
+
+def keep(file: Path, made: str) -> None:
+    """Compare a picture with its file, or write it (UPDATE_SCREENS=1)."""
+    is_kept = file.is_file() and is_same(file.read_text(), made)
+    if UPDATE and not is_kept:
+        file.parent.mkdir(exist_ok=True)
+        file.write_text(made)
+    else:
+        assert is_kept, f"{file.name} is not what was shown; `scripts/pictures` makes it again"
 
 
 def difference(page: Path, made: str) -> str:

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
+NEEDED_PACKAGES = ("isal", "pygit2", "cffi", "_cffi", "pycparser", "tomlkit")
 NEEDED = ("pyproject.toml", "setup.py", "MANIFEST.in", "README.md", "LICENSE")
 
 
@@ -71,7 +72,7 @@ def install(wheel: Path, folder: Path) -> Path:
     version = f"python{sys.version_info[0]}.{sys.version_info[1]}"
     packages = folder / "lib" / version / "site-packages"
     for found in Path(sysconfig.get_path("purelib")).iterdir():
-        if "takeback" not in found.name and not (packages / found.name).exists():
+        if found.name.startswith(NEEDED_PACKAGES):
             (packages / found.name).symlink_to(found)
     return folder / "bin"
 
