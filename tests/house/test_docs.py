@@ -69,6 +69,14 @@ def rows(text: str) -> dict[str, str]:
     return dict(re.findall(r"^\| `([^`]+)` \| ([^|]+) \|", text, re.MULTILINE))
 
 
+def test_every_page_says_for_whom_it_is() -> None:
+    """The first line of a page names its reader; what `bench/run` writes names that instead."""
+    opening = re.compile(r"# .*\n\n(?:For |Written by `bench/run)")
+    pages = [*(ROOT / "docs").glob("*.md"), *(ROOT / "docs/contributing").glob("*.md")]
+    silent = [path.name for path in pages if not opening.match(path.read_text())]
+    assert sorted(silent) == ["README.md"]
+
+
 # -- names and links ---------------------------------------------------------------------------
 
 

@@ -6,9 +6,9 @@ four things count:
 - ```console: a line with `$` is typed, and what stands below it must be printed. Ids, times,
   durations and sizes may differ;
 - <!-- run … -->: lines that are run unseen, before what follows. `project NAME` makes a small
-  project and goes there, `cd` goes home. `agent PROMPT CALL…` plays a turn of Claude Code through
-  the installed hooks, with one CALL for each tool: a shell command, or `edit PATH SED`;
-  `agent-begins` does the same without the end. `days-ago N takeback …` runs it on another clock;
+  project and goes there, `cd` goes home, `rows N` resizes. `agent PROMPT CALL…` plays a turn of
+  Claude Code through the installed hooks: each CALL is a shell command, or `edit PATH SED`;
+  `agent-begins` does the same without the end. `days-ago N takeback …` sets the clock back;
 - <!-- type TEXT KEYS -->: when the next command shows TEXT, these keys are pressed;
 - <!-- picture FILE TITLE -->: the session above it, or the full screen that it ended with, as a
   picture. With lines of `$` in the comment, these are run for it, unseen.
@@ -187,6 +187,8 @@ class Stage:
             self._project(words[1])
         elif words == ["cd"]:
             self.cwd = self.home
+        elif words[0] == "rows":
+            self.rows = int(words[1])
         elif words[0] in ("agent", "agent-begins", "agent-stops"):
             self._claude.play(words[0], words[1:])
         elif words[0] == "days-ago":

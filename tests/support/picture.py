@@ -9,7 +9,7 @@ from grid import Cell, columns
 _WIDE, _HIGH, _EDGE, _BAR = 8.4, 20, 16, 34
 _COLOURS = {
     "": "#e6edf3",
-    "30": "#484f58",
+    "30": "#0d1117",
     "31": "#ff7b72",
     "32": "#7ee787",
     "33": "#e3b341",
@@ -68,7 +68,7 @@ def _row(row: list[Cell], top: int) -> list[str]:
         text, left, width = "".join(cell.char for cell in cells), column, len(cells)
         column += width
         if "reverse" in flags:
-            colour = "30"
+            colour, flags = "30", flags - {"dim"}
             made.append(
                 f'<rect x="{_EDGE + left * _WIDE:.1f}" y="{top}" width="{width * _WIDE:.1f}" '
                 f'height="{_HIGH}" fill="{_COLOURS["37"]}"/>\n'

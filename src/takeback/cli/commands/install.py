@@ -275,18 +275,12 @@ def _tell(
     trial: "TrialResult",
     checkpoint: "str | None",
 ) -> None:
-    from takeback.hooks.command import paths
-
     title, events = made.agent.title, count(len(made.commands), "event")
     how = "now" if made.changes else "already"
     screen.say(f"{screen.style(title, 'bold')} {how} calls Takeback, at {events}.")
     rows = [("settings", safe_line(made.file.shown))]
     if backup is not None:
         rows.append(("backup", safe_line(os.fsdecode(backup))))
-    rows.append(("events", ", ".join(made.commands)))
-    python, main = paths(made.command)
-    runs = f"{python} -I -S {main} hook" if made.script else "takeback hook"
-    rows.append(("command", safe_line(runs)))
     times = f"{count(trial.events, 'event')}, {trial.milliseconds:.0f} ms each"
     rows.append(("tried out", f"prompt, change, diff, undo in a throw-away project: {times}"))
     if checkpoint is not None:
