@@ -68,7 +68,7 @@ class Stage:
         tools.mkdir()
         (tools / "takeback").write_text(f'#!/bin/sh\nexec {sys.executable} -I -S {MAIN} "$@"\n')
         (tools / "takeback").chmod(0o755)
-        known = {name: value for name, value in os.environ.items() if name in ("PATH", "TMPDIR")}
+        known = {name: value for name, value in os.environ.items() if name == "TMPDIR"}
         dates = {"GIT_AUTHOR_DATE": "1700000000 +0000", "GIT_COMMITTER_DATE": "1700000000 +0000"}
         committer = {name.replace("AUTHOR", "COMMITTER"): value for name, value in WHO.items()}
         self.env = {
@@ -76,7 +76,7 @@ class Stage:
             **WHO,
             **dates,
             **committer,
-            "PATH": f"{tools}:{known['PATH']}",
+            "PATH": f"{tools}:/usr/bin:/bin:/usr/sbin:/sbin",  # no agent of this machine
             "HOME": str(folder / "home"),
             "TAKEBACK_HOME": str(self.store),
             "TAKEBACK_HELPER": "0",
