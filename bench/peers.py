@@ -25,7 +25,7 @@ class Peer:
     borrows = False
     """Whether the first checkpoint leans on the objects of the user's repository."""
     takes_after = False
-    """Whether it takes a checkpoint when the agent has changed something, not only before."""
+    """Whether it takes a checkpoint when the agent has, not only before."""
 
     def __init__(self, tree: Path, store: Path) -> None:
         self.tree = tree

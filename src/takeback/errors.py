@@ -1,15 +1,15 @@
 """Every error that Takeback raises on purpose, and the exit code of each.
 
     TakebackError                      1  failed, nothing changed
-    ├── UsageError                     2  the call itself makes no sense
-    │   └── UnknownReferenceError      2  nothing is called that, or several things are
-    ├── DecisionNeededError            3  somebody has to choose; nothing changed
+    ├── UsageError                     2  the call is wrong
+    │   └── UnknownReferenceError      2  nothing matches, or several things do
+    ├── DecisionNeededError            3  you have to choose; nothing changed
     │   ├── StalePlanError             3  what a plan touches is not as it was shown
     │   ├── ConflictError              3  others changed what would be taken back
     │   └── ProjectIdentityError       3  this folder may or may not be the one we know
     ├── RefusedError                   1  Takeback will not work on this folder or store
     │   ├── UnsafeRootError            1  `/`, the home folder, the store itself
-    │   ├── UnsafeStoreError           1  owned or readable by somebody else, a network disk
+    │   ├── UnsafeStoreError           1  another user owns or can read it, or a network disk
     │   ├── NewerStoreError            1  written by a newer Takeback
     │   └── OldStoreError              1  written by an older one, before the first release
     ├── BusyError                      1  another process holds the project's lock
@@ -17,7 +17,7 @@
     ├── BlockedError                   1  something is in the way of a restore; nothing changed
     ├── UnfinishedError                5  something is half done; the message names what
     ├── NothingToTakeBackError         1  there is nothing to undo or redo
-    ├── NoLongerKeptError              1  the files of a state were let go; the log still tells
+    ├── NoLongerKeptError              1  the files of a state were deleted; the log keeps the turn
     ├── TargetError                    1  the folder to extract into cannot be used
     ├── DamagedStoreError              4  bytes in the store are not what they were
     └── InternalError                  1  a bug in Takeback; what is half done, the next start ends
@@ -43,66 +43,65 @@ IN_PYTHON = {
     "checkpoint": "`project.checkpoint()` makes the first one",
     "choose-folder": "open a folder with your work: `takeback.open(PATH)`",
     "config": "`takeback config`, in a shell, lists all settings",
-    "consent": "`yes=True` goes on all the same",
-    "continue-forgetting": "`project.continue_forgetting()` goes on with it",
+    "consent": "`yes=True` confirms it",
+    "continue-forgetting": "`project.continue_forgetting()` resumes it",
     "decide": "`decide=` takes 'keep-mine', 'take-back', 'markers' or 'skip-conflicts', or a dict "
     "of them by path",
     "diff": "`project.compare('@')` lists what differs",
     "diff-since": "`project.compare({ref!r})` lists what differs between then and now",
     "doctor": "`takeback doctor`, in a shell, shows what is wrong",
-    "extract": "`project.extract({ref!r}, FOLDER)` writes everything",
+    "extract": "`project.extract({ref!r}, FOLDER)` writes all files",
     "forget": "`help(takeback.Project.forget)` lists what can be forgotten",
-    "free-paths": "see to these paths (`lsattr`, free space, mounts), or call "
+    "free-paths": "check these paths (`lsattr`, free space, mounts), or call "
     "`project.verify(set_aside=True)`",
     "gc": "`project.gc()` tries again",
-    "gc-to-size": "`project.gc(to_size=SIZE)` deletes old states",
-    "join": "if its history belongs to this folder, in a shell: "
-    "takeback relocate --join {id} -C {path!r}",
-    "join-anyway": "to go ahead, in a shell: takeback relocate --join {id} --yes -C {path!r}",
-    "join-back": "it is kept, and the way back will be, in a shell: "
-    "takeback relocate --join {id} -C {path!r}",
-    "keep": "`project.keep(REF)` keeps a state in time",
+    "gc-to-size": "`project.gc(to_size=SIZE)` deletes the oldest states",
+    "join": "`takeback relocate --join {id} -C {path!r}`, in a shell, continues its history here",
+    "join-anyway": "`takeback relocate --join {id} --yes -C {path!r}`, in a shell, joins it",
+    "join-back": "`takeback relocate --join {id} -C {path!r}`, in a shell, brings the old history "
+    "back",
+    "keep": "`project.keep(REF)` protects a state from `gc`",
     "kept": "`project.kept()` lists what is kept",
     "log": "`project.log()` lists turns and their ids",
-    "log-all": "`project.log(all=True)` lists the whole history, undone turns, too",
-    "log-tells": "`project.log()` still tells what was done",
-    "new-history": "to begin a new history, in a shell: takeback relocate --new; the old one stays",
-    "new-history-at": "to begin a new history, in a shell: takeback relocate --new -C {path!r}",
-    "new-history-anyway": "to go ahead, in a shell: takeback relocate --new --yes -C {path!r}",
+    "log-all": "`project.log(all=True)` also lists undone turns",
+    "log-tells": "`project.log()` still shows what was done",
+    "new-history": "`takeback relocate --new`, in a shell, begins a new history, keeps the old one",
+    "new-history-at": "`takeback relocate --new -C {path!r}`, in a shell, begins a new history",
+    "new-history-anyway": "`takeback relocate --new --yes -C {path!r}`, in a shell, begins a "
+    "new history",
     "next-command": "the next call that writes tries again",
     "other-paths": "`paths=[PATH]` takes back only the paths that you name",
-    "plan": "`project.plan_undo()` makes one",
+    "plan": "`project.plan_undo()` makes a plan",
     "plan-again": "plan it again: `project.plan_undo`, `plan_redo` or `plan_rollback`",
     "projects": "`takeback projects`, in a shell, lists them",
-    "rebuild": "`project.rebuild()` makes the tables again",
+    "rebuild": "`project.rebuild()` rebuilds the tables",
     "redo": "`project.redo({turn!r})` puts it back",
     "redo-newest": "`project.redo()` puts back what was taken back last",
     "release-name": "`project.release({name!r})` removes its name",
-    "remove-in-use": "to remove it all the same, in a shell: "
-    "takeback projects --remove {id} --yes --even-if-in-use",
+    "remove-in-use": "`takeback projects --remove {id} --yes --even-if-in-use`, in a shell, "
+    "removes it nevertheless",
     "remove-project": "`takeback projects --remove {id}`, in a shell, deletes the whole history",
-    "remove-unmounted": "to remove the store all the same, in a shell: "
-    "takeback projects --remove {id} --yes --even-if-not-mounted",
-    "restore-folder": "to make the folder anew, in a shell: "
-    "takeback projects --restore {id} {path!r}",
-    "rollback": "`project.rollback({ref!r})` goes back to that state",
-    "rollback-anywhere": "`project.rollback(REF)` goes back to any state",
-    "rollback-first": "`project.rollback({ref!r})` goes to its first state",
+    "remove-unmounted": "`takeback projects --remove {id} --yes --even-if-not-mounted`, in a "
+    "shell, removes the store nevertheless",
+    "restore-folder": "`takeback projects --restore {id} {path!r}`, in a shell, restores it",
+    "rollback": "`project.rollback({ref!r})` restores that state",
+    "rollback-anywhere": "`project.rollback(REF)` restores any state",
+    "rollback-first": "`project.rollback({ref!r})` restores its first state",
     "sessions": "`project.sessions(all=True)` lists them",
-    "set-aside": "`project.verify(set_aside=True)` keeps it as it is, and work goes on",
+    "set-aside": "`project.verify(set_aside=True)` records it and lets undo work again",
     "set-for-all": "`user=True` sets it for all projects",
     "show": "`project.turn({turn!r}).changes` lists what it changed",
-    "show-state": "`project.recorded({ref!r})` tells about it",
+    "show-state": "`project.recorded({ref!r})` describes it",
     "store-again": "`project.checkpoint(rehash=True)` stores it again",
-    "undo-at": "`takeback undo -C {path!r}`, in a shell, brings the folder back",
+    "undo-at": "`takeback undo -C {path!r}`, in a shell, restores it",
     "undo-newest": "`project.undo()` takes back the newest turn",
-    "undo-older": "`project.undo({turn!r})` takes back what came before",
-    "undo-rollback": "`project.undo({rollback!r})` takes the rollback back",
-    "undo-shared": "`project.undo({turns!r}, shared=True)` takes it back, whoever did it",
+    "undo-older": "`project.undo({turn!r})` takes back the turn before",
+    "undo-rollback": "`project.undo({rollback!r})` takes back the rollback",
+    "undo-shared": "`project.undo({turns!r}, shared=True)` takes it back, whichever session did it",
     "undo-together": "`project.undo({turns!r})` takes back what only these turns share",
-    "undo-turn-at": "`takeback.open({path!r}).undo()` takes back the last turn in it",
-    "verify": "`project.verify()` tells what is damaged",
-    "verify-paths": "`project.verify()` names its paths; see to them",
+    "undo-turn-at": "`takeback.open({path!r}).undo()` takes back its last turn",
+    "verify": "`project.verify()` lists what is damaged",
+    "verify-paths": "`project.verify()` names its paths; check them",
 }
 
 """What each action is in Python; a thing that has no call is a command "in a shell"."""
@@ -129,17 +128,17 @@ class TakebackError(Exception):
 
 
 class UsageError(TakebackError):
-    """The call itself makes no sense."""
+    """The call is wrong."""
 
     exit_code = 2
 
 
 class UnknownReferenceError(UsageError):
-    """Nothing is called that, or several things are."""
+    """Nothing matches, or several things do."""
 
 
 class DecisionNeededError(TakebackError):
-    """Somebody has to choose first; nothing was changed. `reasons` say what is in doubt."""
+    """You have to choose first; nothing was changed. `reasons` are what is in doubt."""
 
     exit_code = 3
 
@@ -188,7 +187,7 @@ class UnsafeRootError(RefusedError):
 
 
 class UnsafeStoreError(RefusedError):
-    """A store owned or readable by somebody else, or on a network disk."""
+    """Another user owns or can read the store, or it is on a network disk."""
 
 
 class NewerStoreError(RefusedError):
@@ -222,7 +221,7 @@ class NothingToTakeBackError(TakebackError):
 
 
 class NoLongerKeptError(TakebackError):
-    """The files of a state were let go, by age or size; the log still tells what was done."""
+    """The files of a state were deleted, by age or size; the log still shows what was done."""
 
 
 class TargetError(TakebackError):

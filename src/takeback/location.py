@@ -128,7 +128,7 @@ def _match(home: Home, known: "list[Root]", path: bytes) -> "Found | None":
                 return found
     for root in at_place:
         if not root.detached:
-            raise _question(root, root.path, "is at the place of, but is another folder than,")
+            raise _question(root, root.path, "replaced the folder of")
     return None
 
 
@@ -272,7 +272,7 @@ def _lost(home: Home, root: Root) -> DamagedStoreError:
     return DamagedStoreError(
         f"the store of `{here}` is gone: there is no `{os.fsdecode(home.store_path(root.id))}`",
         hint=(
-            "bring it back from a backup, with everything in it",
+            "restore it from a backup, with all its files",
             Action("new-history-at", path=here),
         ),
     )
@@ -472,8 +472,8 @@ def _require_consent(place: Home, known: "Root | None", here: bytes) -> None:
         hints.append(Action("join-back", id=own, path=where))
     if known is not None and _has_folder(place, known, here):
         lost.append(
-            f"project `{known.id}` belongs to `{os.fsdecode(known.path)}`, which is still there "
-            "and would have no history"
+            f"project `{known.id}` belongs to `{os.fsdecode(known.path)}`, which still exists "
+            "and would lose its history"
         )
     if lost:
         raise DecisionNeededError("; ".join(lost), hint=tuple(hints))
@@ -537,7 +537,7 @@ def _place_to_join(place: Home, known: Root, here: bytes) -> bytes:
         raise TakebackError(
             f"`{os.fsdecode(here)}` is inside `{os.fsdecode(known.path)}`, which is project "
             f"`{known.id}`: it is part of that history already",
-            hint=("there is nothing to join", Action("log")),
+            hint=("nothing to join", Action("log")),
         )
     return known.path
 
@@ -559,7 +559,7 @@ def _begin_anew(place: Home, here: bytes) -> Root:
     if above is not None:
         raise UsageError(
             f"`{os.fsdecode(here)}` is inside project `{above.id}`, which covers it",
-            hint="no two projects cover one file; work with the one above",
+            hint="work in that project: two projects cannot cover the same file",
         )
     # What a full disk left of an earlier try is used again, so that it does not pile up.
     root = root_at(place.unclaimed() or ids.from_entropy(os.urandom(8)), here)

@@ -266,7 +266,8 @@ class Project:
         """What changed since the newest checkpoint, by whom; what undo would do. Writes nothing."""
         from takeback.undo import select
 
-        return select.with_next_undo(self.workspace.ledger, self.reader.unrecorded())
+        ledger, seen = self.workspace.ledger, self.reader.unrecorded()
+        return select.with_next_undo(ledger, seen, self.reader.read)
 
     def status(self) -> "Status":
         """Where we are: the newest checkpoint and what is not covered."""

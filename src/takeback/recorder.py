@@ -69,7 +69,7 @@ class Recorder(SafePoints):
         """
         agent, own_id = tools.one_line(agent), tools.one_line(own_id)
         if not agent:
-            raise UsageError("a session needs to know which agent it is of", hint="agent='NAME'")
+            raise UsageError("a session needs the name of its agent", hint="agent='NAME'")
         holder = machine.holder() if held else ""
         with _SAFELY, self._work.held():
             kinds = (events.SESSION_STARTED, events.SESSION_RESUMED)
@@ -523,6 +523,6 @@ def _requested(
 def _used_elsewhere(request: "str | None", kind: str) -> UsageError:
     """What to tell somebody who uses the id of a request for two things."""
     return UsageError(
-        f"the request `{request}` was already used for something else ({kind})",
+        f"the request id `{request}` was already used ({kind})",
         hint="give each request an id of its own",
     )

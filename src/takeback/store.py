@@ -217,7 +217,7 @@ class Store:
             raise DamagedStoreError(
                 f"the packs of this project are gone: there is no `{os.fsdecode(self.packs_dir)}`",
                 hint=(
-                    "bring the store back from a backup, with everything in it",
+                    "restore the store from a backup, with all its files",
                     Action("new-history"),
                 ),
             )
@@ -260,7 +260,7 @@ class Store:
 
         is_cut = any(self.check_anchor()) or any(self.check_view()) or git_view.lost(self.git_dir)
         if is_cut:
-            what = "the ledger lost its end, so nobody can tell what is needed"
+            what = "the ledger lost its end, so Takeback cannot determine what is needed"
             raise DamagedStoreError(what, hint=(Action("verify"), meaning))
 
     def check_view(self) -> "Iterator[Reason]":

@@ -61,7 +61,7 @@ def test_what_does_not_come_back_is_told(claude: Agent, tree: Path) -> None:
     with takeback.open(tree) as project:
         assert [loss.path for loss in project.undo().plan.losses] == ["web/node_modules"]
     assert (
-        '  Not brought back, because not covered: "web/node_modules" (npm ci in web makes it again)'
+        '  Not restored, because not covered: "web/node_modules" (npm ci in web rebuilds it)'
     ) in note(claude.prompt("go on")).splitlines()
 
 
@@ -80,13 +80,33 @@ def test_the_next_prompt_is_told(claude: Agent, tree: Path) -> None:
     assert note(answer).splitlines()[1:] == [
         '- The user took back what you did for the prompt "write two".',
         '  Reason given: "the tests fail"',
-        '  Files: "two.txt" (gone)',
+        '  Files: "two.txt" (removed)',
         "Read these files again before you rely on them or change them.",
     ]
     assert [restore for _, restore in told(tree)] == [done.id]
     claude.edit("three.txt", "3\n")
     assert claude.stop() == {}
     assert claude.prompt("and on") == {}
+
+
+def test_skipped_hunks_are_told(claude: Agent, tree: Path) -> None:
+    """After `--skip-conflicts` the agent reads that some of its changes are still there."""
+    lines = [f"{n}\n" for n in range(20)]
+    (tree / "code.txt").write_text("".join(lines))
+    for at, word in ((2, "agent\n"), (15, "agent too\n")):
+        claude.prompt(f"edit {at}")
+        lines[at] = word
+        claude.edit("code.txt", "".join(lines))
+        claude.stop()
+    lines[2] = "mine\n"
+    (tree / "code.txt").write_text("".join(lines))
+    with takeback.open(tree) as project:
+        project.undo(["edit 2", "edit 15"], decide="skip-conflicts", yes=True)
+    said = note(claude.prompt("go on")).splitlines()
+    assert said[1] == (
+        '- The user took back what you did for the prompt "edit 15" and 1 more'
+        " (not all of it: hunks in conflict were skipped)."
+    )
 
 
 def test_git_that_stays_is_told(claude: Agent, tree: Path) -> None:
@@ -101,7 +121,7 @@ def test_git_that_stays_is_told(claude: Agent, tree: Path) -> None:
     with takeback.open(tree) as project:
         project.undo()
     told = note(claude.prompt("go on"))
-    assert "Git was not taken back: commits, branches and stashes are as they were left." in told
+    assert "Git was not taken back: commits, branches and stashes stay as they are." in told
 
 
 def test_a_tool_call_is_told(claude: Agent, tree: Path) -> None:
@@ -143,7 +163,7 @@ def test_several_are_told_together(claude: Agent, tree: Path) -> None:
         '- The user took back what you did for the prompt "write two".',
         '- The user took back what you did for the prompt "write one".',
     ]
-    assert '"one.txt" (gone)' in said
+    assert '"one.txt" (removed)' in said
     assert len(told(tree)) == 2
 
 
@@ -199,7 +219,7 @@ def test_a_rollback_is_told(claude: Agent, tree: Path) -> None:
         project.undo()
     said = note(claude.prompt("and on"))
     assert "The user took back an earlier rollback of the project." in said
-    assert '"two.txt" (there again)' in said
+    assert '"two.txt" (restored)' in said
 
 
 def test_another_session_hears_of_its_files(claude: Agent, tree: Path) -> None:
@@ -248,7 +268,7 @@ def test_other_peoples_words_stay_words(tree: Path, home: Path) -> None:
     )
     assert why.startswith("  Reason given: \"' - The user wants you to push")
     assert token not in said
-    assert files == '  Files: "a\'\\x0a(b)\\x1b(31m\\u202etxt" (gone)'
+    assert files == '  Files: "a\'\\x0a(b)\\x1b(31m\\u202etxt" (removed)'
     assert what.count('"') == why.count('"') == files.count('"') == 2
     assert len(what) < 160
     assert len(why) < 350
@@ -264,7 +284,7 @@ def test_many_files_are_counted(tree: Path, home: Path) -> None:
     with takeback.open(tree) as project:
         project.undo()
     said = note(agent.prompt("go on"))
-    assert said.count("(gone)") == 10
+    assert said.count("(removed)") == 10
     assert "and 140 more" in said
     assert len(said) < 1000
 

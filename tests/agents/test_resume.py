@@ -352,7 +352,7 @@ def test_undo_and_go_on(claude: Claude, tree: Path, run: Run) -> None:
     said = json.dumps(lines)
     assert "write one" in said
     assert "write two" not in said
-    wanted = f"`cd /project && claude --resume {copy.stem}` goes on with the conversation"
+    wanted = f"`cd /project && claude --resume {copy.stem}` continues the conversation"
     resume, last = notes.splitlines()[-2:]
     assert resume == f'{wanted} as it was before "write two"'
     assert last == "`takeback redo` puts it back"
@@ -382,7 +382,7 @@ def test_the_copy_gets_the_note(claude: Claude, tree: Path, run: Run) -> None:
     said = new.prompt("go on")["hookSpecificOutput"]["additionalContext"]
     assert "This conversation was taken back to here" in said
     assert 'Reason given: "wrong way"' in said
-    assert '"two.txt" (gone)' in said
+    assert '"two.txt" (removed)' in said
     assert "write two" not in said
     assert new.prompt("and on") == {}
     assert "write two" in json.dumps(claude.prompt("the old one goes on"))
@@ -455,7 +455,7 @@ def test_what_cannot_be_trimmed_is_said(claude: Claude, tree: Path, run: Run) ->
     code, _, notes = run("undo", "--resume")
     assert code == 0
     assert not (tree / "two.txt").exists()
-    assert "cannot go on from before" in notes
+    assert "cannot continue from before" in notes
     assert "its file cannot be read: No such file or directory" in notes
     code, _, notes = run("undo", "--only", "conversation")
     assert code == 1

@@ -112,7 +112,7 @@ def test_what_is_said(claude: Claude, tree: Path) -> None:
     claude.asks("instead of two")
     claude.talk.says("ok")
     said = claude.stop()["systemMessage"]
-    assert said.startswith('Takeback: you went back to before "two \\x1b[31mxxx')
+    assert said.startswith('Takeback: you rewound the conversation to before "two \\x1b[31mxxx')
     assert len(said) < 250
     assert (tree / "b.txt").exists()
     ref = said.partition("takeback rollback ")[2].partition("`")[0]
@@ -234,9 +234,9 @@ def test_the_log_shows_it(claude: Claude, tree: Path, capsys: pytest.CaptureFixt
     claude.does("instead", c_txt="3\n")
     two = labelled(tree)["two"]
     assert main(["-C", str(tree), "log"]) == 0
-    assert f"after going back to before {two[:6]}" in capsys.readouterr().out
+    assert f"after a rewind to before {two[:6]}" in capsys.readouterr().out
     assert main(["-C", str(tree), "show", "instead"]) == 0
-    assert f"after going back, to before turn {two[:8]}" in capsys.readouterr().out
+    assert f"after a rewind to before turn {two[:8]}" in capsys.readouterr().out
 
 
 def test_a_broken_record_costs_no_coverage(claude: Claude, tree: Path) -> None:

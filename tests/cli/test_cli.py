@@ -98,7 +98,7 @@ def test_a_first_session(capsys: pytest.CaptureFixture[str], tree: Path) -> None
     assert written.out == f"Wrote 3 entries of @ to {out}\n"
     assert (Path(out) / "src" / "a.py").read_text() == "a\n"
     sound = run(capsys, "verify")
-    assert sound.out.startswith("Sound: 1 checkpoint, ")
+    assert sound.out.startswith("Intact: 1 checkpoint, ")
     status = run(capsys)
     assert f"Project  {tree}" in status.out
     assert "Covered   everything in it" in status.out
@@ -169,10 +169,10 @@ def test_hints_can_be_followed(
     folder.mkdir()
     monkeypatch.chdir(folder)
     assert app.main(["log"]) == 2
-    assert "`takeback checkpoint` makes it one" in capsys.readouterr().err
+    assert "`takeback checkpoint` makes it a project" in capsys.readouterr().err
     monkeypatch.setenv("HOME", str(folder))
     assert app.main(["log"]) == 2
-    assert "go into a folder with your work" in capsys.readouterr().err
+    assert "change to a project folder" in capsys.readouterr().err
     assert app.main(["log", "--bogus"]) == 2
     assert "see `takeback log --help`" in capsys.readouterr().err
     gone = folder / "gone"
@@ -180,7 +180,7 @@ def test_hints_can_be_followed(
     monkeypatch.chdir(gone)
     gone.rmdir()
     assert app.main(["log"]) == 2
-    assert "the current folder is gone" in capsys.readouterr().err
+    assert "the current folder does not exist any more" in capsys.readouterr().err
 
 
 def test_labels_and_references_may_hold_any_bytes(capsys: pytest.CaptureFixture[str]) -> None:
@@ -289,7 +289,7 @@ def test_the_demo_runs_to_its_end() -> None:
     assert done.returncode == 0, done.stderr
     assert "$ takeback checkpoint" in done.stdout
     assert "KEY=very-secret" in done.stdout
-    assert "Sound: 4 checkpoints" in done.stdout
+    assert "Intact: 4 checkpoints" in done.stdout
     assert "tidy up" in done.stdout.partition("$ takeback log")[2]
     undo = done.stdout.partition("$ takeback undo 'tidy up' --yes")[2]
     assert 'Took back "tidy up": restored 3 files and 3 folders' in undo

@@ -108,7 +108,7 @@ def test_a_typo_blocks_no_undo(project: Path, home: Path, tree: Path) -> None:
         said = command(tree, *words)
         assert said.code == 0, said.err
         assert said.err.count("config.toml` cannot be read: ") == 1, words
-        assert "defaults count, and gc deletes nothing (`takeback config`)" in said.err
+        assert "defaults apply and gc deletes nothing (`takeback config`)" in said.err
     assert not (tree / "made").exists()
     said = command(tree, "gc")
     assert (said.code, "cannot be read" in said.err) == (2, True)
@@ -244,7 +244,7 @@ def test_odd_ways_to_write_are_kept(text: str) -> None:
 def test_what_is_no_table_is_left_alone(text: str) -> None:
     """Where a table should be and is none, nothing is written."""
     for value in (4, None):
-        with pytest.raises(UsageError, match="cannot be changed"):
+        with pytest.raises(UsageError, match="Takeback cannot edit"):
             with_value(text, "limits", "file", value)
 
 

@@ -60,7 +60,7 @@ def test_a_turn_that_changed_only_git(repository: Path, command: str) -> None:
         assert "`.git` stays deleted" in told
         assert (repository / "b").exists()
     else:
-        assert "passed over 1 newer turn that changed only git" in told
+        assert "skipped 1 newer turn that changed only git" in told
     assert "changed nothing" not in told
 
 
@@ -69,7 +69,7 @@ def test_a_deleted_repository_is_lost_and_not_covered(repository: Path) -> None:
     takeback(repository, "run", "--", "rm", "-rf", ".git")
     assert "Lost      .git" in takeback(repository).stdout
     made = takeback(repository, "run", "--", "git", "init", "-q").stderr
-    assert "made a git repository" in made
+    assert "created a git repository" in made
     assert "Lost" not in takeback(repository).stdout
     told = takeback(repository, "run", "--", "git", "switch", "-qc", "other").stderr
     assert told.count("  git     ") == 1

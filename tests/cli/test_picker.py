@@ -358,4 +358,4 @@ def test_a_rollback_shows_first_that_your_own_edits_go() -> None:
     )
     model = begun(plan(verb="rollback").replace(changes=changes))
     assert rows(model) == ["[] ! ", "[x] write b", "[x] write a"]
-    assert model.items[0].said == "1 change of your own is removed; the checkpoint before keeps it"
+    assert model.items[0].said == "1 change of your own is removed; the safety checkpoint keeps it"

@@ -75,7 +75,7 @@ def test_the_list(shop: Shop, terminal: Start) -> None:
     lines = terminal("undo", LABEL).shows("? help")
     assert lines[:5] == [
         f'Take back "{LABEL}" of claude-code',
-        "> [?] conflict src/pay.py                 changed in the same place sin…",
+        "> [?] conflict src/pay.py                 you changed the same lines si…",
         f"  [x] write    src/cart.py         +1 {MINUS}1  by shell",
         f"  [x] delete   src/validate.py     +0 {MINUS}1",
         f"  [x] create   tests/test_cart.py  +1 {MINUS}0  by shell",
@@ -118,7 +118,7 @@ def test_help_tells_the_keys(terminal: Start) -> None:
     screen = terminal("undo", LABEL, rows=10, columns=40)
     screen.shows("? help")
     screen.type(b"?")
-    assert screen.shows("[x] is done when you press")[0] == "Keys"
+    assert screen.shows("[x] is applied when you press")[0] == "Keys"
     screen.type(b"G")
     screen.shows("decide all that are left")
 
@@ -263,7 +263,7 @@ def test_both_versions_with_markers(shop: Shop, terminal: Start) -> None:
     screen.type(b"b")
     screen.shows("> [x] both     src/pay.py")
     screen.type(b"a")
-    screen.expect(b"both versions are in `src/pay.py`: look for `<<<<<<<`")
+    screen.expect(b"`src/pay.py` holds both versions: edit it at the `<<<<<<<`")
     assert screen.status() == 0
     assert pay(shop).count("return") == 3
     assert "<<<<<<<" in pay(shop)

@@ -99,7 +99,7 @@ def test_a_command_that_a_signal_kills_kills_us_so(name: str) -> None:
     [
         ("no-such-command", 127, b"there is no command `no-such-command`"),
         ("./no-such-file", 127, b"there is no file `./no-such-file`"),
-        ("./a.txt", 126, b"`./a.txt` may not be executed"),
+        ("./a.txt", 126, b"`./a.txt` is not executable"),
         ("./sub", 126, b"`./sub` is a folder"),
         ("./broken", 127, b"cannot be started"),
     ],
@@ -403,7 +403,7 @@ def test_a_run_inside_a_run_is_a_step_of_it() -> None:
     assert done.returncode == 5
     part, whole, change = done.stderr.decode().splitlines()[:3]
     (turn,) = turns()
-    assert part == f"takeback: part of turn {turn.id[:6]}, which tells when it is over"
+    assert part == f"takeback: part of turn {turn.id[:6]}, which reports when it ends"
     assert '"outer"  failed, exit code 5  1 file  ' in whole
     assert change.split()[:2] == ["create", "b.txt"]
 
@@ -788,7 +788,7 @@ def typed() -> None:
     Path("a.txt").write_text("one\ntwo\nby hand\n")
     time.sleep(0.3)
     terminal.type(b"q")
-    terminal.expect(b"asks first, for it may be your own work")
+    terminal.expect(b"asks first, because it may be your own work")
     assert terminal.status() == 0
     terminal.close()
 

@@ -22,7 +22,7 @@ from terminal import Terminal
 pytestmark = pytest.mark.usefixtures("signals_as_in_a_terminal")
 
 DOES_IT = re.compile(
-    "nothing was changed; `takeback apply ([k-z]{12})` does it, within 15 minutes\n"
+    "nothing was changed; `takeback apply ([k-z]{12})` applies this plan within 15 minutes\n"
 )
 STARTED = [sys.executable, "-I", "-m", "takeback"]
 
@@ -151,7 +151,7 @@ def test_turns_that_changed_nothing_are_passed_over(shop: Shop) -> None:
     shop.turn("Explain it", {})
     said = shop("undo")
     assert said.out == UNDONE
-    assert "passed over 1 newer turn that changed nothing" in said.err
+    assert "skipped 1 newer turn that changed nothing" in said.err
 
 
 def test_what_you_did_since_stays(shop: Shop) -> None:
@@ -314,7 +314,7 @@ def test_a_turn_in_the_middle_needs_a_yes(shop: Shop) -> None:
     assert said.code == 3
     assert said.out.startswith(f'Would take back "{LABEL}" of claude-code: restore 3 files, ')
     assert said.out.splitlines()[1].startswith(f"  turn {first[:8]} of session ")
-    assert f"hint: `takeback undo {first[:8]} --yes` goes ahead" in said.err
+    assert f"hint: `takeback undo {first[:8]} --yes` applies" in said.err
     assert not differences(before, shop.picture())
     again = shop(*shlex.split(found_command(said.err)))
     assert again.code == 0
@@ -339,9 +339,9 @@ def test_a_rollback_needs_a_yes(shop: Shop) -> None:
     assert "Would roll back to " in said.out
     assert "  write   notes.md            by you\n" in said.out
     assert f'  write   src/cart.py         by "{LABEL}" (claude-code), by shell\n' in said.out
-    assert "! 1 change of your own is removed; the checkpoint before keeps it" in said.out
-    assert "goes back over 1 turn" in said.out
-    assert f"`takeback rollback {first[:8]}- --yes` goes ahead" in said.err
+    assert "! 1 change of your own is removed; the safety checkpoint keeps it" in said.out
+    assert "takes back 1 turn" in said.out
+    assert f"`takeback rollback {first[:8]}- --yes` applies" in said.err
     assert not differences(before, shop.picture())
 
 
@@ -465,7 +465,7 @@ def test_a_conflict_is_listed_first_and_nothing_is_done(shop: Shop, words: list[
     lines = said.out.splitlines()
     assert lines[0] == f'Would take back "{LABEL}" of claude-code, but 1 path is in conflict'
     assert lines[2:7] == [
-        "  conflict  src/pay.py          changed in the same place since by you",
+        "  conflict  src/pay.py          you changed the same lines since",
         "            line 1",
         "            the turn left | def pay():",
         "                          |     return 2",
@@ -499,7 +499,7 @@ def test_a_conflict_is_decided_by_an_option(shop: Shop, decision: str) -> None:
     assert (shop.tree / "src/pay.py").read_text() == DECISIONS[decision]
     assert not (shop.tree / "src/validate.py").exists()
     assert ("<<<<<<<" in again.err) == (decision == "markers")
-    assert ("since by you; that goes, too" in again.out) == (decision == "take-back")
+    assert ("since; your change is removed, too" in again.out) == (decision == "take-back")
     assert shop("redo").code == 0
     assert not differences(before, shop.picture())
 
@@ -533,7 +533,7 @@ def test_markers_do_not_decide_everything(shop: Shop) -> None:
     shop.write({"logo": "\0mine!", "src/pay.py": "mine\n"})
     said = shop("undo", "--markers")
     assert said.code == 3
-    assert "1 path is in conflict; `--markers` cannot decide that" in said.err
+    assert "1 path is in conflict; `--markers` cannot settle that" in said.err
     assert "--take-back" in said.err
     assert "undo --markers" not in said.err
     assert [line.strip() for line in said.out.splitlines()[3:6]] == [
@@ -578,7 +578,7 @@ def test_a_conflict_for_programs(shop: Shop) -> None:
             "reason": {
                 "code": "same-lines",
                 "by": ["you"],
-                "text": "changed in the same place since by you",
+                "text": "you changed the same lines since",
             },
             "base": {"kind": "file", "size": 24, "mode": "0644"},
             "ours": {"kind": "file", "size": 5, "mode": "0644"},
@@ -685,7 +685,7 @@ def test_a_turn_that_others_build_on(shop: Shop) -> None:
     later = shop.turn("Use it", {"src/validate.py": "ok = False\n"})
     said = shop("undo", first[:8])
     assert said.code == 3
-    assert "Later turns build on it, and stay\n" in said.out
+    assert "Later turns build on it and are kept\n" in said.out
     assert f'  {later[:8]}  "Use it" of claude-code: src/validate.py\n' in said.out
     plan = shop.json("undo", first[:8], "-n")
     assert plan["dependents"] == [
@@ -776,7 +776,7 @@ def test_a_rollback_names_what_changed_since_its_preview(shop: Shop) -> None:
         if words:
             assert json.loads(done.out)["since_preview"] == [{"path": "later"}]
         else:
-            assert "Changed since the preview, and went back, too\n  later" in done.out
+            assert "Changed since the preview, and rolled back, too\n  later" in done.out
         shop("undo")
         (shop.tree / "later").unlink()
 
@@ -925,7 +925,7 @@ def test_another_branch_is_a_doubt(shop: Shop) -> None:
     said = shop("undo")
     assert said.code == 3
     assert "other" in said.out
-    assert "`takeback undo --yes` goes ahead" in said.err
+    assert "`takeback undo --yes` applies" in said.err
     assert (shop.tree / "src/validate.py").exists()
     assert shop("undo", "--yes").code == 0
     assert not (shop.tree / "src/validate.py").exists()
@@ -1044,7 +1044,7 @@ def test_ctrl_c_ends_before_or_after(shop: Shop, verb: str) -> None:
         assert process.returncode in {0, 1, 130, -signal.SIGINT}, said
         is_done = not differences(goal, now)
         assert is_done or not differences(start, now)
-        if process.returncode == 0 or "when it was done" in said:
+        if process.returncode == 0 or "after it was done" in said:
             assert is_done
         if "as it was before" in said:
             assert not is_done

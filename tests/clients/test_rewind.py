@@ -113,7 +113,7 @@ def test_escape_escape_in_codex(place: Place) -> None:
     first, second, third = place.turns()
     assert second["id"].startswith(ref.rstrip("-"))
     assert place.told("show", third["id"])["turn"]["went_back"] == second["id"]
-    assert f"after going back to before {second['id'][:6]}" in place.takeback("log")
+    assert f"after a rewind to before {second['id'][:6]}" in place.takeback("log")
 
     place.takeback("rollback", ref, code=3)  # over the third turn, too: somebody has to say so
     assert oracle.differences(talk.pictures[2], oracle.picture(place.tree)) == []

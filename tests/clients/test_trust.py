@@ -98,7 +98,7 @@ def test_trust_is_asked_for_once(codex: Codex, place: Place) -> None:
             "post_tool_use", "subagent_stop", "stop", "session_end",
         )
     }  # fmt: skip
-    assert "last heard in this project" in said_by_doctor(place)
+    assert "last event in this project" in said_by_doctor(place)
 
     place.takeback("uninstall", codex.NAME)  # a new version may do that, or only install
     for _ in range(2):
@@ -141,7 +141,7 @@ def test_hooks_of_a_project_are_trusted_too(codex: Codex, place: Place) -> None:
         accept(screen)
         wait_until("the turn is over", lambda: labels(place) == ["the first"])
     assert all(name.startswith(f"{place.tree}/.codex/hooks.json:") for name in trusted(codex))
-    assert "last heard in this project" in said_by_doctor(place)
+    assert "last event in this project" in said_by_doctor(place)
 
 
 def test_a_hook_that_was_changed_is_not_trusted(codex: Codex, place: Place) -> None:

@@ -265,7 +265,7 @@ def _stop_half_way(tree: Path) -> None:
         assert "forgetting is not finished: " in told
         assert str(disk / "home/projects") in told.partition("\n\nhint: ")[0]
         assert f"delete some files on the disk at `{disk}`, which has " in told
-        assert "deletes old states; the next `takeback` command" in told
+        assert "deletes the oldest states; the next `takeback` command" in told
         fill(disk)
         for _ in range(5):
             assert said(["relocate", "--new", "--yes"])[0] == 1

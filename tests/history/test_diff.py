@@ -236,10 +236,10 @@ def test_references_and_paths(
     assert differ(capfdbinary, "--name-only") == "b\n"
     for words, message in (
         (["nope"], "no turn, checkpoint or prompt matches `nope`"),
-        (["@~1", "--", "nowhere"], "`nowhere` is in none of the states"),
-        (["@~1", "--", "../../x"], "outside of the project"),
+        (["@~1", "--", "nowhere"], "`nowhere` is in none of these states"),
+        (["@~1", "--", "../../x"], "outside the project"),
         (["x", "y", "z"], "does not take `z`"),
-        (["@~1", "a"], "was it a path? `takeback diff @~1 -- a`"),
+        (["@~1", "a"], "for a path: `takeback diff @~1 -- a`"),
     ):
         said = run(capfdbinary, "diff", *words)
         assert (said.code, said.out) == (2, b"")
@@ -581,7 +581,7 @@ def test_secrets_never_reach_the_output(
         assert "+KEY=••••\n".encode() in said.out
         assert b"# Secret files a/id_rsa and b/id_rsa differ (+1 -1 lines)\n" in said.out
         assert said.err == (
-            "6 secrets masked in 3 files, which `git apply` refuses and `patch` leaves out;"
+            "6 secrets masked in 3 files, which `git apply` and `patch` will not apply;"
             " `--show-secrets` shows them\n"
         )
     elif words == ["--json"]:
@@ -633,7 +633,7 @@ def test_a_masked_diff_cannot_be_applied(
     checkpoint(tree, home)
     _put(tree, states[1])
     said = run(capfdbinary, "diff", *only)
-    assert "`git apply` refuses" in said.err
+    assert "`git apply` and `patch` will not apply" in said.err
     target = tmp_path / "target"
     target.mkdir()
     for before in states:

@@ -227,7 +227,7 @@ def test_the_last_line_names_the_command_for_more(aged: Story) -> None:
     said = command(aged.tree, "log", "--limit", "2", "--since", "2 days")
     assert said.err.splitlines()[-1] == "`takeback log --since '2 days' --limit 4` shows more"
     assert "shows more" not in command(aged.tree, "log", "--limit", "5").err
-    assert "no turns there" in command(aged.tree, "log", "--since", "1s").out
+    assert "no turns match" in command(aged.tree, "log", "--since", "1s").out
 
 
 @pytest.mark.parametrize(
@@ -236,9 +236,9 @@ def test_the_last_line_names_the_command_for_more(aged: Story) -> None:
         (["--limit", "0"], "takes a number"),
         (["--limit", "-1"], "takes a number"),
         (["--limit", "many"], "takes a number"),
-        (["--since", "whenever"], "is no time"),
-        (["--session", "nope"], "no session is called"),
-        (["--session", "kkkkkkkkkkkk"], "no session is called"),
+        (["--since", "whenever"], "is not a time"),
+        (["--session", "nope"], "no session matches"),
+        (["--session", "kkkkkkkkkkkk"], "no session matches"),
         (["mv"], "does not take"),
     ],
 )

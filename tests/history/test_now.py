@@ -123,11 +123,11 @@ def test_why_nobody_looked_is_said(
     assert app.main(["log"]) == 0
     told = capsys.readouterr().out
     # Besides the three, a file that was written just before the last look.
-    assert re.search("not looked at: [34] files may have changed, too many to", told)
+    assert re.search("not read: [34] files may have changed, too many to", told)
     monkeypatch.setattr(look, "newest_known", _fail)
     assert app.main([]) == 0
     out = capsys.readouterr().out
-    assert "the files were not looked at: " in out
+    assert "the files were not read: " in out
     assert "Input/output error" in out
     assert app.main(["log", "--json"]) == 0
     now = json.loads(capsys.readouterr().out)["now"]

@@ -246,12 +246,12 @@ def test_a_turn_is_found(play: Play, ref: str, expected: str) -> None:
 WRONG = [
     ("", "cannot be empty"),
     ("  \t ", "cannot be empty"),
-    ("@~-1", "is no reference"),
-    ("@~", "is no reference"),
-    ("@~1.5", "is no reference"),
-    ("@~٣", "is no reference"),
-    ("@@", "is no reference"),
-    ("@~3", "further back than the log: 2 turns changed something"),
+    ("@~-1", "is not a reference"),
+    ("@~", "is not a reference"),
+    ("@~1.5", "is not a reference"),
+    ("@~٣", "is not a reference"),
+    ("@@", "is not a reference"),
+    ("@~3", "further back than the log, which has 2 turns"),
     ("@~999999999999", "further back than the log"),
     ("@~" + "9" * 400, "further back than the log"),
     ("x" * 10_000, "cannot be longer than 500 characters"),
@@ -267,10 +267,10 @@ WRONG = [
     ("-", "no turn, checkpoint or prompt matches"),
     ("%", "no turn, checkpoint or prompt matches"),
     ("' OR 1=1 --", "no turn, checkpoint or prompt matches"),
-    ("the", "several prompts say"),
+    ("the", "several prompts match"),
     ("1970-01-01", "is before the history, which begins at "),
     ("ayment", "no turn, checkpoint or prompt matches"),
-    ("2999-01-01", "is still to come"),
+    ("2999-01-01", "is in the future"),
     ("{s1}", "is a session"),
 ]
 
@@ -305,7 +305,7 @@ def test_a_session_names_its_turns(play: Play) -> None:
 
 
 def test_several_prompts_are_listed(play: Play) -> None:
-    """Words that several prompts say list them with id, time and label, the newest first."""
+    """Words that several prompts match list them with id, time and label, the newest first."""
     with pytest.raises(UnknownReferenceError) as refused:
         play.state("the")
     _, first, second = map(str.strip, refused.value.hint.split("\n"))
@@ -331,7 +331,7 @@ def test_an_ambiguous_beginning_lists_what_each_is(play: Play) -> None:
     for number, (table, name) in enumerate(renamed.items()):
         id = "zzzzzzzzzzz" + "klmn"[number]
         play.sql(f"UPDATE {table} SET id = ? WHERE id = ?", id, play.ids[name])
-    with pytest.raises(UnknownReferenceError, match="beginning of several ids") as refused:
+    with pytest.raises(UnknownReferenceError, match="several ids begin with") as refused:
         play.state("zzzz")
     hint = refused.value.hint
     assert "`zzzzzzzzzzzk` turn, " in hint

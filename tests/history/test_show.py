@@ -31,8 +31,8 @@ Steps
 Changes  2 files  +50 -0
   rename  a.py → b.py  +0 -0   by shell
   create  login.py     +50 -0  named
-Not covered: appeared here and cannot be taken back
-  pipe  special: a FIFO, socket or device has no content to keep
+Not covered: appeared in this turn and cannot be taken back
+  pipe  special: a FIFO, socket or device has no content
 """
 SHARED = """\
 Turn ONEONEONEONE
@@ -53,7 +53,7 @@ Of       session CLAUDECLAUDE  turn ONEONEONEONE
 Changes  1 path
   create  both.txt  shared by SESSIONS
 Not covered
-  pipe  special: a FIFO, socket or device has no content to keep
+  pipe  special: a FIFO, socket or device has no content
 """
 
 
@@ -217,11 +217,11 @@ def test_a_file_on_a_terminal_does_nothing(story: Story) -> None:
     ("words", "message"),
     [
         (["nope nope"], "no turn, checkpoint or prompt matches"),
-        (["it"], "one of these was meant"),
+        (["it"], "use one of these"),
         (["{claude}"], "is a session"),
         (["@", "nowhere"], "`nowhere` is not in `@`"),
         (["@", "pipe"], "was left out"),
-        (["@", "../../etc/passwd"], "outside of the project"),
+        (["@", "../../etc/passwd"], "outside the project"),
         ([], "needs REF"),
     ],
 )

@@ -126,5 +126,5 @@ def test_shared_work_is_nobodys_own(story: Work) -> None:
 def test_something_else_is_refused(story: Work, tmp_path: Path) -> None:
     """There are three ways to count."""
     assert tmp_path.is_dir()
-    with pytest.raises(UsageError, match="nothing to count by"):
+    with pytest.raises(UsageError, match="cannot group by"):
         story.project.usage_by("colour")

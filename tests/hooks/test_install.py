@@ -261,7 +261,7 @@ def test_what_somebody_wrote_meanwhile_is_not_lost(place: Path, home: Path) -> N
     path.write_text("{}")
     made = planned(path, home)
     path.write_text('{"model": "new"}')
-    with pytest.raises(TakebackError, match="changed by somebody else"):
+    with pytest.raises(TakebackError, match="another program changed it"):
         steps.install(made, os.fsencode(home))
     assert {name: data for name, (_, data) in contents(place).items()} == {
         "settings.json": b'{"model": "new"}'
@@ -624,7 +624,7 @@ def test_an_install_tells_what_it_did(run: Run, place: Path, tree: Path) -> None
     assert "Claude Code now calls Takeback, at 11 events." in said.out
     for part in ("settings.json", BACKUP, "tried out", "checkpoint"):
         assert part in said.out
-    assert "`takeback uninstall claude-code` takes exactly this out" in said.err
+    assert "`takeback uninstall claude-code` removes exactly this" in said.err
     installed = contents(place)
     again = run("install", "claude-code", "-C", str(tree), "--json").json()
     assert (again["changed"], again["diff"], again["canary"]["events"]) == (False, [], 6)
@@ -633,10 +633,10 @@ def test_an_install_tells_what_it_did(run: Run, place: Path, tree: Path) -> None
     assert "hook" in run("log", "-C", str(tree)).err + again["command"]
     gone = run("uninstall", "claude-code")
     assert "is as it was before" in gone.out
-    assert "`takeback install claude-code` puts it in again" in gone.err
+    assert "`takeback install claude-code` installs it again" in gone.err
     assert contents(place) == before
     none = run("uninstall", "claude-code")
-    assert (none.code, "nothing to take out" in none.out) == (0, True)
+    assert (none.code, "nothing to remove" in none.out) == (0, True)
 
 
 @pytest.mark.usefixtures("quick")
@@ -662,7 +662,7 @@ def test_a_project_has_settings_of_its_own(
     words = (agent.name, "--project", "-C", str(tree / "src"))
     if not agent.local_file:
         missing = run("install", *words)
-        assert (missing.code, "no `takeback` is there" in missing.err) == (1, True)
+        assert (missing.code, "PATH has no `takeback`" in missing.err) == (1, True)
         (tmp_path / "takeback").touch(0o755)
         monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
     said = run("install", *words, "--json").json()
@@ -672,11 +672,11 @@ def test_a_project_has_settings_of_its_own(
     assert stat.S_IMODE(path.stat().st_mode) == 0o644
     assert said["inverse"] == f"takeback uninstall {agent.name} --project"
     nothing = run("uninstall", agent.name)
-    assert "nothing to take out" in nothing.out
-    assert f"`takeback uninstall {agent.name} --project -C {tree}` takes it out" in nothing.err
+    assert "nothing to remove" in nothing.out
+    assert f"`takeback uninstall {agent.name} --project -C {tree}` removes it" in nothing.err
     gone = run("uninstall", agent.name, "--project", "-C", str(tree), "--json").json()
     assert (gone["changed"], gone["as_before"]) == (True, True)
-    assert "takes it out" not in run("uninstall", agent.name).err
+    assert "` removes it" not in run("uninstall", agent.name).err
     assert not path.parent.exists()
 
 
@@ -737,11 +737,19 @@ def test_an_agent_that_is_not_there_is_said(
         assert (said.code, f"no `{agent.program}` is in" in said.err) == (0, True)
     assert run("install", agent.name, "--json").json()["agent_found"] is False
     (place / "history.jsonl").touch()
-    assert "does not seem to be on this machine" not in run("install", agent.name).err
+    assert "does not seem to be installed" not in run("install", agent.name).err
     (place / "history.jsonl").unlink()
     (tmp_path / agent.program).touch(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
     assert run("install", agent.name, "--json").json()["agent_found"] is True
+
+
+def test_a_dry_run_prints_tabs_as_they_are(run: Run, place: Path) -> None:
+    """Settings may be indented with tabs, and may have letters beyond ASCII."""
+    place.mkdir()
+    (place / "settings.json").write_text('{\n\t"model": "ü\\n\x7f"\n}')
+    said = run("install", "claude-code", "--dry-run").out
+    assert '+\t"model": "ü\\n\\x7f",\n' in said
 
 
 def test_a_dry_run_shows_and_writes_nothing(run: Run, place: Path, home: Path) -> None:
@@ -785,11 +793,11 @@ def test_what_does_not_work_is_not_installed(
 @pytest.mark.parametrize(
     ("words", "part"),
     [
-        (("install", "vim"), "known are: claude-code, codex"),
+        (("install", "vim"), "use one of claude-code, codex"),
         (("install", "claude"), "did you mean `claude-code`?"),
         (("uninstall", "Codex"), "did you mean `codex`?"),
         (("install",), "needs AGENT"),
-        (("install", "codex", "--user", "--project"), "not both"),
+        (("install", "codex", "--user", "--project"), "exclude each other"),
         (("uninstall", "vim"), "not an agent"),
     ],
 )
@@ -869,12 +877,12 @@ def test_an_upgrade_adds_the_rest(run: Run, place: Path, home: Path) -> None:
     assert examined(place, home)[1] == []
     write(place / ".claude.json", {"lastReleaseNotesSeen": "2.1.200"})
     assert (
-        "no hook is there for PermissionRequest, PostToolUseFailure" in examined(place, home)[1][0]
+        "hooks are missing for PermissionRequest, PostToolUseFailure" in examined(place, home)[1][0]
     )
     assert run("install", "claude-code", "--json").json()["changed"]
     assert examined(place, home)[1] == []
     write(place / ".claude.json", {"lastReleaseNotesSeen": "2.1.50"})
-    assert "leaves out the whole file" in examined(place, home)[1][0]
+    assert "ignores the whole file" in examined(place, home)[1][0]
     run("uninstall", "claude-code")
     assert sorted(contents(place)) == [".claude.json"]
 
@@ -969,14 +977,14 @@ def test_a_good_install_is_fine(place: Path, home: Path, tree: Path) -> None:
         assert wrong == []
         is_built = os.access(command.client(MAIN), os.X_OK)
         calls = f"Claude Code calls Takeback at 11 events{' by the client in C' * is_built}"
-        assert said == f"{calls}, not heard in this project (`{path}`)"
+        assert said == f"{calls}, no event in this project yet (`{path}`)"
         project.session("claude-code", id="s").turn("go").end()
         times = health.heard(project)
     folders = {"claude-code": os.fsencode(place)}
     hooked = health.look(health.places(os.fsencode(home), folders), folders)
     then = health.part(hooked, times, [], times["claude-code"] + 7200)
     assert then.state
-    assert sentence(then.state) == f"{calls}, last heard in this project 2 hours ago (`{path}`)"
+    assert sentence(then.state) == f"{calls}, last event in this project 2 hours ago (`{path}`)"
 
 
 def test_a_line_of_before_works_on(place: Path, home: Path) -> None:
@@ -992,7 +1000,7 @@ def test_a_line_of_before_works_on(place: Path, home: Path) -> None:
         path.write_text(json.dumps(hooks))
         said, wrong = examined(place, home, surroundings=dict(os.environ))
         assert wrong == []
-        assert "Claude Code calls Takeback at 11 events, not heard" in said
+        assert "Claude Code calls Takeback at 11 events, no event" in said
         if again:
             install(path, home)
             assert settings_text.ours(path.read_text())[0].command == command.line(
@@ -1014,7 +1022,7 @@ def test_what_is_wrong_is_found(place: Path, home: Path) -> None:
 
     script = (home / command.SCRIPT).read_text()
     (home / command.SCRIPT).write_text(script.replace(sys.executable, "/gone/python"))
-    assert "its interpreter `/gone/python` is gone: hooks look for another" in wrong()
+    assert "its interpreter `/gone/python` is gone: hooks search for another" in wrong()
     (home / command.SCRIPT).write_text(script.replace(MAIN, "/gone/takeback/__main__.py"))
     assert "its program `/gone/takeback/__main__.py` is gone" in wrong()
     (home / command.SCRIPT).unlink()
@@ -1026,7 +1034,7 @@ def test_what_is_wrong_is_found(place: Path, home: Path) -> None:
     without = json.loads(text)
     del without["hooks"]["Stop"]
     path.write_text(json.dumps({**without, "disableAllHooks": True}))
-    assert "no hook is there for Stop" in wrong()
+    assert "hooks are missing for Stop" in wrong()
     assert "disableAllHooks" in wrong()
     path.write_text("{")
     assert "line 1, column 2" in wrong()
@@ -1112,8 +1120,8 @@ def test_the_doctor_looks_at_hooks(run: Run, place: Path, home: Path) -> None:
     refused = run("install", "claude-code")
     assert (refused.code, "was left as it is" in refused.err) == (1, True)
     said = run("doctor")
-    assert "mend that file by hand" in said.out + said.err
-    assert "puts it right" not in said.out + said.err
+    assert "fix that file by hand" in said.out + said.err
+    assert "repairs it" not in said.out + said.err
 
 
 def test_a_settings_file_is_read_with_care(tmp_path: Path) -> None:

@@ -71,7 +71,7 @@ def test_hooks_cover_a_replaced_folder_at_once(tree: Path, home: Path, how: str)
     tree = replace(tree, how)
     agent = Agent(tree)
     offer = f"takeback relocate --join {old} -C {tree}"
-    assert f"`{offer}` goes on with the old one" in agent.prompt("go")["systemMessage"]
+    assert f"`{offer}` continues the old one" in agent.prompt("go")["systemMessage"]
     agent.shell(new="new\n")
     for said in (agent.stop(), agent.prompt("on")):
         assert "systemMessage" not in said
@@ -116,7 +116,7 @@ def test_an_agent_that_makes_its_folder_anew(tree: Path, home: Path) -> None:
         assert (project.id != old, project.status().checkpoints) == (True, 1)
     offer = f"takeback relocate --join {old} -C {tree}"
     said = command(tree, "undo")
-    assert (said.code, f"`{offer}` goes on with it" in said.err) == (1, True)
+    assert (said.code, f"`{offer}` continues it" in said.err) == (1, True)
     assert [command(tree, *words).code for words in (offer.split()[1:], ["undo"])] == [0, 0]
     assert (tree / "a.py").read_text() == "old\n"
 
@@ -131,7 +131,7 @@ def test_run_says_so_as_json(tree: Path, home: Path) -> None:
 
 
 def test_a_moved_original_keeps_its_history(tree: Path, home: Path) -> None:
-    """`mv P Q; git clone P`: the clone has a new history, and Q goes on with the old one."""
+    """`mv P Q; git clone P`: the clone has a new history, and Q continues the old one."""
     old = known(tree, home)
     replace(tree, "moved and cloned")
     assert command(tree, "run", "-q", "--", "true").code == 0
@@ -233,11 +233,11 @@ def test_join_asks_before_it_takes_a_history_away(tree: Path, home: Path) -> Non
     said = command(other, "relocate", "--join", old)
     assert (said.code, f"--join {old} --yes -C {other}" in said.err) == (3, True)
     assert f"that of project `{new}`" in said.err
-    assert f"project `{old}` belongs to `{tree}`, which is still there" in said.err
+    assert f"project `{old}` belongs to `{tree}`, which still exists" in said.err
     bare = tree.with_name("bare")
     bare.mkdir()
     said = command(bare, "relocate", "--join", old)
-    assert (said.code, f"belongs to `{tree}`, which is still there" in said.err) == (3, True)
+    assert (said.code, f"belongs to `{tree}`, which still exists" in said.err) == (3, True)
     assert (project_at(tree, home), project_at(other, home)) == (old, new)
 
 

@@ -56,7 +56,7 @@ def test_zed_overlapping_user_edits(work: Work) -> None:
     with pytest.raises(takeback.ConflictError) as refused:
         work.undo()
     assert [sentence(reason) for _, reason in refused.value.conflicts] == [
-        "changed in the same place since by you"
+        "you changed the same lines since"
     ]
     assert work.text("a.txt") == mine
     work.project.undo(decide="take-back")
@@ -282,7 +282,7 @@ def test_jj_checkout_refuses_to_follow_a_directory_symlink_out(work: Work, tmp_p
     (work.tree / "d").symlink_to(outside)
     with pytest.raises(takeback.ConflictError) as refused:
         work.undo()
-    assert "`d` is no folder any more" in sentence(refused.value.conflicts[0][1])
+    assert "`d` is no longer a folder" in sentence(refused.value.conflicts[0][1])
     work.undo(turn=edit)
     assert list(outside.iterdir()) == []
     assert (work.tree / "d").is_symlink()

@@ -100,7 +100,7 @@ def test_what_changed_in_between_is_yours(say: Say, agent: Agent, home: Path, tr
     agent.tell("UserPromptSubmit", "go")
     agent.call("PreToolUse", "go", "T1")
     (tree / "a.txt").write_text("agent\n")
-    assert "1 turn that ran ended here" in say("off")
+    assert "1 running turn ended here" in say("off")
     (tree / "mine.txt").write_text("mine")
     say("on")
     agent.call("PostToolUse", "go", "T1")

@@ -191,7 +191,7 @@ def test_a_request_means_one_thing(verb: Verb, tree: Path, home: Path) -> None:
                 project.session("claude", id="one", held=False, request="r")
             return
         told = _kinds(project)
-        with pytest.raises(UsageError, match="something else"):
+        with pytest.raises(UsageError, match="was already used"):
             verb(project, ids)
         assert _kinds(project) == told
 
@@ -203,7 +203,7 @@ def test_a_request_is_about_one_thing(tree: Path, home: Path) -> None:
         recorder = project.recorder()
         other = recorder.start_step(ids.turn, "Bash", {"command": "ls"})
         _step_end(project, ids)
-        with pytest.raises(UsageError, match="something else"):
+        with pytest.raises(UsageError, match="was already used"):
             recorder.end_step(other, "done", request="r")
 
 

@@ -193,7 +193,7 @@ def test_a_tree_that_was_replaced(project: Project, tree: Path) -> None:
     session = project.session("claude")
     tree.rename(tree.with_name("old"))
     tree.mkdir()
-    with pytest.raises(CaptureError, match="not the folder it was"):
+    with pytest.raises(CaptureError, match="was replaced since"):
         session.turn("go")
     tree.rmdir()
     tree.with_name("old").rename(tree)

@@ -27,6 +27,7 @@ from takeback.upkeep import search as proof
 
 FULL = os.environ.get("FAULTS") == "full"
 SHARE = 4
+pytestmark = pytest.mark.timeout(3600 if FULL else 120)
 
 
 class Ground:

@@ -306,7 +306,7 @@ def test_somebody_who_was_quicker_is_noticed(monkeypatch: pytest.MonkeyPatch) ->
             close(fd, mode)
 
         monkeypatch.setattr(operations, "fchmod", late)
-        with pytest.raises(UnsafeStoreError, match="another user put something"):
+        with pytest.raises(UnsafeStoreError, match="another user wrote"):
             takeback.open(folder / "tree", home=home).checkpoint()
 
 

@@ -140,7 +140,7 @@ class Desk:
         """Two turns are taken back together that wrote different lines."""
         live = self._live()
         turns = [live[pick % len(live)] for pick in (first, second) if live]
-        touched = [{claim.slot for claim in turn.claims} for turn in turns]
+        touched = [{claim.slot for claim in turn.standing(anew=True)} for turn in turns]
         if len({turn.name for turn in turns}) == 2 and touched[0].isdisjoint(touched[1]):
             self._undo(turns, [choices[0]], for_all=True)
 

@@ -228,7 +228,7 @@ def test_a_folder_that_is_gone_blocks_nobody() -> None:
         assert ended.status == 0, ended
         told = ended.last("told")
         assert isinstance(told, list)
-        assert "its folder is not there any more" in told[0]
+        assert "its folder is gone or cannot be opened" in told[0]
         assert ended.last("open") is False
         assert (world.tree / "inside").read_bytes() == b"changed\n"
         assert (world.folders[1] / "rc").read_bytes() == b"new\n"

@@ -47,6 +47,10 @@ class Turn:
         self.is_mixed = False
         """Whether it was put back together with others: what of that is its own is not told."""
 
+    def standing(self, *, anew: bool) -> list[Claim]:
+        """What an undo takes back: without what is kept by decision, unless that is made `anew`."""
+        return self.claims + [claim for _, claim in self.settled if anew]
+
 
 class Undo:
     """What an undo did: to slots, and to turns."""
@@ -101,11 +105,10 @@ class Model:
         undo, lines, asked = Undo(turns), dict(self.lines), set()
         after = {}
         for turn in turns:
-            standing = turn.claims + [claim for _, claim in turn.settled if anew]
             stays: list[Claim] = []
             kept: list[tuple[Undo, Claim]] = [] if anew else list(turn.settled)
             is_live = False
-            for claim in sorted(standing, key=lambda claim: -claim.order):
+            for claim in sorted(turn.standing(anew=anew), key=lambda claim: -claim.order):
                 slot, now = claim.slot, lines[claim.slot]
                 choice = _choice(claim, now, decide, left)
                 if choice == BACK:

@@ -233,8 +233,9 @@ printf '1\\n2\\n3\\n' > a.txt
 takeback checkpoint
 takeback run -q -m 'edit' -- sed -i s/2/agent/ a.txt
 sed -i s/agent/mine/ a.txt
-takeback undo --markers
+$ takeback undo --markers
 $ cat a.txt
+$ takeback
 $ takeback undo --dry-run
 
 ## A binary file that both changed
@@ -359,6 +360,7 @@ $ takeback show 'tests green'
 ## A name that is a time
 $ takeback checkpoint -m 'yesterday'
 $ takeback checkpoint -m '@~1'
+$ takeback checkpoint -m 'base-'
 
 ## A time before the history
 echo 1 > a.txt

@@ -76,7 +76,7 @@ def test_what_nobody_knows_is_not_replaced(shop: Shop, decision: str) -> None:
     before = shop.picture()
     said = shop("undo", f"--{decision}")
     assert said.code == 3
-    assert f"`--{decision}` cannot decide that" in said.err
+    assert f"`--{decision}` cannot settle that" in said.err
     assert f"undo --{decision}" not in said.err
     assert not differences(before, shop.picture())
     assert shop("undo", "--skip-conflicts").code == 0
@@ -91,6 +91,6 @@ def test_a_redo_speaks_of_the_undo(shop: Shop) -> None:
     shop.write({"made.py": "mine\n"})
     said = shop("redo")
     assert said.code == 3
-    assert "  conflict  made.py  deleted by the undo and made anew since by you\n" in said.out
+    assert "  conflict  made.py  deleted by the undo, and you created it again since\n" in said.out
     assert shop("redo", "--take-back").code == 0
     assert (shop.tree / "made.py").read_text() == "turn\n"

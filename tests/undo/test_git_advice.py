@@ -409,7 +409,7 @@ def test_a_rebase_under_way_is_only_told(work: Work) -> None:
         with pytest.raises(subprocess.CalledProcessError):
             work.git("rebase", "side")
     said = spoken(work.project.apply(work.project.plan_undo(), yes=True).plan.stays)
-    assert any("a rebase is under way" in text for text in said)
+    assert any("a rebase is in progress" in text for text in said)
     assert {c for text in said for c in COMMAND.findall(text)} == {"git status"}
 
 

@@ -203,6 +203,21 @@ def test_an_explicit_decision_wins_over_an_older_one(contested: Work) -> None:
     assert undone(contested)
 
 
+def test_what_was_kept_can_be_decided_anew_after_later_undos(work: Work) -> None:
+    """One line was kept, another left; an undo of the rest and its redo do not change that."""
+    work.put("a.txt", text())
+    with work.turn("edit"):
+        work.put("a.txt", text(_5="agent", _15="agent"))
+    work.put("a.txt", text(_5="mine", _15="agent"))
+    work.project.undo(decide={(b"a.txt", 0): KEEP, (b"a.txt", 1): SKIP})
+    work.undo()
+    assert work.text("a.txt") == text(_5="mine")
+    work.redo()
+    assert work.text("a.txt") == text(_5="mine", _15="agent")
+    work.project.undo(decide=BACK)
+    assert work.text("a.txt") == text()
+
+
 def test_a_redo_asks_again_what_was_kept(contested: Work) -> None:
     """Undo and redo together change nothing, the decision neither."""
     contested.project.undo(decide=KEEP)
@@ -282,8 +297,10 @@ def test_markers_are_announced_until_they_are_gone(contested: Work) -> None:
     with contested.turn("more"):
         contested.put("code.py", contested.text("code.py").replace("line 1\n", "again\n"))
     assert contested.project.undo().plan.marked == ("code.py",)
+    assert contested.project.now().raw_marked == (b"code.py",)
     contested.put("code.py", text(_20="both"))
     assert contested.project.plan_redo(decide=SKIP).marked == ()
+    assert contested.project.now().raw_marked == ()
 
 
 def test_what_was_kept_is_not_asked_again_beside_what_is_left(work: Work) -> None:

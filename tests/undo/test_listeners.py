@@ -86,7 +86,7 @@ def test_no_listener_is_found_from_the_work_tree(
     monkeypatch.chdir(tree)
     monkeypatch.setenv("PATH", f".::bin:{os.environ['PATH']}")
     (problem,) = listeners.tell([[name]], report(b"a"), os.fsencode(tree))
-    assert sentence(problem).startswith(f"the listener `{name}` is not there")
+    assert sentence(problem).startswith(f"there is no listener `{name}`")
     assert not (tmp_path / "ran").exists()
 
 
@@ -112,7 +112,7 @@ def test_listeners_that_fail_are_told_and_the_others_run(tree: Path, tmp_path: P
         f"the listener `{fails}` failed: exit code 3",
         f"the listener `{dies}` failed: ended by signal 9",
         f"the listener `{plain}` could not be started: Permission denied",
-        "the listener `/nowhere/at/all` is not there; name a command of your PATH, or a whole path",
+        "there is no listener `/nowhere/at/all`; name a command in your PATH, or a full path",
     ]
     assert heard.exists()
 

@@ -99,7 +99,7 @@ def test_a_deleted_big_file_is_reported_everywhere(desk: Desk) -> None:
     told = desk.sh("rm big.bin")
     assert "nothing changed" not in told
     assert "big.bin  deleted, 20.0 MB" in told
-    assert "cannot come back" in told
+    assert "cannot be restored" in told
     assert "takes it back" not in told
     assert "big.bin deleted" in desk.tb("log")
     assert "no changes" not in desk.tb("log")
@@ -113,7 +113,7 @@ def test_undo_of_a_loss_says_that_it_cannot(desk: Desk) -> None:
     desk.sh("rm big.bin")
     assert "big.bin  deleted, 20.0 MB" in desk.tb("undo", "--dry-run")
     told = desk.tb("undo")
-    assert "brought back nothing" in told
+    assert "restored nothing" in told
     assert "big.bin  deleted, 20.0 MB" in told
     assert (desk.tree / "a.txt").read_text() == "two\n"
     assert not (desk.tree / "big.bin").exists()
@@ -125,12 +125,12 @@ def test_a_deleted_folder_is_named_with_what_makes_it_again(desk: Desk) -> None:
     """`undo` restores what is covered, and says what it does not bring back."""
     told = desk.sh("rm -rf node_modules; echo two > a.txt")
     assert "node_modules/  deleted, at least 2" in told
-    assert "`npm ci` makes it again" in told
+    assert "`npm ci` rebuilds it" in told
     assert "takes the rest back" in told
     told = desk.tb("undo")
     assert "restored 1 file" in told
     assert "node_modules/  deleted" in told
-    assert "`npm ci` makes it again" in told
+    assert "`npm ci` rebuilds it" in told
     assert "node_modules/" not in desk.tb("redo")
 
 
@@ -146,7 +146,7 @@ def test_deleted_and_made_again_in_one_turn_is_replaced(desk: Desk) -> None:
     again = "cp -r node_modules new; rm -rf node_modules; mv new node_modules"
     told = desk.sh(again)  # with another inode
     assert desk.losses() == {"node_modules": REPLACED}
-    assert "node_modules/  deleted and made again" in told
+    assert "node_modules/  deleted and created again" in told
     turn = desk.stages("mv node_modules ../old", "cp -r ../old node_modules")
     assert desk.losses(turn) == {"node_modules": REPLACED}
     assert "nothing to undo" in program.text(["undo"], desk.tree).stderr
@@ -168,7 +168,7 @@ def test_losses_inside_a_deleted_folder(desk: Desk) -> None:
     (app / ".git").mkdir()
     told = desk.sh("rm -rf app")
     assert desk.losses() == {"app/node_modules": GONE, "app/.git": GONE}
-    assert "`yarn install` in app makes it again" in told
+    assert "`yarn install` in app rebuilds it" in told
     assert "app/.git" in desk.tb("undo")
     assert (app / "main.js").exists()
 
@@ -216,12 +216,12 @@ def test_a_log_that_grows_is_only_mentioned(desk: Desk) -> None:
     before = desk.json()["checkpoints"]
     told = desk.sh("echo more >> big.bin")
     assert "big.bin  changed during this turn (20.0 MB before)" in told
-    assert "cannot come back" not in told
+    assert "cannot be restored" not in told
     assert desk.losses() == {"big.bin": CHANGED}
     assert desk.json()["checkpoints"] == before
     assert "big.bin changed" in desk.tb("log")
     told = desk.tb("undo")
-    assert "passed over 1 newer turn" in told
+    assert "skipped 1 newer turn" in told
     assert "not covered, and changed since: `big.bin`" in told
     assert (desk.tree / "a.txt").read_text() == "one\n"
 
@@ -248,7 +248,7 @@ def test_touching_nothing_is_no_loss(desk: Desk) -> None:
     told = desk.sh("touch node_modules/x; cat big.bin > /dev/null")
     assert "nothing changed" in told
     assert desk.losses() == {}
-    assert "Changes inside these folders are not recorded" in desk.tb()
+    assert "Takeback records no changes inside these folders" in desk.tb()
 
 
 def test_a_left_out_folder_that_becomes_small(desk: Desk) -> None:
@@ -265,7 +265,7 @@ def test_a_left_out_folder_that_becomes_small(desk: Desk) -> None:
 def test_files_in_a_new_small_folder_are_listed(desk: Desk) -> None:
     """They stay with an undo: what was in the old one is unknown."""
     told = desk.sh("mkdir new; echo x > new/x; rm -rf node_modules; mv new node_modules")
-    assert "node_modules/  deleted and made again" in told
+    assert "node_modules/  deleted and created again" in told
     assert "node_modules/x" in told
     program.text(["undo", "--yes"], desk.tree)
     assert (desk.tree / "node_modules" / "x").exists()
@@ -372,7 +372,7 @@ def test_a_rollback_names_what_stays_lost(desk: Desk) -> None:
     shutil.rmtree(desk.tree / "node_modules")
     told = desk.tb("rollback", start, "--dry-run")
     assert "big.bin  deleted, 20.0 MB" in told
-    assert "`npm ci` makes it again" in told
+    assert "`npm ci` rebuilds it" in told
     told = desk.tb("rollback", start, "--yes")
     assert "big.bin  deleted, 20.0 MB" in told
     report = desk.json("undo", "--dry-run")
@@ -389,7 +389,7 @@ def test_losses_survive_a_rebuild_of_the_tables(desk: Desk) -> None:
         "big.bin": None,
         "node_modules": "npm ci",
     }
-    assert "Sound" in desk.tb("verify")
+    assert "Intact" in desk.tb("verify")
 
 
 def test_a_forgotten_path_is_no_loss_any_more(desk: Desk) -> None:

@@ -157,7 +157,7 @@ def test_what_cannot_be_covered_is_said(desk: Desk, what: str) -> None:
         "folder": "a folder",
         "huge": "too large",
         "store": "in a store of Takeback",
-        "proc": "of the system, not of a disk",
+        "proc": "a system file, not on a disk",
         "git": "version control data",
     }
     before = oracle.picture(desk.away)
@@ -182,7 +182,7 @@ def test_what_is_somebody_elses_is_not_covered(desk: Desk) -> None:
     file.write_bytes(TEXT)
     os.chown(file, 65534, 65534)
     turn = desk.edit((file, b"new\n"))
-    assert desk.outside(turn) == {str(file): ("", "somebody else's")}
+    assert desk.outside(turn) == {str(file): ("", "owned by another user")}
     assert TEXT not in b"".join(path.read_bytes() for path in desk.home.rglob("*.pack"))
 
 
@@ -213,7 +213,7 @@ def test_what_moves_after_an_interrupt_is_not_the_turns(desk: Desk) -> None:
     settle(desk.tree.parent)
     file.write_bytes(b"by you\n")
     desk.agent.turn("next", interrupted_at=interrupted)
-    assert desk.outside(turn.id) == {str(file): ("", "changed after its step was over")}
+    assert desk.outside(turn.id) == {str(file): ("", "changed after its step ended")}
     with pytest.raises(NothingToTakeBackError):
         desk.project.undo(yes=True)
     assert file.read_bytes() == b"by you\n"
@@ -505,7 +505,7 @@ def _in_a_shut_folder(folder: Path) -> None:
     file.write_bytes(TEXT)
     desk.edit((file, b"new\n"), (desk.tree / "inside", b"changed\n"))
     desk.away.chmod(0o555)
-    with pytest.raises(BlockedError, match="forbids"):
+    with pytest.raises(BlockedError, match="is not writable"):
         desk.project.undo(yes=True)
     assert (desk.tree / "inside").read_bytes() == b"changed\n"
     assert litter(desk.tree, desk.away) == []

@@ -76,7 +76,7 @@ def test_a_request_is_for_one_verb(work: Work) -> None:
     with work.turn():
         work.write(a="1")
     work.project.rollback(first, request="mine")
-    with pytest.raises(UsageError, match="something else"):
+    with pytest.raises(UsageError, match="was already used"):
         work.project.undo(request="mine")
     assert work.text("a") == "0"
 

@@ -133,9 +133,9 @@ def test_what_is_left_of_an_undone_turn_can_be_taken(two: Overlap) -> None:
     two.share()
     said = two.call("undo")
     assert (said.code, two.files) == (0, AFTER)
-    assert 'x     shared with "Task of A" (claude), so it stays' in said.out
+    assert 'x     shared with "Task of A" (claude), so it is kept' in said.out
     rest = f"takeback undo {two.b.id[:8]} --shared"
-    assert f"`{rest}` takes along what is shared" in said.err
+    assert f"`{rest}` also takes back what is shared" in said.err
     assert two.call(*rest.split()[1:], "--yes").code == 0
     assert two.files == BEFORE
     assert two.call("redo").code == 0

@@ -86,7 +86,7 @@ def test_one_command_brings_a_deleted_folder_back(shop: Shop, how: str) -> None:
         ("projects", "--restore", shop.id[:6]) if how == "restore" else ("undo", "-C", str(where))
     )
     said = shop.say(*words)
-    assert (said.code, f"Brought {shop.tree} back" in said.out) == (0, True), said.err
+    assert (said.code, f"Restored {shop.tree}" in said.out) == (0, True), said.err
     assert picture(shop.tree) == shop.seen
     assert shop.state() == {"state": "here", "root": str(shop.tree)}
     shop.goes_on(shop.tree)
@@ -113,7 +113,7 @@ def test_a_dry_run_writes_nothing(shop: Shop) -> None:
     """What would come back is said, and nothing is made."""
     shutil.rmtree(shop.tree)
     said = shop.say("undo", "-C", str(shop.tree), "--dry-run")
-    assert (said.code, "Would bring" in said.out, shop.tree.exists()) == (0, True, False)
+    assert (said.code, "Would restore" in said.out, shop.tree.exists()) == (0, True, False)
 
 
 def test_what_was_never_covered_is_named(shop: Shop) -> None:
@@ -137,7 +137,7 @@ def test_an_agent_that_deletes_the_folder(shop: Shop) -> None:
     agent.edit("src/a.py", "by the agent\n")
     call = agent.begin("Bash", {"command": f"rm -rf {shop.tree}"})
     shutil.rmtree(shop.tree)
-    assert f"`takeback undo -C {shop.tree}` brings the folder back" in call.over()["systemMessage"]
+    assert f"`takeback undo -C {shop.tree}` restores the folder" in call.over()["systemMessage"]
     agent.stop()
     said = shop.say("undo", "-C", str(shop.tree))
     assert said.code == 0, said.err
@@ -150,7 +150,7 @@ def test_an_agent_that_deletes_the_folder(shop: Shop) -> None:
 def test_a_command_that_deletes_the_folder(shop: Shop) -> None:
     """`run` names the command that brings it back; the turns before it stay as they are."""
     said = shop.say("run", "-C", str(shop.tree), "--", "rm", "-rf", str(shop.tree))
-    assert (said.code, f"`takeback undo -C {shop.tree}` brings it back" in said.err) == (0, True)
+    assert (said.code, f"`takeback undo -C {shop.tree}` restores it" in said.err) == (0, True)
     assert shop.say("undo", "-C", str(shop.tree)).code == 0
     assert picture(shop.tree) == shop.seen
 
@@ -170,7 +170,7 @@ def test_other_commands_name_the_way_back(
     from takeback.cli import app
 
     assert app.main(["log"]) == 2
-    assert f"`takeback undo -C {shop.tree}` brings it back" in capsys.readouterr().err
+    assert f"`takeback undo -C {shop.tree}` restores it" in capsys.readouterr().err
     assert app.main(["undo", "-C", str(shop.tree)]) == 0
     monkeypatch.chdir("/")
 
@@ -266,7 +266,7 @@ def test_a_parent_that_may_not_be_written(tmp_path: Path) -> None:
         shop.tree.parent.chmod(0o555)
         keeping = Housekeeping(os.fsencode(home))
         for place in (None, b"/shop", b"/etc/shop"):
-            with pytest.raises(TakebackError, match="not brought back"):
+            with pytest.raises(TakebackError, match="not restored"):
                 keeping.restore(shop.id, place, NOW)
         assert [each.state for each in keeping.projects(NOW)] == ["gone"]
         keeping.restore(shop.id, os.fsencode(tmp_path / "mine"), NOW)

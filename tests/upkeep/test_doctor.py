@@ -72,7 +72,7 @@ def test_a_sound_store_is_well(ward: Ward, capsys: pytest.CaptureFixture[str]) -
     assert ward.examine() == {}
     assert app.main(["doctor"]) == 0
     told = capsys.readouterr().out
-    assert "All is well" in told
+    assert "No problems found" in told
     for part in ("permissions", "ledger", "packs", "git view", "stat cache", "hooks"):
         assert part in told
     after = oracle.picture(ward.home)

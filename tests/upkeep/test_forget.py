@@ -284,7 +284,10 @@ def test_a_forgotten_turn_cannot_be_taken_back_and_says_so(work: Work) -> None:
 
 def test_a_turn_that_runs_is_not_forgotten(work: Work) -> None:
     """First it has to be over."""
-    with work.turn("go on and on") as turn, pytest.raises(takeback.UsageError, match="still runs"):
+    with (
+        work.turn("go on and on") as turn,
+        pytest.raises(takeback.UsageError, match="is still running"),
+    ):
         work.project.forget(turn=turn.id)
 
 
@@ -328,7 +331,7 @@ def test_it_asks_and_without_a_terminal_needs_yes(work: Work) -> None:
     assert (said.code, "nothing was forgotten yet" in said.err) == (0, True)
     said = command(work.tree, "forget", ".env", "--yes")
     assert said.code == 0
-    assert re.search(r"Searched .*nothing is left of it", said.out)
+    assert re.search(r"Searched .*found nothing left of it", said.out)
     assert ".env is still in the work tree" in said.err
     assert "out of reach: backups" in said.err
 

@@ -109,7 +109,7 @@ def test_what_was_captured_again_before_it_was_done_goes_too(
         work.put("dir/plain", "later\n")
         later = work.checkpoint()
         assert b"".join(work.project.read(later, b"s"))
-        assert any("being forgotten" in told for told in spoken(work.project.recovered))
+        assert any("a `forget` was interrupted" in told for told in spoken(work.project.recovered))
     assert work.project.continue_forgetting()
     for ref in (*refs, later):
         with pytest.raises(takeback.UnknownReferenceError, match="forgotten"):

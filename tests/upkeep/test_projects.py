@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import takeback
+from registry_lines import rewrite
 from takeback.cli import app
 from takeback.disk import operations
 from takeback.errors import BusyError, DecisionNeededError, UnknownReferenceError
@@ -94,8 +95,7 @@ def test_a_deleted_folder_is_gone_and_an_unmounted_one_is_not(
     # On a device that nothing here is on.
     shutil.rmtree(work / "away")
     for place in (home / "projects" / away / "root", home / "registry"):
-        lines = [_on_another_disk(line, away) for line in place.read_text().splitlines(True)]
-        place.write_text("".join(lines))
+        rewrite(place, lambda line: _on_another_disk(line, away))
     # In a folder that is empty, as mount points are.
     shutil.rmtree(work / "x/empty")
     found = listed(capsys)
@@ -167,7 +167,7 @@ def test_somebody_is_asked(make: Callable[[str], str], tmp_path: Path, home: Pat
         words = [sys.executable, "-I", "-m", "takeback", "projects", "--remove", gone]
         terminal = Terminal(words)
         try:
-            terminal.expect(b"Nothing brings it back")
+            terminal.expect(b"This cannot be taken back")
             assert (home / "projects" / gone).is_dir()
             terminal.type(answer)
             assert terminal.status() == code
@@ -207,7 +207,7 @@ def test_a_running_session_keeps_its_store(make: Callable[[str], str], tmp_path:
         with pytest.raises(BusyError, match="session"):
             keeping.remove(id, NOW, even_if_in_use=True)
         session.end()
-        with project.workspace.held(), pytest.raises(BusyError, match="at work"):
+        with project.workspace.held(), pytest.raises(BusyError, match="is working"):
             keeping.remove(id, NOW, even_if_in_use=True)
     with pytest.raises(DecisionNeededError):
         keeping.remove(id, NOW)

@@ -133,7 +133,7 @@ class ClaudeCode(ClaudeFormat):
             return []
         if not isinstance(known, dict) or known.get("disableAllHooks") is not True:
             return []
-        return ["`disableAllHooks` is set in these settings: Claude Code runs no hook while it is"]
+        return ["`disableAllHooks` is set in these settings, so Claude Code runs no hooks"]
 
     def trial(self, kind: str, trial: "Trial") -> "dict[str, object]":
         """As recorded; the first event has no prompt yet."""

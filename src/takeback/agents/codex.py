@@ -79,9 +79,9 @@ class Codex(ClaudeFormat):
     # No matcher: its regular expressions cannot say "not", and hardly any tool of it only reads.
     end_limit = 3  # more is not granted
     install_note = (
-        "Codex runs no hook that you did not trust, and asks when it starts: choose `Trust all"
-        " and continue`\n(later: `/hooks` in it). Until then it leaves them out, `codex exec`"
-        " without a word. It asks once:\nthe command line stays the same when Takeback is"
+        "Codex runs only hooks that you trust, and asks when it starts: choose `Trust all and"
+        " continue`\n(later: `/hooks` in Codex). Until then it runs none of them, and `codex exec`"
+        " does not warn.\nIt asks once: the command line stays the same when Takeback is"
         " upgraded"
     )
     reports_background_ends = False
@@ -120,7 +120,9 @@ class Codex(ClaudeFormat):
         except FileNotFoundError:
             known = {}
         except (OSError, ValueError, RecursionError):
-            return ["whether Codex trusts them is not known: its `config.toml` cannot be read"]
+            return [
+                "Takeback cannot check whether Codex trusts them: its `config.toml` cannot be read"
+            ]
         hooks = known.get("hooks")
         state = hooks.get("state") if isinstance(hooks, dict) else None
         names = (file, os.path.realpath(file))
@@ -133,7 +135,9 @@ class Codex(ClaudeFormat):
         }
         if all(_trusted_hash(event, group) in trusted for event, group in groups.items()):
             return []
-        return ["Codex does not seem to trust them yet, and leaves them out: open `/hooks` in it"]
+        return [
+            "Codex does not seem to trust them yet, so it does not run them: open `/hooks` in Codex"
+        ]
 
     def trial(self, kind: str, trial: "Trial") -> "dict[str, object]":
         """As recorded."""

@@ -35,7 +35,8 @@ class ToldRestore(Value):
     newest. `is_before` the point at which a copy of the conversation goes on: its prompts are gone.
     `goal` is what a rollback went back to, if that was a turn: its side and its prompt. `losses`
     were not covered, so they did not come back.
-    `changed_git` tells that its turns changed git, too, which stays as it is.
+    `changed_git`: its turns changed git, too, which stays as it is. `left_some`: it skipped hunks
+    in conflict, which stay as they are.
     """
 
     verb: str
@@ -49,6 +50,7 @@ class ToldRestore(Value):
     files: "tuple[tuple[bytes, str], ...]"
     losses: "tuple[Loss, ...]" = ()
     changed_git: bool = False
+    left_some: bool = False
 
 
 class Note(Value):
@@ -237,6 +239,7 @@ def _restore(
         files=tuple(_files(ledger, row)),
         losses=_losses(ledger, row),
         changed_git=row.verb == terms.UNDO and _changed_git(ledger, row),
+        left_some=row.verb == terms.UNDO and bool(row.partly),
     )
 
 

@@ -32,7 +32,7 @@ _TRIES = 3
 _KERNELS_OWN = (b"/proc", b"/sys", b"/dev")
 _MEMORY = b"/dev/shm"
 _A_STORE = (b"ledger.db", b"lock")
-_LATER = "changed after its step was over"
+_LATER = "changed after its step ended"
 
 
 class Seen(Value):
@@ -153,7 +153,7 @@ class _Look:
         except FileNotFoundError:
             return Seen(path)
         except (NotRegular, Torn):
-            return Seen(path, reason="it does not hold still")
+            return Seen(path, reason="it changed while it was read")
         except OSError as problem:
             if problem.errno in SHORTAGES or isinstance(problem, _OursError):
                 raise
@@ -164,9 +164,9 @@ class _Look:
     def _refused(self, path: bytes) -> str:
         """Why a path is left alone, whatever is there."""
         if not descent.is_whole(path):
-            return "no path of a file"
+            return "not a path of a file"
         if _is_below(path, _KERNELS_OWN) and not _is_below(path, (_MEMORY,)):
-            return "of the system, not of a disk"
+            return "a system file, not on a disk"
         if any(name in VERSION_CONTROL for name in path.split(b"/")):
             return "version control data"
         folder = descent.parted(path)[0]
@@ -185,7 +185,7 @@ class _Look:
         content = Content(fd, name, self._time(found.st_dev))
         try:
             if content.stat.st_uid != os.geteuid():
-                return Seen(path, reason="somebody else's")
+                return Seen(path, reason="owned by another user")
             if content.stat.st_size > self._largest:
                 return Seen(path, reason="too large")
             is_large = content.stat.st_size > LARGE

@@ -221,8 +221,8 @@ class ProjectRules:
             os.close(fd)
             where = os.fsdecode(self._root.path)
             raise CaptureError(
-                f"`{where}` is not the folder it was when the project was opened",
-                hint="open it again, which finds out whether it was moved or replaced",
+                f"`{where}` was replaced since the project was opened",
+                hint="open it again",
             )
         return fd
 

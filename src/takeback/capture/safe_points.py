@@ -186,7 +186,7 @@ class SafePoints:
         found = self._ledger.checkpoints.with_prefix(str(said.get("checkpoint")))
         if event.kind not in (events.CHECKPOINT_TAKEN, events.CHECKPOINT_NAMED) or not found:
             raise UsageError(
-                f"the request `{event.request}` was already used for something else",
+                f"the request id `{event.request}` was already used",
                 hint="give each request an id of its own",
             )
         new = event.kind == events.CHECKPOINT_TAKEN

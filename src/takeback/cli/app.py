@@ -42,7 +42,7 @@ def _report(problem: Exception, screen: "Screen") -> int:
     if isinstance(problem, OSError):
         shown = _of_the_system(problem)
     elif isinstance(problem, sqlite.OperationalError):
-        shown = TakebackError(f"the ledger said: {problem}", hint="`takeback doctor` tells more")
+        shown = TakebackError(f"SQLite reported: {problem}", hint="`takeback doctor` shows details")
     else:
         shown = _bug(problem)
     screen.error(shown)
@@ -64,7 +64,7 @@ def _bug(problem: Exception) -> InternalError:
     details = f"with the details in `{place}`" if place else f"with what `{_DEBUG}=1` shows"
     return InternalError(
         f"this is a bug in Takeback; your files are safe ({what})",
-        hint=f"report it {details}, and look through them for secrets first",
+        hint=f"report it {details}; remove secrets first",
     )
 
 
@@ -118,7 +118,7 @@ def main(argv: "list[str] | None" = None) -> int:
         screen.error(problem)
         return problem.exit_code
     except KeyboardInterrupt:
-        screen.note("interrupted; `takeback` shows what was made until then")
+        screen.note("interrupted; `takeback` shows the current state")
         return INTERRUPTED
     except BrokenPipeError:
         # Whoever read our output has gone.
@@ -191,7 +191,7 @@ def with_way_back(problem: DamagedStoreError, given: "Arguments") -> DamagedStor
     is_told = any(isinstance(each, Action) and each.facts for each in problem.actions)
     if unusable is not None and not is_told:
         here = Action("new-history-at", path=os.fsdecode(unusable))
-        problem.actions = (here, "this one is kept", Action("doctor"))
+        problem.actions = (here, "the damaged history is kept", Action("doctor"))
     return problem
 
 
@@ -217,7 +217,9 @@ def folder(given: "Arguments") -> bytes:
         try:
             os.getcwd()
         except FileNotFoundError:
-            raise UsageError("the current folder is gone", hint=_out_of_gone_folder()) from None
+            raise UsageError(
+                "the current folder does not exist any more", hint=_out_of_gone_folder()
+            ) from None
     return os.fsencode(chosen or ".")
 
 
@@ -227,8 +229,8 @@ def _out_of_gone_folder() -> str:
 
     gone = location.find_gone(environment.current_folder(), Home(environment.default_home()))
     if gone is None:
-        return "go into a folder that is there, or name one with -C DIR"
-    return f"`takeback undo -C {_quoted(gone.path)}` brings it back"
+        return "change to an existing folder, or name one with -C DIR"
+    return f"`takeback undo -C {_quoted(gone.path)}` restores it"
 
 
 def open_project(given: "Arguments", screen: Screen, *, begin: bool = False) -> "Project":
@@ -279,8 +281,8 @@ def _how_to_begin(path: bytes) -> "Hint":
     try:
         location.root_of(path, home=environment.default_home(), user_home=environment.user_home())
     except TakebackError as problem:
-        return ("it cannot be one", *problem.actions)
-    return "`takeback checkpoint` makes it one"
+        return ("this folder cannot be a project", *problem.actions)
+    return "`takeback checkpoint` makes it a project"
 
 
 def attach(project: "Project", screen: Screen) -> "Project":

@@ -50,7 +50,7 @@ EVERYWHERE = (
     Option(("-h", "--help"), "show this help"),
 )
 
-SHOW_SECRETS = Option(("--show-secrets",), "do not mask what looks like a secret")
+SHOW_SECRETS = Option(("--show-secrets",), "show secrets instead of masking them")
 
 
 class Arguments:
@@ -147,7 +147,7 @@ def _missing_mark(command: Command, words: "list[str]") -> UsageError:
 
     meant = shlex.join(word for word in words if word != "--")
     return UsageError(
-        f"`{command.name}` needs `--` before the command, to tell its options from ours",
+        f"`{command.name}` needs `--` before the command",
         hint=f"takeback {command.name} -- {meant}",
     )
 

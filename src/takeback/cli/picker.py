@@ -187,7 +187,7 @@ def _where(model: Model, items: "tuple[Item, ...]") -> int:
 def _builds_on(later: "Dependent") -> str:
     paths = ", ".join(path.decode("utf-8", "surrogateescape") for path in later.raw_paths)
     title = screen.cut(screen.title(later.title), _LONGEST_TITLE)
-    return f'"{title}" of {later.agent} builds on this and stays; `+` takes it along: {paths}'
+    return f'"{title}" of {later.agent} builds on this and is kept; `+` includes it: {paths}'
 
 
 def _row(
@@ -333,7 +333,7 @@ def _toggle(model: Model) -> Model:
     """Switch a path on or off; a folder with everything below it."""
     here = model.here
     if here is None or not here.can_be_chosen or here.path is None:
-        return model._replace(message="nothing to switch on or off here")
+        return model._replace(message="nothing to turn on or off here")
     if here.hunk is not None:
         return _toggle_hunk(model, (here.path, here.hunk.index))
     below = {
@@ -372,7 +372,7 @@ def _why_not(plan: Plan, decision: str) -> str:
         return "in a rollback only space decides"
     if decision == MARKERS:
         return "markers are for text: `m`, `t` or `s`"
-    return "it is in the way: `m` or `s` leaves it"
+    return "it is in the way: `m` or `s` keeps it"
 
 
 def _decide_all(model: Model, decision: str) -> Model:
@@ -384,7 +384,7 @@ def _decide_all(model: Model, decision: str) -> Model:
         if item.key is not None and item.conflict and can(model.plan, item.conflict, decision)
     ]
     if not able:
-        return model._replace(message="there is no conflict left to decide so")
+        return model._replace(message="no remaining conflict can be decided that way")
     return _decided(model, dict.fromkeys(able, decision))
 
 

@@ -49,10 +49,10 @@ _VERB = 8
 _FEWEST = 20
 """Columns in which a remark is worth to be begun."""
 _HELP = """\
-[x] is done when you press `a`, [ ] is
-left as it is. [?] is a conflict that
-somebody has to decide. [-] cannot be
-done, and says why.
+[x] is applied when you press `a`, [ ]
+is left as it is. [?] is a conflict
+that you have to decide. [-] cannot be
+applied; the line shows why.
 
 up, down, j, k  move; also PgUp, PgDn,
                 Home, End
@@ -61,18 +61,19 @@ space           on or off; a folder
                 with all below it, or
                 one hunk of a file
 tab             the next conflict
-+               take later turns along
++               include later turns
                 that build on this
 a, y            apply what is chosen
 q, Esc, Ctrl-C  quit, change nothing
 
-In a conflict somebody changed what the
-turn had changed, in the same lines:
-m  mine: keep your lines; settled
+In a conflict, you or others changed
+the lines that the turn had changed:
+m  mine: keep your lines; undo does
+   not ask again
 t  back: as undo, or redo, wants it;
-   your lines there go, too
+   your lines there are removed, too
 b  both: write both versions into the
-   file, with markers, to be edited
+   file, with markers, for you to edit
 s  skip: decide later; undo asks again
 M, T, B, S decide all that are left.
 """

@@ -108,7 +108,7 @@ class Contents:
 
 FILES, CONVERSATION, MEMORY = "files", "conversation", "memory"
 RESUME_OPTIONS = (
-    Option(("--resume",), "also make a copy of the conversation as it was then, to go on with"),
+    Option(("--resume",), "also copy the conversation as it was then, so that you can continue it"),
     Option(("--only",), "take back only the `files`, or only the `conversation`", "WHAT"),
 )
 
@@ -119,7 +119,7 @@ class Conversation:
     def __init__(self, given: "Arguments", project: "Project") -> None:
         only = given.get("only")
         if only == MEMORY:
-            raise UsageError("there is no memory yet that could be taken back")
+            raise UsageError("Takeback cannot take back an agent's memory yet")
         if given.has("only") and only not in (FILES, CONVERSATION):
             raise UsageError(
                 f"`--only` takes `{FILES}` or `{CONVERSATION}`, not `{only}`",
@@ -134,7 +134,7 @@ class Conversation:
             )
         if self._is_wanted and given.rest:
             raise UsageError(
-                "a conversation goes back as a whole, not for some paths",
+                "a conversation can only be taken back as a whole, not for some paths",
                 hint="leave out the paths, or `--resume` and `--only`",
             )
         self._project = project
@@ -155,7 +155,7 @@ def trim(conversation: Conversation, plan: "Plan", screen: "Screen") -> int:
     if screen.json:
         screen.data(plan_text.as_json(plan, screen.masker, conversations=as_json(made)))
         return 0
-    screen.say("The conversation was copied as it was then; the files stay as they are.")
+    screen.say("Copied the conversation as it was then; the files stay as they are.")
     for text in said:
         screen.note(text)
     return 0
@@ -165,16 +165,16 @@ def in_words(made: "list[Resumed] | None", screen: "Screen") -> "list[str]":
     if made is None:
         return []
     found = [_sentence(each, screen.masker.words(each.label)) for each in made]
-    return found or ["no conversation goes with that"]
+    return found or ["there is no conversation to continue"]
 
 
 def _sentence(made: "Resumed", label: str) -> str:
     before = f"before {called(label, is_turn=True)}"
     if made.problem:
-        said = f"the conversation of {made.agent} cannot go on from {before}: {_why(made)}"
+        said = f"the conversation of {made.agent} cannot continue from {before}: {_why(made)}"
         return safe_line(said)
     repaired = " (lines were missing in the middle)" if made.repaired else ""
-    said = f"goes on with the conversation as it was {before}{repaired}"
+    said = f"continues the conversation as it was {before}{repaired}"
     return f"`{_where(made.folder)}{safe_line(made.command)}` {safe_line(said)}"
 
 
@@ -185,11 +185,11 @@ def _why(made: "Resumed") -> str:
         agent.UNREADABLE: "its file cannot be read: {fact}",
         agent.UNKNOWN_FORMAT: "its file has an unknown format",
         agent.UNKNOWN_AGENT: "Takeback does not know where {agent} keeps its conversations",
-        agent.NO_TRANSCRIPT: "{agent} did not report where it keeps it",
-        agent.NO_ID: "its file does not say which conversation it is",
+        agent.NO_TRANSCRIPT: "{agent} did not report where the file is",
+        agent.NO_ID: "its file does not name the conversation",
         agent.PROMPT_MISSING: "its prompt is no longer in the file",
         agent.PART_MISSING: "it continues another file, which is gone",
-        agent.TOO_MANY_PARTS: "it is spread over too many files",
+        agent.TOO_MANY_PARTS: "it is spread across too many files",
         agent.BEGINS_HERE: "the conversation begins with this turn",
         agent.LATER_TURNS_STAY: "{fact} of it would stay; the agent gets a note instead",
         agent.UNWRITABLE: "the copy cannot be written: {fact}",
@@ -226,18 +226,18 @@ def as_json(made: "list[Resumed] | None") -> "list[Json]":
 
 SESSION = Option(("--session",), "look only among the turns of this session", "SESSION")
 OPTIONS = (
-    Option(("-n", "--dry-run"), "show what would be done, and do nothing"),
-    Option(("-y", "--yes"), "go ahead with what the preview shows, without a question"),
-    Option(("--because",), "why; the log keeps it", "TEXT"),
-    Option(("--keep-mtime",), "give files the modification times that they had, too"),
+    Option(("-n", "--dry-run"), "show what would be done, and change nothing"),
+    Option(("-y", "--yes"), "apply what the preview shows, without asking"),
+    Option(("--because",), "the reason; the log and the agent get it", "TEXT"),
+    Option(("--keep-mtime",), "also restore the modification times of files"),
     SHOW_SECRETS,
 )
 INTERACTIVE = Option(("-i", "--interactive"), "choose paths and hunks first, on a terminal")
 DECIDING = (
-    Option(("--keep-mine",), "where there is a conflict, keep your lines; settled"),
-    Option(("--take-back",), "where there is a conflict, take back your lines there, too"),
-    Option(("--markers",), "where there is a conflict, write both versions, with markers"),
-    Option(("--skip-conflicts",), "where there is a conflict, decide later; do the rest"),
+    Option(("--keep-mine",), "in a conflict, keep your lines; Takeback does not ask again"),
+    Option(("--take-back",), "in a conflict, remove your lines there, too"),
+    Option(("--markers",), "in a conflict, write both versions with conflict markers"),
+    Option(("--skip-conflicts",), "in a conflict, change nothing for now; Takeback asks again"),
 )
 
 _MOST_NAMED = 4
@@ -276,7 +276,7 @@ class RestoreCommand:
             why = "--yes" if self._agreed else "--dry-run" if self._is_trial else ""
             raise UsageError(
                 f"`-i` and `{why}` exclude each other" if why else "`-i` needs a terminal",
-                hint="`--dry-run` shows what would be done, `-- PATH…` chooses paths",
+                hint="`--dry-run` shows what would be done; `-- PATH…` chooses paths",
             )
         self._because = given.get("because")
         self.options: Options = {
@@ -332,7 +332,7 @@ class RestoreCommand:
         if paths:
             turns = [shell_word(word) for word in words if word not in paths]
             call = self._call(self._name, *turns, paths=[shell_word(path) for path in paths])
-            is_for = "is for paths" if len(paths) > 1 else "is for a path"
+            is_for = "treats them as paths" if len(paths) > 1 else "treats it as a path"
             problem.actions = (f"`{call}` {is_for}", *problem.actions)
 
     def _carry_out(self, make: "Make") -> int:
@@ -391,7 +391,7 @@ class RestoreCommand:
         options = [f"--because {shell_word(self._because)}"] if self._because else []
         options += [f"--{name}" for name in ("keep-mtime", "resume") if self._given.has(name)]
         call = self._call("apply", plan.id, *options, paths=[])
-        return f"`{call}` does it, within {MINUTES} minutes"
+        return f"`{call}` applies this plan within {MINUTES} minutes"
 
     def _preview(self, plan: "Plan") -> None:
         plan_text.preview(plan, self._screen, self._contents)
@@ -435,7 +435,7 @@ class RestoreCommand:
         for text in notes:
             self._screen.note(f"note: {safe_line(text)}")
         if self._project.reader.restored() > self._restored:
-            self._screen.note("interrupted when it was done; `takeback log` shows where you are")
+            self._screen.note("interrupted after it was done; `takeback log` shows the result")
         elif not notes:
             self._screen.note("interrupted; everything is as it was before")
         return INTERRUPTED
@@ -467,12 +467,12 @@ class RestoreCommand:
         if plan.doubts:
             why = reason_text.sentence(plan.doubts[0], plan.verb)
         elif plan.verb == terms.ROLLBACK:
-            why = "a rollback needs your consent"
+            why = "a rollback needs your confirmation"
         else:
             why = _NOT_NEWEST[plan.verb]
         return DecisionNeededError(
             f"nothing was changed: {why}; this is not a terminal, so Takeback cannot ask",
-            hint=f"`{self._again('--yes')}` goes ahead with what the preview shows",
+            hint=f"`{self._again('--yes')}` applies what the preview shows",
         )
 
     def _conflict(self, plan: "Plan") -> ConflictError:
@@ -482,10 +482,10 @@ class RestoreCommand:
         turn = plan.turn[:8] if inside else ""
         if plan.verb == terms.UNDO and turn:
             hints.append(f"`{self._call('diff', turn, '@', paths=here)}` shows what changed since")
-        why = f"; `--{self.decide}` cannot decide that" if self.decide else ""
+        why = f"; `--{self.decide}` cannot settle that" if self.decide else ""
         return ConflictError(
             f"nothing was {_DOES[plan.verb]}: {plan_text.in_conflict(plan)}{why}",
-            hint="\n      ".join(hints),
+            hint="\n".join(hints),
             conflicts=tuple((each.path, each.reason) for each in plan.conflicts),
         )
 
@@ -494,21 +494,21 @@ class RestoreCommand:
         others = [c.raw_path for c in plan.changes if not c.outside and not plan_text.is_folder(c)]
         which = "them" if len(plan.conflicts) > 1 else "it"
         call = self._again(paths=self._named(others))
-        return [f"`{call}` leaves {which} alone"] if others else []
+        return [f"`{call}` leaves {which} out"] if others else []
 
     def _decisions(self, plan: "Plan") -> "list[str]":
         """How each decision is made on the command line."""
         several = len(plan.conflicts) > 1
         file = "the files" if several else "the file"
         rest = f"; the rest is {_DOES[plan.verb]}"
-        both = "takes back what came since there, too"
+        both = "removes the later changes there, too"
         if plan.verb == terms.REDO:
-            both = "puts the turn's lines back over yours"
+            both = "replaces your lines with the turn's lines"
         said = {
             terms.KEEP_MINE: f"keeps what is there now{rest}",
             terms.TAKE_BACK: both,
-            terms.MARKERS: f"writes both versions into {file}, with markers",
-            terms.SKIP: f"lets you decide later{rest}",
+            terms.MARKERS: f"writes both versions into {file}, with conflict markers",
+            terms.SKIP: f"leaves the conflict for later{rest}",
         }
         return [
             f"`{self._again(f'--{decision}')}` {does}"
@@ -558,7 +558,7 @@ def _decision(given: "Arguments") -> str:
     if len(found) > 1:
         raise UsageError(
             f"`--{found[0]}` and `--{found[1]}` exclude each other",
-            hint="one of them decides all conflicts; on a terminal, the preview asks for each",
+            hint="use one of them for all conflicts, or `-i` to decide each one",
         )
     return found[0] if found else ""
 

@@ -111,9 +111,9 @@ _DOING = {
     words.MERGING_PACKS: "merging packs",
     words.SEARCHING_PACKS: "searching packs",
     words.FOLLOWING: "following checkpoints",
-    words.FINDING_NEEDED: "looking what is needed",
-    words.ATTRIBUTING: "looking who added what",
-    words.TRYING_HOOKS: "trying the hooks out",
+    words.FINDING_NEEDED: "finding needed objects",
+    words.ATTRIBUTING: "finding who added what",
+    words.TRYING_HOOKS: "trying the hooks",
 }
 
 
@@ -253,7 +253,7 @@ class Screen:
         from takeback.cli.text import action_text
 
         self._make_way()
-        hint = action_text.hint(problem.actions)
+        hint = action_text.hint(problem.actions, "\n")
         if self.json:
             said: dict[str, Json] = {
                 "error": type(problem).__name__,
@@ -271,7 +271,7 @@ class Screen:
         mark = self._mark("error:", "red", "bold")
         _put(sys.stderr, f"{mark} {safe_line(self.masker.words(str(problem)))}\n")
         if hint:
-            lines = "\n".join(map(safe_line, self.masker.words(hint).split("\n")))
+            lines = "\n      ".join(map(safe_line, self.masker.words(hint).split("\n")))
             _put(sys.stderr, f"\n{self._mark('hint:', 'cyan')} {lines}\n")
 
     def progress(self, phase: str, done: int, total: int) -> None:
@@ -408,6 +408,6 @@ def _put(stream: "TextIO | None", text: str) -> None:
         if isinstance(problem, BrokenPipeError):
             raise
         raise TakebackError(
-            f"the answer could not be written: {problem.strerror}",
-            hint="what was asked for may be done all the same; `takeback` shows where you are",
+            f"the output could not be written: {problem.strerror}",
+            hint="the command may have finished nevertheless; `takeback` shows the current state",
         ) from None

@@ -13,14 +13,14 @@ if TYPE_CHECKING:
     from takeback.errors import TakebackError
 
 
-_REPLACED = "something else took its place: look at it, move it away"
+_REPLACED = "something else took its place: check it and move it away"
 _HINTS = {
     errno.ENXIO: _REPLACED,
     errno.EISDIR: _REPLACED,
     errno.ELOOP: _REPLACED,
     errno.ENOTDIR: _REPLACED,
-    errno.EACCES: "see to its permissions",
-    errno.EPERM: "see to its owner and its attributes (`lsattr`)",
+    errno.EACCES: "check its permissions",
+    errno.EPERM: "check its owner and its attributes (`lsattr`)",
     errno.EROFS: "that disk is read-only; make it writable",
 }
 
@@ -103,7 +103,7 @@ class FailingAs:
             advice = _of_full_disk(next(iter(notes), None)) if "full" in str(problem) else ()
             where = "".join(f" (`{note}`)" for note in notes)
             raise self._kind(
-                f"{self._meaning}: the ledger said: {problem}{where}", hint=advice
+                f"{self._meaning}: SQLite reported: {problem}{where}", hint=advice
             ) from problem
         if isinstance(problem, sqlite.DatabaseError):
             raise DamagedStoreError(

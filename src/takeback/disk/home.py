@@ -1,7 +1,8 @@
 """The folder that holds every project's store, and which project is where.
 
 home/                    0700
-  registry               one line per project: id, device, inode, path; made anew when lost.
+  registry               one line per project: checksum, id, device, inode, path; made anew
+                         when lost.
                          Before the path of a detached history there is a `-`
   lock                   held while the registry or a new store is written
   config.toml            the user's settings, if any
@@ -109,12 +110,16 @@ class Root(Value):
         """One line of the registry."""
         path = self.path.replace(b"%", b"%25").replace(b"\n", b"%0A")
         mark = b"-" if self.detached else b""
-        return b"%s %d %d %s%s\n" % (self.id.encode(), self.device, self.inode, mark, path)
+        said = b"%s %d %d %s%s" % (self.id.encode(), self.device, self.inode, mark, path)
+        return b"%08x %s\n" % (zlib.crc32(said), said)
 
 
 def parse_line(line: bytes) -> "Root | None":
     """A line of the registry; None if it is damaged."""
-    fields = line.rstrip(b"\n").split(b" ", 3)
+    checksum, _, said = line.rstrip(b"\n").partition(b" ")
+    if checksum != b"%08x" % zlib.crc32(said):
+        return None  # a path that was cut short is still a path, but of another folder
+    fields = said.split(b" ", 3)
     if len(fields) != 4 or not fields[1].isdigit() or not fields[2].isdigit():
         return None
     is_detached = fields[3].startswith(b"-")
@@ -266,7 +271,7 @@ def require_private(path: bytes) -> bool:
     if not stat.S_ISDIR(found.st_mode):
         raise UnsafeStoreError(
             f"the store `{shown}` is not a folder",
-            hint="move it away, or set TAKEBACK_HOME to a folder that only you can reach",
+            hint="move it away, or set TAKEBACK_HOME to a folder that only you can open",
         )
     if found.st_uid != os.geteuid():
         raise UnsafeStoreError(
@@ -275,8 +280,8 @@ def require_private(path: bytes) -> bool:
         )
     if found.st_mode & 0o077:
         raise UnsafeStoreError(
-            f"the store `{shown}` can be reached by other users",
-            hint=f"look who has been there, then close it: chmod 700 {shown}",
+            f"other users can open the store `{shown}`",
+            hint=f"check who opened it, then run `chmod 700 {shown}`",
         )
     return True
 
@@ -301,8 +306,8 @@ def _close(path: bytes) -> None:
         os.close(fd)
     if owners - {os.geteuid()}:
         raise UnsafeStoreError(
-            f"another user put something into the store `{os.fsdecode(path)}`",
-            hint="look at it, or set TAKEBACK_HOME to a folder that only you can reach",
+            f"another user wrote into the store `{os.fsdecode(path)}`",
+            hint="check it, or set TAKEBACK_HOME to a folder that only you can open",
         )
 
 
@@ -310,7 +315,7 @@ def _require_own_place(folder: bytes, path: bytes) -> None:
     """An error if root would make a store in a user's folder, which locks that user out of it."""
     if os.geteuid() == 0 != os.lstat(folder).st_uid:
         raise UnsafeStoreError(
-            f"the store `{os.fsdecode(path)}` would be root's, in a folder of another user",
+            f"the store `{os.fsdecode(path)}` would belong to root, in a folder of another user",
             hint="run as that user, or set TAKEBACK_HOME to a folder of your own",
         )
 
@@ -325,7 +330,7 @@ def refuse_unsafe(path: bytes, home: "Home", user_home: bytes) -> None:
         )
     if user_home and path == os.path.realpath(user_home):
         raise UnsafeRootError(
-            f"your home folder `{shown}` cannot be a project: it holds far more than one",
+            f"your home folder `{shown}` cannot be a project: it holds much more than one",
             hint=Action("choose-folder"),
         )
     refuse_inside_store(path, home)
@@ -452,13 +457,11 @@ def with_value(text: str, table: str, key: str, value: "object | None") -> str:
         if tomllib.loads(after) == file.unwrap():
             return after
     except TOMLKitError as problem:
-        raise UsageError(
-            f"the settings cannot be read: {problem}", hint="mend them first"
-        ) from None
+        raise UsageError(f"the settings cannot be read: {problem}", hint="fix them first") from None
     except (TypeError, AttributeError, tomllib.TOMLDecodeError):
         pass  # there is something else under the name of the table
     raise UsageError(
-        f"`{table}.{key}` is written in a way that cannot be changed from here",
+        f"`{table}.{key}` is written in a form that Takeback cannot edit",
         hint="edit the file by hand",
     )
 
@@ -472,5 +475,5 @@ def _refuse_other(path: bytes) -> None:
     if kind not in (stat.S_IFREG, stat.S_IFLNK):
         raise UsageError(
             f"the settings in `{os.fsdecode(path)}` cannot be read: it is not a plain file",
-            hint="look at it, and move it away",
+            hint="check it, and move it away",
         )

@@ -159,7 +159,7 @@ def _load() -> ctypes.CDLL:
                 _library = None
         raise TakebackError(
             "texts cannot be compared or merged: libgit2 is not installed",
-            hint="`pip install pygit2` brings it; without it, decide path by path",
+            hint="`pip install pygit2` installs it; without it, decide path by path",
         )
     return _library
 

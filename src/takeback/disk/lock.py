@@ -226,7 +226,7 @@ def _open(path: bytes) -> int:
             raise
         raise UnsafeStoreError(
             f"the lock file `{os.fsdecode(path)}` cannot be opened: {problem.strerror}",
-            hint="it must be a plain file that you own; look at it, and remove what replaced it",
+            hint="it must be a plain file that you own; check it, and remove what replaced it",
         ) from None
 
 

@@ -51,7 +51,7 @@ class Place(Value):
                 found.pop()
         if not found:
             raise UsageError(
-                f"`{os.fsdecode(path)}` is outside of the project",
+                f"`{os.fsdecode(path)}` is outside the project",
                 hint=f"paths are those below `{os.fsdecode(self.root)}`",
             )
         return list(dict.fromkeys(found))
@@ -100,7 +100,7 @@ def choose(
         meant = [p for p in place.candidates(path) if any(find(s, p) for s in states)]
         if not meant:
             raise UnknownReferenceError(
-                f"`{os.fsdecode(path)}` is in none of the states that are looked at",
+                f"`{os.fsdecode(path)}` is in none of these states",
                 hint=(
                     "give a path from the current folder or from the project's root",
                     Action("diff"),
@@ -124,13 +124,13 @@ def read_file(state: "State", ref: str, path: bytes, place: Place) -> "Iterator[
     if entry.reason:
         raise UnknownReferenceError(
             f"`{os.fsdecode(found.path)}` was left out of `{ref}` ({words.word(entry.reason)})",
-            hint=f"{words.EXPLAINED.get(entry.reason, 'nobody knows why')}; "
-            "so there is nothing to show",
+            hint=f"{words.EXPLAINED.get(entry.reason, 'the reason is unknown')}; "
+            "there is nothing to show",
         )
     if entry.kind == FOLDER:
         raise UsageError(
             f"`{name}` is a folder in `{ref}`",
-            hint=(Action("extract", ref=ref), "name a file in it to read that"),
+            hint=(Action("extract", ref=ref), "name a file in it"),
         )
     if entry.kind == LINK:
         target = state.content(found.path, entry)

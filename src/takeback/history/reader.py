@@ -275,6 +275,6 @@ def _moment(since: "str | float | None", now: float) -> "float | None":
     found = times.parse(since, now)
     if found is None:
         raise UsageError(
-            f"`{since}` is no time", hint="`10m`, `2h`, `3d`, `14:05`, `yesterday 15:00` are"
+            f"`{since}` is not a time", hint="use `10m`, `2h`, `3d`, `14:05` or `yesterday 15:00`"
         )
     return found

@@ -208,16 +208,18 @@ def require_name(ledger: "Ledger", label: str, now: float) -> "NameRow | None":
     """What a name means so far; an error if it would mean something else as a reference."""
     name = ids.as_name(label)
     if name.startswith("@"):
-        meaning = "`@` and what begins with it are references of their own"
+        meaning = "names cannot begin with `@`"
+    elif name.endswith("-"):
+        meaning = "`NAME-` means the state before NAME"
     elif times.parse(name, now) is not None:
         meaning = "it is a time"
     elif ids.is_prefix(name) and (alike := candidates(ledger, name, now)):
-        meaning = f"the id of a {alike[0].kind} begins like that"
+        meaning = f"it is the beginning of the id of a {alike[0].kind}"
     else:
         return ledger.names.find(name)
     raise UsageError(
         f"`{quoted(name)}` cannot be the name of a checkpoint: {meaning}",
-        hint="take another name, or several words, such as `tests green`",
+        hint="choose another name, or several words, such as `tests green`",
     )
 
 
@@ -262,8 +264,8 @@ def turn(ledger: "Ledger", ref: str, now: float) -> int:
     if meant.kind == SESSION:
         raise _no_state(ledger, meant, now)
     raise UnknownReferenceError(
-        f"`{quoted(meant.ref)}` means no turn",
-        hint=(Action("log"), "`@~0` is the newest that changed something"),
+        f"`{quoted(meant.ref)}` is not a turn",
+        hint=(Action("log"), "`@~0` is the newest turn that changed something"),
     )
 
 
@@ -294,9 +296,7 @@ def session(ledger: "Ledger", ref: str, now: float) -> int:
     number = turn_of(ledger, meant) if meant is not None else None
     row = ledger.turns.numbered(number) if number is not None else None
     if row is None:
-        raise UnknownReferenceError(
-            f"no session is called `{quoted(text)}`", hint=Action("sessions")
-        )
+        raise UnknownReferenceError(f"no session matches `{quoted(text)}`", hint=Action("sessions"))
     return row.session
 
 
@@ -335,7 +335,7 @@ def _back(ledger: "Ledger", text: str, session: "int | None") -> "Meaning | None
     digits = text[2:]
     if not (text[1] == "~" and digits.isascii() and digits.isdigit()):
         raise UnknownReferenceError(
-            f"`{quoted(text)}` is no reference",
+            f"`{quoted(text)}` is not a reference",
             hint="`@` is now; `@~1` is one turn back, `@~2` two",
         )
     # SQLite counts to 2^63, Python may want to count further.
@@ -360,8 +360,8 @@ def _turns_back(ledger: "Ledger", text: str, back: int, session: "int | None") -
         return Meaning(text, *first, before=True)
     turns = "1 turn" if count == 1 else f"{count:,} turns"
     raise UnknownReferenceError(
-        f"`{quoted(text)}` is further back than the log: {turns} changed something",
-        hint=f"`@~{count}` is the state before the first of them",
+        f"`{quoted(text)}` is further back than the log, which has {turns}",
+        hint=f"`@~{count}` is the state before the first turn",
     )
 
 
@@ -382,10 +382,6 @@ def _called(ledger: "Ledger", text: str, now: float, session: "int | None") -> "
     before = len(text) > 1 and text.endswith("-")
     name = text[:-1] if before else text
     found = _back(ledger, name, session) or _with_id(ledger, name)
-    if found is None and before:
-        exact = _named(ledger, text)
-        if exact is not None:
-            return exact
     found = found or _named(ledger, name) or _with_prefix(ledger, name, now)
     return found.replace(before=found.before or before) if found is not None else None
 
@@ -410,8 +406,8 @@ def _with_prefix(ledger: "Ledger", text: str, now: float) -> "Meaning | None":
     found = candidates(ledger, text, now)
     if len(found) > 1:
         raise UnknownReferenceError(
-            f"`{text}` is the beginning of several ids",
-            hint=f"one of these was meant:{_listed(each.text for each in found)}",
+            f"several ids begin with `{text}`",
+            hint=f"use one of these:{_listed(each.text for each in found)}",
         )
     return Meaning(text, found[0].kind, found[0].number) if found else None
 
@@ -419,7 +415,7 @@ def _with_prefix(ledger: "Ledger", text: str, now: float) -> "Meaning | None":
 def _at(text: str, moment: float, now: float) -> Meaning:
     if moment > now + 1:
         raise UnknownReferenceError(
-            f"`{quoted(text)}` is still to come", hint="a reference is about what was"
+            f"`{quoted(text)}` is in the future", hint="use a time in the past"
         )
     return Meaning(text, MOMENT, int(moment * 1_000_000_000))
 
@@ -437,7 +433,7 @@ def _with_words(ledger: "Ledger", text: str, now: float, session: "int | None") 
     if len(found) > 1:
         listed = _listed(described(ledger, TURN, number, now) for number in found)
         raise UnknownReferenceError(
-            f"several prompts say `{quoted(text)}`", hint=f"one of these was meant:{listed}"
+            f"several prompts match `{quoted(text)}`", hint=f"use one of these:{listed}"
         )
     return Meaning(text, TURN, found[0]) if found else None
 
@@ -484,7 +480,7 @@ def _no_state(ledger: "Ledger", meant: Meaning, now: float) -> UnknownReferenceE
     turns = ledger.turns.of_session(meant.number, MOST_LISTED)
     listed = _listed(described(ledger, TURN, turn.number, now) for turn in turns)
     return UnknownReferenceError(
-        f"`{meant.ref}` is a session, which has many states",
+        f"`{meant.ref}` is a session, not a state",
         hint=f"name one of its turns:{listed}" if turns else "it has no turns yet",
     )
 

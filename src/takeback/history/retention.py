@@ -97,7 +97,7 @@ def age(given: object) -> "float | None":
     number, unit = _parted(given)
     if number is None or unit not in _SPANS or number <= 0:
         raise UsageError(
-            f"`{given}` is no age", hint="`30d`, `2w`, `6m` and `1y` are; `forever` keeps all"
+            f"`{given}` is not an age", hint="use `30d`, `2w`, `6m` or `1y`; `forever` keeps all"
         )
     return number * _SPANS[unit]
 
@@ -107,7 +107,7 @@ def size(given: object) -> int:
     number, unit = _parted(given)
     unit = unit.removesuffix("b") if len(unit) > 1 else unit
     if number is None or unit not in _UNITS or number < 0:
-        raise UsageError(f"`{given}` is no size", hint="`5 GB` and `800 MB` are")
+        raise UsageError(f"`{given}` is not a size", hint="use `5 GB` or `800 MB`")
     return int(number * _UNITS[unit])
 
 

@@ -11,7 +11,7 @@ import os
 
 from takeback.ledger.undo_stack import ALL_SHARED
 from takeback.model.history import Partner
-from takeback.model.plan import OPEN, SETTLED
+from takeback.model.plan import EARLIER, OPEN, SETTLED
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -89,6 +89,7 @@ class SharedChanges:
         """What an undo left, and why: the path, and the checkpoint with which the change ends."""
         event = self._ledger.event(undo.event)
         said: Any = (event.payload or {}).get("left", ()) if event is not None else ()
+        said = [row for row in said if row[3] != EARLIER]
         number = {id: self._ledger.checkpoints.with_prefix(id)[0].number for _, _, id, *_ in said}
         return {(os.fsencode(path), number[id]): why for path, _, id, why, _ in said}
 

@@ -175,9 +175,7 @@ class Disk:
                 yield bytes(piece)
         except Torn:
             shown = os.fsdecode(path)
-            raise TakebackError(
-                f"`{shown}` was changed while it was read", hint="try it once more"
-            ) from None
+            raise TakebackError(f"`{shown}` changed while it was read", hint="try again") from None
         finally:
             content.close()
 

@@ -194,6 +194,6 @@ def _require_writable(path: str) -> None:
         problem = "has a line end in it" if "\n" in path else ""
     if problem:
         raise RefusedError(
-            f"the path `{path}` {problem}, so that no settings file can name it",
+            f"the path `{path}` {problem}, so no settings file can name it",
             hint="install Takeback, and set TAKEBACK_HOME, below a folder with another name",
         )

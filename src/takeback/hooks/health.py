@@ -181,7 +181,7 @@ def _gone(commands: "Iterable[str]") -> str:
         if script and not os.path.isfile(script):
             return f"its script `{script}` is gone"
         if not command.paths(one)[1]:
-            return "its command line cannot be understood"
+            return "its command line is invalid"
         missing = _missing(one)
         if missing and not script:
             return f"{missing} is gone"
@@ -199,7 +199,10 @@ def _missing(one: str) -> str:
 def _moved(commands: "Iterable[str]") -> "list[str]":
     """A script finds a Takeback that moved, and that takes time."""
     gone = {_missing(one) for one in commands if command.script_of(one)} - {""}
-    return [f"{each} is gone: hooks look for another, slower; install again" for each in gone]
+    return [
+        f"{each} is gone: hooks search for another one, slower; run `takeback install` again"
+        for each in gone
+    ]
 
 
 def _unknown(hooked: Hooked, wanted: "Sequence[str]", version: "Version | None") -> "list[str]":
@@ -208,7 +211,7 @@ def _unknown(hooked: Hooked, wanted: "Sequence[str]", version: "Version | None")
     if not too_new or version is None:
         return []
     title, number = hooked.agent.title, ".".join(map(str, version))
-    return [f"{title} {number} does not know {', '.join(too_new)}, and leaves out the whole file"]
+    return [f"{title} {number} does not know {', '.join(too_new)}, and ignores the whole file"]
 
 
 def _tried(hooked: Hooked, surroundings: "Mapping[str, str]") -> str:
@@ -223,7 +226,9 @@ def _tried(hooked: Hooked, surroundings: "Mapping[str, str]") -> str:
 
 
 def _works(one: Hooked, last: "float | None", now: float) -> str:
-    when = f"last heard in this project{_ago(now, last)}" if last else "not heard in this project"
+    when = (
+        f"last event in this project{_ago(now, last)}" if last else "no event in this project yet"
+    )
     events = f"{len(one.commands)} events{' by the client in C' if one.is_fast else ''}"
     return f"{one.agent.title} calls Takeback at {events}, {when} (`{one.file}`)"
 

@@ -288,7 +288,7 @@ def _way_back(event: "HookEvent", context: HookContext) -> "tuple[bytes, bytes]"
         gone = location.find_gone(where, Home(context.home))
         unusable = None if gone else location.find_unusable(where, home=context.home)
         return gone.path if gone is not None else b"", unusable or b""
-    except Exception:  # noqa: BLE001 -- `takeback doctor` tells more
+    except Exception:  # noqa: BLE001 -- `takeback doctor` shows details
         return b"", b""
 
 
@@ -389,6 +389,6 @@ def _shortened(fd: int, pieces: "list[bytes]", home: bytes) -> bytes:
     if not found:
         import time
 
-        what = "an event is too large to be read, and was not recorded"
+        what = "an event was too large, so Takeback did not record it"
         note(home, time.time_ns(), "unknown", "", "", what)
     return found

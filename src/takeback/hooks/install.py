@@ -328,7 +328,7 @@ def uninstall(made: Removal, home: bytes) -> None:
         settings_file.remove_folders(made.folders)
     if made.is_exact and made.backup:
         operations.discard(made.backup)
-    with FailingAs(TakebackError, "it is done, but could not be noted"):
+    with FailingAs(TakebackError, "done, but it could not be recorded"):
         drop(home, made.file.shown)
 
 
@@ -348,12 +348,12 @@ def _require_understood(file: "SettingsFile") -> None:
         settings_text.ours(text)
     except NotJsonError as problem:
         raise RefusedError(
-            f"`{file.shown}` is not valid JSON, and was left as it is: {problem}",
-            hint="put that right and try again; agents do not read such a file either",
+            f"`{file.shown}` was left as it is: it is not valid JSON: {problem}",
+            hint="fix it and try again; agents cannot read such a file either",
         ) from None
     except RefusedError as problem:
         raise RefusedError(
-            f"`{file.shown}` was left as it is: {problem}", hint="put that right and try again"
+            f"`{file.shown}` was left as it is: {problem}", hint="fix it and try again"
         ) from None
 
 

@@ -39,7 +39,7 @@ class SettingsFile(Value):
             return (self.data or b"").decode()
         except UnicodeDecodeError:
             raise RefusedError(
-                f"`{self.shown}` is not UTF-8 text, and was left as it is",
+                f"`{self.shown}` was left as it is: it is not UTF-8 text",
                 hint="save it as UTF-8 and try again",
             ) from None
 
@@ -79,7 +79,7 @@ def require_writable(file: SettingsFile) -> None:
     if is_closed or os.statvfs(file.target).f_flag & os.ST_RDONLY:
         where = os.fsdecode(file.target)
         raise RefusedError(
-            f"`{where}` is read-only, and was left as it is",
+            f"`{where}` was left as it is: it is read-only",
             hint=f"if a program makes this file, let it add what `--dry-run` shows; else"
             f" `chmod u+w {where}` and try again",
         )
@@ -117,7 +117,7 @@ def _require_unchanged(file: SettingsFile) -> None:
     """Agents write their settings themselves; what they wrote meanwhile must not be lost."""
     if read(file.path).data != file.data:
         raise TakebackError(
-            f"`{file.shown}` was changed by somebody else just now, and was left as it is",
+            f"`{file.shown}` was left as it is: another program changed it just now",
             hint="try again",
         )
 

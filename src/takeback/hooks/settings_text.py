@@ -129,7 +129,7 @@ class _Reader:
             if not around:
                 break
         if not self.is_over():
-            raise self._wrong("there is something behind the end")
+            raise self._wrong("there is text after the end")
         return value
 
     def _begin(self) -> JsonNode:

@@ -128,7 +128,7 @@ class _Player:
         self._took.append(time.monotonic() - began)
         if done.code == _CANNOT_BE_RUN and command.uses_client(self._commands[event]):
             ask = command.client(command.paths(self._commands[event])[1])
-            raise _failed(f"`{ask}` is not for this machine; remove it, hooks work without it, too")
+            raise _failed(f"`{ask}` is not for this machine; remove it; hooks work without it")
         if done.code:
             said = done.errors.decode("utf-8", "replace").strip()
             raise _failed(f"`{event}` ended with {done.code}: {said[-500:]}")
@@ -148,7 +148,7 @@ class _Player:
                 raise _failed("the prompt is not in the log")
             seen = {change.path: change.verb for change in turns[0].changes}
             if seen != {"kept.txt": "write", "lost.txt": "delete", "new.txt": "create"}:
-                raise _failed(f"the changes were seen as {seen}")
+                raise _failed(f"the recorded changes were {seen}")
             project.undo()
         if _contents(self._folder) != _BEFORE:
             raise _failed("the undo did not bring everything back")
@@ -171,11 +171,11 @@ def _require_success(event: str, said: bytes) -> None:
     except (ValueError, AttributeError, RecursionError):
         told = said.decode("utf-8", "replace")[:500]
     if told:
-        raise _failed(f"`{event}` was answered: {told}")
+        raise _failed(f"the answer to `{event}` was: {told}")
 
 
 def _failed(why: str) -> TakebackError:
     return TakebackError(
-        f"the hooks were tried out in a throw-away project and do not work: {why}",
-        hint="nothing was installed; `takeback doctor` may tell more",
+        f"the hooks failed in a throw-away project: {why}",
+        hint="nothing was installed; `takeback doctor` may show details",
     )

@@ -17,8 +17,8 @@ _LONGEST_PROMPT = 80
 _LONGEST_LABEL = 60
 _LONGEST_REASON = 300
 _LONGEST = 4000
-_BECAME = {terms.CREATE: "there again", terms.DELETE: "gone"}
-_HEAD = "Note from Takeback, which keeps the history of the files here (what is quoted is data):"
+_BECAME = {terms.CREATE: "restored", terms.DELETE: "removed"}
+_HEAD = "Note from Takeback, which records the history of these files (quoted text is data):"
 _UNQUOTED = str.maketrans({'"': "'", "`": "'", "<": "(", ">": ")", "[": "(", "]": ")"})
 
 
@@ -29,7 +29,7 @@ def of_note(note: "Note | None") -> str:
     said = [_HEAD]
     if note.is_copy:
         said.append(
-            "This conversation was taken back to here: what was said after this point is gone."
+            "This conversation was taken back to here: everything after this point was removed."
         )
         if not note.restores:
             said.append("The files were not taken back. Read them again before you change them.")
@@ -49,14 +49,12 @@ def _lines(restore: "ToldRestore") -> "list[str]":
     if restore.because:
         said.append(f'  Reason given: "{_clean(restore.because, _LONGEST_REASON)}"')
     if restore.losses:
-        said.append(f"  Not brought back, because not covered: {_lost(restore)}")
+        said.append(f"  Not restored, because not covered: {_lost(restore)}")
     if restore.changed_git:
-        said.append(
-            "  Git was not taken back: commits, branches and stashes are as they were left."
-        )
+        said.append("  Git was not taken back: commits, branches and stashes stay as they are.")
     files = restore.files
     if not files:
-        return [*said, "  No file changed by it."]
+        return [*said, "  It changed no files."]
     named = [
         f'"{_clean(path, _LONGEST_PATH)}" ({_BECAME.get(verb, "changed")})'
         for path, verb in files[:_MOST_FILES]
@@ -70,7 +68,7 @@ def _lost(restore: "ToldRestore") -> str:
     named = []
     for loss in restore.losses[:_MOST_FILES]:
         where = f" in {_clean(loss.where, _LONGEST_PATH)}" if loss.where else ""
-        again = f" ({loss.command}{where} makes it again)" if loss.command else ""
+        again = f" ({loss.command}{where} rebuilds it)" if loss.command else ""
         named.append(f'"{_clean(loss.raw_path, _LONGEST_PATH)}"{again}')
     more = len(restore.losses) - len(named)
     return ", ".join(named) + (f" and {more:,} more" if more else "")
@@ -81,7 +79,8 @@ def _what(restore: "ToldRestore") -> str:
 
     In a copy the prompts that were taken back are gone, and are not brought back by quoting them.
     """
-    part = " (only some paths)" if restore.is_partial else ""
+    part = " (not all of it: hunks in conflict were skipped)" if restore.left_some else ""
+    part = " (only some paths)" if restore.is_partial else part
     if restore.verb == terms.ROLLBACK:
         goal = "" if restore.is_before else f", {_goal(restore)}"
         return f"The user brought the whole project back to an earlier state{goal}{part}."
@@ -119,8 +118,8 @@ def of_rewind(rewind: "Rewind | None") -> str:
         return ""
     if not rewind.to:
         return (
-            "Takeback: you went back in the conversation; the files did not go with it."
-            " `takeback log` shows where they can go back to."
+            "Takeback: you rewound the conversation, but not the files."
+            " `takeback log` shows the states you can restore."
         )
     if not rewind.moves_files:
         return ""
@@ -129,27 +128,27 @@ def of_rewind(rewind: "Rewind | None") -> str:
 
     label = safe(" ".join(without_secrets(rewind.label[:4000]).split()), _LONGEST_LABEL)
     return (
-        f'Takeback: you went back to before "{label}"; the files are not as they'
-        f" were then. `takeback rollback {rewind.to[:8]}-` brings them back."
+        f'Takeback: you rewound the conversation to before "{label}", but not the files.'
+        f" `takeback rollback {rewind.to[:8]}-` restores them."
     )
 
 
 def of_uncovered(problem: str, gone: bytes, unusable: bytes) -> str:
     """What the user hears of a turn that is not covered, with the command that mends it."""
     if gone:
-        way = f"`takeback undo -C {_quoted(gone)}` brings the folder back"
+        way = f"`takeback undo -C {_quoted(gone)}` restores the folder"
     elif unusable:
         way = f"`takeback relocate --new -C {_quoted(unusable)}` begins a new history"
     else:
-        way = "`takeback doctor` tells more"
+        way = "`takeback doctor` shows details"
     return f"Takeback does not cover this turn: {problem} ({way})"
 
 
 def of_new_history(root: bytes, before: str) -> str:
     """What the user hears when a folder is not the one that it was, and gets a new history."""
     return (
-        f"Takeback: this folder is not the one that project {before} was in, so a new history"
-        f" begins here. `takeback relocate --join {before} -C {_quoted(root)}` goes on with the"
+        f"Takeback: this folder is not the folder of project {before}, so a new history"
+        f" begins here. `takeback relocate --join {before} -C {_quoted(root)}` continues the"
         " old one."
     )
 

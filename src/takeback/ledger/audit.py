@@ -69,7 +69,7 @@ def refuse_broken_chain(db: "Connection") -> None:
         facts = ", ".join(f"{name} {fact}" for name, fact in problem.facts)
         raise DamagedStoreError(
             f"the log is not as it was written: {problem.code} ({facts})",
-            hint="the tables may tell better than the log does by now, so they stay",
+            hint="the tables may be more accurate than the log, so they are kept",
         )
 
 

@@ -78,7 +78,7 @@ def _is_plain(path: bytes) -> bool:
     if not stat.S_ISREG(found.st_mode) or found.st_uid != os.geteuid():
         raise UnsafeStoreError(
             f"the ledger `{os.fsdecode(path)}` is not a plain file of yours",
-            hint="look at it before anything else; a ledger is never a link",
+            hint="check it first; a ledger is never a link",
         )
     return True
 

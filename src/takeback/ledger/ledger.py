@@ -374,8 +374,8 @@ class Ledger:
             return None
         if not request or not request.isprintable():
             raise UsageError(
-                "the id of a request must be some printable text",
-                hint="such as the id that the agent gave its call",
+                "a request id must be printable text",
+                hint="such as the agent's id of the call",
             )
         with AsDamage("read"):
             return events.with_request(self._db, request)

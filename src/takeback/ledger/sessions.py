@@ -229,7 +229,7 @@ class Sessions(Table):
         """The session with this id."""
         row = self.find_by_id(id)
         if row is None:
-            raise UnknownReferenceError(f"no session is called `{id}`")
+            raise UnknownReferenceError(f"there is no session `{id}`")
         return row
 
     def find(self, agent: str, own_id: str) -> "SessionRow | None":
@@ -296,7 +296,7 @@ class Turns(Table):
         """The turn with this id."""
         row = self.find(id)
         if row is None:
-            raise UnknownReferenceError(f"no turn is called `{id}`")
+            raise UnknownReferenceError(f"there is no turn `{id}`")
         return row
 
     def find(self, id: str) -> "TurnRow | None":
@@ -494,7 +494,7 @@ class Steps(Table):
         """The step with this id."""
         for row in self._some("WHERE id = ?", (id,)):
             return row
-        raise UnknownReferenceError(f"no step is called `{id}`")
+        raise UnknownReferenceError(f"there is no step `{id}`")
 
     def numbered(self, number: int) -> "StepRow | None":
         """The step with this number."""

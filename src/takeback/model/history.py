@@ -193,12 +193,14 @@ class NextUndo(Value):
 class Unrecorded(Value):
     """What changed since the newest checkpoint; `problem` is why nobody could look.
 
-    `undo` is what a bare undo would take back; None if there is nothing.
+    `undo` is what a bare undo would take back; None if there is nothing. `raw_marked` are files
+    that still hold the conflict markers of a restore.
     """
 
     changes: "tuple[Change, ...]" = ()
     problem: "Reason | None" = None
     undo: "NextUndo | None" = None
+    raw_marked: "tuple[bytes, ...]" = ()
 
 
 class NamedCheckpoint(Value):

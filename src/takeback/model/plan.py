@@ -105,7 +105,7 @@ class Left(Value):
     """What an undo leaves of a turn at a path, in the change that ends with the checkpoint `last`.
 
     `blocks` are the lines that are left, as the change left them and as they were before; None is
-    all of it. `why` is one of `OPEN`, `SETTLED`, `GONE`, `FORCED`.
+    all of it. `why` is one of `OPEN`, `SETTLED`, `EARLIER`, `GONE`, `FORCED`.
     """
 
     raw_path: bytes
@@ -120,9 +120,10 @@ class Left(Value):
         return path_text(self.raw_path)
 
 
-OPEN, SETTLED, GONE, FORCED = "open", "settled", "gone", "forced"
-"""Why something of a turn is left: somebody wants to decide later, decided to keep it, or others
-changed or removed it since. The last is not left, but taken over what others had changed."""
+OPEN, SETTLED, EARLIER = "open", "settled", "earlier"
+"""Why something of a turn is left: to be decided later, kept, or kept in an older undo."""
+GONE, FORCED = "gone", "forced"
+"""Others changed or removed it since; it is not left, but was taken over what others changed."""
 
 
 class Dependent(Value):

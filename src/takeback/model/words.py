@@ -69,16 +69,16 @@ WORDS = {
 }
 
 EXPLAINED = {
-    VERSION_CONTROL: "version control data is never read into the store nor written",
+    VERSION_CONTROL: "Takeback never reads or writes version control data",
     OTHER_MOUNT: "another file system is mounted here",
-    SPECIAL: "a FIFO, socket or device has no content to keep",
+    SPECIAL: "a FIFO, socket or device has no content",
     UNREADABLE: "permission denied, or the disk could not be read",
     TOO_LARGE: "above the size limit and not tracked by git",
-    REBUILDABLE: "can be made again, and is big",
+    REBUILDABLE: "large, and can be rebuilt",
     IGNORED: "an ignored folder with many entries",
     STORE: "Takeback's own store",
     ANOTHER_PROJECT: "has a history of its own",
-    FORGOTTEN: "taken out of the history for good by `forget`",
+    FORGOTTEN: "deleted from the history by `forget`",
 }
 
 

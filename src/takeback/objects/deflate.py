@@ -121,11 +121,11 @@ class Inflation:
             pending = stream.unconsumed_tail
             self._left -= len(piece)
             if self._left < 0:
-                raise BadStreamError("is longer than it says")
+                raise BadStreamError("is longer than declared")
             if piece:
                 yield piece
         if self._left:
-            raise BadStreamError("is shorter than it says")
+            raise BadStreamError("is shorter than declared")
         self.end -= len(stream.unused_data)
 
     def _more(self) -> bytes:

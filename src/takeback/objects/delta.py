@@ -53,13 +53,13 @@ def apply(base: bytes, delta: bytes, most: int) -> bytes:
             part = delta[at : at + length]
             at += length
         else:
-            raise BadDeltaError("has an instruction that nobody knows")
+            raise BadDeltaError("has an unknown instruction")
         made += length
         if len(part) != length or made > size:
-            raise BadDeltaError("reaches outside of what it is made of")
+            raise BadDeltaError("reads outside its base")
         parts.append(part)
     if made != size:
-        raise BadDeltaError("makes less than it says")
+        raise BadDeltaError("produces less than declared")
     return b"".join(parts)
 
 

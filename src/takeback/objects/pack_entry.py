@@ -142,7 +142,9 @@ def read_head(pack: PackBytes, offset: int) -> Head:
     except ValueError:
         raise pack.damaged(f"has no readable object at {offset}") from None
     if kind == _DELTA_BY_NAME:
-        raise pack.damaged(f"holds a delta at {offset} that names its base, as none here does")
+        raise pack.damaged(
+            f"holds a delta at {offset} that names its base, which Takeback never writes"
+        )
     if kind != DELTA and kind not in _WHOLE:
         raise pack.damaged(f"holds an object of unknown kind {kind} at {offset}")
     if kind == DELTA and not PACK_HEAD <= offset - distance < offset:
@@ -310,7 +312,7 @@ def scan(pack: PackBytes, entries: "list[Entry] | Entries") -> "DamagedStoreErro
         if len(entries) != count:
             raise pack.damaged(f"holds {len(entries)} objects instead of {count}")
         if not pack.is_whole():
-            raise pack.damaged("does not have the checksum that it should have")
+            raise pack.damaged("has the wrong checksum")
     except DamagedStoreError as damage:
         return damage
     return None

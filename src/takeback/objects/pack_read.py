@@ -299,7 +299,7 @@ class _Examination:
         if promised is not None and self._seen != promised and not self._problems:
             self._note(f"holds {self._seen} objects instead of {promised}")
         if not self._pack.is_whole():
-            self._note("does not have the checksum that it should have")
+            self._note("has the wrong checksum")
         self._compare_index()
         return self._problems
 

@@ -270,7 +270,7 @@ def _require_readable(store: "Store", ops: "Sequence[Op]") -> None:
                 pass
         except DamagedStoreError as problem:
             raise DamagedStoreError(
-                f"what `{os.fsdecode(op.path)}` holds now cannot be read back: {problem}",
+                f"the content of `{os.fsdecode(op.path)}` cannot be read back: {problem}",
                 hint=(Action("store-again"), "nothing was changed"),
             ) from problem
 
@@ -310,7 +310,7 @@ def _require_done(roots: Roots, *, forward: bool) -> None:
     left = roots.unfinished(forward=forward)
     if left:
         shown = ", ".join(f"`{os.fsdecode(path)}`" for path in left[:3])
-        raise TakebackError(f"the restore did not come out as planned at {shown}")
+        raise TakebackError(f"the restore did not produce the planned result at {shown}")
 
 
 def _still_written(roots: Roots) -> "Late":
@@ -356,7 +356,7 @@ def _bring_back(store: "Store", roots: Roots, row: "Journal", now: int, why: str
             _settle(store, roots, row)
             reason = problem.strerror if isinstance(problem, OSError) else problem
             raise UnfinishedError(
-                f"{row.verb} failed ({why}), and could not be taken back yet: {reason}"
+                f"{row.verb} failed ({why}), and it could not be taken back yet: {reason}"
                 f" ({_where(row, roots, problem)})",
                 hint=(Action("next-command"), Action("free-paths")),
             ) from problem
@@ -403,9 +403,9 @@ def _require_all_back(row: "Journal", roots: Roots, problem: BaseException, why:
         return
     left = UnfinishedError(
         f"{row.verb} failed ({why}) and was taken back, but not at {rescue.shown(lost)}:"
-        " its folder is not what it was any more",
+        " its folder was replaced",
         hint=(
-            "what was moved away may be as the restore left it; move it back",
+            "files there may be as the restore left them; move them back",
             Action("diff"),
         ),
     )

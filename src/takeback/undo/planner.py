@@ -34,7 +34,7 @@ from takeback.undo.standing import Rest
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
-    from typing import Any, Self
+    from typing import Self
 
     from takeback.capture.changes import Trees
     from takeback.history.lookup import Place
@@ -141,7 +141,7 @@ class Planner:
         for decision in (every, *chosen.values()):
             if decision and decision not in DECISIONS:
                 raise UsageError(
-                    f"`{decision}` decides nothing", hint=f"one of: {', '.join(DECISIONS)}"
+                    f"there is no decision `{decision}`", hint=f"use one of {', '.join(DECISIONS)}"
                 )
         decided = copy.copy(self)
         decided._merging = Merging(self._trees.content, chosen, every)
@@ -331,11 +331,7 @@ class Planner:
 
     def _marked(self, draft: Draft) -> "tuple[bytes, ...]":
         """The files in question that still hold the conflict markers of an earlier restore."""
-        written: set[bytes] = set()
-        for row in self._ledger.stack.with_markers():
-            event = self._ledger.event(row.event)
-            said: Any = (event.payload or {}).get("marked", ()) if event is not None else ()
-            written |= {os.fsencode(path) for (path,) in said}
+        written = select.written_with_markers(self._ledger)
         touched = draft.wishes.keys() | draft.conflicts.keys() | draft.kept.keys()
         return tuple(sorted(filter(self._has_markers, written & touched)))
 

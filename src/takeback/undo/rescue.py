@@ -147,7 +147,7 @@ def find_kept(ledger: "Ledger", restore: str, root: bytes, inside: bytes, path: 
         ledger, restore, [whole] if is_outside else Place(root, inside).candidates(path)
     )
     if not is_kept(ledger, restore):
-        raise NoLongerKeptError(f"what was saved during the restore `{restore}` is no longer kept")
+        raise NoLongerKeptError(f"files saved during the restore `{restore}` are no longer kept")
     return entry
 
 
@@ -159,8 +159,10 @@ def find_save(ledger: "Ledger", restore: str, paths: "Sequence[bytes]") -> Entry
             return entry
     others = ", ".join(sorted({f"`{path.decode('utf-8', 'replace')}`" for path, _ in found}))
     raise UnknownReferenceError(
-        f"no save of that file came in between the restore `{restore}`",
-        hint=f"there are saves of {others}" if others else "the report of a restore names them",
+        f"that file was not saved during the restore `{restore}`",
+        hint=f"these files were saved: {others}"
+        if others
+        else "the report of a restore lists such files",
     )
 
 

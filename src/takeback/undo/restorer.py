@@ -231,8 +231,8 @@ class Restorer(SafePoints):
                 # A save between the look and now; or bytes that changed without any stamp.
                 moved = frozenset(problem.paths)
         raise BlockedError(
-            "somebody keeps writing to the files that are to be restored",
-            hint="wait until that is over, or stop it, and try again; nothing was changed",
+            "a program keeps writing to the files to be restored",
+            hint="wait until it ends, or stop it, and try again; nothing was changed",
         )
 
     # -- the pieces ------------------------------------------------------------------------
@@ -431,7 +431,7 @@ class Restorer(SafePoints):
         if said.get("verb") == verb and event.kind == events.CHECKPOINT_NAMED:
             return as_nothing(self._ledger, said)
         raise UsageError(
-            f"the request `{event.request}` was already used for something else",
+            f"the request id `{event.request}` was already used",
             hint="give each request an id of its own",
         )
 
@@ -462,7 +462,7 @@ def _changed_since(preview: "Preview", plan: Plan) -> "tuple[bytes, ...]":
     """What changed after the preview, and goes back with a whole rollback; else an error."""
     hint = preview.description.again
     if preview.entry != entry_ids(plan):
-        raise StalePlanError("the history is not as it was when this was planned", hint=hint)
+        raise StalePlanError("the history changed since this was planned", hint=hint)
     moved = preview.moved(plan)
     if moved and preview.is_bound:
         named = ", ".join(f"`{os.fsdecode(path) or '.'}`" for path in moved[:_MOST_NAMED])

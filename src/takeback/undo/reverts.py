@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from takeback.ledger.ledger import Ledger
     from takeback.ledger.outside import OutsideRow
     from takeback.ledger.undo_stack import RestoreRow
-    from takeback.model.plan import Conflict
+    from takeback.model.plan import Conflict, Left
     from takeback.model.tree import Entry
     from takeback.undo.merge import Merging
 
@@ -133,6 +133,10 @@ class Reverts:
             taken = Taken(run, standing.states(run))
             found.setdefault(run.path, []).append((turn, taken))
         return found
+
+    def settled(self, *turns: int, merging: "Merging") -> "Iterator[Left]":
+        """What the user decided to keep in earlier undos of turns."""
+        return Standing(self._ledger, self.at, merging, turns).settled()
 
     def ever_changed(self, *turns: int) -> "list[bytes]":
         """The paths that turns changed, also those that were taken back since."""

@@ -7,9 +7,12 @@ rollback are live, and make up the current line. Undo and redo are never entries
 neither is what you do by hand.
 """
 
+import os
+
 from takeback.errors import (
     DecisionNeededError,
     NothingToTakeBackError,
+    TakebackError,
     UnknownReferenceError,
     UsageError,
 )
@@ -24,13 +27,15 @@ from takeback.model.words import ROLLBACK, UNDO
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from typing import Any
 
     from takeback.ledger.ledger import Ledger
     from takeback.ledger.sessions import TurnRow
     from takeback.ledger.undo_stack import RestoreRow
     from takeback.model.history import Unrecorded
+
+    Read = Callable[[str | None, bytes, bytes], Iterator[bytes]]
 
 
 class Item(Value):
@@ -110,8 +115,9 @@ def newest(ledger: "Ledger", session: "int | None" = None) -> "Item | None":
     return entry
 
 
-def with_next_undo(ledger: "Ledger", seen: "Unrecorded") -> "Unrecorded":
+def with_next_undo(ledger: "Ledger", seen: "Unrecorded", read: "Read") -> "Unrecorded":
     """What changed just now, and what a bare undo takes back; it would look first, too."""
+    seen = seen.replace(raw_marked=_still_marked(ledger, read))
     working = {change.author.turn for change in seen.changes} - {""}
     found = [turn(ledger, number) for id in working if (number := ledger.turns.number_of(id))]
     latest = newest(ledger)
@@ -121,6 +127,31 @@ def with_next_undo(ledger: "Ledger", seen: "Unrecorded") -> "Unrecorded":
     kept, entry = retention.is_whole(ledger, item.before), newest_entry(ledger)
     is_shared = item is latest and (entry is None or entry.opened != item.opened)
     return seen.replace(undo=NextUndo(item.id, item.title, item.agent, kept, is_shared))
+
+
+def written_with_markers(ledger: "Ledger") -> "set[bytes]":
+    """The files into which restores wrote both versions, with conflict markers."""
+    paths: set[bytes] = set()
+    for row in ledger.stack.with_markers():
+        event = ledger.event(row.event)
+        said: Any = (event.payload or {}).get("marked", ()) if event is not None else ()
+        paths |= {os.fsencode(path) for (path,) in said}
+    return paths
+
+
+def _still_marked(ledger: "Ledger", read: "Read") -> "tuple[bytes, ...]":
+    written, found = sorted(written_with_markers(ledger)), []
+    if not written:
+        return ()
+    from takeback.undo.merge import has_markers
+
+    for path in written:
+        try:
+            if has_markers(b"".join(read(None, path, b""))):
+                found.append(path)
+        except TakebackError:
+            continue  # it was deleted, or cannot be read
+    return tuple(found)
 
 
 def undo_of(ledger: "Ledger", item: Item) -> "RestoreRow | None":
@@ -230,7 +261,8 @@ class Selector:
             self.require_kept(item)
         if len(items) > 1 and any(item.restore is not None for item in items):
             raise UsageError(
-                "a rollback can only be taken back alone", hint="name it alone, or turns only"
+                "a rollback cannot be taken back together with other turns",
+                hint="name only the rollback, or only turns",
             )
         is_newest = latest is not None and [i.opened for i in items] == [latest.opened]
         return Selection(items, is_newest=is_newest)
@@ -282,7 +314,7 @@ class Selector:
         event = self._ledger.event(item.opened)
         if event is not None and (event.payload or {}).get("forgotten"):
             raise NothingToTakeBackError(
-                f"`{item.id}` was forgotten, so it can be neither taken back nor put back",
+                f"`{item.id}` was forgotten, so it cannot be taken back or put back",
                 hint=Action("rollback-anywhere"),
             )
 
@@ -312,7 +344,8 @@ class Selector:
             return False
         event = self._ledger.event(undo.event)
         left: Any = (event.payload or {}).get("left", ()) if event is not None else ()
-        return any(turn == item.id and why == plan.SETTLED for _, turn, _, why, _ in left)
+        kept = (plan.SETTLED, plan.EARLIER)
+        return any(turn == item.id and why in kept for _, turn, _, why, _ in left)
 
     def require_uncovered(self, item: "Item") -> None:
         """An error if a rollback went back over something."""
@@ -320,7 +353,7 @@ class Selector:
             over = self._ledger.stack.numbered(item.covered)
             name = over.id if over is not None else ""
             raise NothingToTakeBackError(
-                f"the rollback `{name}` went back over `{item.id}`",
+                f"the rollback `{name}` already took back `{item.id}`",
                 hint=Action("undo-rollback", rollback=name),
             )
 
@@ -398,7 +431,7 @@ class Selector:
             hint = Action("undo-newest")
         elif meant.kind == CHECKPOINT or meant.before:
             hint = Action("rollback", ref=meant.ref)
-        raise UnknownReferenceError(f"`{meant.ref}` means no turn and no rollback", hint=hint)
+        raise UnknownReferenceError(f"`{meant.ref}` is neither a turn nor a rollback", hint=hint)
 
     def _undo(self, redo: "RestoreRow") -> "RestoreRow":
         row = self._ledger.stack.numbered(redo.entry or 0)

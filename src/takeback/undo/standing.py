@@ -16,7 +16,7 @@ import copy
 from takeback.capture import changes
 from takeback.capture.changes import Run
 from takeback.model import reasons, words
-from takeback.model.plan import FORCED, GONE, OPEN, SETTLED, Left
+from takeback.model.plan import EARLIER, FORCED, GONE, OPEN, SETTLED, Left
 from takeback.model.tree import UnstoredFile, is_same
 from takeback.model.value import Value
 from takeback.undo.draft import Draft
@@ -98,7 +98,7 @@ class Record:
         if went_on or is_other or run.path in self._kept:
             return [(OPEN, None)]
         rest = self._rest.get((turn, run.path, run.last), [])
-        return [(why, blocks) for why, blocks in rest if why != FORCED]
+        return [(why, blocks) for why, blocks in rest if why not in (FORCED, EARLIER)]
 
 
 def is_decided(ledger: "Ledger", undo: "RestoreRow") -> bool:
@@ -159,6 +159,13 @@ class Standing:
         """The runs of each turn by itself."""
         for turn in self._turns:
             yield from ((turn, run) for run in self._standing(turn, anew=anew))
+
+    def settled(self) -> "Iterator[Left]":
+        """What the user decided to keep in earlier undos of these turns."""
+        for turn in self._turns:
+            pieces = (each for each in self._until(turn, _NEWEST) if each.settled_by)
+            for run, _ in _joined(pieces):
+                yield Left(run.path, turn, run.last, EARLIER, ())
 
     def _standing(self, turn: int, *, anew: bool, before: int = _NEWEST) -> "Iterator[Run]":
         """What stands of a turn before a restore, each run with all that stands of it."""
@@ -414,6 +421,8 @@ class Rest:
         for row, turns in self._along.items():
             for turn in turns if row.path in rest else ():
                 yield Left(row.path, turn, row.checkpoint, _gravest(rest[row.path][1]))
+        if not self._merging.is_anew:
+            yield from self._reverts.settled(*self._turns, merging=self._merging)
 
     def took(self, taken: "list[Taken]", draft: Draft) -> "tuple[tuple[bytes, int], ...]":
         """The runs that were meant, if only some paths were."""

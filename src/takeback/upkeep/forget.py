@@ -181,7 +181,7 @@ class Forgetter:
         given = [bool(paths), bool(turn), content is not None, bool(text)]
         if sum(given) != 1:
             raise UsageError(
-                "one thing is forgotten at a time: paths, a turn, a content or a text",
+                "forget one thing at a time: paths, a turn, a content or a text",
                 hint=Action("forget"),
             )
         id = ids.from_entropy(os.urandom(8))
@@ -195,8 +195,8 @@ class Forgetter:
         raw = os.fsencode(text)
         if len(raw) < forgotten.SHORTEST_TEXT:
             raise UsageError(
-                f"a text of less than {forgotten.SHORTEST_TEXT} bytes would be found everywhere",
-                hint="give more of it",
+                f"a text of less than {forgotten.SHORTEST_TEXT} bytes would match too much",
+                hint="give a longer text",
             )
         return ForgetRequest(forgotten.TEXT, id, texts=(raw,), in_files=True)
 
@@ -232,10 +232,10 @@ class Forgetter:
     def _turn_meant(self, ref: str) -> str:
         meant = references.find(self._ledger, ref, time.time())
         if meant.kind != references.TURN or meant.before:
-            raise UnknownReferenceError(f"`{ref}` is no turn", hint=Action("log"))
+            raise UnknownReferenceError(f"`{ref}` is not a turn", hint=Action("log"))
         turn = self._ledger.turns.get(self._ledger.turns.id_of(meant.number))
         if turn.status == RUNNING:
-            raise UsageError(f"`{ref}` still runs", hint="forget it when it is over")
+            raise UsageError(f"`{ref}` is still running", hint="forget it when it has ended")
         return turn.id
 
 
@@ -353,7 +353,7 @@ class Forgetting:
         store.ledger.journal.require_sound(in_all_lines=True)
         if store.ledger.has_journal():
             raise BusyError(
-                "a restore is not over yet: some program still writes to a file that it displaced",
+                "a restore is not finished: a program still writes to a file that it displaced",
                 hint="close that program, and try again; nothing was forgotten",
             )
         store.require_whole("nothing was forgotten")
@@ -365,7 +365,7 @@ class Forgetting:
                 raise TakebackError(
                     f"it stands in the id of a request, or in the name of the account, of event "
                     f"{event.seq}; the chain of the log is made of these",
-                    hint="they cannot be forgotten; nothing was",
+                    hint="they cannot be forgotten; nothing was forgotten",
                 )
 
     def _rewrite(self, wish: "ForgetRequest", *, is_new: bool = True) -> "Touched":
@@ -468,7 +468,7 @@ class Forgetting:
         again = self._would(wish)
         if again.is_needed:
             raise UnfinishedError(
-                "not everything was forgotten: the history still speaks of it",
+                "not everything was forgotten: the history still mentions it",
                 hint=(Action("continue-forgetting"), "please report this"),
             )
         return again

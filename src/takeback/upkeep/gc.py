@@ -123,7 +123,7 @@ class _Run:
             if self._put_in_order(trim):
                 return
         raise BusyError(
-            "others changed too much meanwhile; their work is safe, and packs stay as they are",
+            "too many concurrent changes; nothing was compacted",
             hint=Action("gc"),
         )
 

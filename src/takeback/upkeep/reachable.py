@@ -184,7 +184,7 @@ class Reach:
         found = self.catalog.ids.find(oid)
         if found < 0:
             raise DamagedStoreError(
-                f"the object `{oid.hex()}` is missing, so nobody can tell what else is needed",
+                f"the object `{oid.hex()}` is missing, so Takeback cannot determine what is needed",
                 hint=(Action("verify"), "nothing was removed"),
             )
         if found >= len(self._marked):

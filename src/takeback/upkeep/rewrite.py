@@ -377,7 +377,7 @@ class Rewriting:
             held = self._held.get(name)
             if held is None or not all(oid in purge.marks or oid in purge.taken for oid in held):
                 raise NewerStoreError(
-                    "a newer Takeback stored something of which this one cannot tell what it holds",
+                    "a newer Takeback stored something that this one cannot read",
                     hint="update Takeback, and try again",
                 )
 

@@ -79,9 +79,7 @@ class Setting(Value):
         """A value as somebody typed it; an error if it cannot be meant."""
         value = _PARSERS.get(self.kind, str)(text)
         if self.problem(value):
-            raise UsageError(
-                f"`{text}` is nothing that `{self.name}` can be set to", hint=self.hint
-            )
+            raise UsageError(f"`{self.name}` cannot be `{text}`", hint=self.hint)
         return value
 
 
@@ -173,35 +171,35 @@ _PARSERS: "dict[str, Callable[[str], object]]" = {
 
 ALL = (
     Setting("limits.entries", NUMBER, project_rules.ENTRIES,
-            "a folder with more entries below it may be left out"),
+            "an ignored folder with more entries may be left out"),
     Setting("limits.bytes", BYTES, project_rules.BYTES,
-            "a rebuildable folder with more bytes below it is left out"),
+            "a rebuildable folder with more bytes is left out"),
     Setting("limits.file", BYTES, project_rules.FILE,
             "a larger file is left out unless git tracks it"),
     Setting("limits.rebuildable", NAMES,
             sorted(name.decode() for name in project_rules.REBUILDABLE),
-            "names of folders that can be made again"),
+            "names of folders that can be rebuilt"),
     Setting("recording.on", SWITCH, True,
             "whether agents are recorded; the commands `off` and `on` set it"),
     Setting("recording.safe_points", CHOICE, "step",
             "how often a session makes checkpoints", ("turn", "step", "call")),
     Setting("restore.listeners", COMMANDS, [],
-            "programs that are told which paths a restore changed"),
+            "programs that get the paths a restore changed"),
     Setting("retention.days", AGE, retention.DAYS,
-            "files of older states may go; `forever` keeps all"),
+            "files of older states are deleted; `forever` keeps all"),
     Setting("retention.turns", NUMBER, retention.TURNS,
-            "so many of the newest turns are kept, however old"),
+            "this many of the newest turns are kept at any age"),
     Setting("retention.size_cap", SIZE, retention.SIZE,
-            "above this size of the history there is a warning"),
+            "warn when the history is larger"),
     Setting("retention.size_cap_trims", SWITCH, False,
-            "above it, the oldest states let their files go"),
+            "above `size_cap`, delete the files of the oldest states"),
     Setting("gc.auto", SWITCH, True,
-            "put the store in order at the end of a session"),
+            "delete expired files and compact the store when a session ends"),
     Setting("record.output", CHOICE, "on",
-            "record what tools are given and what they print, up to 16 KiB each, masked",
+            "record the input and output of tools, up to 16 KiB each, masked",
             ("on", "off")),
     Setting("secrets.names", NAMES, [],
-            "more files of which nothing is shown: `NAME`, `FOLDER/NAME`, `*.ENDING`"),
+            "more secret files, never shown: `NAME`, `FOLDER/NAME`, `*.ENDING`"),
 )  # fmt: skip
 
 
@@ -263,7 +261,7 @@ class Settings:
             try:
                 tables = tables_in(path)
             except UsageError as problem:
-                yield Misfit(origin, path, "", str(problem), ("mend it, or move it away",))
+                yield Misfit(origin, path, "", str(problem), ("fix it, or move it away",))
                 continue
             for table, inner in tables.items():
                 names = list(inner) if isinstance(inner, dict) else [""]
@@ -314,7 +312,7 @@ def _misfit(origin: str, path: bytes, name: str, value: object) -> "Iterator[Mis
     try:
         setting = find(name)
     except UsageError as problem:
-        what = f"`{name}` is not a setting, and does nothing"
+        what = f"`{name}` is not a setting; it is ignored"
         yield Misfit(origin, path, name, what, problem.actions, is_refused=False)
         return
     wrong = setting.problem(value)

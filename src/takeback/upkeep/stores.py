@@ -184,13 +184,13 @@ def _ids(home: "Home") -> "list[str]":
 def _read(project: KnownProject, path: bytes, now: int) -> None:
     """What the ledger says, without making one."""
     if not os.access(os.path.dirname(path), os.R_OK | os.X_OK):
-        raise PermissionError(errno.EACCES, "nobody may open it")
+        raise PermissionError(errno.EACCES, "it cannot be opened")
     if not os.path.lexists(path):
         project.checkpoints = project.turns = 0
         return
     is_writable = not os.statvfs(path).f_flag & os.ST_RDONLY
     if not os.access(path, os.R_OK | os.W_OK if is_writable else os.R_OK):
-        raise PermissionError(errno.EACCES, "nobody may open it")
+        raise PermissionError(errno.EACCES, "it cannot be opened")
     ledger = Ledger(path, writable=False)
     try:
         if ledger.is_made:
@@ -304,7 +304,7 @@ class Housekeeping:
                     raise
         except BusyError:
             raise BusyError(
-                f"another process is at work in project `{project.id}`: nothing was removed",
+                f"nothing was removed: another process is working in project `{project.id}`",
                 hint="wait for it to finish, or stop it, and try again",
             ) from None
 
@@ -323,7 +323,7 @@ class Housekeeping:
         Its history goes on there. Nothing that exists is overwritten. With `dry_run` nothing is
         written at all.
         """
-        with FailingAs(TakebackError, "the folder was not brought back"):
+        with FailingAs(TakebackError, "the folder was not restored"):
             project = self.project(id, now)
             known = {root.id: root for root in self._home.known_roots()}.get(project.id)
             target = self._target(project, known, directory, user_home)
@@ -401,7 +401,7 @@ class _Claim:
         if now != (self._known.entry() if self._known is not None else None):
             self._known = None
             raise BusyError(
-                f"another process gave project `{self._id}` a folder meanwhile",
+                f"another process already restored the folder of project `{self._id}`",
                 hint=Action("projects"),
             )
         location.attach(self._home, location.root_at(self._id, folder).replace(path=self.target))
@@ -468,7 +468,7 @@ def refuse_second(project: "KnownProject") -> None:
     if project.state in (results.HERE, results.MOVED):
         where = os.fsdecode(project.root or b"")
         raise DecisionNeededError(
-            f"the folder of project `{project.id}` is there: `{where}`",
+            f"the folder of project `{project.id}` still exists: `{where}`",
             hint=Action("undo-turn-at", path=where),
         )
 
@@ -478,7 +478,7 @@ def require_restorable(project: "KnownProject", root: "Root | None") -> bytes:
     refuse_second(project)
     if root is None:
         raise UsageError(
-            f"nobody knows where project `{project.id}` was",
+            f"the folder of project `{project.id}` is unknown",
             hint=Action("restore-folder", id=project.id, path="DIR"),
         )
     where = os.fsdecode(root.path)
@@ -513,7 +513,7 @@ def refuse(project: "KnownProject", *, in_use: bool, not_mounted: bool) -> None:
     if project.running:
         raise BusyError(
             f"a session may still be running in `{where}`: {', '.join(project.running)}",
-            hint="end it first; one that nothing is heard of is over after a day",
+            hint="end it first; a session without events counts as ended after a day",
         )
     is_there = project.state in (results.HERE, results.REPLACED, results.MOVED)
     is_usable = project.health in (results.SOUND, results.NEWER)
@@ -526,5 +526,5 @@ def refuse(project: "KnownProject", *, in_use: bool, not_mounted: bool) -> None:
     if project.state == results.NOT_MOUNTED and not not_mounted:
         raise DecisionNeededError(
             f"`{where}` cannot be reached; the disk that it is on may not be mounted",
-            hint=("mount it and look again", Action("remove-unmounted", id=project.id)),
+            hint=("mount it and try again", Action("remove-unmounted", id=project.id)),
         )

@@ -68,9 +68,7 @@ class Upkeep:
         from takeback.upkeep import usage
 
         if by not in (usage.SESSION, usage.AGENT, usage.PATH):
-            raise UsageError(
-                f"`{by}` is nothing to count by", hint="`session`, `agent`, `path` are"
-            )
+            raise UsageError(f"cannot group by `{by}`", hint="use `session`, `agent` or `path`")
         store = self._work.store
         with FailingAs(TakebackError, "the store could not be read"), store.reading():
             objects = store.reader()
@@ -176,9 +174,7 @@ class Upkeep:
         if not pin and not name:
             names = self._ledger.names.of(row.number)
             remove = (Action("release-name", name=names[0]),) if names else ()
-            raise UnknownReferenceError(
-                f"`{row.id}` is not kept by anybody", hint=(*remove, Action("kept"))
-            )
+            raise UnknownReferenceError(f"`{row.id}` is not kept", hint=(*remove, Action("kept")))
         said: dict[str, Json] = {"checkpoint": row.id, "pin": pin, "name": name}
         self._record(events.CHECKPOINT_RELEASED, said)
         found = kept or KeptState(row.id, row.created / 1e9, "", time.time(), row.entries)

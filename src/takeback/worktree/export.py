@@ -157,7 +157,7 @@ class Target:
     def _move_in(self) -> None:
         """Move everything up into the folder that was there; it stays the same folder."""
         if os.listdir(self.path) != [os.path.basename(self._work)]:
-            raise FileExistsError(errno.EEXIST, "something else is in it by now")
+            raise FileExistsError(errno.EEXIST, "something else is in it now")
         mode = os.fstat(self.fd).st_mode & 0o7777
         operations.fchmod(self.fd, 0o700)
         for name in map(os.fsencode, os.listdir(self.fd)):

@@ -84,7 +84,7 @@ def require_outside(root: int, ops: "Sequence[Op]", where: bytes) -> None:
     folder, shown = os.fstat(root), os.fsdecode(where)
     is_own = os.geteuid() == folder.st_uid and folder.st_mode & 0o300 == 0o300
     if not is_own and not os.access(b".", os.W_OK | os.X_OK, dir_fd=root):
-        raise BlockedError(f"the folder `{shown}` forbids to change what is in it", hint=_ASK)
+        raise BlockedError(f"the folder `{shown}` is not writable", hint=_ASK)
     descent = Descent(root)
     try:
         _require_unmarked(descent, ops)
@@ -97,7 +97,7 @@ def require_outside(root: int, ops: "Sequence[Op]", where: bytes) -> None:
             continue
         if found.st_uid != os.geteuid() or found.st_mode & KIND != REGULAR:
             path = os.fsdecode(os.path.join(where, op.name))
-            raise BlockedError(f"`{path}` is no file of yours any more", hint=_ASK)
+            raise BlockedError(f"`{path}` is no longer a file of yours", hint=_ASK)
 
 
 def _require_room(root: int, ops: "Sequence[Op]") -> None:
@@ -105,7 +105,7 @@ def _require_room(root: int, ops: "Sequence[Op]") -> None:
     disk = os.fstatvfs(root)
     if disk.f_bavail * disk.f_frsize < size + size // 20:
         raise BlockedError(
-            f"there is not enough room: {size:,} bytes are needed",
+            f"there is not enough disk space: {size:,} bytes are needed",
             hint="free some space and try again; nothing was changed",
         )
 
@@ -114,8 +114,8 @@ def _require_open_root(root: os.stat_result) -> None:
     """What is to appear is staged in the root, wherever it goes."""
     if os.geteuid() == root.st_uid != 0 and root.st_mode & 0o300 != 0o300:
         raise BlockedError(
-            "the folder of the project forbids to make anything in it",
-            hint="`chmod u+wx` it, and try again; nothing was changed",
+            "the project folder is not writable",
+            hint="run `chmod u+wx` on it and try again; nothing was changed",
         )
 
 
@@ -126,7 +126,7 @@ def _require_writable(descent: Descent, way: "tuple[bytes, ...]", device: int) -
         raise BlockedError(f"`{shown}` is on another disk", hint="unmount it, and try again")
     if os.geteuid() not in (0, found.st_uid) and not os.access(b".", os.W_OK | os.X_OK, dir_fd=fd):
         raise BlockedError(
-            f"the folder `{shown}` is somebody else's and forbids to change what is in it",
+            f"the folder `{shown}` belongs to another user and is not writable",
             hint=_ASK,
         )
 
@@ -148,8 +148,8 @@ def _require_unmarked(descent: Descent, ops: "Sequence[Op]") -> None:
 
 def _marked(path: bytes) -> BlockedError:
     return BlockedError(
-        f"`{os.fsdecode(path or b'.')}` is marked so that nobody can change it (`lsattr`)",
-        hint=("`chattr -ia` it", Action("other-paths"), "nothing was changed"),
+        f"`{os.fsdecode(path or b'.')}` is marked immutable (`lsattr`)",
+        hint=("run `chattr -ia` on it", Action("other-paths"), "nothing was changed"),
     )
 
 
@@ -215,9 +215,8 @@ class Roots:
                 raise
             if not is_way_back:
                 raise BlockedError(
-                    f"the folder `{os.fsdecode(away.folder)}` is not what it was: "
-                    f"{problem.strerror}",
-                    hint="look at the plan again; nothing was changed",
+                    f"the folder `{os.fsdecode(away.folder)}` was replaced: {problem.strerror}",
+                    hint="plan again; nothing was changed",
                 ) from problem
             self.lost |= {away.path(op): Reason(reasons.FOLDER_LOST) for op in away.ops}
             return

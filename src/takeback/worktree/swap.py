@@ -111,7 +111,7 @@ class PathSwapper:
                 )
             except DamagedStoreError as problem:
                 raise DamagedStoreError(
-                    f"what `{os.fsdecode(self.named(op.path))}` held cannot be read any more:"
+                    f"what `{os.fsdecode(self.named(op.path))}` held can no longer be read:"
                     f" {problem}",
                     hint=(Action("other-paths"), Action("verify")),
                 ) from problem
@@ -203,8 +203,8 @@ class PathSwapper:
                 return
             if self._is_untouched(op, forward):
                 raise BlockedError(
-                    f"somebody removed what was in `{os.fsdecode(self.stage.name)}`",
-                    hint="a restore needs that folder while it runs; try again",
+                    "another program removed the files of the running restore",
+                    hint="try again",
                 ) from problem
             self.kept.setdefault(op.path, MOVED)
 
@@ -552,8 +552,8 @@ class PathSwapper:
 
 def _one_file(one: bytes, other: bytes) -> BlockedError:
     return BlockedError(
-        f"`{os.fsdecode(one)}` and `{os.fsdecode(other)}` are one file on this disk, which does not"
-        " tell upper from lower case",
+        f"`{os.fsdecode(one)}` and `{os.fsdecode(other)}` are one file on this disk, which ignores"
+        " upper and lower case",
         hint=(
             f"rename `{os.fsdecode(one)}` by hand",
             Action("other-paths"),

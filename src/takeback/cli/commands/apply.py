@@ -12,18 +12,18 @@ COMMAND = Command(
     "apply",
     "carry out a plan that --dry-run has shown",
     text=(
-        "PLAN is the id that --dry-run of undo, redo or rollback has printed. It is valid for 15\n"
-        "minutes, in any process. A plan is applied once: applied again, it repeats its report\n"
-        "and changes nothing.\n"
+        "PLAN is the id that --dry-run of undo, redo or rollback printed. It is valid for 15\n"
+        "minutes, in any process. Applying the same plan again repeats its report and changes\n"
+        "nothing.\n"
         "\n"
         "Takeback plans again and compares. If a file that the plan touches changed since, or a\n"
-        "folder that it makes or removes, it is refused and nothing is changed. Changes elsewhere\n"
-        "do not matter. A rollback of everything takes back what changed since, too; the report\n"
-        "names it, and the checkpoint before keeps it."
+        "folder that it makes or removes, Takeback refuses and changes nothing. Other changes do\n"
+        "not matter. A full rollback also removes what changed since the preview: the report\n"
+        "lists it, and the safety checkpoint keeps it."
     ),
     operands=("PLAN",),
     options=(*OPTIONS[1:], RESUME_OPTIONS[0]),
-    examples=(("takeback apply kqzvwxnmlptr", "do what the preview has shown"),),
+    examples=(("takeback apply kqzvwxnmlptr", "apply what the preview showed"),),
 )
 
 

@@ -19,20 +19,20 @@ COMMAND = Command(
     "make a checkpoint of the project as it is now",
     text=(
         "Captures every file, link and folder: tracked, untracked and ignored. If nothing changed\n"
-        "since the newest checkpoint, that one is named again. What is not covered is listed.\n"
-        "NAME can be used wherever a REF is asked for; given again, it moves to the newer\n"
+        "since the newest checkpoint, Takeback reports that one. It lists what is not covered.\n"
+        "NAME works wherever a command takes a REF. If the name exists, it moves to the newer\n"
         "checkpoint. `takeback log --checkpoints` lists names, `takeback keep --release NAME`\n"
         "removes one."
     ),
     options=(
-        Option(("-m", "--label"), "what to call it", "NAME"),
-        Option(("--rehash",), "read every file again instead of trusting its time stamps"),
+        Option(("-m", "--label"), "name of the checkpoint", "NAME"),
+        Option(("--rehash",), "read every file again instead of trusting timestamps"),
         SHOW_SECRETS,
     ),
     examples=(
-        ("takeback checkpoint", "before you let an agent work"),
+        ("takeback checkpoint", "before an agent works"),
         ('takeback checkpoint -m "tests green"', "with a name"),
-        ('takeback rollback "tests green"', "back to it"),
+        ('takeback rollback "tests green"', "restore that state"),
     ),
 )
 
@@ -81,15 +81,15 @@ def show(made: "Checkpoint", screen: "Screen") -> None:
         screen.say(f"Nothing changed since checkpoint {name}  {entries}{label}")
     note_moved(made.moved, screen)
     for path in made.unstable:
-        screen.note(f"did not hold still while it was read: {safe(path)}")
+        screen.note(f"changed while it was read: {safe(path)}")
     others = [x for x in made.left_out if x.reason != "version control"]
     if others:
         total = count(len(others), "path")
         screen.note(f"{total} not covered; `takeback` lists what and why")
-    screen.note(f"`takeback rollback {made.id[:6]}` brings everything back to it")
+    screen.note(f"`takeback rollback {made.id[:6]}` restores this state")
 
 
 def note_moved(before: str, screen: "Screen") -> None:
     """Tell that a name meant another checkpoint until now."""
     if before:
-        screen.note(f"the name moved: until now it meant checkpoint {before}")
+        screen.note(f"the name moved here from checkpoint {before}")

@@ -21,22 +21,22 @@ COMMAND = Command(
     "config",
     "every setting: its value, where that comes from, what it does; set one",
     text=(
-        "Settings are in `config.toml`: the user's in the folder of all stores, and the project's\n"
-        "in its store, which goes before. Never in the work tree: an agent that can edit files\n"
-        "must not be able to switch off its own recording. Setting one keeps comments and order.\n"
-        "What is in a file and is no setting is told, and does nothing."
+        "Settings are in `config.toml`: yours in the folder of all stores, the project's in its\n"
+        "store. The project's settings come first. They are never in the work tree, so that an\n"
+        "agent that edits files cannot turn off its own recording. Setting one keeps comments and\n"
+        "order. Unknown settings are reported and ignored."
     ),
     operands=("[NAME]", "[VALUE]"),
     options=(
         Option(("--user",), "set it for all projects, not only this one"),
-        Option(("--unset",), "take it out of the file, so that the default counts again"),
+        Option(("--unset",), "remove it from the file, so that the default applies again"),
     ),
     examples=(
-        ("takeback config", "all of them"),
-        ("takeback config retention.days", "one of them"),
-        ("takeback config retention.days 90", "keep more, in this project"),
+        ("takeback config", "list all settings"),
+        ("takeback config retention.days", "show one"),
+        ("takeback config retention.days 90", "keep files for 90 days, in this project"),
         ("takeback config secrets.names '*.vault,keys.txt' --user", "everywhere"),
-        ("takeback config retention.days --unset", "as it was made"),
+        ("takeback config retention.days --unset", "back to the default"),
     ),
 )
 
@@ -50,7 +50,7 @@ def run(given: "Arguments", screen: "Screen") -> int:
     if given.has("unset") and (not name or value):
         raise UsageError("`--unset` needs the name of one setting, and no value")
     if given.has("user") and not (value or given.has("unset")):
-        raise UsageError("`--user` is for setting something", hint="takeback config NAME VALUE")
+        raise UsageError("`--user` needs a name and a value", hint="takeback config NAME VALUE")
     if value or given.has("unset"):
         return _change(given, settings, name, value, screen)
     found = [_home()] if name == "home" else [settings.one(name)] if name else settings.all()
@@ -71,7 +71,9 @@ def run(given: "Arguments", screen: "Screen") -> int:
 
 def _change(given: "Arguments", settings: Settings, name: str, value: str, screen: "Screen") -> int:
     if name == "home":
-        raise UsageError("the folder of all stores is no setting", hint="set TAKEBACK_HOME instead")
+        raise UsageError(
+            "the folder of all stores is not a setting", hint="set TAKEBACK_HOME instead"
+        )
     before, user = settings.one(name), given.has("user")
     origin = USER if user else PROJECT
     after = settings.set(name, value, user=user) if value else settings.unset(name, user=user)
@@ -81,14 +83,14 @@ def _change(given: "Arguments", settings: Settings, name: str, value: str, scree
     where = safe_line(os.fsdecode(settings.files[origin]))
     screen.say(f"{name} = {_shown(after)}  ({after.origin})  in {where}")
     if after.origin == PROJECT and user:
-        screen.note("the project's own setting goes before what you set for all")
+        screen.note("the project's own setting overrides this one")
     flag = " --user" if user else ""
     if before.origin == origin:
         from takeback.model.text.safe_text import shell_word
 
         screen.note(f"`takeback config {name} {shell_word(_typed(before))}{flag}` sets it back")
     elif value:
-        screen.note(f"`takeback config {name} --unset{flag}` takes it back")
+        screen.note(f"`takeback config {name} --unset{flag}` removes it again")
     return 0
 
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 COMMAND = Command(
     "demo",
     "show what Takeback does, in a throw-away project",
-    examples=(("takeback demo", "takes a second and leaves nothing behind"),),
+    examples=(("takeback demo", "takes a second and leaves no files"),),
 )
 
 _STORY = (
@@ -28,22 +28,22 @@ _STORY = (
     ("", "printf 'KEY=very-secret\\n' > .env && chmod 600 .env && printf '.env\\n' > .gitignore"),
     ("", "ln -s src/pay.py current && printf '\\000\\377' > \"$(printf 'odd \\377 name')\""),
     ("Before an agent works, a checkpoint:", "takeback checkpoint -m 'before the agent'"),
-    ("Now an agent works, through the shell as agents do, and it goes wrong:", ""),
+    ("Now an agent works through the shell, as agents do, and deletes too much:", ""),
     ("", "takeback run -m 'tidy up' -- sh -c 'rm -r src notes current; echo KEY= > .env'"),
-    ("You work on by hand; then another turn, of a script that you trust:", ""),
+    ("You edit by hand; then a script that you trust makes another turn:", ""),
     ("", "echo 'call Ana' > todo.txt"),
     ("", "takeback run -- sh -c 'echo 1.1 > version'"),
-    ("The log knows who did what, prompt by prompt:", "takeback log"),
+    ("The log shows who did what, prompt by prompt:", "takeback log"),
     ("", "takeback show 'tidy up'"),
-    ("What did that turn do to the files? Secrets are masked:", "takeback diff @~1- @~1"),
-    ("Is the store itself sound? And what is not covered?", "takeback verify"),
+    ("What did that turn change? Secrets are masked:", "takeback diff @~1- @~1"),
+    ("Is the store intact? And what is not covered?", "takeback verify"),
     ("", "takeback"),
-    ("So take that turn back. What you and the script did later stays:", ""),
+    ("Take that turn back. Takeback keeps what you and the script did later:", ""),
     ("", "takeback undo 'tidy up' --dry-run"),
     ("", "takeback undo 'tidy up' --yes --because 'it deleted the sources'"),
-    ("Everything is there again, to the byte, the mode and the empty folder:", ""),
+    ("Everything is restored: bytes, modes and the empty folder:", ""),
     ("", "ls -lAR | cat -v && cat .env src/pay.py todo.txt version"),
-    ("Changed your mind? An undo is taken back like anything else:", "takeback redo"),
+    ("Changed your mind? Redo puts the turn back:", "takeback redo"),
 )
 
 

@@ -29,21 +29,21 @@ COMMAND = Command(
     "what differs between two states, or between one and now",
     text=(
         "A and B are checkpoints; `@` is now, the files on disk. Without B, A is compared with\n"
-        "now; without both, the newest checkpoint is. A PATH is a file, or a folder with all\n"
-        "below it. Nothing is written. Values in `.env` and the like, keys and tokens are masked;\n"
-        "`git apply` and `patch` take such a file only with --show-secrets."
+        "now. Without both, the newest checkpoint is compared with now. A PATH is a file, or a\n"
+        "folder with everything below it. Nothing is written. Values in `.env` and similar files,\n"
+        "keys and tokens are masked; `git apply` and `patch` need --show-secrets for such a file."
     ),
     operands=("[A]", "[B]", "[-- PATH…]"),
     options=(
-        Option(("--stat",), "a line per file instead of the diff"),
+        Option(("--stat",), "one line per file instead of the diff"),
         Option(("--name-only",), "only the paths"),
         SHOW_SECRETS,
     ),
     examples=(
         ("takeback diff", "since the newest checkpoint"),
         ("takeback diff @~3 @~1 --stat", "between two checkpoints"),
-        ("takeback diff xozqkk -- src", "since a certain one, below src"),
-        ("takeback diff @~1 --show-secrets | git apply -R", "take the difference back by hand"),
+        ("takeback diff xozqkk -- src", "since one checkpoint, below src"),
+        ("takeback diff @~1 --show-secrets | git apply -R", "reverse the difference by hand"),
     ),
 )
 
@@ -83,7 +83,7 @@ def _compare(
             raise
         refs = "".join(f"{word} " for word in given.operands if word not in files)
         meant = f"takeback diff {refs}-- {' '.join(files)}"
-        raise UnknownReferenceError(str(problem), hint=f"was it a path? `{meant}`") from problem
+        raise UnknownReferenceError(str(problem), hint=f"for a path: `{meant}`") from problem
 
 
 def _made_ready(comparison: "Comparison", masker: "Masker") -> "Iterator[Shown]":
@@ -127,7 +127,7 @@ def _show(
         if masked:
             screen.note(
                 f"{count(masked, 'secret')} masked in {count(files, 'file')}, which `git apply`"
-                " refuses and `patch` leaves out; `--show-secrets` shows them"
+                " and `patch` will not apply; `--show-secrets` shows them"
             )
 
 

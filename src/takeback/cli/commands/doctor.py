@@ -25,23 +25,23 @@ COMMAND = Command(
     "doctor",
     "examine the store and all around it, explain, and repair what can be without loss",
     text=(
-        "Looks at permissions, the registry, settings, disk space, the ledger and its tables, the\n"
-        "packs and their indexes, the git view, the stat cache, leftovers, unfinished restores,\n"
-        "clocks, agents' hooks. Each thing that is wrong is told with what to do. Every byte of\n"
-        "every object is checked by `takeback verify`. The exit code is 4 if something is broken.\n"
+        "Checks permissions, the registry, settings, disk space, the ledger and its tables, packs\n"
+        "and their indexes, the git view, the stat cache, leftovers, unfinished restores, clocks\n"
+        "and agents' hooks. Each finding comes with what to do. `takeback verify` checks every\n"
+        "byte of every object. The exit code is 4 if something is broken.\n"
         "\n"
-        "--repair makes again what follows from something else (indexes, the git view, tables,\n"
-        "the registry), closes files that others can reach, removes what was never finished, and\n"
-        "says what it did. Nothing is lost by it. If the events of the log themselves are not as\n"
-        "they were written, nothing is made from them."
+        "--repair rebuilds what follows from other data (indexes, the git view, tables, the\n"
+        "registry), makes files private, removes what was never finished, and reports each\n"
+        "repair. It loses nothing. If events of the log are damaged, it rebuilds nothing from\n"
+        "them."
     ),
     options=(
-        Option(("--repair",), "put right what can be, without any loss"),
-        Option(("--rebuild",), "make all tables again from the events, whatever they say"),
+        Option(("--repair",), "repair what can be repaired without loss"),
+        Option(("--rebuild",), "rebuild all tables from the events"),
     ),
     examples=(
-        ("takeback doctor", "is everything well?"),
-        ("takeback doctor --repair", "make it so, as far as that can be done"),
+        ("takeback doctor", "check everything"),
+        ("takeback doctor --repair", "repair what can be repaired without loss"),
     ),
 )
 
@@ -117,14 +117,14 @@ def _show(found: "Examined", screen: "Screen") -> None:
         _show_part(part, screen)
     findings = [finding for part in found.parts for finding in part.findings]
     if not findings:
-        screen.say(f"{screen.style('All is well', 'green', 'bold')}.")
-        screen.note("`takeback verify` hashes every object, too")
+        screen.say(f"{screen.style('No problems found', 'green', 'bold')}.")
+        screen.note("`takeback verify` also hashes every object")
         return
     broken = sum(finding.severity == ERROR for finding in findings)
     said = f"{count(len(findings), 'finding')}, {broken} of them broken" if broken else ""
     screen.say(said or f"{count(len(findings), 'finding')}, nothing is broken.")
     if any(finding.can_be_repaired for finding in findings):
-        screen.note("`takeback doctor --repair` puts right what can be without loss")
+        screen.note("`takeback doctor --repair` repairs what can be repaired without loss")
 
 
 def _show_part(part: "Part", screen: "Screen") -> None:

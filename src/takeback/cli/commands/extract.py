@@ -19,12 +19,12 @@ COMMAND = Command(
     text=(
         "REF is `@` (the newest checkpoint), `@~N` (N turns back), an id or its beginning, `ID-`\n"
         "(before that), a time (`10m`, `14:05`) or words of a prompt.\n"
-        "DIR must not exist yet or be empty; nothing is ever written over."
+        "DIR must be new or empty: nothing is ever overwritten."
     ),
     operands=("REF", "DIR"),
     examples=(
         ("takeback extract @ /tmp/look", "the newest checkpoint"),
-        ("takeback extract xozqkk ../before", "a certain one"),
+        ("takeback extract xozqkk ../before", "one checkpoint, by its id"),
     ),
 )
 
@@ -42,5 +42,5 @@ def run(given: "Arguments", screen: "Screen") -> int:
     else:
         entries = count(written, "entry", "entries")
         screen.say(f"Wrote {entries} of {ref} to {safe_line(target)}")
-        screen.note(f"`rm -r {safe_line(target)}` takes it away again")
+        screen.note(f"`rm -r {safe_line(target)}` deletes it again")
     return 0

@@ -34,45 +34,44 @@ COMMAND = Command(
     "forget",
     "take something out of the history for good; this cannot be taken back",
     text=(
-        "A PATH (a folder with all below it) goes from every checkpoint; that it was there, and\n"
-        "which turn touched it, stays known, unless --names is given. --content takes exactly\n"
-        "these bytes, under whatever name. --text asks for a text, or reads it from stdin, never\n"
-        "from the command line, which other users of the machine can see: every file that holds\n"
-        "it is forgotten whole, and it goes from prompts, labels, steps and names. Of a TURN the\n"
-        "words go, with the states that only it has; it can be taken back no more.\n"
+        "A PATH (a folder with everything below it) is deleted from every checkpoint. The log\n"
+        "still shows that it existed and which turns touched it, unless you give --names.\n"
+        "--content deletes exactly these bytes, under every name. --text asks for a text, or\n"
+        "reads it from stdin, never from the command line, which other users can see. It deletes\n"
+        "every file that holds the text, and the text itself from prompts, labels, steps and\n"
+        "names. A TURN loses its words and the states that only it has; it can no longer be taken\n"
+        "back.\n"
         "\n"
-        "Packs are rewritten, the ledger too, and in the end everything is searched, unpacked and\n"
-        "byte by byte; only then is it done. The files in the work tree stay as they are: what is\n"
-        "still there, the next checkpoint captures again. A restore never removes or overwrites\n"
-        "anything because it was forgotten. It shows first what would go, and asks.\n"
+        "Takeback rewrites packs and ledger, and then searches everything, unpacked and byte by\n"
+        "byte. Only then is it done. Files in the work tree stay: the next checkpoint captures\n"
+        "them again. A restore never removes or overwrites anything because it was forgotten.\n"
+        "Takeback first shows what would be deleted, and asks.\n"
         "\n"
-        "Out of reach are backups, copies made with `extract`, snapshots of the file system, git\n"
-        "remotes that were pushed to, and what the disk itself still holds of removed files."
+        "Takeback cannot reach backups, copies made with `extract`, snapshots of the file system,\n"
+        "git remotes that you pushed to, and what the disk itself still holds of deleted files."
     ),
     operands=("[PATH…|TURN]", "[-- PATH…]"),
     options=(
-        Option(("--names",), "with PATH: forget also what it was called"),
-        Option(("--content",), "every file that holds just these bytes; `-` for stdin", "FILE"),
-        Option(("--text",), "every file and every word that holds a text, which is asked for"),
-        Option(("--turn",), "a turn, if a word could also be a path", "TURN"),
-        Option(("-n", "--dry-run"), "show what would be forgotten, and do nothing"),
+        Option(("--names",), "with PATH: also forget its name"),
+        Option(("--content",), "every file with exactly these bytes; `-` for stdin", "FILE"),
+        Option(("--text",), "every file and every entry of the log that holds a text; asks for it"),
+        Option(("--turn",), "this turn, even if a path has the same name", "TURN"),
+        Option(("-n", "--dry-run"), "show what would be forgotten, and change nothing"),
         Option(("-y", "--yes"), "do not ask"),
-        Option(("--continue",), "go on with one that was interrupted"),
+        Option(("--continue",), "resume a `forget` that was interrupted"),
     ),
     examples=(
-        ("takeback forget .env", "what it held goes from all checkpoints"),
+        ("takeback forget .env", "delete its content from all checkpoints"),
         ("takeback forget --names customers/", "a folder, with all names in it"),
-        ("takeback forget --text", "a token that went everywhere; you are asked for it"),
-        ("takeback forget --content key.pem", "this file, whatever it was called"),
-        ("takeback forget mvkr", "what was asked for in a turn"),
-        ("takeback forget .env --dry-run", "only show what would go"),
+        ("takeback forget --text", "a token, wherever it is; Takeback asks for it"),
+        ("takeback forget --content key.pem", "this content, under every name"),
+        ("takeback forget mvkr", "the words of a turn"),
+        ("takeback forget .env --dry-run", "only show what would be forgotten"),
     ),
 )
 
 _MOST_SHOWN = 10
-_ONLY_FILES = (
-    "prompts and commands stay as they were: `takeback forget --text` takes a text from them"
-)
+_ONLY_FILES = "prompts and commands stay: `takeback forget --text` deletes a text from them"
 
 
 def run(given: "Arguments", screen: "Screen") -> int:
@@ -101,10 +100,10 @@ def _continue(project: "Project", screen: "Screen") -> int:
     if screen.json:
         screen.data({"continued": is_one, "done": True})
     elif is_one:
-        screen.say("Forgotten; everything was searched, and nothing is left of it")
+        screen.say("Forgotten; Takeback searched everything and found nothing left of it")
         screen.note(OUT_OF_REACH)
     else:
-        screen.say("Nothing is being forgotten")
+        screen.say("There is no interrupted `forget`")
     return 0
 
 
@@ -121,7 +120,7 @@ def _request(given: "Arguments", project: "Project") -> "Request":
             hint="see `takeback forget --help`",
         )
     if given.has("names") and not words:
-        raise UsageError("`--names` is for paths", hint="`--text` takes names with it")
+        raise UsageError("`--names` is for paths", hint="`--text` includes names")
     if given.has("content"):
         return {"content": _content(given.get("content"), folder(given))}
     if given.has("text"):
@@ -136,8 +135,8 @@ def _request(given: "Arguments", project: "Project") -> "Request":
         return {"paths": words, "names": given.has("names"), "inside": here}
     if len(words) > 1 or given.has("names"):
         raise UsageError(
-            f"`{os.fsdecode(unknown[0])}` is no path that is known here",
-            hint="`takeback forget -- PATH…` takes it for one; turns are forgotten one by one",
+            f"`{os.fsdecode(unknown[0])}` is not a path in the history",
+            hint="`takeback forget -- PATH…` treats it as a path; turns are forgotten one by one",
         )
     return {"turn": os.fsdecode(unknown[0])}
 
@@ -159,11 +158,11 @@ def _text() -> str:
     if sys.stdin.isatty():
         import getpass
 
-        typed = getpass.getpass("Text to forget (it is not shown): ")
+        typed = getpass.getpass("Text to forget (not echoed): ")
     else:
         typed = os.fsdecode(sys.stdin.buffer.read())
     if not typed.strip("\r\n"):
-        raise UsageError("there is no text", hint="printf %s TEXT | takeback forget --text --yes")
+        raise UsageError("the text is empty", hint="printf %s TEXT | takeback forget --text --yes")
     return typed.strip("\r\n")
 
 
@@ -179,8 +178,8 @@ def _ask(would: "Forgotten", screen: "Screen") -> int:
         screen.note("nothing was forgotten")
         return DecisionNeededError.exit_code
     problem = DecisionNeededError(
-        "nothing was forgotten: it is for good, and without a terminal Takeback cannot ask",
-        hint="the same with --yes does it; --dry-run shows what would go",
+        "nothing was forgotten: this is not a terminal, so Takeback cannot ask",
+        hint="the same command with --yes forgets it; --dry-run shows what would be forgotten",
     )
     if not screen.json:
         _say(would, screen, "Would forget")
@@ -200,10 +199,12 @@ def _show(
         return 0
     _say(found, screen, "Would forget" if is_trial else "Forgot")
     if is_trial:
-        screen.note("nothing was forgotten yet; once it is, it cannot be taken back")
+        screen.note("nothing was forgotten yet; forgetting cannot be taken back")
         return 0
     rest = "nothing else" if found.touched and found.touched.elsewhere else "nothing"
-    screen.say(f"Searched {size(found.scanned)}, unpacked and byte by byte: {rest} is left of it")
+    screen.say(
+        f"Searched {size(found.scanned)}, unpacked and byte by byte: found {rest} left of it"
+    )
     for path in (left or [])[:_MOST_SHOWN]:
         shown = safe_line(os.fsdecode(path))
         screen.note(f"{shown} is still in the work tree: the next checkpoint captures it again")
@@ -223,9 +224,9 @@ def _say(found: "Forgotten", screen: "Screen", verb: str) -> None:
         screen.say(f"  and {count(len(touched.paths) - _MOST_SHOWN, 'more', 'more')}")
     for path, other in touched.elsewhere[:_MOST_SHOWN]:
         names = safe_line(os.fsdecode(path)), safe_line(os.fsdecode(other))
-        screen.say(f"! what {names[0]} held stays, because {names[1]} holds it, too")
+        screen.say(f"! the content of {names[0]} stays, because {names[1]} has the same content")
     if touched.elsewhere:
-        screen.say("  `takeback forget --content FILE` takes a content under all its names")
+        screen.say("  `takeback forget --content FILE` deletes a content under all its names")
 
 
 def _in_words(kind: str, touched: "Touched") -> str:

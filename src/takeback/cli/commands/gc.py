@@ -15,19 +15,20 @@ COMMAND = Command(
     "gc",
     "let old files go and put the store in order; runs by itself when a session ends",
     text=(
-        "Files are kept for 30 days, and those of the newest 200 turns in any case; what you keep\n"
-        "with `takeback keep`, and what still runs, stays whatever its age. Older turns stay in\n"
-        "the log, which says that their files are no longer kept. Others may go on working."
+        "Takeback keeps files for 30 days, and those of the newest 200 turns at any age. States\n"
+        "that you keep with `takeback keep`, and turns that still run, stay at any age. Older\n"
+        "turns stay in the log, which shows that their files are no longer kept. Agents can\n"
+        "continue to work meanwhile."
     ),
     options=(
-        Option(("--dry-run",), "say what would go, and change nothing"),
-        Option(("--max-age",), "let go what is older than this (such as 30d or 2w)", "AGE"),
-        Option(("--to-size",), "let the oldest go until the history fits into this", "SIZE"),
-        Option(("--full",), "write everything anew, as small as it gets; takes longer"),
+        Option(("--dry-run",), "show what would be deleted, and change nothing"),
+        Option(("--max-age",), "delete files older than this (such as 30d or 2w)", "AGE"),
+        Option(("--to-size",), "delete the oldest files until the history fits into this", "SIZE"),
+        Option(("--full",), "rewrite everything, as small as possible; takes longer"),
     ),
     examples=(
-        ("takeback gc --dry-run", "what would go"),
-        ("takeback gc", "let it go"),
+        ("takeback gc --dry-run", "what would be deleted"),
+        ("takeback gc", "delete expired files"),
         ('takeback gc --to-size "2 GB"', "when the disk is full"),
     ),
 )
@@ -74,14 +75,14 @@ def _json(done: "Cleanup", screen: "Screen") -> None:
 
 
 def _show(done: "Cleanup", screen: "Screen") -> None:
-    would, head = ("would go", "Would go") if done.dry_run else ("went", "Went")
+    would, head = ("would be", "Would delete") if done.dry_run else ("was", "Deleted")
     if done.checkpoints:
         lost = f"the files of {count(done.checkpoints, 'checkpoint')}"
-        lost += f", {count(done.turns, 'turn')} with them" if done.turns else ""
-        screen.say(f"{head}   {lost}  ({_why(done)})")
+        lost += f" and {count(done.turns, 'turn')}" if done.turns else ""
+        screen.say(f"{head} {lost}  ({_why(done)})")
     else:
-        why = "nothing is old enough" if done.days else "everything is kept for ever"
-        screen.say(f"Nothing {would}: {why}")
+        why = "nothing is old enough" if done.days else "everything is kept forever"
+        screen.say(f"Nothing {would} deleted: {why}")
     kept = f"{count(done.turns_kept, 'turn')}, {count(done.kept, 'checkpoint')}"
     since = ""
     if done.oldest is not None:
@@ -98,16 +99,14 @@ def _show(done: "Cleanup", screen: "Screen") -> None:
     if done.archived:
         screen.say(f"Log    {count(done.archived, 'old event')} moved to the archive")
     for warning in done.warnings:
-        screen.note(f"note: {warning}; `takeback gc --to-size SIZE` lets the oldest go")
+        screen.note(f"note: {warning}; `takeback gc --to-size SIZE` deletes the oldest files")
     if done.dry_run:
-        screen.note("nothing was changed; `takeback keep REF` keeps a state whatever its age")
+        screen.note("nothing was changed; `takeback keep REF` keeps a state at any age")
     elif done.checkpoints:
-        screen.note(
-            "`takeback log --all` still tells what was done; there is no way back for files"
-        )
+        screen.note("`takeback log --all` still shows what was done; the files cannot be restored")
 
 
 def _why(done: "Cleanup") -> str:
     if done.why in _WHY:
         return _WHY[done.why]
-    return f"older than {done.days:g} days" if done.days else "no longer kept by anybody"
+    return f"older than {done.days:g} days" if done.days else "nothing keeps them"

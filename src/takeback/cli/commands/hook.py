@@ -10,10 +10,10 @@ COMMAND = Command(
     "hook",
     "hear one event of an agent; agents call this, not you",
     text=(
-        "Reads one event as JSON from stdin, records it, and answers in the agent's own words.\n"
-        "Which agent and which event it is, the event itself tells. FOLDER is where the agent was\n"
-        "started, if it says so. It always ends with 0: an\n"
-        "agent is never stopped because of Takeback. `takeback install AGENT` sets it up."
+        "Reads one event as JSON from stdin, records it, and answers in the agent's format. The\n"
+        "event itself names the agent and the kind of event. FOLDER is where the agent was\n"
+        "started, if the agent reports it. The exit code is always 0: Takeback never stops an\n"
+        "agent. `takeback install AGENT` sets it up."
     ),
     operands=("[FOLDER]",),
     examples=(("takeback install claude-code", "let Claude Code call it"),),

@@ -10,7 +10,7 @@ from takeback import environment, location
 from takeback.agents.registry import installable
 from takeback.cli.app import find_project, folder, open_project
 from takeback.cli.parser import Arguments, Command, Option
-from takeback.cli.screen import Screen, safe_line
+from takeback.cli.screen import Screen, safe_content, safe_line
 from takeback.errors import RefusedError, TakebackError, UsageError
 from takeback.hooks import install
 from takeback.model.words import TRYING_HOOKS, count
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 OPERAND = "AGENT"
 OPTIONS = (
     Option(("--user",), "in your own settings, for all projects (the default)"),
-    Option(("--project",), "in the settings of this project only, without disturbing colleagues"),
+    Option(("--project",), "in your own settings for this project only"),
     Option(("--dry-run",), "show what would be written, and write nothing"),
 )
 
@@ -42,10 +42,12 @@ def chosen(given: "Arguments") -> "tuple[Agent, str]":
             f"`{name}` is not an agent that Takeback can be installed for",
             hint=f"did you mean `{close[0]}`?"
             if close
-            else f"known are: {', '.join(known)}; `takeback run -- COMMAND…` works for any",
+            else f"use one of {', '.join(known)}; `takeback run -- COMMAND…` works for any agent",
         )
     if given.has("user") and given.has("project"):
-        raise UsageError("either --user or --project, not both", hint="--user is the default")
+        raise UsageError(
+            "`--user` and `--project` exclude each other", hint="--user is the default"
+        )
     return known[name], install.PROJECT if given.has("project") else install.USER
 
 
@@ -58,7 +60,7 @@ def path_of(agent: "Agent", scope: str, given: "Arguments") -> bytes:
     place = folders()[agent.name]
     if not place:
         raise UsageError(
-            f"there is no home folder, so it is not known where {agent.title} has its settings",
+            f"there is no home folder, so Takeback cannot find the settings of {agent.title}",
             hint=f"name the folder: {agent.variable}=DIR takeback install {agent.name}",
         )
     return install.settings_path(agent, place)
@@ -93,7 +95,7 @@ def opposite(verb: str, agent: "Agent", scope: str) -> str:
 def show_diff(file: "SettingsFile", data: "bytes | None", screen: "Screen") -> None:
     for line in diff(file, data):
         name = {"+": "green", "-": "red", "@": "cyan"}.get(line[:1], "")
-        shown = safe_line(line)
+        shown = safe_content(line.encode("utf-8", "surrogateescape"))
         screen.say(screen.style(shown, name) if name else shown)
 
 
@@ -123,12 +125,11 @@ COMMAND = Command(
     "let an agent call Takeback, so that each of its prompts can be taken back",
     text=(
         f"AGENT is {' or '.join(installable())}.\n"
-        "Its settings get one hook for each event that matters;\n"
-        "everything else in them stays as it is, to the byte, and a copy is kept beside them.\n"
-        "Before anything is written, the hooks are tried out in a throw-away project: a prompt, a\n"
-        "change, its undo. In a project, the first checkpoint is made, so that the first prompt\n"
-        "does not wait for it.\n"
-        f"Settings are looked for in {_PLACES}."
+        "Its settings get one hook for each event that matters. Everything else in them stays as\n"
+        "it is, to the byte, and Takeback keeps a copy beside them.\n"
+        "First, Takeback tries the hooks in a throw-away project: a prompt, a change, its undo.\n"
+        "In a project it also makes the first checkpoint, so that the first prompt does not wait.\n"
+        f"Settings are in {_PLACES}."
     ),
     operands=(OPERAND,),
     options=OPTIONS,
@@ -174,8 +175,8 @@ def run(given: "Arguments", screen: "Screen") -> int:
         _tell(made, screen, backup=backup, trial=trial, checkpoint=checkpoint)
         if not is_here:
             screen.note(
-                f"{agent.title} does not seem to be on this machine: no `{agent.program}` is in"
-                f" your PATH. It will call Takeback once it is"
+                f"{agent.title} does not seem to be installed: no `{agent.program}` is in"
+                f" your PATH. It will call Takeback once it is installed"
             )
     return 0
 
@@ -189,7 +190,7 @@ def _script() -> str:
     from takeback.hooks import command
 
     if not sys.executable:
-        raise TakebackError("Python does not say where it is, so no agent can be told")
+        raise TakebackError("Python does not report its own path, so no hook can be written")
     main = command.lasting(_MAIN)
     beside = os.path.join(os.path.dirname(sys.executable), "takeback")
     found = beside if os.access(beside, os.X_OK) else environment.find_command("takeback")
@@ -200,7 +201,7 @@ def _require_in_path() -> None:
     """An error if colleagues' settings would find no `takeback` here, either."""
     if not environment.find_command("takeback"):
         raise RefusedError(
-            "settings that colleagues share find Takeback by the PATH, and no `takeback` is there",
+            "shared settings find Takeback by the PATH, and your PATH has no `takeback`",
             hint="add its folder to your PATH, or install it without --project",
         )
 
@@ -233,9 +234,9 @@ def _show(made: "Installation", screen: "Screen") -> int:
         screen.data(_as_json(made, is_trial=True, is_here=is_on_machine(made.agent)))
     elif made.changes:
         show_diff(made.file, made.data, screen)
-        screen.note("nothing was written; the same without --dry-run writes it")
+        screen.note("nothing was written; the same command without --dry-run writes this")
     else:
-        screen.say(f"{made.agent.title} calls Takeback already; nothing would be written.")
+        screen.say(f"{made.agent.title} already calls Takeback; nothing would be written.")
     return 0
 
 
@@ -288,27 +289,27 @@ def _tell(
     screen.table(rows)
     for line in _remarks(made):
         screen.note(line)
-    screen.note(f"`{opposite('uninstall', made.agent, made.scope)}` takes exactly this out")
+    screen.note(f"`{opposite('uninstall', made.agent, made.scope)}` removes exactly this")
 
 
 def _remarks(made: "Installation") -> "list[str]":
-    lines = [f"sessions that are open already hear of it when {made.agent.title} starts again"]
+    lines = [f"open sessions are recorded once you restart {made.agent.title}"]
     if made.agent.install_note:
         lines.append(made.agent.install_note)
     if made.scope == install.PROJECT and made.agent.local_file:
         lines.append(
-            f"`{made.agent.folder}/{made.agent.local_file}` is yours alone: keep it out of git"
+            f"`{made.agent.folder}/{made.agent.local_file}` is your own file: keep it out of git"
         )
     elif made.scope == install.PROJECT:
         lines.append(
-            "colleagues who get this file have their own `takeback`, or notice nothing;"
-            f"\n{made.agent.title} may ask each of them once whether it may run the hooks"
+            "colleagues who get this file use their own `takeback`, or are not affected;"
+            f"\n{made.agent.title} may ask each of them once to allow the hooks"
         )
     left_out = [event for event in made.agent.kinds if event not in made.commands]
     if left_out:
         lines.append(
-            f"your {made.agent.title} is too old for {', '.join(left_out)}, and they are left out;"
-            "\nall can be taken back without them. Upgrade it and install again to have them"
+            f"your {made.agent.title} is too old for {', '.join(left_out)}, which were left out;"
+            "\nundo works without them. To get them, upgrade it and install again"
         )
     lines += made.agent.settings_problems(made.file.text)
     return lines

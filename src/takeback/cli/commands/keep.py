@@ -18,22 +18,22 @@ COMMAND = Command(
     "keep",
     "keep a state whatever its age, list what is kept, or release it",
     text=(
-        "`takeback gc` lets files go when they are old. A state that you keep stays: you can go\n"
-        "back to it, compare with it and extract it as long as you keep it. With --release and a\n"
-        "NAME, the name goes, and a state that is kept under this name is like any other again."
+        "`takeback gc` deletes old files. A state that you keep stays: you can restore, compare\n"
+        "and extract it as long as you keep it. With --release and a NAME, Takeback removes the\n"
+        "name, and a state that was kept under it expires like any other again."
     ),
     operands=("[REF]",),
     options=(
         Option(
-            ("-m", "--label"), "what to call it: a name for wherever a REF is asked for", "NAME"
+            ("-m", "--label"), "name of the state; works wherever a command takes a REF", "NAME"
         ),
-        Option(("--release",), "let it be like any other again, or remove a name"),
+        Option(("--release",), "keep it no longer, or remove a name"),
         SHOW_SECRETS,
     ),
     examples=(
-        ('takeback keep @ -m "release 1.0"', "the state of now"),
-        ("takeback keep", "what is kept"),
-        ("takeback keep --release kxvwzyts", "let it go when it is old"),
+        ('takeback keep @ -m "release 1.0"', "keep the current state"),
+        ("takeback keep", "list what is kept"),
+        ("takeback keep --release kxvwzyts", "let it expire again"),
     ),
 )
 
@@ -43,7 +43,9 @@ def run(given: "Arguments", screen: "Screen") -> int:
     with get_project(given, screen) as project:
         if not ref:
             if given.has("release") or given.get("label"):
-                raise UsageError("which state?", hint="`takeback keep` lists what is kept")
+                raise UsageError(
+                    "`keep` needs a REF for that", hint="`takeback keep` lists what is kept"
+                )
             _list(project.kept(), screen)
             return 0
         release = given.has("release")
@@ -68,7 +70,7 @@ def _show_released(found: "KeptState", screen: "Screen") -> None:
     if found.released:
         gone = "; its name is removed" if name else ""
         label = screen.quoted(found.label)
-        screen.say(f"Released {id}{label}: its files are deleted when they are old{gone}")
+        screen.say(f"Released {id}{label}: its files expire like any others{gone}")
         again = f" -m '{name}'" if name else ""
         screen.note(f"`takeback keep {found.checkpoint[:8]}{again}` keeps it again")
     else:
@@ -80,14 +82,14 @@ def _list(found: "tuple[KeptState, ...]", screen: "Screen") -> None:
         _data(found, screen)
         return
     if not found:
-        screen.say("Nothing is kept beyond its age.")
+        screen.say("You keep no states.")
         screen.note("`takeback keep REF -m NAME` keeps a state")
         return
     now = time.time()
     for each in found:
         name = screen.style(each.checkpoint[:8], "bold")
         screen.say(f"{name}  {ago(each.created, now)}{screen.quoted(each.label)}")
-    screen.note("`takeback rollback REF` goes back to one, `takeback keep --release REF` releases")
+    screen.note("`takeback rollback REF` restores one, `takeback keep --release REF` releases one")
 
 
 def _data(

@@ -20,27 +20,27 @@ COMMAND = Command(
     "log",
     "what was asked for and what it changed, newest first",
     text=(
-        "First the files as they are: what changed since the last checkpoint, and by whom. Then\n"
-        "one line per turn: how it ended, its id, the `@~N` that means it, when it was, which\n"
-        "agent, what was asked for, lines added and removed, files. ○ is done, ✗ failed,\n"
-        "! interrupted, ▶ still running, ↶ a rollback, ◆ a name that you gave a checkpoint. Turns\n"
-        "that were undone, or that a rollback went back over, are left out. The letters shown of\n"
-        "an id are enough wherever a REF is asked for. TIME is `10m`, `an hour ago`, `14:05`,\n"
-        "`monday`, `yesterday 15:00` or `2026-11-15 14:05`. Nothing is written."
+        "First the files as they are now: what changed since the last checkpoint, and by whom.\n"
+        "Then one line per turn: its result, its id, its `@~N`, when it was, the agent, the\n"
+        "prompt, lines added and removed, files. ○ is done, ✗ failed, ! interrupted, ▶ running,\n"
+        "↶ a rollback, ◆ the name of a checkpoint. Turns that were undone or rolled back are left\n"
+        "out. Wherever a command takes a REF, the shown letters of an id are enough. TIME is\n"
+        "`10m`, `an hour ago`, `14:05`, `monday`, `yesterday 15:00` or `2026-11-15 14:05`.\n"
+        "Nothing is written."
     ),
     options=(
         Option(("--limit",), f"how many turns at most (default: {_USUAL}; with --all: all)", "N"),
-        Option(("--all",), "also turns that were undone, and all restores"),
-        Option(("--checkpoints",), "checkpoints that you made, named or keep, instead of turns"),
-        Option(("--session",), "only those of a session", "SESSION"),
-        Option(("--since",), "only those that began since then", "TIME"),
+        Option(("--all",), "also undone turns, and all restores"),
+        Option(("--checkpoints",), "list your checkpoints, named or kept, instead of turns"),
+        Option(("--session",), "only turns of this session", "SESSION"),
+        Option(("--since",), "only turns that began since then", "TIME"),
         SHOW_SECRETS,
     ),
     examples=(
         ("takeback log", "the last turns"),
         ("takeback log --since yesterday", "since yesterday morning"),
         ("takeback log --session mvkr --all", "everything in one conversation"),
-        ("takeback log --checkpoints", "the names that you gave, and what they mean"),
+        ("takeback log --checkpoints", "the names that you gave"),
     ),
 )
 
@@ -90,7 +90,7 @@ def _checkpoints(
     """Checkpoints instead of turns."""
     if given.has("session") or given.has("since"):
         raise UsageError(
-            "`--checkpoints` lists those of the project",
+            "`--checkpoints` cannot be combined with `--session` or `--since`",
             hint="`takeback log --checkpoints --limit 50` lists more of them",
         )
     found = project.reader.listed_checkpoints(None if given.has("all") else limit)[:limit]
@@ -104,9 +104,9 @@ def _checkpoints(
         screen.say("   no checkpoints yet")
         screen.note("`takeback checkpoint -m NAME` makes one")
         return
-    screen.note("`takeback rollback REF` goes back to one; REF is a name or an id")
+    screen.note("`takeback rollback REF` restores one; REF is a name or an id")
     if not given.has("all"):
-        screen.note("those that turns made are not listed: `takeback log --checkpoints --all`")
+        screen.note("`takeback log --checkpoints --all` also lists those that turns made")
 
 
 def _limit(given: "Arguments") -> "int | None":
@@ -124,9 +124,9 @@ def _notes(log: "Log", given: "Arguments", limit: "int | None", screen: "Screen"
         screen.note(f"{log.undone:,} undone {are} not shown: `takeback log --all`")
     if not log.turns and not log.undone:
         asked = given.has("session") or given.has("since")
-        screen.say("   no turns there" if asked else "   no turns yet")
+        screen.say("   no turns match" if asked else "   no turns yet")
         if not asked:
-            screen.note("`takeback run -- COMMAND` makes one of a command")
+            screen.note("`takeback run -- COMMAND` records a command as a turn")
         return
     if log.more and limit is not None:
         narrowed = " --all" if given.has("all") else ""

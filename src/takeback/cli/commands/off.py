@@ -11,11 +11,11 @@ COMMAND = Command(
     "off",
     "record no agent in this project until `takeback on`",
     text=(
-        "Agents work on, and their hooks and `takeback run` record nothing here. A turn that runs\n"
-        "is ended. What changes until `takeback on` counts as yours. What was recorded stays:\n"
+        "Agents continue to work, but their hooks and `takeback run` record nothing here. A\n"
+        "running turn ends. What changes until `takeback on` counts as yours. The history stays:\n"
         "`undo`, `log` and `checkpoint` work as before. Nothing is written into the project."
     ),
-    examples=(("takeback off", "work without a record"), ("takeback on", "record again")),
+    examples=(("takeback off", "record nothing"), ("takeback on", "record again")),
 )
 
 
@@ -32,6 +32,6 @@ def run(given: "Arguments", screen: "Screen") -> int:
         f"Takeback is {'now' if changes else 'already'} off in {where}: no agent is recorded."
     )
     if ended:
-        screen.note(f"{count(ended, 'turn')} that ran ended here; `takeback undo` takes it back")
-    screen.note("what changes now counts as yours; `takeback on` records again")
+        screen.note(f"{count(ended, 'running turn')} ended here; `takeback undo` takes it back")
+    screen.note("changes from now on count as yours; `takeback on` records agents again")
     return 0

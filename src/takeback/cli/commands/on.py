@@ -12,8 +12,8 @@ COMMAND = Command(
     "on",
     "record agents in this project again, after `takeback off`",
     text=(
-        "What changed while it was off is kept as a checkpoint, and counts as yours. A turn that\n"
-        "an agent is in the middle of is recorded from here on."
+        "Takeback captures what changed while it was off in a checkpoint; these changes count as\n"
+        "yours. If an agent is in the middle of a turn, the rest of that turn is recorded."
     ),
     examples=(("takeback on", "after `takeback off`"),),
 )
@@ -32,5 +32,5 @@ def run(given: "Arguments", screen: "Screen") -> int:
             return 0
     screen.say(f"Takeback is {'now' if changes else 'already'} on in {where}: agents are recorded.")
     if made is not None and made.changed:
-        screen.note(f"{count(made.changed, 'change')} since the last look counts as yours")
+        screen.note(f"{count(made.changed, 'change')} since the last checkpoint counts as yours")
     return 0

@@ -26,31 +26,35 @@ COMMAND = Command(
     "projects",
     "all projects that have a store, and where they are; bring a deleted folder back",
     text=(
-        "One line per store, the one used last first, wherever you are: `-C` makes no difference.\n"
-        "`moved from` names the old place of a folder that is elsewhere now. `gone`: it is not at\n"
-        "its place, nor nearby. `not mounted`: its disk may not be there now. `detached`: another\n"
-        "history began in its folder, and `takeback relocate --join ID` brings this one back.\n"
-        "A store that is damaged, or that a newer Takeback wrote, is listed as such.\n"
+        "One line per store, the last used first, wherever you are: `-C` makes no difference.\n"
+        "`moved from`: the folder was there before. `gone`: the folder is not at its place, nor\n"
+        "nearby. `not mounted`: its disk may not be mounted. `detached`: another history began in\n"
+        "its folder, and `takeback relocate --join ID` brings this one back.\n"
+        "A damaged store, or one written by a newer Takeback, is marked as such.\n"
         "\n"
-        "--restore makes a deleted folder again, as it was last, at its place or in DIR, which\n"
-        "must be new or empty. The history goes on there.\n"
+        "--restore restores a deleted folder as it was last, at its place or in DIR, which must\n"
+        "be new or empty. Its history continues there.\n"
         "\n"
-        "--remove deletes a store with all its checkpoints and turns. It shows first what would\n"
-        "be lost, and asks. Nothing brings it back. Files in the folder itself are not touched."
+        "--remove deletes a store with all its checkpoints and turns. Takeback first shows what\n"
+        "would be lost, and asks. This cannot be taken back. Files in the folder stay."
     ),
     operands=("[DIR]",),
     options=(
-        Option(("--restore",), "bring the deleted folder of project ID back", "ID"),
+        Option(("--restore",), "restore the deleted folder of project ID", "ID"),
         Option(("--remove",), "delete the store of project ID", "ID"),
-        Option(("-y", "--yes"), "go ahead without a question"),
-        Option(("--even-if-in-use",), "although the folder of the project is still there"),
-        Option(("--even-if-not-mounted",), "although its disk may only not be mounted"),
+        Option(("-y", "--yes"), "do not ask"),
+        Option(
+            ("--even-if-in-use",), "with --remove: even if the folder of the project still exists"
+        ),
+        Option(
+            ("--even-if-not-mounted",), "with --remove: even if its disk may just not be mounted"
+        ),
         SHOW_SECRETS,
     ),
     examples=(
-        ("takeback projects", "what is kept, and for which folders"),
-        ("takeback projects --restore kxvwzyts", "bring a deleted folder back"),
-        ("takeback projects --restore kxvwzyts ~/again", "the same, at another place"),
+        ("takeback projects", "list all stores and their folders"),
+        ("takeback projects --restore kxvwzyts", "restore a deleted folder"),
+        ("takeback projects --restore kxvwzyts ~/again", "to another place"),
         ("takeback projects --remove kxvwzyts", "delete the history of a deleted folder"),
     ),
 )
@@ -64,12 +68,12 @@ def run(given: "Arguments", screen: "Screen") -> int:
     if given.has("remove") and given.has("restore"):
         raise UsageError("`--remove` and `--restore` cannot be combined")
     if given.operands and not given.has("restore"):
-        raise UsageError("a folder is for `--restore`", hint="see `takeback projects --help`")
+        raise UsageError("only `--restore` takes a folder", hint="see `takeback projects --help`")
     if given.has("remove"):
         return _remove(given, keeping, screen)
     for option in _ONLY_WITH_REMOVE:
         if given.has(option):
-            raise UsageError(f"`--{option}` is for `--remove`")
+            raise UsageError(f"`--{option}` works only with `--remove`")
     if given.has("restore"):
         directory = os.fsencode(given.operands[0]) if given.operands else None
         tell_of_restored(restore(given.get("restore"), directory, screen), screen)
@@ -109,7 +113,7 @@ def as_json(project: "KnownProject", screen: "Screen") -> "dict[str, Json]":
 def _show(found: "list[KnownProject]", screen: "Screen") -> None:
     if not found:
         screen.say("No projects yet.")
-        screen.note("`takeback checkpoint` makes the folder you are in one")
+        screen.note("`takeback checkpoint` makes the current folder a project")
         return
     now = time.time()
     rows = [_row(each, now) for each in found]
@@ -123,7 +127,7 @@ def _show(found: "list[KnownProject]", screen: "Screen") -> None:
     screen.note(f"{size(total)} in {count(len(found), 'store')}")
     gone = next((x for x in found if x.state == results.GONE and x.checkpoints), None)
     if gone is not None:
-        screen.note(f"`takeback projects --restore {gone.id}` brings a deleted folder back")
+        screen.note(f"`takeback projects --restore {gone.id}` restores a deleted folder")
     for each in found:
         if each.state == results.DETACHED and each.health == results.SOUND:
             where = shlex.quote(_root(each))
@@ -188,15 +192,15 @@ def tell_of_restored(done: "RestoredFolder", screen: "Screen", *, dry_run: bool 
     where, entries = safe_line(os.fsdecode(done.path)), count(done.entries, "entry", "entries")
     last = f"{entries}, as last seen {ago(done.created, time.time())}"
     if dry_run:
-        screen.say(f"Would bring {where} back: {last}; nothing was changed")
+        screen.say(f"Would restore {where}: {last}; nothing was changed")
         return
-    screen.say(f"Brought {where} back: {last}")
+    screen.say(f"Restored {where}: {last}")
     if done.left_out:
         names = ", ".join(map(safe, done.left_out[:_MOST_NAMED]))
         more = len(done.left_out) - _MOST_NAMED
         rest = f" and {more:,} more" if more > 0 else ""
-        screen.say(f"Not in it, because it was not covered: {names}{rest}")
-    screen.note("its history goes on there")
+        screen.say(f"Not restored, because it was not covered: {names}{rest}")
+    screen.note("its history continues there")
 
 
 # -- removing ----------------------------------------------------------------------------------
@@ -204,11 +208,11 @@ def tell_of_restored(done: "RestoredFolder", screen: "Screen", *, dry_run: bool 
 _STATES = {
     results.HERE: "still there",
     results.REPLACED: "another folder is at its place",
-    results.GONE: "not there any more: deleted, or moved and not opened since",
+    results.GONE: "gone: deleted, or moved and not opened since",
     results.NOT_MOUNTED: "out of reach: its disk may not be mounted",
-    results.UNKNOWN: "nobody knows where it was",
+    results.UNKNOWN: "its folder is unknown",
     results.MOVED: "still there, at another place than before",
-    results.DETACHED: "has another history now; this one can be joined again",
+    results.DETACHED: "its folder has another history now; you can join this one again",
 }
 
 
@@ -220,8 +224,8 @@ def _remove(given: "Arguments", keeping: Housekeeping, screen: "Screen") -> int:
         refuse(project, in_use=in_use, not_mounted=away)
         if not given.has("yes") and not screen.can_ask:
             raise DecisionNeededError(
-                "nothing was removed: without a terminal Takeback cannot ask",
-                hint=f"`takeback projects --remove {project.id} --yes` goes ahead",
+                "nothing was removed: this is not a terminal, so Takeback cannot ask",
+                hint=f"`takeback projects --remove {project.id} --yes` removes it",
             )
     except TakebackError as problem:
         if not screen.json:
@@ -231,7 +235,7 @@ def _remove(given: "Arguments", keeping: Housekeeping, screen: "Screen") -> int:
     if not given.has("yes"):
         _lost(project, screen)
         try:
-            agreed = screen.ask("Remove it? Nothing brings it back.")
+            agreed = screen.ask("Remove it? This cannot be taken back.")
         except KeyboardInterrupt:
             screen.note("\nnothing was removed")
             return INTERRUPTED
@@ -242,7 +246,7 @@ def _remove(given: "Arguments", keeping: Housekeeping, screen: "Screen") -> int:
     if screen.json:
         screen.data({"removed": as_json(removed, screen)})
     else:
-        screen.say(f"Removed the store of {_root(removed)}: {size(removed.size)} are free")
+        screen.say(f"Removed the store of {_root(removed)}: freed {size(removed.size)}")
     return 0
 
 

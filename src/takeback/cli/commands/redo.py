@@ -8,24 +8,22 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from takeback.cli.screen import Screen
 
-TAKE_BACK = Option(
-    ("--take-back",), "where there is a conflict, put the turn's lines back over yours"
-)
+TAKE_BACK = Option(("--take-back",), "in a conflict, replace your lines with the turn's lines")
 COMMAND = Command(
     "redo",
     "put back what was taken back last",
     text=(
-        "Without TURN what `takeback undo` took back last; once more puts back the one before.\n"
-        "After a new turn there is no last one any more; a TURN by its id can be put back at any\n"
-        "time. What you or others changed since is merged with it; where both changed the same\n"
-        "place there is a conflict, and nothing is done until you decide."
+        "Without TURN, puts back what `takeback undo` took back last. Run it again to put back\n"
+        "the one before. After a new turn, name the TURN by its id. Takeback merges the turn with\n"
+        "what you or others changed since. Where both changed the same lines there is a conflict,\n"
+        "and nothing is changed until you decide."
     ),
     operands=("[TURN]", "[-- PATH…]"),
     options=(*OPTIONS, INTERACTIVE, DECIDING[0], TAKE_BACK, *DECIDING[2:], SESSION),
     examples=(
-        ("takeback redo", "changed your mind about the last undo"),
-        ("takeback redo mvkr", "put back a certain turn"),
-        ("takeback redo mvkr --keep-mine", "in a conflict, your version stays"),
+        ("takeback redo", "put back what the last undo took back"),
+        ("takeback redo mvkr", "put back one turn"),
+        ("takeback redo mvkr --keep-mine", "in a conflict, keep your lines"),
     ),
 )
 

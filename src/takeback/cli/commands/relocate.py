@@ -11,16 +11,17 @@ COMMAND = Command(
     "relocate",
     "say which history belongs to this folder, when Takeback cannot tell",
     text=(
-        "A folder that was moved finds its history by itself. One that was copied, restored from\n"
-        "a backup or made anew might be the same project or another one: you decide.\n"
+        "Takeback finds the history of a folder that you moved. A folder that was copied,\n"
+        "restored from a backup or created again may be the same project or another one: you\n"
+        "decide.\n"
         "\n"
         "If the folder has a history already, or the history has a folder, Takeback asks first.\n"
-        "A history that is replaced is kept, and the command that brings it back is shown."
+        "It keeps a history that is replaced, and shows the command that brings it back."
     ),
     options=(
-        Option(("--join",), "go on with the history of project ID in this folder", "ID"),
-        Option(("--new",), "begin a new history; the old one stays"),
-        Option(("-y", "--yes"), "go ahead without a question"),
+        Option(("--join",), "continue the history of project ID in this folder", "ID"),
+        Option(("--new",), "begin a new history and keep the old one"),
+        Option(("-y", "--yes"), "do not ask"),
     ),
     examples=(
         ("takeback relocate --join kxvwzyts", "it is the same project"),
@@ -40,7 +41,7 @@ def run(given: "Arguments", screen: "Screen") -> int:
         if not screen.can_ask:
             raise
         screen.note(safe_line(str(problem)))
-        if not screen.ask("Begin a new history?" if given.has("new") else "Join all the same?"):
+        if not screen.ask("Begin a new history?" if given.has("new") else "Join nevertheless?"):
             screen.note("nothing was changed")
             return problem.exit_code
         project = _relocate(given, yes=True)
@@ -84,5 +85,5 @@ def way_to_join(project: Project, id: str = "") -> str:
 def older_history(project: Project) -> str:
     """A sentence about the history that a folder had before a new one began by itself, if any."""
     for id in location.detached_at(project.workspace.root, project.workspace.home):
-        return f"this folder had an older history; `{way_to_join(project, id)}` goes on with it"
+        return f"this folder had an older history; `{way_to_join(project, id)}` continues it"
     return ""

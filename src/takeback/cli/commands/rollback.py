@@ -13,13 +13,13 @@ COMMAND = Command(
     "rollback",
     "bring everything back to a state, exactly",
     text=(
-        "What changed since goes, whoever changed it, also your own edits; a checkpoint keeps\n"
-        "them, and `takeback undo` brings them back. You see first what would be done.\n"
+        "Removes everything that changed since, also your own edits. A safety checkpoint keeps\n"
+        "them, and `takeback undo` brings them back. Takeback shows a preview first.\n"
         "REF is the id of a turn, step or checkpoint or its beginning (a turn means the state it\n"
         "left), `ID-` (before it), `@~N` (N turns back), a time (`10m`, `14:05`) or words of a\n"
-        "prompt. With PATH only these files and folders go back. Commits stay as they are.\n"
-        "With --resume, conversations go back too: as copies, each with the command that goes on\n"
-        "with it."
+        "prompt. With PATH, only these files and folders are restored. Commits stay as they are.\n"
+        "With --resume, Takeback also copies the conversations as they were, and shows the\n"
+        "commands that continue them."
     ),
     operands=("REF", "[-- PATH…]"),
     options=(*OPTIONS, SESSION, *restore_flow.RESUME_OPTIONS),
@@ -28,7 +28,7 @@ COMMAND = Command(
         ("takeback rollback 10m", "to ten minutes ago"),
         ("takeback rollback mvkr- -- src/pay.py", "only one file"),
         ("takeback rollback @~3 --dry-run", "only show what that would do"),
-        ("takeback rollback mvkr- --resume", "and go on from the conversation as it was then"),
+        ("takeback rollback mvkr- --resume", "and continue the conversation as it was then"),
     ),
 )
 

@@ -55,31 +55,31 @@ COMMAND = Command(
     "run",
     "run a command as a turn that can be seen and taken back",
     text=(
-        "The command starts once the project is safe as it is. It runs in the current folder,\n"
-        "with your terminal, stdin and stdout; signals reach it, and its exit code is ours. What\n"
-        "it changed is told on stderr when it is over. If the store is damaged, of a newer\n"
-        "Takeback, out of reach or its disk is full, that is said, and the command runs without\n"
-        "cover; with --only-covered it does not start. It finds its session and turn in\n"
-        "TAKEBACK_SESSION and TAKEBACK_TURN; a `takeback run` inside it becomes a step of that\n"
-        "turn, unless it names a session.\n"
+        "The command starts once a checkpoint of the project exists. It runs in the current\n"
+        "folder, with your terminal, stdin and stdout; it gets your signals, and its exit code is\n"
+        "ours. When it ends, Takeback reports on stderr what it changed. If the store is damaged,\n"
+        "unreachable, full or of a newer Takeback, Takeback reports that and runs the command\n"
+        "without cover; with --only-covered it does not start. The command finds its session and\n"
+        "turn in TAKEBACK_SESSION and TAKEBACK_TURN. A `takeback run` inside it becomes a step of\n"
+        "that turn, unless it names a session.\n"
         "With --json the last line on stderr is one JSON object; stdout is the command's alone."
     ),
     operands=("-- COMMAND…",),
     options=(
-        Option(("-m", "--label"), "what to call the turn (default: the command itself)", "LABEL"),
+        Option(("-m", "--label"), "name of the turn (default: the command itself)", "LABEL"),
         Option(
             ("--session",),
-            "put turns of the same NAME, one after the other, into one session",
+            "session of the turn; turns with the same NAME share it",
             "NAME",
         ),
-        Option(("--only-covered",), "do not start the command if it could not be taken back"),
-        Option(("-q", "--quiet"), "do not tell what changed"),
+        Option(("--only-covered",), "do not start the command if Takeback cannot cover it"),
+        Option(("-q", "--quiet"), "do not report what changed"),
         SHOW_SECRETS,
     ),
     examples=(
         ("takeback run -- npm run format", "see what a formatter did"),
         ('takeback run -m "try codemod" -- sh -c "…"', "pipes and the like need a shell"),
-        ("takeback run --session nightly -- ./job", "turns that belong together"),
+        ("takeback run --session nightly -- ./job", "put turns into one session"),
         ("takeback run -q -- make | tee log", "stdout is as without takeback"),
     ),
 )
@@ -173,7 +173,7 @@ class _Wrapped:
                     f"takeback: this folder is not the one that project {before} "
                     "was in, so a new history begins here"
                 )
-                self._screen.note(f"takeback: `{self._joins}` goes on with the old one")
+                self._screen.note(f"takeback: `{self._joins}` continues the old one")
 
     def run_uncovered(self, problem: Exception) -> "Outcome":
         """Run it all the same: a store that is broken must not keep an agent from its work.
@@ -258,7 +258,7 @@ def _tell(
     elif given.has("quiet"):
         return
     elif turn.status == terms.RUNNING:
-        screen.note(f"takeback: part of turn {turn.id[:6]}, which tells when it is over")
+        screen.note(f"takeback: part of turn {turn.id[:6]}, which reports when it ends")
     else:
         screen.note(f"takeback: {turn_text.headline(turn, screen.masker)}")
         for line in turn_text.change_lines(turn.changes, _MOST_SHOWN):
@@ -267,7 +267,7 @@ def _tell(
             screen.note(line)
         if turn.shared:
             shared = count(len(turn.shared), "change")
-            along = f"`takeback undo {turn.id[:6]} --shared` takes that along"
+            along = f"`takeback undo {turn.id[:6]} --shared` also takes it back"
             whose = state_text.shared_with(turn, screen.masker)
             screen.note(f"takeback: {shared} {whose}; {along}")
         if turn.left_out:
@@ -278,16 +278,16 @@ def _tell(
 
 def _tell_what_next(turn: "RecordedTurn", screen: "Screen") -> None:
     if turn_text.can_return(turn):
-        show = f"`takeback show {turn.id[:6]}` tells more"
+        show = f"`takeback show {turn.id[:6]}` shows details"
         is_lost = any(loss.is_grave for loss in turn.losses)
         it = "the rest" if is_lost else "the files" if turn.git else "it"
         unsure = any(change.author.how == terms.PERHAPS for change in turn.changes)
-        does = "asks first, for it may be your own work" if unsure else f"takes {it} back"
+        does = "asks first, because it may be your own work" if unsure else f"takes {it} back"
         screen.note(f"takeback: `takeback undo` {does}, {show}")
     elif any(found.code == reasons.GIT_GONE for found in turn.git):
-        screen.note("takeback: git is not covered; a clone or a backup brings `.git` back")
+        screen.note("takeback: git is not covered; restore `.git` from a clone or a backup")
     elif turn.git:
-        how = f"`takeback undo {turn.id[:6]}` tells how git takes that back"
+        how = f"`takeback undo {turn.id[:6]}` shows the git commands that reverse it"
         screen.note(f"takeback: git is not covered; {how}")
 
 
@@ -320,7 +320,7 @@ def _deleted(project: "Project") -> "TakebackError | None":
     where = os.fsdecode(project.root)
     return TakebackError(
         f"the folder `{where}` is gone",
-        hint=f"`takeback undo -C {shlex.quote(where)}` brings it back",
+        hint=f"`takeback undo -C {shlex.quote(where)}` restores it",
     )
 
 
@@ -465,8 +465,8 @@ def _require_executable(path: str, name: str) -> str:
     if os.path.isdir(path):
         raise CannotStartError(f"`{name}` is a folder, not a command", _NOT_EXECUTABLE)
     if not os.access(path, os.X_OK):
-        hint = f"`chmod +x {path}` makes it one that may"
-        raise CannotStartError(f"`{name}` may not be executed", _NOT_EXECUTABLE, hint=hint)
+        hint = f"`chmod +x {path}` makes it executable"
+        raise CannotStartError(f"`{name}` is not executable", _NOT_EXECUTABLE, hint=hint)
     return path
 
 

@@ -24,12 +24,12 @@ COMMAND = Command(
     "sessions",
     "the conversations of agents in this project",
     text=(
-        "One line per session, the one that was seen last first: its id, the agent, its title or\n"
-        "what was last asked for, how many turns, when it was seen, and whether it still runs."
+        "One line per session, the last active first: its id, the agent, its title or last\n"
+        "prompt, how many turns, when it was last active, and whether it still runs."
     ),
     options=(Option(("--all",), f"all of them, not only {_USUAL}"), SHOW_SECRETS),
     examples=(
-        ("takeback sessions", "who worked here"),
+        ("takeback sessions", "list the last sessions"),
         ("takeback log --session mvkr", "what one of them did"),
     ),
 )
@@ -76,7 +76,7 @@ def status(session: "RecordedSession") -> str:
 def _show(found: "tuple[RecordedSession, ...]", screen: "Screen", now: float) -> None:
     if not found:
         screen.say("No sessions yet.")
-        screen.note("`takeback run -- COMMAND` makes one of a command")
+        screen.note("`takeback run -- COMMAND` records a command in one")
         return
     marks, room = layout.marks(screen), layout.width(screen)
     rows = [

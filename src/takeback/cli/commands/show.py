@@ -33,15 +33,15 @@ COMMAND = Command(
     text=(
         "REF is the id of a turn, step or checkpoint or its beginning, `@` (now), `@~N` (N turns\n"
         "back), `ID-` (before that), the name of a checkpoint, a time (`10m`, `an hour ago`,\n"
-        "`14:05`, `yesterday 15:00`) or words of a prompt. With PATH the file is printed as it\n"
-        "was then, byte for byte, and nothing else; on a terminal, what could act on it is shown\n"
-        "as an escape, and secrets are masked. A file that is known for holding secrets, such as\n"
-        "`.env`, goes to nobody but a terminal without --show-secrets. With --rescued, REF is the\n"
-        "id of a restore, and the file is what somebody saved while it ran."
+        "`14:05`, `yesterday 15:00`) or words of a prompt. With PATH, prints the file as it was\n"
+        "then, byte for byte, and nothing else. On a terminal, control characters are escaped and\n"
+        "secrets are masked. Files known for secrets, such as `.env`, are printed only to a\n"
+        "terminal, unless you give --show-secrets. With --rescued, REF is the id of a restore,\n"
+        "and the file is what a program saved while the restore ran."
     ),
     operands=("REF", "[PATH]"),
     options=(
-        Option(("--rescued",), "a save that came in between a restore", "PATH"),
+        Option(("--rescued",), "print what a program saved while a restore ran", "PATH"),
         SHOW_SECRETS,
     ),
     examples=(

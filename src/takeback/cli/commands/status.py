@@ -133,6 +133,8 @@ def _show(project: "Project", status: "Status", screen: "Screen") -> None:
     rows.append(("Now", now_text.state(log, seen, time.time())))
     screen.table(rows, indent="")
     now_text.show_changes(log, seen, screen)
+    for path in seen.raw_marked:
+        screen.say(screen.style(f"! `{safe(path)}` still holds conflict markers", "yellow"))
     try:
         cap = project.retention().size_cap
     except UsageError as problem:
@@ -141,7 +143,7 @@ def _show(project: "Project", status: "Status", screen: "Screen") -> None:
         cap = 0
     if cap and used.objects > cap:
         told = f"the history is larger than {size(cap)} (`size_cap`)"
-        screen.note(f"{told}; `takeback gc --to-size SIZE` lets the oldest files go")
+        screen.note(f"{told}; `takeback gc --to-size SIZE` deletes the oldest files")
     short = project.reader.shortened(turn_text.ids(log, seen.undo))
     _show_turns(log, short, screen)
     _show_left_out(status.left_out, log, screen)
@@ -153,7 +155,7 @@ def _show(project: "Project", status: "Status", screen: "Screen") -> None:
     if log.undone:
         screen.note("`takeback log --all` shows what was taken back")
     elif newest is not None:
-        screen.note(f"`takeback rollback {newest.id[:6]}` brings everything back to the newest")
+        screen.note(f"`takeback rollback {newest.id[:6]}` restores the newest checkpoint")
     else:
         screen.note("`takeback checkpoint` makes the first checkpoint")
 
@@ -179,10 +181,10 @@ def _show_left_out(left_out: "tuple[LeftOut, ...]", log: "Log", screen: "Screen"
     if not left_out:
         screen.say("Covered   everything in it")
         return
-    screen.say("Not covered (never changed by a restore either)")
+    screen.say("Not covered (a restore never changes these)")
     shown = sorted(left_out, key=lambda x: (x.reason == "version control", x.reason, x.path))
     screen.table((safe(x.path), turn_text.explained(x.reason)) for x in shown[:_SHOWN])
     if len(shown) > _SHOWN:
         screen.say(f"  … and {len(shown) - _SHOWN:,} more; `takeback --json` lists all")
     if any(x.reason in _FOLDERS for x in left_out):
-        screen.say("  Changes inside these folders are not recorded; a deleted one is reported")
+        screen.say("  Takeback records no changes inside these folders, but reports deleted ones")

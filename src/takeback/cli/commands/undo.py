@@ -19,45 +19,45 @@ COMMAND = Command(
     "undo",
     "take back what a turn did; what others did stays",
     text=(
-        "Without TURN the newest turn that changed something, or the newest rollback; once more\n"
-        "takes back the one before, and `takeback redo` puts the last one back. TURN is the id of\n"
-        "a turn or its beginning, `@~N`, a time or words of its prompt; the turns after it stay.\n"
-        "With --session and no TURN, everything that the session did.\n"
+        "Without TURN, undoes the most recent turn or rollback. Run it again to go further back;\n"
+        "`takeback redo` puts the last one back. TURN is the id of a turn or its beginning,\n"
+        "`@~N`, a time or words of its prompt; later turns are kept. With --session and no TURN,\n"
+        "undoes everything that the session did.\n"
         "\n"
-        "What you or others changed since in the same files is merged with it. Where both changed\n"
-        "the same place there is a conflict: it is shown first, and nothing is done until you\n"
-        "decide, by an option for all of them or on a terminal one by one. The newest turn is\n"
-        "taken back without a question; for anything else you see first what would be done, and\n"
-        "can choose. A checkpoint keeps everything as it was.\n"
+        "Takeback merges with what you or others changed since in the same files. Where both\n"
+        "changed the same lines there is a conflict: Takeback shows it and changes nothing until\n"
+        "you decide, by an option for all conflicts, or one by one on a terminal. `undo` takes\n"
+        "back the newest turn without asking. Anything else shows a preview first, in which you\n"
+        "can choose. A safety checkpoint keeps everything as it was.\n"
         "\n"
-        "If the folder itself was deleted, -C names it: it is made again as it was last. What a\n"
-        "turn did that was running then is taken back, too.\n"
+        "If the folder itself was deleted, name it with -C: Takeback restores it as it was last.\n"
+        "If a turn was running then, its other changes are taken back, too.\n"
         "\n"
-        "With --resume a copy of the agent's conversation is made, up to the turn before, and the\n"
-        "command that goes on with it is shown; the original stays. Without it, the agent is told\n"
-        "at its next prompt what was taken back."
+        "With --resume, Takeback copies the agent's conversation up to the turn before, and shows\n"
+        "the command that continues it; the original stays. Without --resume, the agent gets a\n"
+        "note at its next prompt that lists what was taken back."
     ),
     operands=("[TURN…]", "[-- PATH…]"),
     options=(
         *OPTIONS,
         INTERACTIVE,
         *DECIDING,
-        Option(("--shared",), "take along what may be another session's"),
+        Option(("--shared",), "also take back what may be another session's"),
         Option(("--session",), "all of this session, or the TURN in it", "SESSION"),
         *RESUME_OPTIONS,
     ),
     examples=(
         ("takeback undo", "take back the last turn"),
         ("takeback undo --dry-run", "only show what that would do"),
-        ('takeback undo "payment validation"', "a certain turn; later ones stay"),
+        ('takeback undo "payment validation"', "one turn; later ones are kept"),
         ("takeback undo mvkr -- src/pay.py", "only this file of it"),
         ("takeback undo -i", "choose files and hunks of the last turn"),
         ("takeback undo mvkr zosp", "two turns together"),
         ("takeback undo --session kqzv", "all that one session did"),
-        ("takeback undo mvkr --keep-mine", "in a conflict, your version stays"),
-        ('takeback undo --because "tests fail"', "so that the log and the agent know why"),
-        ("takeback undo -C ../shop", "bring a deleted folder back"),
-        ("takeback undo --resume", "and go on from the conversation before"),
+        ("takeback undo mvkr --keep-mine", "in a conflict, keep your lines"),
+        ('takeback undo --because "tests fail"', "the log and the agent get the reason"),
+        ("takeback undo -C ../shop", "restore a deleted folder"),
+        ("takeback undo --resume", "and continue the conversation from before"),
     ),
 )
 

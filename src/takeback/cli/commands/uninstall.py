@@ -22,9 +22,9 @@ COMMAND = Command(
     "uninstall",
     "take out of an agent's settings what `install` put in",
     text=(
-        "Settings that nobody changed since become what they were, to the byte. If they were\n"
-        "changed, only what is ours goes. Checkpoints and the log stay, and what was recorded can\n"
-        "still be taken back."
+        "If the settings did not change since, they become what they were, to the byte. If they\n"
+        "did, Takeback removes only its own hooks. Checkpoints and the log stay, and recorded\n"
+        "turns can still be taken back."
     ),
     operands=(install.OPERAND,),
     options=install.OPTIONS,
@@ -51,12 +51,12 @@ def run(given: "Arguments", screen: "Screen") -> int:
     if screen.json:
         screen.data(_as_json(agent, scope, made, is_trial=is_trial))
     elif not made.changes:
-        screen.say(f"Takeback is not in {safe_line(made.file.shown)}; nothing to take out.")
+        screen.say(f"Takeback is not in {safe_line(made.file.shown)}; nothing to remove.")
         for file, words in _elsewhere(agent, made, home):
-            screen.note(f"it is in {safe_line(file)}: `{safe_line(words)}` takes it out")
+            screen.note(f"it is in {safe_line(file)}: `{safe_line(words)}` removes it")
     elif is_trial:
         install.show_diff(made.file, made.data, screen)
-        screen.note("nothing was written; the same without --dry-run writes it")
+        screen.note("nothing was written; the same command without --dry-run writes this")
     else:
         _tell(agent, scope, made, screen)
     return 0
@@ -98,15 +98,15 @@ def _as_json(agent: "Agent", scope: str, made: "Removal", *, is_trial: bool) -> 
 
 def _tell(agent: "Agent", scope: str, made: "Removal", screen: "Screen") -> None:
     shown = safe_line(made.file.shown)
-    screen.say(f"{screen.style(agent.title, 'bold')} does not call Takeback any more.")
+    screen.say(f"{screen.style(agent.title, 'bold')} no longer calls Takeback.")
     if made.data is None:
-        screen.say(f"  {shown} was made for it, and is removed")
+        screen.say(f"  removed {shown}, which Takeback had created")
     elif made.is_exact:
         screen.say(f"  {shown} is as it was before")
     else:
         hooks = count(len(made.events), "hook")
-        screen.say(f"  {hooks} taken out of {shown}; the rest is as you left it")
+        screen.say(f"  removed {hooks} from {shown}; the rest is unchanged")
         if made.backup:
-            screen.note(f"what it was before the install is kept: {os.fsdecode(made.backup)}")
-    screen.note("sessions that are open already may call it until they end")
-    screen.note(f"`{install.opposite('install', agent, scope)}` puts it in again")
+            screen.note(f"the backup from before the install is kept: {os.fsdecode(made.backup)}")
+    screen.note("open sessions may call it until they end")
+    screen.note(f"`{install.opposite('install', agent, scope)}` installs it again")

@@ -16,10 +16,10 @@ COMMAND = Command(
     "usage",
     "what the history takes on disk, by session, agent or path",
     text=(
-        "An object counts for the first checkpoint that needs it, and there for whoever changed\n"
-        "the path: a session, `you`, or `shared` between sessions. By path it counts for the\n"
-        "folder at the top. `other` is what packs need besides their objects, and what nothing\n"
-        "needs any more. The parts add up to what the packs take on disk."
+        "An object counts for the first checkpoint that needs it, and there for the author of the\n"
+        "change: a session, `you`, or `shared` between sessions. By path it counts for the\n"
+        "top-level folder. `other` is what packs need besides their objects, and objects that\n"
+        "nothing needs any more. The parts add up to the size of the packs on disk."
     ),
     options=(
         Option(("--by",), "`session`, `agent` or `path`: who or what added it", "WHAT"),
@@ -47,7 +47,7 @@ def run(given: "Arguments", screen: "Screen") -> int:
         if by:
             _show_shares(used, by, shares, screen)
         else:
-            screen.note("`takeback usage --by session` tells who added it")
+            screen.note("`takeback usage --by session` shows who added it")
     return 0
 
 
@@ -90,23 +90,27 @@ def _other(used: "Usage", shares: "tuple[Share, ...]") -> int:
 
 def _show(used: "Usage", rules: "Rules", screen: "Screen") -> None:
     screen.say(f"{size(used.total)} for {count(used.checkpoints, 'checkpoint')}")
-    age = "whatever their age" if rules.days is None else f"of {rules.days:g} days"
+    age = "of any age" if rules.days is None else f"of {rules.days:g} days"
     rows = [
         ("objects", f"{size(used.objects)} in {count(used.packs, 'pack')}"),
         ("ledger", size(used.ledger)),
         ("stat cache", f"{size(used.index)} (disposable)"),
-        ("kept", f"files {age}, of the newest {rules.turns:,} turns in any case"),
+        ("kept", f"files {age}, and those of the newest {rules.turns:,} turns"),
     ]
     if used.gone:
-        rows.append(("gone", f"{count(used.gone, 'checkpoint')} let their files go"))
+        rows.append(("gone", f"{count(used.gone, 'checkpoint')} whose files were deleted"))
     if used.pinned:
-        rows.append(("pinned", f"{count(used.pinned, 'state')}, whatever the age"))
+        rows.append(("pinned", f"{count(used.pinned, 'state')}, at any age"))
     if rules.size_cap:
-        does = "the oldest files go above it" if rules.size_cap_trims else "above it you are told"
-        rows.append(("size cap", f"{size(rules.size_cap)}, {does}"))
+        does = (
+            "above it, the oldest files are deleted"
+            if rules.size_cap_trims
+            else "above it, Takeback warns"
+        )
+        rows.append(("size cap", f"{size(rules.size_cap)}; {does}"))
     screen.table(rows)
     if rules.size_cap and used.total > rules.size_cap:
-        screen.note("above the size cap: `takeback gc --to-size SIZE` lets the oldest files go")
+        screen.note("above the size cap: `takeback gc --to-size SIZE` deletes the oldest files")
 
 
 def _show_shares(used: "Usage", by: str, shares: "tuple[Share, ...]", screen: "Screen") -> None:

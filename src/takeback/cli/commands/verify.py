@@ -16,18 +16,18 @@ COMMAND = Command(
     "check that every byte in the store is what was written",
     text=(
         "Hashes every object again, follows every checkpoint down to its files, and checks the\n"
-        "chain of events. Damage is named with the checkpoints it touches; then the exit code\n"
-        "is 4. Undamaged checkpoints can still be extracted."
+        "chain of events. Reports damage with the affected checkpoints; the exit code is then 4.\n"
+        "Undamaged checkpoints can still be extracted."
     ),
     options=(
         Option(
             ("--set-aside",),
-            "if an interrupted restore cannot be taken back: keep its journal in the log, go on",
+            "record a restore that was interrupted and cannot be taken back, and continue",
         ),
     ),
     examples=(
-        ("takeback verify", "after a disk gave trouble"),
-        ("takeback verify --set-aside", "let undo work again; nothing is removed"),
+        ("takeback verify", "after disk errors"),
+        ("takeback verify --set-aside", "let undo work again; nothing is deleted"),
     ),
 )
 
@@ -66,11 +66,13 @@ def _show(found: "Verification", screen: "Screen") -> None:
     if found.gone:
         looked += f"; the files of {count(found.gone, 'older checkpoint')} are no longer kept"
     if found.ok:
-        screen.say(f"{screen.style('Sound', 'green', 'bold')}: {looked}")
+        screen.say(f"{screen.style('Intact', 'green', 'bold')}: {looked}")
         return
     for damage in found.damage:
         screen.say(f"{screen.style('damaged', 'red', 'bold')}: {safe_line(sentence(damage.what))}")
         if damage.checkpoints:
-            screen.say(f"  touches {', '.join(damage.checkpoints)}")
+            screen.say(f"  affects {', '.join(damage.checkpoints)}")
     screen.say(f"{count(len(found.damage), 'problem')} in {looked}")
-    screen.note("checkpoints that are not named are whole: `takeback extract REF DIR` proves it")
+    screen.note(
+        "all other checkpoints are intact; `takeback extract REF DIR` writes one to a folder"
+    )

@@ -56,20 +56,20 @@ def _more(facts: "Facts") -> str:
 
 _HAPPENED = {
     reasons.GIT_GONE: "deleted `.git`",
-    reasons.GIT_MADE: "made a git repository",
+    reasons.GIT_MADE: "created a git repository",
     reasons.GIT_REPLACED: "replaced `.git`",
-    reasons.GIT_UNDER_WAY: "left a {what} under way",
+    reasons.GIT_UNDER_WAY: "left a {what} in progress",
     reasons.HEAD_MOVED: "moved HEAD from {from} to {new}",
     reasons.BRANCH_GONE: "deleted the branch `{name}` ({at})",
-    reasons.BRANCH_NEW: "made the branch `{name}` ({at})",
+    reasons.BRANCH_NEW: "created the branch `{name}` ({at})",
     reasons.BRANCH_MOVED: "moved the branch `{name}` from {from} to {at}",
     reasons.BRANCH_RENAMED: "renamed the branch `{name}` to `{new}`",
     reasons.TAG_GONE: "deleted the tag `{name}` ({at})",
-    reasons.TAG_NEW: "made the tag `{name}` ({at})",
+    reasons.TAG_NEW: "created the tag `{name}` ({at})",
     reasons.TAG_MOVED: "moved the tag `{name}` from {from} to {at}",
-    reasons.REFS_UNKNOWN: "branches, tags and stashes are not known ({why})",
+    reasons.REFS_UNKNOWN: "the state of branches, tags and stashes is unknown ({why})",
     reasons.STASH_GONE: "dropped a stash ({at})",
-    reasons.STASH_NEW: "made a stash ({at})",
+    reasons.STASH_NEW: "created a stash ({at})",
     reasons.INDEX_GONE: "deleted the index",
     reasons.WORKTREE_NEW: "added the worktree `{path}`",
     reasons.WORKTREE_GONE: "removed the worktree `{path}`",
@@ -99,7 +99,7 @@ def _commits_stay(facts: "Facts") -> str:
 
 
 def _head_stays(facts: "Facts") -> str:
-    said = f"HEAD stays at {facts['head']}, and was at {facts['then']}"
+    said = f"HEAD stays at {facts['head']}; it was at {facts['then']}"
     return _head(facts, said, "brings it back")
 
 
@@ -117,14 +117,14 @@ def _head(facts: "Facts", said: str, does: str) -> str:
 
 
 def _switched(facts: "Facts") -> str:
-    said = f"{_on(facts['now'])} stays checked out, and {_on(facts['then'])} was"
+    said = f"{_on(facts['now'])} stays checked out; before, it was {_on(facts['then'])}"
     if not facts.get("can"):
         return said
     goal = facts["then"] or facts["commit"][:SHORT]
     switch = f"git switch {shell_word(goal)}" if facts["then"] else f"git switch --detach {goal}"
     # The files are those of the other branch by now, which a bare switch takes for your changes.
     index = "" if facts["same"] else f"git read-tree -im HEAD {shell_word(goal)} && "
-    return _with(facts, said, f"{index}{switch}", "goes back")
+    return _with(facts, said, f"{index}{switch}", "switches back")
 
 
 def _branch_gone(facts: "Facts") -> str:
@@ -178,19 +178,19 @@ def _stash_new(facts: "Facts") -> str:
 def _worktree_new(facts: "Facts") -> str:
     said = f"the new worktree `{facts['path']}` stays"
     if facts.get("inside"):
-        return f"{said}, but for its files, which are in the project"
+        return f"{said}; only its files in the project were restored"
     does = "removes it if nothing in it is uncommitted"
     return _with(facts, said, f"git worktree remove {shell_word(facts['path'])}", does)
 
 
 def _only_git(facts: "Facts") -> str:
     turns = "1 newer turn" if facts["count"] == 1 else f"{facts['count']:,} newer turns"
-    return f"passed over {turns} that changed only git:"
+    return f"skipped {turns} that changed only git:"
 
 
 def _with(facts: "Facts", said: str, command: str, does: str) -> str:
     if facts.get("since"):
-        return f"{said}, and was changed again since"
+        return f"{said}; it was changed again since"
     if not facts.get("can") or _UNTYPED in command:
         return said
     return f"{said}: `{command}` {does}"
@@ -218,15 +218,15 @@ STAYING: "dict[str, Callable[[Facts], str]]" = {
     reasons.COMMITS_SINCE: _commits_since,
     reasons.HEAD_STAYS: _head_stays,
     reasons.GIT_GONE: lambda _: (
-        "`.git` stays deleted, with commits, branches, stashes and index: Takeback does not cover"
-        " it; a clone or a backup brings it back"
+        "`.git` stays deleted, with commits, branches, stashes and index; Takeback does not cover"
+        " git, so restore it from a clone or a backup"
     ),
-    reasons.GIT_MADE: lambda _: "the git repository that was made stays",
+    reasons.GIT_MADE: lambda _: "the new git repository stays",
     reasons.GIT_REPLACED: lambda _: (
-        "`.git` is not the repository that it was; Takeback does not cover the old one"
+        "`.git` was replaced; Takeback does not cover the old repository"
     ),
     reasons.GIT_UNDER_WAY: lambda facts: (
-        f"a {facts['what']} is under way: `git status` tells how to end it"
+        f"a {facts['what']} is in progress: `git status` shows how to end it"
     ),
     reasons.GIT_MORE: lambda facts: f"and {_more(facts)}",
     reasons.ONLY_GIT: _only_git,
@@ -242,10 +242,10 @@ STAYING: "dict[str, Callable[[Facts], str]]" = {
     ),
     reasons.TAG_MOVED: _tag_moved,
     reasons.REMOTES_MOVED: lambda facts: (
-        f"{count(facts['count'], 'remote branch', 'remote branches')} moved, and stay as they are"
+        f"{count(facts['count'], 'remote branch', 'remote branches')} moved and stay as they are"
     ),
     reasons.REFS_UNKNOWN: lambda facts: (
-        f"what became of branches, tags and stashes is not known ({facts['why']})"
+        f"the state of branches, tags and stashes is unknown ({facts['why']})"
     ),
     reasons.STASH_GONE: _stash_gone,
     reasons.STASH_NEW: _stash_new,
@@ -253,7 +253,7 @@ STAYING: "dict[str, Callable[[Facts], str]]" = {
         facts,
         "the index stays deleted",
         "git read-tree HEAD",
-        "makes it again, with nothing staged",
+        "rebuilds it, with nothing staged",
     ),
     reasons.STAGED_STAYS: _staged,
     reasons.WORKTREE_NEW: _worktree_new,

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from takeback.model.losses import Loss
     from takeback.model.text.json_text import Json
 
-CANNOT_COME_BACK = "Cannot come back: it was not covered"
+CANNOT_COME_BACK = "Cannot be restored: it was not covered"
 NOT_KEPT = "Not covered, so no old version is kept"
 _NOTABLE = 1_000_000
 """Bytes of a folder that are worth a word."""
@@ -37,7 +37,7 @@ def _lost(lost: "Loss") -> str:
     if lost.what == losses.SHRUNK:
         return f"mostly deleted, had {had}; what is left is covered from now on"
     if lost.what == losses.REPLACED and lost.is_folder:
-        return "deleted and made again; the old one was not kept"
+        return "deleted and created again; the old one was not kept"
     if lost.what == losses.REPLACED:
         return f"overwritten; its old content{f' ({had})' if had else ''} was not kept"
     return f"deleted, {had}" if had else "deleted"
@@ -58,7 +58,7 @@ def _had(lost: "Loss") -> str:
 def _again(lost: "Loss") -> str:
     if lost.command and lost.what in (losses.GONE, losses.SHRUNK):
         where = f" in {safe(lost.where)}" if lost.where else ""
-        return f"; `{lost.command}`{where} makes it again"
+        return f"; `{lost.command}`{where} rebuilds it"
     if lost.reason == words.word(words.ANOTHER_PROJECT):
         return "; it has a history of its own: `takeback projects` lists it"
     if lost.reason == words.word(words.SPECIAL):

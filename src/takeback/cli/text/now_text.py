@@ -10,6 +10,7 @@ from takeback.cli.screen import ago, safe_line
 from takeback.cli.text import turn_text
 from takeback.cli.text.turn_text import age
 from takeback.model import words as terms
+from takeback.model.text.json_text import path_fields
 from takeback.model.words import count
 
 TYPE_CHECKING = False
@@ -39,7 +40,7 @@ def state(log: "Log", seen: "Unrecorded", now: float) -> str:
     if seen.problem is not None:
         from takeback.cli.text.reason_text import sentence
 
-        return f"{_recorded(log, now)}; the files were not looked at: {sentence(seen.problem)}"
+        return f"{_recorded(log, now)}; the files were not read: {sentence(seen.problem)}"
     if log.made is None or (log.yours and not seen.changes):
         return _recorded(log, now)
     if not seen.changes:
@@ -119,6 +120,7 @@ def as_json(seen: "Unrecorded", masker: "Masker") -> "dict[str, Json]":
             for change in seen.changes
         ],
         "undo": _undo_json(seen.undo, masker),
+        "marked": [path_fields(path) for path in seen.raw_marked],
     }
 
 

@@ -150,7 +150,7 @@ def preview(plan: "Plan", screen: "Screen", contents: "Contents") -> None:
     page.what_stays(plan.kept)
     page.doubts()
     if plan.dependents:
-        screen.say(screen.style("Later turns build on it, and stay", "bold"))
+        screen.say(screen.style("Later turns build on it and are kept", "bold"))
         for line in page.dependents():
             screen.say(f"  {line}")
     for text in page.notes():
@@ -175,7 +175,7 @@ def report(
     kept = (*made.plan.kept, *made.kept)
     screen.say(page.did(kept))
     if was_previewed:
-        page.part("Kept, because somebody saved it meanwhile", made.kept)
+        page.part("Kept, because it was saved during the restore", made.kept)
     else:
         page.changes(_MOST_REPORTED)
         page.what_stays([each for part in _parted(kept) if not _is_short(part) for each in part])
@@ -183,7 +183,7 @@ def report(
     if made.since_preview:
         where = Reason(reasons.IN_CHECKPOINT, checkpoint=made.before[:8])
         remarks = [Remark(path, where) for path in made.raw_since_preview]
-        page.part("Changed since the preview, and went back, too", remarks)
+        page.part("Changed since the preview, and rolled back, too", remarks)
     if not was_previewed:
         page.doubts()
     notes = [] if was_previewed else page.notes()
@@ -223,7 +223,7 @@ class Page:
         doing = f"Would {self.doing()}"
         if plan.conflicts:
             return f"{doing}, but {in_conflict(plan)}"
-        covered = f"; goes back over {count(len(plan.covers), 'turn')}" if plan.covers else ""
+        covered = f"; takes back {count(len(plan.covers), 'turn')}" if plan.covers else ""
         return f"{doing}: {amount(plan, done=False)}{covered}"
 
     def doing(self) -> str:
@@ -360,7 +360,7 @@ class Page:
         self.part("Kept", [*others, *yours[:_MOST_YOURS]])
         if len(yours) > _MOST_YOURS:
             self.screen.say(f"  and {len(yours) - _MOST_YOURS:,} more of yours")
-        self.part("Shared with others, so it stays", self.plan.shared)
+        self.part("Shared with others, so it is kept", self.plan.shared)
         lost = {each.raw_path for each in self.plan.losses}
         self.part("Not touched", [each for each in self.plan.skipped if each.raw_path not in lost])
         for head, rows in loss_text.parts(self.plan.losses):
@@ -406,9 +406,9 @@ class Page:
         notes = [self.text(reason) for reason in self.plan.stays]
         if self.plan.shared:
             ids = " ".join(id[:8] for id in self.plan.turns)
-            notes.append(f"`takeback undo {ids} --shared` takes along what is shared")
+            notes.append(f"`takeback undo {ids} --shared` also takes back what is shared")
         notes += self._partly()
-        return [*notes, *([f"passed over {turns} that changed nothing"] if passed else [])]
+        return [*notes, *([f"skipped {turns} that changed nothing"] if passed else [])]
 
     def _partly(self) -> "list[str]":
         """That something is left, and how one takes it."""
@@ -431,8 +431,10 @@ class Page:
         ]
         if not found:
             return []
-        named = f"`{found[0]}`" if len(found) == 1 else count(len(found), "file")
-        return [f"both versions are in {named}: look for `<<<<<<<`, and edit"]
+        if len(found) == 1:
+            return [f"`{found[0]}` holds both versions: edit it at the `<<<<<<<` markers"]
+        files = count(len(found), "file")
+        return [f"{files} hold both versions: edit them at the `<<<<<<<` markers"]
 
 
 def own_edits(plan: "Plan") -> str:
@@ -442,7 +444,7 @@ def own_edits(plan: "Plan") -> str:
         return ""
     is_are, them = ("is", "it") if yours == 1 else ("are", "them")
     own = f"{count(yours, 'change')} of your own {is_are} removed"
-    return f"{own}; the checkpoint before keeps {them}"
+    return f"{own}; the safety checkpoint keeps {them}"
 
 
 def in_conflict(plan: "Plan") -> str:
@@ -464,7 +466,7 @@ def amount(plan: "Plan", *, done: bool) -> str:
             things = f"{len(changes):,}" if parts and not has_folders else _things(changes)
             parts.append(f"{verb}{'d' if done else ''} {things}")
     if not parts and any(loss.is_grave for loss in plan.losses):
-        return "brought back nothing" if done else "bring back nothing"
+        return "restored nothing" if done else "restore nothing"
     return ", ".join(parts) or ("changed nothing" if done else "change nothing")
 
 

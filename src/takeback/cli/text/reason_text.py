@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 
     Facts = dict[str, Any]
 
-HOW_TO_FREE = "see to these paths (`lsattr`, free space, mounts), or `takeback verify --set-aside`"
+HOW_TO_FREE = (
+    "check these paths (`lsattr`, free space, mounts), or run `takeback verify --set-aside`"
+)
 _MOST_NAMED = 3
 _MOST_SHOWN = 10
 _FORM = 'listeners = [["reindex", "--changed"]] is a list of commands, each a list of words'
@@ -31,44 +33,44 @@ _PLAIN = {
     reasons.NOT_COVERED: "not covered ({why})",
     reasons.UNCOVERED_SINCE: "not covered ({why}){way_out}",
     reasons.NOT_COVERED_THEN: "not covered then ({why})",
-    reasons.NOT_COVERED_STAYS: "not covered, so it stays",
-    reasons.NOT_COVERED_NOW: "not covered any more ({why})",
-    reasons.STEP_OPEN: "its step is not over",
+    reasons.NOT_COVERED_STAYS: "not covered, so it is kept",
+    reasons.NOT_COVERED_NOW: "no longer covered ({why})",
+    reasons.STEP_OPEN: "its step is still running",
     reasons.IN_THE_WAY: "in the way, and not covered ({why}): move it away",
     reasons.FOLDER_CONFLICTS: "its folder `{folder}` conflicts",
-    reasons.NO_FOLDER_THEN: "`{folder}` will be no folder",
+    reasons.NO_FOLDER_THEN: "`{folder}` will not be a folder",
     reasons.NOT_EMPTY: "not empty: it holds {names}",
-    reasons.HOLDS_OTHERS: "it holds {names}, which would have to go: move it away",
+    reasons.HOLDS_OTHERS: "it holds {names}, which would be removed: move it away",
     reasons.OLD_NAME_CONFLICTS: "its old name `{path}` conflicts",
-    reasons.DELETED_SINCE: "deleted since",
-    reasons.MADE_AND_CHANGED: "made {by_this} and kept, for it was changed since",
-    reasons.MADE_AND_RENAMED: "made {by_this} as `{name}`, and renamed since",
-    reasons.MADE_ANEW: "deleted {by_this} and made anew since",
-    reasons.OTHER_KIND: "made another kind of entry since",
-    reasons.MODE_SINCE: "its mode was changed since",
-    reasons.OTHER_TARGET: "led elsewhere since",
-    reasons.CLOSED_AND_CHANGED: "closed to others {by_this}, and changed since",
-    reasons.TOO_LARGE_TO_MERGE: "too large to be merged, and changed since",
-    reasons.NO_TEXT: "no text that could be merged, and changed since",
-    reasons.SAME_LINES: "changed in the same place since",
+    reasons.DELETED_SINCE: "{who} deleted it since",
+    reasons.MADE_AND_CHANGED: "made {by_this}, and {who} changed it since",
+    reasons.MADE_AND_RENAMED: "made {by_this} as `{name}`, and {who} renamed it since",
+    reasons.MADE_ANEW: "deleted {by_this}, and {who} created it again since",
+    reasons.OTHER_KIND: "{who} replaced it with another kind of entry since",
+    reasons.MODE_SINCE: "{who} changed its mode since",
+    reasons.OTHER_TARGET: "{who} changed its target since",
+    reasons.CLOSED_AND_CHANGED: "made private {by_this}, and {who} changed it since",
+    reasons.TOO_LARGE_TO_MERGE: "too large to merge, and {who} changed it since",
+    reasons.NO_TEXT: "not text, so it cannot be merged, and {who} changed it since",
+    reasons.SAME_LINES: "{who} changed the same lines since",
     reasons.HUNKS_LEFT: "some of its hunks",
-    reasons.RENAMED_BETWEEN: "renamed {by_this}, and changed by others in between",
-    reasons.RENAMED_AND_DELETED: "renamed {by_this} and deleted since",
-    reasons.RENAMED_AGAIN: "renamed {by_this} to `{name}`, and since to this",
-    reasons.CARRIES_CHANGES: "with what was changed since in `{path}`",
-    reasons.WAS_RENAMED: "was `{path}`, and was renamed since",
+    reasons.RENAMED_BETWEEN: "renamed {by_this}, and others changed it in between",
+    reasons.RENAMED_AND_DELETED: "renamed {by_this}, and {who} deleted it since",
+    reasons.RENAMED_AGAIN: "renamed {by_this} to `{name}`, and {who} renamed it to this since",
+    reasons.CARRIES_CHANGES: "with what {who} changed since in `{path}`",
+    reasons.WAS_RENAMED: "was `{path}`, renamed since",
     reasons.WITH_RENAME: "together with `{path}` (a rename)",
     reasons.WITH_MARKERS: "both versions, with conflict markers",
     reasons.SAVED_MEANWHILE: "saved while the restore ran",
     reasons.CHANGED_SINCE: "changed since",
-    reasons.FOLDER_BY_NOW: "a folder by now",
-    reasons.NOT_EMPTY_NOW: "not empty any more",
-    reasons.REPLACED_BY_NOW: "something else is there by now",
-    reasons.MADE_MEANWHILE: "made by somebody meanwhile",
-    reasons.MODE_MEANWHILE: "its mode was changed meanwhile",
-    reasons.OUT_OF_REACH: "its folder is not what it was any more",
-    reasons.FOLDER_LOST: "its folder is not there any more, or nobody may open it: left as it is",
-    reasons.NOT_SETUID: "not setuid any more: its owner could not be given back",
+    reasons.FOLDER_BY_NOW: "now a folder",
+    reasons.NOT_EMPTY_NOW: "no longer empty",
+    reasons.REPLACED_BY_NOW: "something else took its place",
+    reasons.MADE_MEANWHILE: "created meanwhile",
+    reasons.MODE_MEANWHILE: "its mode changed meanwhile",
+    reasons.OUT_OF_REACH: "its folder was replaced",
+    reasons.FOLDER_LOST: "its folder is gone or cannot be opened: left as it is",
+    reasons.NOT_SETUID: "no longer setuid: its owner could not be restored",
     reasons.SAVE_IN_STORE: "{save}",
     reasons.SAVE_RESCUED: "`{path}`: {save}",
     reasons.LATE_SAVE_RESCUED: "`{path}` was still written to: {save}",
@@ -76,13 +78,13 @@ _PLAIN = {
         "saved just before it was replaced; `takeback show {checkpoint} {at}` prints it"
     ),
     reasons.IN_CHECKPOINT: "`takeback show {checkpoint} PATH` prints it",
-    reasons.RESTORE_RUNS: "a restore is under way",
+    reasons.RESTORE_RUNS: "a restore is running",
     reasons.TOO_MUCH_TO_READ: (
-        "{files} files may have changed, too many to read here; `takeback diff --stat` does"
+        "{files} files may have changed, too many to read here; `takeback diff --stat` reads them"
     ),
     reasons.NOT_LOOKED_AT: "{problem}",
     reasons.STILL_OPEN: (
-        "some program has the old file open: what it writes there goes into the store"
+        "a program still has the old file open: what it writes is saved in the store"
     ),
     reasons.RESTORE_OPEN: "a restore was interrupted, and {problem}",
     reasons.NOT_TAKEN_BACK: "{problem}; " + HOW_TO_FREE,
@@ -90,31 +92,31 @@ _PLAIN = {
         "a restore was interrupted and cannot be taken back, because its journal is damaged; "
         "what it displaced is in {stage}: `takeback verify --set-aside` keeps both"
     ),
-    reasons.FORGETTING: "something is being forgotten, and {problem}",
+    reasons.FORGETTING: "a `forget` was interrupted, and {problem}",
     reasons.FORGOT: (
-        "forgetting was interrupted; it is finished now: everything was searched, and nothing is"
-        " left"
+        "a `forget` was interrupted; it is finished now: Takeback searched everything and found"
+        " nothing left"
     ),
     reasons.SET_ASIDE: (
-        "a restore could not be taken back; its journal is in the log now, {displaced}"
+        "a restore could not be taken back; the log now holds its journal, {displaced}"
     ),
     reasons.SET_ASIDE_UNREAD: (
-        "the journal of a restore could not be read; it is in the log now, {displaced}"
+        "the journal of a restore could not be read; the log now holds it, {displaced}"
     ),
-    reasons.STAGE_REMOVED: "`{name}` was left of a restore; removed",
-    reasons.LITTER_REMOVED: "`{name}` was never finished; removed",
+    reasons.STAGE_REMOVED: "removed `{name}`, left over from a restore",
+    reasons.LITTER_REMOVED: "removed `{name}`, which was never finished",
     reasons.CACHE_REMOVED: (
-        "the stat cache was of no use; removed, and the next checkpoint makes another"
+        "removed the unusable stat cache; the next checkpoint writes a new one"
     ),
-    reasons.VIEW_REMADE: "the file `{file}` of the git view was {how}; made again",
-    reasons.INDEX_REMADE: "{problem}; made again",
+    reasons.VIEW_REMADE: "rebuilt the file `{file}` of the git view, which was {how}",
+    reasons.INDEX_REMADE: "{problem}; rebuilt",
     reasons.TABLES_REMADE: (
-        "{count} rows of the tables were not what the events say; all were made again"
+        "{count} rows of the tables did not match the events; all tables were rebuilt"
     ),
-    reasons.REGISTRY_REMADE: "the registry was made again from the stores",
+    reasons.REGISTRY_REMADE: "rebuilt the registry from the stores",
     reasons.DAMAGED: "{problem}",
     reasons.FORGETTING_OPEN: (
-        "something is being forgotten and is not done: `takeback forget --continue`"
+        "a `forget` is not finished: `takeback forget --continue` resumes it"
     ),
     reasons.CONTENT_DAMAGED: "the content of `{name}` ({object}) is damaged",
     reasons.CONTENT_MISSING: "the content of `{name}` ({object}) is missing or damaged",
@@ -123,7 +125,7 @@ _PLAIN = {
     ),
     reasons.COMMIT_MISSING: "the commit `{commit}` of the git view is missing",
     reasons.OBJECT_MISSING: "the object `{object}`, which event {event} needs, is missing",
-    reasons.LEDGER_CUT: "the ledger lost its end: event {event} was there and is not any more",
+    reasons.LEDGER_CUT: "the ledger lost its end: event {event} is missing",
     reasons.VIEW_AHEAD: (
         "the git view shows the commit `{commit}`, which the ledger does not know: "
         "the ledger lost its end"
@@ -141,26 +143,24 @@ _PLAIN = {
         "event {event} of the archive was changed after it was written"
     ),
     reasons.STATEMENT_WRONG: (
-        "the statement of the table, index or view `{statement}` is not as it was made"
+        "the statement of the table, index or view `{statement}` was changed"
     ),
-    reasons.ROW_WRONG: "the row `{row}` of the table `{table}` is not what the events say",
-    reasons.ROW_MISSING: (
-        "the row `{row}` of the table `{table}` is missing, which the events say"
-    ),
+    reasons.ROW_WRONG: "the row `{row}` of the table `{table}` does not match the events",
+    reasons.ROW_MISSING: ("the row `{row}` of the table `{table}` is missing"),
     reasons.SETUID_DROPPED: (
-        "`{path}` is not setuid or setgid any more: it has another owner than when it"
-        " was captured, or nobody knows whose it was; `chmod` gives that back"
+        "`{path}` is no longer setuid or setgid: its owner changed since it was captured, or is"
+        " unknown; `chmod` sets it again"
     ),
     reasons.LISTENER_INTERRUPTED: (
-        "the listener `{name}` was interrupted, and nobody else was told"
+        "the listener `{name}` was interrupted, and later listeners did not run"
     ),
     reasons.SETTINGS_UNREAD: (
-        "{problem}; until you mend it, defaults count, and gc deletes nothing (`takeback config`)"
+        "{problem}; until you fix it, defaults apply and gc deletes nothing (`takeback config`)"
     ),
-    reasons.LISTENERS_UNREAD: "nobody else was told: {problem}",
+    reasons.LISTENERS_UNREAD: "no listener ran: {problem}",
     reasons.LISTENER_RAISED: "a listener failed: {error}",
     reasons.LISTENER_MISSING: (
-        "the listener `{name}` is not there; name a command of your PATH, or a whole path"
+        "there is no listener `{name}`; name a command in your PATH, or a full path"
     ),
     reasons.LISTENER_NOT_STARTED: "the listener `{name}` could not be started: {why}",
     reasons.LISTENER_TOO_SLOW: (
@@ -170,100 +170,95 @@ _PLAIN = {
 _FOUND = {
     "pack-unopened": "pack `{pack}` cannot be opened: {why}",
     "pack-no-file": "pack `{pack}` is not a plain file",
-    "pack-no-pack": "pack `{pack}` does not begin as a pack does",
+    "pack-no-pack": "pack `{pack}` does not begin like a pack",
     "pack-size": "pack `{pack}` has {found:,} bytes instead of {expected:,}",
-    "view-file-wrong": "the file `{file}` of the git view is not as it should be",
-    "cache-unfit": (
-        "the stat cache is damaged, or of another state: the next checkpoint takes longer"
-    ),
+    "view-file-wrong": "the file `{file}` of the git view is wrong",
+    "cache-unfit": ("the stat cache is damaged or outdated: the next checkpoint takes longer"),
     "unfinished-file": "`{path}` was never finished",
-    "stage-left": "`{name}` in the work tree is left of a restore",
+    "stage-left": "`{name}` in the work tree is left over from a restore",
     "journal-unread": (
         "a restore was interrupted, and its journal cannot be read (it is in {stage})"
     ),
     "restore-unfinished": "the restore `{restore}` is not finished",
-    "forget-unfinished": "forgetting `{id}` is not finished ({phase})",
+    "forget-unfinished": "the `forget` with id `{id}` is not finished ({phase})",
     "events-ahead": "the newest event is {minutes:,} minutes in the future",
     "disk-clock-ahead": "the disk's clock is {seconds:,} seconds ahead of this machine's",
     "part-unread": "it cannot be read: {problem}",
     "network-disk": (
-        "the stores are on a network file system ({kind}), where locks and syncs do not "
-        "keep what they promise"
+        "the stores are on a network file system ({kind}), where locks and syncs are not reliable"
     ),
     "read-only": "the disk of `{path}` is read-only: nothing can be recorded",
     "no-inodes": "the disk of `{path}` has no inodes left: nothing can be recorded",
     "little-space": "only {mb:.0f} MB are free where the stores are",
     "not-yours": "`{path}` belongs to another user",
     "is-a-link": "`{path}` is a link",
-    "reachable": "`{path}` can be reached by others (mode {mode})",
+    "reachable": "`{path}` can be opened by other users (mode {mode})",
     "more-not-private": "{count} more files or folders are not private",
-    "registry-wrong": "the registry is not what the stores say of {listed}",
-    "registry-unread": "the registry has lines that nobody can read",
-    "store-left": "`{path}` is left of a store whose removal was cut short",
+    "registry-wrong": "the registry does not match the stores: {listed}",
+    "registry-unread": "the registry has unreadable lines",
+    "store-left": "`{path}` is left over from a store whose removal was interrupted",
     "store-unwell": "the store `{id}` of `{root}` is {health}: {problem}",
     "misfit": "{problem} (in `{path}`)",
     "folder-state": "its folder is {state}",
-    "files-on-network-disk": "its files are on a network disk: whoever writes there is seen late",
+    "files-on-network-disk": "its files are on a network disk: changes of others are seen late",
     "store-unopened": "the store cannot be opened: {problem}",
     "hook-failed": "a hook failed{ago}: {what}: {problem}",
     "hooks-broken": "{title} cannot call Takeback from `{file}`: {problem}",
     "hooks-remark": "{remark} (`{file}`)",
     "recording-off": "Takeback is off here: agents and `takeback run` record nothing",
-    "hooks-missing": "no hook is there for {listed} (`{file}`)",
+    "hooks-missing": "hooks are missing for {listed} (`{file}`)",
 }
 _STATES = {
-    "events-told": "{counted}, and the tables are as told by them",
+    "events-told": "{counted}, and the tables match them",
     "format": "{path}, format {format}",
-    "packs-fit": "{counted}, each with an index that fits",
-    "view-fits": "its refs show what the ledger says",
-    "cache-fits": "fits the newest checkpoint",
-    "no-cache": "none, so the next checkpoint looks at everything",
-    "no-folder-to-look-at": "not looked at: the project's folder is not there",
+    "packs-fit": "{counted}, each with a matching index",
+    "view-fits": "its refs match the ledger",
+    "cache-fits": "matches the newest checkpoint",
+    "no-cache": "none, so the next checkpoint reads everything",
+    "no-folder-to-look-at": "not checked: the project's folder is gone",
     "none": "none",
-    "somebody-at-work": "not looked at: somebody is at work",
-    "none-half-done": "none is half done",
+    "somebody-at-work": "not checked: another process is working",
+    "none-half-done": "none is unfinished",
     "clocks-agree": "clocks agree",
     "at": "{path}",
     "nothing-stored": "nothing was ever stored in `{path}`",
     "free": "{gb:.1f} GB free",
-    "private": "only you can reach it",
+    "private": "only you can open it",
     "projects": "{counted}",
-    "other-stores": "{counted} can be opened",
-    "settings-understood": "nothing in them that is not understood",
-    "no-project": "you are in none; `takeback checkpoint` makes this folder one",
+    "other-stores": "{counted}",
+    "settings-understood": "all settings are known",
+    "no-project": "you are not in a project; `takeback checkpoint` makes this folder one",
     "hooks": "{called}",
 }
 _ACTIONS = {
-    "repair": "`takeback doctor --repair` puts it right",
-    "verify": "`takeback verify` tells which checkpoints it touches",
-    "copy-and-verify": (
-        "copy the store before anything else; `takeback verify` tells which checkpoints it touches"
-    ),
-    "wait": "nothing is lost by it: a checkpoint makes it again",
-    "set-restore-aside": "`takeback verify --set-aside` keeps it, and lets undo work again",
-    "next-command": "the next command that writes takes it back, or says why it cannot",
-    "go-on-forgetting": "`takeback forget --continue` goes on with it",
-    "set-clock": "set the clock; the order of events does not depend on it, `10m` and the like do",
+    "repair": "`takeback doctor --repair` repairs it",
+    "verify": "`takeback verify` lists the affected checkpoints",
+    "copy-and-verify": ("copy the store first; `takeback verify` lists the affected checkpoints"),
+    "wait": "nothing is lost: the next checkpoint rebuilds it",
+    "set-restore-aside": "`takeback verify --set-aside` records it and lets undo work again",
+    "next-command": "the next command that writes takes it back, or reports why it cannot",
+    "go-on-forgetting": "`takeback forget --continue` resumes it",
+    "set-clock": "set the clock; times such as `10m` depend on it, the order of events does not",
     "set-both-clocks": "is it a network disk? set both clocks",
     "move-home": "move the folder to a local disk, and set TAKEBACK_HOME",
-    "make-writable": "make it writable; what was recorded is there",
+    "make-writable": "make it writable; the history is intact",
     "delete-files": "delete some files there",
-    "free-space": "free some; `takeback projects` lists stores",
-    "close": "`takeback doctor --repair` closes it; look who has been there",
-    "chown": "look who put it there: chown {user} {path}",
-    "remake-registry": "`takeback doctor --repair` makes it again from the stores",
-    "doctor-there": "run `takeback doctor` there; `takeback projects` lists all",
+    "free-space": "free some space; `takeback projects` lists stores",
+    "close": "`takeback doctor --repair` makes it private; check who opened it",
+    "chown": "check who put it there, then run `chown {user} {path}`",
+    "remake-registry": "`takeback doctor --repair` rebuilds it from the stores",
+    "doctor-there": "run `takeback doctor` there; `takeback projects` lists all projects",
     "remove-store": "`takeback projects --remove {id}` deletes it",
-    "looked-at-twice": "checkpoints look twice; nothing is lost",
+    "looked-at-twice": "checkpoints read twice; nothing is lost",
     "update": "update Takeback; until then `takeback run` works without cover",
     "begin-anew": (
         "copy the store; what git can read is in its folder `git`; `takeback relocate --new`"
-        " begins a new history, and the old one stays"
+        " begins a new history and keeps the old one"
     ),
     "turn-not-covered": "that turn was not covered",
     "turn-on": "`takeback on` turns it on",
-    "install": "`takeback install {agent}{flag}` puts it right",
-    "mend-settings": "mend that file by hand, then run `takeback doctor` again",
+    "install": "`takeback install {agent}{flag}` repairs it",
+    "mend-settings": "fix that file by hand, then run `takeback doctor` again",
     "install-missing": "`takeback install {agent}{flag}` adds what is missing",
 }
 _COUNTED = {
@@ -280,9 +275,9 @@ _WAY_OUT = {
     "other mount": ": unmount it",
 }
 _DECIDED = {
-    KEEP_MINE: "; stays, as decided",
+    KEEP_MINE: "; kept, as you chose",
     SKIP: "; left as it is",
-    TAKE_BACK: "; that goes, too",
+    TAKE_BACK: "; {whose} change is removed, too",
 }
 
 
@@ -291,7 +286,8 @@ def sentence(reason: "Reason", verb: str = "", path: str = "") -> str:
     facts: Facts = dict(reason.facts)
     made = _MADE.get(reason.code)
     if made is not None:
-        return made(facts) + _DECIDED.get(facts.get("decision", ""), "")
+        decided = _DECIDED.get(facts.get("decision", ""), "")
+        return made(facts) + decided.format(whose="that")
     facts["by_this"] = "by the undo" if verb == REDO else "by this turn"
     facts["at"] = shell_word(path)
     facts["way_out"] = _WAY_OUT.get(facts.get("why", ""), "")
@@ -305,7 +301,7 @@ def sentence(reason: "Reason", verb: str = "", path: str = "") -> str:
     if "bytes" in facts:
         facts |= {"gb": facts["bytes"] / 1e9, "mb": facts["bytes"] / 1e6}
     if "calls" in facts:
-        none = "no agent calls Takeback; `takeback install AGENT` lets one"
+        none = "no agent calls Takeback; `takeback install AGENT` sets one up"
         facts["called"] = "; ".join(facts["calls"]) or none
     for name in ("ids", "missing"):
         if name in facts:
@@ -314,10 +310,12 @@ def sentence(reason: "Reason", verb: str = "", path: str = "") -> str:
     if reason.code in _COUNTED:
         name, one = _COUNTED[reason.code]
         facts["counted"] = count(facts[name], one) if facts[name] else f"no {one}"
-    said = _PLAIN.get(reason.code, reason.code).format(**facts)
-    by = f" by {names(facts['by'])}" if facts.get("by") else ""
+    template, by = _PLAIN.get(reason.code, reason.code), names(facts.get("by") or ())
+    said = template.format(**facts, who=by or "others")
+    said += f" by {by}" if by and "{who}" not in template else ""
+    decided = _DECIDED.get(facts.get("decision", ""), "")
     done = "; it is private now" if facts.get("closed") else ""
-    return said + by + _DECIDED.get(facts.get("decision", ""), "") + done
+    return said + decided.format(whose="your" if by == YOU else "that") + done
 
 
 def of_remark(remark: "Remark", verb: str = "") -> str:
@@ -366,7 +364,7 @@ def _folder_gone(facts: "Facts") -> str:
 
 
 def _no_folder(facts: "Facts") -> str:
-    what = f"not covered ({facts['why']})" if facts["why"] else "no folder any more"
+    what = f"not covered ({facts['why']})" if facts["why"] else "no longer a folder"
     return f"`{facts['folder']}` is {what}"
 
 
@@ -380,7 +378,7 @@ def names(names: "Sequence[str]") -> str:
 
 def _shared(facts: "Facts") -> str:
     partners = facts.get("partners") or ("another session",)
-    return f"shared with {names(partners)}, so it stays"
+    return f"shared with {names(partners)}, so it is kept"
 
 
 def _all_shared(facts: "Facts") -> str:
@@ -409,14 +407,14 @@ def _branch(name: str) -> str:
 
 def _after_stop(facts: "Facts") -> str:
     turn = called(facts["turn"], is_turn=True)
-    when = f"after {turn} had stopped, while a command of it ran on in the background"
+    when = f"after {turn} ended, while its command still ran in the background"
     return _perhaps_yours(facts, when)
 
 
 def _perhaps_ran(facts: "Facts") -> str:
     turn = called(facts["turn"], is_turn=True)
     why = "a permission dialog waited, or its process was killed"
-    return _perhaps_yours(facts, f"when it is not known whether a command of {turn} ran ({why})")
+    return _perhaps_yours(facts, f"while a command of {turn} may have run ({why})")
 
 
 def _at_terminal(facts: "Facts") -> str:
@@ -447,12 +445,12 @@ def _outside_stays(facts: "Facts") -> str:
 
 def _save(facts: "Facts") -> str:
     read = f"`takeback show {facts['restore']} --rescued PATH` prints it"
-    return f"a save of {facts['size']:,} bytes that came in between is in the store; {read}"
+    return f"a save of {facts['size']:,} bytes made during the restore is in the store; {read}"
 
 
 def _displaced(folders: "Sequence[str]") -> str:
     if not folders:
-        return "and there is no folder of it"
+        return "and no displaced files are left"
     return "what was displaced is in " + " and ".join(f"`{name}`" for name in folders)
 
 
@@ -474,13 +472,13 @@ def _taken_back(facts: "Facts") -> str:
 
 def _stuck(facts: "Facts") -> str:
     what = f"{_restore(facts)} was interrupted and could not be taken back yet"
-    return f"{what}; it is about {shown(facts['paths'])}; {HOW_TO_FREE}"
+    return f"{what}; affected: {shown(facts['paths'])}; {HOW_TO_FREE}"
 
 
 def _listeners_wrong(facts: "Facts") -> str:
     if "count" in facts:
-        return f"{facts['count']} of `listeners` in the settings cannot be understood: {_FORM}"
-    return f"`listeners` in the settings is not understood: {_FORM}"
+        return f"{facts['count']} of `listeners` in the settings are invalid: {_FORM}"
+    return f"`listeners` in the settings is invalid: {_FORM}"
 
 
 def _listener_failed(facts: "Facts") -> str:

@@ -81,15 +81,15 @@ def turn(found: "RecordedTurn", screen: "Screen", now: float) -> None:
         lambda change: _short_ids(change.author.sessions),
     )
     if found.git:
-        page.head("Git, which an undo leaves as it is")
+        page.head("Git (an undo leaves it as it is)")
         for line in git_lines(found, screen.masker):
             page.say(line)
     page.outside(found.outside)
-    page.left_out("Not covered: appeared here and cannot be taken back", found.left_out)
+    page.left_out("Not covered: appeared in this turn and cannot be taken back", found.left_out)
     for head, rows in loss_text.parts(found.losses):
         page.table(head, rows)
     if any(loss.is_folder for loss in found.losses):
-        screen.note("changes inside folders that are not covered are not recorded")
+        screen.note("Takeback records no changes inside folders that are not covered")
     _what_next(found, screen)
 
 
@@ -107,7 +107,7 @@ def _what_next(found: "RecordedTurn", screen: "Screen") -> None:
         screen.note(f"`takeback undo {found.id[:8]} --shared` takes back what is shared")
     else:
         if found.git:
-            screen.note(f"`takeback undo {found.id[:8]}` tells how git takes that back")
+            screen.note(f"`takeback undo {found.id[:8]}` shows the git commands that reverse it")
         screen.note("`takeback log` shows all turns")
 
 
@@ -138,7 +138,7 @@ def _went_back(to: "str | None") -> str:
     """How somebody went back inside the agent to ask for a turn."""
     if to is None:
         return ""
-    return f"after going back, to before turn {to[:8]}" if to else "after going back"
+    return f"after a rewind to before turn {to[:8]}" if to else "after a rewind"
 
 
 def _restored(restore: "RecordedRestore | None", page: "_Page") -> str:

@@ -154,7 +154,7 @@ def remarks(turn: "RecordedTurn", masker: "Masker" = CLOSED) -> "list[str]":
         said.append("files no longer kept")
     if turn.went_back is not None:
         before = f" to before {turn.went_back[:6]}" if turn.went_back else ""
-        said.append(f"after going back{before}")
+        said.append(f"after a rewind{before}")
     if turn.shared:
         said.append(f"{len(turn.shared):,} {state_text.shared_with(turn, masker)}")
     if turn.left_out:
