@@ -6,9 +6,9 @@ four things count:
 - ```console: a line with `$` is typed, and what stands below it must be printed. Ids, times,
   durations and sizes may differ;
 - <!-- run … -->: lines that are run unseen, before what follows. `project NAME` makes a small
-  project and goes there, `cd` goes home, `rows N` resizes. `agent PROMPT CALL…` plays a turn of
-  Claude Code through the installed hooks: each CALL is a shell command, or `edit PATH SED`;
-  `agent-begins` does the same without the end. `days-ago N takeback …` sets the clock back;
+  project and goes there, `cd` goes home, `ids` names ids anew, `rows N` resizes. `agent PROMPT
+  CALL…` plays a turn of Claude Code through the installed hooks: each CALL is a shell command, or
+  `edit PATH SED`; `agent-begins` leaves the turn open. `days-ago N takeback …` sets the clock back;
 - <!-- type TEXT KEYS -->: when the next command shows TEXT, these keys are pressed;
 - <!-- picture FILE TITLE -->: the session above it, or the full screen that it ended with, as a
   picture. With lines of `$` in the comment, these are run for it, unseen.
@@ -187,6 +187,8 @@ class Stage:
             self._project(words[1])
         elif words == ["cd"]:
             self.cwd = self.home
+        elif words == ["ids"]:
+            self._ids = []
         elif words[0] == "rows":
             self.rows = int(words[1])
         elif words[0] in ("agent", "agent-begins", "agent-stops"):
@@ -308,7 +310,9 @@ def play(page: Path, stage: Stage) -> str:
             shown, *keys = shlex.split(piece["type"])
             stage.typed.append((shown, b"".join(KEYS.get(key, key.encode()) for key in keys)))
         elif piece["file"]:
-            for command in piece["shots"].split("\n$ ")[1:]:
+            shots = piece["shots"].split("\n$ ")[1:]
+            stage.shown = [] if shots else stage.shown
+            for command in shots:
                 stage.show(command)
             keep(page.parent / piece["file"], stage.picture(piece["title"]))
         if piece["open"]:
@@ -323,6 +327,10 @@ def play(page: Path, stage: Stage) -> str:
 def _played(session: str, stage: Stage) -> Iterator[str]:
     for command, said in re.findall(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", session, re.MULTILINE):
         printed = stage.show(command)
+        ended = re.findall(r"^\[exit \d+\]$", printed, re.MULTILINE)
+        assert all(code in said for code in ended), (
+            f"the page does not say that it fails:\n{printed}"
+        )
         yield f"$ {command}\n{said if is_same(said, printed) else printed}"
 
 
