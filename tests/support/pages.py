@@ -337,13 +337,12 @@ def _played(session: str, stage: Stage) -> Iterator[str]:
 def is_same(said: str, shown: str) -> bool:
     """Whether a page says what was shown, but for what is another in each run.
 
-    A number with more digits may break a line elsewhere: that counts only for pages that are
+    Where a line breaks depends on the digits of a number: that counts only for pages that are
     written anew.
     """
-    ours, theirs = lasting(said), lasting(shown)
     if not UPDATE:
-        ours, theirs = " ".join(ours.split()), " ".join(theirs.split())
-    return ours == theirs
+        said, shown = (" ".join(re.sub(r"<[^>]*>", " ", text).split()) for text in (said, shown))
+    return lasting(said) == lasting(shown)
 
 
 def lasting(text: str) -> str:

@@ -283,7 +283,7 @@ def _tell(
     if backup is not None:
         rows.append(("backup", safe_line(os.fsdecode(backup))))
     times = f"{count(trial.events, 'event')}, {trial.milliseconds:.0f} ms each"
-    rows.append(("tried out", f"prompt, change, diff, undo in a throw-away project: {times}"))
+    rows.append(("tried out", f"a prompt, a change and its undo: {times}"))
     if checkpoint is not None:
         rows.append(("checkpoint", checkpoint))
     screen.table(rows)
