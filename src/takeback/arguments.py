@@ -34,6 +34,18 @@ if TYPE_CHECKING:
         yes: bool
         request: str | None
 
+    class Which(TypedDict, total=False):
+        """Which turns the log lists."""
+
+        session: str | None
+        since: str | float | None
+        until: str | float | None
+        grep: str
+        paths: Paths
+        inside: AnyPath
+        all: bool
+        changes: bool
+
 
 PUBLIC = """
     apply checkpoint checkpoints close compare continue_forgetting extract forget gc git_dir id keep
@@ -115,3 +127,9 @@ def paths_of(paths: "Paths") -> "tuple[bytes, ...]":
     if isinstance(paths, str | bytes):
         raise UsageError("`paths` takes several paths", hint="write paths=[PATH] for a single one")
     return tuple(map(os.fsencode, paths))
+
+
+def raw(which: "Which") -> "dict[str, Any]":
+    """The same with paths as bytes."""
+    inside = os.fsencode(which.get("inside", b""))
+    return {**which, "paths": paths_of(which.get("paths", ())), "inside": inside}

@@ -3,7 +3,7 @@
 import os
 
 from takeback import location
-from takeback.arguments import PUBLIC, name_of, paths_of, redo_of, rollback_to, undo_of
+from takeback.arguments import PUBLIC, name_of, paths_of, raw, redo_of, rollback_to, undo_of
 from takeback.capture.safe_points import SafePoints
 from takeback.capture.workspace import Workspace
 from takeback.disk.failures import FailingAs
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from typing import Self, Unpack
 
     from takeback.agents.resume import Resumed
-    from takeback.arguments import AnyPath, Decide, Named, Options, Paths
+    from takeback.arguments import AnyPath, Decide, Named, Options, Paths, Which
     from takeback.history.compare import Comparison
     from takeback.history.reader import HistoryReader
     from takeback.history.retention import Rules
@@ -232,23 +232,17 @@ class Project:
 
     # -- the log ---------------------------------------------------------------------------
 
-    def log(
-        self,
-        limit: "int | None" = None,
-        *,
-        session: "str | None" = None,
-        since: "str | float | None" = None,
-        all: bool = False,
-        changes: bool = True,
-    ) -> "Log":
+    def log(self, limit: "int | None" = None, **which: "Unpack[Which]") -> "Log":
         """The newest turns, newest first: 20 if nothing else is said, with `all` everything.
 
-        `session` is a session's id or the beginning of it; `since` a time as in references, or
-        seconds since 1970; `all` also lists turns that were undone, and restores. Without `changes`
+        `session` is a session's id or the beginning of it; `since` and `until` are times as in
+        references, or seconds since 1970; `grep` is a text in the prompt, in upper or lower case;
+        `paths` are files and folders that a turn touched, counted from the folder `inside`, or else
+        from the root. `all` also lists turns that were undone, and restores. Without `changes`
         the turns have only their numbers of files and lines, which is all that a list needs.
         """
-        most = max(limit, 0) if limit is not None else None if all else _USUAL_LOG
-        return self.reader.log(most, session=session, since=since, all=all, changes=changes)
+        usual = None if which.get("all") else _USUAL_LOG
+        return self.reader.log(usual if limit is None else max(limit, 0), **raw(which))
 
     def turn(self, ref: str) -> "RecordedTurn":
         """What the log says of a turn: its changes, its steps, what it shares, git around it."""

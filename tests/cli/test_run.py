@@ -225,14 +225,14 @@ def test_a_store_that_breaks_meanwhile_does_not_change_the_exit_code(home: Path)
     ("words", "hint"),
     [
         (["npm", "--json", "test"], b"takeback run -- npm --json test"),
-        (["npm", "run", "--", "x y"], b"takeback run -- npm run 'x y'"),
+        (["npm", "run", "--", "x y"], b"takeback run -- npm run -- 'x y'"),
         ([], b"takeback run -- COMMAND"),
         (["--"], b"takeback run -- COMMAND"),
         (["--unheard-of", "--", "true"], b""),
     ],
 )
 def test_a_call_that_makes_no_sense_says_how_it_would(words: list[str], hint: bytes) -> None:
-    """Without `--` nobody can tell whose options they are; the error shows the right call."""
+    """Where nobody can tell whose option it is, the error shows both calls."""
     done = run(*words)
     assert (done.returncode, done.stdout) == (2, b"")
     assert hint in done.stderr
@@ -263,7 +263,7 @@ def test_help_shows_examples() -> None:
     """`--help` is ours when it stands before the mark, and goes to stdout."""
     done = run("--help")
     assert done.returncode == 0
-    assert b"takeback run -- npm run format" in done.stdout
+    assert b"takeback run npm run format" in done.stdout
 
 
 # -- streams -----------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 import oracle
 from chance import examples
 from takeback import Project
-from takeback.cli import app
+from takeback.cli import app, diff_view
 from takeback.cli.commands import diff
 from takeback.cli.screen import Screen, safe_content
 from takeback.history import unified
@@ -178,7 +178,7 @@ def test_git_applies_what_we_say(
             patch = b"".join(
                 piece
                 for found in comparison.differences
-                for piece in diff._for_programs(
+                for piece in diff_view._for_programs(
                     unified.Shown(found, comparison.contents(found)).diff()
                 )
             )
@@ -668,10 +668,10 @@ def test_a_diff_with_its_secrets_can_be_applied(
 
 def test_a_screen_without_colour_gets_plain_lines(monkeypatch: pytest.MonkeyPatch) -> None:
     """Long replaced blocks are not compared word by word."""
-    monkeypatch.setattr(diff, "_WORDS_UP_TO", 10)
+    monkeypatch.setattr(diff_view, "_WORDS_UP_TO", 10)
     monkeypatch.setattr(Screen, "style", lambda _self, text, *names: f"<{'+'.join(names)}>{text}")
     entry = Entry(b"a", REGULAR | 0o644, 0, 9, b"1" * 32, 0, NO_OBJECT)
     other = Entry(b"a", REGULAR | 0o644, 0, 9, b"2" * 32, 0, NO_OBJECT)
     shown = unified.Shown(Difference(b"a", "write", entry, other), (b"a long line\n", b"a line\n"))
-    said = list(diff._for_people(shown.diff(), Screen()))
+    said = list(diff_view.for_people(shown.diff(), Screen()))
     assert said[-2:] == ["<red>-a long line", "<green>+a line"]

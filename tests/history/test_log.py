@@ -215,8 +215,7 @@ def test_which_turns_are_shown(aged: Story) -> None:
     assert labels(command(tree, "log", "--json", "--all")) == everything
     assert labels(command(tree, "log", "--json", "--all", "--limit", "1")) == everything[:1]
     assert (
-        "`takeback log --all --limit 2` shows more"
-        in command(tree, "log", "--all", "--limit", "1").err
+        "`takeback log --all -n 2` shows more" in command(tree, "log", "--all", "--limit", "1").err
     )
     both = ("--since", "35m", "--session", aged.ids["claude"])
     assert labels(command(tree, "log", "--json", *both)) == ["One"]
@@ -225,7 +224,7 @@ def test_which_turns_are_shown(aged: Story) -> None:
 def test_the_last_line_names_the_command_for_more(aged: Story) -> None:
     """If there are older turns, the command that shows them is told, with what was asked for."""
     said = command(aged.tree, "log", "--limit", "2", "--since", "2 days")
-    assert said.err.splitlines()[-1] == "`takeback log --since '2 days' --limit 4` shows more"
+    assert said.err.splitlines()[-1] == "`takeback log --since '2 days' -n 4` shows more"
     assert "shows more" not in command(aged.tree, "log", "--limit", "5").err
     assert "no turns match" in command(aged.tree, "log", "--since", "1s").out
 
@@ -239,7 +238,10 @@ def test_the_last_line_names_the_command_for_more(aged: Story) -> None:
         (["--since", "whenever"], "is not a time"),
         (["--session", "nope"], "no session matches"),
         (["--session", "kkkkkkkkkkkk"], "no session matches"),
-        (["mv"], "does not take"),
+        (["mv"], "was never in this project"),
+        (["--grep", " "], "needs a text"),
+        (["--until", "whenever"], "is not a time"),
+        (["--checkpoints", "b.py"], "cannot be combined with a PATH"),
     ],
 )
 def test_what_makes_no_sense_is_refused(story: Story, words: list[str], message: str) -> None:

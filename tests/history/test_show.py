@@ -90,7 +90,7 @@ def test_a_page_names_what_to_do_next(story: Story) -> None:
     said = command(story.tree, "show", "login form")
     diff, show, undo = (line.split("`")[1] for line in said.err.splitlines())
     words = diff.split()
-    assert words[:2] == ["takeback", "diff"]
+    assert words[:3] == ["takeback", "show", "-p"]
     assert "+x" in command(story.tree, *words[1:]).out
     before = show.replace("PATH", "a.py").split()
     assert command(story.tree, *before[1:]).out == "a\nb\n"

@@ -69,6 +69,21 @@ def test_no_room_speaks_of_commands() -> None:
     assert spoken == []
 
 
+def test_every_error_of_a_command_has_a_hint() -> None:
+    """Whoever meets an error at the command line is told what to do next."""
+    known = {name for name in dir(errors) if name.endswith("Error")} | {"CannotStartError"}
+    bare = [
+        f"{name}:{node.lineno}"
+        for name, module in modules()
+        if name.startswith("cli/")
+        for node in ast.walk(module)
+        if isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call)
+        if getattr(node.exc.func, "id", "") in known
+        if "hint" not in {each.arg for each in node.exc.keywords}
+    ]
+    assert bare == []
+
+
 def test_a_hint_in_python_is_python(tree: Path, home: Path) -> None:
     """What an error advises can be called, and works."""
     with takeback.open(tree, home=home) as project:

@@ -16,6 +16,7 @@ import pytest
 import program
 from takeback.capture import project_rules
 from takeback.cli.app import COMMANDS
+from takeback.cli.vocabulary import ALIASES
 from takeback.model import words
 from takeback.worktree import ignore
 
@@ -141,7 +142,7 @@ def test_no_document_names_a_command_that_is_not_there() -> None:
         for path in DOCS
         if path.name != "situations.md"
         for name in called.findall(path.read_text())
-        if name not in COMMANDS
+        if name not in {*COMMANDS, *ALIASES}
     }
     assert made_up == set()
 
@@ -375,7 +376,7 @@ def _show(cli: Cli, _shop: Path, _home: Path) -> dict[str, object]:
     inner = (sys.executable, "-I", "-m", "takeback", "run", "--", "mv", "src/pay.py", "src/paid.py")
     cli("run", "-m", "a step inside", "--", *inner)
     for ref in (("@",), ("@", ".env")):
-        fields = ["turn", "checkpoint", "file", "now"]
+        fields = ["turn", "checkpoint", "file", "now", "diff"]
         assert list(cli("show", *ref, "--json").json()) == fields
     return cli("show", "a step inside", "--json").json()
 

@@ -13,7 +13,7 @@ from takeback.agents.agent import (
     UNWRITABLE,
     CannotTrimError,
 )
-from takeback.ledger import events, sessions
+from takeback.ledger import events
 from takeback.ledger.events import NewEvent
 from takeback.model import words
 from takeback.model.text.safe_text import shell_word
@@ -167,7 +167,7 @@ def _trimmed(ledger: "Ledger", turn: "TurnRow", agent: str) -> "TrimmedConversat
     known = _conversations_of(agent)
     if known is None:
         raise CannotTrimError(UNKNOWN_AGENT)
-    path, prompt = sessions.conversation_of(ledger, turn.opened)
+    path, prompt = events.conversation_of(ledger, turn.opened)
     if not path.startswith("/") or not prompt:
         raise CannotTrimError(NO_TRANSCRIPT)
     return known.trim(path, prompt)

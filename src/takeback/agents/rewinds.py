@@ -13,7 +13,7 @@ import time
 
 from takeback.agents import registry, requests
 from takeback.agents.agent import BEFORE_TOOL, BEGINNING, ELSEWHERE, PASSED, PROMPT
-from takeback.ledger import events, sessions
+from takeback.ledger import events
 from takeback.model.value import Value
 
 TYPE_CHECKING = False
@@ -55,7 +55,7 @@ def notice(
     # model is quicker. So the end looks in any case; every step would cost more and more.
     if turn is None or (event.kind == BEFORE_TOOL and turn.steps > _FIRST_STEPS):
         return None
-    request = sessions.rewind_request(turn.id)
+    request = events.rewind_request(turn.id)
     if ledger.requested(request) is not None:
         return None
     to = look.gone_back_to(turn)
@@ -100,7 +100,7 @@ class _Look:
         if newest is None:
             return None
         stays, passed, is_part = self._line(turn)
-        transcript = sessions.conversation_of(self._ledger, newest.opened)[0]
+        transcript = events.conversation_of(self._ledger, newest.opened)[0]
         may_move = self._event.agent.rewinds_into_new_file
         moved = may_move and transcript not in ("", self._event.transcript)
         if stays is None:
@@ -174,7 +174,7 @@ def _interruption(ledger: "Ledger", turn: "TurnRow") -> "Interruption | None":
     session = ledger.sessions.of(turn)
     known = registry.find_agent(session.agent)
     files = known.conversations if known is not None else None
-    transcript, prompt = sessions.conversation_of(ledger, turn.opened) if files else ("", "")
+    transcript, prompt = events.conversation_of(ledger, turn.opened) if files else ("", "")
     if files is None or not transcript:
         return None
     at = nanoseconds(files.interrupted_at(transcript, ""))

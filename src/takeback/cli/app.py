@@ -14,7 +14,7 @@ from takeback.model.reasons import Action
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from typing import NoReturn, Protocol
 
     from takeback.cli.parser import Arguments, Command
@@ -158,14 +158,14 @@ def _fill_gaps() -> None:
 def _run(words: "list[str]", screen: Screen) -> int:
     name, rest = parser.split(words)
     ours = parser.own(rest)
-    if not name and "--version" in ours:
+    if name == "version" or (not name and ("--version" in ours or "-V" in ours)):
         from takeback.version import VERSION
 
         screen.say(f"takeback {VERSION}")
         return 0
     if name == "help" or (not name and ("-h" in ours or "--help" in ours)):
         return _help(rest, screen)
-    module = load(name or "status")
+    module = load(name if name in COMMANDS else _meant(name, rest))
     is_wrapper = parser.is_wrapper(module.COMMAND)
     if is_wrapper and "-h" not in ours and "--help" not in ours:
         screen.step_aside()
@@ -201,12 +201,14 @@ def _quoted(path: bytes) -> str:
     return shlex.quote(os.fsdecode(path))
 
 
+def _meant(word: str, rest: "Sequence[str]" = ()) -> str:
+    from takeback.cli import vocabulary
+
+    return vocabulary.command(word, rest)
+
+
 def load(name: str) -> "Module":
     """The module of a command, imported only when it is called."""
-    if name != "status" and name not in COMMANDS:
-        raise UsageError(
-            f"there is no command `{name}`", hint=parser.suggestion(name, COMMANDS, "takeback ")
-        )
     module: Module = getattr(__import__(f"takeback.cli.commands.{name}").cli.commands, name)
     return module
 
@@ -313,8 +315,13 @@ def inside(project: "Project", here: bytes) -> bytes:
 
 def _help(rest: "list[str]", screen: Screen) -> int:
     topics = [word for word in rest if not word.startswith("-")]
-    if topics:
-        parser.show(load(topics[0]).COMMAND, screen)
+    if topics and topics[0] != "all":
+        parser.show(load(_meant(topics[0])).COMMAND, screen)
+        return 0
+    names = dict.fromkeys(("status", "undo", "redo", "rollback", *COMMANDS))
+    commands = [load(name).COMMAND for name in names]
+    if topics or "--all" in rest:
+        parser.overview(commands, screen)
     else:
-        parser.overview([load(name).COMMAND for name in ("status", *COMMANDS)], screen)
+        parser.page_one(commands, screen)
     return 0

@@ -33,7 +33,8 @@ class Command(Value):
     """What one command is called, takes, does and looks like.
 
     An operand in brackets may be left out, one that ends with `…` given several times. A last
-    one that begins with `--` stands for everything after that mark: see `Arguments.rest`.
+    one that begins with `--` stands for everything after that mark: see `Arguments.rest`. `group`
+    is where the help lists it; `warning` says what it changes, where a slip would cost something.
     """
 
     name: str
@@ -42,8 +43,12 @@ class Command(Value):
     operands: "tuple[str, ...]" = ()
     options: "tuple[Option, ...]" = ()
     examples: "tuple[tuple[str, str], ...]" = ()
+    group: str = "Care"
+    warning: str = ""
 
 
+EVERYDAY, LOOK, AGENTS, CARE, HIDDEN = "Everyday", "Look", "Agents", "Care", ""
+"""The groups of commands, in the order of the help."""
 EVERYWHERE = (
     Option(("--json",), "print one JSON object instead of text"),
     Option(("-C",), "work on the project that DIR is in (default: the current folder)", "DIR"),
@@ -98,21 +103,34 @@ def parse(command: Command, argv: "Sequence[str]") -> Arguments:
             (found.rest if _takes_rest(command) else found.operands).extend(words)
             break
         if not word.startswith("-") or word == "-":
-            found.operands.append(word)
             if is_wrapper(command):
-                raise _missing_mark(command, [word, *words])
+                found.rest = _unambiguous(command, [word, *words], options)
+                break
+            found.operands.append(word)
+            continue
+        letters = _letters(word, options)
+        if letters:
+            words[:0] = letters
             continue
         flag, inline = _split_flag(word, options)
         option = options.get(flag)
         if option is None:
             raise UsageError(
                 f"`{command.name or 'takeback'}` has no option `{flag}`",
-                hint=suggestion(flag, options, command=command.name),
+                hint=_option_meant(flag, command, options),
             )
         found.values[option.name] = _value(option, flag, inline, words)
     if not found.has("help"):
         _check_operands(command, found)
     return found
+
+
+def _letters(word: str, options: "dict[str, Option]") -> "list[str]":
+    """`-np` as `-n -p`, if these are options and only the last takes a value; else nothing."""
+    flags = [f"-{letter}" for letter in word[1:]]
+    if word in options or len(flags) < 2 or not all(map(options.get, flags)):
+        return []
+    return [] if any(options[each].value for each in flags[:-1]) else flags
 
 
 def _split_flag(word: str, options: "dict[str, Option]") -> "tuple[str, str | None]":
@@ -128,12 +146,12 @@ def _split_flag(word: str, options: "dict[str, Option]") -> "tuple[str, str | No
 def _value(option: Option, flag: str, inline: "str | None", words: "list[str]") -> str:
     if not option.value:
         if inline is not None:
-            raise UsageError(f"`{flag}` takes no value")
+            raise UsageError(f"`{flag}` takes no value", hint=f"`{flag}` alone is enough")
         return "yes"
     if inline is not None:
         return inline
     if not words:
-        raise UsageError(f"`{flag}` needs a value", hint=f"{flag} {option.value}")
+        raise UsageError(f"`{flag}` needs a value", hint=f"`{flag} {option.value}`: {option.text}")
     return words.pop(0)
 
 
@@ -142,14 +160,19 @@ def is_wrapper(command: Command) -> bool:
     return len(command.operands) == 1 and command.operands[0].startswith("--")
 
 
-def _missing_mark(command: Command, words: "list[str]") -> UsageError:
+def _unambiguous(command: Command, words: "list[str]", options: "dict[str, Option]") -> "list[str]":
+    """Another program's command line without `--` before it; an error if a word may be ours."""
     import shlex
 
-    meant = shlex.join(word for word in words if word != "--")
-    return UsageError(
-        f"`{command.name}` needs `--` before the command",
-        hint=f"takeback {command.name} -- {meant}",
-    )
+    found = next((each for each in words if each == "--" or each.split("=")[0] in options), "")
+    if not found:
+        return words
+    hint = f"`takeback {command.name} -- {shlex.join(words)}` gives it to `{words[0]}`"
+    option = options.get(found)
+    if option is not None and not option.value:
+        rest = shlex.join(each for each in words if each != found)
+        hint += f", `takeback {command.name} {found} -- {rest}` to Takeback"
+    raise UsageError(f"`{found}` may be meant for Takeback or for `{words[0]}`", hint=hint)
 
 
 def _takes_rest(command: Command) -> bool:
@@ -159,34 +182,95 @@ def _takes_rest(command: Command) -> bool:
 def _check_operands(command: Command, found: Arguments) -> None:
     operands = command.operands[:-1] if _takes_rest(command) else command.operands
     needed = [name for name in operands if not name.startswith("[")]
-    given = len(found.operands)
-    usage = f"usage: takeback {command.name} {' '.join(command.operands)}".rstrip()
+    given, name = len(found.operands), command.name or "takeback"
     if given < len(needed):
-        raise UsageError(f"`{command.name}` needs {needed[given]}", hint=usage)
+        raise UsageError(f"`{name}` needs {needed[given]}", hint=_usage(command))
     takes_many = bool(operands) and operands[-1].rstrip("]").endswith("…")
     if given > len(operands) and not takes_many:
         extra = found.operands[len(operands)]
-        raise UsageError(f"`{command.name}` does not take `{extra}`", hint=usage)
+        raise UsageError(f"`{name}` does not take `{extra}`", hint=_instead(command, extra))
     if _takes_rest(command) and not command.operands[-1].startswith("[") and not found.rest:
-        raise UsageError(f"`{command.name}` needs {command.operands[-1]}", hint=usage)
+        rest = command.operands[-1].removeprefix("-- ")
+        raise UsageError(f"`{name}` needs {rest}", hint=_usage(command))
 
 
-def suggestion(word: str, known: "Iterable[str]", before: str = "", command: str = "") -> str:
-    """What was probably meant by a word, or where to look it up."""
+def _usage(command: Command) -> str:
+    line = " ".join(("takeback", command.name, *command.operands))
+    return f"usage: `{' '.join(line.split())}`; `{_help_of(command)}` shows examples"
+
+
+def _help_of(command: Command) -> str:
+    return " ".join(f"takeback {command.name} --help".split())
+
+
+def _instead(command: Command, extra: str) -> str:
+    """How to go on with a word too many: it may be a name, or a path."""
+    from takeback.model.text.safe_text import shell_word
+
+    if _takes_rest(command):
+        return f"`takeback {command.name} … -- {shell_word(extra)}` if it is a path"
+    if not command.operands and any("-m" in option.flags for option in command.options):
+        return f"`takeback {command.name} -m {shell_word(extra)}` if it is a name"
+    return _usage(command)
+
+
+_ALIKE = 0.66
+
+
+def alike(word: str, known: "Iterable[str]", most: int = 1) -> "list[str]":
+    """What was probably meant by a word."""
     import difflib
 
-    close = difflib.get_close_matches(word, list(known), n=1)
-    help_of = f"takeback {command}".rstrip()
-    return f"did you mean `{before}{close[0]}`?" if close else f"see `{help_of} --help`"
+    return difflib.get_close_matches(word.casefold(), list(known), n=most, cutoff=_ALIKE)
 
 
-def overview(commands: "Iterable[Command]", screen: "Screen") -> None:
-    screen.say("Takeback: the undo that AI agents lack.")
+def _option_meant(flag: str, command: Command, options: "dict[str, Option]") -> str:
+    close = alike(flag, options)
+    if flag[1:].isdigit() and "-n" in options and options["-n"].value:
+        return f"did you mean `-n {flag[1:]}`?"
+    if flag == "-v" and "-V" in options:
+        close = ["-V"]
+    more = f"see `{_help_of(command)}`"
+    return f"did you mean `{close[0]}`? {more}" if close else more
+
+
+def page_one(commands: "Sequence[Command]", screen: "Screen") -> None:
+    """The help that fits a screen: what one needs each day in full, the rest by name."""
+    screen.say("Takeback: undo what an AI agent did to your files. `tb` is short for `takeback`.")
     screen.say()
-    screen.say(screen.style("Commands", "bold"))
-    screen.table((f"takeback {c.name}".rstrip(), c.summary) for c in commands)
+    shown = [each for each in commands if each.group not in (CARE, HIDDEN)]
+    room = max(len(_called(each)) for each in shown)
+    for group in (EVERYDAY, LOOK, AGENTS):
+        screen.say(screen.style(group, "bold"))
+        screen.table(
+            (_called(each).ljust(room), each.summary) for each in shown if each.group == group
+        )
+    screen.say(screen.style(CARE, "bold"))
+    screen.say("  " + " ".join(each.name for each in commands if each.group == CARE))
     screen.say()
-    screen.say("Every command takes --json, -C DIR and --help, which shows examples.")
+    screen.say("`tb help COMMAND` explains one, with examples; `tb help all` lists all commands.")
+
+
+def _called(command: Command) -> str:
+    """A command with its first operands; without any name it is the program alone."""
+    if not command.name:
+        return "takeback"
+    first = [each.removeprefix("-- ") for each in command.operands if not each.startswith("[--")]
+    return " ".join((command.name, *first))
+
+
+def overview(commands: "Sequence[Command]", screen: "Screen") -> None:
+    """All commands, a line each, in their groups."""
+    room = max(len(each.name) for each in commands) + len("takeback ")
+    for group in (EVERYDAY, LOOK, AGENTS, CARE):
+        screen.say(screen.style(group, "bold"))
+        screen.table(
+            (f"takeback {each.name}".rstrip().ljust(room), each.summary)
+            for each in commands
+            if each.group == group
+        )
+    screen.say()
+    screen.say("Every command takes --json, -C DIR and --help. `takeback -V` prints the version.")
     screen.say("Exit codes: 0 done · 1 failed, nothing changed · 2 usage · 3 needs a decision ·")
     screen.say("            4 store damaged · 5 half done · 130 interrupted")
 

@@ -15,6 +15,7 @@ from takeback.errors import (
 )
 from takeback.model import words as terms
 from takeback.model.plan import MINUTES, called
+from takeback.model.reasons import Action
 from takeback.model.text.masking import CLOSED
 from takeback.model.text.safe_text import safe, shell_word
 from takeback.model.tree import FOLDER
@@ -23,11 +24,12 @@ from takeback.model.words import count
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from takeback.agents.resume import Resumed
     from takeback.arguments import Options
     from takeback.cli.text.conflict_text import Styled
+    from takeback.history.unified import Shown
     from takeback.model.plan import Conflict, Decisions, Plan, PlannedChange, Report
     from takeback.model.text.json_text import Json
     from takeback.model.text.masking import Masker
@@ -37,10 +39,6 @@ if TYPE_CHECKING:
     Counted = tuple[int, int] | None
 
     Make = Callable[["Wanted"], Plan]
-
-
-_MOST_LINES = 20_000
-"""Lines of a diff that somebody may scroll through."""
 
 
 class Contents:
@@ -80,30 +78,26 @@ class Contents:
         (found,) = self._project.contents(entry)
         return safe(found or b"", 60)
 
-    def diff(self, change: "PlannedChange") -> "list[Styled]":
-        """What would change in a file, without secrets."""
-        from itertools import islice
+    def diffs(self, plan: "Plan") -> "Iterator[Shown]":
+        """What a plan would change, file by file."""
+        return filter(None, map(self._shown, plan.changes))
 
-        from takeback.cli.screen import safe_content
-        from takeback.history.unified import HEAD, HUNK, NEW, NOTE, OLD, Shown
+    def _shown(self, change: "PlannedChange") -> "Shown | None":
+        from takeback.history.unified import Shown
         from takeback.model.tree import judge
 
         found = judge(change.raw_path, change.before, change.after)
         if found is None:
-            return [("", "nothing changes there")]
+            return None
         old, new = self._project.contents(change.before, change.after)
-        styles = {HEAD: "bold", HUNK: "cyan", OLD: "red", NEW: "green", NOTE: "dim"}
-        plain = (HEAD, HUNK, NOTE)
-        told = [
-            (
-                styles.get(kind, ""),
-                ("" if kind in plain else kind) + safe_content(line.rstrip(b"\r\n")).expandtabs(),
-            )
-            for kind, line in islice(Shown(found, (old, new), self.masker).diff(), _MOST_LINES)
-        ]
-        if len(told) == _MOST_LINES:
-            told.append(("dim", f"(only the first {_MOST_LINES:,} lines are shown)"))
-        return told
+        return Shown(found, (old, new), self.masker)
+
+    def diff(self, change: "PlannedChange") -> "list[Styled]":
+        """What would change in a file, without secrets."""
+        from takeback.cli import diff_view
+
+        shown = self._shown(change)
+        return diff_view.styled(shown) if shown is not None else [("", "nothing changes there")]
 
 
 FILES, CONVERSATION, MEMORY = "files", "conversation", "memory"
@@ -119,7 +113,9 @@ class Conversation:
     def __init__(self, given: "Arguments", project: "Project") -> None:
         only = given.get("only")
         if only == MEMORY:
-            raise UsageError("Takeback cannot take back an agent's memory yet")
+            raise UsageError(
+                "Takeback cannot take back an agent's memory yet", hint=f"`--only {FILES}`"
+            )
         if given.has("only") and only not in (FILES, CONVERSATION):
             raise UsageError(
                 f"`--only` takes `{FILES}` or `{CONVERSATION}`, not `{only}`",
@@ -151,7 +147,7 @@ def trim(conversation: Conversation, plan: "Plan", screen: "Screen") -> int:
     made = conversation.copies(plan)
     said = in_words(made, screen)
     if not made or all(each.problem for each in made):
-        raise TakebackError(f"nothing was changed: {said[0]}")
+        raise TakebackError(f"nothing was changed: {said[0]}", hint=Action("sessions"))
     if screen.json:
         screen.data(plan_text.as_json(plan, screen.masker, conversations=as_json(made)))
         return 0
@@ -227,6 +223,7 @@ def as_json(made: "list[Resumed] | None") -> "list[Json]":
 SESSION = Option(("--session",), "look only among the turns of this session", "SESSION")
 OPTIONS = (
     Option(("-n", "--dry-run"), "show what would be done, and change nothing"),
+    Option(("-p", "--patch"), "with --dry-run, also show the lines that would change"),
     Option(("-y", "--yes"), "apply what the preview shows, without asking"),
     Option(("--because",), "the reason; the log and the agent get it", "TEXT"),
     Option(("--keep-mtime",), "also restore the modification times of files"),
@@ -272,12 +269,7 @@ class RestoreCommand:
         self._is_trial = given.has("dry-run")
         self._agreed = given.has("yes")
         self._is_interactive = given.has("interactive")
-        if self._is_interactive and (self._agreed or self._is_trial or not screen.can_pick):
-            why = "--yes" if self._agreed else "--dry-run" if self._is_trial else ""
-            raise UsageError(
-                f"`-i` and `{why}` exclude each other" if why else "`-i` needs a terminal",
-                hint="`--dry-run` shows what would be done; `-- PATH…` chooses paths",
-            )
+        self._check_options()
         self._because = given.get("because")
         self.options: Options = {
             "because": self._because,
@@ -292,6 +284,19 @@ class RestoreCommand:
         self._restored = project.reader.restored()
         self._contents = Contents(project, screen.masker)
         self._conversation = Conversation(given, project)
+
+    def _check_options(self) -> None:
+        if self._is_interactive and (self._agreed or self._is_trial or not self._screen.can_pick):
+            why = "--yes" if self._agreed else "--dry-run" if self._is_trial else ""
+            raise UsageError(
+                f"`-i` and `{why}` exclude each other" if why else "`-i` needs a terminal",
+                hint=f"`{self._again('--dry-run')}` shows what would be done",
+            )
+        if self._given.has("patch") and not self._is_trial:
+            raise UsageError(
+                "`-p` shows lines before they change, so it needs `--dry-run`",
+                hint=f"`{self._again('--dry-run', '-p')}` shows them",
+            )
 
     def run(self, make: "Make", at_once: "Callable[[], Report] | None" = None) -> int:
         """Show, ask where somebody has to decide, do it, report; return the exit code.
@@ -379,6 +384,10 @@ class RestoreCommand:
             return self._refuse(plan, self._conflict(plan))
         if self._screen.json:
             said = plan_text.as_json(plan, self._screen.masker)
+            if self._given.has("patch"):
+                from takeback.cli import diff_view
+
+                said["diff"] = [diff_view.as_json(each) for each in self._contents.diffs(plan)]
             self._screen.data({**said, "plan": None} if self._conversation.is_all else said)
             return ConflictError.exit_code if plan.conflicts else 0
         self._preview(plan)
@@ -395,6 +404,11 @@ class RestoreCommand:
 
     def _preview(self, plan: "Plan") -> None:
         plan_text.preview(plan, self._screen, self._contents)
+        if self._given.has("patch") and plan.changes:
+            from takeback.cli import diff_view
+
+            self._screen.say()
+            diff_view.show_diffs(self._contents.diffs(plan), self._screen)
         if plan.dependents:
             turns = [id[:8] for id in (*plan.turns, *(each.id for each in plan.dependents))]
             which = "it" if len(plan.dependents) == 1 else "them"

@@ -431,7 +431,8 @@ def tables_in(path: bytes) -> "dict[str, object]":
         return tomllib.loads(text.decode())
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as problem:
         raise UsageError(
-            f"the settings in `{os.fsdecode(path)}` cannot be read: {problem}"
+            f"the settings in `{os.fsdecode(path)}` cannot be read: {problem}",
+            hint=Action("doctor"),
         ) from None
 
 

@@ -4,6 +4,7 @@ Folders with the same strong hash hold the same, so they are not read: the cost 
 difference. A state is a checkpoint (`Saved`) or the work tree as it is (`history/worktree_state`).
 """
 
+from takeback.capture.changes import Trees, runs
 from takeback.disk.failures import FailingAs
 from takeback.errors import TakebackError
 from takeback.history.retention import Reading
@@ -118,6 +119,52 @@ class Comparison:
         """Close both states."""
         self._before.close()
         self._after.close()
+
+    def __enter__(self) -> "Self":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+class OwnChanges:
+    """What one turn changed itself: its own runs of changes, each from before it to after it.
+
+    What others changed in the same files meanwhile is not in it.
+    """
+
+    __slots__ = ("_objects", "differences")
+
+    def __init__(
+        self, ledger: "Ledger", objects: "ObjectStore", turn: int, paths: "tuple[bytes, ...]" = ()
+    ) -> None:
+        self._objects = objects
+        trees, chosen = Trees(objects), Chosen(paths)
+
+        def at(checkpoint: int, path: bytes) -> "Entry | None":
+            row = ledger.checkpoints.numbered(checkpoint)
+            return trees.find(row, path) if row is not None else None
+
+        found = (
+            judge(run.path, at(run.before, run.path), at(run.last, run.path))
+            for run in runs(ledger, turn)
+            if chosen.cover(run.path)
+        )
+        self.differences = tuple(with_renames([each for each in found if each is not None]))
+
+    def contents(self, found: Difference) -> "tuple[bytes | None, bytes | None]":
+        """What a file or link held before and after: empty where it was none, None if unknown."""
+        with FailingAs(TakebackError, "the contents could not be read"):
+            return self._content(found.before), self._content(found.after)
+
+    def _content(self, entry: "Entry | None") -> "bytes | None":
+        if entry is None or (entry.kind == FOLDER and not entry.reason):
+            return b""
+        return None if entry.reason or entry.size > LARGEST else self._objects.content(entry)
+
+    def close(self) -> None:
+        """Close the packs."""
+        self._objects.close()
 
     def __enter__(self) -> "Self":
         return self

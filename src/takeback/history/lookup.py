@@ -8,6 +8,7 @@ import os
 from takeback.errors import UnknownReferenceError, UsageError
 from takeback.history.retention import Reading
 from takeback.model import reasons, words
+from takeback.model.history import PathHistory
 from takeback.model.reasons import Action, Reason
 from takeback.model.tree import FOLDER, LARGEST, LINK, Entry, UnstoredFile, as_entry, nameless
 from takeback.model.value import Value
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
     from takeback.history.compare import State
     from takeback.ledger.events import CheckpointRow
+    from takeback.ledger.ledger import Ledger
     from takeback.objects.object_store import ObjectStore
     from takeback.ports import Progress
     from takeback.store import Store
@@ -108,6 +110,66 @@ def choose(
             )
         chosen.append(meant[0])
     return tuple(chosen)
+
+
+_MOST_NAMES = 50
+"""Names that a file may have had: a longer way back is not followed."""
+_NEWEST = 1 << 62
+
+
+class Past(Value):
+    """Who changed a path: turns by their numbers, restores by the checkpoints they made."""
+
+    told: PathHistory
+    turns: "frozenset[int]"
+    restored: "frozenset[int]"
+
+
+def past(ledger: "Ledger", path: bytes, *, is_folder: bool) -> "Past | None":
+    """Who changed a file, by all names that it had, or what is below a folder.
+
+    None if nothing ever changed there.
+    """
+    number = ledger.deltas.number_of_path(path)
+    asked = [] if number is None else [number]
+    below = ledger.deltas.numbers_below(path) if is_folder or number is None else []
+    until = dict.fromkeys([*asked, *below], _NEWEST)
+    if not until:
+        return None
+    names = _follow(ledger, until)
+    turns, restored, yours = set(ledger.losses.turns_at(until)), set(), 0
+    for row in ledger.deltas.touched(until):
+        turns |= {row.turn} if row.turn is not None else set()
+        if row.who == words.SHARED:
+            found = (
+                ledger.stack.turn_during(id, row.checkpoint or 0) for id in row.sessions.split()
+            )
+            turns |= {turn for turn in found if turn is not None}
+        restored |= {row.checkpoint or 0} if row.who == words.RESTORE else set()
+        yours += row.who == words.YOU
+    told = PathHistory(
+        path,
+        is_folder=bool(below),
+        raw_names=() if below else tuple(names),
+        raw_renamed_to=None if below or number is None else ledger.deltas.renamed_to(number),
+        yours=yours,
+    )
+    return Past(told, frozenset(turns), frozenset(restored))
+
+
+def _follow(ledger: "Ledger", until: "dict[int, int]") -> "list[bytes]":
+    """Add the older names of renamed files, each up to the checkpoint of the rename."""
+    new = dict(until)
+    names: list[bytes] = []
+    while new and len(names) < _MOST_NAMES:
+        came = {}
+        for path, checkpoint, origin, name in ledger.deltas.origins(new):
+            if checkpoint <= new[path] and origin not in until:
+                came[origin] = checkpoint
+                names.append(name)
+        until.update(came)
+        new = came
+    return list(dict.fromkeys(names))
 
 
 def read_file(state: "State", ref: str, path: bytes, place: Place) -> "Iterator[bytes]":

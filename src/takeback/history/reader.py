@@ -5,12 +5,24 @@ import time
 
 from takeback.capture import checkpoint
 from takeback.disk.failures import FailingAs
-from takeback.errors import TakebackError, UsageError
+from takeback.errors import TakebackError, UnknownReferenceError, UsageError
 from takeback.history import references, retention
-from takeback.history.lookup import Place, choose, content_of, extract, read_file
+from takeback.history.lookup import (
+    Past,
+    Place,
+    choose,
+    content_of,
+    extract,
+    find,
+    past,
+    read_file,
+)
 from takeback.history.timeline import Timeline
 from takeback.model import ids
+from takeback.model.history import PathHistory
+from takeback.model.reasons import Action
 from takeback.model.results import Status
+from takeback.model.words import word
 from takeback.worktree.stat_cache import StatCache
 
 TYPE_CHECKING = False
@@ -18,7 +30,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from takeback.capture.workspace import Workspace
-    from takeback.history.compare import Comparison, State
+    from takeback.history.compare import Comparison, OwnChanges, State
+    from takeback.history.lookup import Found
     from takeback.ledger.events import CheckpointRow
     from takeback.ledger.ledger import Ledger
     from takeback.model.history import (
@@ -34,6 +47,7 @@ if TYPE_CHECKING:
     from takeback.model.tree import Entry
     from takeback.ports import Progress
 
+_MOST_ALIKE = 3
 _READING = FailingAs(TakebackError, "the store could not be read")
 
 
@@ -53,17 +67,75 @@ class HistoryReader:
         self,
         limit: "int | None",
         *,
-        session: "str | None",
-        since: "str | float | None",
-        all: bool,
-        changes: bool,
+        session: "str | None" = None,
+        since: "str | float | None" = None,
+        until: "str | float | None" = None,
+        grep: str = "",
+        paths: "tuple[bytes, ...]" = (),
+        inside: bytes = b"",
+        all: bool = False,
+        changes: bool = True,
+        before: "str | None" = None,
     ) -> "Log":
-        """The newest turns, newest first."""
+        """The newest turns, newest first; with `before`, those that are older than this turn."""
         now = time.time()
         with _READING, self._ledger.snapshot() as ledger:
             return Timeline(ledger, now).log(
-                limit=limit, session=session, since=_moment(since, now), all=all, changes=changes
+                limit=limit,
+                session=session,
+                since=_moment(since, now),
+                until=_moment(until, now),
+                grep=grep,
+                pasts=self._pasts(ledger, paths, inside),
+                all=all,
+                changes=changes,
+                before=before,
             )
+
+    def _pasts(
+        self, ledger: "Ledger", paths: "tuple[bytes, ...]", inside: bytes
+    ) -> "list[Past] | None":
+        """Who changed each of some paths; None if that is everything."""
+        found = [self._past(ledger, path, inside) for path in paths]
+        return found if found and all(each.told.raw_path for each in found) else None
+
+    def _past(self, ledger: "Ledger", path: bytes, inside: bytes) -> "Past":
+        """Who changed a path; an error if it never was in the project."""
+        if path.startswith(b"/") and (turns := ledger.outside.turns_at(os.path.normpath(path))):
+            return Past(PathHistory(os.path.normpath(path)), frozenset(turns), frozenset())
+        root = self._work.root
+        candidates = Place(root, inside).candidates(path)
+        for each in candidates:
+            place = os.path.join(root, each)
+            is_there = os.path.lexists(place)
+            known = past(ledger, each, is_folder=not is_there or os.path.isdir(place))
+            found = self._newest(ledger, each)
+            if known is not None or is_there or found is not None:
+                told = known.told if known is not None else PathHistory(each)
+                why = word(found.entry.reason) if found and found.entry.reason else ""
+                known = known or Past(told, frozenset(), frozenset())
+                return known.replace(told=told.replace(is_there=is_there, left_out=why))
+        alike = ledger.deltas.paths_ending(os.path.basename(candidates[0]), _MOST_ALIKE)
+        hint = f"did you mean {' or '.join(f'`{os.fsdecode(each)}`' for each in alike)}?"
+        raise UnknownReferenceError(
+            f"`{os.fsdecode(path)}` was never in this project",
+            hint=hint
+            if alike
+            else ("give a path from the current folder or from the project's root", Action("log")),
+        )
+
+    def _newest(self, ledger: "Ledger", path: bytes) -> "Found | None":
+        """What the newest checkpoint has at a path."""
+        from takeback.history.compare import Saved
+
+        row = ledger.checkpoints.newest()
+        if row is None or row.gone is not None:
+            return None
+        state = Saved(self._work.store.reader(), row, ledger)
+        try:
+            return find(state, path)
+        finally:
+            state.close()
 
     def turn(self, ref: str) -> "RecordedTurn":
         """What the log says of a turn."""
@@ -199,6 +271,26 @@ class HistoryReader:
 
         with FailingAs(TakebackError, "nothing was compared"):
             return retention.again(self._ledger, compare)
+
+    def own_changes(self, ref: str, paths: "tuple[bytes, ...]", inside: bytes) -> "OwnChanges":
+        """What a turn changed itself, with the contents before and after."""
+        from takeback.history.compare import OwnChanges
+
+        now = time.time()
+
+        def read() -> OwnChanges:
+            ledger = self._ledger
+            turn = references.turn(ledger, ref, now)
+            chosen = tuple(self._past(ledger, path, inside).told.raw_path for path in paths)
+            objects = self._work.store.reader()
+            try:
+                return OwnChanges(ledger, objects, turn, chosen)
+            except BaseException:
+                objects.close()
+                raise
+
+        with FailingAs(TakebackError, "nothing was compared"):
+            return retention.again(self._ledger, read)
 
     def read(self, ref: "str | None", path: bytes, inside: bytes) -> "Iterator[bytes]":
         """What a file held in a state, piece by piece; an error about the path comes at once."""

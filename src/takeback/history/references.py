@@ -161,6 +161,9 @@ def of_goal(ledger: "Ledger", goal: str, row: "CheckpointRow") -> str:
 
 
 _LONGEST = 500
+_LOOKED_AT = 200
+_NEARLY = 0.75
+"""So many names and prompts are compared with a reference that means nothing, and how alike."""
 _HINT = (Action("log"), "`@` is now, `@~1` one turn back, `10m` a time")
 
 MOMENT = "moment"
@@ -194,9 +197,29 @@ def find(ledger: "Ledger", ref: str, now: float, session: "int | None" = None) -
     found = _with_words(ledger, text.strip('"'), now, session)
     if found is None:
         raise UnknownReferenceError(
-            f"no turn, checkpoint or prompt matches `{quoted(text)}`", hint=_HINT
+            f"no turn, checkpoint or prompt matches `{quoted(text)}`",
+            hint=_alike(ledger, text.strip('"')) or _HINT,
         )
     return found
+
+
+def _alike(ledger: "Ledger", text: str) -> "tuple[str, ...]":
+    """A name or a prompt that is spelt nearly so; only the newest are looked at."""
+    from difflib import get_close_matches
+    from itertools import islice
+
+    names = {row.name.casefold(): row.name for row in ledger.names.since(0, _LOOKED_AT)}
+    close = get_close_matches(text.casefold(), names, n=1, cutoff=_NEARLY)
+    if close:
+        return (f"did you mean `{quoted(names[close[0]])}`?",)
+    wanted = text.casefold().split()
+    if len(text) < _SHORTEST:
+        return ()
+    for number, label, *_ in islice(ledger.turns.labels(), _LOOKED_AT):
+        said = label[:_LONGEST].casefold().split()
+        if all(get_close_matches(word, said, n=1, cutoff=_NEARLY) for word in wanted):
+            return (f'did you mean `{ledger.turns.id_of(number)[:8]}` "{quoted(label)}"?',)
+    return ()
 
 
 def is_now(ref: str) -> bool:
@@ -242,7 +265,8 @@ def state_of(ledger: "Ledger", meant: Meaning, now: float) -> "CheckpointRow":
             number = ledger.checkpoints.parent_of(number)
         if not number:
             raise UnknownReferenceError(
-                f"there is nothing before `{meant.ref.rstrip('-')}`, the first checkpoint"
+                f"there is nothing before `{meant.ref.rstrip('-')}`, the first checkpoint",
+                hint=Action("show-state", ref=meant.ref.rstrip("-")),
             )
     else:
         number = _before_or_after(ledger, meant)
@@ -425,7 +449,7 @@ def _with_words(ledger: "Ledger", text: str, now: float, session: "int | None") 
     if not any(char.isalnum() for char in wanted):
         return None
     found: list[int] = []
-    for number, label, its in ledger.turns.labels():
+    for number, label, its, _ in ledger.turns.labels():
         if session in (None, its) and _says(" ".join(label.split()).casefold(), wanted):
             found.append(number)
             if len(found) > MOST_LISTED:

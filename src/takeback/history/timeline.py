@@ -6,13 +6,15 @@ Everything here reads one moment of the ledger and costs what it shows: rows are
 keys or by an index, never by looking at all of them.
 """
 
+from itertools import islice
+
 from takeback.capture.checkpoint import Place, as_value
 from takeback.disk import machine
 from takeback.errors import DamagedStoreError
 from takeback.history import references, retention
 from takeback.history.shared import SharedChanges
-from takeback.ledger import outside
-from takeback.ledger import sessions as history
+from takeback.ledger import events, outside
+from takeback.ledger.database import Chosen
 from takeback.model import words
 from takeback.model.history import (
     Author,
@@ -32,9 +34,10 @@ from takeback.model.words import FAILED, INTERRUPTED, MKDIR, RMDIR, RUNNING
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Container, Iterable, Mapping, Sequence
     from typing import Any
 
+    from takeback.history.lookup import Past
     from takeback.ledger.checkpoints import DeltaRow, NamedDelta
     from takeback.ledger.events import CheckpointRow
     from takeback.ledger.ledger import Ledger
@@ -82,7 +85,7 @@ class Turn:
 
     def went_back(self) -> "str | None":
         """The turn before which somebody went back inside the agent; None if nobody did."""
-        event = self._ledger.requested(history.rewind_request(self._id))
+        event = self._ledger.requested(events.rewind_request(self._id))
         return str((event.payload or {}).get("to") or "") if event is not None else None
 
     def so_far(self) -> "tuple[Change, ...]":
@@ -291,22 +294,33 @@ class Timeline:
         self,
         *,
         limit: "int | None",
-        session: "str | None",
-        since: "float | None",
+        session: "str | None" = None,
+        since: "float | None" = None,
+        until: "float | None" = None,
+        grep: str = "",
+        pasts: "Sequence[Past] | None" = None,
         all: bool = False,
         changes: bool,
+        before: "str | None" = None,
     ) -> Log:
-        """The newest turns: of a session, since a time; with their changes if those are wanted."""
-        ledger = self._ledger
-        first = 0
-        if since is not None:
-            first = 1 + (ledger.turns.last_by(int(since * 1e9) - 1) or 0)
-        rows = ledger.turns.records(
+        """The newest turns: of a session, between two times, that say or touched something.
+
+        With `before`, the id of a turn, those that are older: the next page of a list.
+        """
+        ledger, text = self._ledger, " ".join(grep.casefold().split())
+        chosen = Chosen(
             session=None if session is None else references.session(ledger, session, self._now),
-            first=first,
-            limit=_ALL if limit is None else limit + 1,
+            first=0 if since is None else 1 + self._last_by(since, -1),
+            last=_ALL if until is None else self._last_by(until),
             live=not all,
+            among=None if pasts is None else tuple({n for past in pasts for n in past.turns}),
         )
+        if before is not None:
+            below = ledger.turns.get(before)
+            chosen = chosen.replace(last=min(chosen.last, below.number - 1))
+            until = below.started / 1e9
+        most = _ALL if limit is None else limit + 1
+        rows = ledger.turns.records(self._saying(chosen, text, most) if text else chosen, most)
         places = ledger.stack.places(rows[: limit or _ALL][-1].number if rows else 0)
         with Sound():
             turns = tuple(
@@ -315,29 +329,51 @@ class Timeline:
             )
         newest = ledger.checkpoints.newest()
         more = limit is not None and len(rows) > limit
+        made = None if pasts is None else {n for past in pasts for n in past.restored}
+        restores = () if session else self._restores(turns, places, made, all=all, more=more)
+        few = None if until is not None or text else limit
+        names = () if session or pasts else self._names(turns, since, few, more=more)
         return Log(
             newest.id if newest is not None else "",
             turns,
             more=more,
             made=newest.created / 1e9 if newest is not None else None,
             yours=self._yours(),
-            restores=self._restores(turns, places, all=all, more=more) if session is None else (),
-            names=() if session is not None else self._names(turns, since, limit, more=more),
-            undone=0 if all else ledger.turns.count_undone(),
+            restores=tuple(r for r in restores if _is_by(r.at, until) and _has(text, r.because)),
+            names=tuple(n for n in names if _is_by(n.at, until) and _has(text, n.name))[:limit],
+            undone=0 if all or text else self._count_undone(chosen if pasts else None),
+            paths=tuple(past.told for past in pasts or ()),
         )
+
+    def _count_undone(self, chosen: "Chosen | None") -> int:
+        return self._ledger.turns.count_undone(chosen and chosen.replace(live=False))
+
+    def _last_by(self, seconds: float, more: int = 0) -> int:
+        return self._ledger.turns.last_by(int(seconds * 1e9) + more) or 0
+
+    def _saying(self, chosen: Chosen, text: str, most: int) -> Chosen:
+        """Those turns whose prompt, or the reason for whose undo, has a text; so many at most."""
+        labels = self._ledger.turns.labels(chosen)
+        found = (number for number, *said in labels if _has(text, str(said[0]), str(said[2])))
+        return chosen.replace(among=tuple(islice(found, most)))
 
     def _restores(
         self,
         turns: "tuple[RecordedTurn, ...]",
         places: "Mapping[tuple[str, int], int]",
+        made: "Container[int] | None",
         *,
         all: bool,
         more: bool,
     ) -> "tuple[RecordedRestore, ...]":
-        """The rollbacks that belong between the turns, or all restores since the oldest of them."""
+        """The rollbacks that belong between the turns, or all restores since the oldest of them.
+
+        Of these only such as `made` one of some checkpoints, if that is asked.
+        """
         stack, oldest = self._ledger.stack, _oldest(turns)
-        rows = stack.all() if all else stack.rollbacks_since(oldest)
+        rows = stack.all() if all else stack.rollbacks_since(oldest if made is None else 0)
         rows = [row for row in rows if not more or row.at >= oldest]
+        rows = [row for row in rows if made is None or row.after in made]
         return tuple(
             self._restore(row).replace(back=places.get(("restore", row.number))) for row in rows
         )
@@ -510,6 +546,14 @@ class Timeline:
         if holder not in self._alive:
             self._alive[holder] = machine.is_alive(holder) is not False
         return not self._alive[holder]
+
+
+def _is_by(at: float, until: "float | None") -> bool:
+    return until is None or at <= until
+
+
+def _has(text: str, *said: str) -> bool:
+    return any(text in " ".join(each.casefold().split()) for each in said)
 
 
 def _oldest(turns: "tuple[RecordedTurn, ...]") -> int:

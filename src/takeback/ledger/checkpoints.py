@@ -4,13 +4,14 @@ from takeback.disk import operations
 from takeback.errors import DamagedStoreError
 from takeback.ledger.database import Group, Table
 from takeback.ledger.events import CheckpointRow
+from takeback.ledger.schema import path_hash
 from takeback.model import words
 from takeback.model.text import json_text
 from takeback.model.value import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
     from typing import Any
 
     from takeback.disk.sqlite import Connection
@@ -66,6 +67,15 @@ class NamedDelta(Value):
     label: "str | None"
     is_live: int
     turn_number: "int | None"
+
+
+class TouchRow(Value):
+    """Who changed a path: a turn, or at a checkpoint you, a restore, or one of some sessions."""
+
+    who: str
+    turn: "int | None"
+    checkpoint: "int | None"
+    sessions: str
 
 
 _DELTA = f"SELECT {', '.join(DeltaRow._fields)} FROM deltas "
@@ -379,6 +389,59 @@ class Deltas(Group):
         query = "SELECT path FROM deltas WHERE origin = ? AND checkpoint > ? AND checkpoint <= ?"
         return self._reader.column(f"{query} AND {self._here}", (path, after, until))
 
+    # -- the past of a path ----------------------------------------------------------------
+
+    def number_of_path(self, path: bytes) -> "int | None":
+        """By which number a path is known; None if nothing ever changed there."""
+        query = "SELECT number FROM paths WHERE hash = ? AND path = ?"
+        number: int | None = self._reader.value(query, (path_hash(path), path))
+        return number
+
+    def numbers_below(self, folder: bytes) -> "list[int]":
+        """The numbers of all paths below a folder. Paths have no order, so all are looked at."""
+        lower, upper = folder + b"/", folder + b"0"  # the character after `/`
+        return self._reader.column(
+            "SELECT number FROM paths WHERE path >= ? AND path < ?", (lower, upper)
+        )
+
+    def paths_ending(self, name: bytes, limit: int) -> "list[bytes]":
+        """Some paths with this name at their end, in whatever folder."""
+        query = "SELECT path FROM paths WHERE substr(path, ?) = ? LIMIT ?"
+        return self._reader.column(query, (-len(name) - 1, b"/" + name, limit))
+
+    def origins(self, paths: "Iterable[int]") -> "list[tuple[int, int, int, bytes]]":
+        """Each rename to one of these paths, oldest first: path, checkpoint, old path and name."""
+        query = (
+            "SELECT d.path, d.checkpoint, d.origin, p.path FROM delta_rows d JOIN checkpoints c"
+            f" ON c.number = d.checkpoint AND +c.{self._here} JOIN paths p ON p.number = d.origin"
+            f" WHERE d.path IN {_THESE} AND d.verb <> 'omit' ORDER BY d.checkpoint"
+        )
+        return self._reader.rows(query, (_listed(paths),))
+
+    def renamed_to(self, path: int) -> "bytes | None":
+        """The name that a file got when it last left a path."""
+        left = "SELECT checkpoint FROM delta_rows WHERE path = ?1 AND verb = 'delete'"
+        query = (
+            "SELECT p.path FROM delta_rows d JOIN paths p ON p.number = d.path JOIN checkpoints c"
+            f" ON c.number = d.checkpoint AND +c.{self._here} WHERE d.checkpoint IN ({left})"
+            " AND d.origin = ?1 AND d.verb <> 'omit' ORDER BY d.checkpoint DESC LIMIT 1"
+        )
+        name: bytes | None = self._reader.value(query, (path,))
+        return name
+
+    def touched(self, until: "Mapping[int, int]") -> "list[TouchRow]":
+        """Who changed some paths, each up to a checkpoint; each turn is told once."""
+        query = (
+            "SELECT DISTINCT d.who, d.turn, CASE WHEN d.turn IS NULL THEN d.checkpoint END,"
+            " d.sessions FROM json_each(?) s CROSS JOIN delta_rows d"
+            " ON d.path = json_extract(s.value, '$[0]')"
+            " AND d.checkpoint <= json_extract(s.value, '$[1]')"
+            f" JOIN checkpoints c ON c.number = d.checkpoint AND +c.{self._here}"
+            " WHERE d.who <> 'you' OR d.verb <> 'omit'"
+        )
+        spans = json_text.dumps([[path, last] for path, last in until.items()])
+        return [TouchRow(*row) for row in self._reader.rows(query, (spans,))]
+
     def authors(self, checkpoint: int) -> "list[tuple[bytes, str, int | None]]":
         """Who changed each path of a checkpoint, and the session."""
         query = "SELECT path, who, session FROM deltas WHERE checkpoint = ?"
@@ -421,6 +484,11 @@ class Losses(Group):
         if not self._reader.has("SELECT 1 FROM losses LIMIT 1"):
             return ()
         return _folded(self._reader.rows(_OF_TURNS, (_listed(turns), _NEWEST)))
+
+    def turns_at(self, paths: "Iterable[int]") -> "list[int]":
+        """The turns that lost something at one of these paths."""
+        query = f"SELECT DISTINCT turn FROM losses WHERE turn IS NOT NULL AND path IN {_THESE}"
+        return self._reader.column(query, (_listed(paths),))
 
     def between(self, first: int, last: int = _NEWEST) -> "tuple[Loss, ...]":
         """What anybody lost after an event and before another."""

@@ -17,6 +17,7 @@ from itertools import count
 from takeback.disk import operations, sqlite
 from takeback.errors import DamagedStoreError, UnsafeStoreError, UsageError
 from takeback.model.reasons import Action
+from takeback.model.text import json_text
 from takeback.model.value import Value
 
 TYPE_CHECKING = False
@@ -236,6 +237,38 @@ class Description(Value):
     what: str
     at: int
     label: str
+
+
+_NEWEST = 1 << 62
+
+
+class Chosen(Value):
+    """Which turns are meant: from one number to another, of a session, live ones, among some."""
+
+    session: "int | None" = None
+    first: int = 0
+    last: int = _NEWEST
+    live: bool = False
+    among: "tuple[int, ...] | None" = None
+
+    @property
+    def condition(self) -> str:
+        """The same in SQL; its one value is `among`."""
+        if self.among is None:
+            parts = [f"?1 IS NULL AND t.number BETWEEN {self.first} AND {self.last}"]
+        else:
+            # Without the range, SQLite looks up these turns, and does not walk over all.
+            parts = ["t.number IN (SELECT value FROM json_each(?1))"]
+        parts += [f"t.session = {self.session}"] if self.session is not None else []
+        parts += ["t.undone IS NULL AND t.covered IS NULL"] if self.live else []
+        return " AND ".join(parts)
+
+    @property
+    def values(self) -> "Values":
+        """What `condition` has a place for."""
+        if self.among is None:
+            return (None,)
+        return (json_text.dumps([n for n in self.among if self.first <= n <= self.last]),)
 
 
 class Table(Group):

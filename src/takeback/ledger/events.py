@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from takeback.disk.sqlite import Connection
+    from takeback.ledger.ledger import Ledger
     from takeback.model.text.json_text import Json
     from takeback.objects.pack_write import SealedPack
 
@@ -471,3 +472,17 @@ def entry_from(facts: "list[int | str] | None") -> "Entry | None":
     mode, flags, size, strong, oid, mtime = facts
     hashes = bytes.fromhex(str(strong)), bytes.fromhex(str(oid))
     return Entry(b"", int(mode), int(flags), int(size), hashes[0], int(mtime), hashes[1])
+
+
+def rewind_request(turn: str) -> str:
+    """The request of the event that tells that somebody went back inside the agent for a turn."""
+    return f"rewound {turn}"
+
+
+def conversation_of(ledger: "Ledger", opened: int) -> "tuple[str, str]":
+    """Where an agent keeps the conversation of a turn, and what it calls its prompt."""
+    event = ledger.event(opened)
+    known = (event.payload or {}).get("conversation") if event else None
+    if isinstance(known, dict):
+        return str(known.get("transcript") or ""), str(known.get("prompt") or "")
+    return "", ""

@@ -107,6 +107,11 @@ class Outside(Group):
         rows = self._reader.rows(query, (path, number))
         return [(str(label), str(agent)) for label, agent in rows]
 
+    def turns_at(self, path: bytes) -> "list[int]":
+        """The turns that changed a file."""
+        query = "SELECT DISTINCT turn FROM outside WHERE path = ? AND turn IS NOT NULL AND changed"
+        return self._reader.column(query, (path,))
+
     def is_known(self, path: bytes) -> bool:
         """Whether a step ever named a file."""
         query = "SELECT 1 FROM outside WHERE path = ? AND turn IS NOT NULL LIMIT 1"

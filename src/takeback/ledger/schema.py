@@ -137,6 +137,7 @@ CREATE TABLE delta_rows (
     who TEXT NOT NULL, how TEXT NOT NULL, session INTEGER, turn INTEGER, step INTEGER,
     sessions TEXT NOT NULL, PRIMARY KEY (checkpoint, place)) WITHOUT ROWID;
 CREATE INDEX deltas_of_turn ON delta_rows (turn, checkpoint) WHERE turn IS NOT NULL;
+CREATE INDEX deltas_of_path ON delta_rows (path, checkpoint);
 CREATE INDEX deltas_left_out ON delta_rows (turn) WHERE verb = 'omit';
 CREATE INDEX deltas_shared ON delta_rows (checkpoint) WHERE who = 'shared';
 CREATE TABLE losses (
@@ -267,6 +268,11 @@ _HASH = 0x7FFFFF
 """So much of a checksum takes three bytes in SQLite. An index of whole paths would double them."""
 
 
+def path_hash(path: bytes) -> int:
+    """What a path is found by."""
+    return crc32(path) & _HASH
+
+
 class Tables:
     """The tables that follow the log, and the numbers that ids have in them.
 
@@ -308,7 +314,7 @@ class Tables:
         Ten thousand are asked for at once when an agent unpacks something, so it is one question.
         """
         paths = {name: str(name).encode("utf-8", "surrogateescape") for name in names}
-        hashes = {path: crc32(path) & _HASH for path in paths.values()}
+        hashes = {path: path_hash(path) for path in paths.values()}
         rows = self.db.execute(_KNOWN, (str(list(hashes.values())),)).fetchall()
         known = {path: int(number) for path, number in rows}
         new = [path for path in hashes if path not in known]

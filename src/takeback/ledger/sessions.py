@@ -1,9 +1,10 @@
 """Sessions, turns and steps: their rows, and what is asked about them."""
 
 from takeback.errors import UnknownReferenceError
-from takeback.ledger.database import Table
+from takeback.ledger.database import Chosen, Table
 from takeback.ledger.schema import DETACHED
 from takeback.model import words
+from takeback.model.reasons import Action
 from takeback.model.text import json_text
 from takeback.model.value import Value
 
@@ -12,7 +13,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from takeback.ledger.database import Values
-    from takeback.ledger.ledger import Ledger
 
 _OPEN = (
     "SELECT s.id FROM steps s JOIN turns t ON t.number = s.turn"
@@ -34,8 +34,8 @@ _CHANGED = (
 
 Three conditions, and not one: SQLite finds the turns of each by an index of its own.
 """
-_OF = "(?1 IS NULL OR session = ?1)"
 _ALL = 1 << 62
+_OF = "(?1 IS NULL OR session = ?1)"
 _PAGE = 500
 _RECORD = (
     "SELECT t.number, t.id, t.label, t.status, t.started, t.ended, b.id, a.id, t.before, t.after,"
@@ -229,7 +229,7 @@ class Sessions(Table):
         """The session with this id."""
         row = self.find_by_id(id)
         if row is None:
-            raise UnknownReferenceError(f"there is no session `{id}`")
+            raise UnknownReferenceError(f"there is no session `{id}`", hint=Action("sessions"))
         return row
 
     def find(self, agent: str, own_id: str) -> "SessionRow | None":
@@ -296,7 +296,7 @@ class Turns(Table):
         """The turn with this id."""
         row = self.find(id)
         if row is None:
-            raise UnknownReferenceError(f"there is no turn `{id}`")
+            raise UnknownReferenceError(f"there is no turn `{id}`", hint=Action("log"))
         return row
 
     def find(self, id: str) -> "TurnRow | None":
@@ -336,20 +336,21 @@ class Turns(Table):
         )
         return frozenset(self._reader.column(query))
 
-    def labels(self) -> "Iterator[tuple[int, str, int]]":
-        """Number, label and session of each turn, the newest first."""
-        query = (
-            f"SELECT number, label, session FROM turns WHERE number < ? AND {self._here}"
-            " ORDER BY number DESC LIMIT ?"
-        )
-        before, page = _ALL, [(0, "", 0)]
-        while page:
-            page = [
-                (n, str(label), session)
-                for n, label, session in self._reader.rows(query, (before, _PAGE))
-            ]
-            yield from page
-            before = page[-1][0] if page else 0
+    def labels(self, chosen: "Chosen | None" = None) -> "Iterator[tuple[int, str, int, str]]":
+        """Number, label, session and why it was taken back, of each turn, the newest first."""
+        chosen = chosen or Chosen()
+        while True:
+            query = (
+                "SELECT t.number, t.label, t.session, coalesce(r.because, '') FROM turns t"
+                " LEFT JOIN restores r ON r.number = coalesce(t.covered, t.undone)"
+                f" WHERE t.{self._here} AND {chosen.condition} ORDER BY t.number DESC LIMIT {_PAGE}"
+            )
+            page = self._reader.rows(query, chosen.values)
+            for number, label, session, because in page:
+                yield number, str(label), session, str(because)
+            if not page:
+                return
+            chosen = chosen.replace(last=page[-1][0] - 1)
 
     # -- live turns ------------------------------------------------------------------------
 
@@ -393,8 +394,12 @@ class Turns(Table):
         )
         return int(self._reader.value(query, (turn.session, turn.number)))
 
-    def count_undone(self) -> int:
-        """How many turns are undone, or were gone back over."""
+    def count_undone(self, chosen: "Chosen | None" = None) -> int:
+        """How many turns are undone, or were gone back over; of some turns, or of all."""
+        if chosen is not None:
+            where = f"t.{self._here} AND {chosen.condition} AND NOT (t.{_LIVE})"
+            query = f"SELECT count(*) FROM turns t WHERE {where}"
+            return int(self._reader.value(query, chosen.values))
         of = f"SELECT count(*) FROM turns WHERE {self._here} AND"
         query = f"SELECT ({of} undone NOT NULL) + ({of} covered NOT NULL AND undone IS NULL)"
         return int(self._reader.value(query))
@@ -435,17 +440,12 @@ class Turns(Table):
         row = self._reader.one(_RECORD + "WHERE t.number = ?", (number,))
         return TurnRecord(*row) if row else None
 
-    def records(
-        self, *, session: "int | None", first: int, limit: int, live: bool
-    ) -> "list[TurnRecord]":
-        """The newest turns from a number on as the log shows them: of a session, only live ones."""
-        of = f"t.{self._here} AND " + ("t.session = ?3 AND " if session is not None else "")
-        order = "t.session DESC, t.number DESC" if session is not None else "t.number DESC"
-        if live:
-            of += "t.undone IS NULL AND t.covered IS NULL AND "
-        query = f"{_RECORD}WHERE {of}t.number >= ?1 ORDER BY {order} LIMIT ?2"
-        values = (first, limit) if session is None else (first, limit, session)
-        return [TurnRecord(*row) for row in self._reader.rows(query, values)]
+    def records(self, chosen: Chosen, limit: int) -> "list[TurnRecord]":
+        """The newest of some turns as the log shows them."""
+        order = "t.number DESC" if chosen.session is None else "t.session DESC, t.number DESC"
+        query = f"{_RECORD}WHERE t.{self._here} AND {chosen.condition} ORDER BY {order} LIMIT ?2"
+        rows = self._reader.rows(query, (*chosen.values, limit))
+        return [TurnRecord(*row) for row in rows]
 
     def changes(self, number: int) -> "list[ChangeRow]":
         """What a turn changed, as its end recorded it."""
@@ -494,7 +494,7 @@ class Steps(Table):
         """The step with this id."""
         for row in self._some("WHERE id = ?", (id,)):
             return row
-        raise UnknownReferenceError(f"there is no step `{id}`")
+        raise UnknownReferenceError(f"there is no step `{id}`", hint=Action("log"))
 
     def numbered(self, number: int) -> "StepRow | None":
         """The step with this number."""
@@ -583,17 +583,3 @@ class Steps(Table):
 
     def _some(self, where: str, values: "Values" = ()) -> "list[StepRow]":
         return [StepRow(*row) for row in self._reader.rows(_STEP + where, values)]
-
-
-def rewind_request(turn: str) -> str:
-    """The request of the event that tells that somebody went back inside the agent for a turn."""
-    return f"rewound {turn}"
-
-
-def conversation_of(ledger: "Ledger", opened: int) -> "tuple[str, str]":
-    """Where an agent keeps the conversation of a turn, and what it calls its prompt."""
-    event = ledger.event(opened)
-    known = (event.payload or {}).get("conversation") if event else None
-    if isinstance(known, dict):
-        return str(known.get("transcript") or ""), str(known.get("prompt") or "")
-    return "", ""

@@ -260,6 +260,29 @@ class RecordedRestore(Value):
     back: "int | None" = None
 
 
+class PathHistory(Value):
+    """A path that the log is about: a file, or a folder with everything below it.
+
+    `raw_names` are names that the file had before, `raw_renamed_to` is the one that it got since.
+    `yours` counts the checkpoints with which you changed it; `is_there` tells whether it is now,
+    `left_out` why it is not covered, so that nobody knows who changed it; else it is empty.
+    """
+
+    raw_path: bytes
+    is_folder: bool = False
+    raw_names: "tuple[bytes, ...]" = ()
+    raw_renamed_to: "bytes | None" = None
+    yours: int = 0
+    is_there: bool = True
+    left_out: str = ""
+
+    def covers(self, path: bytes) -> bool:
+        """Whether a path is this one, by any of its names, or below it."""
+        if self.is_folder and (not self.raw_path or path.startswith(self.raw_path + b"/")):
+            return True
+        return path == self.raw_path or path in self.raw_names
+
+
 class Log(Value):
     """Turns, newest first, and where one is: the newest checkpoint's id, and when it was made.
 
@@ -267,7 +290,7 @@ class Log(Value):
     it. `more` tells that there are older turns. `restores` are the live rollbacks since the
     oldest turn that is listed, newest first, or all restores. `undone` counts the turns that
     are not listed because they were taken back. `names` are the newest names of checkpoints since
-    the oldest turn that is listed.
+    the oldest turn that is listed. `paths` are those that the log was asked for.
     """
 
     here: str
@@ -278,3 +301,4 @@ class Log(Value):
     restores: "tuple[RecordedRestore, ...]" = ()
     undone: int = 0
     names: "tuple[NamedCheckpoint, ...]" = ()
+    paths: "tuple[PathHistory, ...]" = ()

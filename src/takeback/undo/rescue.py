@@ -23,7 +23,7 @@ from takeback.ledger.events import NewEvent, pack_facts
 from takeback.model import reasons
 from takeback.model.ids import PREFIX, is_stage
 from takeback.model.plan import Remark
-from takeback.model.reasons import Reason
+from takeback.model.reasons import Action, Reason
 from takeback.model.tree import LINK, REGULAR, Entry
 from takeback.objects.git_objects import BLOB
 from takeback.objects.pack_write import SizeMismatchError
@@ -147,7 +147,10 @@ def find_kept(ledger: "Ledger", restore: str, root: bytes, inside: bytes, path: 
         ledger, restore, [whole] if is_outside else Place(root, inside).candidates(path)
     )
     if not is_kept(ledger, restore):
-        raise NoLongerKeptError(f"files saved during the restore `{restore}` are no longer kept")
+        raise NoLongerKeptError(
+            f"files saved during the restore `{restore}` are no longer kept",
+            hint=Action("log-tells"),
+        )
     return entry
 
 

@@ -206,7 +206,7 @@ def _read_ledger(project: KnownProject, ledger: Ledger, now: int) -> None:
     project.used = last / _SECOND if last is not None else None
     project.checkpoints = ledger.checkpoints.count()
     project.turns = ledger.turns.count()
-    for _, label, _ in ledger.turns.labels():
+    for _, label, *_ in ledger.turns.labels():
         project.prompt = label
         break
     project.running = tuple(_running(ledger, now))
@@ -331,7 +331,9 @@ class Housekeeping:
             try:
                 row = store.ledger.checkpoints.newest()
                 if row is None:
-                    raise NothingToTakeBackError(f"project `{project.id}` has no checkpoint")
+                    raise NothingToTakeBackError(
+                        f"project `{project.id}` has no checkpoint", hint=Action("projects")
+                    )
                 if not dry_run:
                     claim = _Claim(self._home, project.id, target, known)
                     _bring_back(store, row, claim, progress)

@@ -1,7 +1,7 @@
 """`takeback apply`: carry out a plan that `--dry-run` has shown."""
 
 from takeback.cli.app import get_project
-from takeback.cli.parser import Arguments, Command
+from takeback.cli.parser import CARE, Arguments, Command
 from takeback.cli.restore_flow import OPTIONS, RESUME_OPTIONS, RestoreCommand
 
 TYPE_CHECKING = False
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 COMMAND = Command(
     "apply",
-    "carry out a plan that --dry-run has shown",
+    "carry out a plan that --dry-run showed",
     text=(
         "PLAN is the id that --dry-run of undo, redo or rollback printed. It is valid for 15\n"
         "minutes, in any process. Applying the same plan again repeats its report and changes\n"
@@ -22,8 +22,10 @@ COMMAND = Command(
         "lists it, and the safety checkpoint keeps it."
     ),
     operands=("PLAN",),
-    options=(*OPTIONS[1:], RESUME_OPTIONS[0]),
+    options=(*OPTIONS[2:], RESUME_OPTIONS[0]),
     examples=(("takeback apply kqzvwxnmlptr", "apply what the preview showed"),),
+    group=CARE,
+    warning="changes your files",
 )
 
 

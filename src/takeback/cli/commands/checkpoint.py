@@ -1,7 +1,7 @@
 """`takeback checkpoint`: make a checkpoint of the tree as it is now."""
 
 from takeback.cli.app import open_project
-from takeback.cli.parser import SHOW_SECRETS, Arguments, Command, Option
+from takeback.cli.parser import EVERYDAY, SHOW_SECRETS, Arguments, Command, Option
 from takeback.cli.screen import Screen, timestamp
 from takeback.model.text.json_text import path_fields
 from takeback.model.text.safe_text import safe
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 COMMAND = Command(
     "checkpoint",
-    "make a checkpoint of the project as it is now",
+    "record the files as they are now",
     text=(
         "Captures every file, link and folder: tracked, untracked and ignored. If nothing changed\n"
         "since the newest checkpoint, Takeback reports that one. It lists what is not covered.\n"
@@ -34,6 +34,7 @@ COMMAND = Command(
         ('takeback checkpoint -m "tests green"', "with a name"),
         ('takeback rollback "tests green"', "restore that state"),
     ),
+    group=EVERYDAY,
 )
 
 

@@ -4,7 +4,7 @@ import os
 
 from takeback import environment
 from takeback.cli.app import folder
-from takeback.cli.parser import Arguments, Command, Option
+from takeback.cli.parser import CARE, Arguments, Command, Option
 from takeback.cli.screen import Screen, safe_line
 from takeback.cli.text import action_text
 from takeback.errors import UsageError
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 COMMAND = Command(
     "config",
-    "every setting: its value, where that comes from, what it does; set one",
+    "show the settings, or change one",
     text=(
         "Settings are in `config.toml`: yours in the folder of all stores, the project's in its\n"
         "store. The project's settings come first. They are never in the work tree, so that an\n"
@@ -38,6 +38,7 @@ COMMAND = Command(
         ("takeback config secrets.names '*.vault,keys.txt' --user", "everywhere"),
         ("takeback config retention.days --unset", "back to the default"),
     ),
+    group=CARE,
 )
 
 _HOME = "the folder of all stores; set by TAKEBACK_HOME"
@@ -48,9 +49,14 @@ def run(given: "Arguments", screen: "Screen") -> int:
     settings = Settings.at(folder(given), home=environment.default_home())
     name, value = (*given.operands, "", "")[:2]
     if given.has("unset") and (not name or value):
-        raise UsageError("`--unset` needs the name of one setting, and no value")
+        raise UsageError(
+            "`--unset` needs the name of one setting, and no value",
+            hint="`takeback config --unset NAME`",
+        )
     if given.has("user") and not (value or given.has("unset")):
-        raise UsageError("`--user` needs a name and a value", hint="takeback config NAME VALUE")
+        raise UsageError(
+            "`--user` needs a name and a value", hint="`takeback config NAME VALUE --user`"
+        )
     if value or given.has("unset"):
         return _change(given, settings, name, value, screen)
     found = [_home()] if name == "home" else [settings.one(name)] if name else settings.all()

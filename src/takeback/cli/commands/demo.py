@@ -9,7 +9,7 @@ import shutil
 import sys
 import tempfile
 
-from takeback.cli.parser import Arguments, Command
+from takeback.cli.parser import CARE, Arguments, Command
 from takeback.disk import programs
 
 TYPE_CHECKING = False
@@ -20,6 +20,7 @@ COMMAND = Command(
     "demo",
     "show what Takeback does, in a throw-away project",
     examples=(("takeback demo", "takes a second and leaves no files"),),
+    group=CARE,
 )
 
 _STORY = (

@@ -6,7 +6,7 @@ import time
 
 from takeback import environment
 from takeback.cli.app import folder, get_project
-from takeback.cli.parser import Arguments, Command, Option
+from takeback.cli.parser import CARE, Arguments, Command, Option
 from takeback.cli.screen import Screen, safe_line
 from takeback.cli.text import action_text
 from takeback.cli.text.reason_text import as_json, sentence
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 COMMAND = Command(
     "doctor",
-    "examine the store and all around it, explain, and repair what can be without loss",
+    "find what is wrong, and repair it without loss",
     text=(
         "Checks permissions, the registry, settings, disk space, the ledger and its tables, packs\n"
         "and their indexes, the git view, the stat cache, leftovers, unfinished restores, clocks\n"
@@ -43,6 +43,7 @@ COMMAND = Command(
         ("takeback doctor", "check everything"),
         ("takeback doctor --repair", "repair what can be repaired without loss"),
     ),
+    group=CARE,
 )
 
 _DAMAGED = 4

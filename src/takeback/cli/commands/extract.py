@@ -3,7 +3,7 @@
 import os
 
 from takeback.cli.app import get_project
-from takeback.cli.parser import Arguments, Command
+from takeback.cli.parser import CARE, Arguments, Command
 from takeback.cli.screen import Screen, safe_line
 from takeback.cli.text import reason_text
 from takeback.model.text.json_text import path_fields
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 COMMAND = Command(
     "extract",
-    "write a checkpoint's tree into a new or empty folder",
+    "write an earlier state into a new folder",
     text=(
         "REF is `@` (the newest checkpoint), `@~N` (N turns back), an id or its beginning, `ID-`\n"
         "(before that), a time (`10m`, `14:05`) or words of a prompt.\n"
@@ -26,6 +26,7 @@ COMMAND = Command(
         ("takeback extract @ /tmp/look", "the newest checkpoint"),
         ("takeback extract xozqkk ../before", "one checkpoint, by its id"),
     ),
+    group=CARE,
 )
 
 

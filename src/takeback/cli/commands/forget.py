@@ -4,7 +4,7 @@ import os
 import sys
 
 from takeback.cli.app import folder, get_project, inside
-from takeback.cli.parser import Arguments, Command, Option
+from takeback.cli.parser import CARE, Arguments, Command, Option
 from takeback.cli.screen import Screen, safe_line, size
 from takeback.errors import DecisionNeededError, UsageError
 from takeback.model.forgotten import CONTENT, OUT_OF_REACH, PATH, TURN
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 COMMAND = Command(
     "forget",
-    "take something out of the history for good; this cannot be taken back",
+    "delete something from the history, for good",
     text=(
         "A PATH (a folder with everything below it) is deleted from every checkpoint. The log\n"
         "still shows that it existed and which turns touched it, unless you give --names.\n"
@@ -68,6 +68,8 @@ COMMAND = Command(
         ("takeback forget mvkr", "the words of a turn"),
         ("takeback forget .env --dry-run", "only show what would be forgotten"),
     ),
+    group=CARE,
+    warning="deletes history for good",
 )
 
 _MOST_SHOWN = 10

@@ -3,7 +3,7 @@
 import time
 
 from takeback.cli.app import get_project
-from takeback.cli.parser import Arguments, Command, Option
+from takeback.cli.parser import CARE, Arguments, Command, Option
 from takeback.cli.screen import Screen, ago, size, timestamp
 from takeback.model.words import count
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 COMMAND = Command(
     "gc",
-    "let old files go and put the store in order; runs by itself when a session ends",
+    "delete expired files and compact the store",
     text=(
         "Takeback keeps files for 30 days, and those of the newest 200 turns at any age. States\n"
         "that you keep with `takeback keep`, and turns that still run, stay at any age. Older\n"
@@ -31,6 +31,8 @@ COMMAND = Command(
         ("takeback gc", "delete expired files"),
         ('takeback gc --to-size "2 GB"', "when the disk is full"),
     ),
+    group=CARE,
+    warning="deletes expired files",
 )
 
 _WHY = {"size": "to make the history smaller", "asked": "as you asked"}

@@ -1,6 +1,6 @@
 """`takeback hook`: what agents call; see `takeback.hooks`."""
 
-from takeback.cli.parser import Arguments, Command
+from takeback.cli.parser import HIDDEN, Arguments, Command
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -8,7 +8,7 @@ if TYPE_CHECKING:
 
 COMMAND = Command(
     "hook",
-    "hear one event of an agent; agents call this, not you",
+    "handle one event of an agent; agents call this, not you",
     text=(
         "Reads one event as JSON from stdin, records it, and answers in the agent's format. The\n"
         "event itself names the agent and the kind of event. FOLDER is where the agent was\n"
@@ -17,6 +17,7 @@ COMMAND = Command(
     ),
     operands=("[FOLDER]",),
     examples=(("takeback install claude-code", "let Claude Code call it"),),
+    group=HIDDEN,
 )
 
 

@@ -9,7 +9,7 @@ import sys
 from takeback import environment, location
 from takeback.agents.registry import installable
 from takeback.cli.app import find_project, folder, open_project
-from takeback.cli.parser import Arguments, Command, Option
+from takeback.cli.parser import AGENTS, Arguments, Command, Option
 from takeback.cli.screen import Screen, safe_content, safe_line
 from takeback.errors import RefusedError, TakebackError, UsageError
 from takeback.hooks import install
@@ -122,7 +122,7 @@ _PLACES = ", and in ".join(
 )
 COMMAND = Command(
     "install",
-    "let an agent call Takeback, so that each of its prompts can be taken back",
+    "record an agent from its next prompt on",
     text=(
         f"AGENT is {' or '.join(installable())}.\n"
         "Its settings get one hook for each event that matters. Everything else in them stays as\n"
@@ -138,6 +138,8 @@ COMMAND = Command(
         ("takeback install codex --dry-run", "what would be written?"),
         ("takeback install claude-code --project", "for you, in this project only"),
     ),
+    group=AGENTS,
+    warning="changes the agent's settings",
 )
 
 _MAIN = os.path.join(
@@ -190,7 +192,10 @@ def _script() -> str:
     from takeback.hooks import command
 
     if not sys.executable:
-        raise TakebackError("Python does not report its own path, so no hook can be written")
+        raise TakebackError(
+            "Python does not report its own path, so no hook can be written",
+            hint="`python3 -I -m takeback install` reports it",
+        )
     main = command.lasting(_MAIN)
     beside = os.path.join(os.path.dirname(sys.executable), "takeback")
     found = beside if os.access(beside, os.X_OK) else environment.find_command("takeback")

@@ -4,7 +4,7 @@ import time
 
 from takeback.cli.app import get_project
 from takeback.cli.commands.checkpoint import note_moved
-from takeback.cli.parser import SHOW_SECRETS, Arguments, Command, Option
+from takeback.cli.parser import CARE, SHOW_SECRETS, Arguments, Command, Option
 from takeback.cli.screen import Screen, ago, safe_line, timestamp
 from takeback.errors import UsageError
 from takeback.model.words import count
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 COMMAND = Command(
     "keep",
-    "keep a state whatever its age, list what is kept, or release it",
+    "keep a state whatever its age, list or release those kept",
     text=(
         "`takeback gc` deletes old files. A state that you keep stays: you can restore, compare\n"
         "and extract it as long as you keep it. With --release and a NAME, Takeback removes the\n"
@@ -35,6 +35,7 @@ COMMAND = Command(
         ("takeback keep", "list what is kept"),
         ("takeback keep --release kxvwzyts", "let it expire again"),
     ),
+    group=CARE,
 )
 
 

@@ -3,19 +3,21 @@
 import os
 
 from takeback.cli.app import open_project
-from takeback.cli.parser import Arguments, Command
+from takeback.cli.parser import AGENTS, Arguments, Command
 from takeback.cli.screen import Screen, safe_line
 from takeback.model.words import count
 
 COMMAND = Command(
     "off",
-    "record no agent in this project until `takeback on`",
+    "stop recording agents in this project",
     text=(
         "Agents continue to work, but their hooks and `takeback run` record nothing here. A\n"
         "running turn ends. What changes until `takeback on` counts as yours. The history stays:\n"
         "`undo`, `log` and `checkpoint` work as before. Nothing is written into the project."
     ),
     examples=(("takeback off", "record nothing"), ("takeback on", "record again")),
+    group=AGENTS,
+    warning="stops recording agents",
 )
 
 

@@ -4,18 +4,19 @@ import os
 
 from takeback.cli.app import open_project
 from takeback.cli.commands.checkpoint import as_json
-from takeback.cli.parser import Arguments, Command
+from takeback.cli.parser import AGENTS, Arguments, Command
 from takeback.cli.screen import Screen, safe_line
 from takeback.model.words import count
 
 COMMAND = Command(
     "on",
-    "record agents in this project again, after `takeback off`",
+    "record agents in this project again",
     text=(
         "Takeback captures what changed while it was off in a checkpoint; these changes count as\n"
         "yours. If an agent is in the middle of a turn, the rest of that turn is recorded."
     ),
     examples=(("takeback on", "after `takeback off`"),),
+    group=AGENTS,
 )
 
 

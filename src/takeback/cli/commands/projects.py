@@ -7,7 +7,7 @@ import time
 from takeback import environment
 from takeback.cli import screen as layout
 from takeback.cli.app import INTERRUPTED
-from takeback.cli.parser import SHOW_SECRETS, Arguments, Command, Option
+from takeback.cli.parser import CARE, SHOW_SECRETS, Arguments, Command, Option
 from takeback.cli.screen import Screen, ago, safe_line, size, timestamp
 from takeback.cli.text import turn_text
 from takeback.errors import DecisionNeededError, TakebackError, UsageError
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 COMMAND = Command(
     "projects",
-    "all projects that have a store, and where they are; bring a deleted folder back",
+    "list all projects; bring a deleted folder back",
     text=(
         "One line per store, the last used first, wherever you are: `-C` makes no difference.\n"
         "`moved from`: the folder was there before. `gone`: the folder is not at its place, nor\n"
@@ -57,6 +57,7 @@ COMMAND = Command(
         ("takeback projects --restore kxvwzyts ~/again", "to another place"),
         ("takeback projects --remove kxvwzyts", "delete the history of a deleted folder"),
     ),
+    group=CARE,
 )
 
 _MOST_NAMED = 5
@@ -66,14 +67,18 @@ _ONLY_WITH_REMOVE = ("yes", "even-if-in-use", "even-if-not-mounted")
 def run(given: "Arguments", screen: "Screen") -> int:
     keeping = housekeeping()
     if given.has("remove") and given.has("restore"):
-        raise UsageError("`--remove` and `--restore` cannot be combined")
+        raise UsageError(
+            "`--remove` and `--restore` cannot be combined",
+            hint="`takeback projects` lists what can be removed or restored",
+        )
     if given.operands and not given.has("restore"):
         raise UsageError("only `--restore` takes a folder", hint="see `takeback projects --help`")
     if given.has("remove"):
         return _remove(given, keeping, screen)
     for option in _ONLY_WITH_REMOVE:
         if given.has(option):
-            raise UsageError(f"`--{option}` works only with `--remove`")
+            hint = f"`takeback projects --remove ID --{option}`"
+            raise UsageError(f"`--{option}` works only with `--remove`", hint=hint)
     if given.has("restore"):
         directory = os.fsencode(given.operands[0]) if given.operands else None
         tell_of_restored(restore(given.get("restore"), directory, screen), screen)

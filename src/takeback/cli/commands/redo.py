@@ -1,7 +1,7 @@
 """`takeback redo`: put back what an undo took back."""
 
 from takeback.cli.app import get_project
-from takeback.cli.parser import Arguments, Command, Option
+from takeback.cli.parser import EVERYDAY, Arguments, Command, Option
 from takeback.cli.restore_flow import DECIDING, INTERACTIVE, OPTIONS, SESSION, RestoreCommand
 
 TYPE_CHECKING = False
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 TAKE_BACK = Option(("--take-back",), "in a conflict, replace your lines with the turn's lines")
 COMMAND = Command(
     "redo",
-    "put back what was taken back last",
+    "put back what undo took back",
     text=(
         "Without TURN, puts back what `takeback undo` took back last. Run it again to put back\n"
         "the one before. After a new turn, name the TURN by its id. Takeback merges the turn with\n"
@@ -25,6 +25,8 @@ COMMAND = Command(
         ("takeback redo mvkr", "put back one turn"),
         ("takeback redo mvkr --keep-mine", "in a conflict, keep your lines"),
     ),
+    group=EVERYDAY,
+    warning="changes your files",
 )
 
 

@@ -2,14 +2,14 @@
 
 from takeback import environment, location
 from takeback.cli.app import attach, folder
-from takeback.cli.parser import Arguments, Command, Option
+from takeback.cli.parser import CARE, Arguments, Command, Option
 from takeback.cli.screen import Screen, safe_line
 from takeback.errors import DecisionNeededError, UsageError
 from takeback.project import Project
 
 COMMAND = Command(
     "relocate",
-    "say which history belongs to this folder, when Takeback cannot tell",
+    "say which history belongs to this folder",
     text=(
         "Takeback finds the history of a folder that you moved. A folder that was copied,\n"
         "restored from a backup or created again may be the same project or another one: you\n"
@@ -27,6 +27,8 @@ COMMAND = Command(
         ("takeback relocate --join kxvwzyts", "it is the same project"),
         ("takeback relocate --new", "it is another one"),
     ),
+    group=CARE,
+    warning="changes which history is used",
 )
 
 

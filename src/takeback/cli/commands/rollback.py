@@ -2,7 +2,7 @@
 
 from takeback.cli import restore_flow
 from takeback.cli.app import get_project
-from takeback.cli.parser import Arguments, Command
+from takeback.cli.parser import EVERYDAY, Arguments, Command
 from takeback.cli.restore_flow import OPTIONS, SESSION, RestoreCommand
 
 TYPE_CHECKING = False
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 COMMAND = Command(
     "rollback",
-    "bring everything back to a state, exactly",
+    "bring all files back to an earlier state",
     text=(
         "Removes everything that changed since, also your own edits. A safety checkpoint keeps\n"
         "them, and `takeback undo` brings them back. Takeback shows a preview first.\n"
@@ -30,6 +30,8 @@ COMMAND = Command(
         ("takeback rollback @~3 --dry-run", "only show what that would do"),
         ("takeback rollback mvkr- --resume", "and continue the conversation as it was then"),
     ),
+    group=EVERYDAY,
+    warning="changes your files",
 )
 
 

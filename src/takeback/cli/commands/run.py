@@ -24,7 +24,7 @@ import sys
 import time
 
 from takeback.cli.app import open_project, with_way_back
-from takeback.cli.parser import SHOW_SECRETS, Arguments, Command, Option
+from takeback.cli.parser import EVERYDAY, SHOW_SECRETS, Arguments, Command, Option
 from takeback.cli.text import loss_text, state_text, turn_text
 from takeback.disk import programs
 from takeback.errors import (
@@ -38,6 +38,7 @@ from takeback.errors import (
 from takeback.model import reasons, tools
 from takeback.model import words as terms
 from takeback.model.reasons import Action
+from takeback.model.text.safe_text import shell_word
 from takeback.model.words import count
 
 TYPE_CHECKING = False
@@ -53,7 +54,7 @@ if TYPE_CHECKING:
 
 COMMAND = Command(
     "run",
-    "run a command as a turn that can be seen and taken back",
+    "run a command as a turn that you can undo",
     text=(
         "The command starts once a checkpoint of the project exists. It runs in the current\n"
         "folder, with your terminal, stdin and stdout; it gets your signals, and its exit code is\n"
@@ -62,6 +63,7 @@ COMMAND = Command(
         "without cover; with --only-covered it does not start. The command finds its session and\n"
         "turn in TAKEBACK_SESSION and TAKEBACK_TURN. A `takeback run` inside it becomes a step of\n"
         "that turn, unless it names a session.\n"
+        "Write `--` before COMMAND if an option after it could be Takeback's.\n"
         "With --json the last line on stderr is one JSON object; stdout is the command's alone."
     ),
     operands=("-- COMMAND…",),
@@ -77,11 +79,12 @@ COMMAND = Command(
         SHOW_SECRETS,
     ),
     examples=(
-        ("takeback run -- npm run format", "see what a formatter did"),
+        ("takeback run npm run format", "see what a formatter did"),
         ('takeback run -m "try codemod" -- sh -c "…"', "pipes and the like need a shell"),
         ("takeback run --session nightly -- ./job", "put turns into one session"),
         ("takeback run -q -- make | tee log", "stdout is as without takeback"),
     ),
+    group=EVERYDAY,
 )
 
 _OFF = "off in this project, so nothing is recorded; `takeback on` turns it on"
@@ -461,9 +464,11 @@ def _find(name: str) -> str:
 
 def _require_executable(path: str, name: str) -> str:
     if not os.path.exists(path):
-        raise CannotStartError(f"there is no file `{name}`", _NOT_FOUND)
+        hint = f"`ls {shell_word(os.path.dirname(path))}` lists what is there"
+        raise CannotStartError(f"there is no file `{name}`", _NOT_FOUND, hint=hint)
     if os.path.isdir(path):
-        raise CannotStartError(f"`{name}` is a folder, not a command", _NOT_EXECUTABLE)
+        hint = "`takeback run -C DIR -- COMMAND` works on the project in a folder"
+        raise CannotStartError(f"`{name}` is a folder, not a command", _NOT_EXECUTABLE, hint=hint)
     if not os.access(path, os.X_OK):
         hint = f"`chmod +x {path}` makes it executable"
         raise CannotStartError(f"`{name}` is not executable", _NOT_EXECUTABLE, hint=hint)
@@ -487,8 +492,9 @@ def _start(
             return programs.start(shell, [shell, path, *words[1:]], environment, mask)
     except OSError as problem:
         code = _NOT_FOUND if problem.errno == errno.ENOENT else _NOT_EXECUTABLE
+        hint = f"`file {shell_word(path)}` tells what it is"
         raise CannotStartError(
-            f"`{words[0]}` cannot be started: {problem.strerror}", code
+            f"`{words[0]}` cannot be started: {problem.strerror}", code, hint=hint
         ) from None
 
 

@@ -4,7 +4,7 @@ import time
 
 from takeback.cli import screen as layout
 from takeback.cli.app import get_project
-from takeback.cli.parser import SHOW_SECRETS, Arguments, Command, Option
+from takeback.cli.parser import LOOK, SHOW_SECRETS, Arguments, Command, Option
 from takeback.cli.screen import Screen, safe_content, timestamp
 from takeback.cli.text import turn_text
 from takeback.model.words import count
@@ -22,7 +22,7 @@ _TITLE = 16
 
 COMMAND = Command(
     "sessions",
-    "the conversations of agents in this project",
+    "list the conversations of agents",
     text=(
         "One line per session, the last active first: its id, the agent, its title or last\n"
         "prompt, how many turns, when it was last active, and whether it still runs."
@@ -32,6 +32,7 @@ COMMAND = Command(
         ("takeback sessions", "list the last sessions"),
         ("takeback log --session mvkr", "what one of them did"),
     ),
+    group=LOOK,
 )
 
 

@@ -3,15 +3,17 @@
 import os
 import time
 
+from takeback.cli import diff_view
 from takeback.cli.app import folder, get_project, inside
 from takeback.cli.commands.checkpoint import as_json
-from takeback.cli.parser import SHOW_SECRETS, Arguments, Command, Option
+from takeback.cli.parser import LOOK, SHOW_SECRETS, Arguments, Command, Option
 from takeback.cli.screen import Screen, safe_content
 from takeback.cli.text import now_text, show_text, turn_text
-from takeback.errors import DecisionNeededError
+from takeback.errors import DecisionNeededError, UnknownReferenceError
 from takeback.history.references import is_now
 from takeback.model.history import RecordedTurn
 from takeback.model.text.json_text import path_fields
+from takeback.model.text.safe_text import shell_word
 from takeback.model.text.secrets import PLAIN, WHOLE
 from takeback.model.words import count
 
@@ -19,17 +21,24 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from takeback.history.compare import Comparison, OwnChanges
     from takeback.model.history import Change, GitState, RecordedCheckpoint, RecordedStep
     from takeback.model.text.json_text import Json
     from takeback.model.text.masking import Masker
     from takeback.project import Project
 
 _MOST, _TURNS = 200, 20
-_NOTHING: "dict[str, Json]" = {"turn": None, "checkpoint": None, "file": None, "now": None}
+_NOTHING: "dict[str, Json]" = {
+    "turn": None,
+    "checkpoint": None,
+    "file": None,
+    "now": None,
+    "diff": None,
+}
 
 COMMAND = Command(
     "show",
-    "one turn in full, a checkpoint, or a file as it was",
+    "show a turn, a checkpoint, or a file as it was",
     text=(
         "REF is the id of a turn, step or checkpoint or its beginning, `@` (now), `@~N` (N turns\n"
         "back), `ID-` (before that), the name of a checkpoint, a time (`10m`, `an hour ago`,\n"
@@ -37,19 +46,26 @@ COMMAND = Command(
         "then, byte for byte, and nothing else. On a terminal, control characters are escaped and\n"
         "secrets are masked. Files known for secrets, such as `.env`, are printed only to a\n"
         "terminal, unless you give --show-secrets. With --rescued, REF is the id of a restore,\n"
-        "and the file is what a program saved while the restore ran."
+        "and the file is what a program saved while the restore ran.\n"
+        "\n"
+        "With -p, shows a diff: of a turn what it changed itself, whatever others changed\n"
+        "meanwhile; of a checkpoint what changed since the one before; of `@` what changed since\n"
+        "the newest. Secrets are masked, as in `takeback diff`."
     ),
     operands=("REF", "[PATH]"),
     options=(
+        Option(("-p", "--patch"), "show what it changed as a diff; with PATH only there"),
         Option(("--rescued",), "print what a program saved while a restore ran", "PATH"),
         SHOW_SECRETS,
     ),
     examples=(
         ("takeback show mvkr", "what a turn did, step by step"),
         ('takeback show "payment validation"', "the same, by its prompt"),
+        ("takeback show -p mvkr", "the lines that it changed"),
         ("takeback show mvkr- src/pay.py", "a file as it was before the turn"),
         ("takeback show 10m src/pay.py > then.py", "as it was ten minutes ago"),
     ),
+    group=LOOK,
 )
 
 
@@ -60,6 +76,9 @@ def run(given: "Arguments", screen: "Screen") -> int:
             path = os.fsencode(given.get("rescued"))
             _file(path, project.rescued(ref, path, inside=inside(project, folder(given))), screen)
             return 0
+        if given.has("patch"):
+            _patch(project, ref, [os.fsencode(path) for path in paths], given, screen)
+            return 0
         if paths:
             path = os.fsencode(paths[0])
             pieces = project.read(ref, path, inside=inside(project, folder(given)))
@@ -68,7 +87,7 @@ def run(given: "Arguments", screen: "Screen") -> int:
         if is_now(ref):
             _now(project, screen)
             return 0
-        found = project.recorded(ref)
+        found = _found(project, ref, given)
     if screen.json:
         screen.data(_json(found, screen.masker))
     elif isinstance(found, RecordedTurn):
@@ -76,6 +95,48 @@ def run(given: "Arguments", screen: "Screen") -> int:
     else:
         show_text.checkpoint(found, screen, time.time())
     return 0
+
+
+def _found(project: "Project", ref: str, given: "Arguments") -> "RecordedTurn | RecordedCheckpoint":
+    """What a reference means; an error that helps if it is a path."""
+    try:
+        return project.recorded(ref)
+    except UnknownReferenceError as problem:
+        if os.path.lexists(os.path.join(folder(given), os.fsencode(ref))):
+            path = shell_word(ref)
+            problem.actions = (
+                f"`takeback log {path}` lists the turns that touched it",
+                f"`takeback show REF {path}` prints it as it was",
+            )
+        raise
+
+
+def _patch(
+    project: "Project", ref: str, paths: "list[bytes]", given: "Arguments", screen: "Screen"
+) -> None:
+    """What a turn or a checkpoint changed, as a diff below a head of two lines."""
+    here = inside(project, folder(given))
+    found = None if is_now(ref) else _found(project, ref, given)
+    comparison: Comparison | OwnChanges
+    if isinstance(found, RecordedTurn):
+        comparison = project.reader.own_changes(found.id, tuple(paths), here)
+    else:
+        id = "@" if found is None else found.checkpoint.id
+        before = f"{id}-" if found is not None else project.reader.resolve("@").id
+        comparison = project.compare(before, id, paths, inside=here, progress=screen.progress)
+    with comparison:
+        shown = diff_view.made_ready(comparison, screen.masker)
+        if screen.json:
+            told = _NOTHING if found is None else _json(found, screen.masker)
+            screen.data({**told, "diff": [diff_view.as_json(each) for each in shown]})
+            return
+        if found is not None:
+            show_text.head(found, screen, time.time())
+        diff_view.show_diffs(shown, screen)
+        if not comparison.differences:
+            screen.note("No differences.")
+    if isinstance(found, RecordedTurn):
+        show_text.not_in_patch(found, screen)
 
 
 def _now(project: "Project", screen: "Screen") -> None:

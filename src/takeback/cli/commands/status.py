@@ -7,7 +7,7 @@ from takeback import environment, location
 from takeback.cli.app import find_project, folder
 from takeback.cli.commands.checkpoint import as_json
 from takeback.cli.commands.relocate import older_history
-from takeback.cli.parser import SHOW_SECRETS, Arguments, Command
+from takeback.cli.parser import EVERYDAY, SHOW_SECRETS, Arguments, Command, Option
 from takeback.cli.screen import Screen, ago, safe_line, size
 from takeback.cli.text import action_text, now_text, turn_text
 from takeback.errors import TakebackError, UsageError
@@ -26,9 +26,10 @@ if TYPE_CHECKING:
 
 COMMAND = Command(
     "",
-    "where you are: the project, its last turns, what is not covered",
-    options=(SHOW_SECRETS,),
+    "show where you are, and what undo would take back",
+    options=(Option(("-V", "--version"), "print the version"), SHOW_SECRETS),
     examples=(("takeback", "at a glance"), ("takeback --json", "for programs")),
+    group=EVERYDAY,
 )
 
 _SHOWN = 20

@@ -4,7 +4,7 @@ import os
 
 from takeback import location
 from takeback.cli.app import folder, get_project
-from takeback.cli.parser import Arguments, Command, Option
+from takeback.cli.parser import EVERYDAY, Arguments, Command, Option
 from takeback.cli.restore_flow import DECIDING, INTERACTIVE, OPTIONS, RESUME_OPTIONS, RestoreCommand
 from takeback.disk.home import Home
 from takeback.environment import default_home
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 COMMAND = Command(
     "undo",
-    "take back what a turn did; what others did stays",
+    "take back what a turn did; keep everything else",
     text=(
         "Without TURN, undoes the most recent turn or rollback. Run it again to go further back;\n"
         "`takeback redo` puts the last one back. TURN is the id of a turn or its beginning,\n"
@@ -59,6 +59,8 @@ COMMAND = Command(
         ("takeback undo -C ../shop", "restore a deleted folder"),
         ("takeback undo --resume", "and continue the conversation from before"),
     ),
+    group=EVERYDAY,
+    warning="changes your files",
 )
 
 

@@ -4,7 +4,7 @@ import os
 
 from takeback import environment
 from takeback.cli.commands import install
-from takeback.cli.parser import Arguments, Command
+from takeback.cli.parser import AGENTS, Arguments, Command
 from takeback.cli.screen import Screen, safe_line
 from takeback.errors import TakebackError
 from takeback.hooks import install as steps
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 COMMAND = Command(
     "uninstall",
-    "take out of an agent's settings what `install` put in",
+    "remove Takeback from an agent's settings",
     text=(
         "If the settings did not change since, they become what they were, to the byte. If they\n"
         "did, Takeback removes only its own hooks. Checkpoints and the log stay, and recorded\n"
@@ -32,6 +32,8 @@ COMMAND = Command(
         ("takeback uninstall claude-code", "out of your own settings"),
         ("takeback uninstall codex --project", "out of those of this project"),
     ),
+    group=AGENTS,
+    warning="changes the agent's settings",
 )
 
 

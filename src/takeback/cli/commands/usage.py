@@ -2,7 +2,7 @@
 
 from takeback.cli import screen as layout
 from takeback.cli.app import get_project
-from takeback.cli.parser import SHOW_SECRETS, Arguments, Command, Option
+from takeback.cli.parser import CARE, SHOW_SECRETS, Arguments, Command, Option
 from takeback.cli.screen import Screen, safe_line, size
 from takeback.model.words import count
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 COMMAND = Command(
     "usage",
-    "what the history takes on disk, by session, agent or path",
+    "show how much disk the history takes, and what takes it",
     text=(
         "An object counts for the first checkpoint that needs it, and there for the author of the\n"
         "change: a session, `you`, or `shared` between sessions. By path it counts for the\n"
@@ -30,6 +30,7 @@ COMMAND = Command(
         ("takeback usage --by agent", "which agent needs how much"),
         ("takeback usage --by path", "which folders do"),
     ),
+    group=CARE,
 )
 
 _MOST = 30

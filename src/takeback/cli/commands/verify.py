@@ -1,7 +1,7 @@
 """`takeback verify`: check that every byte in the store is what was written."""
 
 from takeback.cli.app import get_project
-from takeback.cli.parser import Arguments, Command, Option
+from takeback.cli.parser import CARE, Arguments, Command, Option
 from takeback.cli.screen import Screen, safe_line, size
 from takeback.cli.text.reason_text import as_json, sentence
 from takeback.model.text.masking import CLOSED
@@ -29,6 +29,7 @@ COMMAND = Command(
         ("takeback verify", "after disk errors"),
         ("takeback verify --set-aside", "let undo work again; nothing is deleted"),
     ),
+    group=CARE,
 )
 
 _DAMAGED = 4

@@ -15,6 +15,7 @@ from takeback.cli.text.turn_text import (
     safe_text,
 )
 from takeback.model import words as terms
+from takeback.model.history import RecordedTurn
 from takeback.model.text.safe_text import safe
 from takeback.model.words import count
 
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
         RecordedCheckpoint,
         RecordedRestore,
         RecordedStep,
-        RecordedTurn,
     )
     from takeback.model.results import LeftOut, OutsideFile
 
@@ -93,11 +93,42 @@ def turn(found: "RecordedTurn", screen: "Screen", now: float) -> None:
     _what_next(found, screen)
 
 
+def head(found: "RecordedTurn | RecordedCheckpoint", screen: "Screen", now: float) -> None:
+    """What a diff is about, above it. No line begins as one of a patch may: prompts are foreign."""
+    page = _Page(screen)
+    if isinstance(found, RecordedTurn):
+        screen.say(f"Turn {screen.style(found.id, 'bold')}  {page.text(found.agent)}")
+        screen.say(f"When     {_when(found, now)}")
+        said = screen.title(found.label)
+    else:
+        made = found.checkpoint
+        screen.say(f"Checkpoint {screen.style(made.id, 'bold')}")
+        screen.say(f"When     {_clock(made.created)}, {ago(made.created, now)}")
+        said = ", ".join(map(page.text, made.names))
+    screen.say()
+    if said:
+        screen.say(f"    {said}")
+        screen.say()
+
+
+def not_in_patch(found: "RecordedTurn", screen: "Screen") -> None:
+    """What a turn changed besides, of which there are no lines to show."""
+    if found.shared:
+        screen.note(
+            f"{len(found.shared):,} {state_text.shared_with(found, screen.masker)}: not shown"
+        )
+    outside = sum(1 for file in found.outside if file.verb)
+    if outside:
+        screen.note(f"{count(outside, 'file')} outside the project: not shown")
+    if found.losses or found.left_out:
+        screen.note(f"`takeback show {found.id[:8]}` lists what is not covered")
+
+
 def _what_next(found: "RecordedTurn", screen: "Screen") -> None:
     if not found.kept:
         screen.note("its files are no longer kept; `takeback log` shows all turns")
     elif (can_return(found) or any(file.verb for file in found.outside)) and found.after:
-        screen.note(f"`takeback diff {found.id[:8]}- {found.id[:8]}` shows the lines")
+        screen.note(f"`takeback show -p {found.id[:8]}` shows the lines")
         screen.note(f"`takeback show {found.id[:8]}- PATH` prints a file as it was before")
         back, it = ("redo", "puts it back") if found.undone else ("undo", "takes it back")
         if not found.undone and any(loss.is_grave for loss in found.losses):
