@@ -42,6 +42,16 @@ def test_a_wheel_brings_it_along(wheel: Path, tmp_path: Path, short: Path) -> No
     assert "none-any" not in wheel.name
     with zipfile.ZipFile(wheel) as packed:
         assert stat.S_IMODE(packed.getinfo(NAME).external_attr >> 16) & 0o111 == 0o111
+        shared = {name.partition(".data/data/share/")[2] for name in packed.namelist()} - {""}
+    assert shared == {
+        "bash-completion/completions/takeback",
+        "bash-completion/completions/tb",
+        "fish/vendor_completions.d/takeback.fish",
+        "fish/vendor_completions.d/tb.fish",
+        "man/man1/takeback.1",
+        "man/man1/tb.1",
+        "zsh/site-functions/_takeback",
+    }
     packages = short / "it's installed"
     pip("install", "--no-compile", "--target", str(packages), str(wheel))
     python = short / "instead of python"

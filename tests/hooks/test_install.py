@@ -460,7 +460,7 @@ def told(shell: str, line: str, event: str = "", **env: str) -> str:
     done = subprocess.run(
         [shell, "-c", line],
         input=f'{{"hook_event_name":"{event}"}}' if event else "{}",
-        env={"PATH": "/nowhere", "HOME": "/nowhere", **env},
+        env={"PATH": "/nowhere", "HOME": os.environ["HOME"], **env},
         capture_output=True,
         text=True,
         check=True,

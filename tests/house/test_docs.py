@@ -508,5 +508,7 @@ ANSWERS: dict[str, Callable[[Cli, Path, Path], dict[str, object]]] = {
     "takeback uninstall": _uninstall,
     "takeback off": lambda cli, _shop, _home: cli("off", "--json").json(),
     "takeback on": lambda cli, _shop, _home: cli("on", "--json").json(),
+    "takeback completion": lambda cli, _shop, _home: cli("completion", "fish", "--json").json(),
+    "takeback man": lambda cli, _shop, _home: cli("man", "--json").json(),
     "Errors": _errors,
 }

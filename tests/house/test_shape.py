@@ -46,7 +46,7 @@ PRINTING = {
     "takeback.hooks.hook",  # the answer to the agent
 }
 
-BESIDE_ROOMS = {"clients", "house", "peers", "project", "promises", "support"}
+BESIDE_ROOMS = {"clients", "house", "packaging", "peers", "project", "promises", "support"}
 ROOMS_TO_COME: set[str] = set()
 
 

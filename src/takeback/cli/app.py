@@ -102,7 +102,7 @@ def _written(text: str) -> str:
 COMMANDS = tuple(
     """
     checkpoint run undo redo rollback apply log show diff sessions extract verify keep gc usage
-    forget relocate projects config doctor install uninstall off on hook demo
+    forget relocate projects config doctor install uninstall off on hook completion man demo
     """.split()
 )
 """The commands, each with a module of its name or one below; bare `takeback` is `status`."""
@@ -111,6 +111,10 @@ INTERRUPTED = 130
 
 def main(argv: "list[str] | None" = None) -> int:
     words = sys.argv[1:] if argv is None else argv
+    if words[:1] == ["__complete"]:
+        from takeback.cli import completion
+
+        return completion.answer(words[1:], Screen())
     screen = Screen(json="--json" in parser.own(words))
     try:
         return _run(words, screen)

@@ -18,11 +18,15 @@ if TYPE_CHECKING:
 
 
 class Option(Value):
-    """One option: its spellings, what its value is called (empty for a switch), and its help."""
+    """One option: its spellings, what its value is called (empty for a switch), and its help.
+
+    `choices` are the values that a shell offers, if they can be listed.
+    """
 
     flags: "tuple[str, ...]"
     text: str
     value: str = ""
+    choices: "tuple[str, ...]" = ()
 
     @property
     def name(self) -> str:

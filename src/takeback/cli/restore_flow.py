@@ -103,7 +103,12 @@ class Contents:
 FILES, CONVERSATION, MEMORY = "files", "conversation", "memory"
 RESUME_OPTIONS = (
     Option(("--resume",), "also copy the conversation as it was then, so that you can continue it"),
-    Option(("--only",), "take back only the `files`, or only the `conversation`", "WHAT"),
+    Option(
+        ("--only",),
+        "take back only the `files`, or only the `conversation`",
+        "WHAT",
+        (FILES, CONVERSATION),
+    ),
 )
 
 

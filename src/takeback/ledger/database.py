@@ -107,6 +107,21 @@ def connect(path: bytes) -> sqlite.Connection:
         return db
 
 
+_PLAIN = frozenset(b"/.-_" + bytes(n for n in range(128) if chr(n).isalnum()))
+
+
+def glance(path: bytes) -> sqlite.Connection:
+    """The database for one short read that writes nothing: no log, no shared memory, no lock.
+
+    Without a log there is nothing to share. A writer that begins meanwhile writes to its log; if it
+    gets as far as the file itself, the read may fail.
+    """
+    has_log = os.path.lexists(path + b"-wal")
+    how = "mode=ro&readonly_shm=1" if has_log else "mode=ro&immutable=1"
+    name = "".join(chr(byte) if byte in _PLAIN else f"%{byte:02X}" for byte in path)
+    return sqlite.connect(f"file:{name}?{how}", timeout=0, isolation_level=None, uri=True)
+
+
 def close(db: sqlite.Connection, path: bytes) -> None:
     """Close a database, or leave that to the end of this process.
 

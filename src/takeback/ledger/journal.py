@@ -320,6 +320,11 @@ class Plans(Group):
         except (ValueError, TypeError, KeyError, AttributeError):
             return None  # damaged; it can be made again
 
+    def valid(self, now: int) -> "list[Preview]":
+        """The plans that can still be applied, the newest first."""
+        query = f"SELECT id FROM plans WHERE expires > ? AND {self._here} ORDER BY expires DESC"
+        return [found for id in self._reader.column(query, (now,)) if (found := self.find(id))]
+
     def get(self, id: str, now: int) -> Preview:
         """A plan that can still be applied."""
         found = self.find(id)

@@ -24,7 +24,7 @@ from takeback.ledger.schema import Tables
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
     from typing import Any, Protocol
 
     from takeback.disk.sqlite import Connection
@@ -63,8 +63,16 @@ _NEEDED = (
 class Ledger:
     """The ledger of one project, as one of its lines sees it."""
 
-    def __init__(self, path: bytes, *, writable: bool = True, line: str = schema.MAIN) -> None:
+    def __init__(
+        self,
+        path: bytes,
+        *,
+        writable: bool = True,
+        line: str = schema.MAIN,
+        connect: "Callable[[bytes], Connection]" = connect,
+    ) -> None:
         self.path = path
+        self._new_connection = connect
         self.line = line
         """The id of the line whose states, turns and restores are asked for."""
         self._account = ""
@@ -99,7 +107,7 @@ class Ledger:
         return connect(self.path) if self._unwritable is None else database.load(self.path)
 
     def _open(self, writable: bool) -> "Connection":
-        db = connect(self.path)
+        db = self._new_connection(self.path)
         try:
             with AsDamage("opened"):
                 if writable:

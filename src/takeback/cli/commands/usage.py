@@ -22,7 +22,12 @@ COMMAND = Command(
         "nothing needs any more. The parts add up to the size of the packs on disk."
     ),
     options=(
-        Option(("--by",), "`session`, `agent` or `path`: who or what added it", "WHAT"),
+        Option(
+            ("--by",),
+            "`session`, `agent` or `path`: who or what added it",
+            "WHAT",
+            ("session", "agent", "path"),
+        ),
         SHOW_SECRETS,
     ),
     examples=(
