@@ -68,10 +68,10 @@ def _row(row: list[Cell], top: int) -> list[str]:
         text, left, width = "".join(cell.char for cell in cells), column, len(cells)
         column += width
         if "reverse" in flags:
-            colour, flags = "30", flags - {"dim"}
+            back, colour, flags = colour or "37", "30", flags - {"dim"}
             made.append(
                 f'<rect x="{_EDGE + left * _WIDE:.1f}" y="{top}" width="{width * _WIDE:.1f}" '
-                f'height="{_HIGH}" fill="{_COLOURS["37"]}"/>\n'
+                f'height="{_HIGH}" fill="{_COLOURS[back]}"/>\n'
             )
         looks = [f"c{colour}"] if colour else []
         kind = " ".join([*looks, *sorted(flags - {"reverse"})])
