@@ -45,6 +45,7 @@ if TYPE_CHECKING:
         inside: AnyPath
         all: bool
         changes: bool
+        before: str | None
 
 
 PUBLIC = """

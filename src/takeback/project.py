@@ -239,7 +239,8 @@ class Project:
         references, or seconds since 1970; `grep` is a text in the prompt, in upper or lower case;
         `paths` are files and folders that a turn touched, counted from the folder `inside`, or else
         from the root. `all` also lists turns that were undone, and restores. Without `changes`
-        the turns have only their numbers of files and lines, which is all that a list needs.
+        the turns have only their numbers of files and lines, which is all that a list needs; with
+        `before`, the id of a turn, it lists older ones: the next page.
         """
         usual = None if which.get("all") else _USUAL_LOG
         return self.reader.log(usual if limit is None else max(limit, 0), **raw(which))

@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from chance import examples
 from oracle import Picture, differences
 from shop import Shop
-from takeback.cli.picker import Model
-from takeback.cli.picker_view import PickerView
 from takeback.cli.restore_flow import Contents, Wanted
 from takeback.cli.screen import Screen
+from takeback.cli.screens.picker import Model
+from takeback.cli.screens.picker_view import PickerView
 from takeback.model.tree import REGULAR
 from takeback.model.words import DECISIONS
 

@@ -430,7 +430,7 @@ def test_a_window_may_be_closed(shop: Shop, terminal: Start) -> None:
 
 
 BROKEN = """
-from takeback.cli import picker_view
+from takeback.cli.screens import picker_view
 def fail(*_):
     raise RuntimeError("a bug")
 picker_view.PickerView._rows = fail

@@ -452,7 +452,9 @@ def work(story: Story, **wanted: object) -> int:
     return steps
 
 
-@pytest.mark.parametrize("wanted", [{}, {"session": "claude"}, {"since": 0.0}], ids=str)
+@pytest.mark.parametrize(
+    "wanted", [{}, {"session": "claude"}, {"since": 0.0}, {"all": True}], ids=str
+)
 def test_the_log_costs_what_it_shows(story: Story, wanted: dict[str, object]) -> None:
     """Twenty turns cost about the same with thirty turns in the log and with ten thousand."""
     if "session" in wanted:

@@ -22,7 +22,6 @@ REGISTRIES = ("takeback.agents", "takeback.adapters", "takeback.cli.commands")
 
 CROWDED = {
     "takeback": 14,
-    "takeback.cli": 13,
     "takeback.disk": 13,
     "takeback.ledger": 13,
     "takeback.model": 12,

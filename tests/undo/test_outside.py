@@ -18,7 +18,7 @@ from faults.report import stage
 from hostile.ground import PLAIN_USER
 from hostile.stage import in_child as in_own_world
 from spoken import of_remark, sentence, spoken
-from takeback.cli import picker
+from takeback.cli.screens import picker
 from takeback.disk import operations
 from takeback.errors import (
     BlockedError,

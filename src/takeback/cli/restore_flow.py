@@ -327,13 +327,13 @@ class RestoreCommand:
                 self._suggest_paths(problem)
             raise
         except KeyboardInterrupt as problem:
-            return self._interrupted(getattr(problem, "__notes__", []))
+            return self._interrupted(problem)
 
     def apply(self, id: str) -> int:
         try:
             return self._apply(id)
         except KeyboardInterrupt as problem:
-            return self._interrupted(getattr(problem, "__notes__", []))
+            return self._interrupted(problem)
 
     def _suggest_paths(self, problem: UnknownReferenceError) -> None:
         """Paths in the place of turns: `--` was forgotten."""
@@ -366,7 +366,7 @@ class RestoreCommand:
         return Wanted(self.paths, self.inside, decide, by_hunk=self._is_interactive)
 
     def _pick(self, make: "Make", plan: "Plan") -> int:
-        from takeback.cli.picker_view import PickerView
+        from takeback.cli.screens.picker_view import PickerView
 
         # Each conflict is shown with what the command line decided, so that one can see it.
         if self.decide:
@@ -446,18 +446,8 @@ class RestoreCommand:
             self._screen.note("this plan was applied before; nothing was changed now")
         return self._report(made, was_previewed=was_previewed)
 
-    def _interrupted(self, notes: "list[str]") -> int:
-        try:
-            self._project.recover()
-        except TakebackError as problem:
-            self._screen.error(problem)
-        for text in notes:
-            self._screen.note(f"note: {safe_line(text)}")
-        if self._project.reader.restored() > self._restored:
-            self._screen.note("interrupted after it was done; `takeback log` shows the result")
-        elif not notes:
-            self._screen.note("interrupted; everything is as it was before")
-        return INTERRUPTED
+    def _interrupted(self, problem: KeyboardInterrupt) -> int:
+        return interrupted(problem, self._project, self._screen, self._restored)
 
     def _report(self, made: "Report", *, was_previewed: bool = False) -> int:
         resumed = self._conversation.copies(made.plan, made.id)
@@ -561,6 +551,24 @@ class RestoreCommand:
     def _call(self, *words: str, paths: "list[str]") -> str:
         place = [f"-C {shell_word(self._given.get('C'))}"] if self._given.has("C") else []
         return " ".join(["takeback", *place, *words, *(["--", *paths] if paths else [])])
+
+
+def interrupted(
+    interrupt: KeyboardInterrupt, project: "Project", screen: "Screen", restored: int
+) -> int:
+    """Mend what Ctrl-C left, and report it; `restored` is how many restores there were before."""
+    notes = getattr(interrupt, "__notes__", [])
+    try:
+        project.recover()
+    except TakebackError as problem:
+        screen.error(problem)
+    for text in notes:
+        screen.note(f"note: {safe_line(text)}")
+    if project.reader.restored() > restored:
+        screen.note("interrupted after it was done; `takeback log` shows the result")
+    elif not notes:
+        screen.note("interrupted; everything is as it was before")
+    return INTERRUPTED
 
 
 def can_decide(conflict: "Conflict", decision: str) -> bool:

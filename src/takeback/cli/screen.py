@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 class Marks:
     """The signs that we use; plain ones where the others cannot be shown."""
 
-    __slots__ = ("_plain", "arrow", "back", "cut", "line", "minus", "name")
+    __slots__ = ("_plain", "arrow", "back", "bar", "cut", "line", "minus", "name", "undone")
 
     def __init__(self, *, plain: bool) -> None:
         self._plain = plain
@@ -35,6 +35,8 @@ class Marks:
         self.name = "*" if plain else "◆"
         self.cut = "..." if plain else "…"
         self.line = "--" if plain else "──"
+        self.undone = "-" if plain else "◌"
+        self.bar = "|" if plain else "│"
 
     def of(self, status: str) -> str:
         """The sign of how something ended, or that it has not."""
@@ -46,7 +48,7 @@ def marks(screen: "Screen") -> Marks:
     """The signs for a screen: plain ones if its encoding or its locale knows only ASCII."""
     # In the POSIX locale Python writes UTF-8 all the same, and the user insists on ASCII.
     is_posix = os.environ.get("LC_ALL") in ("C", "POSIX")
-    return Marks(plain=is_posix or not screen.can_show("○✗▶→…─↶◆\N{MINUS SIGN}"))
+    return Marks(plain=is_posix or not screen.can_show("○◌✗▶→…─│↶◆\N{MINUS SIGN}"))
 
 
 def width(screen: "Screen") -> int:
@@ -192,11 +194,19 @@ class Screen:
     @property
     def can_pick(self) -> bool:
         """Whether somebody can be shown a screen full of things to choose from."""
-        if self.json or not (_is_terminal(sys.stdin) and _is_terminal(sys.stdout)):
-            return False
         size = self.size
         is_large_enough = size[0] >= _SMALLEST[0] and size[1] >= _SMALLEST[1]
-        return is_large_enough and os.environ.get("TERM", "dumb") not in ("", "dumb")
+        return not self.json and self.has_keys and is_large_enough and not self.is_dumb
+
+    @property
+    def has_keys(self) -> bool:
+        """Whether somebody sees the results and can type."""
+        return _is_terminal(sys.stdin) and _is_terminal(sys.stdout)
+
+    @property
+    def is_dumb(self) -> bool:
+        """Whether the terminal cannot place what is drawn."""
+        return os.environ.get("TERM", "dumb") in ("", "dumb")
 
     @property
     def size(self) -> "tuple[int, int]":

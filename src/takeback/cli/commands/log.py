@@ -34,7 +34,10 @@ COMMAND = Command(
         "\n"
         "With PATH, lists the turns that touched this file, also under its older names, or\n"
         "anything below this folder. Lines and files are those at PATH. Write `--` before a PATH\n"
-        "that begins with `-`."
+        "that begins with `-`.\n"
+        "\n"
+        "With -i the log fills the terminal: turns on the left, the chosen one and its diff on\n"
+        "the right. There `u` undoes it and `r` redoes it, after a preview; `?` lists the keys."
     ),
     operands=("[PATH…]",),
     options=(
@@ -47,6 +50,7 @@ COMMAND = Command(
         Option(("--session",), "only turns of this session", "SESSION"),
         Option(("--all",), "also undone turns, and all restores"),
         Option(("--checkpoints",), "list your checkpoints, named or kept, instead of turns"),
+        Option(("-i", "--interactive"), "browse the log on the whole terminal: see, undo, redo"),
         SHOW_SECRETS,
     ),
     examples=(
@@ -56,6 +60,7 @@ COMMAND = Command(
         ("takeback log --grep login", "those whose prompt says login"),
         ("takeback log --since yesterday", "since yesterday morning"),
         ("takeback log --session mvkr --all", "everything in one conversation"),
+        ("takeback log -i", "browse turns and their diffs; undo and redo there"),
         ("takeback log --checkpoints", "the names that you gave"),
     ),
     group=LOOK,
@@ -65,12 +70,15 @@ _NARROW = ("session", "since", "until", "grep")
 
 
 def run(given: "Arguments", screen: "Screen") -> int:
+    if given.has("interactive"):
+        return _browse(given, screen)
     limit = _limit(given)
     with get_project(given, screen) as project:
         if given.has("checkpoints"):
             _checkpoints(project, given, limit, screen)
             return 0
-        log = _read(project, given, limit, screen)
+        has_changes = screen.json or bool(given.operands)
+        log = _read(project, given, limit, all=given.has("all"), changes=has_changes)
         seen = project.now()
         if log.paths:
             changes = [each for each in seen.changes if path_text.covers(log, each.raw_path)]
@@ -93,7 +101,15 @@ def run(given: "Arguments", screen: "Screen") -> int:
     return 0
 
 
-def _read(project: "Project", given: "Arguments", limit: "int | None", screen: "Screen") -> "Log":
+def _read(
+    project: "Project",
+    given: "Arguments",
+    limit: "int | None",
+    *,
+    all: bool,
+    changes: bool,
+    before: "str | None" = None,
+) -> "Log":
     try:
         return project.log(
             limit,
@@ -103,8 +119,9 @@ def _read(project: "Project", given: "Arguments", limit: "int | None", screen: "
             grep=_text(given),
             paths=given.operands,
             inside=inside(project, folder(given)),
-            all=given.has("all"),
-            changes=screen.json or bool(given.operands),
+            all=all,
+            changes=changes,
+            before=before,
         )
     except UnknownReferenceError as problem:
         meant = [hint for word in given.operands for hint in _what_else(project, word)]
@@ -146,6 +163,20 @@ def _show(log: "Log", seen: "Unrecorded", short: "Mapping[str, str]", screen: "S
     if log.turns:
         screen.note(f"`takeback show {short[log.turns[0].id]}` shows a turn in full")
     now_text.note_undo(seen.undo, short, screen)
+
+
+def _browse(given: "Arguments", screen: "Screen") -> int:
+    from takeback.cli.screens import browse
+
+    browse.require(given, screen)
+    with get_project(given, screen) as project:
+        return browse.Browser(
+            project,
+            screen,
+            lambda limit, before: _read(
+                project, given, limit, all=True, changes=True, before=before
+            ),
+        ).run()
 
 
 def _checkpoints(

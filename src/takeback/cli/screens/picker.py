@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from takeback.cli import screen
 from takeback.cli.restore_flow import can_decide
+from takeback.cli.screens.terminal import END_OF_INPUT
 from takeback.cli.text import loss_text
 from takeback.cli.text.plan_text import own_edits
 from takeback.cli.text.reason_text import of_remark, sentence
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
 
 LIST, TEXT, HELP = "list", "text", "help"
 """What is on the screen."""
-END_OF_INPUT = "end of input"
 APPLY, QUIT = "apply", "quit"
 """How it ends."""
 KEYS = {"m": KEEP_MINE, "t": TAKE_BACK, "b": MARKERS, "s": SKIP}

@@ -1,20 +1,10 @@
-"""The interactive preview of a plan: look, choose, decide, apply; by keys, colour or not.
+"""The interactive preview of a plan: look, choose, decide, apply; by keys, colour or not."""
 
-A few escape sequences that every terminal knows draw it. Whatever happens, the terminal is left as
-it was found.
-"""
-
-import os
-import select
-import signal
-import sys
-import termios
-from contextlib import suppress
-
-from takeback.cli import picker
 from takeback.cli import screen as layout
 from takeback.cli.restore_flow import Wanted
 from takeback.cli.screen import safe_line
+from takeback.cli.screens import picker
+from takeback.cli.screens.terminal import RESIZED, full_screen, wrap
 from takeback.cli.text import conflict_text
 from takeback.cli.text.plan_text import STYLES, Page, amount
 from takeback.errors import TakebackError
@@ -23,24 +13,12 @@ from takeback.model.words import count
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-    from types import FrameType
-    from typing import Any, Protocol, Self
-
-    from takeback.cli.picker import Item, Model
     from takeback.cli.restore_flow import Contents, Make
     from takeback.cli.screen import Screen
+    from takeback.cli.screens.picker import Item, Model
+    from takeback.cli.screens.terminal import Keyboard
     from takeback.cli.text.conflict_text import Styled
     from takeback.model.plan import Plan
-
-    Handler = Callable[[int, FrameType | None], Any] | int | None
-
-    class Keyboard(Protocol):
-        """What shows a screen, and where keys come from."""
-
-        def draw(self, lines: Sequence[Styled]) -> None: ...
-
-        def key(self) -> str: ...
 
 
 _MARGIN = 3
@@ -78,19 +56,6 @@ s  skip: decide later; undo asks again
 M, T, B, S decide all that are left.
 """
 
-_ENTER = "\x1b[?1049h\x1b[?25l"
-_LEAVE = "\x1b[?25h\x1b[?1049l"
-_PATIENCE = 0.05
-"""Seconds after which an escape is the key, and not the beginning of another one."""
-_ENDING = (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
-_HEARD = (*_ENDING, signal.SIGTSTP, signal.SIGWINCH)
-_SEQUENCES = {
-    b"A": "up", b"B": "down", b"C": "right", b"D": "left", b"H": "home", b"F": "end",
-    b"1~": "home", b"4~": "end", b"5~": "pgup", b"6~": "pgdn", b"7~": "home", b"8~": "end",
-}  # fmt: skip
-_NAMES = {b"\r": "enter", b"\n": "enter", b"\t": "tab", b"\x04": picker.END_OF_INPUT}
-RESIZED = "resized"
-
 
 class PickerView:
     """One interactive preview."""
@@ -108,13 +73,7 @@ class PickerView:
         self._open: tuple[tuple[str, int, int], list[Styled]] | None = None
 
     def run(self, plan: "Plan") -> "Plan | None":
-        try:
-            with RawTerminal(self._screen) as terminal:
-                return self.choose(plan, terminal)
-        except EndedError as ended:
-            signal.signal(ended.number, signal.SIG_DFL)
-            os.kill(os.getpid(), ended.number)
-            return None
+        return full_screen(self._screen, lambda terminal: self.choose(plan, terminal))
 
     def choose(self, plan: "Plan", terminal: "Keyboard") -> "Plan | None":
         """The same, by the keys of a terminal that is ready."""
@@ -306,163 +265,3 @@ class PickerView:
 
 def _nothing_of(plan: "Plan") -> "Plan":
     return plan.replace(changes=(), conflicts=())
-
-
-# -- the terminal -------------------------------------------------------------------------------
-
-
-class EndedError(BaseException):
-    """A signal asked us to end; the terminal is in order again."""
-
-    def __init__(self, number: int) -> None:
-        super().__init__(number)
-        self.number = number
-
-
-class RawTerminal:
-    """The terminal while it belongs to us."""
-
-    def __init__(self, screen: "Screen") -> None:
-        self._screen = screen
-        self._input = sys.stdin.fileno()
-        self._before = termios.tcgetattr(self._input)
-        self._handlers: dict[int, Handler] = {}
-        self._woken = (-1, -1)
-        self._wakeup = -1
-        self._read = b""
-
-    def __enter__(self) -> "Self":
-        self._woken = os.pipe()
-        for end in self._woken:
-            os.set_blocking(end, False)
-        # Signals only write their number into a pipe, which is read where we wait for keys.
-        self._wakeup = signal.set_wakeup_fd(self._woken[1], warn_on_full_buffer=False)
-        try:
-            for number in _HEARD:
-                if signal.getsignal(number) is not signal.SIG_IGN:
-                    self._handlers[number] = signal.signal(number, _hear)
-            self._take()
-        except BaseException:
-            self.__exit__()
-            raise
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._give_back()
-        for number, handler in self._handlers.items():
-            signal.signal(number, handler)
-        signal.set_wakeup_fd(self._wakeup)
-        for end in self._woken:
-            os.close(end)
-
-    def _take(self) -> None:
-        """Keys one by one and without an echo; Ctrl-C and Ctrl-Z still are signals."""
-        raw = termios.tcgetattr(self._input)
-        raw[3] &= ~(termios.ICANON | termios.ECHO)
-        raw[6][termios.VMIN], raw[6][termios.VTIME] = 1, 0
-        # What was typed before anything was shown cannot have been meant for it.
-        termios.tcsetattr(self._input, termios.TCSAFLUSH, raw)
-        self._screen.paint(_ENTER)
-
-    def _give_back(self) -> None:
-        # Where the terminal is gone, neither can be done, and neither matters.
-        with suppress(TakebackError, OSError):
-            self._screen.paint(_LEAVE)
-        with suppress(termios.error):
-            termios.tcsetattr(self._input, termios.TCSAFLUSH, self._before)
-
-    # -- keys --------------------------------------------------------------------------------
-
-    def key(self) -> str:
-        """Wait for a key; `resized` if the window has another size."""
-        while True:
-            name, self._read = first_key(self._read)
-            if name:
-                return name
-            patience = _PATIENCE if self._read else None
-            ready = select.select([self._input, self._woken[0]], [], [], patience)[0]
-            if self._woken[0] in ready and self._heard():
-                return RESIZED
-            if self._input in ready:
-                self._read += self._typed()
-            elif not ready and self._read:
-                name, self._read = first_key(self._read, is_all=True)
-                return name
-
-    def _typed(self) -> bytes:
-        try:
-            return os.read(self._input, 1024) or b"\x04"
-        except OSError:
-            return b"\x04"  # the window was closed
-
-    def _heard(self) -> bool:
-        """Obey signals; whether the screen has to be drawn again."""
-        heard = set(os.read(self._woken[0], 1024))
-        for number in _ENDING:
-            if number in heard:
-                raise EndedError(number)
-        if signal.SIGTSTP in heard:
-            self._stop()
-        return bool(heard & {signal.SIGTSTP, signal.SIGWINCH})
-
-    def _stop(self) -> None:
-        """Stop as Ctrl-Z asks for, with the terminal in order; go on when that is over."""
-        self._give_back()
-        before = signal.signal(signal.SIGTSTP, signal.SIG_DFL)
-        os.kill(os.getpid(), signal.SIGTSTP)
-        signal.signal(signal.SIGTSTP, before)
-        self._take()
-
-    # -- drawing -----------------------------------------------------------------------------
-
-    def draw(self, lines: "Sequence[Styled]") -> None:
-        columns, rows = self._screen.size
-        painted, mark = [], layout.marks(self._screen).cut
-        for style, text in lines[: rows or 1]:
-            cut = layout.cut(text, max(columns, 1), mark)
-            painted.append(self._screen.style(cut, *style.split()) if style else cut)
-        # Each line is emptied first: after one that fills it, that would take its last sign.
-        self._screen.paint("\x1b[H" + "\r\n".join(f"\x1b[K{line}" for line in painted))
-
-
-def _hear(_number: int, _frame: "FrameType | None") -> None:
-    """The wake-up pipe has it."""
-
-
-def first_key(typed: bytes, *, is_all: bool = False) -> "tuple[str, bytes]":
-    """The first key of what was typed, and what is left; no key if more has to come.
-
-    `is_all` tells that nothing more comes: an escape is the key then.
-    """
-    if not typed:
-        return "", b""
-    first, rest = typed[:1], typed[1:]
-    if first != b"\x1b":
-        return _NAMES.get(first) or _letter(first), rest
-    if rest[:1] not in (b"[", b"O"):
-        return ("esc", rest) if rest or is_all else ("", typed)
-    for end in range(1, len(rest)):
-        if 0x40 <= rest[end] <= 0x7E:
-            return _SEQUENCES.get(rest[1 : end + 1], "unknown"), rest[end + 1 :]
-    return ("esc", b"") if is_all else ("", typed)
-
-
-def _letter(byte: bytes) -> str:
-    return byte.decode() if b" " <= byte < b"\x7f" else "unknown"
-
-
-def wrap(lines: "Sequence[Styled]", columns: int) -> "list[Styled]":
-    """Lines broken so that each fits on the screen."""
-    return [(style, piece) for style, text in lines for piece in _pieces(text, max(columns, 2))]
-
-
-def _pieces(text: str, room: int) -> "Iterator[str]":
-    while layout.columns(text) > room:
-        end = min(len(text), room)
-        while layout.columns(text[:end]) > room:
-            end -= 1
-        blank = text.rfind(" ", end // 2, end)  # between two words, if the line is not wasted
-        end = blank + 1 if blank > 0 else end
-        yield text[:end]
-        text = text[end:]
-    yield text

@@ -1,0 +1,1 @@
+"""What fills the whole terminal: the picker, and what it draws on."""
