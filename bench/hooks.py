@@ -1,6 +1,6 @@
 """What hooks cost: whole turns of the real clients, and single events of the installed command.
 
-`bench/run --only hooks` measures it and writes docs/benchmarks-hooks.md.
+`bench/run --only hooks` measures it and writes docs/contributing/benchmarks-hooks.md.
 """
 
 import json
@@ -21,7 +21,7 @@ from yardstick import Yardstick
 from takeback.hooks.command import SCRIPT, line, script
 
 HERE = Path(__file__).resolve().parent
-PAGE = HERE.parent / "docs/benchmarks-hooks.md"
+PAGE = HERE.parent / "docs/contributing/benchmarks-hooks.md"
 SIZES = (1_000, 10_000)
 LONGEST_HELPED = 0.025
 STARTS = 3

@@ -31,7 +31,7 @@ from contenders import Takeback
 from results import Results
 
 HERE = Path(__file__).resolve().parent
-PAGE = HERE.parent / "docs/benchmarks.md"
+PAGE = HERE.parent / "docs/contributing/benchmarks.md"
 GIB = 1 << 30
 NEEDED = 6 * GIB
 FULL = {
@@ -54,7 +54,7 @@ COPIES = "copies"
 """An undo of thousands of files beside `cp -a && sync -f`; printed, and on no page."""
 YEAR = "year"
 """A part with a page of its own, which takes as long as all others together."""
-YEAR_PAGE = HERE.parent / "docs/benchmarks-year.md"
+YEAR_PAGE = HERE.parent / "docs/contributing/benchmarks-year.md"
 
 
 def main() -> int:

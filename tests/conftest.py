@@ -18,6 +18,7 @@ from pathlib import Path
 import hypothesis
 import pytest
 
+import wheels
 from cases import Work
 from takeback.disk import operations, programs
 
@@ -77,6 +78,14 @@ def _known_surroundings(tmp_path_factory: pytest.TempPathFactory) -> Iterator[No
         patch.setenv("GIT_CONFIG_NOSYSTEM", "1")
         yield
     os.umask(before)
+
+
+@pytest.fixture(scope="session")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wheel of this checkout, built once for all workers."""
+    folder = tmp_path_factory.getbasetemp()
+    is_worker = "PYTEST_XDIST_WORKER" in os.environ
+    return wheels.shared_wheel(folder.parent if is_worker else folder)
 
 
 @pytest.fixture

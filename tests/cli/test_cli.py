@@ -47,11 +47,47 @@ def _in_the_tree(tree: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.chdir(tree)
 
 
+def test_a_folder_without_history(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Bare `takeback` says in a few lines what it is, and offers the agents of this machine."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
+    nobody = run(capsys).out.splitlines()
+    assert len(nobody) == 5
+    assert (
+        nobody[2].split()
+        == "takeback install AGENT record each prompt of claude-code or codex".split()
+    )
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin/claude").write_text("#!/bin/sh\n")
+    (tmp_path / "bin/claude").chmod(0o700)
+    assert "takeback install claude-code" in run(capsys).out
+    assert "install codex" not in run(capsys).out
+    settings = tmp_path / ".claude/settings.json"
+    assert run(capsys, "install", "claude-code").code == 0
+    said = run(capsys)
+    assert "takeback install" not in said.out
+    assert "Claude Code calls Takeback already" in said.err
+    assert settings.is_file()
+
+
+def test_a_folder_that_can_have_no_history(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Bare `takeback` in the home folder says why, and what to do."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    said = run(capsys, "-C", str(tmp_path))
+    assert said.code == 0
+    assert "home folder" in said.out
+    assert "-C DIR" in said.err
+
+
 def test_a_first_session(capsys: pytest.CaptureFixture[str], tree: Path) -> None:
     """Status, checkpoint, extract, verify and usage say what happened and what to do next."""
     nothing = run(capsys)
-    assert (nothing.code, nothing.out) == (0, f"No checkpoints of {tree} yet.\n")
-    assert "`takeback checkpoint` makes the first one" in nothing.err
+    assert nothing.code == 0
+    assert f"There is no history yet of {tree}." in nothing.out
     made = run(capsys, "checkpoint", "-m", "first")
     assert made.code == 0
     assert '3 entries, 3 changed  "first"' in made.out

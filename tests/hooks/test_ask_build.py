@@ -3,20 +3,20 @@
 import os
 import shutil
 import stat
-import subprocess
 import sys
 import tempfile
 import zipfile
 from collections.abc import Iterator
-from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
+import wheels
 from agents import MAIN
 from askers import Listener, run
 from takeback.agents import claude_code
 from takeback.hooks import command, trial
+from wheels import build, pip
 
 ROOT = Path(__file__).resolve().parents[2]
 NAME = "takeback/hooks/ask"
@@ -25,13 +25,7 @@ NAME = "takeback/hooks/ask"
 @pytest.fixture(scope="module")
 def sources(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """What a build needs of this checkout, with nothing built."""
-    folder = tmp_path_factory.mktemp("sources")
-    built = shutil.ignore_patterns("*.so", "ask", "__pycache__", "*.egg-info")
-    shutil.copytree(ROOT / "src", folder / "src", ignore=built)
-    for name in ("pyproject.toml", "setup.py", "MANIFEST.in", "README.md", "LICENSE"):
-        shutil.copy(ROOT / name, folder)
-    shutil.copytree(ROOT / "scripts/console", folder / "scripts/console")
-    return folder
+    return wheels.copy_sources(tmp_path_factory.mktemp("sources"))
 
 
 @pytest.fixture
@@ -41,37 +35,12 @@ def short() -> Iterator[Path]:
         yield Path(folder)
 
 
-def wheel(sources: Path, out: Path, **env: str) -> Path:
-    """The wheel of the sources."""
-    shutil.rmtree(sources / "build", ignore_errors=True)
-    pip("wheel", "--no-build-isolation", "-w", str(out), str(sources), **env)
-    (made,) = out.glob("*.whl")
-    return made
-
-
-def pip(*arguments: str, **env: str) -> None:
-    """Run pip without the network; the test is skipped where it cannot build."""
-    if find_spec("pip") is None or find_spec("setuptools") is None:
-        pytest.skip("there is no pip with setuptools here: the build is NOT TESTED")
-    program = [sys.executable, "-I", "-m", "pip", "--disable-pip-version-check", "--no-input"]
-    done = subprocess.run(
-        [*program, *arguments[:1], "-q", "--no-index", "--no-deps", *arguments[1:]],
-        env={**os.environ, **env},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-
-
-def test_a_wheel_brings_it_along(sources: Path, tmp_path: Path, short: Path) -> None:
+def test_a_wheel_brings_it_along(wheel: Path, tmp_path: Path, short: Path) -> None:
     """It is in the wheel, may be executed, and is what the installed command line runs."""
     if shutil.which("cc") is None:
         pytest.skip("there is no C compiler: the wheel with the client in C is NOT TESTED")
-    made = wheel(sources, tmp_path)
-    assert made.name.endswith(".whl")
-    assert "none-any" not in made.name
-    with zipfile.ZipFile(made) as packed:
+    assert "none-any" not in wheel.name
+    with zipfile.ZipFile(wheel) as packed:
         assert stat.S_IMODE(packed.getinfo(NAME).external_attr >> 16) & 0o111 == 0o111
         shared = {name.partition(".data/data/share/")[2] for name in packed.namelist()} - {""}
     assert shared == {
@@ -84,7 +53,7 @@ def test_a_wheel_brings_it_along(sources: Path, tmp_path: Path, short: Path) -> 
         "zsh/site-functions/_takeback",
     }
     packages = short / "it's installed"
-    pip("install", "--no-compile", "--target", str(packages), str(made))
+    pip("install", "--no-compile", "--target", str(packages), str(wheel))
     python = short / "instead of python"
     python.write_text("#!/bin/sh\necho python\n")
     python.chmod(0o700)
@@ -101,7 +70,7 @@ def test_a_wheel_brings_it_along(sources: Path, tmp_path: Path, short: Path) -> 
 @pytest.mark.slow
 def test_without_a_compiler_nothing_is_missing(sources: Path, tmp_path: Path) -> None:
     """The build succeeds without it, and the same command line is heard by Python."""
-    made = wheel(sources, tmp_path, CC="false")
+    made = build(sources, tmp_path, CC="false")
     with zipfile.ZipFile(made) as packed:
         assert NAME not in packed.namelist()
     packages = tmp_path / "installed"

@@ -622,7 +622,7 @@ def test_an_install_tells_what_it_did(run: Run, place: Path, tree: Path) -> None
     said = run("install", "claude-code", "-C", str(tree))
     assert said.code == 0
     assert "Claude Code now calls Takeback, at 11 events." in said.out
-    for part in ("settings.json", BACKUP, "PostToolBatch", "tried out", "checkpoint"):
+    for part in ("settings.json", BACKUP, "tried out", "checkpoint"):
         assert part in said.out
     assert "`takeback uninstall claude-code` removes exactly this" in said.err
     installed = contents(place)

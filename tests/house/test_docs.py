@@ -26,9 +26,6 @@ DOCS = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob
 TEST = re.compile(r"`(?:(tests/[\w/]+\.py)::)?(test_\w+)`")
 TEST_FILE = re.compile(r"\btests/[\w/]+\.py")
 LINK = re.compile(r"\]\(([^)\s]+)\)")
-ID = re.compile(
-    r"\b(?:[k-z]{12}|(?:(?<=turn )|(?<=session )|(?<=show )|(?<=○  )|(?<=\" \())[k-z]{4,12})\b"
-)
 
 Cli = Callable[..., "Answer"]
 
@@ -71,6 +68,14 @@ def first_column(text: str) -> list[str]:
 def rows(text: str) -> dict[str, str]:
     """The first two cells of each row that begins with a name in backticks."""
     return dict(re.findall(r"^\| `([^`]+)` \| ([^|]+) \|", text, re.MULTILINE))
+
+
+def test_every_page_says_for_whom_it_is() -> None:
+    """The first line of a page names its reader; what `bench/run` writes names that instead."""
+    opening = re.compile(r"# .*\n\n(?:For |Written by `bench/run)")
+    pages = [*(ROOT / "docs").glob("*.md"), *(ROOT / "docs/contributing").glob("*.md")]
+    silent = [path.name for path in pages if not opening.match(path.read_text())]
+    assert sorted(silent) == ["README.md"]
 
 
 # -- names and links ---------------------------------------------------------------------------
@@ -140,6 +145,48 @@ def test_no_document_names_a_command_that_is_not_there() -> None:
         if name not in {*COMMANDS, *ALIASES}
     }
     assert made_up == set()
+
+
+def test_each_heading_of_troubleshooting_is_a_message() -> None:
+    """Whoever searches the page for what the program printed finds it."""
+    headings = re.findall(r"^### (.*)$", text_of("docs/troubleshooting.md"), re.MULTILINE)
+    assert len(headings) > 20
+    known = messages()
+    assert not is_message("nothing was found in the place where it was", known)
+    assert [heading for heading in headings if not is_message(heading, known)] == []
+
+
+def is_message(heading: str, known: list[list[str]]) -> bool:
+    """Whether the code has a sentence that prints this, and is not mostly gaps."""
+    return any(
+        len("".join(parts)) >= len(heading) // 4 and has_in_order(heading, parts) for parts in known
+    )
+
+
+def has_in_order(text: str, parts: list[str]) -> bool:
+    """Whether a text begins with the first part, ends with the last, and has all of them."""
+    if not (text.startswith(parts[0]) and text.endswith(parts[-1])):
+        return False
+    done = 0
+    for part in parts:
+        done = text.find(part, done) + len(part)
+        if done < len(part):
+            return False
+    return True
+
+
+def messages() -> list[list[str]]:
+    """The fixed parts of all strings in the code; something stands between two of them."""
+    found = []
+    sources = [path.read_text() for path in PACKAGE.rglob("*.py")]
+    for source in filter(re.compile(r"Error\(").search, sources):
+        for node in ast.walk(ast.parse(source)):
+            parts = node.values if isinstance(node, ast.JoinedStr) else [node]
+            texts = [part.value if isinstance(part, ast.Constant) else "\0" for part in parts]
+            fixed = "".join(text for text in texts if isinstance(text, str)).split("\0")
+            if " " in "".join(fixed):
+                found.append(fixed)
+    return found
 
 
 def test_no_document_knows_a_machine() -> None:
@@ -238,68 +285,6 @@ def cli(shop: Path, home: Path) -> Cli:
         return Answer(program.text(arguments, cwd, environment))
 
     return run
-
-
-def test_the_session_in_the_readme_is_real(shop: Path, home: Path) -> None:
-    """The commands of the README, run, print what the README says, but for ids and sizes."""
-    shown = blocks(text_of("README.md"), "console")[0]
-    tools = home.parent / "bin"
-    write(tools / "takeback", f'#!/bin/sh\nexec "{sys.executable}" -I -m takeback "$@"\n')
-    (tools / "takeback").chmod(0o700)
-    store = f"{shop.parent}/.local/share/takeback"
-    surroundings = {**os.environ, "PATH": f"{tools}:{os.environ['PATH']}", "TAKEBACK_HOME": store}
-    printed = ""
-    for command in re.findall(r"^\$ (.*)$", shown, re.MULTILINE):
-        # Notes go to stderr, after what they are about; on a terminal both are seen.
-        done = subprocess.run(
-            ["/bin/sh", "-c", f"{command} 2>&1"],
-            cwd=shop,
-            env=surroundings,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        printed += f"$ {command}\n{done.stdout}"
-    assert masked(printed.replace(str(shop.parent), "/srv/ada")) == masked(shown)
-
-
-def masked(text: str) -> str:
-    """A session without what differs from run to run."""
-    return re.sub(r"\d+\.\d kB|\d+\.\d s\b|\d+ s\b", "SIZE", ID.sub("ID", text))
-
-
-def test_the_python_in_the_readme_works(shop: Path, home: Path) -> None:
-    """The example of the README runs as it stands, and does what it says."""
-    said_by(blocks(text_of("README.md"), "python")[0], shop, home)
-    assert (shop.parent / "before/src/pay.py").read_text() == (shop / "src/pay.py").read_text()
-
-
-def test_the_python_of_the_log_works(shop: Path, home: Path) -> None:
-    """What docs/log.md shows of the log from Python runs, and the authors are as it says."""
-    (program,) = blocks(text_of("docs/log.md"), "python")
-    said = said_by(program, shop, home)
-    assert said == "done 2 [('create', 'build.log', 'shell'), ('create', 'login.py', 'named')]\n"
-
-
-def test_the_python_of_undo_works(shop: Path, home: Path) -> None:
-    """What docs/undo.md shows of taking back from Python runs, and leaves what it says."""
-    (program,) = blocks(text_of("docs/undo.md"), "python")
-    assert said_by(program, shop, home) == "delete notes.txt\ntakeback redo\n"
-    assert not (shop / "notes.txt").exists()
-
-
-def said_by(program: str, folder: Path, home: Path) -> str:
-    """What a program prints that runs without complaint."""
-    done = subprocess.run(
-        [sys.executable, "-I", "-c", program],
-        cwd=folder,
-        env={**os.environ, "TAKEBACK_HOME": str(home)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert (done.returncode, done.stderr) == (0, "")
-    return done.stdout
 
 
 # -- JSON --------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""What Codex tested of its undo, as tests of ours. `docs/cases.md` lists where each case is."""
+"""What Codex tested of its undo, as tests of ours; `docs/contributing/cases.md` lists them."""
 
 import os
 import re

@@ -1,19 +1,15 @@
-"""The Python that documents show runs as it is written, and prints what they say."""
+"""The page for integrators names all that is public, and the design's snippet runs."""
 
 import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import takeback
+from pages import printed
 from takeback.arguments import PUBLIC
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "python.md"
-SHOWN = re.compile(
-    r"^```python\n(.*?)^```\n\nIt prints:\n\n```\n(.*?)^```", re.MULTILINE | re.DOTALL
-)
 
 SNIPPET = """
 import takeback
@@ -35,28 +31,6 @@ for checkpoint in project.checkpoints(session): print(checkpoint.session == sess
 project.gc(max_age="30d")
 project.extract(turn.before, "../then")
 """  # noqa: E501 -- as the design shows it
-
-
-def printed(source: str, folder: Path, home: Path) -> str:
-    """What a program prints that runs without complaint."""
-    done = subprocess.run(
-        [sys.executable, "-I", "-c", source],
-        cwd=folder,
-        env={**os.environ, "TAKEBACK_HOME": str(home)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert (done.returncode, done.stderr) == (0, "")
-    return done.stdout
-
-
-def test_the_page_for_integrators_runs(tree: Path, home: Path) -> None:
-    """Each program of docs/python.md, one after the other, prints what stands below it."""
-    programs = SHOWN.findall(PAGE.read_text())
-    assert len(programs) == PAGE.read_text().count("```python")
-    for source, shown in programs:
-        assert printed(source, tree, home) == shown
 
 
 def test_the_page_names_all_that_is_public() -> None:

@@ -1,4 +1,4 @@
-"""Situations in which trust is won or lost, played and compared with docs/situations.md.
+"""Situations in which trust is won or lost, compared with docs/contributing/situations.md.
 
 What is printed, the exit code and what is on disk have to be what the page says (UPDATE_SCREENS=1
 writes it). Besides, nothing may be lost in any of them: what a file held before a command is in the
@@ -10,7 +10,6 @@ import hashlib
 import os
 import re
 import shlex
-import sqlite3
 import stat
 import subprocess
 import sys
@@ -23,12 +22,13 @@ import pytest
 
 import program
 from agents import MAIN, Agent
+from pages import ids_in
 from situations import Situation, situations
 from takeback.errors import TakebackError
 from takeback.ledger.ledger import Ledger
 from takeback.objects.object_store import ObjectStore
 
-PAGE = Path(__file__).parents[2] / "docs/situations.md"
+PAGE = Path(__file__).parents[2] / "docs/contributing/situations.md"
 HEAD = """# Situations
 
 For users who want to know what they would see. Each situation is played by
@@ -68,7 +68,7 @@ class Stage:
         tools.mkdir()
         (tools / "takeback").write_text(f'#!/bin/sh\nexec {sys.executable} -I -S {MAIN} "$@"\n')
         (tools / "takeback").chmod(0o755)
-        known = {name: value for name, value in os.environ.items() if name in ("PATH", "TMPDIR")}
+        known = {name: value for name, value in os.environ.items() if name == "TMPDIR"}
         dates = {"GIT_AUTHOR_DATE": "1700000000 +0000", "GIT_COMMITTER_DATE": "1700000000 +0000"}
         committer = {name.replace("AUTHOR", "COMMITTER"): value for name, value in WHO.items()}
         self.env = {
@@ -76,7 +76,7 @@ class Stage:
             **WHO,
             **dates,
             **committer,
-            "PATH": f"{tools}:{known['PATH']}",
+            "PATH": f"{tools}:/usr/bin:/bin:/usr/sbin:/sbin",  # no agent of this machine
             "HOME": str(folder / "home"),
             "TAKEBACK_HOME": str(self.store),
             "TAKEBACK_HELPER": "0",
@@ -248,18 +248,6 @@ def listing(folder: Path) -> list[str]:
         else:
             lines.append(f"  {name}  {path.read_bytes().decode('utf-8', 'replace')!r}")
     return lines
-
-
-def ids_in(store: Path) -> set[str]:
-    """All ids of all stores, also of those that are gone by now, as far as they can be read."""
-    found = {path.name for path in store.glob("projects/*")}
-    for path in store.glob("projects/*/ledger.db"):
-        with contextlib.suppress(sqlite3.DatabaseError):
-            db = sqlite3.connect(f"file:{path}?mode=ro", uri=True)
-            with contextlib.closing(db):
-                for table in ("checkpoints", "turns", "steps", "sessions", "restores"):
-                    found |= {id for (id,) in db.execute(f"SELECT id FROM {table}")}
-    return found
 
 
 @cache

@@ -23,11 +23,11 @@ class Terminal:
 
     def __init__(self, words: list[str], rows: int = 33, columns: int = 77) -> None:
         self.seen = b""
-        self.rows = rows
+        self.rows, self.columns = rows, columns
         self.process, self._fd = pty.fork()
         if not self.process:
+            fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
             os.execv(words[0], words)
-        fcntl.ioctl(self._fd, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
 
     def type(self, keys: bytes) -> None:
         """Press keys."""
@@ -35,7 +35,7 @@ class Terminal:
 
     def resize(self, rows: int, columns: int) -> None:
         """Make the window another size."""
-        self.rows = rows
+        self.rows, self.columns = rows, columns
         fcntl.ioctl(self._fd, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
 
     def expect(self, text: bytes) -> bytes:

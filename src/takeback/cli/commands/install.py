@@ -163,7 +163,7 @@ def run(given: "Arguments", screen: "Screen") -> int:
         _require_in_path()
     screen.progress(TRYING_HOOKS, 0, 0)
     trial = canary.try_install(made, dict(os.environ))
-    is_here = _is_here(agent)
+    is_here = is_on_machine(agent)
     backup = install.install(made, home)
     shared = shared_removal(agent, scope, path, home)
     if shared is not None:
@@ -183,7 +183,7 @@ def run(given: "Arguments", screen: "Screen") -> int:
     return 0
 
 
-def _is_here(agent: "Agent") -> bool:
+def is_on_machine(agent: "Agent") -> bool:
     return agent.is_here(folders()[agent.name], os.get_exec_path())
 
 
@@ -236,7 +236,7 @@ def _is_in_repository(path: bytes) -> bool:
 
 def _show(made: "Installation", screen: "Screen") -> int:
     if screen.json:
-        screen.data(_as_json(made, is_trial=True, is_here=_is_here(made.agent)))
+        screen.data(_as_json(made, is_trial=True, is_here=is_on_machine(made.agent)))
     elif made.changes:
         show_diff(made.file, made.data, screen)
         screen.note("nothing was written; the same command without --dry-run writes this")
@@ -281,20 +281,14 @@ def _tell(
     trial: "TrialResult",
     checkpoint: "str | None",
 ) -> None:
-    from takeback.hooks.command import paths
-
     title, events = made.agent.title, count(len(made.commands), "event")
     how = "now" if made.changes else "already"
     screen.say(f"{screen.style(title, 'bold')} {how} calls Takeback, at {events}.")
     rows = [("settings", safe_line(made.file.shown))]
     if backup is not None:
         rows.append(("backup", safe_line(os.fsdecode(backup))))
-    rows.append(("events", ", ".join(made.commands)))
-    python, main = paths(made.command)
-    runs = f"{python} -I -S {main} hook" if made.script else "takeback hook"
-    rows.append(("command", safe_line(runs)))
     times = f"{count(trial.events, 'event')}, {trial.milliseconds:.0f} ms each"
-    rows.append(("tried out", f"prompt, change, diff, undo in a throw-away project: {times}"))
+    rows.append(("tried out", f"a prompt, a change and its undo: {times}"))
     if checkpoint is not None:
         rows.append(("checkpoint", checkpoint))
     screen.table(rows)

@@ -3,13 +3,14 @@
 import os
 import time
 
+from takeback import environment, location
 from takeback.cli.app import find_project, folder
 from takeback.cli.commands.checkpoint import as_json
 from takeback.cli.commands.relocate import older_history
 from takeback.cli.parser import EVERYDAY, SHOW_SECRETS, Arguments, Command, Option
 from takeback.cli.screen import Screen, ago, safe_line, size
-from takeback.cli.text import now_text, turn_text
-from takeback.errors import UsageError
+from takeback.cli.text import action_text, now_text, turn_text
+from takeback.errors import TakebackError, UsageError
 from takeback.model import reasons
 from takeback.model.text.json_text import path_fields
 from takeback.model.text.safe_text import safe
@@ -51,13 +52,47 @@ def run(given: "Arguments", screen: "Screen") -> int:
 
 
 def _no_project(path: bytes, screen: "Screen") -> int:
+    """What Takeback is, and what begins a history here."""
     if screen.json:
         screen.data({"project": None})
-    else:
-        where = safe_line(os.fsdecode(os.path.realpath(path)))
-        screen.say(f"No checkpoints of {where} yet.")
-        screen.note("`takeback checkpoint` makes the first one")
+        return 0
+    screen.say("Takeback records what each prompt of an agent changes, so that you can undo it.")
+    home = environment.default_home()
+    try:
+        root = location.root_of(path, home=home, user_home=environment.user_home())
+    except TakebackError as problem:
+        why = safe_line(str(problem))
+        screen.say(f"{why[:1].upper()}{why[1:]}.")
+        screen.note(action_text.hint(problem.actions))
+        return 0
+    screen.say(f"There is no history yet of {safe_line(os.fsdecode(root))}. To begin one:")
+    rows, remarks = _agents(home)
+    rows.append(("takeback run -- COMMAND", "record what one command changes"))
+    rows.append(("takeback checkpoint", "record the files as they are now"))
+    screen.table(rows)
+    for line in remarks:
+        screen.note(line)
     return 0
+
+
+def _agents(home: bytes) -> "tuple[list[tuple[str, str]], list[str]]":
+    """How to record the agents of this machine, and what is said of those that are recorded."""
+    from takeback.agents.registry import installable
+    from takeback.cli.commands.install import folders, is_on_machine
+    from takeback.hooks import health
+
+    places = folders()
+    hooked = {each.agent.name for each in health.look(health.places(home, places), places)}
+    here = [agent for agent in installable().values() if is_on_machine(agent)]
+    rows = [
+        (f"takeback install {agent.name}", f"record each prompt of {agent.title} (found here)")
+        for agent in here
+        if agent.name not in hooked
+    ]
+    if not here:
+        rows = [("takeback install AGENT", f"record each prompt of {' or '.join(installable())}")]
+    calls = [agent.title for agent in here if agent.name in hooked]
+    return rows, [f"{title} calls Takeback already: its next prompt is recorded" for title in calls]
 
 
 def _json(project: "Project", status: "Status", screen: "Screen") -> None:
