@@ -263,7 +263,6 @@ def _option_meant(flag: str, command: Command, options: "dict[str, Option]") -> 
 def page_one(commands: "Sequence[Command]", screen: "Screen") -> None:
     """The help that fits a screen: what one needs each day in full, the rest by name."""
     screen.say("Takeback: undo what an AI agent did to your files. `tb` is short for `takeback`.")
-    screen.say()
     shown = [each for each in commands if each.group not in (CARE, HIDDEN)]
     room = max(len(_called(each)) for each in shown)
     for group in (EVERYDAY, LOOK, AGENTS):
@@ -272,7 +271,10 @@ def page_one(commands: "Sequence[Command]", screen: "Screen") -> None:
             (_called(each).ljust(room), each.summary) for each in shown if each.group == group
         )
     screen.say(screen.style(CARE, "bold"))
-    screen.say("  " + " ".join(each.name for each in commands if each.group == CARE))
+    names = [each.name for each in commands if each.group == CARE]
+    half = (len(names) + 1) // 2
+    for some in (names[:half], names[half:]):
+        screen.say("  " + " ".join(some))
     screen.say()
     screen.say("`tb help COMMAND` explains one, with examples; `tb help all` lists all commands.")
 

@@ -98,11 +98,15 @@ def pad(text: str, room: int) -> str:
     return text + " " * (room - columns(text))
 
 
+_COUNTS = r"\+[\d,]+(?:\x1b\[[0-9;]*m)* (?:\x1b\[[0-9;]*m)*[\u2212-][\d,]+"
+"""Lines added and removed, perhaps in colour: they belong together."""
+
+
 def wrap(text: str, room: int, hang: "int | None" = None) -> str:
     """Text on as many lines as it needs; the second and later ones begin in column `hang`.
 
-    Lines break between words, and a command in backticks stays on one line if it fits there. What
-    is longer than a line, such as a path, sticks out.
+    Lines break between words. A command in backticks, and lines added with lines removed, stay on
+    one line if they fit there. What is longer than a line, such as a path, sticks out.
     """
     if len(text) * 2 <= room or columns(bare(text)) <= room:
         return text
@@ -111,7 +115,7 @@ def wrap(text: str, room: int, hang: "int | None" = None) -> str:
     begin = len(text) - len(text.lstrip(" ")) if hang is None else hang
     begin = min(begin, room // 2)
     lines, used = [""], 0
-    for gap, word in re.findall(r"( *)((?:`[^`]*`|[^ ])+)", text):
+    for gap, word in re.findall(rf"( *)((?:`[^`]*`|{_COUNTS}|[^ ])+)", text):
         is_long = " " in word and columns(bare(word)) > room - begin
         for number, part in enumerate(word.split(" ") if is_long else [word]):
             space, taken = (" " if number else gap), columns(bare(part))
@@ -407,7 +411,7 @@ class Screen:
         mark = self._mark("error:", "red", "bold")
         self._print(sys.stderr, f"{mark} {safe_line(self.masker.words(str(problem)))}", 7)
         if hint:
-            lines = "\n".join(map(safe_line, self.masker.words(hint).split("\n")))
+            lines = "\n      ".join(map(safe_line, self.masker.words(hint).split("\n")))
             self._print(sys.stderr, f"\n{self._mark('hint:', 'cyan')} {lines}", 6)
 
     def progress(self, phase: str, done: int, total: int) -> None:

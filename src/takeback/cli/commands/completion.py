@@ -15,7 +15,7 @@ ENABLED_BY = {
 
 COMMAND = Command(
     "completion",
-    "print the script that completes commands, options and ids in a shell",
+    "print a script that completes commands in your shell",
     text=(
         "SHELL is bash, zsh or fish; without it, your own. The Tab key then offers commands,\n"
         "options, ids with their prompts, sessions, settings and files. Nothing is written.\n"
