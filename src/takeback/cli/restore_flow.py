@@ -167,7 +167,7 @@ class RestoreCommand:
         if self._is_interactive and (self._agreed or self._is_trial or not self._screen.can_pick):
             why = "--yes" if self._agreed else "--dry-run" if self._is_trial else ""
             raise UsageError(
-                f"`-i` and `{why}` exclude each other" if why else "`-i` needs a terminal",
+                f"`-i` and `{why}` exclude each other" if why else self._screen.why_no_picks,
                 hint=f"`{self._again('--dry-run')}` shows what would be done",
             )
         if self._given.has("patch") and not self._is_trial:
