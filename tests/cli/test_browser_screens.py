@@ -1,6 +1,7 @@
 """`takeback log -i` with a real project: what it shows, what its keys do to files and terminal."""
 
 import os
+import re
 import shlex
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -17,7 +18,7 @@ from takeback.cli.screens.browse import Browser
 from takeback.history.compare import OwnChanges
 from takeback.history.reader import HistoryReader
 from takeback.model.history import Log
-from terminal import Terminal
+from terminal import ESCAPES, Terminal
 
 LEFT = b"\x1b[?25h\x1b[?1049l"
 """What shows the cursor and the ordinary screen again."""
@@ -347,6 +348,9 @@ def test_a_session_at_a_terminal(shop: Shop, terminal: Callable[..., Terminal]) 
     assert screen.modes() == modes
     after = screen.seen.partition(LEFT)[2].decode()
     assert after.startswith(f'Took back "{LABEL}"')
+    whole = " ".join(ESCAPES.sub("", after).split())
+    assert re.search(r"Took back [^:]*: restored \d+ .* Put back [^:]*: changed \d+ ", whole), whole
+    assert re.search(r"`takeback undo[^`]*` takes it back again$", whole), whole
     assert not differences(before, shop.picture())
 
 

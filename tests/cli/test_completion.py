@@ -363,6 +363,15 @@ def test_the_scripts_are_printed(tree: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert "bash, zsh or fish" in unknown.stderr
 
 
+@pytest.mark.parametrize("words", [["completion", "bash"], ["man"]], ids=lambda words: words[0])
+def test_a_terminal_breaks_no_line_of_a_script(tree: Path, words: list[str]) -> None:
+    """What is copied from there is what the shell or `man` understands."""
+    printed = program.text(words, tree).stdout
+    code, shown = program.on_terminal(words, tree, {**os.environ, "TERM": "xterm"}, (40, 8))
+    assert code == 0
+    assert ESCAPES.sub("", shown).replace("\r", "").startswith(printed)
+
+
 def test_the_man_page_is_the_help(tree: Path) -> None:
     """Every command, option and example of the help is in it, and every exit code."""
     page = program.text(["man"], tree).stdout

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+import program
 import takeback
 from history import command
 from takeback.cli import app
@@ -71,6 +72,17 @@ def test_every_setting_is_listed(
     assert len(lines) == len(found)
     assert app.main(["config", "retention.days"]) == 0
     assert capsys.readouterr().out.splitlines()[0] == "retention.days = 10"
+
+
+def test_on_a_narrow_terminal_the_text_stands_below(project: Path, tree: Path, home: Path) -> None:
+    """No line is broken in its last column."""
+    assert project.is_dir()
+    env = {**os.environ, "TERM": "xterm", "NO_COLOR": "1", "TAKEBACK_HOME": str(home)}
+    code, shown = program.on_terminal(["config"], tree, env, (80, 24))
+    lines = shown.replace("\r", "").split("\n")
+    assert code == 0
+    below = lines[next(n for n, line in enumerate(lines) if line.startswith("gc.auto")) + 1]
+    assert below == "    delete expired files and compact the store when a session ends"
 
 
 def test_the_defaults_are_those_of_the_code(tree: Path, home: Path) -> None:

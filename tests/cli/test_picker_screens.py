@@ -531,6 +531,24 @@ def test_choosing_needs_a_terminal(shop: Shop) -> None:
     assert not differences(before, shop.picture())
 
 
+@pytest.mark.parametrize(
+    ("rows", "kind", "why"),
+    [
+        (8, "xterm", b"`-i` needs a larger terminal: at least 40x10, this one has 72x8"),
+        (16, "dumb", b"`-i` cannot draw on this terminal: `TERM` is `dumb`"),
+    ],
+    ids=["small", "dumb"],
+)
+def test_a_terminal_on_which_nothing_can_be_chosen(
+    terminal: Start, monkeypatch: pytest.MonkeyPatch, rows: int, kind: str, why: bytes
+) -> None:
+    """The error names what is missing, not a terminal that is there."""
+    monkeypatch.setenv("TERM", kind)
+    screen = terminal("undo", "-i", rows=rows)
+    screen.expect(why)
+    assert screen.status() == 2
+
+
 def test_a_rollback_shows_your_own_edits_first(shop: Shop, terminal: Start) -> None:
     """Before anything can be applied."""
     shop.write({"zoo.md": "mine\n"})

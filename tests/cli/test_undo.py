@@ -233,6 +233,25 @@ def test_a_path_without_its_mark(shop: Shop) -> None:
     assert found_command(said.err) == f"undo '{LABEL}' -- src/pay.py src/cart.py"
 
 
+@pytest.mark.parametrize(
+    ("verb", "hint"),
+    [
+        ("undo", "`takeback undo -- src/pay.py` treats it as a path"),
+        ("rollback", "`takeback rollback REF -- src/pay.py` brings it back to that state"),
+        ("diff", "for a path: `takeback diff -- src/pay.py`"),
+        ("show", "`takeback log src/pay.py` lists the turns that touched it"),
+    ],
+)
+def test_a_deleted_path_without_its_mark(shop: Shop, verb: str, hint: str) -> None:
+    """The agent deleted it, so that it is only known from the history."""
+    (shop.tree / "src/pay.py").unlink()
+    said = shop(verb, "src/pay.py")
+    assert said.code == 2
+    assert f"hint: {hint}\n" in said.err
+    unknown = shop(verb, "src/never.py").err
+    assert "src/never.py" not in unknown.partition("hint: ")[2]
+
+
 def test_the_project_may_be_named(shop: Shop, tmp_path: Path) -> None:
     """`-C DIR` works from anywhere."""
     shop.validation()

@@ -218,6 +218,15 @@ def test_shared_lost_and_outside(
     assert Said(capsys, "log", str(outside), "--json").prompts == ["Edit"]
 
 
+def test_a_path_that_only_you_changed(capsys: pytest.CaptureFixture[str], shop: Shop) -> None:
+    """Nobody else did, so you did not do it "too"."""
+    shop.write("mine.txt", "1\n")
+    shop.project.checkpoint()
+    said = Said(capsys, "log", "mine.txt")
+    assert said.out.endswith("\n   no turn touched it\n")
+    assert said.err == "you changed mine.txt: 1 time\n"
+
+
 def test_what_is_not_covered_is_said(capsys: pytest.CaptureFixture[str], shop: Shop) -> None:
     """Where changes are not recorded, it does not look as if nobody had made any."""
     os.mkfifo(shop.tree / "pipe")

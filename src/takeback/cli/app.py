@@ -330,6 +330,15 @@ def inside(project: "Project", here: bytes) -> bytes:
     return b"" if way == b"." or way.startswith(b"..") else way
 
 
+def is_path(word: str, project: "Project", here: bytes) -> bool:
+    """Whether a word names a file or folder: one that is there, or that an agent deleted."""
+    try:
+        project.log(1, paths=[word], inside=inside(project, here), changes=False)
+    except TakebackError:
+        return os.path.lexists(os.path.join(here, os.fsencode(word)))
+    return True
+
+
 def _help(rest: "list[str]", screen: Screen) -> int:
     topics = [word for word in rest if not word.startswith("-")]
     if topics and topics[0] != "all":

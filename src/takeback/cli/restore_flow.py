@@ -3,7 +3,7 @@
 import os
 
 from takeback.cli import conversation as conversations
-from takeback.cli.app import INTERRUPTED, folder, inside
+from takeback.cli.app import INTERRUPTED, folder, inside, is_path
 from takeback.cli.conversation import CONVERSATION, Conversation
 from takeback.cli.parser import SHOW_SECRETS, Arguments, Option
 from takeback.cli.screen import Marks, Screen, safe_line
@@ -167,7 +167,7 @@ class RestoreCommand:
         if self._is_interactive and (self._agreed or self._is_trial or not self._screen.can_pick):
             why = "--yes" if self._agreed else "--dry-run" if self._is_trial else ""
             raise UsageError(
-                f"`-i` and `{why}` exclude each other" if why else "`-i` needs a terminal",
+                f"`-i` and `{why}` exclude each other" if why else self._screen.why_no_picks,
                 hint=f"`{self._again('--dry-run')}` shows what would be done",
             )
         if self._given.has("patch") and not self._is_trial:
@@ -196,7 +196,7 @@ class RestoreCommand:
                     return self._report(made)
             return self._carry_out(make)
         except UnknownReferenceError as problem:
-            if not self.paths and self._name != terms.ROLLBACK:
+            if not self.paths:
                 self._suggest_paths(problem)
             raise
         except KeyboardInterrupt as problem:
@@ -211,8 +211,14 @@ class RestoreCommand:
     def _suggest_paths(self, problem: UnknownReferenceError) -> None:
         """Paths in the place of turns: `--` was forgotten."""
         here, words = folder(self._given), self._given.operands
-        paths = [w for w in words if os.path.lexists(os.path.join(here, os.fsencode(w)))]
-        if paths:
+        paths = [word for word in words if is_path(word, self._project, here)]
+        if paths and self._name == terms.ROLLBACK:
+            path = shell_word(paths[0])
+            problem.actions = (
+                f"`takeback rollback REF -- {path}` brings it back to that state",
+                f"`takeback log {path}` lists the turns that touched it",
+            )
+        elif paths:
             turns = [shell_word(word) for word in words if word not in paths]
             call = self._call(self._name, *turns, paths=[shell_word(path) for path in paths])
             is_for = "treats them as paths" if len(paths) > 1 else "treats it as a path"

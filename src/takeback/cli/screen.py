@@ -311,6 +311,18 @@ class Screen:
         return not self.json and self.has_keys and is_large_enough and not self.is_dumb
 
     @property
+    def why_no_picks(self) -> str:
+        """What is missing where `can_pick` does not hold."""
+        if self.json:
+            return "`-i` and `--json` exclude each other"
+        if not self.has_keys:
+            return "`-i` needs a terminal"
+        if self.is_dumb:
+            return "`-i` cannot draw on this terminal: `TERM` is `dumb`, or not set"
+        least, here = (f"{columns}x{rows}" for columns, rows in (_SMALLEST, self.size))
+        return f"`-i` needs a larger terminal: at least {least}, this one has {here}"
+
+    @property
     def has_keys(self) -> bool:
         """Whether somebody sees the results and can type."""
         return _is_terminal(sys.stdin) and _is_terminal(sys.stdout)

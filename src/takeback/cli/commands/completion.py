@@ -37,7 +37,8 @@ def run(given: "Arguments", screen: "Screen") -> int:
     if screen.json:
         screen.data({"shell": shell, "script": script, "enable": line})
         return 0
-    screen.say(script.rstrip("\n"))
+    for each in script.rstrip("\n").split("\n"):
+        screen.verbatim(each)
     if screen.is_terminal:
         screen.note(f"\nto enable it, put `{line}` into {place}")
     return 0

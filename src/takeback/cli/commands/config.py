@@ -5,7 +5,7 @@ import os
 from takeback import environment
 from takeback.cli.app import folder
 from takeback.cli.parser import CARE, Arguments, Command, Option
-from takeback.cli.screen import Screen, safe_line
+from takeback.cli.screen import Screen, bare, columns, safe_line, width
 from takeback.cli.text import action_text
 from takeback.errors import UsageError
 from takeback.model.results import DEFAULT, ENVIRONMENT, PROJECT, USER, Configured
@@ -141,11 +141,17 @@ def _plain(value: object) -> "Json":
 def _show_all(found: "list[Configured]", screen: "Screen") -> None:
     names = max(len(each.name) for each in found)
     values = min(max(len(_brief(each)) for each in found), _LONGEST)
+    widest = max(len(each.text) for each in found)
     for each in found:
         value = f"{_brief(each):<{values}}"
         style = "" if each.origin == DEFAULT else "bold"
         value = screen.style(value, style) if style else value
-        screen.say(f"{each.name:<{names}}  {value}  {each.origin:<11}  {each.text}")
+        row = f"{each.name:<{names}}  {value}  {each.origin:<11}"
+        if screen.is_terminal and columns(bare(row)) + 2 + widest > width(screen):
+            screen.say(row.rstrip(), 4)
+            screen.say(f"    {each.text}")
+        else:
+            screen.say(f"{row}  {each.text}")
 
 
 def _show_one(each: Configured, screen: "Screen") -> None:

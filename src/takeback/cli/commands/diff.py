@@ -3,14 +3,14 @@
 import os
 
 from takeback.cli import diff_view
-from takeback.cli.app import folder, get_project, inside
+from takeback.cli.app import folder, get_project, inside, is_path
 from takeback.cli.parser import LOOK, SHOW_SECRETS, Arguments, Command, Option
 from takeback.cli.screen import Screen, columns, cut_left, pad
 from takeback.errors import UnknownReferenceError
 from takeback.history.unified import Shown, quoted
 from takeback.model import words as reasons
 from takeback.model.text import json_text
-from takeback.model.text.safe_text import safe
+from takeback.model.text.safe_text import safe, shell_word
 from takeback.model.words import count
 
 TYPE_CHECKING = False
@@ -72,11 +72,12 @@ def _compare(
     try:
         return project.compare(before, after, paths, inside=here, progress=screen.progress)
     except UnknownReferenceError as problem:
-        files = [word for word in given.operands if os.path.lexists(word)]
+        here = folder(given)
+        files = [word for word in given.operands if is_path(word, project, here)]
         if not files or given.rest:
             raise
         refs = "".join(f"{word} " for word in given.operands if word not in files)
-        meant = f"takeback diff {refs}-- {' '.join(files)}"
+        meant = f"takeback diff {refs}-- {' '.join(map(shell_word, files))}"
         raise UnknownReferenceError(str(problem), hint=f"for a path: `{meant}`") from problem
 
 

@@ -132,11 +132,11 @@ def _show_part(part: "Part", screen: "Screen") -> None:
     name = f"{part.name:<11}"
     if not part.findings:
         state = safe_line(sentence(part.state)) if part.state is not None else ""
-        screen.say(f"{name}  {screen.style('ok', 'green')}  {state}".rstrip())
+        screen.say(f"{name}  {screen.style('ok', 'green')}  {state}".rstrip(), 17)
         return
     for finding in part.findings:
         mark = screen.style(finding.severity, _STYLES[finding.severity])
-        screen.say(f"{name}  {mark}  {safe_line(sentence(finding.what))}")
+        screen.say(f"{name}  {mark}  {safe_line(sentence(finding.what))}", 17)
         if finding.action:
             screen.say(f"{'':<11}      {safe_line(action_text.of_finding(finding.action))}")
         name = " " * 11

@@ -160,6 +160,8 @@ def _show(log: "Log", seen: "Unrecorded", short: "Mapping[str, str]", screen: "S
     now_text.show_changes(log, seen, screen)
     turn_text.show_turns(path_text.of_paths(log) if log.paths else log, short, screen, now)
     if log.paths:
+        if not log.turns and not log.undone:
+            screen.say(f"   {_none(log)}")
         path_text.notes(log, short, screen)
         return
     if log.turns:
@@ -223,7 +225,8 @@ def _notes(log: "Log", given: "Arguments", limit: "int | None", screen: "Screen"
         screen.note(f"{log.undone:,} undone {are} not shown: `takeback log --all{paths}`")
     if not log.turns and not log.undone:
         asked = given.operands or any(map(given.has, _NARROW))
-        screen.say(f"   {_none(log)}" if asked else "   no turns yet")
+        if not log.paths:
+            screen.say(f"   {_none(log)}" if asked else "   no turns yet")
         if not asked:
             screen.note("`takeback run COMMAND` records a command as a turn")
         elif given.has("grep") and not given.has("all"):

@@ -25,7 +25,8 @@ def run(_: "Arguments", screen: "Screen") -> int:
     if screen.json:
         screen.data({"page": page})
     else:
-        screen.say(page.rstrip("\n"))
+        for line in page.rstrip("\n").split("\n"):
+            screen.verbatim(line)
         if screen.is_terminal:
             screen.note("\n`takeback man | man -l -` shows it as a page")
     return 0

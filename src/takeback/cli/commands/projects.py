@@ -61,6 +61,7 @@ COMMAND = Command(
 )
 
 _MOST_NAMED = 5
+_INDENT = 4
 _ONLY_WITH_REMOVE = ("yes", "even-if-in-use", "even-if-not-mounted")
 
 
@@ -127,7 +128,7 @@ def _show(found: "list[KnownProject]", screen: "Screen") -> None:
         numbers = f"{bytes:>{widths[1]}}  {used:>{widths[2]}}"
         numbers += f"  {checkpoints:>{widths[3]}}  {turns:>{widths[4]}}"
         mark = screen.style(f"  ({remark})", "yellow") if remark else ""
-        screen.say(f"{screen.style(id, 'bold')}  {numbers}  {_root(project)}{mark}")
+        screen.say(f"{screen.style(id, 'bold')}  {numbers}  {_root(project)}{mark}", _INDENT)
     total = sum(each.size for each in found)
     screen.note(f"{size(total)} in {count(len(found), 'store')}")
     gone = next((x for x in found if x.state == results.GONE and x.checkpoints), None)

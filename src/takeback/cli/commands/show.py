@@ -4,7 +4,7 @@ import os
 import time
 
 from takeback.cli import diff_view
-from takeback.cli.app import folder, get_project, inside
+from takeback.cli.app import folder, get_project, inside, is_path
 from takeback.cli.commands.checkpoint import as_json
 from takeback.cli.parser import LOOK, SHOW_SECRETS, Arguments, Command, Option
 from takeback.cli.screen import Screen, safe_content
@@ -103,7 +103,7 @@ def _found(project: "Project", ref: str, given: "Arguments") -> "RecordedTurn | 
     try:
         return project.recorded(ref)
     except UnknownReferenceError as problem:
-        if os.path.lexists(os.path.join(folder(given), os.fsencode(ref))):
+        if is_path(ref, project, folder(given)):
             path = shell_word(ref)
             problem.actions = (
                 f"`takeback log {path}` lists the turns that touched it",

@@ -258,8 +258,8 @@ class Browser:
         self._is_applying = False
         sheet = self._sheet(model)
         plan_text.report(made, sheet, self._contents, was_previewed=False)
-        self._done.append(sheet.lines[0])
-        self._way_back = sheet.notes[-1:]
+        self._done.append(sheet.first)
+        self._way_back = [sheet.last_note] if sheet.last_note else []
         model = self._reload(model, terminal)
         return browser.covered(model, Overlay(browser.REPORT, "Done", sheet.everything))
 

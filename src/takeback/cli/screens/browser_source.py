@@ -37,7 +37,10 @@ _STYLES = {terms.FAILED: "red", terms.INTERRUPTED: "yellow", terms.RUNNING: "gre
 
 
 class Sheet(Screen):
-    """Collects what is said, as lines, instead of printing it."""
+    """Collects what is said, as lines, instead of printing it.
+
+    `first` and `last_note` are whole: they are printed where there is more room than in a pane.
+    """
 
     def __init__(self, screen: "Screen", columns: int) -> None:
         super().__init__()
@@ -45,6 +48,7 @@ class Sheet(Screen):
         self._columns = columns
         self.lines: list[str] = []
         self.notes: list[str] = []
+        self.first = self.last_note = ""
 
     @property
     def masker(self) -> "Masker":
@@ -70,12 +74,14 @@ class Sheet(Screen):
         return self._screen.counted(text)
 
     def say(self, line: str = "", hang: "int | None" = None) -> None:
+        self.first = self.first or line
         self.lines += self._broken(line, hang)
 
     def verbatim(self, line: str) -> None:
         self.lines.append(line.replace("\t", "    "))
 
     def note(self, line: str) -> None:
+        self.last_note = line
         self.notes += self._broken(line)
 
     def _broken(self, text: str, hang: "int | None" = None) -> "list[str]":

@@ -86,7 +86,8 @@ def notes(log: "Log", short: "Mapping[str, str]", screen: "Screen") -> None:
             to = safe(each.raw_renamed_to)
             screen.note(f"renamed to {to}: `takeback log {shell_word(to)}` goes on")
         if each.yours:
-            screen.note(f"you changed {_name(each)} yourself, too: {count(each.yours, 'time')}")
+            too = " yourself, too" if log.turns else ""
+            screen.note(f"you changed {_name(each)}{too}: {count(each.yours, 'time')}")
     turn = next((turn for turn in log.turns if turn.changes), None)
     if turn is not None and len(log.paths) == 1:
         path = shell_word(safe(log.paths[0].raw_path or b"."))

@@ -315,6 +315,9 @@ class Page:
             word = verb.ljust(verbs)
             style = STYLES.get(verb)
             word = self.screen.style(word, style) if style else word
+            if verb == terms.MERGE:
+                text, gap, lines = said.rpartition("  ")
+                said = f"{text}{gap}{self.screen.counted(lines)}"
             self.screen.say(f"  {word}  {layout.pad(path, widest)}  {said}".rstrip())
             if number < detailed:
                 self._sides(self.plan.conflicts[number], " " * (verbs + 4))
@@ -337,7 +340,7 @@ class Page:
     def _of(self, change: "PlannedChange") -> str:
         """What is said of a change; of a merge also what it does to the file."""
         lines = self.contents.lines(change, self.marks) if change.merged else ""
-        return f"{self.whose(change)}  {self.screen.counted(lines)}".rstrip()
+        return f"{self.whose(change)}  {lines}".rstrip()
 
     def whose(self, change: "PlannedChange") -> str:
         """Whose change it is, where that is not said by the first line."""
