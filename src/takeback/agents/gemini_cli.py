@@ -1,0 +1,88 @@
+"""Gemini CLI: its own names of events, with the time of each and without ids of prompts and calls.
+
+Recorded from 0.61.0, not proven with the real client: a command that fails reports its end like any
+other; calls made at once overlap; going back reports nothing. What hooks added to a prompt at the
+start of a session stands before the user's own words.
+"""
+
+from takeback.agents import agent as kinds
+from takeback.agents.agent import AFTER_TOOL, DENY, PROMPT, Agent, HookEvent, fields, text
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from takeback.agents.agent import Answer, Payload
+    from takeback.model.text.json_text import Json
+
+KINDS = {
+    "SessionStart": kinds.SESSION_STARTS,
+    "BeforeAgent": kinds.PROMPT,
+    "BeforeTool": kinds.BEFORE_TOOL,
+    "AfterTool": kinds.AFTER_TOOL,
+    "AfterAgent": kinds.STOPS,
+    "SessionEnd": kinds.SESSION_ENDS,
+}
+_SHARED = ("SessionStart", "SessionEnd", "Notification")
+"""Events that other agents name alike."""
+_EVENTS = (*KINDS, "BeforeModel", "AfterModel", "BeforeToolSelection", "PreCompress")
+_ADDED, _ADDED_END = "<hook_context>", "</hook_context>"
+_TAKES_CONTEXT = ("BeforeAgent", "AfterTool")
+
+
+class GeminiCli(Agent):
+    """Known by the names of its events and by the folder of its conversations."""
+
+    name = "gemini-cli"
+    title = "Gemini CLI"
+    kinds = KINDS
+    told_at = (PROMPT, AFTER_TOOL)
+    reports_background_ends = False
+
+    def claims(self, payload: "Payload") -> bool:
+        """Names that only it uses; for the others, where the conversation is."""
+        name = text(payload, "hook_event_name")
+        if name in _SHARED:
+            return "/.gemini/" in text(payload, "transcript_path")
+        return name in _EVENTS and "timestamp" in payload
+
+    def read(self, payload: "Payload") -> HookEvent:
+        """One event."""
+        name = text(payload, "hook_event_name")
+        event = HookEvent(self, name, self.kinds.get(name, kinds.OTHER))
+        event.session = text(payload, "session_id")
+        event.stamp = text(payload, "timestamp")
+        event.cwd = text(payload, "cwd")
+        event.transcript = text(payload, "transcript_path")
+        event.prompt = _typed(text(payload, "prompt"))
+        event.source = text(payload, "source", "reason")
+        event.tool = text(payload, "tool_name")
+        event.given = fields(payload, "tool_input")
+        response = fields(payload, "tool_response")
+        event.output = text(response, "llmContent")
+        event.failed = bool(response.get("error"))
+        event.background = event.kind == AFTER_TOOL and event.given.get("is_background") is True
+        return event
+
+    def can_deny(self, event: HookEvent) -> bool:
+        """Before something happens: a prompt, a tool."""
+        return event.name in ("BeforeAgent", "BeforeTool")
+
+    def answer(self, event: HookEvent, answer: "Answer") -> "dict[str, Json]":
+        """Context for the model where the event takes some, a verdict, and a line for the user."""
+        out: dict[str, Json] = {"systemMessage": answer.to_user} if answer.to_user else {}
+        if self.understood(event, answer.verdict) == DENY:
+            why = answer.to_agent or answer.to_user or answer.reason or "Takeback"
+            return {**out, "decision": "deny", "reason": why}
+        if answer.to_agent and event.name in _TAKES_CONTEXT:
+            own: dict[str, Json] = {"hookEventName": event.name}
+            out["hookSpecificOutput"] = {**own, "additionalContext": answer.to_agent}
+        return out
+
+
+def _typed(prompt: str) -> str:
+    """A prompt without what hooks put before it."""
+    while prompt.startswith(_ADDED) and _ADDED_END in prompt:
+        prompt = prompt.partition(_ADDED_END)[2].lstrip()
+    return prompt
+
+
+AGENT = GeminiCli()
