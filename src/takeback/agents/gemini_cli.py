@@ -10,7 +10,10 @@ from takeback.agents.agent import AFTER_TOOL, DENY, PROMPT, Agent, HookEvent, fi
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from takeback.agents.agent import Answer, Payload
+    from collections.abc import Iterable
+    from typing import Any
+
+    from takeback.agents.agent import Answer, Payload, Trial
     from takeback.model.text.json_text import Json
 
 KINDS = {
@@ -35,6 +38,10 @@ class GeminiCli(Agent):
     title = "Gemini CLI"
     kinds = KINDS
     told_at = (PROMPT, AFTER_TOOL)
+    folder = ".gemini"
+    file = "settings.json"
+    program = "gemini"
+    # No `started_in`: it writes the folder into the command line itself, quoted within our quotes.
     reports_background_ends = False
 
     def claims(self, payload: "Payload") -> bool:
@@ -76,6 +83,50 @@ class GeminiCli(Agent):
             own: dict[str, Json] = {"hookEventName": event.name}
             out["hookSpecificOutput"] = {**own, "additionalContext": answer.to_agent}
         return out
+
+    # -- settings --------------------------------------------------------------------------
+
+    def groups(
+        self, command: str, reporting: str, events: "Iterable[str] | None" = None
+    ) -> "dict[str, dict[str, Any]]":
+        """As all have them, with time limits in milliseconds."""
+        made = super().groups(command, reporting, events)
+        for group in made.values():
+            group["hooks"][0]["timeout"] *= 1000
+        return made
+
+    def settings_problems(self, settings: str) -> "list[str]":
+        """Hooks may be switched off."""
+        import json
+
+        try:
+            known = json.loads(settings.removeprefix("\ufeff") or "{}")
+        except (ValueError, RecursionError):
+            return []
+        config = known.get("hooksConfig") if isinstance(known, dict) else None
+        if not isinstance(config, dict) or config.get("enabled") is not False:
+            return []
+        return ["`hooksConfig.enabled` is false in these settings, so Gemini CLI runs no hooks"]
+
+    def trial(self, kind: str, trial: "Trial") -> "Payload":
+        """As recorded."""
+        tool = {"tool_name": "run_shell_command", "tool_input": {"command": trial.command}}
+        more: dict[str, dict[str, object]] = {
+            kinds.SESSION_STARTS: {"source": "startup"},
+            kinds.PROMPT: {"prompt": trial.prompt},
+            kinds.BEFORE_TOOL: {**tool},
+            kinds.AFTER_TOOL: {**tool, "tool_response": {"llmContent": ""}},
+            kinds.STOPS: {"prompt": trial.prompt, "stop_hook_active": False},
+            kinds.SESSION_ENDS: {"reason": "exit"},
+        }
+        return {
+            "session_id": "trial",
+            "transcript_path": f"{trial.home}/.gemini/trial.jsonl",
+            "cwd": trial.folder,
+            "hook_event_name": self.event_of(kind),
+            "timestamp": "2000-01-01T00:00:00.000Z",
+            **more[kind],
+        }
 
 
 def _typed(prompt: str) -> str:
