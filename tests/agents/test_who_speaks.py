@@ -107,6 +107,16 @@ def test_hosts_that_were_not_recorded_are_known_by_documented_fields(
     assert agent_of(payload).name == name
 
 
+@pytest.mark.parametrize("own", [{"prompt_id": "p"}, {"turn_id": "t"}], ids=["claude", "codex"])
+@pytest.mark.parametrize("name", ["UserPromptSubmit", "Stop"])
+def test_a_subagents_prompt_is_no_human_prompt(name: str, own: dict[str, str]) -> None:
+    """Nor does its stop end the turn; without the id of a sub-agent both are the user's."""
+    payload = {"hook_event_name": name, "session_id": "s", "prompt": "do it", **own}
+    agent = agent_of(payload)
+    assert agent.read({**payload, "agent_id": "a"}).kind == kinds.OTHER
+    assert agent.read(payload).kind in (kinds.PROMPT, kinds.STOPS)
+
+
 @client("copilot-1.0.102-pascal")
 def test_a_host_that_loads_claude_settings_is_recorded_under_its_name(played: Played) -> None:
     """Copilot with hooks of Claude's settings: one turn of its own, which undo takes back."""

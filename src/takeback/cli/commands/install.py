@@ -117,7 +117,7 @@ def diff(file: "SettingsFile", data: "bytes | None") -> "list[str]":
     return lines
 
 
-_PLACES = ", and in ".join(
+_PLACES = "; ".join(
     f"{agent.variable} or ~/{agent.folder}" if agent.variable else f"~/{agent.folder}"
     for agent in installable().values()
 )
