@@ -21,7 +21,7 @@ from residents import NEEDS_PROC, copies_of, helpers, until
 from takeback.agents.agent import ASK, DENY, HOLD, Answer
 
 PACKAGE = Path(takeback.__file__).parent
-BEFORE, AFTER = "codex, unknown\n", "unknown.AGENT)"
+BEFORE, AFTER = "    unknown,\n", "    unknown.AGENT,\n"
 
 
 class Cave:
@@ -82,8 +82,8 @@ def cave() -> Iterator[Cave]:
     shutil.copy(goblin.__file__, rooms)
     registry = (rooms / "registry.py").read_text()
     assert registry.count(BEFORE) == registry.count(AFTER) == 1
-    known = registry.replace(BEFORE, "codex, goblin, unknown\n")
-    (rooms / "registry.py").write_text(known.replace(AFTER, "goblin.AGENT, unknown.AGENT)"))
+    known = registry.replace(BEFORE, "    goblin,\n" + BEFORE)
+    (rooms / "registry.py").write_text(known.replace(AFTER, "    goblin.AGENT,\n" + AFTER))
     made = Cave(place)
     yield made
     for pid in helpers(made.home):

@@ -57,7 +57,7 @@ def test_a_folder_without_history(
     assert len(nobody) == 5
     assert (
         nobody[2].split()
-        == "takeback install AGENT record each prompt of claude-code or codex".split()
+        == "takeback install AGENT record each prompt of claude-code, codex or gemini-cli".split()
     )
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin/claude").write_text("#!/bin/sh\n")

@@ -132,7 +132,7 @@ def test_the_other_values() -> None:
     assert values("config", "gc.") == ["gc.auto"]
     assert values("config", "gc.auto", "") == ["true", "false"]
     assert values("config", "record.output", "o") == ["on", "off"]
-    assert values("install", "") == ["claude-code", "codex"]
+    assert values("install", "") == ["claude-code", "codex", "gemini-cli"]
     assert values("usage", "--by", "") == ["session", "agent", "path"]
     assert values("completion", "") == ["bash", "zsh", "fish"]
     assert values("help", "ver") == ["verify"]

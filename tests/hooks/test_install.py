@@ -66,7 +66,8 @@ def place(tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(operations, "sync", False)
     (tmp_path / "elsewhere").mkdir()
     monkeypatch.chdir(tmp_path / "elsewhere")
-    folder = tmp_path / "config"
+    monkeypatch.setenv("HOME", str(tmp_path))
+    folder = tmp_path / ".gemini"  # one that no variable names
     monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(folder))
     monkeypatch.setenv("CODEX_HOME", str(folder))
     monkeypatch.setenv("PATH", "/usr/bin:/bin")  # no agent of the person at the keyboard
@@ -793,7 +794,7 @@ def test_what_does_not_work_is_not_installed(
 @pytest.mark.parametrize(
     ("words", "part"),
     [
-        (("install", "vim"), "use one of claude-code, codex"),
+        (("install", "vim"), "use one of claude-code, codex, gemini-cli"),
         (("install", "claude"), "did you mean `claude-code`?"),
         (("uninstall", "Codex"), "did you mean `codex`?"),
         (("install",), "needs AGENT"),
@@ -954,7 +955,7 @@ def test_a_plugin_without_takeback_stops_nobody(tmp_path: Path) -> None:
 
 def examined(place: Path, home: Path, **more: Any) -> tuple[str, list[str]]:  # noqa: ANN401
     """What the doctor would say if all is well, and what is not."""
-    folders = {agent.name: os.fsencode(place) for agent in installable().values()}
+    folders = {agent.name: os.fsencode(place) for agent in (claude_code.AGENT, codex.AGENT)}
     part = health.examine(os.fsencode(home), folders, 1000.0, **more)
     return sentence(part.state) if part.state else "", [
         sentence(finding.what) for finding in part.findings
@@ -1108,8 +1109,11 @@ def test_an_install_elsewhere_is_remembered(place: Path, home: Path, tree: Path)
     assert str(path) in examined(place, home)[0]
 
 
-def test_the_doctor_looks_at_hooks(run: Run, place: Path, home: Path) -> None:
+def test_the_doctor_looks_at_hooks(
+    run: Run, place: Path, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """They are one part of its examination, and what is wrong with them does not break a store."""
+    monkeypatch.setenv("HOME", str(place / "nobody"))
     install(place / "settings.json", home)
     said = run("doctor")
     assert "Claude Code calls Takeback at 11 events" in said.out

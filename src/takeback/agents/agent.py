@@ -37,7 +37,6 @@ OTHER = "other"
 """An event that is not recorded."""
 
 _OF_TOOLS = (BEFORE_TOOL, ASKS, AFTER_TOOL)
-_READ_AT = (PROMPT, GOES_ON, AFTER_TOOL)
 _WRITTEN_AT = (PROMPT, BEFORE_TOOL, STOPS, FAILS)
 """A prompt is often written after it was reported: a later event of its turn finds it."""
 
@@ -53,7 +52,8 @@ class HookEvent:
     goes on; `task` is what the agent calls it. `took` is for how long the tool ran, in
     milliseconds, -1 if unknown; `received` is when the event came, in nanoseconds. `calls` are the
     ids of a batch, `refused` those that the user refused. `folder` is where the agent was started,
-    `cwd` where it is now. `output` is what the tool said, as text; `exit_code` is None if unknown.
+    `cwd` where it is now. `stamp` is the agent's own time of the event, if it has no better id of
+    it. `output` is what the tool said, as text; `exit_code` is None if unknown.
     """
 
     __slots__ = (
@@ -77,6 +77,7 @@ class HookEvent:
         "refused",
         "session",
         "source",
+        "stamp",
         "subagent",
         "task",
         "took",
@@ -100,6 +101,7 @@ class HookEvent:
         self.transcript = ""
         self.prompt = ""
         self.source = ""
+        self.stamp = ""
         self.model = ""
         self.permission_mode = ""
         self.tool = ""
@@ -152,7 +154,7 @@ class HookEvent:
 
     def can_be_told(self) -> bool:
         """Whether the agent reads the answer now."""
-        return self.kind in _READ_AT and not self.failed and not self.subagent
+        return self.kind in self.agent.told_at and not self.failed and not self.subagent
 
     def tells_of_prompts(self) -> bool:
         """Whether its prompt may be in the conversation by now; not every event of a turn does."""
@@ -300,6 +302,8 @@ class Agent:
     tools: "Mapping[str, str]" = _NONE
     """What its own tools may change, where the usual names (`model/tools`) do not say it."""
     conversations: "Conversations | None" = None
+    told_at: "tuple[str, ...]" = (PROMPT, GOES_ON, AFTER_TOOL)
+    """The kinds of events whose answer reaches the model."""
 
     folder = ""
     """Where its settings are, in the user's home or in a project; empty: it cannot be installed."""
@@ -323,6 +327,8 @@ class Agent:
     """What stands before its version, near the beginning of a conversation."""
     reports_background_ends = True
     """Whether it reports the end of commands that went on in the background."""
+    subagents_stop_alike = False
+    """Whether the stop of a sub-agent looks like that of its turn."""
     rewinds_into_new_file = False
     """Whether its conversation goes on in another file after the user went back."""
 

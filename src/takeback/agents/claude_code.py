@@ -29,7 +29,7 @@ from takeback.agents.agent import (
     number_after,
     text,
 )
-from takeback.agents.claude_format import KINDS, ClaudeFormat
+from takeback.agents.claude_format import KINDS, ClaudeFormat, read_prompt
 from takeback.model import words
 
 TYPE_CHECKING = False
@@ -58,8 +58,6 @@ _LARGEST = 64 << 20
 _LONGEST = 1 << 33
 """Milliseconds: a hundred days."""
 _REFUSED = "The user doesn't want to proceed with this tool use."
-_NOTIFICATION = "<task-notification>"
-_NO_HUMAN = ("system", "loop_wakeup", "schedule_wakeup", "poll_event")
 _EXIT_CODE = "Exit code "
 _INTERRUPTED = "[Request interrupted by user"
 _LONGEST_MARK = 100
@@ -82,8 +80,8 @@ class ClaudeCode(ClaudeFormat):
     program = "claude"
     variable = "CLAUDE_CONFIG_DIR"
     started_in = "CLAUDE_PROJECT_DIR"
-    # A regular expression of JavaScript: all other tools.
-    matcher = f"^(?!(?:{'|'.join(READERS)})$)"
+    # A regular expression of JavaScript: all other tools. Some hosts match the whole name.
+    matcher = f"^(?!(?:{'|'.join(READERS)})$).*"
 
     def __init__(self) -> None:
         self.conversations = ClaudeCodeConversations()
@@ -98,7 +96,7 @@ class ClaudeCode(ClaudeFormat):
         event.turn = text(payload, "prompt_id")
         event.failed = event.name == "PostToolUseFailure"
         if event.kind == kinds.PROMPT:
-            _read_prompt(event, payload)
+            read_prompt(event, payload)
         elif event.kind == kinds.AFTER_TOOL:
             _read_response(event, payload)
             took = payload.get("duration_ms")
@@ -141,14 +139,6 @@ class ClaudeCode(ClaudeFormat):
         return {**super().trial(kind, trial), **own}
 
 
-def _read_prompt(event: HookEvent, payload: "Payload") -> None:
-    is_notification = event.prompt.lstrip().startswith(_NOTIFICATION)
-    if is_notification or text(payload, "source") in _NO_HUMAN:
-        event.kind = kinds.GOES_ON
-        event.task = _between(event.prompt, "<task-id>", "</task-id>")
-        event.call = _between(event.prompt, "<tool-use-id>", "</tool-use-id>")
-
-
 def _read_batch(event: HookEvent, made: object) -> None:
     """The calls that the model made at once; one that was refused says so in its response."""
     all = [each for each in made if isinstance(each, dict)] if isinstance(made, list) else []
@@ -167,11 +157,6 @@ def _read_response(event: HookEvent, payload: "Payload") -> None:
         event.exit_code = number_after(_EXIT_CODE, event.output) if event.failed else 0
     event.task = text(response, "backgroundTaskId", "agentId")
     event.background = "backgroundTaskId" in response or response.get("isAsync") is True
-
-
-def _between(prompt: str, before: str, after: str) -> str:
-    rest = prompt.partition(before)[2]
-    return rest.partition(after)[0].strip() if after in rest else ""
 
 
 # -- which version is installed ------------------------------------------------------------

@@ -25,6 +25,8 @@ KINDS = {
 }
 _TAKES_CONTEXT = ("UserPromptSubmit", "SessionStart", "PreToolUse", "PostToolUse")
 _BLOCKS = ("UserPromptSubmit", "Stop", "SubagentStop")
+_NOTIFICATION = "<task-notification>"
+_NO_HUMAN = ("system", "loop_wakeup", "schedule_wakeup", "poll_event")
 
 
 class ClaudeFormat(Agent):
@@ -45,6 +47,8 @@ class ClaudeFormat(Agent):
         event.given = fields(payload, "tool_input")
         event.call = text(payload, "tool_use_id")
         event.subagent = text(payload, "agent_id")
+        if event.subagent and event.kind in (kinds.PROMPT, kinds.STOPS, kinds.FAILS):
+            event.kind = kinds.OTHER  # no human asked for it, and the turn goes on
         return event
 
     def can_deny(self, event: HookEvent) -> bool:
@@ -95,3 +99,17 @@ class ClaudeFormat(Agent):
             "permission_mode": "default",
             **more[kind],
         }
+
+
+def read_prompt(event: HookEvent, payload: "Payload") -> None:
+    """Whether a human wrote a prompt; if not, what it reports to be done."""
+    is_notification = event.prompt.lstrip().startswith(_NOTIFICATION)
+    if is_notification or text(payload, "source") in _NO_HUMAN:
+        event.kind = kinds.GOES_ON
+        event.task = _between(event.prompt, "<task-id>", "</task-id>")
+        event.call = _between(event.prompt, "<tool-use-id>", "</tool-use-id>")
+
+
+def _between(prompt: str, before: str, after: str) -> str:
+    rest = prompt.partition(before)[2]
+    return rest.partition(after)[0].strip() if after in rest else ""

@@ -4,14 +4,39 @@ An agent is recognized by its payloads, never by arguments: several hosts run th
 command line, each in its own way.
 """
 
-from takeback.agents import claude_code, codex, unknown
+from takeback.agents import (
+    claude_code,
+    codex,
+    copilot,
+    cursor,
+    droid,
+    gemini_cli,
+    kimi_code,
+    qwen_code,
+    unknown,
+    unrecorded,
+    vs_code,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from takeback.agents.agent import Agent, Payload
 
-REGISTERED: "tuple[Agent, ...]" = (codex.AGENT, claude_code.AGENT, unknown.AGENT)
-"""The first that claims a payload gets it; `unknown` claims all."""
+REGISTERED: "tuple[Agent, ...]" = (
+    cursor.AGENT,
+    kimi_code.AGENT,
+    qwen_code.AGENT,
+    droid.AGENT,
+    gemini_cli.AGENT,
+    *unrecorded.AGENTS,
+    copilot.AGENT,
+    codex.AGENT,
+    vs_code.AGENT,
+    claude_code.AGENT,
+    unknown.AGENT,
+)
+"""The first that claims a payload gets it: those with a sign of their own, then Claude Code, whose
+payloads others copied; `unknown` claims all."""
 
 
 def agent_of(payload: "Payload") -> "Agent":

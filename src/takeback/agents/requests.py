@@ -33,8 +33,12 @@ def named(agent: str, session: str, id: str, part: str) -> str:
 
 
 def delivery(event: "HookEvent") -> str:
-    """This very event, whoever handles it."""
-    return " ".join(filter(None, ("hook", event.delivery, likeness(event))))
+    """This very event, whoever handles it, and whichever settings of the agent report it."""
+    id = event.delivery
+    if event.stamp:
+        parts = (event.session, event.stamp, event.kind, event.call, event.subagent)
+        id = _hash(json_text.dumps(parts).encode())
+    return " ".join(filter(None, ("hook", id, likeness(event))))
 
 
 def likeness(event: "HookEvent") -> str:

@@ -167,12 +167,12 @@ class SafePoints:
         if own:
             return own
         outer = turns.with_sessions_inside()
-        shells = self._ledger.steps.running_shells
+        steps = self._ledger.steps
         return [
             row
             for row in running
             if row.id not in outer
-            and ((row.whole and not row.steps) or shells(row.id))
+            and ((row.whole and not row.steps) or steps.running(row.id, words.SHELL))
             and sessions.of(row).seen > time.time_ns() - words.LONGEST_SILENCE
         ]
 

@@ -118,12 +118,14 @@ class HookRecorder:
         turn = self._turn_of(session, event)
         if turn is None:
             return
+        if event.agent.subagents_stop_alike and self._ledger.steps.running(turn, words.AGENT):
+            return
         if event.agent.reports_background_ends:
             # What began would have reported its end.
             self._recorder.refuse_waiting(turn=turn)
         else:
             # What they do until the next prompt is theirs.
-            for step in self._ledger.steps.running_shells(turn):
+            for step in self._ledger.steps.running(turn, words.SHELL):
                 self._recorder.detach_step(step)
         status = words.DONE if event.kind == kinds.STOPS else words.FAILED
         self._recorder.end_turn(turn, status, request=requests.delivery(event))

@@ -555,10 +555,10 @@ class Steps(Table):
         query = _OPEN + "s.kind = ? AND z.id = ? AND s.background"
         return self._reader.column(query, (words.SHELL, session))
 
-    def running_shells(self, turn: str) -> "list[str]":
-        """The commands of a turn that run, and are not in the background."""
+    def running(self, turn: str, kind: str) -> "list[str]":
+        """The steps of a kind in a turn that run, and are not in the background."""
         query = _OPEN + "s.kind = ? AND t.id = ? AND NOT s.background"
-        return self._reader.column(query, (words.SHELL, turn))
+        return self._reader.column(query, (kind, turn))
 
     def find_like(self, turn: str, likeness: str) -> "str | None":
         """The oldest step of a turn that runs and whose hook had this likeness."""

@@ -2,8 +2,12 @@
 
 Why an entry is listed but not captured. The codes are part of the store's format.
 
-Numbers in sentences.
+Numbers and lists in sentences.
 """
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 RUNNING, DONE, FAILED, INTERRUPTED = "running", "done", "failed", "interrupted"
 STATUSES = (RUNNING, DONE, FAILED, INTERRUPTED)
@@ -92,3 +96,9 @@ def word(code: int) -> str:
 def count(number: int, one: str, many: str = "") -> str:
     """`1 entry`, `2 entries`."""
     return f"{number:,} {one if number == 1 else many or one + 's'}"
+
+
+def either(names: "Iterable[str]") -> str:
+    """`a`, `a or b`, `a, b or c`."""
+    *most, last = names
+    return f"{', '.join(most)} or {last}" if most else last

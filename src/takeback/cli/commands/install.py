@@ -13,7 +13,7 @@ from takeback.cli.parser import AGENTS, Arguments, Command, Option
 from takeback.cli.screen import Screen, safe_content, safe_line
 from takeback.errors import RefusedError, TakebackError, UsageError
 from takeback.hooks import install
-from takeback.model.words import TRYING_HOOKS, count
+from takeback.model.words import TRYING_HOOKS, count, either
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ def path_of(agent: "Agent", scope: str, given: "Arguments") -> bytes:
     if not place:
         raise UsageError(
             f"there is no home folder, so Takeback cannot find the settings of {agent.title}",
-            hint=f"name the folder: {agent.variable}=DIR takeback install {agent.name}",
+            hint=f"name the folder: {agent.variable or 'HOME'}=DIR takeback install {agent.name}",
         )
     return install.settings_path(agent, place)
 
@@ -117,14 +117,15 @@ def diff(file: "SettingsFile", data: "bytes | None") -> "list[str]":
     return lines
 
 
-_PLACES = ", and in ".join(
-    f"{agent.variable} or ~/{agent.folder}" for agent in installable().values()
+_PLACES = "; ".join(
+    f"{agent.variable} or ~/{agent.folder}" if agent.variable else f"~/{agent.folder}"
+    for agent in installable().values()
 )
 COMMAND = Command(
     "install",
     "record an agent from its next prompt on",
     text=(
-        f"AGENT is {' or '.join(installable())}.\n"
+        f"AGENT is {either(installable())}.\n"
         "Its settings get one hook for each event that matters. Everything else in them stays as\n"
         "it is, to the byte, and Takeback keeps a copy beside them.\n"
         "First, Takeback tries the hooks in a throw-away project: a prompt, a change, its undo.\n"

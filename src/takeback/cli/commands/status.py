@@ -14,7 +14,7 @@ from takeback.errors import TakebackError, UsageError
 from takeback.model import reasons
 from takeback.model.text.json_text import path_fields
 from takeback.model.text.safe_text import safe
-from takeback.model.words import IGNORED, REBUILDABLE, count, word
+from takeback.model.words import IGNORED, REBUILDABLE, count, either, word
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ def _agents(home: bytes) -> "tuple[list[tuple[str, str]], list[str]]":
         if agent.name not in hooked
     ]
     if not here:
-        rows = [("takeback install AGENT", f"record each prompt of {' or '.join(installable())}")]
+        rows = [("takeback install AGENT", f"record each prompt of {either(installable())}")]
     calls = [agent.title for agent in here if agent.name in hooked]
     return rows, [f"{title} calls Takeback already: its next prompt is recorded" for title in calls]
 

@@ -1,0 +1,139 @@
+"""Gemini CLI: its own names of events, with the time of each and without ids of prompts and calls.
+
+Recorded from 0.61.0, not proven with the real client: a command that fails reports its end like any
+other; calls made at once overlap; going back reports nothing. What hooks added to a prompt at the
+start of a session stands before the user's own words.
+"""
+
+from takeback.agents import agent as kinds
+from takeback.agents.agent import AFTER_TOOL, DENY, PROMPT, Agent, HookEvent, fields, text
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Any
+
+    from takeback.agents.agent import Answer, Payload, Trial
+    from takeback.model.text.json_text import Json
+
+KINDS = {
+    "SessionStart": kinds.SESSION_STARTS,
+    "BeforeAgent": kinds.PROMPT,
+    "BeforeTool": kinds.BEFORE_TOOL,
+    "AfterTool": kinds.AFTER_TOOL,
+    "AfterAgent": kinds.STOPS,
+    "SessionEnd": kinds.SESSION_ENDS,
+}
+_SHARED = ("SessionStart", "SessionEnd", "Notification")
+"""Events that other agents name alike."""
+_EVENTS = (*KINDS, "BeforeModel", "AfterModel", "BeforeToolSelection", "PreCompress")
+_ADDED, _ADDED_END = "<hook_context>", "</hook_context>"
+_TAKES_CONTEXT = ("BeforeAgent", "AfterTool")
+
+
+class GeminiCli(Agent):
+    """Known by the names of its events and by the folder of its conversations."""
+
+    name = "gemini-cli"
+    title = "Gemini CLI"
+    kinds = KINDS
+    told_at = (PROMPT, AFTER_TOOL)
+    folder = ".gemini"
+    file = "settings.json"
+    program = "gemini"
+    # No `started_in`: it writes the folder into the command line itself, quoted within our quotes.
+    reports_background_ends = False
+
+    def claims(self, payload: "Payload") -> bool:
+        """Names that only it uses; for the others, where the conversation is."""
+        name = text(payload, "hook_event_name")
+        if name in _SHARED:
+            return "/.gemini/" in text(payload, "transcript_path")
+        return name in _EVENTS and "timestamp" in payload
+
+    def read(self, payload: "Payload") -> HookEvent:
+        """One event."""
+        name = text(payload, "hook_event_name")
+        event = HookEvent(self, name, self.kinds.get(name, kinds.OTHER))
+        event.session = text(payload, "session_id")
+        event.stamp = text(payload, "timestamp")
+        event.cwd = text(payload, "cwd")
+        event.transcript = text(payload, "transcript_path")
+        event.prompt = _typed(text(payload, "prompt"))
+        event.source = text(payload, "source", "reason")
+        event.tool = text(payload, "tool_name")
+        event.given = fields(payload, "tool_input")
+        response = fields(payload, "tool_response")
+        event.output = text(response, "llmContent")
+        event.failed = bool(response.get("error"))
+        event.background = event.kind == AFTER_TOOL and event.given.get("is_background") is True
+        return event
+
+    def can_deny(self, event: HookEvent) -> bool:
+        """Before something happens: a prompt, a tool."""
+        return event.name in ("BeforeAgent", "BeforeTool")
+
+    def answer(self, event: HookEvent, answer: "Answer") -> "dict[str, Json]":
+        """Context for the model where the event takes some, a verdict, and a line for the user."""
+        out: dict[str, Json] = {"systemMessage": answer.to_user} if answer.to_user else {}
+        if self.understood(event, answer.verdict) == DENY:
+            why = answer.to_agent or answer.to_user or answer.reason or "Takeback"
+            return {**out, "decision": "deny", "reason": why}
+        if answer.to_agent and event.name in _TAKES_CONTEXT:
+            own: dict[str, Json] = {"hookEventName": event.name}
+            out["hookSpecificOutput"] = {**own, "additionalContext": answer.to_agent}
+        return out
+
+    # -- settings --------------------------------------------------------------------------
+
+    def groups(
+        self, command: str, reporting: str, events: "Iterable[str] | None" = None
+    ) -> "dict[str, dict[str, Any]]":
+        """As all have them, with time limits in milliseconds."""
+        made = super().groups(command, reporting, events)
+        for group in made.values():
+            group["hooks"][0]["timeout"] *= 1000
+        return made
+
+    def settings_problems(self, settings: str) -> "list[str]":
+        """Hooks may be switched off."""
+        import json
+
+        try:
+            known = json.loads(settings.removeprefix("\ufeff") or "{}")
+        except (ValueError, RecursionError):
+            return []
+        config = known.get("hooksConfig") if isinstance(known, dict) else None
+        if not isinstance(config, dict) or config.get("enabled") is not False:
+            return []
+        return ["`hooksConfig.enabled` is false in these settings, so Gemini CLI runs no hooks"]
+
+    def trial(self, kind: str, trial: "Trial") -> "Payload":
+        """As recorded."""
+        tool = {"tool_name": "run_shell_command", "tool_input": {"command": trial.command}}
+        more: dict[str, dict[str, object]] = {
+            kinds.SESSION_STARTS: {"source": "startup"},
+            kinds.PROMPT: {"prompt": trial.prompt},
+            kinds.BEFORE_TOOL: {**tool},
+            kinds.AFTER_TOOL: {**tool, "tool_response": {"llmContent": ""}},
+            kinds.STOPS: {"prompt": trial.prompt, "stop_hook_active": False},
+            kinds.SESSION_ENDS: {"reason": "exit"},
+        }
+        return {
+            "session_id": "trial",
+            "transcript_path": f"{trial.home}/.gemini/trial.jsonl",
+            "cwd": trial.folder,
+            "hook_event_name": self.event_of(kind),
+            "timestamp": "2000-01-01T00:00:00.000Z",
+            **more[kind],
+        }
+
+
+def _typed(prompt: str) -> str:
+    """A prompt without what hooks put before it."""
+    while prompt.startswith(_ADDED) and _ADDED_END in prompt:
+        prompt = prompt.partition(_ADDED_END)[2].lstrip()
+    return prompt
+
+
+AGENT = GeminiCli()
