@@ -45,6 +45,9 @@ class Sheet(Screen):
         self._columns = columns
         self.lines: list[str] = []
         self.notes: list[str] = []
+        self.outcome = ""
+        self.way_on = ""
+        """The first line and the last note, not broken."""
 
     @property
     def masker(self) -> "Masker":
@@ -70,12 +73,14 @@ class Sheet(Screen):
         return self._screen.counted(text)
 
     def say(self, line: str = "", hang: "int | None" = None) -> None:
+        self.outcome = self.outcome or line
         self.lines += self._broken(line, hang)
 
     def verbatim(self, line: str) -> None:
         self.lines.append(line.replace("\t", "    "))
 
     def note(self, line: str) -> None:
+        self.way_on = line
         self.notes += self._broken(line)
 
     def _broken(self, text: str, hang: "int | None" = None) -> "list[str]":
