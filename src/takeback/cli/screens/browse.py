@@ -227,9 +227,8 @@ class Browser:
             return browser.covered(model, Overlay(browser.REPORT, "Nothing to do", told))
         self._plan, is_open = plan, bool(plan.conflicts)
         title = "`p` decides the conflict" if is_open else _QUESTIONS[verb]
-        model = browser.covered(model, Overlay(browser.PREVIEW, title, told, verb, is_open))
         terminal.drop_typed()  # an answer is to what was seen, and not typed ahead, or pasted
-        return self._draw(model, terminal)
+        return browser.covered(model, Overlay(browser.PREVIEW, title, told, verb, is_open))
 
     def _pick(self, model: "Model", terminal: "Keys") -> "Model":
         """Choose files and hunks; what is chosen and confirmed there is done."""
