@@ -137,7 +137,6 @@ CREATE TABLE delta_rows (
     who TEXT NOT NULL, how TEXT NOT NULL, session INTEGER, turn INTEGER, step INTEGER,
     sessions TEXT NOT NULL, PRIMARY KEY (checkpoint, place)) WITHOUT ROWID;
 CREATE INDEX deltas_of_turn ON delta_rows (turn, checkpoint) WHERE turn IS NOT NULL;
-CREATE INDEX deltas_of_path ON delta_rows (path, checkpoint);
 CREATE INDEX deltas_left_out ON delta_rows (turn) WHERE verb = 'omit';
 CREATE INDEX deltas_shared ON delta_rows (checkpoint) WHERE who = 'shared';
 CREATE TABLE losses (

@@ -264,7 +264,7 @@ def _tell(
         screen.note(f"takeback: part of turn {turn.id[:6]}, which reports when it ends")
     else:
         screen.note(f"takeback: {turn_text.headline(turn, screen.masker)}")
-        for line in turn_text.change_lines(turn.changes, _MOST_SHOWN):
+        for line in turn_text.change_lines(turn.changes, _MOST_SHOWN, paint=screen.counted):
             screen.note(line)
         for line in turn_text.git_lines(turn, screen.masker):
             screen.note(line)

@@ -337,7 +337,7 @@ class Page:
     def _of(self, change: "PlannedChange") -> str:
         """What is said of a change; of a merge also what it does to the file."""
         lines = self.contents.lines(change, self.marks) if change.merged else ""
-        return f"{self.whose(change)}  {lines}".rstrip()
+        return f"{self.whose(change)}  {self.screen.counted(lines)}".rstrip()
 
     def whose(self, change: "PlannedChange") -> str:
         """Whose change it is, where that is not said by the first line."""

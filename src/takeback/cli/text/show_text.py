@@ -205,7 +205,7 @@ class _Page:
     def changes(self, head: str, changes: "Sequence[Change]", told: "Told") -> None:
         if changes:
             self.head(head)
-            for line in change_lines(changes, _MOST, told, self.marks):
+            for line in change_lines(changes, _MOST, told, self.marks, self.screen.counted):
                 self.screen.say(line)
 
     def outside(self, files: "Sequence[OutsideFile]") -> None:

@@ -282,8 +282,12 @@ def change_lines(
     most: int,
     told: "Told | None" = None,
     marks: "Marks | None" = None,
+    paint: "Callable[[str], str]" = str,
 ) -> "Iterator[str]":
-    """A line for each change, and one that counts those not shown; `told` adds a remark."""
+    """A line for each change, and one that counts those not shown.
+
+    `told` adds a remark; `paint` colours lines added and removed.
+    """
     listed = list(changes)
     marks = marks or Marks(plain=False)
     rows = [(change, named(change, marks)) for change in listed[:most]]
@@ -293,7 +297,7 @@ def change_lines(
     for (change, name), counted in zip(rows, counts, strict=True):
         remark = told(change) if told is not None else ""
         parts = [change.verb.ljust(6), pad(name, width)]
-        parts += [counted.ljust(wide)] if wide else []
+        parts += [paint(counted.ljust(wide))] if wide else []
         yield f"  {'  '.join([*parts, remark])}".rstrip()
     if len(listed) > most:
         yield f"  and {len(listed) - most:,} more"
