@@ -1,5 +1,6 @@
 """The machine behind the interactive log: what each key makes of it, and how it is drawn."""
 
+import time
 from collections.abc import Sequence
 
 import pytest
@@ -293,3 +294,12 @@ def test_colours_do_not_count(parts: list[tuple[bool, str]], data: st.DataObject
     assert all(columns(styled.plain(piece)) <= room for piece in pieces)
     assert styled.plain(styled.highlight(line, "x")) == bare
     assert styled.highlight(line, "x").count("\x1b[7m") == bare.count("x")
+
+
+def test_a_file_of_one_long_line_is_broken_at_once() -> None:
+    """Minified files are; the time grows with their length, not with its square."""
+    began = time.process_time()
+    pieces = styled.wrap(f"\x1b[32m+{'é' * 200_000}\x1b[0m", 50)
+    assert time.process_time() - began < 5
+    assert len(pieces) == 4001
+    assert "".join(map(styled.plain, pieces)) == "+" + "é" * 200_000

@@ -5,7 +5,9 @@ import re
 import shlex
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
@@ -15,9 +17,11 @@ from takeback.cli import app
 from takeback.cli.screen import Screen
 from takeback.cli.screens import browser_source, styled
 from takeback.cli.screens.browse import Browser
+from takeback.errors import TakebackError, UnfinishedError
 from takeback.history.compare import OwnChanges
 from takeback.history.reader import HistoryReader
 from takeback.model.history import Log
+from takeback.project import Project
 from terminal import ESCAPES, Terminal
 
 LEFT = b"\x1b[?25h\x1b[?1049l"
@@ -56,6 +60,9 @@ class Fingers:
     def is_waiting(self) -> bool:
         """Nobody types ahead."""
         return False
+
+    def drop_typed(self) -> None:
+        """There is nothing to drop."""
 
 
 @pytest.fixture
@@ -285,6 +292,38 @@ def test_a_stale_preview_is_refused(shop: Shop) -> None:
     assert (shop.tree / "src/validate.py").exists()
 
 
+def test_what_became_of_it_is_told(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Half done is not called nothing; done is done, though the list cannot be read again."""
+
+    def fail(*_: object, **__: object) -> NoReturn:
+        raise UnfinishedError("half of it \x1b[2J", hint="`takeback doctor`")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Project, "apply", fail)
+        shown = typed(shop, "j", "u", "y")[-1]
+    assert "Half done" in shown
+    assert "Nothing was changed" not in shown
+    patched = partial(monkeypatch.setattr, browser_source.Source, "now", fail)
+    shown = typed(shop, "j", "u", patched, "y")[-1]
+    assert "> Done" in shown
+    assert 'Took back "Write docs"' in shown
+    assert r"error: half of it \x1b[2J" in shown
+    assert not (shop.tree / "docs.md").exists()
+
+
+def test_a_problem_with_the_files_cannot_act(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its words may hold names, which are shown like any other."""
+
+    def fail(*_: object) -> NoReturn:
+        raise TakebackError(f"no \x1b[2J password={SECRET}", hint="`takeback doctor`")
+
+    monkeypatch.setattr(Project, "now", fail)
+    shown = typed(shop)[-1]
+    assert r"no \x1b[2J password=" in shown
+    assert "\x1b[2J" not in shown
+    assert SECRET not in shown
+
+
 def test_new_turns_are_read_again(shop: Shop) -> None:
     """`R` shows what an agent did meanwhile, and the cursor stays on its turn."""
     later = typed(shop, "j", lambda: shop.turn("Meanwhile", {"new.md": "x\n"}), "R")[-1]
@@ -352,6 +391,28 @@ def test_a_session_at_a_terminal(shop: Shop, terminal: Callable[..., Terminal]) 
     assert re.search(r"Took back [^:]*: restored \d+ .* Put back [^:]*: changed \d+ ", whole), whole
     assert re.search(r"`takeback undo[^`]*` takes it back again$", whole), whole
     assert not differences(before, shop.picture())
+
+
+def test_an_answer_typed_ahead_is_none(shop: Shop, terminal: Callable[..., Terminal]) -> None:
+    """What is pasted cannot say yes to a preview that nobody saw; the outcome is told in full."""
+    label = "Make the lines of this prompt longer than the right pane of a terminal is wide"
+    shop.turn(label, {"docs.md": "more\n"})
+    before = shop.picture()
+    screen = terminal()
+    screen.shows("> @    now  nothing changed")
+    screen.type(b"uy")
+    screen.shows("y take back")
+    screen.type(b"ny")
+    screen.shows("`?` shows the keys")
+    assert not differences(before, shop.picture())
+    screen.type(b"u")
+    screen.shows("y take back")
+    screen.type(b"y")
+    screen.shows("> Done")
+    screen.type(b"q")
+    assert screen.status() == 0
+    told = " ".join(screen.seen.partition(LEFT)[2].decode().split())
+    assert "of claude-code: restored 1 file `takeback redo` puts it back" in told
 
 
 def test_ctrl_c_leaves_the_terminal_in_order(shop: Shop, terminal: Callable[..., Terminal]) -> None:

@@ -123,6 +123,35 @@ def test_ids_come_with_their_prompts(turns: dict[str, str]) -> None:
 
 
 @pytest.mark.usefixtures("turns")
+def test_a_name_is_never_run(shell_path: Path, tmp_path: Path) -> None:
+    """Names may come from an agent: none is an order, an option, or a second command."""
+    trap, tree = tmp_path / "trap", Path.cwd()
+    order = f":command starts[$(touch {trap})]"
+    for name in (order, f"-x;touch {trap}", f"x;touch {trap}"):
+        assert program.text(["checkpoint", "-m", name], tree).returncode == 0
+        assert program.text(["run", "--session", name, "true"], tree).returncode == 0
+    offered = [line.partition("\t")[0] for line in ask("rollback", "", shell="bash")]
+    assert [each for each in offered if "touch" in each] == [f"'x;touch {trap}'"]
+    assert values("run", "--session", "") == [f"x;touch {trap}", "nightly"]
+    assert ask("run", "--session=x", shell="bash")[0].startswith(f"--session='x;touch {trap}'\t")
+    (shell_path / "takeback").write_text(f"#!/bin/sh\necho '{order}'\n")  # another version of us
+    line = """
+        COMP_LINE="takeback run " COMP_POINT=13 COMP_WORDS=(takeback run "") COMP_CWORD=2
+        words=(takeback run "") CURRENT=3 PREFIX=""
+        compdef() { :; }
+        . "$1"; _takeback"""
+    for shell in filter(shutil.which, ("bash", "zsh")):
+        script = ROOT / "src/takeback/cli/shell" / shell
+        subprocess.run(
+            [shell, "-c", line, shell, script],
+            env={"PATH": f"{shell_path}:{os.environ['PATH']}"},
+            check=False,
+            capture_output=True,
+        )
+        assert not trap.exists(), shell
+
+
+@pytest.mark.usefixtures("turns")
 def test_the_other_values() -> None:
     """Sessions, their names, settings, agents, plans, projects, choices, files and folders."""
     tree = Path.cwd()

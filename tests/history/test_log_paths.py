@@ -154,6 +154,16 @@ def test_a_name_that_a_file_left(capsys: pytest.CaptureFixture[str], shop: Shop)
     ]
 
 
+def test_hints_about_a_path_like_an_option(capsys: pytest.CaptureFixture[str], shop: Shop) -> None:
+    """What they name can be typed."""
+    shop.turn("Odd name", {"-n": "odd\n"})
+    hint = Said(capsys, "log", "--", "-n").err.splitlines()[-1].split("`")[1]
+    assert "+odd" in Said(capsys, *hint.split()[1:]).out
+    with shop.claude.turn("Rename it again"):
+        (shop.tree / "-n").rename(shop.tree / "--json")
+    assert "`takeback log -- --json` goes on\n" in Said(capsys, "log", "--", "-n").err
+
+
 UNKNOWN = [
     ("paid.py", "did you mean `src/paid.py`?"),
     ("nowhere.txt", "`takeback log` shows turns"),

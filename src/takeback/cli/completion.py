@@ -44,14 +44,21 @@ def answer(words: "Sequence[str]", screen: "Screen") -> int:
     try:
         line = Line([_unquoted(word) for word in given] or [""])
         for value, text in line.candidates(screen):
-            if shell == "bash":
-                from takeback.model.text.safe_text import shell_word
-
-                value = shell_word(value) if not value.startswith(("-", ":")) else value
+            value = _quoted(value) if shell == "bash" else value
             screen.say(f"{value}\t{layout.cut(text, _ROOM)}" if text else value)
     except Exception:  # noqa: BLE001, S110 -- a person is typing, and did not ask for our problems
         pass
     return 0
+
+
+def _quoted(value: str) -> str:
+    """A word for bash, which inserts it as it is; options and orders need no quotes."""
+    from takeback.model.text.safe_text import shell_word
+
+    if not value.startswith(("-", ":")):
+        return shell_word(value)
+    flag, equals, rest = value.partition("=")
+    return flag + equals + shell_word(rest) if equals else value
 
 
 def _unquoted(word: str) -> str:
@@ -186,7 +193,12 @@ class Line:
             yield kind, ""
         elif kind is not None:
             found = kind(self, screen)
-            known = {value: text for value, text in found if value not in self.operands}
+            # Agents choose names, too: none may pass for an option, or for an order to the shell.
+            known = {
+                value: text
+                for value, text in found
+                if value not in self.operands and not value.startswith(("-", ":"))
+            }
             yield from _beginning(self.word, known.items())
 
 

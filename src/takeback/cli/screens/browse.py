@@ -17,7 +17,7 @@ from takeback.cli.screens.browser_source import Sheet, Source
 from takeback.cli.screens.browser_view import ALL, HELP, BrowserView, Text, panes
 from takeback.cli.screens.terminal import RESIZED, full_screen
 from takeback.cli.text import plan_text
-from takeback.errors import TakebackError, UsageError
+from takeback.errors import TakebackError, UnfinishedError, UsageError
 from takeback.model.reasons import Action
 from takeback.model.text.safe_text import safe
 
@@ -40,6 +40,8 @@ if TYPE_CHECKING:
         def paint(self, painted: Sequence[str]) -> None: ...
 
         def is_waiting(self) -> bool: ...
+
+        def drop_typed(self) -> None: ...
 
 
 _USUAL = (80, 24)
@@ -116,7 +118,7 @@ class Browser:
         try:
             return browser.replaced(model, self._source.now(look=True))
         except TakebackError as problem:
-            return browser.told(model, str(problem))
+            return browser.told(model, layout.safe_line(self._screen.words(str(problem))))
 
     def _draw(self, model: "Model", terminal: "Keys") -> "Model":
         columns, rows = self._size()
@@ -174,7 +176,8 @@ class Browser:
             return acts[model.request](model, terminal)
         except TakebackError as problem:
             why = self._source.why(problem)
-            return browser.covered(model, Overlay(browser.REPORT, "Nothing was changed", why))
+            title = "Half done" if isinstance(problem, UnfinishedError) else "Nothing was changed"
+            return browser.covered(model, Overlay(browser.REPORT, title, why))
         finally:
             self._project.workspace.progress = None
 
@@ -224,6 +227,7 @@ class Browser:
             return browser.covered(model, Overlay(browser.REPORT, "Nothing to do", told))
         self._plan, is_open = plan, bool(plan.conflicts)
         title = "`p` decides the conflict" if is_open else _QUESTIONS[verb]
+        terminal.drop_typed()  # an answer is to what was seen, and not typed ahead, or pasted
         return browser.covered(model, Overlay(browser.PREVIEW, title, told, verb, is_open))
 
     def _pick(self, model: "Model", terminal: "Keys") -> "Model":
@@ -238,6 +242,7 @@ class Browser:
         plan = make(wanted)
         if not plan.changes and not plan.conflicts:
             return browser.told(model, "there is nothing to pick")
+        terminal.drop_typed()
         chosen = PickerView(self._screen, self._contents, make, wanted).choose(plan, terminal)
         if chosen is None:
             return browser.told(model, "nothing was changed")
@@ -258,10 +263,14 @@ class Browser:
         self._is_applying = False
         sheet = self._sheet(model)
         plan_text.report(made, sheet, self._contents, was_previewed=False)
-        self._done.append(sheet.first)
-        self._way_back = [sheet.last_note] if sheet.last_note else []
-        model = self._reload(model, terminal)
-        return browser.covered(model, Overlay(browser.REPORT, "Done", sheet.everything))
+        self._done.append(sheet.outcome)
+        self._way_back = [sheet.way_on] if sheet.way_on else []
+        told = sheet.everything
+        try:
+            model = self._reload(model, terminal)
+        except TakebackError as problem:  # it is done all the same
+            told += ("", *self._source.why(problem))
+        return browser.covered(model, Overlay(browser.REPORT, "Done", told))
 
     def _maker(self, model: "Model", verb: str) -> "Callable[[Wanted], Plan]":
         """Makes plans for the row that is chosen; for what is newest, if it is no turn."""

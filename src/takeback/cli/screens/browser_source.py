@@ -39,7 +39,7 @@ _STYLES = {terms.FAILED: "red", terms.INTERRUPTED: "yellow", terms.RUNNING: "gre
 class Sheet(Screen):
     """Collects what is said, as lines, instead of printing it.
 
-    `first` and `last_note` are whole: they are printed where there is more room than in a pane.
+    `outcome` and `way_on` are whole: they are printed where there is more room than in a pane.
     """
 
     def __init__(self, screen: "Screen", columns: int) -> None:
@@ -48,7 +48,9 @@ class Sheet(Screen):
         self._columns = columns
         self.lines: list[str] = []
         self.notes: list[str] = []
-        self.first = self.last_note = ""
+        self.outcome = ""
+        self.way_on = ""
+        """The first line and the last note, not broken."""
 
     @property
     def masker(self) -> "Masker":
@@ -74,14 +76,14 @@ class Sheet(Screen):
         return self._screen.counted(text)
 
     def say(self, line: str = "", hang: "int | None" = None) -> None:
-        self.first = self.first or line
+        self.outcome = self.outcome or line
         self.lines += self._broken(line, hang)
 
     def verbatim(self, line: str) -> None:
         self.lines.append(line.replace("\t", "    "))
 
     def note(self, line: str) -> None:
-        self.last_note = line
+        self.way_on = line
         self.notes += self._broken(line)
 
     def _broken(self, text: str, hang: "int | None" = None) -> "list[str]":

@@ -36,12 +36,19 @@ def fit(line: str, room: int, mark: str = "…") -> str:
 
 def wrap(line: str, room: int) -> "list[str]":
     """A line broken so that each piece fits, between two words where that wastes little."""
-    text = plain(line)
-    if layout.columns(text) <= room:
+    text, room = plain(line), max(room, 2)
+    if _fits(text, room):
         return [line]
-    found, spans = [], _spans(line)
-    for piece in _pieces(text, max(room, 2)):
-        taken, spans = _taken(spans, len(piece))
+    found, spans, number, at = [], _spans(line), 0, 0
+    for piece in _pieces(text, room):
+        taken, left = list[tuple[str, str]](), len(piece)
+        while left:
+            codes, span = spans[number]
+            part = span[at : at + left]
+            taken.append((codes, part))
+            left, at = left - len(part), at + len(part)
+            if at == len(span):
+                number, at = number + 1, 0
         found.append(_joined(taken))
     return found
 
@@ -95,12 +102,18 @@ def _taken(spans: "list[Span]", length: int) -> "tuple[list[Span], list[Span]]":
 
 
 def _pieces(text: str, room: int) -> "Iterator[str]":
-    while layout.columns(text) > room:
-        end = min(len(text), room)
-        while layout.columns(text[:end]) > room:
+    start = 0
+    while not _fits(text, room, start):
+        end = min(len(text), start + room)
+        while layout.columns(text[start:end]) > room:
             end -= 1
-        blank = text.rfind(" ", end // 2, end)
-        end = blank + 1 if blank > 0 else end
-        yield text[:end]
-        text = text[end:]
-    yield text
+        blank = text.rfind(" ", (start + end) // 2, end)
+        end = blank + 1 if blank > start else end
+        yield text[start:end]
+        start = end
+    yield text[start:]
+
+
+def _fits(text: str, room: int, start: int = 0) -> bool:
+    """Whether the rest of a text fits; a file of one long line is not counted to its end."""
+    return len(text) - start <= 2 * room and layout.columns(text[start:]) <= room

@@ -145,6 +145,12 @@ class RawTerminal:
         """Whether a key was pressed that nobody has asked for yet."""
         return bool(self._read or select.select([self._input], [], [], 0)[0])
 
+    def drop_typed(self) -> None:
+        """Forget keys that nobody has asked for yet."""
+        self._read = b""
+        with suppress(termios.error):  # the window was closed
+            termios.tcflush(self._input, termios.TCIFLUSH)
+
     def _typed(self) -> bytes:
         try:
             return os.read(self._input, 1024) or b"\x04"

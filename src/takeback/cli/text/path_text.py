@@ -84,14 +84,19 @@ def notes(log: "Log", short: "Mapping[str, str]", screen: "Screen") -> None:
             screen.note(f"renamed: {names}")
         if each.raw_renamed_to is not None:
             to = safe(each.raw_renamed_to)
-            screen.note(f"renamed to {to}: `takeback log {shell_word(to)}` goes on")
+            screen.note(f"renamed to {to}: `takeback log {_operand(to)}` goes on")
         if each.yours:
             too = " yourself, too" if log.turns else ""
             screen.note(f"you changed {_name(each)}{too}: {count(each.yours, 'time')}")
     turn = next((turn for turn in log.turns if turn.changes), None)
     if turn is not None and len(log.paths) == 1:
-        path = shell_word(safe(log.paths[0].raw_path or b"."))
+        path = _operand(safe(log.paths[0].raw_path or b"."))
         screen.note(f"`takeback show -p {short[turn.id]} {path}` shows the lines")
+
+
+def _operand(path: str) -> str:
+    """A path as one types it, which is no option even if it begins like one."""
+    return ("-- " if path.startswith("-") else "") + shell_word(path)
 
 
 def as_json(path: "PathHistory") -> "dict[str, Json]":
