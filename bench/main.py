@@ -2,7 +2,8 @@
 
 Everything is made in a temporary folder (TMPDIR chooses the disk, of which about 6 GiB are
 needed) and removed. `--quick` leaves out what takes long, `--only` all but one part; both write to
-no file unless told. `--only year` plays a year of turns and writes a page of its own.
+no file unless told. `--only year` plays a year of turns and writes a page of its own. `--only
+copies` compares an undo of 4,000 files with `cp -a && sync -f`.
 """
 
 import argparse
