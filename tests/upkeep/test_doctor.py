@@ -325,4 +325,4 @@ def test_a_folder_that_is_asked_about_is_explained(ward: Ward) -> None:
     ward.tree.rename(ward.tree.with_name("away"))
     ward.tree.mkdir()
     (what,) = ward.examine()["project"]
-    assert "another folder" in what
+    assert "replaced the folder of project" in what

@@ -1,8 +1,7 @@
 """The folder that holds every project's store, and which project is where.
 
 home/                    0700
-  registry               one line per project: checksum, id, device, inode, path; made anew
-                         when lost.
+  registry               one line per project: id, device, inode, path; made anew when lost.
                          Before the path of a detached history there is a `-`
   lock                   held while the registry or a new store is written
   config.toml            the user's settings, if any
@@ -110,16 +109,12 @@ class Root(Value):
         """One line of the registry."""
         path = self.path.replace(b"%", b"%25").replace(b"\n", b"%0A")
         mark = b"-" if self.detached else b""
-        said = b"%s %d %d %s%s" % (self.id.encode(), self.device, self.inode, mark, path)
-        return b"%08x %s\n" % (zlib.crc32(said), said)
+        return b"%s %d %d %s%s\n" % (self.id.encode(), self.device, self.inode, mark, path)
 
 
 def parse_line(line: bytes) -> "Root | None":
     """A line of the registry; None if it is damaged."""
-    checksum, _, said = line.rstrip(b"\n").partition(b" ")
-    if checksum != b"%08x" % zlib.crc32(said):
-        return None  # a path that was cut short is still a path, but of another folder
-    fields = said.split(b" ", 3)
+    fields = line.rstrip(b"\n").split(b" ", 3)
     if len(fields) != 4 or not fields[1].isdigit() or not fields[2].isdigit():
         return None
     is_detached = fields[3].startswith(b"-")
@@ -187,9 +182,10 @@ class Home(Value):
         """Whether a store itself says what the registry says of it."""
         store = self.store_path(root.id)
         own = parse_line(read_small(store + b"/root"))
-        if own is None:
+        if own is None or own.id != root.id:
             return os.path.lexists(store + b"/ledger.db")
-        return own.entry() == root.entry()
+        # A line that was cut short still names a path: the one whose folder is there is right.
+        return own.entry() == root.entry() or (root.is_there() and not own.is_there())
 
     def birth(self, root: Root) -> int:
         """When the folder of a project was made, in nanoseconds; 0 if that was never known."""
