@@ -2,7 +2,6 @@
 
 import json
 import os
-import shutil
 import subprocess
 from pathlib import Path
 
@@ -91,7 +90,8 @@ def test_nothing_is_left_but_git(repository: Path) -> None:
 def test_a_repository_that_is_gone_or_another_has_no_commands(repository: Path) -> None:
     """What a turn did in a repository that is not there any more is told without a command."""
     takeback(repository, "run", "--", "git", "branch", "-D", "users")
-    shutil.rmtree(repository / ".git")
+    # Away, not removed: a new folder could get the inode of a removed one.
+    (repository / ".git").rename(repository.with_name("away"))
     gone = takeback(repository, "undo", "git branch -D users")
     subprocess.run(["git", "init", "-q", "-b", "main"], cwd=repository, check=True)
     another = takeback(repository, "undo", "git branch -D users")
