@@ -6,8 +6,9 @@ from clients import packages
 from clients.claude_code import ClaudeCode
 from clients.client import Client
 from clients.codex import Codex
+from clients.gemini_cli import GeminiCli
 
-DEEP: tuple[type[Client], ...] = (ClaudeCode, Codex)
+DEEP: tuple[type[Client], ...] = (ClaudeCode, Codex, GeminiCli)
 """Those that all of `tests/clients` is about."""
 OTHERS: tuple[type[Client], ...] = ()
 """Those that `test_others.py` is about."""
@@ -17,7 +18,10 @@ ASKING: tuple[type[Client], ...] = (ClaudeCode, Codex)
 """Those whose dialogs `test_dialogs.py` answers."""
 CLIENTS = (*DEEP, *OTHERS)
 
-__all__ = ["ASKING", "CLIENTS", "DEEP", "OTHERS", "TRIMMED", "ClaudeCode", "Client", "Codex"]
+__all__ = [
+    "ASKING", "CLIENTS", "DEEP", "OTHERS", "TRIMMED",
+    "ClaudeCode", "Client", "Codex", "GeminiCli",
+]  # fmt: skip
 
 
 def missing() -> str:
