@@ -13,10 +13,12 @@ import pytest
 
 import oracle
 import torture
+from clients import packages
 from clients.place import Place
-from clients.real import INSTALLED, ClaudeCode
+from clients.real import BESIDE, ClaudeCode
 
-RUFLO = INSTALLED / "ruflo/bin/ruflo.js"
+RUFLO = BESIDE["ruflo"].in_version(packages.CHOSEN.get("ruflo", ""))
+FOLDER = packages.folder_of(packages.INSTALLED, "ruflo", RUFLO)
 _READ = "jq -r '.tool_input.file_path'"
 _SCRIPT = 'bash "$CLAUDE_PROJECT_DIR/.claude/helpers/standard-checkpoint-hooks.sh"'
 
@@ -35,7 +37,7 @@ def make_repository(place: Place) -> None:
 def install_ruflo(place: Place) -> None:
     """Its own `init`, and its checkpoint scripts around each edit, at prompts and at the end."""
     subprocess.run(
-        ["node", str(RUFLO), "init", "--force", "--no-global", "--no-signup", "--no-skills-sh"],
+        [*RUFLO.words(FOLDER), "init", "--force", "--no-global", "--no-signup", "--no-skills-sh"],
         cwd=place.tree,
         env=place.environment,
         stdin=subprocess.DEVNULL,
@@ -72,8 +74,9 @@ def work(tree: Path) -> oracle.Picture:
 
 def test_undo_is_exact_and_neither_disturbs_the_other(place: Place) -> None:
     """Two turns; what ruflo did to the repository is told, and undo and redo leave it alone."""
-    if not RUFLO.exists() or not shutil.which("jq"):
-        pytest.fail("ruflo, or jq, which its scripts need, is missing")
+    if "ruflo" not in packages.CHOSEN or ClaudeCode.NAME not in packages.CHOSEN:
+        pytest.skip("this run is not about ruflo in Claude Code")
+    assert shutil.which("jq"), "its scripts need jq"
     tree, client = place.tree, ClaudeCode(place)
     make_repository(place)
     install_ruflo(place)
