@@ -72,6 +72,7 @@ def work(tree: Path) -> oracle.Picture:
     }
 
 
+@pytest.mark.timeout(400)  # each edit runs a dozen programs of ruflo's
 def test_undo_is_exact_and_neither_disturbs_the_other(place: Place) -> None:
     """Two turns; what ruflo did to the repository is told, and undo and redo leave it alone."""
     if "ruflo" not in packages.CHOSEN or ClaudeCode.NAME not in packages.CHOSEN:
