@@ -17,6 +17,7 @@ import pytest
 
 import settings_files
 import takeback
+from settings_files import contents
 from takeback.agents import claude_code, codex
 from takeback.agents.agent import Agent
 from takeback.agents.registry import installable
@@ -24,10 +25,10 @@ from takeback.cli import app
 from takeback.cli.text.reason_text import sentence
 from takeback.disk import operations
 from takeback.errors import RefusedError, TakebackError
-from takeback.hooks import command, health, settings_file, settings_text, trial
+from takeback.hooks import command, health, trial
 from takeback.hooks import hook as troubles
-from takeback.hooks import install as receipts
 from takeback.hooks import install as steps
+from takeback.hooks.settings import json_settings, receipts, settings_file
 
 PACKAGE = Path(takeback.__file__).parent
 MAIN = str(PACKAGE / "__main__.py")
@@ -93,15 +94,6 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(trial, "try_install", lambda *_: trial.TrialResult(6, 1.0))
 
 
-def contents(folder: Path) -> dict[str, tuple[int, bytes]]:
-    """Mode and content of every file below a folder; nothing for a folder that is not there."""
-    return {
-        str(path.relative_to(folder)): (path.lstat().st_mode, path.read_bytes())
-        for path in folder.rglob("*")
-        if path.is_file()
-    }
-
-
 def planned(
     path: Path,
     home: Path,
@@ -123,36 +115,41 @@ def install(path: Path, home: Path, scope: str = steps.USER) -> None:
     steps.install(planned(path, home, scope), os.fsencode(home))
 
 
-def uninstall(path: Path, home: Path) -> steps.Removal:
+def uninstall(path: Path, home: Path, *, agent: Agent = claude_code.AGENT) -> steps.Removal:
     """Take it out again."""
-    made = steps.removal(os.fsencode(path), os.fsencode(home))
+    made = steps.removals(agent, os.fsencode(path), os.fsencode(home))
     steps.uninstall(made, os.fsencode(home))
-    return made
+    return made[0]
 
 
 # -- settings files ----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("agent", installable().values(), ids=installable())
-@pytest.mark.parametrize("name", settings_files.varied())
-def test_settings_are_as_they_were(name: str, agent: Agent, place: Path, home: Path) -> None:
+def test_settings_are_as_they_were(agent: Agent, place: Path, home: Path) -> None:
     """Each varied file gets the hooks once, with a backup, and is the same to the byte without."""
-    data = settings_files.varied()[name]
-    path = place / "settings.json"
-    if data is not None:
-        place.mkdir()
-        path.write_bytes(data)
-        path.chmod(0o640)
-    before = contents(place)
+    varied = settings_files.varied_for(agent)
+    assert len({tuple(sorted(each.items())) for each in varied.values()}) == len(varied) >= 50
+    for name, files in varied.items():
+        settings_files.write(place, files)
+        before, was_there = contents(place), place.exists()
+        _survives(agent, place, home, before)
+        assert contents(place) == before, name
+        assert place.exists() == was_there
+        shutil.rmtree(place, ignore_errors=True)
+
+
+def _survives(agent: Agent, place: Path, home: Path, before: settings_files.Contents) -> None:
+    """Install twice, uninstall; everything around it stays."""
+    path = Path(os.fsdecode(steps.settings_path(agent, os.fsencode(place))))
+    own = str(path.relative_to(place))
     steps.install(planned(path, home, agent=agent), os.fsencode(home))
     installed = contents(place)
-    assert installed["settings.json"][1] != data
-    assert data is None or installed[BACKUP] == before["settings.json"]
-    steps.install(planned(path, home, agent=agent), os.fsencode(home))
-    assert contents(place) == installed
-    assert uninstall(path, home).is_exact
-    assert contents(place) == before
-    assert place.exists() == (data is not None)
+    assert installed[own] != before.get(own)
+    assert own not in before or installed[f"{own}.before-takeback"] == before[own]
+    assert before.items() - {(own, before.get(own))} <= installed.items()
+    assert not planned(path, home, agent=agent).changes
+    assert uninstall(path, home, agent=agent).is_exact
     assert receipts.read(os.fsencode(home)) == {}
     assert not (home / command.SCRIPT).exists()
 
@@ -186,7 +183,7 @@ def test_a_link_stays_a_link(place: Path, home: Path, tmp_path: Path) -> None:
     install(path, home)
     assert path.is_symlink()
     assert not real.is_symlink()
-    assert settings_text.ours(real.read_text())
+    assert json_settings.ours(real.read_text())
     assert sorted(contents(place)) == ["settings.json", BACKUP]
     uninstall(path, home)
     assert path.is_symlink()
@@ -213,7 +210,7 @@ def test_a_file_with_two_names_keeps_both(place: Path, home: Path) -> None:
     os.link(path, place / "other")
     install(path, home)
     assert path.stat().st_ino == (place / "other").stat().st_ino
-    assert settings_text.ours((place / "other").read_text())
+    assert json_settings.ours((place / "other").read_text())
     uninstall(path, home)
     assert (place / "other").read_text() == path.read_text() == "{}"
 
@@ -323,7 +320,7 @@ def test_an_old_line_is_replaced(place: Path, home: Path) -> None:
     path.write_text('{"model": "x" }')
     made = planned(path, home)
     groups = claude_code.AGENT.groups(OLD_LINE, OLD_LINE)
-    made.data = settings_text.put_in('{"model": "x" }', groups).encode()
+    made.edits[0].data = json_settings.put_in('{"model": "x" }', groups).encode()
     steps.install(made, os.fsencode(home))
     assert "/old/python" in path.read_text()
     install(path, home)
@@ -500,7 +497,7 @@ def test_the_command_line_is_short_and_names_no_version(place: Path, home: Path)
     """No Python, no version of anything, no place but the home of the stores."""
     path = place / "settings.json"
     install(path, home)
-    for one in settings_text.ours(path.read_text()):
+    for one in json_settings.ours(path.read_text()):
         is_prompt = one.event == "UserPromptSubmit"
         assert len(one.command.replace(str(home), "")) < (210 if is_prompt else 100)
         assert "python" not in one.command.replace(str(home), "").lower()
@@ -702,7 +699,7 @@ def test_colleagues_are_not_disturbed(
     assert not shared.exists() or str(tmp_path) not in shared.read_text()
     path = tree / agent.folder / (agent.local_file or agent.file)
     shutil.rmtree(home)  # as on the machine of a colleague
-    for one in settings_text.ours(path.read_text()):
+    for one in json_settings.ours(path.read_text()):
         assert told(shutil.which(shell) or shell, one.command, one.event) == ""
 
 
@@ -982,7 +979,7 @@ def test_a_good_install_is_fine(place: Path, home: Path, tree: Path) -> None:
         project.session("claude-code", id="s").turn("go").end()
         times = health.heard(project)
     folders = {"claude-code": os.fsencode(place)}
-    hooked = health.look(health.places(os.fsencode(home), folders), folders)
+    hooked = health.look(health.places(os.fsencode(home), folders), os.fsencode(home), folders)
     then = health.part(hooked, times, [], times["claude-code"] + 7200)
     assert then.state
     assert sentence(then.state) == f"{calls}, last event in this project 2 hours ago (`{path}`)"
@@ -1004,12 +1001,12 @@ def test_a_line_of_before_works_on(place: Path, home: Path) -> None:
         assert "Claude Code calls Takeback at 11 events, no event" in said
         if again:
             install(path, home)
-            assert settings_text.ours(path.read_text())[0].command == command.line(
+            assert json_settings.ours(path.read_text())[0].command == command.line(
                 str(home / command.SCRIPT), started_in="CLAUDE_PROJECT_DIR"
             )
             assert json.dumps(old) not in path.read_text()
         uninstall(path, home)
-        assert settings_text.ours(path.read_text() if path.exists() else "") == []
+        assert json_settings.ours(path.read_text() if path.exists() else "") == []
 
 
 def test_what_is_wrong_is_found(place: Path, home: Path) -> None:
