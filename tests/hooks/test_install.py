@@ -18,6 +18,7 @@ import pytest
 import settings_files
 import takeback
 from settings_files import contents
+from takeback import environment
 from takeback.agents import claude_code, codex
 from takeback.agents.agent import Agent
 from takeback.agents.registry import installable
@@ -69,8 +70,9 @@ def place(tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path / "elsewhere")
     monkeypatch.setenv("HOME", str(tmp_path))
     folder = tmp_path / ".gemini"  # one that no variable names
-    monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(folder))
-    monkeypatch.setenv("CODEX_HOME", str(folder))
+    for agent in installable().values():
+        if agent.variable:
+            monkeypatch.setenv(agent.variable, str(folder))
     monkeypatch.setenv("PATH", "/usr/bin:/bin")  # no agent of the person at the keyboard
     return folder
 
@@ -648,8 +650,17 @@ def test_codex_is_told_about_trust(run: Run, place: Path) -> None:
     assert list(hooks) == list(codex.AGENT.kinds)
 
 
+def in_project(agent: Agent, tree: Path) -> Path:
+    """The settings of an agent in a project, or the first file of several."""
+    folder = tree / (agent.project_folder or agent.folder)
+    return Path(os.fsdecode(steps.settings_path(agent, os.fsencode(folder), steps.PROJECT)))
+
+
+WITH_PROJECTS = {n: a for n, a in installable().items() if a.project_folder is not None}
+
+
 @pytest.mark.usefixtures("quick")
-@pytest.mark.parametrize("agent", installable().values(), ids=installable())
+@pytest.mark.parametrize("agent", WITH_PROJECTS.values(), ids=WITH_PROJECTS)
 def test_a_project_has_settings_of_its_own(
     agent: Agent, run: Run, tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -664,10 +675,10 @@ def test_a_project_has_settings_of_its_own(
         (tmp_path / "takeback").touch(0o755)
         monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
     said = run("install", *words, "--json").json()
-    path = tree / agent.folder / (agent.local_file or agent.file)
+    path = in_project(agent, tree)
     assert (said["file"], said["scope"], said["changed"]) == (str(path), "project", True)
     assert said["checkpoint"]
-    assert stat.S_IMODE(path.stat().st_mode) == 0o644
+    assert stat.S_IMODE(path.stat().st_mode) == (0o755 if agent.executable else 0o644)
     assert said["inverse"] == f"takeback uninstall {agent.name} --project"
     nothing = run("uninstall", agent.name)
     assert "nothing to remove" in nothing.out
@@ -680,7 +691,7 @@ def test_a_project_has_settings_of_its_own(
 
 @pytest.mark.usefixtures("quick")
 @pytest.mark.parametrize("shell", SHELLS)
-@pytest.mark.parametrize("agent", installable().values(), ids=installable())
+@pytest.mark.parametrize("agent", WITH_PROJECTS.values(), ids=WITH_PROJECTS)
 def test_colleagues_are_not_disturbed(
     agent: Agent,
     shell: str,
@@ -694,13 +705,24 @@ def test_colleagues_are_not_disturbed(
     (tmp_path / "takeback").touch(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
     assert run("install", agent.name, "--project", "-C", str(tree)).code == 0
-    shared = tree / agent.folder / agent.file
+    shared = in_project(agent, tree).parent / (agent.file or agent.file_names()[0]).split("/")[-1]
     assert shared.exists() == (not agent.local_file)
     assert not shared.exists() or str(tmp_path) not in shared.read_text()
-    path = tree / agent.folder / (agent.local_file or agent.file)
+    made = planned(in_project(agent, tree), home, steps.PROJECT, agent=agent)
+    assert not made.changes
     shutil.rmtree(home)  # as on the machine of a colleague
-    for one in json_settings.ours(path.read_text()):
-        assert told(shutil.which(shell) or shell, one.command, one.event) == ""
+    lines = {line: event for event, line in made.commands.items()}
+    for line, event in lines.items():
+        assert told(shutil.which(shell) or shell, line, event) == ""
+
+
+def test_an_agent_without_settings_of_a_project_says_so(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And names what works instead."""
+    monkeypatch.setattr(claude_code.ClaudeCode, "project_folder", None)
+    said = run("install", "claude-code", "--project")
+    assert (said.code, "`takeback install claude-code`" in said.err) == (2, True)
 
 
 @pytest.mark.usefixtures("quick")
@@ -727,16 +749,17 @@ def test_hooks_in_shared_settings_move_to_your_own(run: Run, tree: Path, home: P
 @pytest.mark.usefixtures("quick")
 @pytest.mark.parametrize("agent", installable().values(), ids=installable())
 def test_an_agent_that_is_not_there_is_said(
-    agent: Agent, run: Run, place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    agent: Agent, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its command, or anything that it noted in its folder, shows that it is there."""
     for _ in range(2):  # what we wrote ourselves shows nothing
         said = run("install", agent.name)
         assert (said.code, f"no `{agent.program}` is in" in said.err) == (0, True)
     assert run("install", agent.name, "--json").json()["agent_found"] is False
-    (place / "history.jsonl").touch()
+    folder = Path(os.fsdecode(environment.settings_folder(agent.variable, agent.folder)))
+    (folder / "history.jsonl").touch()
     assert "does not seem to be installed" not in run("install", agent.name).err
-    (place / "history.jsonl").unlink()
+    (folder / "history.jsonl").unlink()
     (tmp_path / agent.program).touch(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
     assert run("install", agent.name, "--json").json()["agent_found"] is True
