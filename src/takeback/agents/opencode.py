@@ -6,7 +6,17 @@ session of the user, to whose turn all of it belongs. A call that fails or is re
 """
 
 from takeback.agents import agent as kinds
-from takeback.agents.agent import AFTER_TOOL, DENY, GOES_ON, PROMPT, Agent, HookEvent, fields, text
+from takeback.agents.agent import (
+    AFTER_TOOL,
+    DENY,
+    FILES,
+    GOES_ON,
+    PROMPT,
+    Agent,
+    HookEvent,
+    fields,
+    text,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -35,6 +45,7 @@ class OpenCode(Agent):
     title = "OpenCode"
     kinds = KINDS
     told_at = (PROMPT, GOES_ON, AFTER_TOOL)
+    form = FILES
     folder = ".config/opencode"
     project_folder = ".opencode"
     program = "opencode"
@@ -94,8 +105,10 @@ class OpenCode(Agent):
         del events
         return {"plugin/takeback.js": plugin_text("opencode.js", command, reporting)}
 
-    def trial(self, kind: str, trial: "Trial") -> "Payload":
-        """As the plugin pipes it."""
+    def trial(self, kind: str, trial: "Trial") -> "Payload | None":
+        """As the plugin pipes it; it reports no start of a session."""
+        if not self.event_of(kind):
+            return None
         call = {"tool": "bash", "sessionID": "trial", "callID": "t"}
         args = {"args": {"command": trial.command}}
         part = {"type": "text", "text": trial.prompt}

@@ -5,7 +5,7 @@ Recorded from 0.87.1. What it calls a turn is one request to the model; one prom
 """
 
 from takeback.agents import agent as kinds
-from takeback.agents.agent import AFTER_TOOL, DENY, PROMPT, Agent, HookEvent, fields, text
+from takeback.agents.agent import AFTER_TOOL, DENY, FILES, PROMPT, Agent, HookEvent, fields, text
 from takeback.agents.opencode import plugin_text
 
 TYPE_CHECKING = False
@@ -33,6 +33,7 @@ class Pi(Agent):
     title = "pi"
     kinds = KINDS
     told_at = (PROMPT, AFTER_TOOL)
+    form = FILES
     folder = ".pi/agent"
     project_folder = ".pi"
     program = "pi"

@@ -45,9 +45,10 @@ class OpenCode(Client):
         (self.folder / "node_modules").mkdir()
 
     def words(self, prompt: str) -> list[str]:
-        """Printing instead of drawing."""
+        """Printing instead of drawing. It puts a word with blanks in it into quotation marks."""
         going_on = ["--session", self.session] if self.session else []
-        return [*self.program, "run", "--format", "json", *self.more, *going_on, prompt]
+        said = prompt.split(" ")
+        return [*self.program, "run", "--format", "json", *self.more, *going_on, *said]
 
     def screen_words(self, prompt: str) -> list[str]:
         """With the prompt sent already."""
