@@ -31,6 +31,8 @@ BATCH_OVER = "batch over"
 """All calls that the model made at once have returned, including those that were refused."""
 STOPS = "stops"
 FAILS = "fails"
+INTERRUPTS = "interrupts"
+"""The user interrupted the turn; most agents report nothing then."""
 SUBAGENT_STOPS = "subagent stops"
 SESSION_ENDS = "session ends"
 OTHER = "other"
@@ -53,7 +55,8 @@ class HookEvent:
     milliseconds, -1 if unknown; `received` is when the event came, in nanoseconds. `calls` are the
     ids of a batch, `refused` those that the user refused. `folder` is where the agent was started,
     `cwd` where it is now. `stamp` is the agent's own time of the event, if it has no better id of
-    it. `output` is what the tool said, as text; `exit_code` is None if unknown.
+    it. `output` is what the tool said, as text; `exit_code` is None if unknown. `rewound` is the
+    first prompt that is gone, if the agent reports that the user went back before this one.
     """
 
     __slots__ = (
@@ -75,6 +78,7 @@ class HookEvent:
         "prompt",
         "received",
         "refused",
+        "rewound",
         "session",
         "source",
         "stamp",
@@ -100,6 +104,7 @@ class HookEvent:
         self.folder = ""
         self.transcript = ""
         self.prompt = ""
+        self.rewound = ""
         self.source = ""
         self.stamp = ""
         self.model = ""
@@ -158,6 +163,8 @@ class HookEvent:
 
     def tells_of_prompts(self) -> bool:
         """Whether its prompt may be in the conversation by now; not every event of a turn does."""
+        if self.rewound:
+            return self.kind == PROMPT
         if self.kind not in _WRITTEN_AT or self.subagent or not (self.transcript and self.turn):
             return False
         return self.kind != BEFORE_TOOL or self.tool_kind != words.READ
