@@ -53,7 +53,8 @@ class HookEvent:
     milliseconds, -1 if unknown; `received` is when the event came, in nanoseconds. `calls` are the
     ids of a batch, `refused` those that the user refused. `folder` is where the agent was started,
     `cwd` where it is now. `stamp` is the agent's own time of the event, if it has no better id of
-    it. `output` is what the tool said, as text; `exit_code` is None if unknown.
+    it. `output` is what the tool said, as text; `exit_code` is None if unknown. `sender` is the
+    process of the hook, 0 if unknown.
     """
 
     __slots__ = (
@@ -75,6 +76,7 @@ class HookEvent:
         "prompt",
         "received",
         "refused",
+        "sender",
         "session",
         "source",
         "stamp",
@@ -114,6 +116,7 @@ class HookEvent:
         self.subagent = ""
         self.took = -1
         self.received = 0
+        self.sender = 0
 
     @property
     def tool_kind(self) -> str:
@@ -146,6 +149,16 @@ class HookEvent:
         from takeback.agents import transcripts
 
         return transcripts.text_behind(self.transcript, mark)
+
+    def process(self) -> str:
+        """The process of the agent, by place, number and start; empty if nobody can tell."""
+        from takeback.disk import machine
+
+        return machine.caller(self.sender) if self.sender else ""
+
+    def can_be_refused(self) -> bool:
+        """Whether the agent does not make the call that the event announces, if we say so."""
+        return self.kind == BEFORE_TOOL and self.agent.can_deny(self)
 
     def was_at_work(self) -> bool:
         """Whether a tool is known to have run when the turn before a prompt was interrupted."""
@@ -318,6 +331,8 @@ class Agent:
     """Environment variable of its hooks: the folder that it was started in."""
     matcher = ""
     """Which tools it shall report; all without one."""
+    call_limit = _LOOK
+    """Seconds that the hook before a call may take."""
     end_limit = 10
     """Seconds that the hook of the last event may take."""
     install_note = ""
@@ -331,6 +346,8 @@ class Agent:
     """Whether the stop of a sub-agent looks like that of its turn."""
     rewinds_into_new_file = False
     """Whether its conversation goes on in another file after the user went back."""
+    loses_reason = False
+    """Whether the model never reads why a call was refused."""
 
     # -- hooks -----------------------------------------------------------------------------
 
@@ -350,6 +367,11 @@ class Agent:
         """Whether a denial stops what the event announces."""
         del event
         return False
+
+    @property
+    def refuses_calls(self) -> bool:
+        """Whether a call of a tool can be refused before it is made."""
+        return self.can_deny(HookEvent(self, self.event_of(BEFORE_TOOL), BEFORE_TOOL))
 
     def can_ask(self, event: HookEvent) -> bool:
         """Whether the agent can let the user decide."""
