@@ -34,12 +34,15 @@ _LATEST = 1 << 33
 class Rewind(Value):
     """Where the user went back to: before which turn. `to` is empty if nobody can tell.
 
+    `turn` is that of the prompt by which it was noticed.
+
     `moves_files` tells whether the files are not as they were then.
     """
 
     to: str
     label: str
     moves_files: bool
+    turn: str = ""
 
 
 def notice(
@@ -72,7 +75,7 @@ def notice(
         if ledger.requested(request) is not None:
             return None
         ledger.record(fact)
-    return to
+    return to.replace(turn=turn.id)
 
 
 _UNKNOWN = Rewind("", "", moves_files=True)
