@@ -51,7 +51,8 @@ class HookEvent:
     that all this is for, `call` that of the tool call. With `background`, what the tool started
     goes on; `task` is what the agent calls it. `took` is for how long the tool ran, in
     milliseconds, -1 if unknown; `received` is when the event came, in nanoseconds. `calls` are the
-    ids of a batch, `refused` those that the user refused. `folder` is where the agent was started,
+    ids of a batch, `refused` those that the user refused. With `cancelled`, the user interrupted
+    the tool, and its turn. `folder` is where the agent was started,
     `cwd` where it is now. `stamp` is the agent's own time of the event, if it has no better id of
     it. `output` is what the tool said, as text; `exit_code` is None if unknown.
     """
@@ -61,6 +62,7 @@ class HookEvent:
         "background",
         "call",
         "calls",
+        "cancelled",
         "cwd",
         "delivery",
         "exit_code",
@@ -110,6 +112,7 @@ class HookEvent:
         self.exit_code: int | None = None
         self.failed = False
         self.background = False
+        self.cancelled = False
         self.task = ""
         self.subagent = ""
         self.took = -1
