@@ -17,9 +17,11 @@ TRIMMED: tuple[type[Client], ...] = (ClaudeCode, Codex)
 ASKING: tuple[type[Client], ...] = (ClaudeCode, Codex)
 """Those whose dialogs `test_dialogs.py` answers."""
 CLIENTS = (*DEEP, *OTHERS)
+BESIDE = {"ruflo": packages.Npm("ruflo", "3.42.5", "ruflo/bin/ruflo.js")}
+"""What people install into a client beside Takeback (`test_beside_ruflo.py`)."""
 
 __all__ = [
-    "ASKING", "CLIENTS", "DEEP", "OTHERS", "TRIMMED",
+    "ASKING", "BESIDE", "CLIENTS", "DEEP", "OTHERS", "TRIMMED",
     "ClaudeCode", "Client", "Codex", "GeminiCli",
 ]  # fmt: skip
 
