@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from typing import Any
 
-    from takeback.agents.agent import Answer, Payload, TrimmedConversation, Trial
+    from takeback.agents.agent import Answer, Payload, Trial, TrimmedConversation
     from takeback.model.text.json_text import Json
 
 KINDS = {
@@ -43,6 +43,7 @@ _EVENTS = (*KINDS, "BeforeModel", "AfterModel", "BeforeToolSelection", "PreCompr
 _ADDED, _ADDED_END = "<hook_context>", "</hook_context>"
 _READS = ("update_topic", "read_background_output", "list_background_processes", "enter_plan_mode",
           "activate_skill", "complete_task")  # fmt: skip
+_TOOLS = {"invoke_agent": words.AGENT, **dict.fromkeys(_READS, words.READ)}
 _ESCAPED = "Request cancelled."
 _CANCELLED = "Command cancelled by user."
 _TAKES_CONTEXT = ("BeforeAgent", "AfterTool")
@@ -96,7 +97,7 @@ class GeminiCli(Agent):
     name = "gemini-cli"
     title = "Gemini CLI"
     kinds = KINDS
-    tools = {"invoke_agent": words.AGENT, **dict.fromkeys(_READS, words.READ)}
+    tools = _TOOLS
     told_at = (PROMPT, AFTER_TOOL)
     conversations = GeminiConversations()
     folder = ".gemini"

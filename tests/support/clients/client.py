@@ -146,6 +146,7 @@ class Client(ABC):
 
     def may_edit(self, folder: Path) -> None:
         """Let it edit files in a folder outside of the project, if it has to be told."""
+        del folder
 
     def wrong_edit(self, path: Path) -> Action:
         """A call of its edit tool that changes nothing, since what it looks for is not there."""
