@@ -65,6 +65,8 @@ class Client(ABC):
     """Its folder in the home folder, for those without a variable."""
     INTERRUPTED = ""
     """What stands in the conversation after Esc."""
+    ESCAPES = 1
+    """How often Esc has to be pressed."""
     HEALTHY = "last event in this project"
     """What `doctor` says about its hooks when they work."""
 
