@@ -102,6 +102,9 @@ class _Look:
         newest = self._ledger.turns.one_before(turn)
         if newest is None:
             return None
+        if self._event.rewound:
+            to = self.turn_of(self._event.rewound)
+            return self._rewind(to, turn) if to is not None else None
         stays, passed, is_part = self._line(turn)
         transcript = events.conversation_of(self._ledger, newest.opened)[0]
         may_move = self._event.agent.rewinds_into_new_file
@@ -113,8 +116,9 @@ class _Look:
         if stays >= newest.number or not (moved or passed > stays):
             return None
         to = self._ledger.turns.first_between(stays, turn)
-        if to is None:
-            return None
+        return self._rewind(to, turn) if to is not None else None
+
+    def _rewind(self, to: "TurnRow", turn: "TurnRow") -> "Rewind":
         return Rewind(to.id, to.label, moves_files=self._tree(to) != self._tree(turn))
 
     def _line(self, turn: "TurnRow") -> "tuple[int | None, int, bool]":

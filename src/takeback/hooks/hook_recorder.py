@@ -30,6 +30,11 @@ _BEGINS = (kinds.SESSION_STARTS, kinds.PROMPT, kinds.GOES_ON, kinds.BEFORE_TOOL)
 _LEAVES_NO_MARK = (kinds.BEFORE_TOOL, kinds.BATCH_OVER)
 """Events that have the agent's ids, or a fact of their own: a second delivery changes nothing."""
 PROMPT_NOT_SEEN = "(the prompt was not seen)"
+_STATUS = {
+    kinds.STOPS: words.DONE,
+    kinds.FAILS: words.FAILED,
+    kinds.INTERRUPTS: words.INTERRUPTED,
+}
 
 
 class HookRecorder:
@@ -157,8 +162,7 @@ class HookRecorder:
             # What they do until the next prompt is theirs.
             for step in self._ledger.steps.running(turn, words.SHELL):
                 self._recorder.detach_step(step)
-        status = words.DONE if event.kind == kinds.STOPS else words.FAILED
-        self._recorder.end_turn(turn, status, request=requests.delivery(event))
+        self._recorder.end_turn(turn, _STATUS[event.kind], request=requests.delivery(event))
 
     def _session_ends(self, session: str, event: "HookEvent") -> None:
         if self._is_outdated(session, event):
@@ -215,10 +219,14 @@ class HookRecorder:
         )
 
     def _asks(self, session: str, event: "HookEvent") -> None:
-        """Only what the tool is to do says which call a dialog is about.
+        """Where the call has no id, only what the tool is to do says which one a dialog is about.
 
         Another hook may have changed that; then it is the latest call.
         """
+        step = self._step_of(event)
+        if step is not None:
+            self._recorder.ask_step(step)
+            return
         summary = self._recorder.summary_of(event.tool, event.given)
         tool = tools.one_line(event.tool)
         step = self._ledger.steps.find_running(session, tool, summary)
@@ -336,6 +344,7 @@ _RECORD = {
     kinds.BATCH_OVER: HookRecorder._batch_over,
     kinds.STOPS: HookRecorder._stops,
     kinds.FAILS: HookRecorder._stops,
+    kinds.INTERRUPTS: HookRecorder._stops,
     kinds.SUBAGENT_STOPS: HookRecorder._subagent_stops,
     kinds.SESSION_ENDS: HookRecorder._session_ends,
 }
