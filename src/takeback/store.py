@@ -11,6 +11,7 @@ projects/ID/        0700
   clock             touched to read the file system's time
   git/              the packs, as a bare git repository
   config.toml       the project's own settings, if any
+  typed-SESSION     what came of a command typed into an agent, until its next prompt
 """
 
 import os
