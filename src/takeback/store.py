@@ -313,6 +313,11 @@ class Store:
             operations.mkdir(self.git_dir + b"/" + git_view.KEPT)
         home.replace_file(self.git_dir + name, content, durable=False)
 
+    def results(self) -> "list[bytes]":
+        """What came of commands typed into agents, and was not told yet."""
+        names = os.listdir(self.path)
+        return [self.path + b"/" + name for name in names if name.startswith(b"typed-")]
+
     def litter(self) -> "Iterator[bytes]":
         folders = [b"", b"/git", b"/git/refs/heads", b"/git/refs/takeback"]
         kept = b"/git/refs/takeback/kept"

@@ -81,7 +81,7 @@ def ask(words: "tuple[bytes, ...]", payload: bytes, received: int, patience: flo
 
     said = b"".join(word + b"\0" for word in words)
     question = _QUESTION % (received, len(said), len(payload)) + said + payload
-    around = {b"TAKEBACK_HOME": words[0], b"HOME": words[1]}
+    around = {b"TAKEBACK_HOME": words[0], **({b"HOME": words[1]} if words[1] else {})}
     with programs.ask_ourselves("__typed", question, environment=around) as asked:
         text = asked.answer(patience)
         if text is not None:

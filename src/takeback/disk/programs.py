@@ -180,6 +180,7 @@ class Asked:
     def __init__(self, shell: "Popen[bytes]") -> None:
         assert shell.stdin is not None
         assert shell.stdout is not None
+        self._shell = shell
         self._question = shell.stdin
         self._answer = shell.stdout
 
@@ -216,6 +217,7 @@ class Asked:
         with suppress(OSError):
             self._question.close()
         self._answer.close()
+        self._shell.wait()  # it has ended long ago
 
 
 def ask_ourselves(word: str, question: bytes, *, environment: "Mapping[bytes, bytes]") -> Asked:
@@ -235,12 +237,10 @@ def ask_ourselves(word: str, question: bytes, *, environment: "Mapping[bytes, by
         stderr=DEVNULL,
         start_new_session=True,
     )
-    shell.wait(_LONGEST_START)
-    asked = Asked(shell)
     assert shell.stdin is not None
     shell.stdin.write(question)
     shell.stdin.flush()
-    return asked
+    return Asked(shell)
 
 
 def _ourselves() -> "list[str]":

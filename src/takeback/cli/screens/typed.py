@@ -12,7 +12,7 @@ from takeback.cli import screen as layout
 from takeback.cli.restore_flow import Contents
 from takeback.cli.screen import Screen, safe_line
 from takeback.cli.text import action_text, now_text, plan_text, reason_text, show_text, turn_text
-from takeback.errors import NothingToTakeBackError, TakebackError, UsageError
+from takeback.errors import BusyError, NothingToTakeBackError, TakebackError, UsageError
 from takeback.hooks import hook
 from takeback.hooks.hook_recorder import HookRecorder
 from takeback.model import words as terms
@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from takeback.model.plan import Plan, Report
     from takeback.project import Project
 
+_PATIENCE = 300.0
+"""Seconds that it waits for others who work on the project."""
 _MOST_PATHS = 8
 _MOST_TURNS = 8
 _MOST_LEFT_OUT = 4
@@ -99,16 +101,28 @@ class _Command:
         if self._project is None:
             raise UsageError("Takeback recorded nothing in this folder yet", hint=Action("doctor"))
         app.attach(self._project, self.screen)
-        self._begin(self._project)
+        until = time.monotonic() + _PATIENCE
+        while True:
+            try:
+                self._do(self._project)
+            except BusyError:
+                # Nobody waits here, so it can wait for what is under way.
+                if time.monotonic() > until:
+                    raise
+            else:
+                return
+
+    def _do(self, project: "Project") -> None:
+        self._begin(project)
         verb = self._typed.verb
         if verb in (typed.UNDO, typed.REDO):
-            self._restore(self._project, verb)
+            self._restore(project, verb)
         elif verb == typed.NAME:
-            self._name(self._project)
+            self._name(project)
         elif verb == typed.WHY:
-            self._why(self._project)
+            self._why(project)
         else:
-            self._log(self._project, most=_MOST_TURNS if verb == typed.LOG else 0)
+            self._log(project, most=_MOST_TURNS if verb == typed.LOG else 0)
 
     def _begin(self, project: "Project") -> None:
         """The prompt ends what ran before it, as any other; what came too late is told now."""
@@ -146,7 +160,7 @@ class _Command:
         session = self._known()
         turns: tuple[str, ...] = ()
         if project.workspace.ledger.requested(self._request) is None:
-            plan = (project.plan_undo if verb == typed.UNDO else project.plan_redo)(session=session)
+            plan = self._plan(project, verb, session)
             why = _why_not(plan)
             if why:
                 self._show(project, plan, why)
@@ -161,6 +175,13 @@ class _Command:
         plan_text.report(
             _for_agent(made), self.screen, contents, was_previewed=False, most=_MOST_PATHS
         )
+
+    def _plan(self, project: "Project", verb: str, session: str) -> "Plan":
+        try:
+            return (project.plan_undo if verb == typed.UNDO else project.plan_redo)(session=session)
+        except NothingToTakeBackError:
+            said = f"there is nothing left to {verb} in this conversation"
+            raise NothingToTakeBackError(said, hint=Action("log-all")) from None
 
     def _show(self, project: "Project", plan: "Plan", why: str) -> None:
         contents = Contents(project, self.screen.masker)
