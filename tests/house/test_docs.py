@@ -381,6 +381,12 @@ def _show(cli: Cli, _shop: Path, _home: Path) -> dict[str, object]:
     return cli("show", "a step inside", "--json").json()
 
 
+def _why(cli: Cli, _shop: Path, _home: Path) -> dict[str, object]:
+    cli("run", "-m", "pay", "--", "sh", "-c", "echo new >> src/pay.py")
+    cli("undo", "--because", "the tests fail")
+    return cli("why", "--json").json()
+
+
 def _sessions(cli: Cli, _shop: Path, _home: Path) -> dict[str, object]:
     cli("run", "--", "true")
     return cli("sessions", "--json").json()
@@ -492,6 +498,7 @@ ANSWERS: dict[str, Callable[[Cli, Path, Path], dict[str, object]]] = {
     RESTORES: _restores,
     "takeback log": _log,
     "takeback show": _show,
+    "takeback why": _why,
     "takeback diff": _diff,
     "takeback sessions": _sessions,
     "takeback extract": _extract,
