@@ -25,6 +25,8 @@ STEP, YOU, SHARED, RESTORE = "step", "you", "shared", "restore"
 NAMED, BY_SHELL, BY_TURN = "named", "shell", "turn"
 PERHAPS = "perhaps"
 """Of a step of which nobody knows when it began: it may as well be the user's."""
+UNKNOWN = "unknown"
+"""Changed while `takeback watch` ran, by nobody who said so; also the agent of such turns."""
 
 WRITE, CREATE, DELETE, MODE = "write", "create", "delete", "mode"
 RELINK, MKDIR, RMDIR, RENAME = "link", "mkdir", "rmdir", "rename"

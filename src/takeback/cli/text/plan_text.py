@@ -125,7 +125,11 @@ _WIDEST_PATH = 60
 _CONFLICT = "conflict"
 _DOING = {terms.UNDO: "take back", terms.REDO: "put back", terms.ROLLBACK: "roll back to"}
 _DONE = {terms.UNDO: "Took back", terms.REDO: "Put back", terms.ROLLBACK: "Rolled back to"}
-_HOW = {terms.BY_SHELL: "by shell", terms.PERHAPS: "perhaps yours"}
+_HOW = {
+    terms.BY_SHELL: "by shell",
+    terms.PERHAPS: "perhaps yours",
+    terms.UNKNOWN: "unknown author",
+}
 _REVERSES = {
     terms.UNDO: "puts it back",
     terms.REDO: "takes it back again",

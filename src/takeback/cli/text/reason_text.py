@@ -422,6 +422,10 @@ def _at_terminal(facts: "Facts") -> str:
     return _perhaps_yours(facts, f"while {turn} had your terminal")
 
 
+def _unknown_author(facts: "Facts") -> str:
+    return _perhaps_yours(facts, "while `takeback watch` ran, by an unknown author")
+
+
 def _perhaps_yours(facts: "Facts", when: str) -> str:
     paths = facts["paths"]
     said = f"{count(len(paths), 'path')} changed {when}, and may be your own work"
@@ -498,6 +502,7 @@ _MADE: "dict[str, Callable[[Facts], str]]" = {
     reasons.AFTER_STOP: _after_stop,
     reasons.PERHAPS_RAN: _perhaps_ran,
     reasons.AT_TERMINAL: _at_terminal,
+    reasons.UNKNOWN_AUTHOR: _unknown_author,
     reasons.OUTSIDE_CHANGES: _outside_changes,
     reasons.OUTSIDE_STAYS: _outside_stays,
     reasons.TAKEN_BACK: _taken_back,
