@@ -196,7 +196,7 @@ class Recorder(SafePoints):
         from takeback.agents import refusals
 
         row = self._ledger.turns.get(turn)
-        if refusals.is_paused(self._ledger, self._ledger.sessions.of(row).id):
+        if self._ledger.sessions.is_paused(row.session):
             raise PausedError("paused by the user", hint=Action("resume-all"))
         note = refusals.rolled_back(self._ledger, row)
         if note is not None:

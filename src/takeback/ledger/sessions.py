@@ -282,6 +282,10 @@ class Sessions(Table):
         """The sessions that have not ended."""
         return self._some("WHERE ended IS NULL ORDER BY number")
 
+    def is_paused(self, number: int) -> bool:
+        """Whether a session is paused, or all of them are."""
+        return self._reader.has("SELECT 1 FROM pauses WHERE session IN (0, ?)", (number,))
+
     def paused(self) -> "dict[int, int]":
         """When sessions were paused, by their numbers; 0 stands for all of them."""
         return dict(self._reader.rows("SELECT session, at FROM pauses"))
