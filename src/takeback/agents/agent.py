@@ -344,6 +344,8 @@ class Agent:
     """What stands before its version, near the beginning of a conversation."""
     reports_background_ends = True
     """Whether it reports the end of commands that went on in the background."""
+    ends_before_background = False
+    """Whether it reports the end of a session while commands of it go on in the background."""
     subagents_stop_alike = False
     """Whether the stop of a sub-agent looks like that of its turn."""
     rewinds_into_new_file = False
@@ -358,6 +360,10 @@ class Agent:
     def read(self, payload: "Payload") -> HookEvent:
         """The event that a payload reports."""
         raise NotImplementedError
+
+    def read_files(self, event: HookEvent, user_home: str) -> None:
+        """Add what a payload does not say and the agent's own files do; they are only read."""
+        del event, user_home
 
     def answer(self, event: HookEvent, answer: Answer) -> "dict[str, Json]":
         """An answer as the agent reads it from stdout."""

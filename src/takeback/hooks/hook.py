@@ -133,6 +133,7 @@ class HookListener:
         payload = parse(data)
         agent = registry.agent_of(payload)
         event = agent.read(payload)
+        agent.read_files(event, os.fsdecode(context.user_home))
         event.folder = os.fsdecode(context.folder)
         event.received = _sent(sender, received) if event.took >= 0 else received
         event.delivery = os.fsdecode(context.delivery) or os.urandom(16).hex()

@@ -131,6 +131,9 @@ class HookRecorder:
         self._recorder.end_turn(turn, status, request=requests.delivery(event))
 
     def _session_ends(self, session: str, event: "HookEvent") -> None:
+        goes_on = event.agent.ends_before_background
+        if goes_on and self._ledger.steps.in_background(session):
+            return
         if self._is_outdated(session, event):
             return
         self._refuse_waiting(session, event)
@@ -202,8 +205,12 @@ class HookRecorder:
         if step is not None and began is not None:
             self._recorder.begin_step(step, began)
         if step is not None and event.background:
-            # Under this name it is found when the agent reports that it is done.
-            self._recorder.detach_step(step, request=_request(event, event.task, requests.TASK))
+            # Under this name it is found when the agent reports that it is done. An agent that is
+            # started again may use a name again.
+            named = _request(event, event.task, requests.TASK)
+            is_new = self._ledger.requested(named) is None
+            request = named if is_new else requests.delivery(event)
+            self._recorder.detach_step(step, request=request)
         else:
             status = words.FAILED if event.failed else words.DONE
             self._end(step, status, requests.delivery(event), event)

@@ -555,6 +555,10 @@ class Steps(Table):
         query = _OPEN + "s.kind = ? AND z.id = ? AND s.background"
         return self._reader.column(query, (words.SHELL, session))
 
+    def in_background(self, session: str) -> "list[str]":
+        """The steps of a session, commands and sub-agents, that go on in the background."""
+        return self._reader.column(_OPEN + "z.id = ? AND s.background", (session,))
+
     def running(self, turn: str, kind: str) -> "list[str]":
         """The steps of a kind in a turn that run, and are not in the background."""
         query = _OPEN + "s.kind = ? AND t.id = ? AND NOT s.background"
@@ -564,10 +568,10 @@ class Steps(Table):
         """The oldest step of a turn that runs and whose hook had this likeness."""
         query = (
             "SELECT s.id FROM steps s JOIN turns t ON t.number = s.turn JOIN events e"
-            " ON e.seq = s.opened WHERE s.closed IS NULL AND NOT s.background AND t.id = ?"
+            " ON e.seq = s.opened WHERE s.closed IS NULL AND s.background <> ? AND t.id = ?"
             " AND e.request LIKE 'hook % ' || ? ORDER BY s.number LIMIT 1"
         )
-        id: str | None = self._reader.value(query, (turn, likeness))
+        id: str | None = self._reader.value(query, (DETACHED, turn, likeness))
         return id
 
     def find_running(self, session: str, tool: str, summary: str) -> "str | None":

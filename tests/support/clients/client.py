@@ -11,7 +11,7 @@ import pytest
 from clients import packages
 from clients.model import PATIENCE, Action, Answer
 from clients.place import Place
-from clients.screen import Screen
+from clients.screen import ESCAPE, Screen
 
 
 class Running:
@@ -121,6 +121,10 @@ class Client(ABC):
     def sit_down(self, prompt: str, where: Path | None = None) -> Screen:
         """Start it in a terminal, with a prompt."""
         return Screen(self.screen_words(prompt), where or self.place.tree, self.environment)
+
+    def interrupt(self, screen: Screen) -> None:
+        """Stop it in the middle."""
+        screen.press(ESCAPE)
 
     # -- what its model says ---------------------------------------------------------------
 

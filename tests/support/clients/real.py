@@ -6,13 +6,14 @@ from clients import packages
 from clients.claude_code import ClaudeCode
 from clients.client import Client
 from clients.codex import Codex
+from clients.copilot import Copilot
 from clients.gemini_cli import GeminiCli
 
-DEEP: tuple[type[Client], ...] = (ClaudeCode, Codex, GeminiCli)
+DEEP: tuple[type[Client], ...] = (ClaudeCode, Codex, GeminiCli, Copilot)
 """Those that all of `tests/clients` is about."""
 OTHERS: tuple[type[Client], ...] = ()
 """Those that `test_others.py` is about."""
-TRIMMED: tuple[type[Client], ...] = (ClaudeCode, Codex)
+TRIMMED: tuple[type[Client], ...] = (ClaudeCode, Codex, Copilot)
 """Those whose conversations `undo --resume` can trim."""
 ASKING: tuple[type[Client], ...] = (ClaudeCode, Codex)
 """Those whose dialogs `test_dialogs.py` answers."""
@@ -22,7 +23,7 @@ BESIDE = {"ruflo": packages.Npm("ruflo", "3.42.5", "ruflo/bin/ruflo.js")}
 
 __all__ = [
     "ASKING", "BESIDE", "CLIENTS", "DEEP", "OTHERS", "TRIMMED",
-    "ClaudeCode", "Client", "Codex", "GeminiCli",
+    "ClaudeCode", "Client", "Codex", "Copilot", "GeminiCli",
 ]  # fmt: skip
 
 
