@@ -19,6 +19,7 @@ class Droid(ClaudeFormat):
     title = "Droid"
     kinds = KINDS
     told_at = (AFTER_TOOL,)
+    loses_reason = True
 
     def claims(self, payload: "Payload") -> bool:
         """All its events name the conversation."""

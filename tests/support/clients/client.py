@@ -2,6 +2,7 @@
 
 import signal
 import subprocess
+import time
 from abc import ABC, abstractmethod
 from pathlib import Path
 from typing import Any, ClassVar
@@ -61,6 +62,8 @@ class Client(ABC):
     """Its folder in the home folder, for those without a variable."""
     INTERRUPTED = ""
     """What stands in the conversation after Esc."""
+    ESCAPES = 1
+    """How often Esc has to be pressed."""
     HEALTHY = "heard"
     """What `doctor` says about its hooks when they work."""
 
@@ -124,7 +127,9 @@ class Client(ABC):
 
     def interrupt(self, screen: Screen) -> None:
         """Stop it in the middle."""
-        screen.press(ESCAPE)
+        for _ in range(self.ESCAPES):
+            screen.press(ESCAPE)
+            time.sleep(0.2)  # two at once would be another key
 
     # -- what its model says ---------------------------------------------------------------
 
