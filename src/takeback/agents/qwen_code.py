@@ -22,6 +22,9 @@ class QwenCode(ClaudeFormat):
     name = "qwen-code"
     title = "Qwen Code"
     kinds = KINDS
+    folder = ".qwen"
+    file = "settings.json"
+    program = "qwen"
 
     def claims(self, payload: "Payload") -> bool:
         """It joins session and number in the id of a prompt."""

@@ -297,9 +297,12 @@ class HookRecorder:
         if event is None:
             self._recorder.end_step(step, status, request=request)
         else:
+            # What is killed may take a while to go; the user is at work by then.
+            over = rewinds.nanoseconds(event.interrupted_at()) if event.cancelled else None
             self._recorder.end_step(
                 step,
                 status,
+                ended=over,
                 output=event.output,
                 exit_code=event.exit_code,
                 given=event.given,
