@@ -365,6 +365,12 @@ class Agent:
     install_note = ""
     """What the user has to do after `install`."""
 
+    proven = ""
+    """The version that was proven with the real client; empty if none was."""
+    seen: "tuple[str, ...]" = ()
+    not_seen: "tuple[str, ...]" = ()
+    """What of it is recorded and what is not, for docs/agents.md; a few words each."""
+
     version_mark = b""
     """What stands before its version, near the beginning of a conversation."""
     reports_background_ends = True
@@ -410,6 +416,18 @@ class Agent:
         """Whether the agent can let the user decide."""
         del event
         return False
+
+    def heeds(self, verdict: str) -> "tuple[str, ...]":
+        """The kinds of events at which it gets a verdict in words that it understands."""
+        each = [HookEvent(self, name, kind) for name, kind in self.kinds.items()]
+        return tuple(
+            dict.fromkeys(
+                event.kind
+                for event in each
+                if self.understood(event, verdict) == verdict
+                and self.answer(event, Answer(verdict, "x")) != self.answer(event, Answer())
+            )
+        )
 
     def understood(self, event: HookEvent, verdict: str) -> str:
         """The verdict that the agent understands here: a stricter one if it lacks that, or none."""

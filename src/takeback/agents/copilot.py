@@ -89,6 +89,9 @@ class Copilot(Agent):
 
     name = "copilot"
     title = "Copilot CLI"
+    proven = "1.0.102"
+    seen = ("prompts", "edits", "shell", "sub-agents", "background", "dialogs", "Esc", "`/rewind`")
+    not_seen = ("what you type while it works", "which of two equal calls ended")
     kinds = _HOOKED
     tools = dict.fromkeys(_READERS, words.READ)
     form = FILES

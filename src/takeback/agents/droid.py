@@ -17,6 +17,12 @@ class Droid(ClaudeFormat):
 
     name = "droid"
     title = "Droid"
+    seen = ("edits", "shell")
+    not_seen = (
+        "prompts in `droid exec`",
+        "the end of a command that fails",
+        "going back inside it",
+    )
     kinds = KINDS
     told_at = (AFTER_TOOL,)
     loses_reason = True

@@ -96,6 +96,8 @@ class GeminiCli(Agent):
 
     name = "gemini-cli"
     title = "Gemini CLI"
+    seen = ("prompts", "edits", "shell")
+    not_seen = ("`/rewind`, `/restore`", "Esc", "which of two equal calls ended")
     kinds = KINDS
     tools = _TOOLS
     told_at = (PROMPT, AFTER_TOOL)

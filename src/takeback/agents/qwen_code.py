@@ -21,6 +21,8 @@ class QwenCode(ClaudeFormat):
 
     name = "qwen-code"
     title = "Qwen Code"
+    seen = ("prompts", "edits", "shell", "sub-agents", "permission dialogs")
+    not_seen = ("going back inside it", "Esc")
     kinds = KINDS
     folder = ".qwen"
     file = "settings.json"
