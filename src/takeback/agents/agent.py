@@ -277,6 +277,12 @@ class Conversations:
 _FIRST_LOOK, _LOOK, _START = 300, 60, 10
 
 
+GROUPS, ENTRIES, BLOCK, FILES = "groups", "entries", "block", "files"
+"""How settings hold our hooks: JSON with a list of groups for each event, as Claude Code has it;
+JSON with a list of entries, which have no inner list; TOML, as tables at the end; files that are
+ours as a whole."""
+
+
 class Trial(Value):
     """What an agent does when its hooks are tried out: one prompt, one command."""
 
@@ -305,9 +311,14 @@ class Agent:
     told_at: "tuple[str, ...]" = (PROMPT, GOES_ON, AFTER_TOOL)
     """The kinds of events whose answer reaches the model."""
 
+    form = GROUPS
+    """How its settings hold our hooks."""
     folder = ""
     """Where its settings are, in the user's home or in a project; empty: it cannot be installed."""
+    project_folder: "str | None" = ""
+    """Where they are in a project, if elsewhere; None: a project has none."""
     file = ""
+    """The settings file. `FILES` have none: `files` names them."""
     local_file = ""
     """The settings of a project that are one user's own, if it has such; git does not share it."""
     program = ""
@@ -318,6 +329,12 @@ class Agent:
     """Environment variable of its hooks: the folder that it was started in."""
     matcher = ""
     """Which tools it shall report; all without one."""
+    command_key, event_key = "command", "event"
+    """What an entry calls its command line; and its event, if it is a table of TOML."""
+    preface: "Mapping[str, Json]" = {}  # noqa: RUF012 -- never changed
+    """What its JSON needs beside hooks, as a version of the format."""
+    executable = False
+    """Whether its `files` are programs."""
     end_limit = 10
     """Seconds that the hook of the last event may take."""
     install_note = ""
@@ -373,19 +390,53 @@ class Agent:
         """
         limits = {PROMPT: _FIRST_LOOK, SESSION_STARTS: _START, SESSION_ENDS: self.end_limit}
         return {
-            event: {
-                **({"matcher": self.matcher} if self.matcher and kind in _OF_TOOLS else {}),
-                "hooks": [
-                    {
-                        "type": "command",
-                        "command": reporting if kind == PROMPT else command,
-                        "timeout": limits.get(kind, _LOOK),
-                    }
-                ],
-            }
+            event: self._group(event, line, limits.get(self.kinds[event], _LOOK))
+            for event, line in self.lines(command, reporting, events).items()
+        }
+
+    def _group(self, event: str, line: str, limit: int) -> "dict[str, Any]":
+        """What one event has in the settings, as the form wants it."""
+        wanted = (
+            {"matcher": self.matcher} if self.matcher and self.kinds[event] in _OF_TOOLS else {}
+        )
+        if self.form == GROUPS:
+            handler = {"type": "command", "command": line, "timeout": limit}
+            return {**wanted, "hooks": [handler]}
+        own = {self.event_key: event} if self.form == BLOCK else {}
+        return {**own, **wanted, self.command_key: line, "timeout": limit}
+
+    def block(self, command: str, reporting: str, events: "Iterable[str] | None" = None) -> str:
+        """The tables of TOML that have to be in the settings: one of `hooks` for each event."""
+        import json
+
+        tables = [
+            ["[[hooks]]", *(f"{key} = {json.dumps(value)}" for key, value in group.items())]
+            for group in self.groups(command, reporting, events).values()
+        ]
+        return "\n\n".join("\n".join(lines) for lines in tables)
+
+    def files(
+        self, command: str, reporting: str, events: "Iterable[str] | None" = None
+    ) -> "dict[str, str]":
+        """The files that are ours as a whole: path in the agent's folder, and text.
+
+        Each holds a command line, or says that `takeback install` wrote it.
+        """
+        raise NotImplementedError
+
+    def lines(
+        self, command: str, reporting: str, events: "Iterable[str] | None" = None
+    ) -> "dict[str, str]":
+        """The command line of each event."""
+        return {
+            event: reporting if kind == PROMPT else command
             for event, kind in self.kinds.items()
             if events is None or event in events
         }
+
+    def file_names(self) -> "tuple[str, ...]":
+        """The files in its folder that hold our hooks, the most telling first."""
+        return tuple(self.files("", "")) if self.form == FILES else (self.file,)
 
     def is_here(self, folder: bytes, search: "Iterable[str]") -> bool:
         """Whether it seems to be on this machine: its command, or anything of its own settings."""
@@ -393,8 +444,9 @@ class Agent:
 
         if any(os.access(os.path.join(place, self.program), os.X_OK) for place in search):
             return True
+        ours = tuple(name.partition("/")[0] for name in self.file_names())
         try:
-            return any(not name.startswith(self.file) for name in os.listdir(os.fsdecode(folder)))
+            return any(not name.startswith(ours) for name in os.listdir(os.fsdecode(folder)))
         except OSError:
             return False
 

@@ -19,7 +19,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from takeback.agents.agent import Agent
     from takeback.hooks.install import Installation, Removal
-    from takeback.hooks.settings_file import SettingsFile
+    from takeback.hooks.settings.settings_file import SettingsFile
     from takeback.hooks.trial import TrialResult
     from takeback.model.text.json_text import Json
 
@@ -53,10 +53,16 @@ def chosen(given: "Arguments") -> "tuple[Agent, str]":
 
 def path_of(agent: "Agent", scope: str, given: "Arguments") -> bytes:
     if scope == install.PROJECT:
+        if agent.project_folder is None:
+            raise UsageError(
+                f"{agent.title} has no settings of a project",
+                hint=f"`takeback install {agent.name}` records it in all your projects",
+            )
         root = location.root_of(
             folder(given), home=environment.default_home(), user_home=environment.user_home()
         )
-        return install.settings_path(agent, os.path.join(root, agent.folder.encode()), scope)
+        own = agent.project_folder or agent.folder
+        return install.settings_path(agent, os.path.join(root, own.encode()), scope)
     place = folders()[agent.name]
     if not place:
         raise UsageError(
@@ -74,7 +80,7 @@ def shared_removal(agent: "Agent", scope: str, path: bytes, home: bytes) -> "Rem
     if scope != install.PROJECT or not agent.local_file:
         return None
     try:
-        made = install.removal(install.settings_path(agent, os.path.dirname(path)), home)
+        (made,) = install.removals(agent, install.settings_path(agent, os.path.dirname(path)), home)
     except RefusedError:
         return None
     return made if made.changes else None
@@ -168,7 +174,7 @@ def run(given: "Arguments", screen: "Screen") -> int:
     backup = install.install(made, home)
     shared = shared_removal(agent, scope, path, home)
     if shared is not None:
-        install.uninstall(shared, home)
+        install.uninstall([shared], home)
     checkpoint = _first_checkpoint(given, screen, is_meant=scope == install.PROJECT)
     if screen.json:
         screen.data(
@@ -239,7 +245,8 @@ def _show(made: "Installation", screen: "Screen") -> int:
     if screen.json:
         screen.data(_as_json(made, is_trial=True, is_here=is_on_machine(made.agent)))
     elif made.changes:
-        show_diff(made.file, made.data, screen)
+        for edit in made.edits:
+            show_diff(edit.file, edit.data, screen)
         screen.note("nothing was written; the same command without --dry-run writes this")
     else:
         screen.say(f"{made.agent.title} already calls Takeback; nothing would be written.")
@@ -261,11 +268,12 @@ def _as_json(
         "agent": made.agent.name,
         "scope": made.scope,
         "file": made.file.shown,
+        "files": [edit.file.shown for edit in made.edits],
         "changed": made.changes and not is_trial,
         "events": list(made.commands),
         "command": made.command,
         "backup": os.fsdecode(backup) if backup is not None else None,
-        "diff": diff(made.file, made.data),
+        "diff": [line for edit in made.edits for line in diff(edit.file, edit.data)],
         "canary": times,
         "checkpoint": checkpoint,
         "plugin": plugin if os.path.isdir(plugin) else None,
@@ -285,11 +293,12 @@ def _tell(
     title, events = made.agent.title, count(len(made.commands), "event")
     how = "now" if made.changes else "already"
     screen.say(f"{screen.style(title, 'bold')} {how} calls Takeback, at {events}.")
-    rows = [("settings", safe_line(made.file.shown))]
+    rows = [("settings", safe_line(edit.file.shown)) for edit in made.edits]
     if backup is not None:
         rows.append(("backup", safe_line(os.fsdecode(backup))))
     times = f"{count(trial.events, 'event')}, {trial.milliseconds:.0f} ms each"
     rows.append(("tried out", f"a prompt, a change and its undo: {times}"))
+    rows += [("your version", safe_line(os.fsdecode(x.kept))) for x in made.edits if x.kept]
     if checkpoint is not None:
         rows.append(("checkpoint", checkpoint))
     screen.table(rows)

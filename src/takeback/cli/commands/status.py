@@ -82,7 +82,7 @@ def _agents(home: bytes) -> "tuple[list[tuple[str, str]], list[str]]":
     from takeback.hooks import health
 
     places = folders()
-    hooked = {each.agent.name for each in health.look(health.places(home, places), places)}
+    hooked = {each.agent.name for each in health.look(health.places(home, places), home, places)}
     here = [agent for agent in installable().values() if is_on_machine(agent)]
     rows = [
         (f"takeback install {agent.name}", f"record each prompt of {agent.title} (found here)")
