@@ -61,7 +61,11 @@ class Client(ABC):
     """Its folder in the home folder, for those without a variable."""
     INTERRUPTED = ""
     """What stands in the conversation after Esc."""
-    HEALTHY = "heard"
+    AT_ONCE = True
+    """Whether its conversation has calls that were made at once as one answer of the model."""
+    MARK_IN_GIT = ""
+    """A file in the user's `.git` that it writes itself, which is not ours to take back."""
+    HEALTHY = "last event in this project"
     """What `doctor` says about its hooks when they work."""
 
     cannot_play: ClassVar[dict[str, str]] = {}

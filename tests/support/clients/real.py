@@ -6,11 +6,15 @@ from clients import packages
 from clients.claude_code import ClaudeCode
 from clients.client import Client
 from clients.codex import Codex
+from clients.droid import Droid
 from clients.gemini_cli import GeminiCli
+from clients.goose import Goose
+from clients.kimi_code import KimiCode
+from clients.mistral_vibe import MistralVibe
 
 DEEP: tuple[type[Client], ...] = (ClaudeCode, Codex, GeminiCli)
 """Those that all of `tests/clients` is about."""
-OTHERS: tuple[type[Client], ...] = ()
+OTHERS: tuple[type[Client], ...] = (KimiCode, Droid, MistralVibe, Goose)
 """Those that `test_others.py` is about."""
 TRIMMED: tuple[type[Client], ...] = (ClaudeCode, Codex)
 """Those whose conversations `undo --resume` can trim."""
