@@ -25,7 +25,7 @@ sys.path.insert(0, str(ROOT / "tests/support"))
 
 from clients import packages  # noqa: E402
 from clients.packages import CannotInstallError, Package  # noqa: E402
-from clients.real import CLIENTS  # noqa: E402
+from clients.real import BESIDE, CLIENTS  # noqa: E402
 
 SKIPPED = 77
 TRIES = 3
@@ -37,7 +37,7 @@ def main(words: list[str]) -> int:
     if words[:1] == ["--inside"]:
         return inside(words[1:])
     split = words.index("--program") if "--program" in words else len(words)
-    known = {client.NAME: client.PACKAGE for client in CLIENTS}
+    known = {**{client.NAME: client.PACKAGE for client in CLIENTS}, **BESIDE}
     names = [word for word in words[:split] if word in known] or list(known)
     rest = [word for word in words[:split] if word not in (*known, "--newest")] + words[split:]
     why = missing()

@@ -49,6 +49,7 @@ class Droid(ClaudeFormat):
         "going back inside it",
     )
     hides_prompts = True
+    loses_reason = True
 
     def claims(self, payload: "Payload") -> bool:
         """All its events name the conversation."""

@@ -12,8 +12,11 @@ from takeback.agents import (
     droid,
     gemini_cli,
     goose,
+    kilo,
     kimi_code,
     mistral_vibe,
+    opencode,
+    pi,
     qwen_code,
     unknown,
     unrecorded,
@@ -25,6 +28,9 @@ if TYPE_CHECKING:
     from takeback.agents.agent import Agent, Payload
 
 REGISTERED: "tuple[Agent, ...]" = (
+    kilo.AGENT,
+    opencode.AGENT,
+    pi.AGENT,
     cursor.AGENT,
     kimi_code.AGENT,
     qwen_code.AGENT,

@@ -26,8 +26,4 @@ class _Unrecorded(Unknown):
 AGENTS = (
     _Unrecorded("cline", "Cline", ("hookName", "taskId", "workspaceRoots")),
     _Unrecorded("windsurf", "Windsurf", ("agent_action_name", "trajectory_id")),
-    # Plugins report the events of these three; what is given to a plugin is piped as it is.
-    _Unrecorded("kilo", "Kilo", ("hook", "input")),
-    _Unrecorded("opencode", "OpenCode", ("input", "output")),
-    _Unrecorded("pi", "pi", ("event", "ctx")),
 )

@@ -61,6 +61,8 @@ class Client(ABC):
     """Its folder in the home folder, for those without a variable."""
     INTERRUPTED = ""
     """What stands in the conversation after Esc."""
+    ESCAPES = 1
+    """How often Esc has to be pressed."""
     AT_ONCE = True
     """Whether its conversation has calls that were made at once as one answer of the model."""
     MARK_IN_GIT = ""

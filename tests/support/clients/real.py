@@ -11,20 +11,24 @@ from clients.gemini_cli import GeminiCli
 from clients.goose import Goose
 from clients.kimi_code import KimiCode
 from clients.mistral_vibe import MistralVibe
+from clients.opencode import Kilo, OpenCode
+from clients.pi import Pi
 
-DEEP: tuple[type[Client], ...] = (ClaudeCode, Codex, GeminiCli)
+DEEP: tuple[type[Client], ...] = (ClaudeCode, Codex, GeminiCli, OpenCode)
 """Those that all of `tests/clients` is about."""
-OTHERS: tuple[type[Client], ...] = (KimiCode, Droid, MistralVibe, Goose)
+OTHERS: tuple[type[Client], ...] = (Kilo, KimiCode, Droid, MistralVibe, Goose, Pi)
 """Those that `test_others.py` is about."""
 TRIMMED: tuple[type[Client], ...] = (ClaudeCode, Codex)
 """Those whose conversations `undo --resume` can trim."""
 ASKING: tuple[type[Client], ...] = (ClaudeCode, Codex)
 """Those whose dialogs `test_dialogs.py` answers."""
 CLIENTS = (*DEEP, *OTHERS)
+BESIDE = {"ruflo": packages.Npm("ruflo", "3.42.5", "ruflo/bin/ruflo.js")}
+"""What people install into a client beside Takeback (`test_beside_ruflo.py`)."""
 
 __all__ = [
-    "ASKING", "CLIENTS", "DEEP", "OTHERS", "TRIMMED",
-    "ClaudeCode", "Client", "Codex", "GeminiCli",
+    "ASKING", "BESIDE", "CLIENTS", "DEEP", "OTHERS", "TRIMMED",
+    "ClaudeCode", "Client", "Codex", "GeminiCli", "Kilo", "OpenCode", "Pi",
 ]  # fmt: skip
 
 
