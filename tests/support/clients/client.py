@@ -68,6 +68,10 @@ class Client(ABC):
     """What stands in the conversation after Esc."""
     ESCAPES = 1
     """How often Esc has to be pressed."""
+    AT_ONCE = True
+    """Whether its conversation has calls that were made at once as one answer of the model."""
+    MARK_IN_GIT = ""
+    """A file in the user's `.git` that it writes itself, which is not ours to take back."""
     HEALTHY = "last event in this project"
     """What `doctor` says about its hooks when they work."""
 

@@ -7,14 +7,18 @@ from clients.claude_code import ClaudeCode
 from clients.client import Client
 from clients.codex import Codex
 from clients.copilot import Copilot
+from clients.droid import Droid
 from clients.gemini_cli import GeminiCli
+from clients.goose import Goose
+from clients.kimi_code import KimiCode
+from clients.mistral_vibe import MistralVibe
 from clients.opencode import Kilo, OpenCode
 from clients.pi import Pi
 from clients.qwen_code import QwenCode
 
 DEEP: tuple[type[Client], ...] = (ClaudeCode, Codex, GeminiCli, OpenCode, Copilot)
 """Those that all of `tests/clients` is about."""
-OTHERS: tuple[type[Client], ...] = (QwenCode, Kilo, Pi)
+OTHERS: tuple[type[Client], ...] = (QwenCode, Kilo, KimiCode, Droid, MistralVibe, Goose, Pi)
 """Those that `test_others.py` is about."""
 TRIMMED: tuple[type[Client], ...] = (ClaudeCode, Codex, Copilot)
 """Those whose conversations `undo --resume` can trim."""
