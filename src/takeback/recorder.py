@@ -4,6 +4,7 @@ import os
 import time
 
 from takeback.agents import rewinds
+from takeback.agents.pausing import Pausing
 from takeback.capture.checkpoint import Place
 from takeback.capture.safe_points import facts_of
 from takeback.disk import machine
@@ -12,7 +13,6 @@ from takeback.errors import RefusedError, TakebackError, UsageError
 from takeback.ledger import events
 from takeback.ledger.events import NewEvent
 from takeback.model import ids, tools, words
-from takeback.pausing import Pausing
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
